@@ -33,10 +33,10 @@ pub mod link;
 pub mod log;
 pub mod log_match;
 pub mod machine_type;
-pub mod mark;
 pub mod named;
 pub mod node;
 pub mod operation;
+pub mod operation_lock;
 pub mod order;
 pub mod others;
 pub mod preview;
@@ -85,12 +85,12 @@ pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{Line, LogBatch, LogEnd, LogPart, LogPlace, LogSource, StreamId};
 pub use log_match::{DOWNLOADED, LogMatch, LogMatches, NotSearched};
-pub use mark::{Liveness, MARK_PULSE, MARK_STALE, OperationMark};
 pub use named::{Named, named, without_first_word};
 pub use node::{
     Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip, node_names,
 };
 pub use operation::{CancelledState, NewWorker, Operation, OperationKind, Progress, Task, runs_already};
+pub use operation_lock::{LOCK_PULSE, LOCK_STALE, Liveness, OperationLock};
 pub use order::{JournaledOperation, OperationEnd, OperationNews, Order, Refusal, Touched};
 pub use others::Others;
 pub use preview::{AffectedJob, Preview, Restoration, WorkerOffer, WorkerType};

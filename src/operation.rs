@@ -1,5 +1,5 @@
-//! Operations: what is done to a cluster or to one of its workers, step by step, so that it can be interrupted anywhere
-//! and resumed.
+//! Operations: changes of a cluster or of one of its workers, carried out in steps so that they can be interrupted
+//! anywhere and resumed.
 //!
 //! An exit code is never trusted: a step is done when its effect is seen. Facts that later steps need are written to
 //! the journal first.
@@ -26,7 +26,7 @@ mod host;
 mod job_workers;
 mod journal;
 mod journaled;
-mod mark;
+mod lock;
 mod news;
 mod performer;
 mod preflight;

@@ -12,7 +12,7 @@ pub use tpus::Tpus;
 use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
 use crate::model::{
     ClusterName, ClusterSpec, ClusterTotals, ClusterVitals, Job, JobKey, JobStatus, Link, Liveness, News,
-    Node, NodeId, OperationMark, Problem, Snapshot, SubmissionId, Text, Timestamp,
+    Node, NodeId, OperationLock, Problem, Snapshot, SubmissionId, Text, Timestamp,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub struct ClusterState {
     /// Its TPUs at Google.
     pub tpus: Arc<Tpus>,
     history: History,
-    mark: Option<OperationMark>,
+    lock: Option<OperationLock>,
     operated: Operated,
 }
 
@@ -86,7 +86,7 @@ impl ClusterState {
             vitals: Arc::default(),
             tpus: Arc::default(),
             history: History::default(),
-            mark: None,
+            lock: None,
             operated: Operated::No,
         }
     }
@@ -98,7 +98,7 @@ impl ClusterState {
 
     /// Whether the news are part of the state, so that [`Self::learn`] is worth its work.
     pub const fn concerns(news: &News) -> bool {
-        matches!(news, News::Link(_) | News::Snapshot(_) | News::Vitals(_) | News::Cloud(_) | News::Mark(_))
+        matches!(news, News::Link(_) | News::Snapshot(_) | News::Vitals(_) | News::Cloud(_) | News::Lock(_))
     }
 
     /// Applies news; they come in the order in which they happened.
@@ -116,7 +116,7 @@ impl ClusterState {
                 self.tally.held_up = self.held_up();
                 self.diagnose();
             }
-            News::Mark(mark) => self.mark.clone_from(mark),
+            News::Lock(lock) => self.lock.clone_from(lock),
             _ => {}
         }
     }
@@ -188,10 +188,10 @@ impl ClusterState {
             Operated::Before(until) => until.age(now) < AFTERWARDS,
         };
         let is_theirs =
-            |mark: &&OperationMark| mark.pulse(now) == Liveness::Fresh && mark.command.ends_with("-cluster");
-        match self.mark.as_ref().filter(is_theirs) {
+            |lock: &&OperationLock| lock.pulse(now) == Liveness::Fresh && lock.command.ends_with("-cluster");
+        match self.lock.as_ref().filter(is_theirs) {
             _ if is_ours => RestartedBy::Us,
-            Some(mark) => RestartedBy::Operator(mark.who.as_str().into()),
+            Some(lock) => RestartedBy::Operator(lock.who.as_str().into()),
             None => RestartedBy::Unknown,
         }
     }
@@ -217,9 +217,9 @@ impl ClusterState {
         }
     }
 
-    /// The mark of another operator's operation that was last read.
-    pub const fn mark(&self) -> Option<&OperationMark> {
-        self.mark.as_ref()
+    /// The lock of another operator's operation that was last read.
+    pub const fn lock(&self) -> Option<&OperationLock> {
+        self.lock.as_ref()
     }
 
     /// When a pending node was first seen pending.

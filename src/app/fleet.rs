@@ -61,7 +61,7 @@ pub struct Totals {
 
 impl Totals {
     /// A total as text; `?` while no cluster is known.
-    pub fn told(&self, n: usize) -> String {
+    pub fn text(&self, n: usize) -> String {
         if self.known > 0 || self.clusters == 0 { grouped(n) } else { "?".to_owned() }
     }
 }

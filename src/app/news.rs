@@ -29,7 +29,7 @@ impl App {
     /// Records what has changed on a cluster. Its first state is not a change.
     fn note_changes(&mut self, place: usize, now: Timestamp) {
         let cluster = &self.fleet.clusters[place];
-        let is_reported = self.feed.has_told(cluster.name());
+        let is_reported = self.feed.has_reported(cluster.name());
         let changes = self.feed.changes_of(cluster, now);
         if !is_reported || changes.is_empty() {
             return;
@@ -135,8 +135,8 @@ impl App {
             News::Work { job, work } => self.work_news(place, &job, &work),
             News::Inspected(subject, answer) => self.inspected(place, &subject, answer, now),
             News::Cost(cost) => cluster.cost = cost,
-            News::Mark(mark) => {
-                cluster.mark = mark;
+            News::Lock(lock) => {
+                cluster.lock = lock;
                 self.dirty = true;
                 self.arrange_fleet();
             }

@@ -7,7 +7,7 @@ use super::changes;
 use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::{
     Confirmation, Confirmed, Consent, Drift, Gate, Hint, JournaledOperation, NewWorker, Operation,
-    OperationEnd, OperationKind, OperationMark, OperationNews, Order, Preview, Progress, Refusal, StepName,
+    OperationEnd, OperationKind, OperationLock, OperationNews, Order, Preview, Progress, Refusal, StepName,
     TakeOver, Target, Task, Timestamp, Touched, Verb,
 };
 use crate::operation::{Journals, News, Operations, nothing_to_resume};
@@ -90,8 +90,8 @@ pub(super) async fn operate(options: &RunOptions<'_>, reach: &Reach) -> anyhow::
     let (operations, news) = Operations::start(environment, Journals::Asked);
     let connection = attached.connection.clone();
     let kind = options.kind;
-    let (journaled, mark, changes) = (None, None, Vec::new());
-    let mut front = Front { options, reach, kind, operations, news, connection, journaled, mark, changes };
+    let (journaled, lock, changes) = (None, None, Vec::new());
+    let mut front = Front { options, reach, kind, operations, news, connection, journaled, lock, changes };
     let done = front.run().await;
     drop(front);
     attached.close().await;
@@ -110,7 +110,7 @@ struct Front<'a> {
     /// The interrupted operation, as last reported.
     journaled: Option<JournaledOperation>,
     /// The lock of another operator's operation, as last reported.
-    mark: Option<OperationMark>,
+    lock: Option<OperationLock>,
     /// The changes of an update.
     changes: Vec<Drift>,
 }
@@ -221,8 +221,8 @@ impl Front<'_> {
             print_affected(&operation, &seen)?;
         }
         if dry {
-            if let Some(mark) = &self.mark {
-                eprintln!("{}", mark.refusal(Timestamp::now()).what);
+            if let Some(lock) = &self.lock {
+                eprintln!("{}", lock.refusal(Timestamp::now()).what);
             }
             if let Some(problem) = &seen.problem {
                 eprintln!("cannot determine affected jobs: {}", problem.in_commands(self.target()));
@@ -233,7 +233,7 @@ impl Front<'_> {
         }
         let mut consent = self.consent();
         // Check refusals before asking for confirmation. Until the work begins, ctrl-c ends the program as usual.
-        if let Err(refusal) = self.operations.allowed(&operation, &consent, (self.mark.as_ref(), &seen)) {
+        if let Err(refusal) = self.operations.allowed(&operation, &consent, (self.lock.as_ref(), &seen)) {
             return self.refused(&refusal);
         }
         if !consent.confirms(&operation) {
@@ -274,7 +274,7 @@ impl Front<'_> {
             };
             match news {
                 OperationNews::Journaled(journaled) => self.journaled = journaled,
-                OperationNews::Marked(mark) => self.mark = mark,
+                OperationNews::Locked(lock) => self.lock = lock,
                 OperationNews::Previewed(_, seen) => return Ok(Answer::Previewed(seen)),
                 OperationNews::Refused(_, refusal) => return Ok(Answer::Refused(refusal)),
                 OperationNews::Ended(_) => return Ok(Answer::Abandoned),
@@ -321,7 +321,7 @@ impl Front<'_> {
                     let Some(operation) = &operation else { anyhow::bail!("nothing was done") };
                     return self.ended(operation, end, &touched);
                 }
-                OperationNews::Offered(_) | OperationNews::Previewed(..) | OperationNews::Marked(_) => {}
+                OperationNews::Offered(_) | OperationNews::Previewed(..) | OperationNews::Locked(_) => {}
             }
         }
     }

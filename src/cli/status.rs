@@ -181,8 +181,8 @@ impl Seen<'_> {
         } else {
             writeln!(out, "{}: {}", self.name(), self.word())?;
         }
-        if let Some(mark) = self.state.mark() {
-            writeln!(out, "operation: {}", mark.brief(self.now))?;
+        if let Some(lock) = self.state.lock() {
+            writeln!(out, "operation: {}", lock.brief(self.now))?;
         }
         if let Some(problem) = self.state.tpus.problem() {
             writeln!(out, "Google: {}", problem.in_commands(self.target()))?;
@@ -211,7 +211,7 @@ impl Seen<'_> {
             "jobs": self.known(json!({"running": tally.running, "pending": tally.waiting})),
             "issues": state.issues(), "worst": state.worst().map(Finding::word),
             "findings": state.findings.iter().map(|f| self.finding(f)).collect::<Vec<_>>(),
-            "operation": state.mark().map(|mark| mark.brief(self.now)),
+            "operation": state.lock().map(|lock| lock.brief(self.now)),
         });
         hints::add(&mut value, problem.map(|p| &p.hint), self.target());
         value

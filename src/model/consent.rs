@@ -39,7 +39,7 @@ pub enum Gate {
     /// Other people's jobs would end.
     OthersJobs,
     /// Another operator's operation on the cluster is marked as under way.
-    Marked,
+    Locked,
     /// The confirmation that the operation requires is missing.
     NotConfirmed,
     /// The journal cannot be read or written.
@@ -65,7 +65,7 @@ impl Gate {
             Self::NotSeen => "not-seen",
             Self::RunsThere => "runs-there",
             Self::OthersJobs => "others-jobs",
-            Self::Marked => "marked",
+            Self::Locked => "locked",
             Self::NotConfirmed => "not-confirmed",
             Self::Journal => "journal",
         }

@@ -1,4 +1,4 @@
-//! The mark of an operation: what every operator of a cluster can read about an operation that is under way on it.
+//! The lock of an operation: what every operator of a cluster can read about an operation that is under way on it.
 //!
 //! It is written by whoever operates and read by all others, so its words are hostile text, and it holds no secret.
 
@@ -8,16 +8,16 @@ use super::{ClusterName, Fix, Hint, Operation, Problem, ProblemKind, Timestamp, 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A working operation renews its mark this often.
-pub const MARK_PULSE: Duration = Duration::from_secs(60);
-/// A mark that was not renewed for so long is stale: three pulses in a row are missing.
-pub const MARK_STALE: Duration = Duration::from_secs(180);
-/// Maximum number of characters kept of a name or title in another operator's mark.
+/// A working operation renews its lock this often.
+pub const LOCK_PULSE: Duration = Duration::from_secs(60);
+/// A lock that was not renewed for so long is stale: three pulses in a row are missing.
+pub const LOCK_STALE: Duration = Duration::from_secs(180);
+/// Maximum number of characters kept of a name or title in another operator's lock.
 const WORDS: usize = 120;
 
-/// The mark of one operation.
+/// The lock of one operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OperationMark {
+pub struct OperationLock {
     /// Random hexadecimal digits that no other operation has.
     pub id: String,
     /// The cluster that is operated on.
@@ -37,7 +37,7 @@ pub struct OperationMark {
     /// The step it is at, from 1.
     #[serde(default)]
     pub step: usize,
-    /// When the mark was last renewed, in milliseconds since the epoch by the operator's clock.
+    /// When the lock was last renewed, in milliseconds since the epoch by the operator's clock.
     #[serde(default)]
     pub seen_ms: i64,
     /// Whether the operation has stopped at that step and waits for its operator.
@@ -45,19 +45,19 @@ pub struct OperationMark {
     pub stopped: bool,
 }
 
-/// Whether the program behind a mark still seems to run.
+/// Whether the program behind a lock still seems to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// It renewed its mark within [`MARK_STALE`].
+    /// It renewed its lock within [`LOCK_STALE`].
     Fresh,
-    /// It did not renew its mark for so long.
+    /// It did not renew its lock for so long.
     Stale(Duration),
     /// It said itself that the operation has stopped.
     Stopped,
 }
 
-impl OperationMark {
-    /// The mark of an operation that begins now.
+impl OperationLock {
+    /// The lock of an operation that begins now.
     pub fn new(id: String, operation: &Operation, who: &str, process: u32, now: Timestamp) -> Self {
         Self {
             id,
@@ -74,19 +74,19 @@ impl OperationMark {
         }
     }
 
-    /// Reads a mark of that cluster; none when the text is no mark, or that of another cluster.
+    /// Reads a lock of that cluster; none when the text is no lock, or that of another cluster.
     pub fn parse(text: &str, cluster: &ClusterName) -> Option<Self> {
-        let mut mark: Self = serde_json::from_str(text).ok()?;
-        let is_id = (8..=64).contains(&mark.id.len()) && mark.id.bytes().all(|b| b.is_ascii_hexdigit());
-        if !is_id || mark.cluster != cluster.as_str() {
+        let mut lock: Self = serde_json::from_str(text).ok()?;
+        let is_id = (8..=64).contains(&lock.id.len()) && lock.id.bytes().all(|b| b.is_ascii_hexdigit());
+        if !is_id || lock.cluster != cluster.as_str() {
             return None;
         }
-        for words in [&mut mark.who, &mut mark.command, &mut mark.title] {
+        for words in [&mut lock.who, &mut lock.command, &mut lock.title] {
             *words = printable(words).chars().take(WORDS).collect();
         }
-        mark.steps = mark.steps.min(99);
-        mark.step = mark.step.clamp(1, mark.steps.max(1));
-        Some(mark)
+        lock.steps = lock.steps.min(99);
+        lock.step = lock.step.clamp(1, lock.steps.max(1));
+        Some(lock)
     }
 
     /// When the operation began.
@@ -104,13 +104,13 @@ impl OperationMark {
         self.who.split_once('@').map_or("the operator's machine", |(_, host)| host)
     }
 
-    /// Whether the program of the mark seems to run. Clocks of machines differ, so a mark from the future counts as
+    /// Whether the program of the lock seems to run. Clocks of machines differ, so a lock from the future counts as
     /// fresh.
     pub fn pulse(&self, now: Timestamp) -> Liveness {
         let silent = Timestamp::from_millis(self.seen_ms).age(now);
         match () {
             () if self.stopped => Liveness::Stopped,
-            () if silent >= MARK_STALE => Liveness::Stale(silent),
+            () if silent >= LOCK_STALE => Liveness::Stale(silent),
             () => Liveness::Fresh,
         }
     }
@@ -165,24 +165,24 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
 
-    fn mark() -> OperationMark {
+    fn lock() -> OperationLock {
         let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new("lab"));
-        OperationMark {
+        OperationLock {
             step: 4,
-            ..OperationMark::new("0123456789abcdef".into(), &restart, "alice@laptop", 77, NOW)
+            ..OperationLock::new("0123456789abcdef".into(), &restart, "alice@laptop", 77, NOW)
         }
     }
 
     #[test]
     fn a_mark_says_who_works_where_it_is_and_whether_it_is_alive() {
-        assert_eq!(mark().brief(NOW), "restart by alice, step 4 of 9");
+        assert_eq!(lock().brief(NOW), "restart by alice, step 4 of 9");
         assert_eq!(
-            OperationMark { stopped: true, ..mark() }.brief(NOW),
+            OperationLock { stopped: true, ..lock() }.brief(NOW),
             "restart by alice, interrupted at step 4 of 9"
         );
         let later = NOW.plus(Duration::from_secs(600));
-        assert_eq!(mark().brief(later), "restart by alice, step 4 of 9, no update for 10m");
-        let refusal = mark().refusal(later);
+        assert_eq!(lock().brief(later), "restart by alice, step 4 of 9, no update for 10m");
+        let refusal = lock().refusal(later);
         assert!(
             refusal.what.contains("alice@laptop (process 77)") && refusal.what.contains("10m ago"),
             "{refusal:?}"
@@ -194,21 +194,21 @@ mod tests {
                 .contains("on laptop whether it is running: `ps -p 77`; take it over: `--take-over`"),
             "{refusal:?}"
         );
-        assert_eq!(mark().pulse(Timestamp::from_millis(0)), Liveness::Fresh, "clocks differ");
+        assert_eq!(lock().pulse(Timestamp::from_millis(0)), Liveness::Fresh, "clocks differ");
     }
 
     #[test]
     fn what_is_no_mark_of_this_cluster_is_none_and_hostile_words_are_cleaned() {
         let lab = ClusterName::new("lab");
-        let text = |m: &OperationMark| serde_json::to_string(m).unwrap();
-        assert_eq!(OperationMark::parse(&text(&mark()), &lab), Some(mark()));
-        assert_eq!(OperationMark::parse(&text(&mark()), &ClusterName::new("other")), None);
+        let text = |m: &OperationLock| serde_json::to_string(m).unwrap();
+        assert_eq!(OperationLock::parse(&text(&lock()), &lab), Some(lock()));
+        assert_eq!(OperationLock::parse(&text(&lock()), &ClusterName::new("other")), None);
         for odd in ["", "{}", "null", "a load balancer's group"] {
-            assert_eq!(OperationMark::parse(odd, &lab), None, "{odd}");
+            assert_eq!(OperationLock::parse(odd, &lab), None, "{odd}");
         }
-        assert_eq!(OperationMark::parse(&text(&OperationMark { id: "x'; rm".into(), ..mark() }), &lab), None);
-        let hostile = OperationMark { who: format!("\x1b[31m{}", "a".repeat(900)), step: 999, ..mark() };
-        let read = OperationMark::parse(&text(&hostile), &lab).unwrap();
+        assert_eq!(OperationLock::parse(&text(&OperationLock { id: "x'; rm".into(), ..lock() }), &lab), None);
+        let hostile = OperationLock { who: format!("\x1b[31m{}", "a".repeat(900)), step: 999, ..lock() };
+        let read = OperationLock::parse(&text(&hostile), &lab).unwrap();
         assert!(
             !read.who.contains('\x1b') && read.who.chars().count() <= WORDS && read.step == 9,
             "{read:?}"

@@ -1,7 +1,7 @@
 //! Orders of the operator to the service of operations, why one is refused, and the news of a running operation.
 
 use super::{
-    CancelledState, Consent, Gate, Operation, OperationKind, OperationMark, Preview, Problem, Progress,
+    CancelledState, Consent, Gate, Operation, OperationKind, OperationLock, Preview, Problem, Progress,
     StepName, Task, Timestamp, WorkerOffer,
 };
 
@@ -53,7 +53,7 @@ pub enum OperationNews {
     /// The jobs that the task would affect. The task is included, because the dialog may show another one by now.
     Previewed(Task, Preview),
     /// The mark of another operator's operation on the cluster, read for a dialog; none when there is none.
-    Marked(Option<OperationMark>),
+    Locked(Option<OperationLock>),
     /// An operation is interrupted, here or in another program; none when there is none.
     Journaled(Option<JournaledOperation>),
     /// The operation begins or is resumed.

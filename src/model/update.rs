@@ -4,7 +4,7 @@ use super::cloud::CloudView;
 use super::{
     Autoscaler, Cleaned, ClusterVitals, Cost, FileSearch, FileSearchId, FileSearchNews, Inspection, Job,
     JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogMatches, LogPart, LogSource, Node, NodeId,
-    NotSearched, OperationMark, Physical, Problem, StreamId, Subject, SubmissionId, Text, Timestamp, Work,
+    NotSearched, OperationLock, Physical, Problem, StreamId, Subject, SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ pub enum News {
     /// What we cost the head.
     Cost(Cost),
     /// The mark of another operator's operation on the cluster, if any.
-    Mark(Option<OperationMark>),
+    Lock(Option<OperationLock>),
     /// The TCP ports of this machine that lead to the head's services now.
     Ports {
         /// The open ports.

@@ -1,4 +1,4 @@
-//! The audit log: who did what to which cluster when, and how it came out. Only ever appended to.
+//! The audit log: who changed which cluster, what, when, and with what outcome. It is only ever appended to.
 
 use super::folder;
 use crate::model::{ClusterName, Timestamp};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// One entry of the audit log, a line of JSON in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When, in milliseconds since the epoch.
+    /// The time, in milliseconds since the epoch.
     pub at_ms: i64,
     /// The operator, as `user@host`.
     pub who: String,
@@ -24,14 +24,14 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// When, in the time of this machine: `2026-11-20 14:05:31`.
+    /// The time, in this machine's time zone: `2026-11-20 14:05:31`.
     pub fn when(&self) -> String {
         let at = jiff::Timestamp::from_millisecond(self.at_ms).unwrap_or_default();
         at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
     }
 }
 
-/// The log of this machine's user.
+/// The audit log of this machine's user.
 #[derive(Clone, Debug)]
 pub struct Audit {
     path: PathBuf,
@@ -39,7 +39,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// The log in the state folder, written as this person.
+    /// The log in the state directory, written as this operator.
     pub fn new(state: &Path, who: impl Into<String>) -> Self {
         Self { path: state.join("audit.jsonl"), who: who.into() }
     }

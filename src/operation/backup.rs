@@ -1,7 +1,7 @@
-//! Jobs in a folder: those that have not ended, as they were submitted, with the packages that they need.
+//! Backups of jobs in a directory: the submissions of jobs that have not ended, with the packages that they need.
 //!
-//! The folder is its owner's alone, for it holds the jobs' secrets. Its list is written last: a folder without one is
-//! an interrupted backup, which may be taken up again; one with a list is never touched.
+//! Only the owner can access the directory, because it contains the jobs' secrets. The list is written last: a
+//! directory without a list is an interrupted backup, which can be continued; one with a list is never changed.
 
 use super::executor::Executor;
 use super::folder;
@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 pub(super) const LIST: &str = "jobs.json";
 /// Format version of the list.
 const VERSION: u32 = 1;
-/// Says that the folder is ours.
+/// Marks the directory as one of this program.
 pub(super) const MARK: &str = "marin-tui-backup";
-/// Where packages lie in it.
+/// The directory of packages in a backup.
 pub(super) const PACKAGES: &str = "packages";
-/// What a Ray that has just begun may take until it takes jobs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a Ray that has just started may take until it accepts jobs.
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 /// Interval between these retries.
 const AGAIN: Duration = Duration::from_secs(2);
 /// Metadata key of jobs that the console itself started; a backup leaves them out.
@@ -36,7 +36,7 @@ const OURS: &str = "marin-tui";
 pub struct Kept {
     /// The submission as it was sent to Ray.
     pub submission: Submission,
-    /// Its packages that were gone already; with one of them it cannot run again.
+    /// Its packages that no longer existed; without them it cannot run again.
     pub missing: Vec<String>,
 }
 
@@ -49,16 +49,16 @@ pub struct BackupContent {
     pub left_out: Vec<(SubmissionId, &'static str)>,
 }
 
-/// What became of a job of a backup.
+/// The outcome for a job of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
     /// The job was resubmitted.
     Submitted,
-    /// Ray knows a job of this id already; nothing was sent.
+    /// Ray already has a job with this id; nothing was sent.
     AlreadyThere,
-    /// It cannot be, and why.
+    /// It cannot be submitted, with the reason.
     Failed(String),
-    /// Ray could not take it now, and why.
+    /// Ray could not accept it at the moment, with the reason.
     Later(String),
 }
 
@@ -76,7 +76,7 @@ pub(super) struct List {
     pub cluster: String,
     /// The saved jobs.
     pub jobs: Vec<Kept>,
-    /// File in the folder by URI.
+    /// File in the directory by URI.
     packages: BTreeMap<String, String>,
 }
 
@@ -91,7 +91,7 @@ fn disk(path: &Path) -> impl Fn(io::Error) -> Problem + '_ {
     }
 }
 
-/// Saves every job that has not ended into a folder, which is new, empty, or an interrupted backup.
+/// Saves every job that has not ended into a directory that is new, empty, or contains an interrupted backup.
 pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<BackupContent, Problem> {
     claim(dir)?;
     let list =
@@ -100,16 +100,16 @@ pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<Backu
 }
 
 /// Updates a complete backup with the current jobs: jobs that have ended since are removed, and jobs submitted since
-/// are saved, too. If the operation may have ended jobs itself (`stopping`), only succeeded jobs are removed.
+/// are added. If the operation may have ended jobs itself (`stopping`), only succeeded jobs are removed.
 pub(super) async fn amend(client: &Client, dir: &Path, stopping: bool) -> Result<BackupContent, Problem> {
     let list = read(dir)?;
     let earlier = if stopping { list.jobs.clone() } else { Vec::new() };
     save(client, dir, list, &earlier).await
 }
 
-/// Fetches what the list lacks, and writes the list last. Packages take their time, in which jobs end and others are
-/// submitted: the list is that of a look after which nothing had to be fetched. Of
-/// `earlier` jobs it keeps all but those that succeeded.
+/// Fetches what the list lacks, and writes the list last. Fetching packages takes time, in which jobs end and others
+/// are submitted, so the list is only written after a check that required no fetching. All `earlier` jobs are kept
+/// except those that succeeded.
 async fn save(
     client: &Client,
     dir: &Path,
@@ -160,9 +160,9 @@ async fn save(
     }
 }
 
-/// Saves a package; its file's name in the folder, or none when the cluster no longer has it.
+/// Saves a package; returns the name of its file, or `None` if the cluster no longer has it.
 async fn fetch(client: &Client, uri: &str, dir: &Path, list: &List) -> Result<Option<String>, Problem> {
-    // None is ever taken from the list, so that its length names no file of another one.
+    // Entries are never removed from the list, so its length is an unused file name.
     let name = format!("{PACKAGES}/{}", list.packages.len());
     let path = dir.join(&name);
     let mut part = replace::begin(&path).map_err(disk(&path))?;
@@ -186,7 +186,7 @@ pub(super) fn left_out(job: &Submission) -> Option<&'static str> {
     words.iter().any(|w| job.entrypoint.contains(w)).then_some("a cleanup job")
 }
 
-/// Creates the backup folder, or fails if it contains other files.
+/// Creates the backup directory, or fails if it contains other files.
 fn claim(dir: &Path) -> Result<(), Problem> {
     folder::make(dir).map_err(disk(dir))?;
     let mut names = fs::read_dir(dir).map_err(disk(dir))?.filter_map(Result::ok).map(|e| e.file_name());
@@ -217,8 +217,8 @@ pub async fn restore(
     Restore { client, executor, dir: Some(dir), list: &list }.all().await
 }
 
-/// What [`restore`] would submit of this to a new Ray, which knows neither jobs nor packages. It is recorded; the
-/// client, that of the old Ray, is not asked.
+/// Records what [`restore`] would submit to a new Ray, which has neither jobs nor packages. The client, that of the old
+/// Ray, is not used.
 pub(super) async fn record(
     client: &Client,
     backed: &BackupContent,
@@ -234,11 +234,11 @@ pub(super) async fn record(
     Restore { client, executor, dir: None, list: &list }.all().await
 }
 
-/// A backup on its way to a Ray.
+/// A backup being restored to a Ray.
 struct Restore<'a> {
     client: &'a Client,
     executor: &'a Executor,
-    /// Its folder. None where it is not saved but only recorded; then the Ray is a new one that knows nothing.
+    /// Its directory. `None` if it is only recorded; then the Ray is a new one without jobs or packages.
     dir: Option<&'a Path>,
     list: &'a List,
 }
@@ -246,12 +246,12 @@ struct Restore<'a> {
 impl Restore<'_> {
     async fn all(&self) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
         let mut outcomes = Vec::new();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         for job in &self.list.jobs {
             let outcome = loop {
                 break match self.one(job).await {
                     Ok(outcome) => outcome,
-                    // Without an answer the rest fails the same way: the restore is to be repeated.
+                    // Without a response the rest would fail in the same way: the restore has to be repeated.
                     Err(e @ RayError::Silent(_)) => return Err(e.problem(Timestamp::now())),
                     Err(RayError::Status { code: 500.., .. }) if Instant::now() < deadline => {
                         tokio::time::sleep(AGAIN).await;
@@ -291,7 +291,7 @@ impl Restore<'_> {
     }
 }
 
-/// Opens a package file. A link in the backup must not lead out of its folder.
+/// Opens a package file. A link in the backup must not lead out of its directory.
 fn inside(dir: &Path, name: &str) -> io::Result<fs::File> {
     let (folder, path) = (dir.canonicalize()?, dir.join(name).canonicalize()?);
     if !path.starts_with(folder.join(PACKAGES)) || !path.is_file() {
@@ -306,7 +306,7 @@ fn read(dir: &Path) -> Result<List, Problem> {
         let hint = "give the directory of a complete backup (create one with backup-jobs)";
         problem(format!("cannot read {}: {e}", path.display()), hint)
     })?;
-    // The parser's words may quote a secret.
+    // The parser's message may quote a secret.
     let list: List = serde_json::from_slice(&text).map_err(|e| {
         let what = format!(
             "{} is not a valid backup list (line {}, column {})",
@@ -316,7 +316,7 @@ fn read(dir: &Path) -> Result<List, Problem> {
         );
         problem(what, "undo edits to the file, or submit its jobs with submit-job")
     })?;
-    // Names in the list lead nowhere but into the folder.
+    // Names in the list must not lead out of the directory.
     let is_inside = |name: &String| {
         name.strip_prefix("packages/").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty())
     };

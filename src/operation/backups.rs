@@ -1,8 +1,8 @@
 //! The backups on this machine. They contain the jobs' secrets (`env_vars`, as Ray has them), so old ones should be
 //! deleted.
 //!
-//! The list covers the backups that restarts make below the state folder, and those that `backup-jobs` wrote to other
-//! folders. A backup is deleted only on request, and never while an interrupted operation needs it.
+//! The list covers the backups that restarts make below the state directory, and those that `backup-jobs` wrote to
+//! other directories. A backup is deleted only on request, and never while an interrupted operation needs it.
 
 use super::backup::{LIST, List, MARK, PACKAGES};
 use super::journal::unfinished;
@@ -17,7 +17,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Names of the folders that lie elsewhere, a line each.
+/// Names of directories elsewhere, one per line.
 const ELSEWHERE: &str = "elsewhere";
 
 /// A backup on this machine.
@@ -25,13 +25,13 @@ const ELSEWHERE: &str = "elsewhere";
 pub struct Backup {
     /// Path of the backup folder.
     pub folder: PathBuf,
-    /// The cluster whose jobs it holds; none when it was interrupted before its list was written.
+    /// The cluster of the jobs; `None` if it was interrupted before its list was written.
     pub cluster: Option<String>,
     /// How many jobs it holds.
     pub jobs: usize,
     /// When it was last written.
     pub made: Timestamp,
-    /// An operation that was begun and not ended needs it.
+    /// Whether an interrupted operation needs it.
     pub is_needed: bool,
 }
 
@@ -42,7 +42,7 @@ impl Backup {
     }
 }
 
-/// All backups that are known in the state folder, oldest first.
+/// All known backups in the state directory, oldest first.
 pub fn backups(state: &Path) -> Result<Vec<Backup>, Problem> {
     let place = state.join("backups");
     let read = |why: io::Error| failure(format!("cannot read {}: {why}", place.display()), "");
@@ -62,7 +62,7 @@ pub fn backups(state: &Path) -> Result<Vec<Backup>, Problem> {
     Ok(all)
 }
 
-/// What a folder is; none when it is no backup (any more).
+/// Reads a directory; `None` if it is not a backup (any more).
 fn look(folder: &Path, needed: &[PathBuf]) -> Option<Backup> {
     let mark = folder.join(MARK);
     if !fs::symlink_metadata(folder).ok()?.is_dir() || !mark.is_file() {
@@ -93,7 +93,7 @@ fn elsewhere(place: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Records the path of a backup made in a folder that the operator chose.
+/// Records the path of a backup in a directory that the operator chose.
 pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
     let place = state.join("backups");
     let put = || {
@@ -107,7 +107,7 @@ pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
     put().map_err(|why| failure(format!("cannot write {}: {why}", place.display()), hint))
 }
 
-/// Deletes a backup: its list first, which holds the secrets, and of its folder nothing that is not the backup's own.
+/// Deletes a backup: first its list, which contains the secrets, and then only files of the backup.
 pub fn delete(backup: &Backup) -> Result<(), Problem> {
     if backup.is_needed {
         let what = format!("{} is needed by an interrupted operation", backup.folder.display());
@@ -120,13 +120,13 @@ pub fn delete(backup: &Backup) -> Result<(), Problem> {
     let mark = backup.folder.join(MARK);
     gone(fs::remove_file(&mark)).map_err(at(&mark))?;
     match fs::remove_dir(&backup.folder) {
-        // The folder contains other files, which are not ours.
+        // The directory contains other files.
         Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
         done => gone(done).map_err(at(&backup.folder)),
     }
 }
 
-/// Removes files by their names, also what a killed process wrote of them.
+/// Removes files by name, including what a killed process wrote of them.
 fn remove(folder: &Path, is_ours: impl Fn(&str) -> bool) -> Result<(), Problem> {
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -193,7 +193,7 @@ mod tests {
         make(&clean);
         make(&mixed);
         fs::write(mixed.join("notes.txt"), "mine").unwrap();
-        // Of a killed process.
+        // Left by a killed process.
         replace::begin(&clean.join(LIST)).unwrap().keep().unwrap();
         replace::begin(&clean.join(PACKAGES).join("1")).unwrap().keep().unwrap();
         for backup in backups(state).unwrap() {

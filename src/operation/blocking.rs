@@ -1,6 +1,6 @@
-//! Work that may wait for a disk, beside everything else.
+//! Runs work that may block on a disk.
 
-/// Runs what may wait for a disk on a thread of its own.
+/// Runs blocking work on a separate thread.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

@@ -1,5 +1,5 @@
-//! What an operation calls and runs to change something, as a dry run records it: a line for people, an object for
-//! scripts.
+//! The calls and commands with which an operation changes something, as a dry run records them: one line each, or a
+//! JSON object.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,42 +11,42 @@ pub struct Call {
     /// The request or command itself.
     #[serde(flatten)]
     pub kind: CallKind,
-    /// When or why, where the kind does not say so itself.
+    /// When or why, if the kind does not say so.
     pub note: Option<String>,
 }
 
-/// What is done. Its name in JSON is `kind`.
+/// The kind of change; `kind` in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum CallKind {
-    /// An HTTP call of Google's, or of the dashboard's where the URL is a path (`/ray.rpc...`: gRPC, to the GCS).
+    /// An HTTP call to Google, or to the dashboard if the URL is a path (`/ray.rpc...`: gRPC, to the GCS).
     Http {
         /// HTTP method: `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
         method: &'static str,
         /// Full URL of the request.
         url: String,
-        /// The JSON that is sent, without secrets; null where none is, and for a package.
+        /// The JSON that is sent, without secrets; null if there is none, and for a package.
         body: Value,
     },
     /// A command on this machine.
     Run {
-        /// As a shell would have it.
+        /// The command line for a shell.
         command: String,
     },
     /// A command on another machine.
     Ssh {
         /// Host that the command runs on.
         host: String,
-        /// As its shell has it.
+        /// The command line for its shell.
         command: String,
-        /// What it reads on its standard input; null for nothing and for a token.
+        /// Its standard input; null for none, and for a token.
         input: Option<String>,
     },
-    /// What is copied to another machine.
+    /// A copy to another machine.
     Copy {
         /// Host that the file is copied to.
         host: String,
-        /// A file or folder here.
+        /// A local file or directory.
         from: String,
         /// Destination path on the host.
         to: String,
@@ -59,7 +59,7 @@ impl Call {
         Self::of(CallKind::Http { method, url: url.into(), body: Value::Null })
     }
 
-    /// An HTTP call that sends this.
+    /// An HTTP call with this body.
     pub fn post(url: impl Into<String>, body: Value) -> Self {
         Self::of(CallKind::Http { method: "POST", url: url.into(), body })
     }
@@ -74,7 +74,7 @@ impl Call {
         Self::of(CallKind::Ssh { host: host.into(), command: command.into(), input: None })
     }
 
-    /// A command run on a host over ssh that reads this.
+    /// A command run on a host over ssh with this input.
     pub fn ssh_with(host: impl Into<String>, command: impl Into<String>, input: &str) -> Self {
         Self::of(CallKind::Ssh { host: host.into(), command: command.into(), input: Some(input.to_owned()) })
     }
@@ -84,7 +84,7 @@ impl Call {
         Self::of(CallKind::Copy { host: host.into(), from: from.into(), to: to.into() })
     }
 
-    /// The same with a note.
+    /// Adds a note.
     #[must_use]
     pub fn noted(self, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..self }
@@ -95,7 +95,7 @@ impl Call {
     }
 }
 
-/// Formats the call on one line. A call with a body is printed as JSON that can be sent as it is.
+/// Formats the call on one line. A call with a body is printed as JSON that can be sent unchanged.
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {

@@ -1,5 +1,5 @@
-//! Reads what the chips of hosts do: from Ray, whose agents see GPUs, and TPUs where a device plug-in tells of them; on
-//! other TPU hosts from the libtpu of the program that holds them, over ssh. Nothing is changed.
+//! Reads the utilization of hosts' chips: from Ray, whose agents see GPUs, and TPUs if a device plug-in reports them;
+//! on other TPU hosts over ssh from the libtpu of the program that uses them. Changes nothing.
 
 use super::news::News;
 use super::request::Request;
@@ -21,16 +21,16 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
-/// Requests to the head, or logins, at a time.
+/// Maximum number of concurrent requests to the head, or logins.
 const AT_ONCE: usize = 8;
-/// For a login, and what libtpu tells of one host.
+/// Time limit for a login and libtpu's answer on a host.
 const ON_A_HOST: Duration = Duration::from_secs(30);
-/// For the last words of an ssh that has failed.
+/// Time limit for reading the error output of an ssh that has failed.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Bytes of those words that are read.
+/// Maximum number of bytes read of it.
 const WORDS: u64 = 8 << 10;
 
-/// Whose chips are read, and how.
+/// Selects the chips to read, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct ChipReader<'a> {
     /// The cluster of the hosts.
@@ -39,12 +39,12 @@ pub struct ChipReader<'a> {
     pub options: &'a Options,
     /// Client of the head.
     pub client: &'a Client,
-    /// The way over the head.
+    /// How to log in to other hosts through the head.
     pub through: Option<&'a TunnelSpec>,
 }
 
 impl ChipReader<'_> {
-    /// The living nodes with chips that are wanted.
+    /// The alive nodes with chips that match.
     pub async fn hosts(&self, wanted: impl Fn(&Node) -> bool) -> Result<Vec<Node>, Problem> {
         let failed = |error: RayError| error.problem(Timestamp::now());
         let snapshot = Poller::new(self.client.clone()).refresh().await.map_err(failed)?;
@@ -57,7 +57,7 @@ impl ChipReader<'_> {
         Ok(nodes)
     }
 
-    /// Reads the chips of these nodes, eight nodes at a time, and those again that seem to hang.
+    /// Reads the chips of these nodes, eight nodes at a time, and reads those that seem to hang a second time.
     pub async fn read(&self, nodes: &[Node]) -> Chips {
         let read = nodes.iter().map(|node| async move {
             let (expected, used) = count(node).unwrap_or_default();
@@ -97,14 +97,14 @@ impl ChipReader<'_> {
     }
 
     async fn of(&self, node: &Node) -> Result<ChipsRead, String> {
-        let told = self.client.chips(node.id).await.map_err(|e| e.to_string());
-        if let Ok(chips) = &told
+        let reported = self.client.chips(node.id).await.map_err(|e| e.to_string());
+        if let Ok(chips) = &reported
             && !chips.is_empty()
         {
             return Ok(ChipsRead { source: ChipSource::Ray, chips: chips.clone(), run: None, error: None });
         }
         if !has_tpus(node) {
-            told?;
+            reported?;
             return Err(
                 "Ray's agent on the host sees no GPU; is the NVIDIA driver installed there?".to_owned()
             );
@@ -115,7 +115,7 @@ impl ChipReader<'_> {
         self.ask(&node.address).await
     }
 
-    /// Asks the libtpu on a host.
+    /// Queries libtpu on a host.
     async fn ask(&self, address: &Text) -> Result<ChipsRead, String> {
         let host = TpuHost::at(address.raw());
         let command = dial(self.spec, self.options, &host, self.through.cloned(), PORT).await;
@@ -125,7 +125,7 @@ impl ChipReader<'_> {
         let (Some(stdout), Some(stdin)) = (ssh.stdout.take(), ssh.stdin.take()) else {
             return Err("ssh has no standard input and output".to_owned());
         };
-        match tokio::time::timeout(ON_A_HOST, told(tokio::io::join(stdout, stdin))).await {
+        match tokio::time::timeout(ON_A_HOST, query_libtpu(tokio::io::join(stdout, stdin))).await {
             Err(_) => Err(format!("the host timed out after {} s", ON_A_HOST.as_secs())),
             Ok(Ok((chips, state))) => {
                 let RunState { run, error } = state;
@@ -137,22 +137,22 @@ impl ChipReader<'_> {
     }
 }
 
-async fn told(
+async fn query_libtpu(
     stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(Vec<crate::model::ChipUse>, RunState), LibtpuError> {
     let libtpu = Libtpu::over(stream).await?;
     let chips = libtpu.chips().await?;
-    // Older versions do not have it, and their chips are told all the same.
+    // Older versions do not have it; their chips are reported all the same.
     let state = libtpu.state().await.unwrap_or_default();
     Ok((chips, state))
 }
 
-/// Why ssh led nowhere, in its words or with what they mean.
+/// Why ssh failed, in its own words or with an explanation.
 async fn last_words(ssh: &mut Child) -> Option<String> {
     let mut said = Vec::new();
     let stderr = ssh.stderr.take()?;
     let mut stderr = stderr.take(WORDS);
-    // What was said until then is told.
+    // Uses the output received until then.
     let _ = tokio::time::timeout(LAST_WORDS, stderr.read_to_end(&mut said)).await;
     meant(&String::from_utf8_lossy(&said))
 }
@@ -176,7 +176,7 @@ fn meant(said: &str) -> Option<String> {
     lines.next_back().map(|line| printable(line).into_owned())
 }
 
-/// Chips that a node has, and those in use; none for a node without any.
+/// The number of chips of a node, and of those in use; `None` for a node without chips.
 fn count(node: &Node) -> Option<(u32, Option<u32>)> {
     let of = |name: &str| node.resources.get(name).filter(|r| r.total >= 1.0);
     let chips = of("TPU").or_else(|| of("GPU"))?;
@@ -187,16 +187,16 @@ fn has_tpus(node: &Node) -> bool {
     node.resources.get("TPU").is_some_and(|r| r.total > 0.0)
 }
 
-/// The slice of a node, else its type.
+/// The slice of a node, or else its type.
 fn group(node: &Node) -> Text {
     node.slice().unwrap_or(&node.node_type).clone()
 }
 
 impl Request {
-    /// Reads the chips of these nodes over the cluster's own connection, and says what they do.
+    /// Reads the chips of these nodes over the cluster's own connection and reports them.
     pub async fn chips(&self, nodes: Vec<NodeId>) {
         let result = self.read_chips(&nodes).await;
-        // The front end may be on its way out.
+        // The front end may be shutting down.
         let _ = self.news.send(News::Chips(self.spec.name.clone(), nodes, Arc::new(result))).await;
     }
 

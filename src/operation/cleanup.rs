@@ -1,6 +1,6 @@
-//! Finds what is left over on a cluster's workers and ends it: processes that outlived their job or their raylet, lock
-//! files of libtpu that nobody holds. Disks with little space are named only. What counts as left over, and by which
-//! proof, is in [`left`].
+//! Finds what is left over on a cluster's workers and ends it: processes that outlived their job or their raylet, and
+//! lock files of libtpu that no process holds. Nearly full disks are only reported. What counts as left over, and by
+//! which evidence, is in [`left`].
 
 mod left;
 
@@ -15,18 +15,18 @@ pub use left::{FullDisk, HostLeft, LeftProcess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-const LOOK: &str = include_str!("../../assets/cleanup-look.sh");
+const LOOK_SCRIPT: &str = include_str!("../../assets/cleanup-look.sh");
 const END: &str = include_str!("../../assets/cleanup-end.sh");
 /// Devices that count as TPUs, as an extended regular expression: v2 to v4 have `/dev/accel*`, later ones `/dev/vfio/*`
 /// (Ray, `_private/accelerators/tpu.py`).
 pub const DEVICES: &str = "^/dev/(accel[0-9]+|vfio/.+)$";
-/// The lock files of libtpu, as a shell pattern. Containers share `/tmp` with their host where Ray's file says so.
+/// The lock files of libtpu, as a shell pattern. Containers share `/tmp` with their host if Ray's file says so.
 const LOCKS: &str = "/tmp/libtpu_lockfile*";
-/// Logins at a time.
+/// Maximum number of concurrent logins.
 const AT_ONCE: usize = 8;
-/// For a login and the look.
+/// Time limit for a login and the check.
 const LOOKING: Duration = Duration::from_secs(30);
-/// For a login, six seconds until a process is killed, three until it is gone.
+/// Time limit for a login, six seconds until a process is killed, and three until it is gone.
 const ENDING: Duration = Duration::from_secs(60);
 
 /// The cluster that is cleaned up.
@@ -40,44 +40,44 @@ pub struct Cleanup<'a> {
     pub devices: &'a str,
 }
 
-/// A host, and what is left over there or why it could not be looked at.
+/// A host, with its leftovers or the reason why it could not be checked.
 #[derive(Clone, Debug)]
 pub struct HostFound {
     /// The host that was checked.
     pub host: TpuHost,
-    /// What is left over there.
+    /// The leftovers.
     pub left: Result<HostLeft, Problem>,
 }
 
-/// Something on a host that was to be ended.
+/// Something on a host that is to be ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// The process of this number.
+    /// The process with this id.
     Process(u32),
-    /// The lock file of this path.
+    /// The lock file at this path.
     Lock(String),
 }
 
-/// What became of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Ended or removed.
     Done,
-    /// It was gone before it was touched.
+    /// It was already gone.
     GoneAlready,
-    /// It was left alone; why.
+    /// It was not touched, with the reason.
     LeftAlone(String),
-    /// It is still there; why.
+    /// It still exists, with the reason.
     Failed(String),
 }
 
 impl Cleanup<'_> {
-    /// Looks at the hosts of all workers, eight at a time. What is not known of Ray or of Google proves nothing: without
-    /// Ray no job has ended.
+    /// Checks the hosts of all workers, eight at a time. Missing data of Ray or Google proves nothing: without Ray, no
+    /// job counts as ended.
     pub async fn look(&self, ray: Option<&Snapshot>, cloud: Option<&CloudView>) -> Vec<HostFound> {
         let ended = &ended(ray);
         let looks = hosts(self.spec, ray, cloud).into_iter().map(|host| async move {
-            let said = self.run(&host, LOOK, &["/proc", self.devices, LOCKS], LOOKING).await;
+            let said = self.run(&host, LOOK_SCRIPT, &["/proc", self.devices, LOCKS], LOOKING).await;
             let left = said.and_then(|said| {
                 let left = left::left(&said, ended);
                 left.ok_or_else(|| {
@@ -89,7 +89,7 @@ impl Cleanup<'_> {
         stream::iter(looks).buffered(AT_ONCE).collect().await
     }
 
-    /// Ends what is left over on these hosts, eight at a time; the outcome of each on its host.
+    /// Ends the leftovers on these hosts, eight hosts at a time; returns the result of each.
     pub async fn end(&self, found: &[HostFound]) -> Vec<Vec<(Subject, Outcome)>> {
         let ends = found.iter().map(|found| async move {
             match &found.left {
@@ -135,8 +135,8 @@ impl Cleanup<'_> {
     }
 }
 
-/// The hosts of workers: those of Ray's nodes that live, of the cluster file, and of Google's TPU VMs that are up. Never
-/// the head. On a local cluster those of dead nodes too: a host does not end with its raylet.
+/// The hosts of workers: of Ray's alive nodes, of the cluster file, and of Google's running TPU VMs. Never the head. On
+/// a local cluster also those of dead nodes, because a host does not end with its raylet.
 fn hosts(spec: &ClusterSpec, ray: Option<&Snapshot>, cloud: Option<&CloudView>) -> Vec<TpuHost> {
     let mut all: BTreeMap<String, TpuHost> = BTreeMap::new();
     let is_ours = |vm: &&TpuVm| {
@@ -161,7 +161,7 @@ fn hosts(spec: &ClusterSpec, ray: Option<&Snapshot>, cloud: Option<&CloudView>) 
     all.into_values().collect()
 }
 
-/// The jobs that Ray lists as ended, by their drivers' ids, once they have had time to end all that belongs to them.
+/// The jobs that Ray lists as ended, by their drivers' ids, after they have had time to end their processes.
 fn ended(ray: Option<&Snapshot>) -> BTreeSet<JobId> {
     let Some(ray) = ray else { return BTreeSet::new() };
     let is_over = |job: &Job| {
@@ -178,7 +178,7 @@ fn ended(ray: Option<&Snapshot>) -> BTreeSet<JobId> {
     drivers(true).filter(|id| !open.contains(id)).collect()
 }
 
-/// What the script says of one subject; one of which it says nothing may still be there.
+/// The result that the script reports for a subject; one without a report may still exist.
 fn outcome(said: &str, subject: &Subject) -> Outcome {
     let name = match subject {
         Subject::Process(pid) => pid.to_string(),
@@ -196,7 +196,7 @@ fn outcome(said: &str, subject: &Subject) -> Outcome {
             Outcome::Failed("the SSH user has no permission to end it: it belongs to another user".into())
         }
         (Some("alive"), _) => Outcome::Failed("still running after SIGKILL: blocked on a device".into()),
-        // Gone before the script came to it.
+        // Gone before the script reached it.
         (_, Subject::Lock(_)) if said.lines().last() == Some("end") => Outcome::GoneAlready,
         _ => Outcome::Failed("the host did not report the outcome".into()),
     }
@@ -216,7 +216,7 @@ mod tests {
         Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap()
     }
 
-    /// What the script says of these processes.
+    /// The script's output for these processes.
     fn end(processes: &[String]) -> String {
         let mut script = Command::new("sh");
         script.args(["-c", END, "sh", "/proc", "^/dev/none$", ""]).args(processes);
@@ -228,7 +228,7 @@ mod tests {
         let sleeping = shell("exec sleep 600");
         let mut deaf = shell("trap '' TERM; echo; while :; do sleep 1; done");
         let mut another = shell("exec sleep 600");
-        // It is deaf once it has said something.
+        // It ignores signals after its first output.
         std::io::Read::read_exact(deaf.stdout.as_mut().unwrap(), &mut [0]).unwrap();
         let one = |child: &Child| format!("{}:{}", child.id(), start_of(child.id()));
         let gone = u32::MAX;

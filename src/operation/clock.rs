@@ -1,5 +1,5 @@
-//! The clock of a host beside ours, over ssh: the host is asked twice in one login, and the second answer takes no longer
-//! than the way there and back.
+//! Compares the clock of a host with ours over ssh: the host is queried twice in one login, so that the second answer
+//! takes no longer than the round trip.
 
 use super::failure;
 use super::host::Host;
@@ -10,16 +10,16 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
-/// Says the time for each line that it reads. `%N` (nanoseconds) is GNU's: others print it as it stands, or nothing.
+/// Prints the time for each line that it reads. `%N` (nanoseconds) is GNU's; others print it literally, or nothing.
 const SCRIPT: &str = include_str!("../../assets/clock.sh");
-/// For the login and both answers.
+/// Time limit for the login and both answers.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Reads the clock of a host.
 ///
 /// # Errors
 ///
-/// Nobody can log in there, or it does not say the time.
+/// The login fails, or the host does not report the time.
 pub(super) async fn read_clock(host: &Host<'_>) -> Result<HostClock, Problem> {
     let work = async {
         let mut child = host.begin(&format!("exec sh -c {}", quote(SCRIPT.trim_end()))).await?;
@@ -47,12 +47,12 @@ async fn ask_twice(mut stdin: ChildStdin, stdout: ChildStdout) -> std::io::Resul
     Ok(clock)
 }
 
-/// The clock that said this time between these two of ours.
+/// The clock that reported this time between these two times of ours.
 fn beside(said: &str, before: Timestamp, after: Timestamp) -> Option<HostClock> {
     let (seconds, fraction) = said.trim().split_once('.').unwrap_or((said.trim(), ""));
     let seconds: i64 = seconds.parse().ok()?;
     let digits = fraction.get(..3).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-    // Without a fraction it is up to a second later.
+    // Without a fraction it may be up to a second later.
     let (millis, half_of_its_unit) =
         digits.and_then(|d| d.parse().ok()).map_or((500, 500), |ms: i64| (ms, 1));
     let (before, after) = (before.as_millis(), after.as_millis());

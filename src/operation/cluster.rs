@@ -1,11 +1,12 @@
-//! Does the steps of an operation, one after another, and those of a restart, a start and a stop by the `ray` command.
+//! Runs the steps of an operation one after the other, and those of a restart, a start and a stop with the `ray`
+//! command.
 
 use super::backup::{self, Restored};
 use super::call::Call;
 use super::executor::{Executor, Recorded};
 use super::facts::{Facts, Outcome};
 use super::journal::Journal;
-use super::mark::Marked;
+use super::lock::HeldLock;
 use super::performer::Performer;
 use super::preview::would_back_up;
 use super::{failure, then_resume};
@@ -31,9 +32,9 @@ impl Performer {
         let recorded = Recorded::default();
         self.executor = Executor::Recording(recorded.clone());
         // The progress lines of the steps would read as if the changes had been made.
-        let (tell, _) = mpsc::unbounded_channel();
+        let (progress, _) = mpsc::unbounded_channel();
         let (_nobody, mut cancels) = mpsc::unbounded_channel();
-        self.steps((operation, &[]), &Journal::nowhere(), None, &tell, &mut cancels).await?;
+        self.steps((operation, &[]), &Journal::nowhere(), None, &progress, &mut cancels).await?;
         Ok(recorded.calls())
     }
 
@@ -45,36 +46,36 @@ impl Performer {
         operation: &Operation,
         journal: &Journal,
         done: &[(StepName, String)],
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> Result<Outcome, Problem> {
-        let marked = match self.leave_mark(operation, operation.next(done), journal, tell).await {
-            Ok(marked) => marked,
+        let held = match self.leave_lock(operation, operation.next(done), journal, progress).await {
+            Ok(held) => held,
             Err(problem) => {
-                // Nothing of it is left to be resumed.
+                // Nothing remains to be resumed.
                 if done.is_empty() {
                     journal.beside(|j| j.end("refused")).await?;
                 }
                 return Err(problem);
             }
         };
-        self.steps((operation, done), journal, marked.as_ref(), tell, cancels).await
+        self.steps((operation, done), journal, held.as_ref(), progress, cancels).await
     }
 
     async fn steps(
         &mut self,
         (operation, done): (&Operation, &[(StepName, String)]),
         journal: &Journal,
-        marked: Option<&Marked>,
-        tell: &mpsc::UnboundedSender<Progress>,
+        held: Option<&HeldLock>,
+        progress: &mpsc::UnboundedSender<Progress>,
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> Result<Outcome, Problem> {
         // The receiver may be gone.
-        let say = |progress| drop(tell.send(progress));
+        let say = |line| drop(progress.send(line));
         let was_done = |step| done.iter().any(|(s, _)| *s == step);
         for &step in &operation.steps {
-            // What is here may have changed since; a ray that was started counts when it answers, and a request while
-            // google has it. They look first.
+            // Local conditions may have changed since. A Ray that was started counts once it responds, and a request
+            // once Google has it; these steps check first.
             let for_good = match step {
                 StepName::Check => false,
                 StepName::Start => was_done(StepName::Answer),
@@ -88,15 +89,15 @@ impl Performer {
             say(Progress::Began(step));
             let number = operation.number(step);
             let cancelled = operation.cancelled_again(step, done);
-            // Boxed: what asks Google and Ray at once is large.
+            // Boxed, because a future that queries Google and Ray at once is large.
             let ended = tokio::select! {
                 biased;
                 Some(()) = cancels.recv(), if cancelled.is_some() => None,
-                ended = Box::pin(self.marked_step((step, number), journal, marked, tell)) => Some(ended),
+                ended = Box::pin(self.locked_step((step, number), journal, held, progress)) => Some(ended),
             };
             let Some(ended) = ended else {
                 let left = cancelled.unwrap_or(CancelledState::Unchanged);
-                unmark(marked, tell).await;
+                unlock(held, progress).await;
                 journal.beside(move |j| j.cancelled(left)).await?;
                 return Ok(Outcome::Cancelled(left));
             };
@@ -112,32 +113,32 @@ impl Performer {
                 Err(problem) => {
                     let why = problem.what.clone();
                     journal.beside(move |j| j.failed(step, &why)).await?;
-                    if let Some(marked) = marked {
-                        marked.stop(number).await;
+                    if let Some(held) = held {
+                        held.stop(number).await;
                     }
                     say(Progress::Failed(step, problem.clone()));
                     return Err(problem);
                 }
             }
         }
-        unmark(marked, tell).await;
+        unlock(held, progress).await;
         journal.beside(|j| j.end("done")).await?;
         Ok(Outcome::Done)
     }
 
-    /// Does a step while the operation's mark says so.
-    async fn marked_step(
+    /// Runs a step and records it in the operation's lock.
+    async fn locked_step(
         &mut self,
         (step, number): (StepName, usize),
         journal: &Journal,
-        marked: Option<&Marked>,
-        tell: &mpsc::UnboundedSender<Progress>,
+        held: Option<&HeldLock>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<String, Problem> {
-        let Some(marked) = marked else { return self.step(step, journal, tell).await };
-        marked.reach(number, tell).await?;
+        let Some(held) = held else { return self.step(step, journal, progress).await };
+        held.reach(number, progress).await?;
         tokio::select! {
-            ended = self.step(step, journal, tell) => ended,
-            never = marked.beat(number) => match never {},
+            ended = self.step(step, journal, progress) => ended,
+            never = held.beat(number) => match never {},
         }
     }
 
@@ -145,10 +146,10 @@ impl Performer {
         &mut self,
         step: StepName,
         journal: &Journal,
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<String, Problem> {
         match step {
-            StepName::Check => self.check(tell).await,
+            StepName::Check => self.check(progress).await,
             StepName::Look => {
                 let said = self.look().await?;
                 if self.preserves() && !self.executor.is_recording() {
@@ -159,25 +160,25 @@ impl Performer {
                 self.keep_facts(journal).await?;
                 Ok(said)
             }
-            StepName::Backup => self.back_up(tell).await,
+            StepName::Backup => self.back_up(progress).await,
             StepName::Stop => {
-                self.look_once_more(journal, tell).await?;
+                self.look_once_more(journal, progress).await?;
                 if self.is_google() {
-                    self.delete_machines(journal, tell).await?;
+                    self.delete_machines(journal, progress).await?;
                 }
-                self.stop(tell).await
+                self.stop(progress).await
             }
-            StepName::Clear => self.clear(tell).await,
-            StepName::Start => self.start(tell).await,
+            StepName::Clear => self.clear(progress).await,
+            StepName::Start => self.start(progress).await,
             StepName::Answer => self.answer().await,
-            StepName::Restore => self.restore(tell).await,
-            StepName::Workers => self.workers(tell).await,
-            StepName::Apply => self.apply(tell).await,
+            StepName::Restore => self.restore(progress).await,
+            StepName::Workers => self.workers(progress).await,
+            StepName::Apply => self.apply(progress).await,
             StepName::Verify => self.verify().await,
             StepName::Find if matches!(self.task, Task::RemoveWorkers { .. }) => {
                 self.find_all_turns(journal).await
             }
-            StepName::Turns => self.take_turns(journal, tell).await,
+            StepName::Turns => self.take_turns(journal, progress).await,
             StepName::Find
             | StepName::Ask
             | StepName::Capacity
@@ -185,16 +186,16 @@ impl Performer {
             | StepName::Join
             | StepName::Drain
             | StepName::Remove
-            | StepName::Leave => self.worker_step(step, journal, tell).await,
+            | StepName::Leave => self.worker_step(step, journal, progress).await,
         }
     }
 
-    async fn check(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+    async fn check(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let file = self.file()?;
         std::fs::File::open(file)
             .map_err(|e| failure(format!("cannot read {}: {e}", file.display()), "nothing was changed"))?;
         let words = self.options.ray.join(" ");
-        let (code, lines) = self.ray(&[OsStr::new("--version")], tell).await?;
+        let (code, lines) = self.ray(&[OsStr::new("--version")], progress).await?;
         if code != 0 {
             let said = lines.last().cloned().unwrap_or_default();
             let hint = "install ray, or set the command as `ray` in the settings; nothing was changed";
@@ -265,7 +266,7 @@ impl Performer {
         })
     }
 
-    async fn back_up(&mut self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+    async fn back_up(&mut self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let folder = if self.executor.is_recording() { None } else { Some(self.backup_folder()?) };
         if let Some(folder) = folder.as_ref().filter(|f| f.join("jobs.json").exists()) {
             return Ok(format!("already saved in {}", folder.display()));
@@ -282,7 +283,7 @@ impl Performer {
             let (id, gone) = (kept.submission.id(), Text::from(kept.missing.join(", ")));
             let words = format!("cannot restore {id}: its package no longer exists on the cluster ({gone})");
             // The receiver may be gone.
-            let _ = tell.send(Progress::Output(words));
+            let _ = progress.send(Progress::Output(words));
         }
         let lost = match lost.len() {
             0 => String::new(),
@@ -297,7 +298,7 @@ impl Performer {
         Ok(format!("{} in {}{lost}; {left} skipped", counted(n, "job"), folder.display()))
     }
 
-    async fn restore(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+    async fn restore(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let session = self.connect().await?;
         let (restored, folder) = if let Some(backed) = &self.backed {
             (backup::record(&session.client, backed, &self.executor).await, PathBuf::new())
@@ -311,7 +312,7 @@ impl Performer {
             if let Restored::Failed(why) | Restored::Later(why) = outcome {
                 let why = Text::from(why.as_str());
                 // The receiver may be gone.
-                drop(tell.send(Progress::Output(format!("{id}: not restored: {why}"))));
+                drop(progress.send(Progress::Output(format!("{id}: not restored: {why}"))));
                 failed.push(id.to_string());
                 if matches!(outcome, Restored::Later(_)) {
                     later = Some(why);
@@ -338,15 +339,15 @@ impl Performer {
     }
 }
 
-/// Removes the mark of an operation that is over. The journal ends after it: a program that is killed in between leaves an
-/// operation that can be resumed, and not a mark that nobody can.
-async fn unmark(marked: Option<&Marked>, tell: &mpsc::UnboundedSender<Progress>) {
-    if let Some(marked) = marked {
-        marked.remove(tell).await;
+/// Removes the lock of an operation that is over. The journal ends after it: if the program is killed in between, the
+/// operation can be resumed, and no lock remains that nobody can remove.
+async fn unlock(held: Option<&HeldLock>, progress: &mpsc::UnboundedSender<Progress>) {
+    if let Some(held) = held {
+        held.remove(progress).await;
     }
 }
 
-/// Addresses of the workers that have not died.
+/// Addresses of the workers that are not dead.
 pub(super) fn living_workers(snapshot: &Snapshot) -> Vec<String> {
     let alive = snapshot.nodes.iter().filter(|n| n.state != NodeState::Dead && !n.is_head);
     alive.map(|n| n.address.raw().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! A job's record in the form of a job, and a filled-in form as a job to be submitted.
+//! Converts a job's record to a form, and a filled-in form to a job to be submitted.
 
 use super::submit::{JobRequest, SubmitError, unfit};
 use crate::model::draft::AS_IT_WAS;

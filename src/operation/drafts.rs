@@ -1,4 +1,4 @@
-//! Jobs that are submitted from a form. What a job was submitted with stays here: its variables are secrets.
+//! Submits jobs from forms. The original submissions stay here, because their variables are secrets.
 
 use super::draft::{draft_of, wanted_of};
 use super::slices::slice_resources;
@@ -10,15 +10,15 @@ use crate::ray::{Client, RayError, Submission};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Submissions that forms were made from.
+/// Submissions from which forms were filled in.
 #[derive(Default)]
 pub struct Drafts(Mutex<HashMap<(ClusterName, SubmissionId), Submission>>);
 
-/// A job that is ready to be sent.
+/// A job that is ready to be submitted.
 pub struct Ready {
     job: Submission,
     uploads: Vec<Upload>,
-    /// What is unwise in it, one sentence each.
+    /// Warnings about it, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Drafts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a job was submitted with, for the form of `me`; why not, in words.
+    /// The submission of a job as a form for `me`; the error is a message.
     pub async fn draft(
         &self,
         client: &Client,
@@ -48,7 +48,7 @@ impl Drafts {
 
     /// The job that a form describes, with its uploads. Reads local files, which may take a while.
     pub fn ready(&self, spec: &ClusterSpec, draft: &Draft, here: &Env) -> Result<Ready, String> {
-        // Without the record it is unknown which values of the form were typed and which come from the record.
+        // Without the record it is unknown which values were typed and which come from the record.
         let like = match &draft.like {
             Some(id) => {
                 let known = self.all().get(&(spec.name.clone(), id.clone())).cloned();
@@ -67,9 +67,9 @@ impl Drafts {
 }
 
 impl Ready {
-    /// Uploads and submits the job; `tell` receives progress messages.
-    pub async fn send(&self, client: &Client, tell: impl FnMut(String)) -> Result<SubmissionId, String> {
-        upload(client, &self.uploads, tell).await.map_err(|p| p.in_commands(Target::default()))?;
+    /// Uploads and submits the job; `progress` receives progress messages.
+    pub async fn send(&self, client: &Client, progress: impl FnMut(String)) -> Result<SubmissionId, String> {
+        upload(client, &self.uploads, progress).await.map_err(|p| p.in_commands(Target::default()))?;
         for uri in self.job.packages() {
             if !client.has_package(&uri).await.map_err(|e| asked(&e))? {
                 let uri = Text::from(uri);

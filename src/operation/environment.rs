@@ -1,5 +1,4 @@
-//! What operations need to know of the world: the clusters and their connections, the settings, our folders, and who
-//! operates.
+//! The environment of operations: the clusters and their connections, the settings, our directories, and the operator.
 
 use super::audit::Audit;
 use crate::config::Env;
@@ -17,20 +16,20 @@ pub struct Environment {
     pub connections: BTreeMap<ClusterName, Connection>,
     /// Connection options.
     pub options: Options,
-    /// Our state folder: journals, backups.
+    /// Our state directory, with journals and backups.
     pub state: PathBuf,
-    /// Variables and folder that paths and variables of jobs are read in.
+    /// Variables and the directory for resolving paths and variables of jobs.
     pub env: Env,
-    /// Who operates, as jobs name their owners.
+    /// The operator's name, as jobs name their owners.
     pub me: String,
-    /// Where it is written down who did what.
+    /// The audit log.
     pub audit: Audit,
-    /// Nothing may be changed on any cluster.
+    /// Whether all changes are refused.
     pub read_only: bool,
 }
 
 impl Environment {
-    /// The connection of a cluster's task; one that is closed where the cluster has none.
+    /// The connection of a cluster's task; a closed one if the cluster has none.
     pub(super) fn connection(&self, cluster: &ClusterName) -> Connection {
         self.connections.get(cluster).cloned().unwrap_or_else(|| Connection::closed(cluster.clone()))
     }

@@ -1,8 +1,8 @@
-//! Where the steps of an operation change something: every request to Google or Ray, every command and every copy that
-//! does more than look goes through an [`Executor`]. The real one executes it; the one of a dry run only records it, as
-//! the same [`Call`], and states that it succeeded. What looks is not its business and really runs in both.
+//! Executes the changes of an operation: every request to Google or Ray, every command and every copy that does more
+//! than read goes through an [`Executor`]. The real one executes it; that of a dry run only records it, as the same
+//! [`Call`], and reports success. Reads do not go through it and are real in both.
 //!
-//! A step that changes something past it would be missing in the dry run: `tests/program/record.rs` compares the two.
+//! A change that bypasses it would be missing in a dry run: `tests/program/record.rs` compares the two.
 
 use super::call::{Call, CallKind};
 use crate::gcp::{Begun, Change, GcpError, Google};
@@ -14,20 +14,20 @@ use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a step says of an effect that a dry run does not wait for.
+/// The result of a step whose effect a dry run does not wait for.
 pub(super) const NOT_AWAITED: &str = "not waited for (dry run)";
 
-/// Executes what changes something, or records it.
+/// Executes changes, or records them.
 #[derive(Clone, Debug, Default)]
 pub enum Executor {
     /// Runs the calls.
     #[default]
     Real,
-    /// Appends it to the list, and changes nothing.
+    /// Appends the calls to the list, and changes nothing.
     Recording(Recorded),
 }
 
-/// The calls of a dry run, in the order in which its steps came to them.
+/// The calls of a dry run, in the order of its steps.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded(Arc<Mutex<Vec<Call>>>);
 
@@ -36,7 +36,7 @@ impl Recorded {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// All of them so far.
+    /// All calls so far.
     pub fn calls(&self) -> Vec<Call> {
         self.with(|calls| calls.clone())
     }
@@ -48,12 +48,12 @@ impl Executor {
         Self::Recording(Recorded::default())
     }
 
-    /// Whether nothing is changed. Then no effect can be waited for either.
+    /// Whether nothing is changed, so that there are no effects to wait for.
     pub fn is_recording(&self) -> bool {
         matches!(self, Self::Recording(_))
     }
 
-    /// Records a call, where that is all that is done with it; whether it was.
+    /// Records a call in a dry run; returns whether this is one.
     pub(super) fn records(&self, call: impl FnOnce() -> Call) -> bool {
         match self {
             Self::Real => false,
@@ -64,7 +64,7 @@ impl Executor {
         }
     }
 
-    /// Whether this call is on record already.
+    /// Whether this call has been recorded.
     fn has_recorded(&self, call: &Call) -> bool {
         match self {
             Self::Real => false,
@@ -72,7 +72,7 @@ impl Executor {
         }
     }
 
-    /// A change at Google, until Google calls it done.
+    /// Makes a change at Google and waits until Google has completed it.
     pub(super) async fn google(
         &self,
         google: &Google,
@@ -83,7 +83,7 @@ impl Executor {
         if self.records(call) { Ok(()) } else { google.execute(change).await }
     }
 
-    /// A change at Google, until Google has begun with it; none in a dry run.
+    /// Makes a change at Google and waits until Google has started it; `None` in a dry run.
     pub(super) async fn google_begins(
         &self,
         google: &Google,
@@ -92,7 +92,7 @@ impl Executor {
         if self.records(|| Call::from(change)) { Ok(None) } else { google.begin(change).await.map(Some) }
     }
 
-    /// A shell script on a machine that is reached directly; its output, which is empty in a dry run.
+    /// Runs a shell script on a machine that is reached directly; its output, which is empty in a dry run.
     pub(super) async fn run_on(
         &self,
         access: Access<'_>,
@@ -107,13 +107,13 @@ impl Executor {
         supervisor::run_on(access, host, script, limit).await
     }
 
-    /// Whether this executor has put that package on a Ray.
+    /// Whether this executor has uploaded this package.
     pub(super) fn has_uploaded(&self, uri: &str) -> Result<bool, RayError> {
         Ok(self.has_recorded(&Call::http("PUT", ray::package_route(uri)?)))
     }
 
-    /// Uploads a package. One of more than [`ray::UPLOAD_LIMIT`] bytes goes to the GCS instead, in pieces, which a dry
-    /// run of a restart cannot know: it fetches no package. There `file` is none.
+    /// Uploads a package. A package of more than [`ray::UPLOAD_LIMIT`] bytes goes to the GCS in parts instead; the dry
+    /// run of a restart does not know its size, because it fetches no packages. There `file` is `None`.
     pub(super) async fn upload(
         &self,
         client: &Client,
@@ -129,13 +129,13 @@ impl Executor {
         client.upload_package_file(uri, file).await
     }
 
-    /// Submits a job. On record its variables have no values: they are secrets.
+    /// Submits a job. Variables are recorded without values, because those are secrets.
     pub(super) async fn submit(&self, client: &Client, job: &Submission) -> Result<(), RayError> {
         let call = || Call::post(ray::JOBS_ROUTE, job.without_secrets()).noted(&job.submission_id);
         if self.records(call) { Ok(()) } else { client.submit_job(job).await }
     }
 
-    /// Asks Ray to drain a node. Ray's refusal comes back in its own words.
+    /// Asks Ray to drain a node. A refusal is returned in Ray's own words.
     pub(super) async fn drain(&self, client: &Client, drain: &Drain) -> Result<Result<(), Text>, RayError> {
         let call = || Call::post(Drain::METHOD, drain.to_json()).noted("over gRPC, to the GCS");
         if self.records(call) { Ok(Ok(())) } else { client.drain(drain).await }

@@ -1,11 +1,11 @@
-//! Folders that are ours alone.
+//! Directories that only their owner can access.
 
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// Makes a folder for its owner alone, and its parents so; what is there stays as it is.
+/// Creates a directory that only its owner can access, and its parents likewise; existing ones are not changed.
 pub(super) fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

@@ -1,4 +1,4 @@
-//! Submits the job of a form over the cluster's own connection, and reads what a job was submitted with.
+//! Submits the job of a form over the cluster's own connection, and reads the submission of an existing job.
 
 use super::blocking::blocking;
 use super::drafts::{Drafts, Ready};
@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 impl Request {
     async fn say_of(&self, form: FormId, news: FormNews) {
-        // The front end may be on its way out.
+        // The front end may be shutting down.
         let _ = self.news.send(News::Form(self.spec.name.clone(), form, news)).await;
     }
 
-    /// Reads what a job was submitted with, and fills the form.
+    /// Reads the submission of a job and fills in the form.
     pub async fn fill(&self, form: FormId, drafts: &Drafts, id: SubmissionId) {
         let read = match self.connection.channel().await {
             Ok(channel) => drafts.draft(&channel.client, &self.spec.name, &id, &self.environment.me).await,
@@ -23,8 +23,8 @@ impl Request {
         self.say_of(form, news).await;
     }
 
-    /// Packs and uploads the working directory of a form and submits its job, unless something is unwise in it that its author
-    /// has not seen.
+    /// Packs and uploads the working directory of a form and submits its job, unless there are warnings that the
+    /// operator has not seen.
     pub async fn submit(&self, form: FormId, drafts: Arc<Drafts>, draft: Draft) {
         let seen = draft.seen.clone();
         let news = match self.ready(form, drafts, draft).await {
@@ -52,12 +52,12 @@ impl Request {
     async fn sent(&self, form: FormId, ready: &Ready) -> Result<SubmissionId, String> {
         self.say_of(form, FormNews::Doing("connecting".into())).await;
         let channel = self.connection.channel().await.map_err(|p| unreached(&p))?;
-        // What it does is a word at a time; one that finds no room is followed by the next.
-        let tell = |words| {
+        // If there is no room for a progress message, the next one replaces it.
+        let progress = |words| {
             let news = News::Form(self.spec.name.clone(), form, FormNews::Doing(words));
             let _ = self.news.try_send(news);
         };
-        ready.send(&channel.client, tell).await
+        ready.send(&channel.client, progress).await
     }
 }
 

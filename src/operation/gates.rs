@@ -1,17 +1,17 @@
-//! The gates before anything is changed, each a function of its own. The service asks them in their order
-//! ([`super::request`]); no front end has a gate of its own.
+//! The checks before anything is changed, each a separate function. The service runs them in order
+//! ([`super::request`]); front ends have no checks of their own.
 //!
-//! What they read lies on disks that may be slow: callers run those that take an [`Environment`] on a blocking thread.
+//! They may read slow disks: callers run those that take an [`Environment`] on a blocking thread.
 
 use super::environment::Environment;
 use super::facts::Facts;
 use super::journal::{Journal, JournalError, Unfinished};
 use super::journaled::journaled;
-use super::mark::others_mark;
+use super::lock::others_lock;
 use super::preflight::preflight;
 use super::{failure, update};
 use crate::model::{
-    ClusterSpec, Consent, Gate, Hint, JournaledOperation, Operation, OperationKind, OperationMark, Order,
+    ClusterSpec, Consent, Gate, Hint, JournaledOperation, Operation, OperationKind, OperationLock, Order,
     Preview, Problem, Refusal, TakeOver, Task, Timestamp, Verb,
 };
 use crate::supervisor::Access;
@@ -23,7 +23,7 @@ impl From<JournalError> for Refusal {
     }
 }
 
-/// Nothing is changed where that was ruled out, by a switch or in the settings.
+/// Changes are refused if an option or the settings say so.
 pub fn read_only(environment: &Environment, kind: OperationKind) -> Result<(), Refusal> {
     if !environment.read_only {
         return Ok(());
@@ -33,7 +33,7 @@ pub fn read_only(environment: &Environment, kind: OperationKind) -> Result<(), R
     Err(Refusal::new(Gate::ReadOnly, failure(what, hint)))
 }
 
-/// The operation is offered for this cluster. Reads the cluster's file.
+/// The operation must be available for this cluster. Reads the cluster file.
 pub fn offered(environment: &Environment, spec: &ClusterSpec, task: &Task) -> Result<(), Refusal> {
     preflight(spec, &environment.options, task).map_err(|problem| Refusal::new(Gate::NotOffered, problem))
 }
@@ -46,7 +46,7 @@ pub fn free(
     let found = journaled(&environment.state, &spec.name).map_err(|e| Box::new((e.into(), None)))?;
     let Some(journaled) = found else { return Ok(()) };
     if journaled.elsewhere {
-        // Whoever holds the journal is named by the attempt to open it.
+        // The attempt to open the journal names the process that holds it.
         return match Journal::open(&environment.state, &spec.name) {
             Err(e) => Err(Box::new((e.into(), Some(journaled)))),
             Ok(journal) if journal.unfinished().is_none() => Ok(()),
@@ -56,7 +56,7 @@ pub fn free(
     Err(Box::new((interrupted(&journaled), Some(journaled))))
 }
 
-/// That an operation was interrupted.
+/// The refusal because of an interrupted operation.
 pub fn interrupted(journaled: &JournaledOperation) -> Refusal {
     let title = &journaled.operation.title;
     let next = journaled.operation.next(&journaled.done);
@@ -75,7 +75,7 @@ pub fn confirmed(operation: &Operation, consent: &Consent) -> Result<(), Refusal
     Err(Refusal::new(Gate::NotConfirmed, failure(what, "confirm the operation")))
 }
 
-/// An update has something to apply, and all of it can be applied while Ray runs.
+/// An update must have something to apply, and all of it must be applicable while Ray runs.
 pub fn applicable(operation: &Operation, seen: &Preview) -> Result<(), Refusal> {
     match operation.task {
         Task::Update => update::applicable(&operation.cluster, &seen.changes),
@@ -83,8 +83,8 @@ pub fn applicable(operation: &Operation, seen: &Preview) -> Result<(), Refusal> 
     }
 }
 
-/// Affected jobs: they are known, nothing runs on a worker that is removed at once, and none is another person's,
-/// unless that was allowed. `order` is what would be asked with more allowed.
+/// Affected jobs: they must be known; nothing may run on a worker that is removed at once; and none may be another
+/// person's, unless that was allowed. `order` is what would be requested with more permissions.
 pub fn jobs(
     operation: &Operation,
     consent: &Consent,
@@ -119,34 +119,34 @@ pub fn jobs(
     Err(Refusal { gate, problem, allow })
 }
 
-/// No operation of another operator is marked on the cluster, unless the person takes it over: the id of its mark then.
-/// A mark that cannot be read does not refuse; the operation says so once it begins.
-pub async fn unmarked(
+/// The cluster must not have the lock of another operator's operation, unless the operator takes it over: then its id
+/// is returned. A lock that cannot be read is no refusal; the operation reports it once it starts.
+pub async fn unlocked(
     access: Access<'_>,
     facts: &Facts,
     consent: &Consent,
     order: impl FnOnce(Consent) -> Order,
 ) -> Result<Option<String>, Refusal> {
-    let mark = others_mark(access, facts).await;
-    taken_over(mark.as_ref(), consent, order)
+    let lock = others_lock(access, facts).await;
+    taken_over(lock.as_ref(), consent, order)
 }
 
-/// The same of a mark that was read.
+/// The same for a lock that was read.
 pub fn taken_over(
-    mark: Option<&OperationMark>,
+    lock: Option<&OperationLock>,
     consent: &Consent,
     order: impl FnOnce(Consent) -> Order,
 ) -> Result<Option<String>, Refusal> {
-    let Some(mark) = mark else { return Ok(None) };
-    if consent.take_over.covers(&mark.id) {
-        return Ok(Some(mark.id.clone()));
+    let Some(lock) = lock else { return Ok(None) };
+    if consent.take_over.covers(&lock.id) {
+        return Ok(Some(lock.id.clone()));
     }
-    let allowed = Consent { take_over: TakeOver::Mark(mark.id.clone()), ..consent.clone() };
-    let problem = mark.refusal(Timestamp::now());
-    Err(Refusal { gate: Gate::Marked, problem, allow: Some(Box::new(order(allowed))) })
+    let allowed = Consent { take_over: TakeOver::Mark(lock.id.clone()), ..consent.clone() };
+    let problem = lock.refusal(Timestamp::now());
+    Err(Refusal { gate: Gate::Locked, problem, allow: Some(Box::new(order(allowed))) })
 }
 
-/// The interrupted operation is the one that the person means, and belongs to the cluster of this name.
+/// The interrupted operation must be the expected one, and belong to the cluster of this name.
 pub fn is_meant(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) -> Result<(), Refusal> {
     let kind = unfinished.task.kind();
     if consent.means.is_some_and(|means| means != kind) {
@@ -160,7 +160,7 @@ pub fn is_meant(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) 
     unfinished.belongs_to(spec).map_err(|problem| Refusal::new(Gate::OtherFile, problem))
 }
 
-/// The step at which it failed may be skipped.
+/// The step at which it failed must be one that can be skipped.
 pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refusal> {
     match unfinished.next() {
         Some(step) if step.may_be_passed() => Ok(()),
@@ -179,7 +179,7 @@ pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refu
     }
 }
 
-/// There is something to resume.
+/// The refusal because there is nothing to resume.
 pub fn nothing_to_resume(spec: &ClusterSpec) -> Refusal {
     let what = format!("no interrupted operation on {}", spec.name);
     Refusal::new(Gate::NothingToResume, failure(what, ""))

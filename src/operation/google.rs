@@ -1,10 +1,10 @@
-//! The machines of a cluster in Google Cloud. The head goes first, so that it starts no new TPUs while the others go;
-//! then the TPUs and plain VMs of its autoscaler, all at once. Those that a person added stay: they join the new head
-//! by themselves.
+//! The machines of a cluster in Google Cloud. The head is deleted first, so that it starts no new TPUs meanwhile; then
+//! its autoscaler's TPUs and plain VMs, all at once. Manually added machines remain: they join the new head by
+//! themselves.
 
 use super::facts::KnownHead;
 use super::journal::Journal;
-use super::performer::{LOOK, Performer};
+use super::performer::{POLL_INTERVAL, Performer};
 use super::{failure, then_resume, worker};
 use crate::config::Launch;
 use crate::gcp::{Change, ChosenTpu, GcpError, Google, Head, Instance, Role, TpuPlace};
@@ -16,16 +16,16 @@ use futures_util::stream::{self, StreamExt};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Deletions under way at the same time.
+/// Maximum number of concurrent deletions.
 const SIDE_BY_SIDE: usize = 16;
-/// What Google may take to drop what it has deleted from its lists.
+/// How long Google may take to remove a deleted machine from its lists.
 const DROPPING: Duration = Duration::from_secs(120);
 
 fn problem(e: &GcpError) -> Problem {
     failure(e.to_string(), then_resume(e.hint()))
 }
 
-/// Every machine in its zone that is labelled with this role in this cluster; an error when one might be overlooked.
+/// Every machine in its zone with the label of this role in this cluster; an error if one might be missing.
 async fn machines(google: &Google, place: &TpuPlace, role: Role) -> Result<Vec<Instance>, Problem> {
     let found = google.machines(&place.project, role, Some(&place.cluster)).await;
     let mut machines = found.map_err(|e| problem(&e))?;
@@ -38,7 +38,7 @@ async fn machines(google: &Google, place: &TpuPlace, role: Role) -> Result<Vec<I
     Err(failure(what, then_resume("wait; see status.cloud.google.com for known outages")))
 }
 
-/// A worker that the autoscaler has started.
+/// A worker that the autoscaler started.
 enum Worker {
     Tpu(TpuVm),
     /// A machine of Compute Engine.
@@ -53,7 +53,7 @@ impl Worker {
         }
     }
 
-    /// Its name where the request has only its number.
+    /// Its name, if the request has only its number.
     fn note(&self) -> Option<&str> {
         match self {
             Self::Tpu(_) => None,
@@ -61,7 +61,7 @@ impl Worker {
         }
     }
 
-    /// The request that deletes it, after it was read again; none when it is gone.
+    /// The request that deletes it, after reading it again; `None` if it is gone.
     async fn deletion(&self, google: &Google, place: &TpuPlace) -> Result<Option<Change>, GcpError> {
         let role = Role::Worker;
         match self {
@@ -76,7 +76,7 @@ impl Performer {
         self.spec.provider == Provider::Gcp
     }
 
-    /// Whether Google, asked well, knows no head of this cluster.
+    /// Whether Google reports that there is no head of this cluster.
     pub(super) async fn has_no_head(&self) -> bool {
         match supervisor::tpu_place(&self.spec) {
             Ok(place) => {
@@ -86,7 +86,7 @@ impl Performer {
         }
     }
 
-    /// Which of these workers a person has added.
+    /// Which of these workers were added manually.
     pub(super) async fn manual(&self, workers: &[String]) -> Result<Vec<String>, Problem> {
         if self.is_google() {
             let place = supervisor::tpu_place(&self.spec)?;
@@ -100,7 +100,7 @@ impl Performer {
         Ok(workers.iter().filter(|w| !launch.worker_ips.contains(w)).cloned().collect())
     }
 
-    /// The heads that there are, as an operation records them when it starts; none on other providers.
+    /// The current heads, as an operation records them when it starts; `None` on other providers.
     pub(super) async fn known_heads(&self) -> Result<Option<Vec<KnownHead>>, Problem> {
         if !self.is_google() {
             return Ok(None);
@@ -110,8 +110,8 @@ impl Performer {
         Ok(Some(found.iter().map(KnownHead::from).collect()))
     }
 
-    /// An error if one of these heads was not listed when the operation began, or was created later: then the head and
-    /// its workers belong to another operator.
+    /// An error if one of these heads was not listed when the operation started, or was created later: then the head
+    /// and its workers belong to another operator.
     fn only_known(&self, found: &[Head]) -> Result<(), Problem> {
         let known = self.facts.known_heads.as_deref();
         let begun = self.facts.begun.map(Timestamp::from_millis);
@@ -136,15 +136,16 @@ impl Performer {
         Err(failure(what, self.start_again()))
     }
 
-    /// Deletes the head, then the autoscaler's TPUs and plain VMs side by side, and sees that Google lists none of them.
+    /// Deletes the head, then the autoscaler's TPUs and plain VMs concurrently, and verifies that Google lists none of
+    /// them.
     pub(super) async fn delete_machines(
         &mut self,
         journal: &Journal,
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
         let place = supervisor::tpu_place(&self.spec)?;
         let google = self.options.google.clone();
-        let say = |words: String| drop(tell.send(Progress::Output(words)));
+        let say = |words: String| drop(progress.send(Progress::Output(words)));
         let found = machines(&google, &place, Role::Head).await?;
         self.only_known(&found)?;
         if let Some(head) = found.first() {
@@ -162,14 +163,14 @@ impl Performer {
             }
         }
         if !found.is_empty() {
-            // It leads to a machine that is gone, and would be found broken much later.
+            // It leads to a machine that is gone, which would be noticed much later.
             self.connection.leave().await;
         }
         // A head created in the meantime has workers with the same label.
         self.only_known(&machines(&google, &place, Role::Head).await?)?;
         let tpus = google.tpus_of_kind(&place, Role::Worker.label()).await.map_err(|e| problem(&e))?;
         let mut vms = machines(&google, &place, Role::Worker).await?;
-        // An instance with TPUs goes as such: a group would make it again.
+        // An instance with TPUs is deleted as a TPU, because its group would recreate it.
         vms.retain(|vm| {
             !tpus.iter().any(|tpu| tpu.compute.as_ref().is_some_and(|c| c.instances.contains(&vm.id)))
         });
@@ -226,7 +227,7 @@ impl Performer {
                         format!("Google reports {} as deleted but still lists it", Text::from(name.as_str()));
                     return Err(failure(what, Verb::Resume.to("resume in a few minutes")));
                 }
-                Some(_) => tokio::time::sleep(LOOK).await,
+                Some(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }
@@ -247,10 +248,10 @@ impl Performer {
         }
     }
 
-    /// Starts Ray again on manually added workers. TPU VMs do that on their own unless their startup script has
-    /// stopped. A failure on one worker is reported and does not affect the others.
-    pub(super) async fn rejoin(&self, missing: &[String], tell: &mpsc::UnboundedSender<Progress>) {
-        let say = |words: String| drop(tell.send(Progress::Output(words)));
+    /// Restarts Ray on manually added workers. TPU VMs do that by themselves unless their startup script has stopped. A
+    /// failure on one worker is reported and does not affect the others.
+    pub(super) async fn rejoin(&self, missing: &[String], progress: &mpsc::UnboundedSender<Progress>) {
+        let say = |words: String| drop(progress.send(Progress::Output(words)));
         let session = match self.connect().await {
             Ok(session) => session,
             Err(p) => return say(p.what),

@@ -1,5 +1,5 @@
-//! What is done on a worker's host over SSH, through the head where only it leads there: Ray is started and stopped
-//! by the commands of the cluster's file. A secret goes over standard input, never as an argument.
+//! Actions on a worker's host over SSH, through the head if the host can only be reached in that way: starting and
+//! stopping Ray with the commands of the cluster file. A secret is passed on standard input, never as an argument.
 
 use super::call::Call;
 use super::executor::Executor;
@@ -18,30 +18,30 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
-/// Setup commands may install a lot.
+/// Time limit for starting: setup commands may install a lot.
 const STARTING: Duration = Duration::from_secs(900);
-/// `ray stop` gives its processes some seconds.
+/// Time limit for stopping: `ray stop` gives its processes several seconds.
 const STOPPING: Duration = Duration::from_secs(60);
-/// Bytes of a command's output that are kept.
+/// Maximum number of bytes kept of a command's output.
 const OUTPUT_MAX: usize = 4 << 20;
-/// Where the startup script lies on a host of Google's, and where it says what it does.
+/// Path of the startup script on a host at Google, where it also reports its progress.
 const SCRIPT: &str = "/var/lib/marin-tui-worker/startup.sh";
 
-/// What a command on a host reads.
+/// The input of a command on a host.
 enum Input<'a> {
     /// Input from memory.
     Text(&'a [u8]),
-    /// A file, or what a program writes.
+    /// A file, or the output of a program.
     From(Stdio),
 }
 
-/// A host of a cluster that is logged in to.
+/// A host of a cluster, for logins.
 pub struct Host<'a> {
     /// The cluster of the host.
     pub spec: &'a ClusterSpec,
     /// Login options.
     pub options: &'a Options,
-    /// What executes the commands and copies.
+    /// Executes the commands and copies.
     pub executor: &'a Executor,
     /// The host to log in to.
     pub to: TpuHost,
@@ -52,8 +52,8 @@ impl Host<'_> {
         self.to.internal.raw()
     }
 
-    /// Runs a command line there, which changes something, with this as its standard input; fails unless it ends with
-    /// 0. `note` is what a dry run says of it.
+    /// Runs a command line that changes something, with this standard input; fails unless it exits with 0. `note` is
+    /// the comment in a dry run.
     async fn run(&self, line: &str, input: &[u8], limit: Duration, note: &str) -> Result<(), Problem> {
         if self.executor.records(|| Call::ssh(self.name(), line).noted(note)) {
             return Ok(());
@@ -61,8 +61,8 @@ impl Host<'_> {
         self.send(line, Input::Text(input), limit).await.map(drop)
     }
 
-    /// Runs a shell script there, as root where `sudo` asks for no password, and returns its output, 4 MiB at most. Whether
-    /// it changes anything is the script's matter.
+    /// Runs a shell script, as root if `sudo` needs no password, and returns its output, at most 4 MiB. The script
+    /// itself may change something or not.
     pub async fn script(
         &self,
         script: &str,
@@ -75,8 +75,8 @@ impl Host<'_> {
         self.send(&line, Input::Text(script.as_bytes()), limit).await
     }
 
-    /// Runs a shell script where Ray runs there: in the container that the cluster's file names, else on the host itself
-    /// as [`Host::script`] does.
+    /// Runs a shell script where Ray runs: in the container that the cluster file names, or else on the host itself
+    /// like [`Host::script`].
     pub async fn script_where_ray_runs(
         &self,
         script: &str,
@@ -89,7 +89,7 @@ impl Host<'_> {
         }
     }
 
-    /// Starts a command line there that is talked to over its standard input and output, and ends when it is dropped.
+    /// Starts a command line with piped standard input and output, which ends when it is dropped.
     pub(super) async fn begin(&self, line: &str) -> Result<Child, Problem> {
         let line = Some(line.to_owned());
         let login = supervisor::visit(self.spec, self.options, Some(&self.to), None, line, false);
@@ -142,9 +142,9 @@ impl Host<'_> {
         Err(failure(what, Verb::Ssh.on(name.raw(), "log in to check")))
     }
 
-    /// Starts Ray there as a worker of the head at that address, in Ray's own order (`do_update` in
-    /// `ray/autoscaler/_private/updater.py`): the files of the cluster's file, then its initialization, setup and start
-    /// commands in a login shell. The token in force comes behind the files, for its user alone.
+    /// Starts Ray as a worker of the head at this address, in Ray's own order (`do_update` in
+    /// `ray/autoscaler/_private/updater.py`): the files of the cluster file, then its initialization, setup and start
+    /// commands in a login shell. The token in force is copied after the files, readable only by its user.
     pub async fn start_ray(
         &self,
         (launch, node): (&Launch, &NodeLaunch),
@@ -163,7 +163,7 @@ impl Host<'_> {
         self.run(&in_login_shell(&script), b"", STARTING, "starts Ray").await
     }
 
-    /// Copies a file, or what is in a folder, as `rsync -a` does: modes stay, and what is there besides stays too.
+    /// Copies a file, or the contents of a directory, like `rsync -a`: modes are kept, and other files are left alone.
     async fn copy(&self, from: &Path, to: &str) -> Result<(), Problem> {
         let lacks = |e: &dyn std::fmt::Display| {
             let what = format!("file_mounts: cannot read {} on this machine: {e}", from.display());
@@ -194,7 +194,7 @@ impl Host<'_> {
         if ended.success() { Ok(()) } else { Err(lacks(&"tar failed")) }
     }
 
-    /// Stops Ray on the host. Whether the node is gone is checked at Ray's head.
+    /// Stops Ray on the host. Whether the node is gone is checked at the head.
     pub async fn stop_ray(&self) -> Result<(), Problem> {
         let line = in_login_shell("ray stop --force || pkill -KILL -u \"$(id -u)\" -x raylet");
         self.run(&line, b"", STOPPING, "stops Ray").await
@@ -229,10 +229,10 @@ async fn kept(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     kept
 }
 
-/// The last lines of what a command said on its standard error.
+/// The last lines of a command's error output.
 fn reason(stderr: &[u8]) -> String {
     let said = String::from_utf8_lossy(stderr);
-    // What an interactive bash says of itself is no reason.
+    // Warnings of an interactive bash are not the reason.
     let is_noise = |l: &&str| {
         l.is_empty()
             || matches!(*l, "logout" | "exit" | "bash: no job control in this shell")
@@ -243,7 +243,7 @@ fn reason(stderr: &[u8]) -> String {
     if said.is_empty() { "no error message".to_owned() } else { said }
 }
 
-/// A path for a shell there, in which a leading `~` keeps its meaning.
+/// A path for the host's shell, in which a leading `~` keeps its meaning.
 fn path_there(path: &str) -> String {
     let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
     match path.strip_prefix("~/") {
@@ -253,9 +253,9 @@ fn path_there(path: &str) -> String {
     }
 }
 
-/// As Ray runs commands (`_with_interactive` in `ray/autoscaler/_private/command_runner.py`): many a host finds `ray`
-/// only by its `.bashrc`. The output goes to a file, because a daemon that it starts would keep ssh open. The last
-/// lines are printed on an error.
+/// Like Ray's own commands (`_with_interactive` in `ray/autoscaler/_private/command_runner.py`): many hosts find `ray`
+/// only through their `.bashrc`. The output goes to a file, because a daemon started by it would keep ssh open. The
+/// last lines are printed on an error.
 fn in_login_shell(script: &str) -> String {
     let script = format!(
         "[ ! -f ~/.bashrc ] || source ~/.bashrc\nexport OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore\n{script}"

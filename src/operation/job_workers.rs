@@ -1,5 +1,5 @@
-//! Reads the workers of a job and their files through the head, at most eight requests at a time, and the clocks of hosts
-//! over ssh. What it all says is [`crate::job_workers`]'s.
+//! Reads the workers of a job and their files through the head, at most eight requests at a time, and the clocks of
+//! hosts over ssh. [`crate::job_workers`] interprets them.
 
 use super::clock::read_clock;
 use super::executor::Executor;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Mutex;
 
-/// Lines of each log that an explanation reads unless somebody asks for more.
+/// Default number of lines of each log that an explanation reads.
 const EXPLAINED: u32 = 400;
 
 /// Reads the workers of a job.
@@ -37,8 +37,8 @@ pub struct WorkerReader<'a> {
     pub options: &'a Options,
     /// Client of the head.
     pub client: &'a Client,
-    /// Hears what is being done.
-    pub tell: &'a (dyn Fn(String) + Sync),
+    /// Receives progress messages.
+    pub progress: &'a (dyn Fn(String) + Sync),
     price: ReadingCost,
     listed: Listed,
 }
@@ -48,12 +48,12 @@ impl<'a> WorkerReader<'a> {
     pub fn new(
         (spec, options): (&'a ClusterSpec, &'a Options),
         client: &'a Client,
-        tell: &'a (dyn Fn(String) + Sync),
+        progress: &'a (dyn Fn(String) + Sync),
     ) -> Self {
-        Self { spec, options, client, tell, price: ReadingCost::default(), listed: Listed::default() }
+        Self { spec, options, client, progress, price: ReadingCost::default(), listed: Listed::default() }
     }
 
-    /// Lists the workers of the job on all nodes that are alive.
+    /// Lists the workers of the job on all alive nodes.
     ///
     /// # Errors
     ///
@@ -65,9 +65,9 @@ impl<'a> WorkerReader<'a> {
             return Ok(JobWorkers::new(known, Vec::new(), clock));
         };
         let alive = known.alive();
-        (self.tell)(format!("listing the workers of {}", counted(alive.len(), "node")));
+        (self.progress)(format!("listing the workers of {}", counted(alive.len(), "node")));
         let gang = self.client.gang(&driver, &alive, &mut self.listed).await?;
-        // One more for the zone.
+        // One more for the time zone.
         self.price.requests += gang.requests + 1;
         let unlisted = gang
             .unread
@@ -94,7 +94,7 @@ impl<'a> WorkerReader<'a> {
             (at, is_err, read)
         });
         let reads: Vec<_> = reads.collect();
-        (self.tell)(format!("reading the last lines of {}", counted(reads.len(), "file")));
+        (self.progress)(format!("reading the last lines of {}", counted(reads.len(), "file")));
         self.price.requests += reads.len();
         let mut reads = stream::iter(reads).buffer_unordered(AT_ONCE);
         let (mut tails, mut received, mut empty) = (Vec::new(), 0, 0);
@@ -126,12 +126,13 @@ impl<'a> WorkerReader<'a> {
         if empty > 0 && empty == tails.len() {
             job_workers.incomplete.push(EMPTY_OR_FAILED.to_owned());
         }
-        // What arrives first is chance.
+        // The order of arrival is arbitrary.
         tails.sort_by_key(|tail| (tail.worker, tail.is_err));
         Ok(tails)
     }
 
-    /// Says what is wrong with the job, from the last lines of each log; with the logs, if they were compared.
+    /// Explains what is wrong with the job, from the last lines of each log; returns the logs as well if they were
+    /// compared.
     ///
     /// # Errors
     ///
@@ -153,7 +154,7 @@ impl<'a> WorkerReader<'a> {
         let tails = self.tails(job_workers, CALLED).await?;
         let answers = roll_call(job_workers, &tails, Timestamp::now());
         let found = running(job_workers, &answers, &waits, &last_files(job_workers, &tails));
-        // Whose workers write has no error to be looked for.
+        // If the workers are still writing, there is no error to look for.
         if matches!(found.verdict, Verdict::Healthy | Verdict::Unhealthy) {
             return Ok((found, None));
         }
@@ -161,11 +162,12 @@ impl<'a> WorkerReader<'a> {
         Ok((Findings { explanation: logs.causes(job_workers, &Clocks::new()), ..found }, Some(logs)))
     }
 
-    /// The same, with times corrected by the clocks of the hosts on which the order of the errors depends, where ssh leads there.
+    /// Like [`Self::explain`], with times corrected by the clocks of the hosts on which the order of the errors
+    /// depends, if they can be reached over ssh.
     pub async fn with_clocks(&self, job_workers: &mut JobWorkers, found: Findings, logs: &Logs) -> Findings {
         let hosts =
             found.explanation.as_ref().map(|found| hosts_to_time(found, job_workers)).unwrap_or_default();
-        // With one host there is nothing to compare.
+        // With a single host there is nothing to compare.
         if hosts.len() < 2 || matches!(self.spec.head, HeadAddress::Direct { .. }) {
             return found;
         }
@@ -200,9 +202,9 @@ impl<'a> WorkerReader<'a> {
         Ok(Logs { tails: self.tails(job_workers, lines).await?, driver })
     }
 
-    /// Reads the clocks of these hosts over ssh, all at once: there are few.
+    /// Reads the clocks of these few hosts over ssh, all at once.
     async fn clocks(&self, job_workers: &mut JobWorkers, hosts: &[NodeId]) -> Clocks {
-        (self.tell)(format!("reading the clocks of {}", counted(hosts.len(), "host")));
+        (self.progress)(format!("reading the clocks of {}", counted(hosts.len(), "host")));
         let reads = hosts.iter().filter_map(|id| job_workers.known.node(id)).map(|node| {
             let (id, address) = (node.id, node.address.raw().to_owned());
             async move {
@@ -227,7 +229,7 @@ impl<'a> WorkerReader<'a> {
         clocks
     }
 
-    /// Reads what a page of the workers shows; with the logs that an explanation compared.
+    /// Reads what a page of the workers shows, with the logs that an explanation compared.
     async fn reading(
         &mut self,
         known: Known,
@@ -281,7 +283,7 @@ fn split(bytes: &Bytes) -> Vec<Line> {
     lines
 }
 
-/// The latest of the times at which what was read of a file begins, of those that have more above it.
+/// The latest start time of the files that were not read from their beginning.
 fn whole_since(job_workers: &JobWorkers, tails: &[Tail]) -> Option<Timestamp> {
     let cut = tails.iter().filter(|tail| tail.lines.len() >= FOLDED as usize);
     let first = |tail: &Tail| {
@@ -292,8 +294,8 @@ fn whole_since(job_workers: &JobWorkers, tails: &[Tail]) -> Option<Timestamp> {
 }
 
 impl Request {
-    /// Reads what a page of a job's workers shows, over the cluster's own connection.
-    /// `listed` has the files that an earlier reading has listed.
+    /// Reads what a page of a job's workers shows, over the cluster's own connection. `listed` has the files listed by
+    /// an earlier reading.
     pub async fn job_workers(&self, known: Known, part: Part, listed: &Mutex<Listed>) {
         let key = known.job.key.clone();
         if let Err(problem) = self.read_job_workers(known, part, &mut *listed.lock().await).await {
@@ -310,7 +312,7 @@ impl Request {
         let reading = gangs.reading(known, part).await;
         *listed = std::mem::take(&mut gangs.listed);
         let (reading, logs) = reading.map_err(|e| e.problem(Timestamp::now()))?;
-        // Logins take their time: what is known is said before them.
+        // Logins take time, so the current result is sent before them.
         self.send_job_workers(&key, part, Ok(reading.clone())).await;
         let Some(logs) = logs else { return Ok(()) };
         let WorkersReading { what: WorkersAnswer::Cause(found), mut job_workers, at, price, idle } = reading
@@ -324,7 +326,7 @@ impl Request {
 
     async fn send_job_workers(&self, key: &JobKey, part: Part, reading: Result<WorkersReading, Problem>) {
         let news = News::JobWorkers(self.spec.name.clone(), key.clone(), part, Arc::new(reading));
-        // The front end may be on its way out.
+        // The front end may be shutting down.
         let _ = self.news.send(news).await;
     }
 }

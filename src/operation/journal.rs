@@ -1,5 +1,5 @@
-//! The journal of a cluster's operations: what was begun, which steps are done, what is known. One JSON object a line,
-//! on the disk before the next step begins; held by a lock, so that two programs never work on one cluster at a time.
+//! The journal of a cluster's operations: which was started, which steps are done, what is known. One JSON object per
+//! line, on disk before the next step starts; locked, so that two programs never work on one cluster at the same time.
 
 use super::blocking::blocking;
 use super::facts::Facts;
@@ -18,13 +18,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a cluster's name must not bring into a file's.
+/// Characters of a cluster's name that are encoded in the file name.
 const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// The outcome recorded for a step that was skipped.
 pub(super) const PASSED: &str = "skipped";
 
-/// Why there is no journal.
+/// Reason why there is no journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Another program holds the journal's lock.
@@ -84,22 +84,22 @@ struct Line {
 pub struct Scope {
     /// Path of the cluster file.
     pub file: Option<PathBuf>,
-    /// Jobs of other people that may end.
+    /// Other people's jobs that may end.
     #[serde(flatten)]
     pub others: Others,
-    /// Whatever runs on the worker may end.
+    /// Whether everything that runs on the worker may end.
     pub now: bool,
 }
 
 impl Scope {
     /// The scope of an operation on this cluster that may not end other people's jobs.
     pub fn of(spec: &ClusterSpec) -> Self {
-        // The same file by whatever way.
+        // The same file under any path.
         let file = spec.file.as_ref().map(|f| f.canonicalize().unwrap_or_else(|_| f.clone()));
         Self { file, ..Self::default() }
     }
 
-    /// What is allowed to whoever resumes it: what was allowed when it was begun, too.
+    /// The permissions of a resume, which include those given when the operation was started.
     pub(super) fn allowed(&self, consent: &Consent) -> Consent {
         let mut allowed = consent.clone();
         allowed.now |= self.now;
@@ -107,13 +107,13 @@ impl Scope {
         allowed
     }
 
-    /// Other people's jobs that would end and whose end was not allowed.
+    /// Other people's jobs that would end without permission.
     pub fn not_allowed(&self, seen: &Preview) -> Others {
         seen.others().beyond(&self.others)
     }
 }
 
-/// An operation that was begun and not ended.
+/// An operation that was started and has not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfinished {
     /// The task of the operation.
@@ -122,25 +122,25 @@ pub struct Unfinished {
     pub scope: Scope,
     /// When the operation began.
     pub since: Timestamp,
-    /// Steps that are done, with what was said.
+    /// Completed steps, each with its result.
     pub done: Vec<(StepName, String)>,
     /// The facts known so far.
     pub facts: Facts,
-    /// Why it stopped; empty when it was killed.
+    /// Why it stopped; empty if it was killed.
     pub why: String,
 }
 
-/// The open journal of one cluster; the lock is held as long as it lives.
+/// The open journal of a cluster; the lock is held while it exists.
 #[derive(Debug)]
 pub struct Journal {
-    /// None of a dry run's. Whoever still writes keeps the lock.
+    /// `None` for a dry run. A pending write keeps the lock.
     file: Option<Arc<File>>,
     path: PathBuf,
     unfinished: Option<Unfinished>,
 }
 
 impl Journal {
-    /// Opens and locks the cluster's journal in the state folder.
+    /// Opens and locks the cluster's journal in the state directory.
     pub fn open(state: &Path, cluster: &ClusterName) -> Result<Self, JournalError> {
         let (folder, path) = place(state, cluster);
         let open = || {
@@ -161,7 +161,7 @@ impl Journal {
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(disk)?;
         if !text.is_empty() && text.last() != Some(&b'\n') {
-            // A line that was cut by a crash must not swallow the next.
+            // A line that was truncated by a crash must not swallow the next one.
             file.write_all(b"\n").map_err(disk)?;
         }
         let unfinished = last_unfinished(&text);
@@ -175,7 +175,7 @@ impl Journal {
         Self { file: None, path: PathBuf::new(), unfinished: None }
     }
 
-    /// What was begun and not ended, and whether a program is at it now. Makes nothing, and holds nothing afterwards.
+    /// The unfinished operation, and whether a program is running it. Creates nothing, and keeps no lock.
     pub fn peek(state: &Path, cluster: &ClusterName) -> Result<Option<(Unfinished, bool)>, JournalError> {
         let (_, path) = place(state, cluster);
         let disk = |why| JournalError::Disk { path: path.clone(), why };
@@ -194,12 +194,12 @@ impl Journal {
         }
     }
 
-    /// What was begun and not ended, if anything.
+    /// The unfinished operation, if any.
     pub fn unfinished(&self) -> Option<&Unfinished> {
         self.unfinished.as_ref()
     }
 
-    /// Records the begin of an operation.
+    /// Records the start of an operation.
     pub fn begin(&mut self, task: &Task, scope: &Scope) -> Result<(), JournalError> {
         self.write(Event::Begin(task.clone()))?;
         self.write(Event::Scope(scope.clone()))
@@ -220,22 +220,22 @@ impl Journal {
         self.write(Event::Facts(Box::new(facts.clone())))
     }
 
-    /// A step failed; the operation stays unfinished.
+    /// Records that a step failed; the operation stays unfinished.
     pub fn failed(&mut self, step: StepName, why: &str) -> Result<(), JournalError> {
         self.write(Event::Failed { step, why: why.to_owned() })
     }
 
-    /// The operation is over, one way or another.
+    /// Records that the operation is over, in any way.
     pub fn end(&mut self, how: &str) -> Result<(), JournalError> {
         self.write(Event::End { how: how.to_owned() })
     }
 
-    /// The operation was cancelled, and leaves that state.
+    /// Records that the operation was cancelled, and the state that it leaves.
     pub(super) fn cancelled(&mut self, left: CancelledState) -> Result<(), JournalError> {
         self.end(&format!("cancelled; {}", left.words()))
     }
 
-    /// Writes on a thread that may wait for the disk.
+    /// Writes on a separate thread, because the disk may be slow.
     pub(super) async fn beside(
         &self,
         write: impl FnOnce(&mut Self) -> Result<(), JournalError> + Send + 'static,
@@ -257,25 +257,25 @@ impl Journal {
     }
 }
 
-/// All operations that were begun and not ended, of whatever cluster.
+/// All unfinished operations, of any cluster.
 pub(super) fn unfinished(state: &Path) -> Vec<Unfinished> {
     let files = fs::read_dir(state.join("operations")).into_iter().flatten().flatten();
     files.filter_map(|file| last_unfinished(&fs::read(file.path()).ok()?)).collect()
 }
 
-/// What a cluster's name is as a file's.
+/// A cluster's name as a file name.
 pub(super) fn file_of(cluster: &ClusterName) -> String {
     percent_encoding::utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME).collect()
 }
 
-/// The folder of journals, and the cluster's in it.
+/// The directory of journals, and the cluster's journal in it.
 fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
     let folder = state.join("operations");
     let path = folder.join(format!("{}.jsonl", file_of(cluster)));
     (folder, path)
 }
 
-/// Says who is at it and since when, and whether that one may be cancelled.
+/// The error that names the process that holds the journal, its start time, and whether it can be cancelled.
 fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
     let (mut what, mut hint) = (String::new(), Hint::from("wait for it, or stop it where it runs"));
     if let Some(u) = last_unfinished(text) {
@@ -302,7 +302,8 @@ fn lines(text: &[u8]) -> impl Iterator<Item = Line> {
     text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok())
 }
 
-/// Lines that cannot be read are skipped: what they would have said is seen again when the step is done again.
+/// The unfinished operation in a journal. Lines that cannot be read are skipped: their information is read again when
+/// the step is repeated.
 fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
     let mut open: Option<Unfinished> = None;
     for Line { at_ms, event } in lines(text) {
@@ -388,7 +389,7 @@ mod tests {
         );
         let path = journal.path.clone();
         drop(journal);
-        // Killed in the middle of a line.
+        // Killed while writing a line.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"at_ms\":1,\"ev").unwrap();
         let mut journal = open().unwrap();
         let found = journal.unfinished().unwrap().clone();

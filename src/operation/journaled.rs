@@ -6,17 +6,17 @@ use crate::model::{ClusterName, ClusterSpec, Hint, JournaledOperation, Operation
 use std::path::Path;
 
 impl Unfinished {
-    /// The operation that it is.
+    /// The operation itself.
     pub fn operation(&self, cluster: &ClusterName) -> Operation {
         Operation::new(self.task.clone(), cluster.clone())
     }
 
-    /// The step that is not done yet, if any.
+    /// The first step that is not done, if any.
     pub fn next(&self) -> Option<StepName> {
         Operation::new(self.task.clone(), ClusterName::new("")).next(&self.done)
     }
 
-    /// Whether it has done that step.
+    /// Whether this step is done.
     pub fn is_done(&self, step: StepName) -> bool {
         self.done.iter().any(|(done, _)| *done == step)
     }
@@ -28,12 +28,12 @@ impl Unfinished {
             && self.done.iter().all(|(step, _)| step.only_looks())
     }
 
-    /// The journal has skipped a step.
+    /// Records that a step is skipped.
     pub fn passed(&mut self, step: StepName) {
         self.done.push((step, PASSED.to_owned()));
     }
 
-    /// An error when it was begun with another file than that of the cluster which has this name here.
+    /// An error if it was started with another file than that of the cluster with this name.
     pub fn belongs_to(&self, spec: &ClusterSpec) -> Result<(), Problem> {
         match (&self.scope.file, Scope::of(spec).file) {
             (Some(then), Some(now)) if *then != now => {

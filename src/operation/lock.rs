@@ -1,4 +1,4 @@
-//! The mark of an operation on its cluster, which keeps other operators from starting another one.
+//! The lock of an operation on its cluster, which keeps other operators from starting another one.
 //!
 //! It is placed before the first step, renewed at each step and during long steps, and removed at the end. If it cannot
 //! be written, the operation continues with a warning and the operator decides.
@@ -9,25 +9,25 @@ use super::journal::Journal;
 use super::performer::Performer;
 use crate::gcp::random_token;
 use crate::model::{
-    ClusterSpec, Hint, MARK_PULSE, Operation, OperationMark, Problem, Progress, StepName, Target, Timestamp,
+    ClusterSpec, Hint, LOCK_PULSE, Operation, OperationLock, Problem, Progress, StepName, Target, Timestamp,
     Verb,
 };
-use crate::supervisor::{self, Access, Connection, MarkOwnership, Options};
+use crate::supervisor::{self, Access, Connection, LockOwnership, Options};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What telling of an interruption may take.
+/// Time limit for recording an interruption in the lock.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Digits of a mark's id.
+/// Number of digits of a lock's id.
 const ID: usize = 16;
 
-/// The mark of another operator's operation on the cluster, if it can be read; `facts` identify our own mark.
-pub async fn others_mark(access: Access<'_>, facts: &Facts) -> Option<OperationMark> {
-    if !supervisor::keeps_marks(access.spec) {
+/// The lock of another operator's operation on the cluster, if it can be read; `facts` identify our own lock.
+pub async fn others_lock(access: Access<'_>, facts: &Facts) -> Option<OperationLock> {
+    if !supervisor::keeps_locks(access.spec) {
         return None;
     }
-    match supervisor::read_mark(access).await {
-        Ok(mark) => mark.filter(|mark| facts.mark.as_ref() != Some(&mark.id)),
+    match supervisor::read_lock(access).await {
+        Ok(lock) => lock.filter(|lock| facts.lock.as_ref() != Some(&lock.id)),
         Err(problem) => {
             tracing::warn!(cluster = %access.spec.name, "{}", problem.in_commands(Target::default()));
             None
@@ -35,12 +35,12 @@ pub async fn others_mark(access: Access<'_>, facts: &Facts) -> Option<OperationM
     }
 }
 
-/// Removes the mark of an operation that is over: abandoned or cancelled. What could not be removed is said.
-pub async fn remove_mark(access: Access<'_>, facts: &Facts) -> Result<(), Problem> {
-    let Some(id) = facts.mark.as_ref().filter(|_| supervisor::keeps_marks(access.spec)) else {
+/// Removes the lock of an operation that was abandoned or cancelled. A failure to remove it is reported.
+pub async fn remove_lock(access: Access<'_>, facts: &Facts) -> Result<(), Problem> {
+    let Some(id) = facts.lock.as_ref().filter(|_| supervisor::keeps_locks(access.spec)) else {
         return Ok(());
     };
-    supervisor::remove_mark(access, id).await.map_err(|p| {
+    supervisor::remove_lock(access, id).await.map_err(|p| {
         let what = format!(
             "could not remove this operation's lock; it remains visible to other operators: {}",
             p.what
@@ -49,97 +49,97 @@ pub async fn remove_mark(access: Access<'_>, facts: &Facts) -> Result<(), Proble
     })
 }
 
-/// The mark of an operation that runs here.
-pub(super) struct Marked {
-    mark: OperationMark,
+/// The lock of an operation that runs in this process.
+pub(super) struct HeldLock {
+    lock: OperationLock,
     spec: ClusterSpec,
     options: Options,
     connection: Connection,
 }
 
-impl Marked {
+impl HeldLock {
     fn access(&self) -> Access<'_> {
         Access { spec: &self.spec, options: &self.options, connection: &self.connection }
     }
 
-    fn at(&self, step: usize, stopped: bool) -> OperationMark {
-        OperationMark { step, stopped, seen_ms: Timestamp::now().as_millis(), ..self.mark.clone() }
+    fn at(&self, step: usize, stopped: bool) -> OperationLock {
+        OperationLock { step, stopped, seen_ms: Timestamp::now().as_millis(), ..self.lock.clone() }
     }
 
-    /// Renews the mark for as long as it is awaited.
+    /// Renews the lock while it is awaited.
     pub(super) async fn beat(&self, step: usize) -> std::convert::Infallible {
         loop {
-            tokio::time::sleep(MARK_PULSE).await;
-            let renewed = supervisor::renew_mark(self.access(), &self.at(step, false)).await;
+            tokio::time::sleep(LOCK_PULSE).await;
+            let renewed = supervisor::renew_lock(self.access(), &self.at(step, false)).await;
             if let Err(problem) = renewed {
                 tracing::warn!(cluster = %self.spec.name, "{}", problem.what);
             }
         }
     }
 
-    /// Updates the step in the mark. An error if another operator has taken over the operation: then it must stop.
+    /// Updates the step in the lock. An error if another operator has taken over the operation: then it must stop.
     pub(super) async fn reach(
         &self,
         step: usize,
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
-        let mark = self.at(step, false);
-        match supervisor::renew_mark(self.access(), &mark).await {
-            Ok(MarkOwnership::Ours) => Ok(()),
-            Ok(MarkOwnership::Lost(Some(other))) => Err(taken_over(&other)),
-            // The mark was removed manually.
-            Ok(MarkOwnership::Lost(None)) => match supervisor::place_mark(self.access(), &mark).await {
-                Ok(MarkOwnership::Lost(Some(other))) => Err(taken_over(&other)),
+        let lock = self.at(step, false);
+        match supervisor::renew_lock(self.access(), &lock).await {
+            Ok(LockOwnership::Ours) => Ok(()),
+            Ok(LockOwnership::Lost(Some(other))) => Err(taken_over(&other)),
+            // The lock was removed manually.
+            Ok(LockOwnership::Lost(None)) => match supervisor::place_lock(self.access(), &lock).await {
+                Ok(LockOwnership::Lost(Some(other))) => Err(taken_over(&other)),
                 Ok(_) => Ok(()),
                 Err(problem) => {
-                    say_unmarked(tell, &problem);
+                    say_unlocked(progress, &problem);
                     Ok(())
                 }
             },
             Err(problem) => {
-                say_unmarked(tell, &problem);
+                say_unlocked(progress, &problem);
                 Ok(())
             }
         }
     }
 
-    /// Says that the operation has stopped at that step.
+    /// Records that the operation has stopped at this step.
     pub(super) async fn stop(&self, step: usize) {
-        let stopped = supervisor::renew_mark(self.access(), &self.at(step, true)).await;
+        let stopped = supervisor::renew_lock(self.access(), &self.at(step, true)).await;
         if let Err(problem) = stopped {
             tracing::warn!(cluster = %self.spec.name, "{}", problem.what);
         }
     }
 
-    /// Removes it: the operation is over.
-    pub(super) async fn remove(&self, tell: &mpsc::UnboundedSender<Progress>) {
-        if let Err(p) = supervisor::remove_mark(self.access(), &self.mark.id).await {
+    /// Removes the lock, because the operation is over.
+    pub(super) async fn remove(&self, progress: &mpsc::UnboundedSender<Progress>) {
+        if let Err(p) = supervisor::remove_lock(self.access(), &self.lock.id).await {
             let why = p.in_commands(Target::of(&self.spec.name));
             let words = format!(
                 "could not remove this operation's lock; it remains visible to other operators: {why}"
             );
             // The receiver may be gone.
-            drop(tell.send(Progress::Output(words)));
+            drop(progress.send(Progress::Output(words)));
         }
     }
 }
 
-fn say_unmarked(tell: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
+fn say_unlocked(progress: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
     let why = problem.in_commands(Target::default());
     let words =
         format!("warning: could not lock the cluster; other operators cannot see this operation: {why}");
     // The receiver may be gone.
-    drop(tell.send(Progress::Output(words)));
+    drop(progress.send(Progress::Output(words)));
 }
 
-fn taken_over(other: &OperationMark) -> Problem {
+fn taken_over(other: &OperationLock) -> Problem {
     let what = format!("this operation was taken over: {}", other.refusal(Timestamp::now()).what);
     let hint = Hint::from(format!("ask {}", other.who)).and(Verb::Abandon.to("abandon this operation"));
     failure(what, hint)
 }
 
 impl Performer {
-    /// Records in the mark that the operation was interrupted at that step. A mark that is already removed stays
+    /// Records in the lock that the operation was interrupted at this step. A lock that is already removed stays
     /// removed.
     pub async fn interrupted(
         &self,
@@ -147,43 +147,43 @@ impl Performer {
         at: Option<StepName>,
         done: &[(StepName, String)],
     ) {
-        let Some(id) = self.facts.mark.clone().filter(|_| supervisor::keeps_marks(&self.spec)) else {
+        let Some(id) = self.facts.lock.clone().filter(|_| supervisor::keeps_locks(&self.spec)) else {
             return;
         };
         let step = at.or_else(|| operation.steps.first().copied()).unwrap_or(StepName::Check);
-        let tell = async {
+        let recorded = async {
             if operation.cancelled_again(step, done).is_some() {
-                return supervisor::remove_mark(self.access(), &id).await;
+                return supervisor::remove_lock(self.access(), &id).await;
             }
             let now = Timestamp::now();
-            let mark = OperationMark::new(id.clone(), operation, &self.options.who, std::process::id(), now);
-            let since_ms = self.facts.begun.unwrap_or(mark.since_ms);
-            let mark = OperationMark { step: operation.number(step), stopped: true, since_ms, ..mark };
-            supervisor::renew_mark(self.access(), &mark).await.map(|_| ())
+            let lock = OperationLock::new(id.clone(), operation, &self.options.who, std::process::id(), now);
+            let since_ms = self.facts.begun.unwrap_or(lock.since_ms);
+            let lock = OperationLock { step: operation.number(step), stopped: true, since_ms, ..lock };
+            supervisor::renew_lock(self.access(), &lock).await.map(|_| ())
         };
-        // Whoever interrupts does not wait for a network: without an answer the mark is seen to be stale.
-        if let Ok(Err(problem)) = tokio::time::timeout(FAREWELL, tell).await {
+        // An interruption must not wait for a network: without an answer, others will see that the lock is stale.
+        if let Ok(Err(problem)) = tokio::time::timeout(FAREWELL, recorded).await {
             tracing::warn!(cluster = %self.spec.name, "{}", problem.what);
         }
     }
 
-    /// Writes the mark of an operation that begins or is resumed. Returns none if no mark can be written.
+    /// Places the lock of an operation that starts or is resumed. Returns `None` if no lock can be written.
     ///
     /// # Errors
     ///
-    /// The cluster carries the mark of another operation, and it is not the one to take over.
-    pub(super) async fn leave_mark(
+    /// The cluster has the lock of another operation, which is not the one to take over.
+    pub(super) async fn leave_lock(
         &mut self,
         operation: &Operation,
         step: Option<StepName>,
         journal: &Journal,
-        tell: &mpsc::UnboundedSender<Progress>,
-    ) -> Result<Option<Marked>, Problem> {
-        if !supervisor::keeps_marks(&self.spec) {
+        progress: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<Option<HeldLock>, Problem> {
+        if !supervisor::keeps_locks(&self.spec) {
             return Ok(None);
         }
         let now = Timestamp::now();
-        let before = self.facts.mark.clone();
+        let before = self.facts.lock.clone();
         let id = match &before {
             Some(id) => id.clone(),
             None => match random_token() {
@@ -191,59 +191,59 @@ impl Performer {
                 Err(e) => return Err(failure(e.to_string(), e.hint())),
             },
         };
-        self.facts.mark = Some(id.clone());
+        self.facts.lock = Some(id.clone());
         let since = *self.facts.begun.get_or_insert(now.as_millis());
         self.keep_facts(journal).await?;
         let who = self.options.who.clone();
-        let mut mark = OperationMark::new(id, operation, &who, std::process::id(), now);
-        mark.since_ms = since;
-        mark.step = step.map_or(1, |step| operation.number(step)).max(1);
+        let mut lock = OperationLock::new(id, operation, &who, std::process::id(), now);
+        lock.since_ms = since;
+        lock.step = step.map_or(1, |step| operation.number(step)).max(1);
         let Self { spec, options, connection, .. } = self;
-        let marked =
-            Marked { mark, spec: spec.clone(), options: options.clone(), connection: connection.clone() };
+        let held =
+            HeldLock { lock, spec: spec.clone(), options: options.clone(), connection: connection.clone() };
         if before.is_some() {
-            // The resuming process may differ from the one that began, so the mark is written again.
-            drop(supervisor::remove_mark(self.access(), &marked.mark.id).await);
+            // The resuming process may differ from the one that started the operation, so the lock is written again.
+            drop(supervisor::remove_lock(self.access(), &held.lock.id).await);
         }
-        match self.place(&marked.mark, tell).await {
-            Ok(()) => Ok(Some(marked)),
+        match self.place(&held.lock, progress).await {
+            Ok(()) => Ok(Some(held)),
             Err(Refused::Taken(other)) => Err(other.refusal(now)),
             Err(Refused::NotKept(problem)) => {
-                say_unmarked(tell, &problem);
+                say_unlocked(progress, &problem);
                 Ok(None)
             }
         }
     }
 
-    /// Places the mark; in the place of another one where that is to be taken over.
+    /// Places the lock, replacing another one that is to be taken over.
     async fn place(
         &self,
-        mark: &OperationMark,
-        tell: &mpsc::UnboundedSender<Progress>,
+        lock: &OperationLock,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Refused> {
-        let place = async || supervisor::place_mark(self.access(), mark).await.map_err(Refused::NotKept);
+        let place = async || supervisor::place_lock(self.access(), lock).await.map_err(Refused::NotKept);
         let other = match place().await? {
-            MarkOwnership::Lost(Some(other)) => other,
-            MarkOwnership::Ours | MarkOwnership::Lost(None) => return Ok(()),
+            LockOwnership::Lost(Some(other)) => other,
+            LockOwnership::Ours | LockOwnership::Lost(None) => return Ok(()),
         };
         if self.take_over.as_ref() != Some(&other.id) {
             return Err(Refused::Taken(other));
         }
-        supervisor::remove_mark(self.access(), &other.id).await.map_err(Refused::NotKept)?;
+        supervisor::remove_lock(self.access(), &other.id).await.map_err(Refused::NotKept)?;
         let words = format!("taken over from {}: {}", other.who, other.brief(Timestamp::now()));
         // The receiver may be gone.
-        drop(tell.send(Progress::Output(words)));
+        drop(progress.send(Progress::Output(words)));
         match place().await? {
-            MarkOwnership::Lost(Some(other)) => Err(Refused::Taken(other)),
-            MarkOwnership::Ours | MarkOwnership::Lost(None) => Ok(()),
+            LockOwnership::Lost(Some(other)) => Err(Refused::Taken(other)),
+            LockOwnership::Ours | LockOwnership::Lost(None) => Ok(()),
         }
     }
 }
 
-/// Why a mark was not placed.
+/// Reason why a lock was not placed.
 enum Refused {
-    /// Another operator's mark exists.
-    Taken(Box<OperationMark>),
+    /// Another operator's lock exists.
+    Taken(Box<OperationLock>),
     /// There is no place for it.
     NotKept(Problem),
 }

@@ -1,4 +1,4 @@
-//! News of the service of operations.
+//! News of the operations service.
 
 use crate::job_workers::{Part, WorkersReading};
 use crate::model::{
@@ -9,14 +9,14 @@ use std::sync::Arc;
 /// News of the service, for the front end.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// Of an operation on a cluster.
+    /// About an operation on a cluster.
     Operation(ClusterName, Box<OperationNews>),
-    /// For the form of a job.
+    /// About the form of a job.
     Form(ClusterName, FormId, FormNews),
     /// The stacks of a driver's workers, or why they could not be taken.
     Stacks(ClusterName, JobId, Arc<Result<JobStacks, Problem>>),
-    /// What the chips of these nodes do, or why that is not known.
+    /// The utilization of these nodes' chips, or why it is not known.
     Chips(ClusterName, Vec<NodeId>, Arc<Result<Chips, Problem>>),
-    /// What was asked of the workers of a job, or why it is not known.
+    /// A reading of the workers of a job, or why it failed.
     JobWorkers(ClusterName, JobKey, Part, Arc<Result<WorkersReading, Problem>>),
 }

@@ -1,4 +1,4 @@
-//! What the steps of an operation work with: the cluster, its connection, what is known so far.
+//! The context of an operation's steps: the cluster, its connection, what is known so far.
 
 use super::backup::BackupContent;
 use super::executor::Executor;
@@ -11,39 +11,39 @@ use crate::supervisor::{Access, Channel, Connection, Options};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is waited for an effect: Ray's end, its first answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+/// How long to wait for an effect, such as Ray stopping or responding.
+pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(120);
 
 /// Poll interval while a step waits for the cluster.
-pub(super) const LOOK: Duration = Duration::from_secs(1);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Does the steps of an operation on one cluster.
+/// Runs the steps of an operation on one cluster.
 pub struct Performer {
     /// The cluster that the operation changes.
     pub(super) spec: ClusterSpec,
-    /// The connection of its task: no step opens another to its head.
+    /// The connection of its task: no step opens another one to the head.
     pub(super) connection: Connection,
     /// Connection options.
     pub(super) options: Options,
-    /// Our state folder; backups lie below it.
+    /// Our state directory, which contains the backups.
     pub(super) state: PathBuf,
-    /// What is to be done.
+    /// The task of the operation.
     pub(super) task: Task,
     /// What is known so far.
     pub facts: Facts,
-    /// The id of another operator's mark that this operation is to take over.
+    /// The id of another operator's lock that this operation is to take over.
     pub take_over: Option<String>,
-    /// What the person allowed, and who it is: a removal of several workers asks the gate of affected jobs for each.
+    /// The permissions given, and the operator: a removal of several workers checks the affected jobs of each.
     pub allowed: (Consent, String),
-    /// What its steps change something through.
+    /// Executes the changes, or records them in a dry run.
     pub(super) executor: Executor,
-    /// What the backup of a dry run would hold.
+    /// The content of the backup in a dry run.
     pub(super) backed: Option<BackupContent>,
 }
 
 impl Performer {
-    /// Of a task on the cluster, with what an earlier attempt knew (nothing at first). `connection` is that of the
-    /// cluster's task, `state` our state folder.
+    /// For a task on the cluster, with what an earlier attempt knew (nothing at first). `connection` is that of the
+    /// cluster's task, `state` our state directory.
     pub fn new(
         (spec, connection): (ClusterSpec, Connection),
         options: Options,
@@ -55,7 +55,7 @@ impl Performer {
         Self { spec, connection, options, state, task, facts, take_over, allowed, executor, backed: None }
     }
 
-    /// Writes down what is known, before it is needed.
+    /// Writes what is known to the journal before it is needed.
     pub(super) async fn keep_facts(&self, journal: &Journal) -> Result<(), Problem> {
         let facts = self.facts.clone();
         Ok(journal.beside(move |j| j.facts(&facts)).await?)
@@ -65,12 +65,12 @@ impl Performer {
         matches!(self.task, Task::Restart { preserve: true })
     }
 
-    /// How the cluster's machines are reached.
+    /// How to reach the cluster's machines.
     pub(super) fn access(&self) -> Access<'_> {
         Access { spec: &self.spec, options: &self.options, connection: &self.connection }
     }
 
-    /// The cluster's connection, once Ray has answered over it.
+    /// The cluster's connection, once Ray has responded over it.
     pub(super) async fn connect(&self) -> Result<Channel, Problem> {
         self.connection.channel().await
     }

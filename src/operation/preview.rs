@@ -1,4 +1,4 @@
-//! The jobs that an operation would affect, determined before it begins: dialog and command show the same list.
+//! The jobs that an operation would affect, determined before it starts: dialog and command show the same list.
 
 use super::backup::{BackupContent, Kept, left_out};
 use super::worker::{affected, affected_jobs};
@@ -14,20 +14,20 @@ use std::sync::Arc;
 
 /// Maximum number of jobs whose tasks are read; each costs the head three requests.
 const LOOKED_AT: usize = 64;
-/// So many of them at once.
+/// Maximum number of jobs whose tasks are read at a time.
 const AT_ONCE: usize = 4;
 
 /// How much of the affected jobs is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// What they hold and whether they come back, too: several requests a job.
+    /// Also what they hold and whether they will be restored: several requests per job.
     Whole,
     /// Jobs and their owners, as needed by the gates.
     Owners,
 }
 
-/// Looks which jobs `task` would end, what they hold and whether they come back; of a task on a worker, what of them
-/// runs there. `me` is who asks.
+/// Determines which jobs `task` would end, what they hold and whether they will be restored; for a task on a worker,
+/// what runs there. `me` is the operator.
 pub async fn preview(
     client: &Client,
     cluster: (&ClusterSpec, &Options),
@@ -95,7 +95,7 @@ pub async fn preview(
     Ok(Preview { jobs, me, problem: None, ..Preview::default() })
 }
 
-/// A submission as it was recorded, and its packages that are gone.
+/// A submission as it was recorded, and its packages that no longer exist.
 type Saved = BTreeMap<String, (Recorded, Vec<String>)>;
 
 /// The submissions that have not ended, by id.

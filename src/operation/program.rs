@@ -13,26 +13,27 @@ use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Without a word for so long it is said that nothing is said.
+/// After this long without output, a message says so.
 const QUIET: Duration = Duration::from_secs(30);
-/// A ray command without a word for so long hangs: a setup command may build something for half an hour, in silence.
+/// After this long without output, a ray command counts as hung: a setup command may build something silently for half
+/// an hour.
 const SILENCE: Duration = Duration::from_secs(1800);
 /// `ray up` retries a failing login to the head every five seconds, for 15 minutes. An existing machine accepts a login
 /// at once or never; one that Google has just created needs a minute or two for sshd and its keys.
 const LOGIN_TIMEOUT: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
-/// What it says each time.
+/// The line that it prints for each attempt.
 const SHUT: &str = "SSH still not available";
 /// Maximum number of output lines passed on per second.
-const TOLD: usize = 500;
-/// Last lines that are kept, to say why it failed.
+const LINES_PER_SECOND: usize = 500;
+/// Number of last lines that are kept to explain a failure.
 const KEPT: usize = 50;
 
 impl Performer {
-    /// Runs a ray command that changes the cluster, as [`Self::ray`] does; in a dry run it succeeds without a word.
+    /// Runs a ray command that changes the cluster, like [`Self::ray`]; a dry run only records it.
     pub(super) async fn ray_changes(
         &self,
         arguments: &[&OsStr],
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(i32, Vec<String>), Problem> {
         let line = || {
             let settings = self.autoscaler_setting().iter().copied().map(str::to_owned);
@@ -41,50 +42,50 @@ impl Performer {
             let words: Vec<String> = settings.chain(ray).chain(arguments).map(|w| word(&w)).collect();
             Call::run(words.join(" "))
         };
-        if self.executor.records(line) { Ok((0, Vec::new())) } else { self.ray(arguments, tell).await }
+        if self.executor.records(line) { Ok((0, Vec::new())) } else { self.ray(arguments, progress).await }
     }
 
-    /// Runs ray here; its code and last lines. Gives up on one that hangs or cannot log in.
+    /// Runs ray on this machine; returns its exit code and last lines. Stops a command that hangs or cannot log in.
     pub(super) async fn ray(
         &self,
         arguments: &[&OsStr],
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(i32, Vec<String>), Problem> {
-        self.run_ray(arguments, None, tell).await
+        self.run_ray(arguments, None, progress).await
     }
 
-    /// As [`Self::ray_changes`], with an answer to each question that it asks in a terminal: what is typed once a line
-    /// has these words.
+    /// Like [`Self::ray_changes`], with an answer to each question that it asks in a terminal: the text to type once a
+    /// line contains these words.
     pub(super) async fn ray_answered(
         &self,
         arguments: &[&OsStr],
         answers: Answers,
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(i32, Vec<String>), Problem> {
         if self.executor.is_recording() {
-            return self.ray_changes(arguments, tell).await;
+            return self.ray_changes(arguments, progress).await;
         }
         let terminal = Terminal::open().map_err(|e| e.problem(Timestamp::now()))?;
-        self.run_ray(arguments, Some((&terminal, answers)), tell).await
+        self.run_ray(arguments, Some((&terminal, answers)), progress).await
     }
 
     async fn run_ray(
         &self,
         arguments: &[&OsStr],
         asked: Option<(&Terminal, Answers)>,
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(i32, Vec<String>), Problem> {
         let (sender, lines) = mpsc::channel(256);
         let terminal = asked.map(|(terminal, _)| terminal);
         let running =
             supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), terminal, sender);
         let login_timeout = LOGIN_TIMEOUT[usize::from(self.is_google())];
-        let words = Words { asked, ..Words::new(tell) };
+        let words = Words { asked, ..Words::new(progress) };
         follow(running, lines, words, Limits { quiet: QUIET, silence: SILENCE, login_timeout }).await
     }
 }
 
-/// What is typed after a line that has these words.
+/// The text to type after a line that contains these words.
 pub(super) type Answers = &'static [(&'static str, &'static str)];
 
 /// Timeouts of one program run; the defaults are the constants above.
@@ -120,7 +121,7 @@ async fn follow(
                     let what = format!("the ray command printed nothing for {} s and was stopped", silent.as_secs());
                     return Err(failure(what, then_resume("run the same command to see where it hangs")));
                 }
-                words.tell(format!("no output for {} s", silent.as_secs()));
+                words.pass_on(format!("no output for {} s", silent.as_secs()));
             }
         }
     };
@@ -135,22 +136,29 @@ async fn follow(
 
 /// The output of a program. Excess output is dropped, so that a slow receiver does not have to buffer it.
 struct Words<'a> {
-    tell: &'a mpsc::UnboundedSender<Progress>,
+    progress: &'a mpsc::UnboundedSender<Progress>,
     asked: Option<(&'a Terminal, Answers)>,
     last: VecDeque<String>,
     since: Instant,
-    told: usize,
+    passed_on: usize,
     left_out: usize,
 }
 
 impl<'a> Words<'a> {
-    fn new(tell: &'a mpsc::UnboundedSender<Progress>) -> Self {
-        Self { tell, asked: None, last: VecDeque::new(), since: Instant::now(), told: 0, left_out: 0 }
+    fn new(progress: &'a mpsc::UnboundedSender<Progress>) -> Self {
+        Self {
+            progress,
+            asked: None,
+            last: VecDeque::new(),
+            since: Instant::now(),
+            passed_on: 0,
+            left_out: 0,
+        }
     }
 
-    fn tell(&self, line: String) {
+    fn pass_on(&self, line: String) {
         // The receiver may be gone.
-        let _ = self.tell.send(Progress::Output(line));
+        let _ = self.progress.send(Progress::Output(line));
     }
 
     fn take(&mut self, line: String) {
@@ -158,15 +166,15 @@ impl<'a> Words<'a> {
             && let Some((_, answer)) = answers.iter().find(|(words, _)| line.contains(words))
             && let Err(e) = terminal.answer(answer)
         {
-            self.tell(format!("cannot answer the ray command: {e}"));
+            self.pass_on(format!("cannot answer the ray command: {e}"));
         }
         if self.since.elapsed() >= Duration::from_secs(1) {
             self.count();
-            (self.since, self.told) = (Instant::now(), 0);
+            (self.since, self.passed_on) = (Instant::now(), 0);
         }
-        if self.told < TOLD {
-            self.told += 1;
-            self.tell(line.clone());
+        if self.passed_on < LINES_PER_SECOND {
+            self.passed_on += 1;
+            self.pass_on(line.clone());
         } else {
             self.left_out += 1;
         }
@@ -178,7 +186,7 @@ impl<'a> Words<'a> {
 
     fn count(&mut self) {
         if self.left_out > 0 {
-            self.tell(format!("({} lines omitted)", self.left_out));
+            self.pass_on(format!("({} lines omitted)", self.left_out));
         }
         self.left_out = 0;
     }
@@ -188,7 +196,7 @@ impl<'a> Words<'a> {
         let missed = self.left_out.min(self.last.len());
         self.left_out -= missed;
         self.count();
-        self.last.range(self.last.len() - missed..).for_each(|line| self.tell(line.clone()));
+        self.last.range(self.last.len() - missed..).for_each(|line| self.pass_on(line.clone()));
         self.last.into()
     }
 
@@ -206,8 +214,8 @@ mod tests {
 
     #[test]
     fn a_flood_is_told_in_part_and_its_end_whole() {
-        let (tell, mut heard) = mpsc::unbounded_channel();
-        let mut words = Words::new(&tell);
+        let (progress, mut heard) = mpsc::unbounded_channel();
+        let mut words = Words::new(&progress);
         for i in 0..100_000 {
             words.take(i.to_string());
         }
@@ -223,7 +231,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_head_that_lets_nobody_in_is_given_up_after_its_time() {
-        let (tell, _heard) = mpsc::unbounded_channel();
+        let (progress, _heard) = mpsc::unbounded_channel();
         let (sender, lines) = mpsc::channel(1);
         let hour = Duration::from_secs(3600);
         let limits = Limits { quiet: hour, silence: hour, login_timeout: Duration::from_millis(20) };
@@ -234,19 +242,19 @@ mod tests {
             }
         };
         let (ended, ()) =
-            tokio::join!(follow(std::future::pending(), lines, Words::new(&tell), limits), knocks);
+            tokio::join!(follow(std::future::pending(), lines, Words::new(&progress), limits), knocks);
         let problem = ended.unwrap_err();
         assert!(problem.what.contains("cannot log in"), "{}", problem.what);
     }
 
     #[tokio::test]
     async fn silence_is_told_and_ends_a_program_that_hangs() {
-        let (tell, mut heard) = mpsc::unbounded_channel();
+        let (progress, mut heard) = mpsc::unbounded_channel();
         let (sender, lines) = mpsc::channel(1);
         let [quiet, silence] = [5, 50].map(Duration::from_millis);
         let limits = Limits { quiet, silence, login_timeout: silence };
         sender.send("one".to_owned()).await.unwrap();
-        let ended = follow(std::future::pending(), lines, Words::new(&tell), limits).await;
+        let ended = follow(std::future::pending(), lines, Words::new(&progress), limits).await;
         assert!(ended.unwrap_err().what.contains("printed nothing"));
         let mut lines = Vec::new();
         while let Ok(Progress::Output(line)) = heard.try_recv() {

@@ -1,4 +1,4 @@
-//! The second look, right before anything is stopped: what has come and gone since the first.
+//! The second check, right before anything is stopped: what has changed since the first.
 
 use super::backup;
 use super::cluster::living_workers;
@@ -11,16 +11,16 @@ use crate::supervisor::Channel;
 use tokio::sync::mpsc;
 
 impl Performer {
-    /// Jobs may have ended or been submitted since they were saved, hours ago where an
-    /// operation is resumed. Once the stop has begun they end because of us; but one that failed has left a Ray that
-    /// people work on.
+    /// Jobs may have ended or been submitted since they were saved, possibly hours ago if the operation is resumed.
+    /// Once the stop has started, the operation itself ends jobs; but a failed stop may have left a Ray that people
+    /// use.
     pub(super) async fn look_once_more(
         &mut self,
         journal: &Journal,
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
         // The receiver may be gone.
-        let say = |words: String| drop(tell.send(Progress::Output(words)));
+        let say = |words: String| drop(progress.send(Progress::Output(words)));
         match self.connect().await {
             Ok(session) => {
                 self.open_jobs(&session, say).await?;
@@ -33,11 +33,11 @@ impl Performer {
         self.keep_facts(journal).await
     }
 
-    /// Workers that have joined since the operation started: they run jobs, too, and must be cleared of them.
+    /// Workers that have joined since the operation started: they run jobs as well and must be cleared.
     async fn joined_since(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
         let snapshot = match Poller::new(session.client.clone()).refresh().await {
             Ok(snapshot) => snapshot,
-            // A Ray that is half stopped; what it had is known.
+            // Ray is partly stopped; its workers were recorded before.
             Err(e) => {
                 say(format!("cannot check for workers that joined since: {e}"));
                 return Ok(());
@@ -69,7 +69,7 @@ impl Performer {
                     let kept = backed.kept.iter().map(|k| k.submission.id());
                     kept.chain(backed.left_out.into_iter().map(|(id, _)| id)).collect::<Vec<_>>()
                 }
-                // Of a Ray that is half stopped; what was saved is saved.
+                // Ray is partly stopped; its jobs were saved before.
                 Err(problem) if stopping => {
                     say(format!("cannot read the jobs again: {}", problem.what));
                     return Ok(());
@@ -96,7 +96,7 @@ impl Performer {
         if !new.is_empty() {
             say(format!("submitted since: {}", new.join(", ")));
         }
-        // Processes of those that ended may be left all the same.
+        // Processes of jobs that have ended may still remain.
         self.facts.jobs.extend(open.into_iter().filter(|id| !before.contains(id)).collect::<Vec<_>>());
         Ok(())
     }

@@ -9,9 +9,9 @@ use std::path::Path;
 /// A runtime environment as a JSON object.
 type Environment = Map<String, Value>;
 
-/// Places that name something on the machine that submits, each with the path. Ray's own client reads these and
-/// replaces them (`upload_working_dir_if_needed`, `parse_and_validate_pip`, `.._uv`, `.._conda`), so a record of its
-/// has none.
+/// Settings that refer to something on the submitting machine, each with the path. Ray's own client reads and replaces
+/// them (`upload_working_dir_if_needed`, `parse_and_validate_pip`, `.._uv`, `.._conda`), so its own records contain
+/// none.
 pub(super) fn local_paths(env: &Environment) -> Vec<(&'static str, &str)> {
     let text = |key: &str| env.get(key).and_then(Value::as_str);
     let is_yaml = |path: &&str| {
@@ -27,7 +27,7 @@ pub(super) fn local_paths(env: &Environment) -> Vec<(&'static str, &str)> {
     dir.into_iter().chain(modules.map(|path| ("py_modules", path))).chain(files).chain(conda).collect()
 }
 
-/// A local path of the record that the operator did not type, and the field it is in.
+/// A local path in the record that the operator did not type, and its field.
 pub(super) fn untyped<'a>(env: &'a Environment, record: &Environment) -> Option<(&'static str, &'a str)> {
     let theirs = local_paths(record);
     let is_theirs = |(place, path): &(&str, &str)| {
@@ -36,7 +36,8 @@ pub(super) fn untyped<'a>(env: &'a Environment, record: &Environment) -> Option<
     local_paths(env).into_iter().find(is_theirs)
 }
 
-/// A pattern of the record's that would take back what is left out of a folder that a person typed: `!.git`.
+/// A pattern in the record that would include again what is excluded from a directory that the operator typed, such as
+/// `!.git`.
 pub(super) fn widening<'a>(env: &'a Environment, record: &Environment) -> Option<&'a str> {
     let patterns = |env: &'a Environment| env.get("excludes").and_then(Value::as_array);
     let recorded = record.get("excludes").and_then(Value::as_array)?;
@@ -44,7 +45,7 @@ pub(super) fn widening<'a>(env: &'a Environment, record: &Environment) -> Option
     kept.find(|p| p.starts_with('!') && !local_paths(env).is_empty())
 }
 
-/// Whether it is fetched on the cluster: `gcs://`, `s3://`, ...
+/// Whether it is downloaded on the cluster: `gcs://`, `s3://`, ...
 pub(super) fn is_uri(path: &str) -> bool {
     path.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()))
 }

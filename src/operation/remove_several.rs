@@ -1,6 +1,6 @@
-//! Removes several workers in turn. Each turn is the removal of one worker with all that it proves: the worker is found
-//! again and must be the one that was confirmed, what runs there is read again and must have been allowed, and every
-//! deletion reads its object right before. After a failure no further turn begins.
+//! Removes several workers in turn. Each is removed with all checks of a single removal: the worker is found again and
+//! must be the one that was confirmed, what runs there is read again and must have been allowed, and every deletion
+//! reads its object right before. After a failure, no further removal starts.
 
 use super::facts::{Facts, Turn};
 use super::gates;
@@ -19,7 +19,7 @@ use tokio::sync::{Mutex, mpsc};
 
 type Lines = mpsc::UnboundedSender<Progress>;
 
-/// How a turn ended.
+/// The end of a turn.
 enum Ended {
     Removed,
     NotBegun,
@@ -27,7 +27,7 @@ enum Ended {
 }
 
 impl Performer {
-    /// Finds all workers of the round before the first is touched.
+    /// Finds all workers before the first one is changed.
     pub(super) async fn find_all_turns(&mut self, journal: &Journal) -> Result<String, Problem> {
         let Task::RemoveWorkers { workers, .. } = &self.task else { return Err(no_workers()) };
         let machines = affected((&self.spec, &self.options), &self.task).await?;
@@ -39,50 +39,55 @@ impl Performer {
         Ok(said)
     }
 
-    /// Takes the turns that are left, so many at a time as the task says.
-    pub(super) async fn take_turns(&mut self, journal: &Journal, tell: &Lines) -> Result<String, Problem> {
+    /// Runs the remaining turns, as many at a time as the task says.
+    pub(super) async fn take_turns(
+        &mut self,
+        journal: &Journal,
+        progress: &Lines,
+    ) -> Result<String, Problem> {
         let Task::RemoveWorkers { at_once, .. } = self.task else { return Err(no_workers()) };
         let all: Vec<String> = self.facts.turns.iter().map(|turn| turn.worker.clone()).collect();
         let (facts, failed) = (Mutex::new(self.facts.clone()), AtomicBool::new(false));
-        let turns: Vec<_> =
-            (0..all.len()).map(|at| self.take_turn(at, (&facts, &failed), journal, tell).boxed()).collect();
+        let turns: Vec<_> = (0..all.len())
+            .map(|at| self.take_turn(at, (&facts, &failed), journal, progress).boxed())
+            .collect();
         let ended: Vec<Ended> = stream::iter(turns).buffered(at_once.max(1)).collect().await;
         self.facts = facts.into_inner();
         self.facts.worker.machines = self.facts.turns.iter().flat_map(|t| t.known.machines.clone()).collect();
         outcome(&all, &ended)
     }
 
-    /// The turn of one worker, unless another one's has failed.
+    /// The turn of one worker, unless that of another one has failed.
     async fn take_turn(
         &self,
         at: usize,
         (facts, failed): (&Mutex<Facts>, &AtomicBool),
         journal: &Journal,
-        tell: &Lines,
+        progress: &Lines,
     ) -> Ended {
         if failed.load(Ordering::Relaxed) {
             return Ended::NotBegun;
         }
         let turns = &self.facts.turns;
         let worker = printable(&turns[at].worker);
-        say(tell, format!("{worker}: {} of {}", at + 1, turns.len()));
-        match self.turn(at, facts, journal, tell).await {
+        say(progress, format!("{worker}: {} of {}", at + 1, turns.len()));
+        match self.turn(at, facts, journal, progress).await {
             Ok(()) => Ended::Removed,
             Err(problem) => {
                 failed.store(true, Ordering::Relaxed);
-                say(tell, format!("{worker}: failed: {}", problem.what));
+                say(progress, format!("{worker}: failed: {}", problem.what));
                 Ended::Failed(problem)
             }
         }
     }
 
-    /// The turn of one worker, from where an earlier attempt left it.
+    /// The turn of one worker, continued where an earlier attempt ended.
     async fn turn(
         &self,
         at: usize,
         facts: &Mutex<Facts>,
         journal: &Journal,
-        tell: &Lines,
+        progress: &Lines,
     ) -> Result<(), Problem> {
         let mut turn = facts.lock().await.turns[at].clone();
         let drain = self.task.removal().and_then(|(_, drain)| drain);
@@ -98,8 +103,8 @@ impl Performer {
                 turn.begun = true;
                 keep(facts, at, &turn, journal).await?;
             }
-            let said = one.named_step(step, tell).await?;
-            say(tell, format!("{}: {}", printable(&turn.worker), printable(&said)));
+            let said = one.named_step(step, progress).await?;
+            say(progress, format!("{}: {}", printable(&turn.worker), printable(&said)));
             if step == StepName::Find {
                 still_confirmed(&turn, &one)?;
                 if let Some(within) = drain {
@@ -113,7 +118,7 @@ impl Performer {
         Ok(())
     }
 
-    /// What removes that worker alone, with what is known of it.
+    /// The performer for removing this worker alone, with what is known of it.
     fn for_turn(&self, task: Task, turn: &Turn) -> Self {
         let cluster = (self.spec.clone(), self.connection.clone());
         let facts = Facts { worker: turn.known.clone(), ..Facts::default() };
@@ -122,8 +127,8 @@ impl Performer {
         one
     }
 
-    /// A step whose lines name the worker: several may take their turns at a time. The round itself keeps the facts.
-    async fn named_step(&mut self, step: StepName, tell: &Lines) -> Result<String, Problem> {
+    /// A step whose output names the worker, because several may run at a time. The facts are saved by the caller.
+    async fn named_step(&mut self, step: StepName, progress: &Lines) -> Result<String, Problem> {
         let Task::RemoveWorker { worker, .. } = self.task.clone() else { return Err(no_workers()) };
         let (own, mut lines) = mpsc::unbounded_channel();
         let work = async {
@@ -134,14 +139,14 @@ impl Performer {
         let pass_on = async {
             while let Some(line) = lines.recv().await {
                 if let Progress::Output(words) = line {
-                    say(tell, format!("{}: {words}", printable(&worker)));
+                    say(progress, format!("{}: {words}", printable(&worker)));
                 }
             }
         };
         tokio::join!(work, pass_on).0
     }
 
-    /// The gate of affected jobs before anything is done to a worker: hours may have passed since all were allowed.
+    /// Checks affected jobs before a worker is changed, because hours may have passed since the permission.
     async fn gate(&self, operation: &Operation, turn: &Turn) -> Result<(), Problem> {
         if self.executor.is_recording() {
             return Ok(());
@@ -164,7 +169,7 @@ impl Performer {
     }
 }
 
-/// Writes down where a turn is.
+/// Saves the state of a turn.
 async fn keep(facts: &Mutex<Facts>, at: usize, turn: &Turn, journal: &Journal) -> Result<(), Problem> {
     let mut facts = facts.lock().await;
     facts.turns[at] = turn.clone();
@@ -172,16 +177,16 @@ async fn keep(facts: &Mutex<Facts>, at: usize, turn: &Turn, journal: &Journal) -
     Ok(journal.beside(move |j| j.facts(&facts)).await?)
 }
 
-fn say(tell: &Lines, words: String) {
+fn say(progress: &Lines, words: String) {
     // The receiver may be gone.
-    drop(tell.send(Progress::Output(words)));
+    drop(progress.send(Progress::Output(words)));
 }
 
 fn no_workers() -> Problem {
     failure("the journal does not name any workers", begin_again())
 }
 
-/// An error if another worker has that name now.
+/// An error if another worker has this name now.
 fn still_confirmed(turn: &Turn, one: &Performer) -> Result<(), Problem> {
     let pair = (turn.known.machines.first(), one.facts.worker.machines.first());
     match pair {
@@ -196,7 +201,7 @@ fn still_confirmed(turn: &Turn, one: &Performer) -> Result<(), Problem> {
     }
 }
 
-/// What was done, or why it stopped and what is left.
+/// The result, or why it stopped and what is left.
 fn outcome(all: &[String], ended: &[Ended]) -> Result<String, Problem> {
     let names = |wanted: fn(&Ended) -> bool| -> Vec<String> {
         let chosen = all.iter().zip(ended).filter(|(_, ended)| wanted(ended));

@@ -1,5 +1,5 @@
-//! One order on one cluster: its gates in their order, then the steps. The journal is opened and read on threads that
-//! may block.
+//! An order on one cluster: its checks in order, then the steps. The journal is opened and read on threads that may
+//! block.
 
 use super::blocking::blocking;
 use super::environment::Environment;
@@ -7,7 +7,7 @@ use super::facts::{Facts, Outcome};
 use super::gates;
 use super::journal::{Journal, Scope, Unfinished};
 use super::journaled::journaled;
-use super::mark::{others_mark, remove_mark};
+use super::lock::{others_lock, remove_lock};
 use super::news::News;
 use super::performer::Performer;
 use super::preview::{Detail, preview};
@@ -22,16 +22,16 @@ use crate::supervisor::{Access, Connection};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// How a person ends an operation that works.
+/// How an operator ends a running operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// At a step where that is harmless; elsewhere it comes too late.
+    /// At a step where that is harmless; otherwise it is ignored.
     Cancel,
     /// Interrupt at once.
     Interrupt,
 }
 
-/// An order that is being carried out on a cluster.
+/// The context of an order on a cluster.
 pub(super) struct Request {
     pub spec: ClusterSpec,
     pub connection: Connection,
@@ -39,11 +39,11 @@ pub(super) struct Request {
     pub news: mpsc::Sender<News>,
 }
 
-/// A refusal of that kind of operation.
+/// A refusal of an operation of this kind.
 type Refused = (OperationKind, Refusal);
 
 impl Request {
-    /// How the cluster's machines are reached.
+    /// How to reach the cluster's machines.
     fn access(&self) -> Access<'_> {
         Access { spec: &self.spec, options: &self.environment.options, connection: &self.connection }
     }
@@ -71,11 +71,11 @@ impl Request {
     }
 
     pub(super) async fn say(&self, news: OperationNews) {
-        // The front end may be on its way out.
+        // The front end may be shutting down.
         let _ = self.news.send(News::Operation(self.spec.name.clone(), Box::new(news))).await;
     }
 
-    /// Writes the audit log. That it cannot be written must not undo what was done: it is said.
+    /// Writes the audit log. A failure does not undo the action, and is reported.
     pub(super) async fn note(&self, what: String, outcome: String) {
         let (audit, cluster) = (self.environment.audit.clone(), self.spec.name.clone());
         if let Err(e) = blocking(move || audit.note(&cluster, &what, &outcome)).await {
@@ -85,7 +85,7 @@ impl Request {
         }
     }
 
-    /// Gates that need the disk alone.
+    /// Checks that only need the disk.
     async fn may_begin(&self, task: &Task) -> Result<(), Refused> {
         let kind = task.kind();
         let (environment, spec, task) = (Arc::clone(&self.environment), self.spec.clone(), task.clone());
@@ -106,8 +106,8 @@ impl Request {
         if task == Task::Start {
             self.is_down().await.map_err(|refusal| (OperationKind::Start, refusal))?;
         }
-        let mark = others_mark(self.access(), &Facts::default()).await;
-        self.say(OperationNews::Marked(mark)).await;
+        let lock = others_lock(self.access(), &Facts::default()).await;
+        self.say(OperationNews::Locked(lock)).await;
         let mut seen = self.seen_or_refused(&task, Detail::Whole).await?;
         let (spec, asked) = (self.spec.clone(), task.clone());
         seen.warnings.extend(blocking(move || warnings(&spec, &asked)).await);
@@ -118,7 +118,7 @@ impl Request {
         Ok(())
     }
 
-    /// A cluster that answers is not started.
+    /// A cluster that responds is not started.
     async fn is_down(&self) -> Result<(), Refusal> {
         let Ok(channel) = self.connection.channel().await else { return Ok(()) };
         let Ok(seen) = Poller::new(channel.client).refresh().await else { return Ok(()) };
@@ -127,8 +127,8 @@ impl Request {
         Err(Refusal::new(Gate::RunsAlready, super::failure(what, "nothing to start")))
     }
 
-    /// The preview of affected jobs. If the cluster does not answer, the preview says so; an error means that the check
-    /// itself failed.
+    /// The preview of affected jobs. If the cluster does not respond, the preview says so; an error means that the
+    /// check itself failed.
     async fn seen(&self, task: &Task, detail: Detail) -> Result<Preview, Problem> {
         let me = self.environment.me.clone();
         if !task.kind().may_end_jobs() {
@@ -149,8 +149,8 @@ impl Request {
         }
     }
 
-    /// The preview right before an operation begins. An unknown worker is always refused. A Ray that does not answer is
-    /// not, because it may be the reason for the restart.
+    /// The preview right before an operation starts. An unknown worker is always refused. A Ray that does not respond
+    /// is not, because it may be the reason for the restart.
     async fn seen_or_refused(&self, task: &Task, detail: Detail) -> Result<Preview, Refused> {
         match self.seen(task, detail).await {
             Err(problem) if !task.kind().takes_down() => {
@@ -181,13 +181,13 @@ impl Request {
         gates::applicable(&operation, &seen).map_err(refused)?;
         gates::jobs(&operation, &consent, &seen, order).map_err(refused)?;
         gates::confirmed(&operation, &consent).map_err(refused)?;
-        // The last gate, for the mark is placed right after it. The performer finds a mark that another operator places in
-        // the meantime.
+        // The last check, because the lock is placed right after it. The performer finds a lock that another operator
+        // places in the meantime.
         let none = Facts::default();
         let order = |consent| Order::Begin(task.clone(), consent);
-        let theirs = gates::unmarked(self.access(), &none, &consent, order).await;
+        let theirs = gates::unlocked(self.access(), &none, &consent, order).await;
         let theirs = theirs.map_err(refused)?;
-        // Who is named in the journal was there when it was begun, allowed one by one or all at once.
+        // The people named in the journal were allowed when it was started, one by one or all at once.
         let (spec, now) = (self.spec.clone(), consent.now);
         let (others, state) = (seen.others(), self.environment.state.clone());
         let mut consent = consent;
@@ -195,7 +195,7 @@ impl Request {
         let journal = blocking(move || {
             let mut journal = Journal::open(&state, &spec.name)?;
             if journal.unfinished().is_some() {
-                // It was begun since the gates were asked.
+                // It was started since the checks.
                 return Ok::<_, Refusal>(Err(journaled(&state, &spec.name)?));
             }
             journal.begin(&task, &Scope { others, now, ..Scope::of(&spec) })?;
@@ -243,7 +243,7 @@ impl Request {
         }
         let order = if skips { Order::SkipStep } else { Order::Resume };
         let facts = &unfinished.facts;
-        let theirs = gates::unmarked(self.access(), facts, &consent, order).await;
+        let theirs = gates::unlocked(self.access(), facts, &consent, order).await;
         let theirs = theirs.map_err(refused)?;
         if let Some(step) = unfinished.next().filter(|_| skips) {
             let passed = journal.beside(move |j| j.pass(step)).await;
@@ -278,7 +278,7 @@ impl Request {
         let journal = opened.map_err(|e| (OperationKind::Restart, e.into()))?;
         match journal.unfinished() {
             Some(unfinished) => {
-                if let Err(p) = remove_mark(self.access(), &unfinished.facts).await {
+                if let Err(p) = remove_lock(self.access(), &unfinished.facts).await {
                     let words = p.in_commands(Target::of(&self.spec.name));
                     self.say(OperationNews::Progress(Progress::Output(words))).await;
                 }
@@ -294,7 +294,7 @@ impl Request {
         Ok(())
     }
 
-    /// Runs the steps and reports their outcomes.
+    /// Runs the steps and reports their results.
     async fn work(
         &self,
         mut operation: Operation,
@@ -304,12 +304,12 @@ impl Request {
         stops: &mut mpsc::UnboundedReceiver<Stop>,
     ) {
         if consent.no_wait {
-            // Google continues on its own.
+            // Google continues without us.
             operation.steps.retain(|s| *s == StepName::Ask);
         }
         self.say(OperationNews::Began(operation.clone())).await;
         let (end, touched) = self.steps(&operation, &journal, before, consent, stops).await;
-        // A receiver of the end may begin the next operation at once.
+        // The receiver of the end may start the next operation at once.
         drop(journal);
         let outcome = match &end {
             OperationEnd::Done => "done".to_owned(),
@@ -322,7 +322,7 @@ impl Request {
         self.say(OperationNews::Ended(end)).await;
     }
 
-    /// What does the steps of a task, over the cluster's own connection.
+    /// The performer of a task, over the cluster's own connection.
     pub fn performer(&self, task: &Task, facts: Facts) -> Performer {
         let cluster = (self.spec.clone(), self.connection.clone());
         let (options, state) = (self.environment.options.clone(), self.environment.state.clone());
@@ -345,11 +345,11 @@ impl Request {
         performer.allowed = (allowed, self.environment.me.clone());
         let (cancel, mut cancels) = mpsc::unbounded_channel();
         // Both run in this task, so an order that is not received yet is not being processed either.
-        let (tell, mut heard) = mpsc::unbounded_channel();
+        let (progress, mut heard) = mpsc::unbounded_channel();
         let mut at = None;
         let ended = {
-            // Boxed: what asks Google and Ray at once is large.
-            let mut running = Box::pin(performer.run(operation, journal, &done, &tell, &mut cancels));
+            // Boxed, because a future that queries Google and Ray at once is large.
+            let mut running = Box::pin(performer.run(operation, journal, &done, &progress, &mut cancels));
             loop {
                 tokio::select! {
                     biased;
@@ -388,7 +388,7 @@ impl Request {
 }
 
 /// Records an interruption in the journal. If nothing was changed yet, or the change completes without us, the
-/// operation counts as cancelled and there is nothing to resume.
+/// operation counts as cancelled and cannot be resumed.
 async fn interrupted_at(
     operation: &Operation,
     at: Option<StepName>,

@@ -2,7 +2,7 @@
 //! they only display and ask, and make no decisions.
 //!
 //! One task owns the state of running operations, so no lock is needed. Orders arrive over a channel, and journals are
-//! read on blocking threads. News are sent over a bounded channel: if they are not received, the operation waits, and
+//! read on blocking threads. News is sent over a bounded channel: if it is not received, the operation waits, and
 //! nothing else does.
 
 use super::audit::Audit;
@@ -19,7 +19,7 @@ use super::request::{Request, Stop};
 use crate::job_workers::{Known, Part};
 use crate::model::{
     ClusterName, Consent, Draft, FormId, JobId, JournaledOperation, NodeId, Operation, OperationKind,
-    OperationMark, OperationNews, Order, Preview, Problem, Refusal, SubmissionId, Task,
+    OperationLock, OperationNews, Order, Preview, Problem, Refusal, SubmissionId, Task,
 };
 use crate::ray::Listed;
 use std::collections::{BTreeMap, HashMap};
@@ -31,21 +31,21 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often journals are read: another program's operation is seen so late at most.
-const LOOK: Duration = Duration::from_secs(2);
-/// News that may wait for the front end.
+/// Interval for reading journals, and thus the maximum delay before another program's operation is seen.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Capacity of the channel of news.
 const NEWS: usize = 256;
 
-/// Whether operations are seen that other programs begin or leave behind.
+/// Whether operations that other programs start or leave are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journals {
-    /// They are looked into at intervals, for a screen.
+    /// Journals are read at intervals, for a screen.
     Watched,
-    /// Only an order looks into them.
+    /// Journals are read only for an order.
     Asked,
 }
 
-/// What the service is asked.
+/// A request to the service.
 enum Ask {
     Order(ClusterName, Order),
     Submit(ClusterName, FormId, Box<Draft>),
@@ -56,7 +56,7 @@ enum Ask {
     Note(ClusterName, String, String),
 }
 
-/// The service. Dropping it ends what it does, where it is.
+/// The service. Dropping it stops its operations where they are.
 pub struct Operations {
     environment: Arc<Environment>,
     asks: mpsc::UnboundedSender<Ask>,
@@ -70,10 +70,10 @@ impl Drop for Operations {
 }
 
 impl Operations {
-    /// Starts it. Called in a runtime.
+    /// Starts the service. Must be called in a runtime.
     pub fn start(environment: Environment, journals: Journals) -> (Self, mpsc::Receiver<News>) {
         let (asks, heard) = mpsc::unbounded_channel();
-        let (news, told) = mpsc::channel(NEWS);
+        let (news, receiver) = mpsc::channel(NEWS);
         let environment = Arc::new(environment);
         let hub = Hub {
             environment: Arc::clone(&environment),
@@ -87,84 +87,84 @@ impl Operations {
             tasks: JoinSet::new(),
         };
         let task = tokio::spawn(hub.run(heard, journals));
-        (Self { environment, asks, task }, told)
+        (Self { environment, asks, task }, receiver)
     }
 
     fn ask(&self, ask: Ask) {
-        // It ends only with us.
+        // It ends only with the program.
         let _ = self.asks.send(ask);
     }
 
-    /// Carries an order out, beside the caller.
+    /// Runs an order in the background.
     pub fn order(&self, cluster: &ClusterName, order: Order) {
         self.ask(Ask::Order(cluster.clone(), order));
     }
 
-    /// Submits the job of a form, beside the caller.
+    /// Submits the job of a form in the background.
     pub fn submit(&self, cluster: &ClusterName, form: FormId, draft: Draft) {
         self.ask(Ask::Submit(cluster.clone(), form, Box::new(draft)));
     }
 
-    /// Reads what a job was submitted with for a form, beside the caller.
+    /// Reads the submission of a job for a form in the background.
     pub fn fill(&self, cluster: &ClusterName, form: FormId, id: SubmissionId) {
         self.ask(Ask::Fill(cluster.clone(), form, id));
     }
 
-    /// Takes the stacks of a driver's workers twice, beside the caller.
+    /// Takes the stacks of a driver's workers twice, in the background.
     pub fn stacks(&self, cluster: &ClusterName, driver: JobId) {
         self.ask(Ask::Stacks(cluster.clone(), driver));
     }
 
-    /// Reads the chips of these nodes, beside the caller.
+    /// Reads the chips of these nodes in the background.
     pub fn chips(&self, cluster: &ClusterName, nodes: Vec<NodeId>) {
         self.ask(Ask::Chips(cluster.clone(), nodes));
     }
 
-    /// Reads what a page of a job's workers shows, beside the caller. What is still being read for another page of that
-    /// cluster is given up: the head gets no more than one reading's requests at a time.
+    /// Reads what a page of a job's workers shows, in the background. Cancels a reading for another page of the
+    /// cluster, so that the head never receives the requests of more than one reading at a time.
     pub fn job_workers(&self, cluster: &ClusterName, known: Known, part: Part) {
         self.ask(Ask::JobWorkers(cluster.clone(), Box::new(known), part));
     }
 
-    /// Writes the audit log, beside the caller: its disk may be slow.
+    /// Writes the audit log in the background, because its disk may be slow.
     pub fn note(&self, cluster: ClusterName, what: String, outcome: String) {
         self.ask(Ask::Note(cluster, what, outcome));
     }
 
-    /// Whether operations of that kind are refused from here whatever the cluster is like.
+    /// Whether operations of this kind are refused regardless of the cluster.
     pub fn read_only(&self, kind: OperationKind) -> Result<(), Refusal> {
         gates::read_only(&self.environment, kind)
     }
 
-    /// Whether an operation passes the gates of marks and of affected jobs, after what was previewed. They are asked
-    /// again when the operation begins.
+    /// Whether an operation passes the checks of locks and affected jobs according to the preview. They are repeated
+    /// when the operation starts.
     pub fn allowed(
         &self,
         operation: &Operation,
         consent: &Consent,
-        (mark, seen): (Option<&OperationMark>, &Preview),
+        (lock, seen): (Option<&OperationLock>, &Preview),
     ) -> Result<(), Refusal> {
         let order = |consent| Order::Begin(operation.task.clone(), consent);
-        gates::taken_over(mark, consent, order)?;
+        gates::taken_over(lock, consent, order)?;
         gates::jobs(operation, consent, seen, order)
     }
 
-    /// Whether there is something for an operation to do that it can do, after what was previewed.
+    /// Whether an operation has something to do that it can do, according to the preview.
     pub fn applicable(&self, operation: &Operation, seen: &Preview) -> Result<(), Refusal> {
         gates::applicable(operation, seen)
     }
 
-    /// What an operation would change if it began now: its own steps, recorded and not executed.
+    /// What an operation would change if it started now: its own steps, recorded instead of executed.
     pub async fn dry_run(&self, cluster: &ClusterName, task: &Task) -> Result<Vec<Call>, Problem> {
         let Some(request) = request(&self.environment, cluster, mpsc::channel(1).0) else {
             return Err(super::failure(format!("no cluster {cluster}"), ""));
         };
         let operation = Operation::new(task.clone(), cluster.clone());
-        // Boxed: what asks Google and Ray at once is large.
+        // Boxed, because a future that queries Google and Ray at once is large.
         Box::pin(request.performer(task, Facts::default()).dry_run(&operation)).await
     }
 
-    /// The interrupted operation on a cluster, or the one that another program is at; none when there is none.
+    /// The interrupted operation on a cluster, or the one that another program is running; `None` if there is none.
     pub async fn journaled(&self, cluster: &ClusterName) -> Result<Option<JournaledOperation>, JournalError> {
         let (state, cluster) = (self.environment.state.clone(), cluster.clone());
         blocking(move || journaled(&state, &cluster)).await
@@ -178,7 +178,7 @@ struct Work {
     stop: mpsc::UnboundedSender<Stop>,
 }
 
-/// What a look into the journals saw, and how many operations had begun here before it.
+/// The result of reading the journals, and the number of operations started here before.
 type Seen = (u64, Vec<(ClusterName, Option<JournaledOperation>)>);
 
 /// The task behind [`Operations`]; it owns all state of the service.
@@ -186,23 +186,23 @@ struct Hub {
     environment: Arc<Environment>,
     news: mpsc::Sender<News>,
     drafts: Arc<Drafts>,
-    /// Operations by cluster. The news of a running one report its journal, too.
+    /// Operations by cluster. The news of a running one also reports its journal.
     works: HashMap<ClusterName, Work>,
-    /// Operations and their ends so far.
+    /// Number of operations started and ended so far.
     begun: u64,
     /// The last reported state of each journal.
     known: BTreeMap<ClusterName, Option<JournaledOperation>>,
-    /// What is read of workers, by cluster.
+    /// Current readings of workers, by cluster.
     readings: HashMap<ClusterName, AbortHandle>,
-    /// The files of the workers of the job that was read last on each cluster.
+    /// The files of the workers of the job that was last read on each cluster.
     listed: HashMap<ClusterName, Arc<Mutex<Listed>>>,
-    /// What is done beside; the cluster and number of an operation that is over.
+    /// Background work; the result is the cluster and number of an operation that is over.
     tasks: JoinSet<Option<(ClusterName, u64)>>,
 }
 
 impl Hub {
     async fn run(mut self, mut asks: mpsc::UnboundedReceiver<Ask>, journals: Journals) {
-        let mut tick = interval(LOOK);
+        let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut looking: Option<Pin<Box<dyn Future<Output = Seen> + Send>>> = None;
         loop {
@@ -218,7 +218,7 @@ impl Hub {
                 }
                 seen = async { looking.as_mut().unwrap_or(&mut pending()).await }, if looking.is_some() => {
                     looking = None;
-                    self.tell(seen).await;
+                    self.report(seen).await;
                 }
                 _ = tick.tick(), if journals == Journals::Watched && looking.is_none() => {
                     looking = Some(self.look());
@@ -232,14 +232,14 @@ impl Hub {
         let (environment, begun) = (Arc::clone(&self.environment), self.begun);
         let read = move || {
             let names = environment.clusters.iter().map(|spec| &spec.name);
-            // An unreadable journal is reported when an operation is to begin.
+            // An unreadable journal is reported when an operation is about to start.
             names.filter_map(|name| Some((name.clone(), journaled(&environment.state, name).ok()?))).collect()
         };
         Box::pin(async move { (begun, blocking(read).await) })
     }
 
     /// Reports journals that have changed. An operation running in this process reports itself.
-    async fn tell(&mut self, (begun, seen): Seen) {
+    async fn report(&mut self, (begun, seen): Seen) {
         if begun != self.begun {
             return;
         }
@@ -248,7 +248,7 @@ impl Hub {
                 continue;
             }
             self.known.insert(cluster.clone(), seen.clone());
-            // The front end may be on its way out.
+            // The front end may be shutting down.
             let _ = self.news.send(News::Operation(cluster, Box::new(OperationNews::Journaled(seen)))).await;
         }
     }

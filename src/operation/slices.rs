@@ -1,6 +1,7 @@
-//! What a job asks of TPU slices, held to the node types of the cluster file. A slice of several hosts is requested by
-//! the resource `TPU-<type>-head`, of which Ray gives 1 to its first host (`get_current_node_additional_resources` in
-//! Ray's `_private/accelerators/tpu.py`); `TPU` alone is a number of chips on one host.
+//! Compares a job's request for TPU slices with the node types in the cluster file. A slice of several hosts is
+//! requested by the resource `TPU-<type>-head`, of which Ray gives 1 to its first host
+//! (`get_current_node_additional_resources` in Ray's `_private/accelerators/tpu.py`); `TPU` alone is a number of chips
+//! on one host.
 
 use super::submit::{SubmitError, unfit};
 use crate::config::{Launch, NodeLaunch};
@@ -9,12 +10,12 @@ use crate::model::cloud::chips;
 use crate::model::text::printable;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A kind of slice that the cluster file offers.
+/// A kind of slice in the cluster file.
 #[derive(Clone, Debug, PartialEq)]
 struct Slice {
     accelerator: String,
     chips: u32,
-    /// What Ray calls `TPU` on one of its hosts.
+    /// The amount of Ray's resource `TPU` on one of its hosts.
     per_host: f64,
 }
 
@@ -24,7 +25,7 @@ impl Slice {
     }
 }
 
-/// The slices of a cluster's file, by size; empty when it has no file, or no TPUs.
+/// The slices in the cluster file, by size; empty without a file or TPUs.
 fn offered(spec: &ClusterSpec) -> Vec<Slice> {
     let types = Launch::of(spec).map(|launch| launch.types).unwrap_or_default();
     let slice = |node: &NodeLaunch| {
@@ -38,16 +39,16 @@ fn offered(spec: &ClusterSpec) -> Vec<Slice> {
     all
 }
 
-/// As Google and Ray call the type: `v5litepod` is what people call v5e.
+/// The type's name at Google and in Ray: `v5litepod` for v5e.
 fn official(wish: &str) -> String {
     let wish = wish.to_lowercase();
     wish.strip_prefix("v5e-").map_or(wish.clone(), |size| format!("v5litepod-{size}"))
 }
 
-/// Instead of a type: the cluster's own, as the retired `ray_run.py` chose it.
+/// In place of a type: the cluster's own, as the retired `ray_run.py` chose it.
 const OWN: &str = "auto";
 
-/// The TPU type of the node type `tpu_worker`, or else the smallest that the cluster file offers.
+/// The TPU type of the node type `tpu_worker`, or else the smallest in the cluster file.
 fn own_type(spec: &ClusterSpec) -> Result<String, SubmitError> {
     let types = Launch::of(spec).map(|launch| launch.types).unwrap_or_default();
     let worker = types.get("tpu_worker").and_then(|node| node.config["acceleratorType"].as_str());
@@ -55,12 +56,12 @@ fn own_type(spec: &ClusterSpec) -> Result<String, SubmitError> {
     own.ok_or_else(|| unfit!("the cluster file of {} has no TPU type; name one: --tpu v4-8", spec.name))
 }
 
-/// The resources by which a slice of that type is requested: its head, and of a slice that is one host its chips, so that
-/// nothing else is scheduled on them.
+/// The resources that request a slice of this type: its head, and for a slice of one host its chips, so that nothing
+/// else is scheduled on them.
 ///
 /// # Errors
 ///
-/// It is no TPU type, or the cluster file offers TPUs but none of that type; the nearest are named.
+/// It is not a TPU type, or the cluster file has TPUs but none of this type; the nearest types are named.
 pub fn slice_resources(spec: &ClusterSpec, wish: &str) -> Result<BTreeMap<String, f64>, SubmitError> {
     let wanted = if wish.eq_ignore_ascii_case(OWN) { own_type(spec)? } else { official(wish) };
     let Some(size) = chips(&wanted) else {
@@ -87,7 +88,7 @@ pub fn slice_resources(spec: &ClusterSpec, wish: &str) -> Result<BTreeMap<String
     ))
 }
 
-/// What is unwise, or comes to nothing, in what an entrypoint requests of TPUs, one sentence each; safe to print.
+/// Warnings about the TPUs that an entrypoint requests, one sentence each; safe to print.
 pub(super) fn doubts(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> Vec<String> {
     let offered = offered(spec);
     let has_head = resources.keys().any(|name| name.starts_with("TPU-") && name.ends_with("-head"));

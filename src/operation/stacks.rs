@@ -1,5 +1,5 @@
-//! Takes the Python stacks of workers: through Ray's own route where the head gives them, else by py-spy over ssh on their
-//! hosts, in the cluster's container where its file names one. Nothing is changed, and no process is paused.
+//! Takes the Python stacks of workers: through Ray's own route if the head provides it, otherwise with py-spy over ssh
+//! on their hosts, in the cluster's container if its file names one. Changes nothing, and pauses no process.
 
 use super::executor::Executor;
 use super::host::Host;
@@ -21,30 +21,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const SCRIPT: &str = include_str!("../../assets/stacks.sh");
-/// What stands before the raylet in the output of the script.
+/// Precedes the raylet in the output of the script.
 const RAYLET: &str = "\nraylet\t";
-/// Requests to the head, or logins, at a time.
+/// Maximum number of concurrent requests to the head, or logins.
 const AT_ONCE: usize = 8;
-/// For a login and the stacks of all processes of one host.
+/// Time limit for a login and the stacks of all processes of one host.
 const ON_A_HOST: Duration = Duration::from_secs(60);
 
 /// The processes of a job.
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
-    /// Its workers that run a task or an actor now.
+    /// Its workers that are running a task or an actor.
     pub workers: Vec<StackWorker>,
-    /// Its driver; none where Ray does not say which process that is.
+    /// Its driver; `None` if Ray does not report the process.
     pub driver: Option<StackWorker>,
 }
 
 impl Processes {
-    /// The workers, and behind them the driver.
+    /// The workers, followed by the driver.
     fn all(&self) -> Vec<&StackWorker> {
         self.workers.iter().chain(&self.driver).collect()
     }
 }
 
-/// The names and the addresses of the nodes that are alive.
+/// The names and addresses of the alive nodes.
 struct Hosts(HashMap<NodeId, (Text, Text)>);
 
 impl Hosts {
@@ -57,23 +57,23 @@ impl Hosts {
         Self(nodes.iter().filter(|node| node.state.is_alive()).map(host).collect())
     }
 
-    /// A process on one of them; none on another node.
+    /// A process on one of them; `None` on another node.
     fn process(&self, node: NodeId, pid: u32, name: Text) -> Option<StackWorker> {
         let (host, address) = self.0.get(&node)?.clone();
         Some(StackWorker { node, host, address, pid, name, moved: None })
     }
 }
 
-/// The stacks of the processes of a job, in their order: read, or why not.
+/// The stacks of a job's processes, in their order, or why one could not be read.
 #[derive(Clone, Debug, Default)]
 pub struct StacksRead {
     dumps: Vec<Result<Dump, String>>,
     over_ssh: bool,
-    /// By the addresses of their hosts.
+    /// Keyed by the addresses of their hosts.
     raylets: BTreeMap<String, Raylet>,
 }
 
-/// Whose stacks are taken.
+/// Takes stacks of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Stacks<'a> {
     /// The cluster of the job.
@@ -85,7 +85,7 @@ pub struct Stacks<'a> {
 }
 
 impl Stacks<'_> {
-    /// The workers of a job that run a task or an actor now, and its driver.
+    /// The workers of a job that are running a task or an actor, and its driver.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Stacks<'_> {
         let failed = |error: RayError| error.problem(Timestamp::now());
         let snapshot = Poller::new(self.client.clone()).refresh().await.map_err(failed)?;
         let hosts = Hosts::of(&snapshot.nodes);
-        // Their files are not needed: no node is asked for them.
+        // Their files are not needed, so no node is asked for them.
         let gang = self.client.gang(job, &[], &mut Listed::default()).await.map_err(failed)?;
         let running = gang.workers.into_iter().filter(|worker| worker.state == WorkerState::Running);
         let worker = |worker: JobWorker| hosts.process(worker.node, worker.pid, worker.name);
@@ -109,13 +109,13 @@ impl Stacks<'_> {
         Ok(Processes { workers, driver })
     }
 
-    /// The process of a job's driver; none where Ray does not say which that is.
+    /// The process of a job's driver; `None` if Ray does not report it.
     async fn driver(&self, job: &JobId, snapshot: &Snapshot, hosts: &Hosts) -> Option<StackWorker> {
         let known = snapshot.jobs.iter().find(|known| known.driver.as_ref() == Some(job));
         let key = known.map_or_else(|| JobKey::Driver(job.clone()), |known| known.key.clone());
-        let told = self.client.driver_process(&key).await;
+        let reported = self.client.driver_process(&key).await;
         let (address, pid) =
-            told.inspect_err(|e| tracing::debug!(error = %e, "no driver process")).ok()??;
+            reported.inspect_err(|e| tracing::debug!(error = %e, "no driver process")).ok()??;
         let node = snapshot.nodes.iter().find(|n| n.state.is_alive() && n.address == address)?.id;
         hosts.process(node, pid, Text::from("driver"))
     }
@@ -142,7 +142,7 @@ impl Stacks<'_> {
         StacksRead { dumps, ..StacksRead::default() }
     }
 
-    /// Takes them on their hosts. `off` are Ray's words why it does not give them.
+    /// Takes the stacks on the hosts. `off` is Ray's reason for not providing them.
     async fn over_ssh(&self, processes: &[&StackWorker], off: &str) -> StacksRead {
         let mut dumps: Vec<Result<Dump, String>> = processes.iter().map(|_| Err(off.to_owned())).collect();
         if matches!(self.spec.head, HeadAddress::Direct { .. }) {
@@ -179,9 +179,9 @@ impl Stacks<'_> {
 }
 
 impl Request {
-    /// Takes the stacks of a driver's workers over the cluster's own connection, twice, and says each result.
+    /// Takes the stacks of a driver's workers over the cluster's own connection, twice, and reports each result.
     pub async fn stacks(&self, driver: JobId) {
-        /// Between the two looks.
+        /// Pause between the two samples.
         const PAUSE: Duration = Duration::from_secs(5);
         let looked = self.look_twice(&driver, PAUSE).await;
         if let Err(problem) = looked {
@@ -202,13 +202,13 @@ impl Request {
     }
 
     async fn say_stacks(&self, driver: &JobId, result: Result<JobStacks, Problem>) {
-        // The front end may be on its way out.
+        // The front end may be shutting down.
         let _ = self.news.send(News::Stacks(self.spec.name.clone(), driver.clone(), Arc::new(result))).await;
     }
 }
 
 impl StacksRead {
-    /// Without the stacks of other processes: the numbers of processes are given again.
+    /// Removes the stacks of other processes, because process ids are reused.
     fn of(mut self, processes: &Processes) -> Self {
         for (number, dump) in self.dumps.iter_mut().enumerate() {
             let is_it = if number < processes.workers.len() { is_worker } else { is_driver };
@@ -277,7 +277,7 @@ fn threads(dump: &Dump) -> Vec<StackThread> {
     places(dump).map(thread).collect()
 }
 
-/// What the script says of one process.
+/// The script's output for one process.
 fn answer(said: &str, pid: u32) -> Result<Dump, String> {
     let mark = format!("stacks\t{pid}\n");
     let part = said.split_once(&mark).map(|(_, rest)| rest).ok_or("the host did not report it")?;
@@ -289,7 +289,7 @@ fn answer(said: &str, pid: u32) -> Result<Dump, String> {
     Dump::read(part).ok_or_else(|| "py-spy printed no stack".to_owned())
 }
 
-/// Why py-spy fails, and what would make it work.
+/// Why py-spy fails, and how to fix it.
 fn reason(words: &str) -> String {
     let lower = words.to_lowercase();
     let words = printable(words.trim().trim_start_matches("Error: "));

@@ -1,7 +1,7 @@
-//! The beginning of a cluster's Ray: `ray up`, its first answer, its workers.
+//! Starts a cluster's Ray: `ray up`, its first response, its workers.
 
 use super::executor::NOT_AWAITED;
-use super::performer::{LOOK, PATIENCE, Performer};
+use super::performer::{POLL_INTERVAL, Performer, WAIT_LIMIT};
 use super::{failure, then_resume};
 use crate::model::{
     Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SubmissionId, Task, Text, Timestamp,
@@ -13,24 +13,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// What a look at the head's processes may take.
+/// Time limit for a check of the head's processes.
 const LOOKING: Duration = Duration::from_secs(30);
-/// What TPU VMs that were added manually are given to rejoin by themselves before Ray is started on them.
+/// How long manually added TPU VMs may take to rejoin by themselves before Ray is started on them.
 const UNAIDED: Duration = Duration::from_secs(45);
-/// What workers are given to come back before they are named as missing.
+/// How long workers may take to rejoin before they are reported as missing.
 const WORKERS: Duration = Duration::from_secs(180);
-/// What jobs are given to begin once the workers are back.
+/// How long jobs may take to start once the workers are back.
 const SETTLING: Duration = Duration::from_secs(20);
 
 impl Performer {
-    pub(super) async fn start(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
-        // What a dry run has stopped on record only still answers.
+    pub(super) async fn start(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+        // In a dry run, a Ray that was stopped only on record still responds.
         let is_stopped = self.executor.is_recording() && self.facts.stopping;
         match if is_stopped { Ok(None) } else { self.answering().await } {
             Ok(Some(session)) if session != self.facts.session => {
                 return Ok("Ray is already running".to_owned());
             }
-            // Another Ray may run there: `ray up` would end it with all its jobs.
+            // Another Ray may be running there: `ray up` would end it with all its jobs.
             Err(refused) if refused.kind.is_of_token() => {
                 return Err(Problem { hint: then_resume(refused.hint), ..refused });
             }
@@ -44,7 +44,7 @@ impl Performer {
         let file = self.file()?;
         let up = ["up", "-y", "--no-config-cache", "--log-style", "pretty", "--log-color", "false"]
             .map(OsStr::new);
-        let (code, lines) = self.ray_changes(&[&up[..], &[file.as_os_str()]].concat(), tell).await?;
+        let (code, lines) = self.ray_changes(&[&up[..], &[file.as_os_str()]].concat(), progress).await?;
         if code != 0 {
             let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
             let hint = then_resume("fix the reported error; changes already made on the head may remain");
@@ -59,7 +59,7 @@ impl Performer {
         if self.is_google() && self.has_no_head().await {
             return Ok(());
         }
-        // In a container, too: a machine sees the processes of its containers.
+        // Also in a container: a machine sees the processes of its containers.
         let look = "pgrep -x gcs_server";
         let head = supervisor::head_address(&self.spec, &self.options, None).await?.host;
         let seen = supervisor::run_on(self.access(), head.as_str(), look, LOOKING).await?;
@@ -75,7 +75,7 @@ impl Performer {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             let problem = match self.answering().await {
                 Ok(Some(session)) if session != self.facts.session => return Ok(session),
@@ -86,7 +86,7 @@ impl Performer {
                 Ok(None) => {
                     failure("no dashboard responds on the head", then_resume("check `ray status` there"))
                 }
-                // Every place that has a token was asked by then.
+                // By then every source of a token has been tried.
                 Err(refused) if refused.kind.is_of_token() => {
                     return Err(Problem { hint: then_resume(refused.hint), ..refused });
                 }
@@ -98,19 +98,22 @@ impl Performer {
             if Instant::now() > deadline {
                 return Err(problem);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    pub(super) async fn workers(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+    pub(super) async fn workers(
+        &self,
+        progress: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<String, Problem> {
         // TPU VMs at Google rejoin on their own; workers on other machines must be started here.
         if !self.facts.manual.is_empty() && !self.is_google() {
-            self.rejoin(&self.facts.manual, tell).await;
+            self.rejoin(&self.facts.manual, progress).await;
         }
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
-        // The machines of Google's own workers are new ones: only those that a person added can be back.
+        // The machines of Google's own workers are new: only manually added ones can rejoin.
         let expected = if self.is_google() { &self.facts.manual } else { &self.facts.workers };
         let mut is_helped = !self.is_google();
         let session = self.connect().await?;
@@ -134,7 +137,7 @@ impl Performer {
                 if !is_helped && !missing.is_empty() && Instant::now() > unaided {
                     is_helped = true;
                     let missing: Vec<String> = missing.into_iter().cloned().collect();
-                    self.rejoin(&missing, tell).await;
+                    self.rejoin(&missing, progress).await;
                     deadline = Instant::now() + WORKERS;
                     continue;
                 }
@@ -151,14 +154,14 @@ impl Performer {
             }
             match snapshot {
                 Err(problem) if Instant::now() > deadline => break Err(problem),
-                // The connection may be lost; a new one shows.
+                // The connection may be lost, and a new one will show the state.
                 Err(_) => {
                     if let Ok(new) = self.connect().await {
                         poller = Poller::new(new.client);
                     }
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
-                Ok(_) => tokio::time::sleep(LOOK).await,
+                Ok(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }
@@ -178,8 +181,8 @@ impl Performer {
         jobs.iter().filter(|j| j.status == status && j.submission_id().is_some_and(ours)).count()
     }
 
-    /// The autoscaler stays what it was, unless the person says otherwise: v2, which `ray up` starts by itself, does
-    /// not even run on a `local` cluster of Ray 2.53.
+    /// The autoscaler version stays the same unless the operator chooses another: v2, the default of `ray up`, does not
+    /// even run on a `local` cluster of Ray 2.53.
     pub(super) fn autoscaler_setting(&self) -> &'static [&'static str] {
         let said = std::env::var_os("RAY_UP_enable_autoscaler_v2").is_some();
         match self.facts.autoscaler {
@@ -190,7 +193,7 @@ impl Performer {
     }
 }
 
-/// There may be no machine yet, or one that is off: `ray up` makes it, or says why it cannot.
+/// There may be no machine yet, or it may be off: `ray up` creates it, or reports why it cannot.
 const fn is_no_head(kind: &ProblemKind) -> bool {
     matches!(kind, ProblemKind::Address | ProblemKind::Unreachable)
 }

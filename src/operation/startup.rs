@@ -1,5 +1,5 @@
-//! The script that joins a machine of Google's to a cluster and keeps it there: `assets/worker-startup.sh`, filled in
-//! from the cluster's file.
+//! The script that joins a machine at Google to a cluster and keeps it there: `assets/worker-startup.sh`, with values
+//! from the cluster file.
 
 use super::failure;
 use crate::config::{Launch, NodeLaunch};
@@ -13,37 +13,37 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 const TEMPLATE: &str = include_str!("../../assets/worker-startup.sh");
-/// Between two looks of a worker for its head.
-const LOOK: Duration = Duration::from_secs(15);
+/// Interval at which a worker looks for its head.
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
 /// Metadata values may have 256 KiB (Compute Engine, "metadata limitations").
 const LIMIT: usize = 256 << 10;
 
-/// Google's services as the worker itself reaches them.
+/// Google's services as a worker reaches them.
 #[derive(Clone, Debug)]
 pub struct Services {
     /// Base URL of Compute Engine.
     pub compute: String,
     /// Base URL of Secret Manager.
     pub secret_manager: String,
-    /// Pause between two looks for the head.
+    /// Interval for looking for the head.
     pub look: Duration,
 }
 
 impl Services {
-    /// The addresses of these endpoints. One that means this machine would mean another one on a worker, to which it
-    /// would send its access token: there Google's own address takes its place.
+    /// The addresses of these endpoints. An address of this machine would mean another machine on a worker, which would
+    /// receive its access token, so Google's own address is used instead.
     pub fn at(endpoints: &Endpoints) -> Self {
         let usual = Endpoints::default();
         let there = |here: &String, usual: String| if is_here(here) { usual } else { here.clone() };
         Self {
             compute: there(&endpoints.compute, usual.compute),
             secret_manager: there(&endpoints.secret_manager, usual.secret_manager),
-            look: LOOK,
+            look: POLL_INTERVAL,
         }
     }
 }
 
-/// Whether the host of a URL is the machine that asks.
+/// Whether the host of a URL is the local machine.
 fn is_here(url: &str) -> bool {
     let host =
         url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?']).next().unwrap_or_default();
@@ -59,8 +59,8 @@ fn is_here(url: &str) -> bool {
     }
 }
 
-/// The startup script of a worker of this type. It has no secret of ours in it, and the commands and options of the
-/// cluster's file as they are (`worker::warnings`).
+/// The startup script of a worker of this type. It contains no secret of ours, and the commands and options of the
+/// cluster file unchanged (`worker::warnings`).
 pub fn startup_script(
     spec: &ClusterSpec,
     launch: &Launch,
@@ -87,7 +87,7 @@ pub fn startup_script(
     environment.add_filter("sh", |text: String| quote(&text));
     let values = context! {
         cluster => spec.name.as_str(),
-        // Labels are letters, digits, - and _: no head has one of these characters in it.
+        // Labels consist of letters, digits, - and _, so no head has one of these characters.
         label => spec.name.as_str().replace(['"', '\\'], ""),
         project, image, options,
         zone => spec.zone.as_deref().unwrap_or_default(),
@@ -115,15 +115,15 @@ pub fn startup_script(
     Ok(script)
 }
 
-/// The registry of Google's that an image comes from; another's needs no login of ours.
+/// The registry at Google of an image; other registries need no login of ours.
 fn registry(image: &str) -> Option<&str> {
     let host = image.split('/').next()?;
     (host.ends_with(".pkg.dev") || host == "gcr.io" || host.ends_with(".gcr.io")).then_some(host)
 }
 
-/// Options of `docker run` for a line of bash, split into words as a shell splits them. A variable (`$NAME`, `${NAME}`)
-/// and a leading `~` keep their meaning, as with Ray, which hands the options to a shell; everything else is quoted, so
-/// that an option can neither end the command nor run another.
+/// Options of `docker run` for a line of bash, split into words as a shell does. A variable (`$NAME`, `${NAME}`) and a
+/// leading `~` keep their meaning, as in Ray, which passes the options to a shell; everything else is quoted, so that
+/// an option can neither end the command nor run another.
 fn docker_words(options: &str) -> Result<String, &'static str> {
     let mut words = Vec::new();
     let mut rest = options.trim_start();
@@ -135,7 +135,7 @@ fn docker_words(options: &str) -> Result<String, &'static str> {
     Ok(words.join(" "))
 }
 
-/// The first word of a text that does not begin with a blank, quoted for bash, and what follows it.
+/// The first word of a text that does not begin with a blank, quoted for bash, and the rest.
 fn docker_word(text: &str) -> Result<(String, &str), &'static str> {
     let (mut word, mut plain) = (String::new(), String::new());
     let flush = |plain: &mut String, word: &mut String| {
@@ -162,7 +162,7 @@ fn docker_word(text: &str) -> Result<(String, &str), &'static str> {
             }
             ('\'' | '"', None) => {
                 within = Some(c);
-                // An empty pair of quotes is a word, too.
+                // An empty pair of quotes is also a word.
                 word.push_str("''");
                 after
             }
@@ -198,7 +198,7 @@ fn docker_word(text: &str) -> Result<(String, &str), &'static str> {
     Ok((word, rest))
 }
 
-/// The name of the variable that a text behind `$` begins with, and what follows it.
+/// The name of the variable at the beginning of a text after `$`, and the rest.
 fn variable(text: &str) -> Option<(&str, &str)> {
     let (name, after) = match text.strip_prefix('{') {
         Some(inside) => inside.split_once('}')?,
@@ -211,7 +211,7 @@ fn variable(text: &str) -> Option<(&str, &str)> {
     is_name.then_some((name, after))
 }
 
-/// The cluster's own commands, one after another as Ray runs them, and then a wait for the end of Ray.
+/// The cluster's own commands in Ray's order, followed by waiting for the end of Ray.
 pub(super) fn in_container(node: &NodeLaunch) -> String {
     let mut script = commands(node);
     script.push_str("while grep -qsx raylet /proc/[0-9]*/comm; do sleep 2; done\necho 'Ray has ended' >&2\n");
@@ -223,11 +223,11 @@ pub(super) fn commands(node: &NodeLaunch) -> String {
     format!("ulimit -n 65536 2>/dev/null\n{}{}", each(&node.setup), each(&node.start))
 }
 
-/// Commands one after another; the first that fails ends them.
+/// Commands in sequence; the first failure ends them.
 pub(super) fn each(commands: &[String]) -> String {
     let mut script = String::new();
     for command in commands {
-        // As Ray runs them: a `ray stop` that finds nothing, or a `cd`, must not touch the next.
+        // Each in a subshell, as Ray runs them: a failing `ray stop`, or a `cd`, must not affect the next.
         let failed = quote(&format!("failed: {command}"));
         let _ = write!(script, "( {command}\n) || {{ printf '%s\\n' {failed} >&2; exit 1; }}\n");
     }
@@ -240,7 +240,7 @@ mod tests {
     use proptest::prelude::*;
     use std::process::Command;
 
-    /// What bash makes of the words, with `HOME` and `A` set; each ends in a byte that no word has.
+    /// The words as bash sees them, with `HOME` and `A` set; each ends with a byte that no word contains.
     fn heard(line: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let script = format!("set -u; printf '%s\\0' {line}");

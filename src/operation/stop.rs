@@ -1,7 +1,7 @@
-//! The end of a cluster's Ray, and of what it leaves behind.
+//! Stops a cluster's Ray, and removes what it leaves behind.
 
 use super::executor::NOT_AWAITED;
-use super::performer::{LOOK, PATIENCE, Performer};
+use super::performer::{POLL_INTERVAL, Performer, WAIT_LIMIT};
 use super::{failure, then_resume};
 use crate::config::Launch;
 use crate::model::amount::counted;
@@ -13,19 +13,19 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// What is waited for Ray's end after a `ray down` that failed.
+/// How long to wait for Ray to stop after a `ray down` that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
-/// A `ray down` that has stopped Ray returns after Ray's end: one that answers for longer was not stopped.
+/// A `ray down` that stops Ray returns after it has stopped, so a Ray that responds for longer was not stopped.
 const STOPPED_NOTHING: Duration = Duration::from_secs(10);
-/// What a dry run says of it.
+/// The comment in a dry run.
 const CLEARED: &str = "ends remaining processes of Ray and its jobs";
-/// What clearing one machine may take.
+/// Time limit for cleaning up one machine.
 const CLEARING: Duration = Duration::from_secs(60);
-/// Machines that are cleared at the same time.
+/// Maximum number of machines that are cleaned up at the same time.
 const AT_ONCE: usize = 16;
 
 impl Performer {
-    /// The session name of a Ray that answers, if any. An error means that this cannot be determined.
+    /// The session name of a Ray that responds, if any. An error means that this cannot be determined.
     pub(super) async fn answering(&self) -> Result<Option<String>, Problem> {
         match self.connect().await {
             Ok(session) => {
@@ -33,7 +33,7 @@ impl Performer {
                 Ok(identity.ok().map(|i| i.session.raw().to_owned()))
             }
             Err(problem) if problem.kind == ProblemKind::DashboardSilent => Ok(None),
-            // A head that is labelled nowhere does not answer.
+            // A head that has no label at Google does not exist.
             Err(problem) if self.is_google() && self.has_no_head().await => {
                 tracing::info!("{}", problem.what);
                 Ok(None)
@@ -42,16 +42,16 @@ impl Performer {
         }
     }
 
-    pub(super) async fn stop(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+    pub(super) async fn stop(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let file = self.file()?;
         let down = ["down", "-y", "--log-style", "pretty", "--log-color", "false"].map(OsStr::new);
-        let (code, _) = self.ray_changes(&[&down[..], &[file.as_os_str()]].concat(), tell).await?;
+        let (code, _) = self.ray_changes(&[&down[..], &[file.as_os_str()]].concat(), progress).await?;
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
         let ended = Instant::now();
-        // One that failed may still have begun it, but seldom.
-        let mut deadline = ended + if code == 0 { PATIENCE } else { AFTER_FAILURE };
+        // A failed command may still have stopped it, but seldom.
+        let mut deadline = ended + if code == 0 { WAIT_LIMIT } else { AFTER_FAILURE };
         let mut over_ssh = false;
         loop {
             match self.answering().await {
@@ -74,10 +74,10 @@ impl Performer {
                     let why = "`ray down` exited with 0 but stopped nothing: this machine has no Ray launcher state of the \
                                cluster (started elsewhere, or /tmp was cleared); stopping Ray over SSH";
                     // The receiver may be gone.
-                    drop(tell.send(Progress::Output(why.to_owned())));
-                    // The workers are cleared by a step of their own, which may be skipped where one is gone.
-                    self.clear_hosts(head(&self.spec), tell).await?;
-                    (over_ssh, deadline) = (true, Instant::now() + PATIENCE);
+                    drop(progress.send(Progress::Output(why.to_owned())));
+                    // The workers are cleaned up in a separate step, which may be skipped if one is gone.
+                    self.clear_hosts(head(&self.spec), progress).await?;
+                    (over_ssh, deadline) = (true, Instant::now() + WAIT_LIMIT);
                 }
                 Ok(Some(_)) if Instant::now() > deadline => {
                     let what = format!("`ray down` exited with {code}, but Ray still responds on the head");
@@ -90,31 +90,31 @@ impl Performer {
                 Err(problem) if Instant::now() > deadline => return Err(problem),
                 Ok(Some(_)) | Err(_) => {}
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    pub(super) async fn clear(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
-        // Google's machines are gone with all that ran on them; those that stay end their Ray when its head is gone.
+    pub(super) async fn clear(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+        // Google's machines are gone with everything on them; others end their Ray when its head is gone.
         if self.is_google() {
             return Ok("machines deleted".to_owned());
         }
-        let workers = self.clear_hosts(self.facts.workers.iter().map(String::as_str), tell).await?;
-        let head = self.clear_hosts(head(&self.spec), tell).await?;
+        let workers = self.clear_hosts(self.facts.workers.iter().map(String::as_str), progress).await?;
+        let head = self.clear_hosts(head(&self.spec), progress).await?;
         Ok(counted(workers + head, "machine"))
     }
 
-    /// Ends what is left of Ray and of its jobs on these machines, several at a time, also where one of them fails; their
-    /// number.
+    /// Ends remaining processes of Ray and its jobs on these machines, several at a time, continuing if one fails.
+    /// Returns the number of machines.
     async fn clear_hosts(
         &self,
         hosts: impl IntoIterator<Item = &str>,
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<usize, Problem> {
         let launch = Launch::of(&self.spec).map_err(|e| failure(e.what(), &e.hint))?;
         let container = launch.in_container.then_some(launch.container.as_str());
         let script = clearing(&self.facts.jobs, container);
-        let each: Vec<_> = hosts.into_iter().map(|host| self.clear_host(host, &script, tell)).collect();
+        let each: Vec<_> = hosts.into_iter().map(|host| self.clear_host(host, &script, progress)).collect();
         let done: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
         let cleared: Result<Vec<()>, Problem> = done.into_iter().collect();
         Ok(cleared?.len())
@@ -124,10 +124,10 @@ impl Performer {
         &self,
         host: &str,
         script: &str,
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
         // The receiver may be gone.
-        drop(tell.send(Progress::Output(format!("stopping Ray processes on {host}"))));
+        drop(progress.send(Progress::Output(format!("stopping Ray processes on {host}"))));
         let output = self.executor.run_on(self.access(), host, script, CLEARING, CLEARED).await;
         let output = output.map_err(|p| {
             let what =
@@ -157,8 +157,8 @@ fn head(spec: &ClusterSpec) -> Option<&str> {
 }
 
 /// The shell script that ends what a stopped Ray leaves on a machine: its daemons, and the processes of these jobs,
-/// which carry their submission id in the environment (`RAY_JOB_CONFIG_JSON_ENV_VAR`); what runs in Ray's container
-/// belongs to another user, and ends with the container, as by `ray down`. Fails when something is left.
+/// which have their submission id in the environment (`RAY_JOB_CONFIG_JSON_ENV_VAR`). Processes in Ray's container
+/// belong to another user, and end with the container, as with `ray down`. Fails if something is left.
 fn clearing(jobs: &[String], container: Option<&str>) -> String {
     let mut script = String::new();
     if let Some(name) = container {
@@ -170,7 +170,7 @@ fn clearing(jobs: &[String], container: Option<&str>) -> String {
         );
     }
     script.push_str(
-        // As Ray's own command runner finds its ray (python/ray/autoscaler/_private/command_runner.py). The backslash
+        // Finds ray like Ray's own command runner (python/ray/autoscaler/_private/command_runner.py). The backslash
         // keeps the pattern from matching this very script.
         "bash --login -c -i 'source ~/.bashrc; command -v ray >/dev/null && ray stop --force' >/dev/null 2>&1 </dev/null; \
          pkill -KILL -u \"$(id -u)\" -x 'raylet|gcs_server'; pkill -KILL -u \"$(id -u)\" -f '/ray/dashboard/dashboard\\.py'; ",
@@ -214,7 +214,7 @@ mod tests {
         assert!(!clearing(&[], None).contains("/proc"));
     }
 
-    /// A docker that is a script: `stop` of this name works unless `stuck` is there.
+    /// A fake docker: `stop` with this name works unless the file `stuck` exists.
     #[test]
     fn the_container_is_stopped_and_seen_to_be() {
         let dir = tempfile::tempdir().unwrap();
@@ -223,7 +223,7 @@ mod tests {
             std::fs::write(at(name), format!("#!/bin/sh\ncd {}\n{text}\n", dir.path().display())).unwrap();
             std::fs::set_permissions(at(name), std::fs::Permissions::from_mode(0o755)).unwrap();
         };
-        // Nothing of this machine is looked for, nor ended.
+        // Nothing on this machine may be found or ended.
         for name in ["pkill", "bash", "ray"] {
             program(name, "exit 0");
         }

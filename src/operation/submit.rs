@@ -1,8 +1,8 @@
-//! Turns a requested job into a submission: local folders and files are packed as Ray's own client does, and uploaded
-//! unless the cluster has them already.
+//! Turns a requested job into a submission: local directories and files are packed as Ray's own client does, and
+//! uploaded unless the cluster already has them.
 //!
-//! A job that is resubmitted starts from its record, which any user of the cluster may have written. Values that
-//! come unchanged from the record are never read, expanded or uploaded.
+//! A job that is resubmitted starts from its record, which any user of the cluster may have written. Values that come
+//! unchanged from the record are never read, expanded or uploaded.
 
 use super::recorded;
 use crate::config::Env;
@@ -39,7 +39,7 @@ macro_rules! unfit {
 }
 pub(super) use unfit;
 
-/// The variable that is the commit of the working directory where nobody has set it.
+/// The variable that defaults to the commit of the working directory.
 const COMMIT: &str = "GIT_COMMIT";
 
 /// A job to submit, as given by command-line options or a form.
@@ -47,15 +47,16 @@ const COMMIT: &str = "GIT_COMMIT";
 pub struct JobRequest {
     /// Shell command of the job.
     pub entrypoint: String,
-    /// Folder, archive or URI that it runs in.
+    /// Directory, archive or URI of the working directory.
     pub working_dir: Option<String>,
-    /// Patterns of what is left out of that folder.
+    /// Patterns excluded from that directory.
     pub exclude: Vec<String>,
-    /// `NAME=VALUE`, or `NAME` to take it from here; `GIT_COMMIT` is the working directory's where it is not set.
+    /// `NAME=VALUE`, or `NAME` to take the value from the local environment; `GIT_COMMIT` defaults to the commit of the
+    /// working directory.
     pub variables: Vec<String>,
     /// Packages, or files of requirements.
     pub pip: Vec<String>,
-    /// The runtime environment: JSON, YAML, or a file of it.
+    /// The runtime environment: JSON, YAML, or a file.
     pub runtime_env: Option<String>,
     /// CPUs of the entrypoint itself.
     pub cpus: Option<f64>,
@@ -65,26 +66,26 @@ pub struct JobRequest {
     pub memory: Option<u64>,
     /// Other resources of the entrypoint itself, as JSON.
     pub resources: Option<String>,
-    /// Further resources of the entrypoint itself, which that JSON must not name.
+    /// Further resources of the entrypoint itself, which the JSON must not contain.
     pub more_resources: BTreeMap<String, f64>,
-    /// Pairs of the submitter's own: `KEY=VALUE`, or several as JSON.
+    /// The submitter's own pairs: `KEY=VALUE`, or several as JSON.
     pub metadata: Vec<String>,
-    /// Its id; one is made up without.
+    /// Its id; generated if missing.
     pub id: Option<String>,
-    /// The runtime environment in the record of the job that it was made from: no local path in it is ever read.
+    /// The runtime environment in the record of the original job: no local path in it is ever read.
     pub record: Option<Map<String, Value>>,
 }
 
-/// Something to upload unless it is there.
+/// An upload that is needed unless the cluster has it.
 pub enum Upload {
-    /// A folder of this machine.
+    /// A local directory.
     Folder {
         /// The packed folder.
         folder: Folder,
         /// Whether the archive contains the folder's own name.
         parent: bool,
     },
-    /// A file that is an archive already.
+    /// An existing archive.
     Archive {
         /// Its URI in the cluster.
         uri: String,
@@ -118,7 +119,7 @@ impl Upload {
     }
 }
 
-/// The job as it will be sent, and what must be there before. Reads this machine only.
+/// The job as it will be sent, and the required uploads. Only reads this machine.
 pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Upload>), SubmitError> {
     let mut env = match &wanted.runtime_env {
         Some(said) => runtime_env(said, here, wanted.record.as_ref())?,
@@ -135,7 +136,7 @@ pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Uplo
             printable(path)
         ));
     }
-    // Of a package that is uploaded already nothing is known; then it is the folder that the command is run in.
+    // The content of an uploaded package is unknown; then it is the directory in which the command is run.
     let dir = env.get("working_dir").and_then(Value::as_str).filter(|dir| !recorded::is_uri(dir));
     let dir = here.expand(Path::new(dir.unwrap_or(".")));
     add_variables(&mut env, &wanted.variables, &dir, here)?;
@@ -184,7 +185,7 @@ pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Uplo
     Ok((job, uploads))
 }
 
-/// Sixteen characters without the ones that are mistaken for others, as Ray makes ids up.
+/// Sixteen characters without easily confused ones, like Ray's own ids.
 fn made_up_id() -> String {
     use std::hash::{BuildHasher, RandomState};
     const LETTERS: &[u8] = b"abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
@@ -198,8 +199,7 @@ fn made_up_id() -> String {
     id
 }
 
-/// What a person said: JSON, YAML, or a file of it. As long as there is a `record`, the text of the form may be the
-/// record's in part.
+/// The typed runtime environment: JSON, YAML, or a file. With a `record`, parts of the text may come from the record.
 fn runtime_env(
     said: &str,
     here: &Env,
@@ -209,7 +209,7 @@ fn runtime_env(
         if let Ok(env) = serde_json::from_str(said) {
             return Ok(env);
         }
-        // YAML reads some strings of JSON otherwise: a path of the record would not be known again.
+        // YAML reads some JSON strings differently, so that a path from the record would not be recognized.
         if record.is_some_and(|r| !recorded::local_paths(r).is_empty()) {
             return Err(unfit!(
                 "the runtime environment is not JSON, and the job's record contains paths of another machine; remove \
@@ -254,7 +254,7 @@ fn add_variables(
     Ok(())
 }
 
-/// The value of a variable here. No message has a value: it may be a secret.
+/// The local value of a variable. Messages never contain values, which may be secrets.
 fn value_of(name: &str, dir: &Path, here: &Env) -> Result<String, SubmitError> {
     match here.for_job(name) {
         Some(value) => Ok(value.to_owned()),
@@ -265,7 +265,7 @@ fn value_of(name: &str, dir: &Path, here: &Env) -> Result<String, SubmitError> {
     }
 }
 
-/// A requirements file's lines, or the package itself.
+/// The lines of a requirements file, or the package itself.
 fn requirements(said: &str, here: &Env) -> Result<Vec<String>, SubmitError> {
     let path = here.expand(Path::new(said));
     if !path.is_file() {
@@ -288,7 +288,7 @@ fn pairs(said: &str) -> Result<BTreeMap<String, String>, SubmitError> {
     Ok(BTreeMap::from([(key.to_owned(), value.to_owned())]))
 }
 
-/// Replaces folders and files of this machine by the URIs of their packages.
+/// Replaces local directories and files by the URIs of their packages.
 fn pack(
     env: &mut Map<String, Value>,
     more: &[String],
@@ -344,11 +344,11 @@ fn local(path: &Path, excludes: &[String], parent: bool) -> Result<Upload, Submi
     Ok(Upload::Folder { folder: Folder::survey(path, excludes)?, parent })
 }
 
-/// Uploads packages that the cluster does not have; `tell` receives progress messages.
+/// Uploads packages that the cluster does not have; `progress` receives progress messages.
 pub async fn upload(
     client: &Client,
     uploads: &[Upload],
-    mut tell: impl FnMut(String),
+    mut progress: impl FnMut(String),
 ) -> Result<(), Problem> {
     let asked = |e: ray::RayError| e.problem(Timestamp::now());
     for upload in uploads {
@@ -357,7 +357,7 @@ pub async fn upload(
                 let kind = crate::model::ProblemKind::Other;
                 Problem::new(kind, e.to_string(), "nothing was submitted", Timestamp::now())
             })?;
-            tell(format!("uploading {:.1} MiB", content.len() as f64 / f64::from(1 << 20)));
+            progress(format!("uploading {:.1} MiB", content.len() as f64 / f64::from(1 << 20)));
             client.upload_package(upload.uri(), content).await.map_err(asked)?;
         }
     }

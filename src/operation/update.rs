@@ -24,18 +24,18 @@ use std::ffi::OsStr;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What reading the head's configuration may take: a login shell in a container.
+/// Time limit for reading the head's configuration: a login shell in a container.
 const READING: Duration = Duration::from_secs(60);
-/// What `ray up --no-restart` says of a head that it knows, before it asks whether to go on.
+/// The message of `ray up --no-restart` about a head that it knows, before it asks whether to continue.
 const KNOWN: &str = "will not be restarted due to";
-/// What it says in place of a question that it cannot ask.
+/// The message in place of a question that it cannot ask.
 const ASKS: &str = "requires user confirmation";
-/// What it says before it asks whether to replace the head's machine.
+/// The message before it asks whether to replace the head's machine.
 const OUTDATED: &str = "Currently running head node is out-of-date";
-/// The answers to its questions, by the line before each.
+/// The answers to its questions, by the preceding line.
 const ANSWERS: &[(&str, &str)] = &[(KNOWN, "y"), (OUTDATED, "n")];
 
-/// Where the cluster's file differs from what its head runs with, read now.
+/// The current differences between the cluster file and the configuration of its head.
 pub async fn changes(access: Access<'_>) -> Result<Vec<Drift>, Problem> {
     let line = reading(access.spec, "ray_bootstrap_config.yaml")?;
     let head = supervisor::head_address(access.spec, access.options, None).await?.host;
@@ -50,7 +50,7 @@ pub async fn changes(access: Access<'_>) -> Result<Vec<Drift>, Problem> {
     config::drift(access.spec, &read.stdout).map_err(|e| failure(e.what(), &e.hint))
 }
 
-/// The changes, and the jobs of which something runs on workers that they end.
+/// The changes, and the jobs on workers that they end.
 pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Preview, Problem> {
     let changes = changes(access).await?;
     let mut preview = Preview { me: me.to_owned(), ..Preview::default() };
@@ -74,7 +74,7 @@ pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Previ
     Ok(preview)
 }
 
-/// The update that these changes make is one: there are some, and none goes beyond an update.
+/// Checks that these changes can be applied by an update: there are some, and none requires more.
 pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Result<(), Refusal> {
     if changes.is_empty() {
         let what = format!("{cluster} matches its cluster file");
@@ -100,7 +100,7 @@ pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Res
 }
 
 impl Performer {
-    /// The changes that are left; an error when they are no update any more.
+    /// The remaining changes; an error if they cannot be applied by an update any more.
     pub(super) async fn changes_to_apply(&self) -> Result<Vec<Drift>, Problem> {
         let changes = changes(self.access()).await?;
         match applicable(&self.spec.name, &changes) {
@@ -112,7 +112,7 @@ impl Performer {
         }
     }
 
-    pub(super) async fn apply(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+    pub(super) async fn apply(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let changes = self.changes_to_apply().await?;
         if changes.is_empty() {
             return Ok("already applied".to_owned());
@@ -122,14 +122,14 @@ impl Performer {
             .map(OsStr::new);
         let up = [&up[..], &[file.as_os_str()]].concat();
         if !self.executor.is_recording() {
-            // Without a terminal it cannot ask, and changes nothing: what it says first shows whether it knows the head.
+            // Without a terminal it cannot ask, and changes nothing: its first output shows whether it knows the head.
             let (nobody, _) = mpsc::unbounded_channel();
             let (_, lines) = self.ray(&up, &nobody).await?;
             if !lines.iter().any(|line| line.contains(KNOWN)) {
                 return Err(self.no_head_for_ray(&lines));
             }
         }
-        let (code, lines) = self.ray_answered(&up, ANSWERS, tell).await?;
+        let (code, lines) = self.ray_answered(&up, ANSWERS, progress).await?;
         if lines.iter().any(|line| line.contains(OUTDATED)) {
             let what = "the ray command would have replaced the head's machine, which ends all jobs; it was prevented from doing so";
             let hint = Hint::from(Verb::Abandon.to("abandon this operation"))
@@ -167,7 +167,7 @@ impl Performer {
         failure(what, then_resume(hint))
     }
 
-    /// Compares what runs now with what ran before.
+    /// Compares what is running now with what ran before.
     pub(super) async fn verify(&self) -> Result<String, Problem> {
         if self.executor.is_recording() {
             return Ok(super::executor::NOT_AWAITED.to_owned());

@@ -1,4 +1,4 @@
-//! What is unwise in a job that is about to be submitted, for the command and for the form of the console.
+//! Warnings about a job that is about to be submitted, for the command and for the console's form.
 
 use super::slices::doubts;
 use crate::diagnose::infeasible;
@@ -10,13 +10,13 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What will be had with delay or never, and data in another region, one sentence each; safe to print. Reads the files
-/// beside the cluster's.
+/// Requests that will be delayed or never met, and data in another region, one sentence each; safe to print. Reads
+/// files beside the cluster file.
 pub fn warnings(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
     unmet(job, spec).into_iter().chain(far_data(job, spec)).collect()
 }
 
-/// Why what the entrypoint requests will be had with delay or never, by the node types of the cluster's file.
+/// Why the entrypoint's request will be delayed or never met, according to the node types in the cluster file.
 fn unmet(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
     let doubts = doubts(spec, &job.entrypoint_resources);
     if !doubts.is_empty() {
@@ -32,8 +32,8 @@ fn unmet(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
         .collect()
 }
 
-/// The buckets in another region than the cluster's that the job names, one sentence each. Regions are those of the
-/// table beside the cluster's file; without one nothing is known. Of a variable only its name is said.
+/// Buckets in another region that the job names, one sentence each. Regions are those of the table beside the cluster
+/// file; without it nothing is known. For a variable, only its name is reported.
 fn far_data(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
     let folder = spec.file.as_deref().and_then(Path::parent);
     let Some(table) = folder.and_then(|folder| Table::read(folder).ok()) else { return Vec::new() };

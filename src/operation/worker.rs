@@ -1,4 +1,4 @@
-//! Workers that a person adds, starts again and removes, outside the autoscaler: by a queued resource of Google's, or
+//! Workers that are added, restarted and removed manually, outside the autoscaler: as a queued resource at Google, or
 //! on a host that is reached by SSH.
 
 mod affected;

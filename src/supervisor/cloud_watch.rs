@@ -3,11 +3,11 @@
 
 use super::Options;
 use super::cloud::{clean, tpu_place};
-use super::mark::{keeps_marks, read_group};
+use super::lock::{keeps_locks, read_group};
 use super::out::UpdateSender;
 use crate::model::cloud::CloudView;
 use crate::model::{
-    ClusterSpec, Hint, Leftover, News, OperationMark, Problem, ProblemKind, Request, Target, Timestamp,
+    ClusterSpec, Hint, Leftover, News, OperationLock, Problem, ProblemKind, Request, Target, Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl CloudWatch {
         let mut since = None::<Instant>;
         // The answer of a query that ran during a deletion may still contain what was deleted.
         let mut again = false;
-        let mut marks = Marks::new(&self.spec);
+        let mut locks = Locks::new(&self.spec);
         // Runs beside the loop, so that quitting does not wait for requests.
         let mut work = JoinSet::new();
         loop {
@@ -60,9 +60,9 @@ impl CloudWatch {
                     let since = since.map_or(shared, |since| since.max(shared));
                     work.spawn(ask(self.spec.clone(), self.options.clone(), since));
                 }
-                () = sleep_until(marks.due), if marks.is_due() => {
-                    marks.asking = true;
-                    work.spawn(look_for_mark(self.spec.clone(), self.options.clone()));
+                () = sleep_until(locks.due), if locks.is_due() => {
+                    locks.asking = true;
+                    work.spawn(look_for_lock(self.spec.clone(), self.options.clone()));
                 }
                 request = self.requests.recv() => match request {
                     None => return,
@@ -71,12 +71,12 @@ impl CloudWatch {
                     }
                     Some(_) => {
                         due = asked.map_or(due, |at| due.min(at + SELDOM));
-                        marks.due = marks.due.min(due);
+                        locks.due = locks.due.min(due);
                     }
                 },
                 Some(done) = work.join_next() => match done {
-                    Ok(Done::Mark(seen)) => {
-                        if let Some(news) = marks.take(seen, &self.options, pace) {
+                    Ok(Done::Lock(seen)) => {
+                        if let Some(news) = locks.take(seen, &self.options, pace) {
                             self.out.send(news).await;
                         }
                     }
@@ -123,24 +123,24 @@ fn off() -> Problem {
 
 /// The result of a finished task.
 enum Done {
-    Mark(Result<Option<OperationMark>, Problem>),
+    Lock(Result<Option<OperationLock>, Problem>),
     Asked(Result<Arc<CloudView>, Problem>),
     Cleaned,
 }
 
 /// What is known of the lock on the cluster, and when to read it again.
-struct Marks {
+struct Locks {
     kept: bool,
     asking: bool,
     due: Instant,
-    known: Option<OperationMark>,
+    known: Option<OperationLock>,
     /// Whether a failure to read it has been logged, which happens only once.
     failed: bool,
 }
 
-impl Marks {
+impl Locks {
     fn new(spec: &ClusterSpec) -> Self {
-        Self { kept: keeps_marks(spec), asking: false, due: Instant::now(), known: None, failed: false }
+        Self { kept: keeps_locks(spec), asking: false, due: Instant::now(), known: None, failed: false }
     }
 
     fn is_due(&self) -> bool {
@@ -150,13 +150,13 @@ impl Marks {
     /// Stores what was read and returns the news about it. Our own lock counts as none.
     fn take(
         &mut self,
-        seen: Result<Option<OperationMark>, Problem>,
+        seen: Result<Option<OperationLock>, Problem>,
         options: &Options,
         pace: Duration,
     ) -> Option<News> {
         self.asking = false;
         let seen = match seen {
-            Ok(seen) => seen.filter(|mark| !options.own_marks.has(&mark.id)),
+            Ok(seen) => seen.filter(|lock| !options.own_locks.has(&lock.id)),
             Err(problem) => {
                 if !std::mem::replace(&mut self.failed, true) {
                     tracing::warn!("{}", problem.in_commands(Target::default()));
@@ -169,12 +169,12 @@ impl Marks {
         self.due = Instant::now() + if seen.is_some() { MARKED.min(pace) } else { pace };
         let changed = seen != self.known;
         self.known.clone_from(&seen);
-        changed.then_some(News::Mark(seen))
+        changed.then_some(News::Lock(seen))
     }
 }
 
-async fn look_for_mark(spec: ClusterSpec, options: Arc<Options>) -> Done {
-    Done::Mark(read_group(&spec, &options).await)
+async fn look_for_lock(spec: ClusterSpec, options: Arc<Options>) -> Done {
+    Done::Lock(read_group(&spec, &options).await)
 }
 
 async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {

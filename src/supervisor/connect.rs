@@ -2,8 +2,8 @@
 
 use super::connection::ConnectionState;
 use super::discover::{Found, head_address};
+use super::lock;
 use super::login::{first_contact, tunnel_spec};
-use super::mark;
 use super::opened::{GCS_INSTEAD, Session, dashboard_down};
 use super::out::{PollMode, UpdateSender};
 use super::ports::Ports;
@@ -101,7 +101,7 @@ impl Opener {
             Err(problem) => {
                 let polled = session.tunnel.as_ref().filter(|_| self.pace == PollMode::Polling);
                 if let Some((tunnel, _)) = polled {
-                    mark::report(&tunnel.remote(), &self.spec, &self.options, &self.out).await;
+                    lock::report(&tunnel.remote(), &self.spec, &self.options, &self.out).await;
                 }
                 session.close().await;
                 Err(problem)

@@ -8,13 +8,13 @@ mod file;
 mod group;
 mod held;
 
-pub use held::{MarkOwnership, OwnMarks};
+pub use held::{LockOwnership, OwnLocks};
 
 use super::access::{Access, run_on};
 use super::cloud::tpu_place;
 use super::out::UpdateSender;
 use super::{Options, discover};
-use crate::model::{ClusterSpec, News, OperationMark, Problem, Provider};
+use crate::model::{ClusterSpec, News, OperationLock, Problem, Provider};
 use crate::ssh::Remote;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,12 +29,12 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Whether locks are kept for this cluster: only the two providers whose clusters can be operated have a place for
 /// them.
-pub fn keeps_marks(spec: &ClusterSpec) -> bool {
+pub fn keeps_locks(spec: &ClusterSpec) -> bool {
     spec.file.is_some() && matches!(spec.provider, Provider::Gcp | Provider::Local)
 }
 
 /// The current lock on the cluster.
-pub async fn read_mark(access: Access<'_>) -> Result<Option<OperationMark>, Problem> {
+pub async fn read_lock(access: Access<'_>) -> Result<Option<OperationLock>, Problem> {
     let spec = access.spec;
     if is_at_google(spec) {
         return read_group(spec, access.options).await;
@@ -46,7 +46,7 @@ pub async fn read_mark(access: Access<'_>) -> Result<Option<OperationMark>, Prob
 pub(super) async fn read_group(
     spec: &ClusterSpec,
     options: &Options,
-) -> Result<Option<OperationMark>, Problem> {
+) -> Result<Option<OperationLock>, Problem> {
     group::read(&options.google, &tpu_place(spec)?, &spec.name).await
 }
 
@@ -62,7 +62,7 @@ pub(super) async fn report(
     options: &Options,
     out: &UpdateSender,
 ) -> bool {
-    if !keeps_marks(spec) || spec.provider != Provider::Local {
+    if !keeps_locks(spec) || spec.provider != Provider::Local {
         return false;
     }
     let read = async {
@@ -70,11 +70,11 @@ pub(super) async fn report(
         file::read(&output, &spec.name).map_err(|p| p.what)
     };
     match read.await {
-        Ok(mark) => {
-            let mark = mark.filter(|m| !options.own_marks.has(&m.id));
-            let is_marked = mark.is_some();
-            out.send(News::Mark(mark)).await;
-            is_marked
+        Ok(lock) => {
+            let lock = lock.filter(|m| !options.own_locks.has(&m.id));
+            let is_locked = lock.is_some();
+            out.send(News::Lock(lock)).await;
+            is_locked
         }
         Err(why) => {
             tracing::debug!(cluster = %spec.name, "cannot read the operation lock: {why}");
@@ -90,12 +90,12 @@ pub(super) fn watch(
     options: Arc<Options>,
     out: UpdateSender,
 ) -> Option<AbortOnDrop> {
-    let is_there = keeps_marks(&spec) && spec.provider == Provider::Local;
+    let is_there = keeps_locks(&spec) && spec.provider == Provider::Local;
     is_there.then(|| {
         AbortOnDrop(tokio::spawn(async move {
             loop {
-                let is_marked = report(&remote, &spec, &options, &out).await;
-                tokio::time::sleep(if is_marked { MARKED } else { UNMARKED }).await;
+                let is_locked = report(&remote, &spec, &options, &out).await;
+                tokio::time::sleep(if is_locked { MARKED } else { UNMARKED }).await;
             }
         }))
     })
@@ -111,28 +111,28 @@ impl Drop for AbortOnDrop {
 }
 
 /// Places a lock where there is none.
-pub async fn place_mark(access: Access<'_>, mark: &OperationMark) -> Result<MarkOwnership, Problem> {
+pub async fn place_lock(access: Access<'_>, lock: &OperationLock) -> Result<LockOwnership, Problem> {
     let Access { spec, options, .. } = access;
-    options.own_marks.add(&mark.id);
+    options.own_locks.add(&lock.id);
     if is_at_google(spec) {
-        return group::place(&options.google, &tpu_place(spec)?, &spec.name, mark).await;
+        return group::place(&options.google, &tpu_place(spec)?, &spec.name, lock).await;
     }
-    let output = run(access, &file::placing(&spec.name, mark)).await?;
-    settled(access, &mark.id, file::done(&output)?).await
+    let output = run(access, &file::placing(&spec.name, lock)).await?;
+    settled(access, &lock.id, file::done(&output)?).await
 }
 
 /// Updates step, time and state in a lock that was placed before.
-pub async fn renew_mark(access: Access<'_>, mark: &OperationMark) -> Result<MarkOwnership, Problem> {
+pub async fn renew_lock(access: Access<'_>, lock: &OperationLock) -> Result<LockOwnership, Problem> {
     let Access { spec, options, .. } = access;
     if is_at_google(spec) {
-        return group::renew(&options.google, &tpu_place(spec)?, &spec.name, mark).await;
+        return group::renew(&options.google, &tpu_place(spec)?, &spec.name, lock).await;
     }
-    let output = run(access, &file::renewing(&spec.name, mark)).await?;
-    settled(access, &mark.id, file::done(&output)?).await
+    let output = run(access, &file::renewing(&spec.name, lock)).await?;
+    settled(access, &lock.id, file::done(&output)?).await
 }
 
 /// Removes the lock with this id. A missing lock, or that of another operation, is left as it is.
-pub async fn remove_mark(access: Access<'_>, id: &str) -> Result<(), Problem> {
+pub async fn remove_lock(access: Access<'_>, id: &str) -> Result<(), Problem> {
     let Access { spec, options, .. } = access;
     if is_at_google(spec) {
         return group::remove(&options.google, &tpu_place(spec)?, &spec.name, id).await;
@@ -142,13 +142,13 @@ pub async fn remove_mark(access: Access<'_>, id: &str) -> Result<(), Problem> {
 }
 
 /// The result for the lock with this id. A script whose connection was lost is run again and finds its earlier effect.
-async fn settled(access: Access<'_>, id: &str, is_done: bool) -> Result<MarkOwnership, Problem> {
+async fn settled(access: Access<'_>, id: &str, is_done: bool) -> Result<LockOwnership, Problem> {
     if is_done {
-        return Ok(MarkOwnership::Ours);
+        return Ok(LockOwnership::Ours);
     }
-    Ok(match read_mark(access).await? {
-        Some(mark) if mark.id == id => MarkOwnership::Ours,
-        other => MarkOwnership::Lost(other.map(Box::new)),
+    Ok(match read_lock(access).await? {
+        Some(lock) if lock.id == id => LockOwnership::Ours,
+        other => LockOwnership::Lost(other.map(Box::new)),
     })
 }
 

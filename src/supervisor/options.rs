@@ -1,6 +1,6 @@
 //! Options for all clusters' tasks, and what a front end can access directly.
 
-use super::mark::OwnMarks;
+use super::lock::OwnLocks;
 use super::zones::Zones;
 use crate::config::{CapacityField, Folders, Settings};
 use crate::gcp::{Endpoints, Google, Login};
@@ -52,7 +52,7 @@ pub struct Options {
     /// The operator as `user@host`, which other operators see in the lock of an operation.
     pub who: String,
     /// The locks that this process has placed.
-    pub own_marks: OwnMarks,
+    pub own_locks: OwnLocks,
 }
 
 type Write = dyn Fn(&ClusterName, &str, &str) + Send + Sync;
@@ -101,7 +101,7 @@ impl Options {
             patterns: Patterns::default(),
             note: AuditSink::default(),
             who: "unknown".to_owned(),
-            own_marks: OwnMarks::default(),
+            own_locks: OwnLocks::default(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::limits::with_limits;
-use super::mark::{keeps_marks, read_mark};
+use super::lock::{keeps_locks, read_lock};
 use super::session::connect;
 use super::vitals::read_vitals;
 use super::{Options, Session, tpu_place};
@@ -111,13 +111,13 @@ async fn read_runs(spec: &ClusterSpec, options: &Options, session: &Session, new
 /// The news of an open session about the cluster, in the order in which a screen would receive it.
 async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> Vec<News> {
     let mut poller = Poller::new(session.client.clone());
-    let mark = async {
+    let lock = async {
         let access = Access { spec, options, connection: session.connection() };
         // Findings do not depend on operations, so a lock that cannot be read counts as none.
-        if keeps_marks(spec) { read_mark(access).await.ok().flatten() } else { None }
+        if keeps_locks(spec) { read_lock(access).await.ok().flatten() } else { None }
     };
     let dashboard = tokio::time::timeout(SILENT, super::connect::ping(&session.client));
-    let (snapshot, mark, dashboard) = tokio::join!(poller.refresh(), mark, dashboard);
+    let (snapshot, lock, dashboard) = tokio::join!(poller.refresh(), lock, dashboard);
     let now = Timestamp::now();
     let snapshot = match snapshot {
         Ok(snapshot) => limited(spec, snapshot),
@@ -139,5 +139,5 @@ async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> V
         token_auth: session.token.is_some(),
         dashboard: silent.filter(|_| gcs),
     };
-    vec![News::Mark(mark), News::Snapshot(Arc::new(snapshot)), News::Link(link)]
+    vec![News::Lock(lock), News::Snapshot(Arc::new(snapshot)), News::Link(link)]
 }

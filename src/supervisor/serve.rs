@@ -6,8 +6,8 @@ use super::connect;
 use super::connection::ConnectionState;
 use super::follow::LogAccess;
 use super::limits::with_limits;
+use super::lock;
 use super::machines::Machines;
-use super::mark;
 use super::opened::{self, Session};
 use super::out::PollMode;
 use super::polling::{Polling, spread};
@@ -134,7 +134,7 @@ impl ClusterTask {
         let shown = s.session.tunnel.as_ref().filter(|_| self.pace == PollMode::Polling);
         let _marks = shown.map(|(tunnel, _)| {
             let (spec, options) = (Arc::clone(&self.spec), Arc::clone(&self.options));
-            mark::watch(tunnel.remote(), spec, options, self.out.clone())
+            lock::watch(tunnel.remote(), spec, options, self.out.clone())
         });
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -45,16 +45,16 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads standard input until dropped. What the terminal says about its background goes to `told`; with `asked`
+    /// Reads standard input until dropped. What the terminal says about its background goes to `report`; with `asked`
     /// it is expected to say something.
-    pub fn read(asked: bool, told: impl Fn(Background) + Send + 'static) -> io::Result<Self> {
+    pub fn read(asked: bool, report: impl Fn(Background) + Send + 'static) -> io::Result<Self> {
         let resized = signal(SignalKind::window_change())?;
         let (stopped, stop) = io::pipe()?;
         let (send, events) = mpsc::unbounded_channel();
         let (end, ended) = channel();
         std::thread::Builder::new().name("keys".into()).spawn(move || {
             let _end: std::sync::mpsc::Sender<()> = end;
-            forward(&stopped, &send, Answers::new(asked), told);
+            forward(&stopped, &send, Answers::new(asked), report);
         })?;
         Ok(Self { events, resized, stop: Some(stop), ended })
     }
@@ -85,7 +85,7 @@ fn forward(
     stopped: &io::PipeReader,
     send: &mpsc::UnboundedSender<io::Result<Event>>,
     mut answers: Answers,
-    told: impl Fn(Background),
+    report: impl Fn(Background),
 ) {
     let pause = |length: Duration| Timespec { tv_sec: 0, tv_nsec: i64::from(length.subsec_nanos()) };
     let terminal = io::stdin();
@@ -119,7 +119,7 @@ fn forward(
             if events.into_iter().any(|event| send.send(Ok(event)).is_err()) {
                 return;
             }
-            background.into_iter().for_each(&told);
+            background.into_iter().for_each(&report);
         }
     }
 }

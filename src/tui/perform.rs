@@ -81,9 +81,9 @@ impl Performer {
     /// A performer for the clusters of `supervisor`, which copies from `place`.
     pub fn new(supervisor: Supervisor, place: Place) -> Self {
         let events = mpsc::unbounded_channel();
-        let told: mpsc::UnboundedSender<Event> = events.0.clone();
+        let waits: mpsc::UnboundedSender<Event> = events.0.clone();
         // The receiver goes with the console.
-        supervisor.tell_waits(move |wait| drop(told.send(Event::GoogleWait(wait))));
+        supervisor.tell_waits(move |wait| drop(waits.send(Event::GoogleWait(wait))));
         Self {
             supervisor,
             copier: Copier::new(place),
@@ -427,7 +427,7 @@ async fn of(operations: &mut Option<(Operations, mpsc::Receiver<News>)>) -> Opti
         News::Form(cluster, form, news) => Event::Form(cluster, form, news),
         News::Stacks(cluster, driver, result) => Event::Stacks(cluster, driver, result),
         News::Chips(cluster, nodes, result) => Event::Chips(cluster, nodes, result),
-        News::JobWorkers(cluster, job, part, told) => Event::JobWorkers(cluster, job, part, told),
+        News::JobWorkers(cluster, job, part, reading) => Event::JobWorkers(cluster, job, part, reading),
     })
 }
 

@@ -85,8 +85,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): 
 
 /// Findings about the autoscaler that need action; infeasible demands are shown in the list of demands.
 fn worth_telling(cluster: &Cluster) -> impl Iterator<Item = &Finding> {
-    let told = |f: &&Finding| f.kind.is_of_autoscaler() && f.kind != FindingKind::Infeasible;
-    cluster.findings.iter().filter(told).filter(|f| f.severity < Severity::Info)
+    let is_reported = |f: &&Finding| f.kind.is_of_autoscaler() && f.kind != FindingKind::Infeasible;
+    cluster.findings.iter().filter(is_reported).filter(|f| f.severity < Severity::Info)
 }
 
 /// The age of the report.

@@ -148,9 +148,9 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
         let more = format!("; {} shows it", d.key(Action::Progress));
         lines.push((format!("{glyph} {}{what}{more}", running.brief()), tone));
     }
-    if let Some(mark) = cluster.marked_by_others() {
-        let (since, key) = (words::minutes(mark.since().age(d.now)), d.key(Action::Progress));
-        let line = format!("◐ {} ({}, started {since} ago); {key} shows more", mark.brief(d.now), mark.who);
+    if let Some(lock) = cluster.locked_by_others() {
+        let (since, key) = (words::minutes(lock.since().age(d.now)), d.key(Action::Progress));
+        let line = format!("◐ {} ({}, started {since} ago); {key} shows more", lock.brief(d.now), lock.who);
         lines.push((line, d.theme.accent));
     }
     if operating.is_some_and(Running::takes_down) && cluster.problem().is_some() {

@@ -179,9 +179,9 @@ fn issues(d: &DrawContext<'_>, selected: &Target, width: usize) -> Vec<(String, 
         target => {
             let Some(place) = target.place() else { return Vec::new() };
             let Some(cluster) = fleet.clusters.get(place) else { return Vec::new() };
-            let told = cluster.findings.iter().filter(|f| f.severity < Severity::Info);
+            let findings = cluster.findings.iter().filter(|f| f.severity < Severity::Info);
             let others = |finding: &Finding| fleet.others_with(place, finding);
-            (cluster.name().to_string(), alerts::lines(told, d, width, cluster.is_stale(d.now), others))
+            (cluster.name().to_string(), alerts::lines(findings, d, width, cluster.is_stale(d.now), others))
         }
     };
     // A blank line ends each issue.
@@ -314,7 +314,7 @@ fn sums(t: &Totals, width: usize) -> String {
 
 fn sums_in(t: &Totals, brief: bool) -> String {
     // Before anything is known a total is unknown, not 0.
-    let told =
+    let total =
         |text: String, what: &str| if t.known > 0 || t.clusters == 0 { text } else { format!("? {what}") };
     let of = |sum: Sum, what: &str| (sum.all > 0.0).then(|| format!("{} {what}", of(sum, brief)));
     let mut parts = if brief {
@@ -324,7 +324,7 @@ fn sums_in(t: &Totals, brief: bool) -> String {
     };
     let broken = if brief { format!("{} broken", t.broken) } else { counted(t.broken, "broken file") };
     parts.extend((t.broken > 0).then_some(broken));
-    parts.push(told(counted(t.nodes, "node"), "nodes"));
+    parts.push(total(counted(t.nodes, "node"), "nodes"));
     parts.extend(of(t.tpus, "chips"));
     parts.extend(of(t.gpus, "gpus"));
     let (running, waiting) = if brief {
@@ -333,7 +333,7 @@ fn sums_in(t: &Totals, brief: bool) -> String {
         (format!("{} running", counted(t.running, "job")), "pending")
     };
     let waiting = if t.waiting > 0 { format!(", {} {waiting}", grouped(t.waiting)) } else { String::new() };
-    parts.push(told(format!("{running}{waiting}"), "jobs"));
+    parts.push(total(format!("{running}{waiting}"), "jobs"));
     parts.join(" · ")
 }
 

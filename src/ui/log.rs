@@ -206,8 +206,8 @@ fn state(log: &LogView, size: Window, d: &DrawContext<'_>) -> (String, Style) {
             let lines = if below == 1 && more.is_empty() { "line" } else { "lines" };
             let below = format!("{}{more} {lines} below", grouped(below));
             // Lines that are held and above the window are no beginning.
-            let is_told = log.since().is_none() && (log.above() != Some(0) || log.top(size) == 0);
-            let words = [above(log).filter(|_| is_told), Some(below)];
+            let is_shown = log.since().is_none() && (log.above() != Some(0) || log.top(size) == 0);
+            let words = [above(log).filter(|_| is_shown), Some(below)];
             (words.into_iter().flatten().collect::<Vec<_>>().join(", "), d.theme.dim)
         }
         (LogEnd::Complete, true) => ("COMPLETE".into(), d.theme.dim),

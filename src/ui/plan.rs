@@ -28,7 +28,7 @@ const TABLE: u16 = 3;
 /// Jobs that are drawn at most.
 const MOST: usize = 10_000;
 
-/// The mark before the focused line.
+/// The lock before the focused line.
 const MARK: &str = "▸ ";
 
 /// A line below the table, its style, and what is focused there.
@@ -44,7 +44,7 @@ struct Line {
 
 impl Line {
     /// Lines that nothing can focus.
-    fn told(text: &str, style: Style, width: usize) -> impl Iterator<Item = Self> {
+    fn wrapped(text: &str, style: Style, width: usize) -> impl Iterator<Item = Self> {
         wrap(text, width).into_iter().map(move |text| Self {
             text,
             style,
@@ -228,7 +228,7 @@ fn sheet(
     Sheet { lines, focus, cursor, controls, jobs }
 }
 
-/// A line; one that can have the focus shows by a mark and, as a button does, by its style whether it has it.
+/// A line; one that can have the focus shows by a lock and, as a button does, by its style whether it has it.
 fn shown<'l>(line: &'l Line, focus: Control, d: &DrawContext<'_>) -> (Cow<'l, str>, Style) {
     match line.control {
         None => (Cow::Borrowed(&line.text), line.style),
@@ -236,11 +236,11 @@ fn shown<'l>(line: &'l Line, focus: Control, d: &DrawContext<'_>) -> (Cow<'l, st
             (format!("{}{}", " ".repeat(MARK.width()), line.text).into(), line.style)
         }
         Some(control) => {
-            let mark = if line.goes_on { " ".repeat(MARK.width()) } else { MARK.to_owned() };
+            let lock = if line.goes_on { " ".repeat(MARK.width()) } else { MARK.to_owned() };
             // What is typed has the cursor besides.
             let style =
                 if control == Control::Name { line.style.patch(d.theme.marked) } else { d.theme.selected };
-            (format!("{mark}{}", line.text).into(), style)
+            (format!("{lock}{}", line.text).into(), style)
         }
     }
 }
@@ -337,32 +337,32 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
         let text = switch(plan.blind, "continue without knowing affected jobs".into());
         lines.extend(Line::of(Control::Blind, text, d.theme.warn, width));
     }
-    if let (Some(marked), true) = (&plan.marked, controls.contains(&Control::TakeOver)) {
-        let mark = &marked.mark;
-        let told = mark.refusal(d.now);
+    if let (Some(others), true) = (&plan.others_lock, controls.contains(&Control::TakeOver)) {
+        let lock = &others.lock;
+        let refusal = lock.refusal(d.now);
         // The option to take over follows.
-        let text = told.joined(&d.app.dialog_hint(&told.hint.without_permissions()));
-        lines.extend(Line::told(&text, d.theme.bad, width));
+        let text = refusal.joined(&d.app.dialog_hint(&refusal.hint.without_permissions()));
+        lines.extend(Line::wrapped(&text, d.theme.bad, width));
         let text = switch(
-            marked.take_over,
-            format!("take over from {}: their program stops at its next step", mark.user()),
+            others.take_over,
+            format!("take over from {}: their program stops at its next step", lock.user()),
         );
         lines.extend(Line::of(Control::TakeOver, text, d.theme.warn, width));
     }
     if plan.operation.destructive && controls.contains(&Control::Go) {
         let text = format!("{} copies an announcement for the team's channel", d.key(Action::Announce));
-        lines.extend(Line::told(&text, d.theme.dim, width));
+        lines.extend(Line::wrapped(&text, d.theme.dim, width));
     }
     let steps = plan.operation.steps.iter().enumerate().map(|(i, s)| format!("{} {}", i + 1, s.word()));
     // Steps are not broken in two.
     let steps = steps.map(|s| s.replace(' ', "\u{a0}")).collect::<Vec<_>>().join("   ");
     let whole = |line: Line| Line { text: line.text.replace('\u{a0}', " "), ..line };
-    lines.extend(Line::told(&steps, d.theme.dim, width).map(whole));
+    lines.extend(Line::wrapped(&steps, d.theme.dim, width).map(whole));
     if controls.contains(&Control::Name) {
         lines.extend(Line::of_name(plan, d.theme.text, width));
     }
     // Why the operation did not start, or a blank line before the buttons.
-    lines.extend(Line::told(&plan.said, d.theme.bad, width));
+    lines.extend(Line::wrapped(&plan.said, d.theme.bad, width));
     lines
 }
 

@@ -31,12 +31,12 @@ pub fn draw(
     let title = table::filtered(&words::hosts(key), &page.list);
     let state = row.map_or("no longer listed", |row| row.state());
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: state, tone: None, focused: true });
-    let told = row.map(|row| host::slice::told(&row, d.now)).unwrap_or_default();
+    let rows = row.map(|row| host::slice::facts(&row, d.now)).unwrap_or_default();
     let above = inner.height.saturating_sub(TABLE);
-    let (facts, rest) = split_top(inner, u16::try_from(told.len()).unwrap_or(0).min(above));
-    let labels = told.iter().map(|(label, ..)| label.len()).max().unwrap_or(0) as u16;
+    let (facts, rest) = split_top(inner, u16::try_from(rows.len()).unwrap_or(0).min(above));
+    let labels = rows.iter().map(|(label, ..)| label.len()).max().unwrap_or(0) as u16;
     let (at, room) = (facts.x + labels + 1, facts.width.saturating_sub(labels + 1));
-    for (y, (label, text, role)) in (facts.y..facts.bottom()).zip(&told) {
+    for (y, (label, text, role)) in (facts.y..facts.bottom()).zip(&rows) {
         put(buf, facts.x, y, labels, false, label, d.theme.dim);
         put(buf, at, y, room, false, text, d.theme.role(role.unless(stale)));
     }

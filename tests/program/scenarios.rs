@@ -12,11 +12,11 @@ use marin_tui::app::operation::confirmation::Control;
 use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed};
 use marin_tui::demo::google::PROJECT;
 use marin_tui::model::{
-    ClusterName, Consent, Gate, JournaledOperation, Operation, OperationKind, OperationMark, OperationNews,
+    ClusterName, Consent, Gate, JournaledOperation, Operation, OperationKind, OperationLock, OperationNews,
     Order, StepName, Task, Timestamp,
 };
 use marin_tui::operation::{Facts, Journal, Scope};
-use marin_tui::supervisor::{self, Access, Connection, MarkOwnership};
+use marin_tui::supervisor::{self, Access, Connection, LockOwnership};
 use marin_tui::tui::Performer;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -174,7 +174,7 @@ const SCENARIOS: &[Scenario] = &[
             marked(w)
         },
         Act::Begin,
-        Refused(Gate::Marked),
+        Refused(Gate::Locked),
         Began,
     ),
     row(
@@ -184,7 +184,7 @@ const SCENARIOS: &[Scenario] = &[
             marked(w)
         },
         Act::Resume,
-        Refused(Gate::Marked),
+        Refused(Gate::Locked),
         Began,
     ),
     row(
@@ -263,14 +263,14 @@ fn held(world: &mut World) -> Journal {
 fn marked(world: &World) -> Option<Journal> {
     let environment = world.environment();
     let stop = Operation::new(Task::Stop, cluster());
-    let mark = OperationMark::new("00000000aaaaaaaa".into(), &stop, "bo@elsewhere", 77, Timestamp::now());
+    let mark = OperationLock::new("00000000aaaaaaaa".into(), &stop, "bo@elsewhere", 77, Timestamp::now());
     let access = Access {
         spec: &environment.clusters[0],
         options: &environment.options,
         connection: &Connection::closed(cluster()),
     };
-    let placed = world.runtime.block_on(supervisor::place_mark(access, &mark));
-    assert_eq!(placed.unwrap(), MarkOwnership::Ours);
+    let placed = world.runtime.block_on(supervisor::place_lock(access, &mark));
+    assert_eq!(placed.unwrap(), LockOwnership::Ours);
     None
 }
 
@@ -332,7 +332,7 @@ fn gate(name: &str) -> Gate {
         Gate::UnknownJobs,
         Gate::RunsThere,
         Gate::OthersJobs,
-        Gate::Marked,
+        Gate::Locked,
         Gate::NotSeen,
         Gate::NotConfirmed,
         Gate::Journal,

@@ -235,7 +235,7 @@ async fn what_is_deleted_during_a_question_is_looked_at_after_it() {
 }
 
 /// The instance group that an operation of alice's on c1 left, at this step.
-fn mark(step: u32) -> Value {
+fn lock(step: u32) -> Value {
     let note = json!({"id": "00000000aaaaaaaa", "cluster": "c1", "who": "alice\u{1b}[31m@laptop", "process": 7,
         "command": "restart-cluster", "title": "restart c1", "steps": 9, "since_ms": 1000});
     json!({"id": "501", "name": "marin-tui-operation-c1", "description": note.to_string(), "fingerprint": "AAAA",
@@ -248,12 +248,12 @@ async fn another_operators_mark_comes_as_news_and_goes_although_the_head_is_away
     let mut world = World::new().await;
     world.adc();
     world.spec.file = Some("c1.yaml".into());
-    world.double.state().groups = vec![mark(4)];
+    world.double.state().groups = vec![lock(4)];
     world.start(Some(Duration::from_millis(50)));
-    let is = |news| if let News::Mark(mark) = news { Some(mark) } else { None };
-    let seen = world.news("the mark", is).await.unwrap();
+    let is = |news| if let News::Lock(lock) = news { Some(lock) } else { None };
+    let seen = world.news("the lock", is).await.unwrap();
     assert_eq!((seen.step, seen.seen_ms, seen.who.as_str()), (4, 2000, "alice·[31m@laptop"));
-    world.double.state().groups = vec![mark(5)];
+    world.double.state().groups = vec![lock(5)];
     assert_eq!(world.news("the next step", is).await.unwrap().step, 5);
     // Not to be read for a while: nothing is known better.
     world.double.fail("instanceGroups", Fault::Html(502));

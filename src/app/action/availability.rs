@@ -36,7 +36,7 @@ pub(in crate::app) fn takes_workers(app: &App) -> bool {
 
 pub(in crate::app) fn has_operation(app: &App) -> bool {
     let is_shown = matches!(app.view(), View::Operation(_));
-    !is_shown && app.target_cluster().is_some_and(|c| c.running.is_some() || c.mark.is_some())
+    !is_shown && app.target_cluster().is_some_and(|c| c.running.is_some() || c.lock.is_some())
 }
 
 pub(in crate::app) fn has_new_host_key(app: &App) -> bool {

@@ -85,7 +85,7 @@ impl Context {
 pub const FLEET: &[Context] =
     &[Context::Clusters, Context::AllNodes, Context::AllJobs, Context::AllTpus, Context::Table];
 
-/// The contexts of pages; the others are dialogs.
+/// The contexts of pages; the others are dialogs. The log is the last one.
 pub const PAGES: &[Context] = &[
     Context::Clusters,
     Context::AllNodes,
@@ -94,7 +94,6 @@ pub const PAGES: &[Context] = &[
     Context::Table,
     Context::Nodes,
     Context::Jobs,
-    Context::Log,
     Context::Autoscaler,
     Context::Tpus,
     Context::Slice,
@@ -104,24 +103,8 @@ pub const PAGES: &[Context] = &[
     Context::Tpu,
     Context::Info,
     Context::Progress,
+    Context::Log,
 ];
 
-/// All pages except the log pane, where some keys mean what they mean in `lnav` and `k9s`.
-pub const PAGES_BUT_LOGS: &[Context] = &[
-    Context::Clusters,
-    Context::AllNodes,
-    Context::AllJobs,
-    Context::AllTpus,
-    Context::Table,
-    Context::Nodes,
-    Context::Jobs,
-    Context::Autoscaler,
-    Context::Tpus,
-    Context::Slice,
-    Context::JobWorkers,
-    Context::Node,
-    Context::Job,
-    Context::Tpu,
-    Context::Info,
-    Context::Progress,
-];
+/// All pages except the log pane, where some keys have the meaning that they have in `lnav` and `k9s`.
+pub const PAGES_BUT_LOGS: &[Context] = PAGES.split_at(PAGES.len() - 1).0;

@@ -9,7 +9,7 @@ use crate::app::log::results::Found;
 use crate::app::operation::progress::Running;
 use crate::diagnose::Finding;
 use crate::model::{
-    ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, Link, LocalPorts, Node, NodeId, OperationMark,
+    ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, Link, LocalPorts, Node, NodeId, OperationLock,
     Physical, Problem, Provider, SubmissionId, Text, Timestamp, node_names,
 };
 use crate::reconcile::{HostsKey, HostsKind};
@@ -82,9 +82,9 @@ pub struct Cluster {
     pub found: Found,
     /// The operation on it that is running or interrupted, or has just ended.
     pub running: Option<Running>,
-    /// The mark of another operator's operation on it. An operation that is refused because of a mark may have read it
-    /// before the cluster's task does, so this may be newer than the state's mark.
-    pub mark: Option<OperationMark>,
+    /// The lock of another operator's operation on it. An operation that is refused because of a lock may have read it
+    /// before the cluster's task does, so this may be newer than the state's lock.
+    pub lock: Option<OperationLock>,
     /// The delay that Google requested before the next call in its project, and its end.
     google_wait: Option<(GoogleWait, Timestamp)>,
 }
@@ -118,7 +118,7 @@ impl Cluster {
             job_workers: Watched::default(),
             found: Found::default(),
             running: None,
-            mark: None,
+            lock: None,
             google_wait: None,
         }
     }
@@ -276,9 +276,9 @@ impl Cluster {
         self.running.as_ref().filter(|r| r.is_at_work() || r.is_stopped())
     }
 
-    /// The mark of another operator's operation, unless one of ours is shown instead.
-    pub fn marked_by_others(&self) -> Option<&OperationMark> {
-        self.mark.as_ref().filter(|_| self.operating().is_none())
+    /// The lock of another operator's operation, unless one of ours is shown instead.
+    pub fn locked_by_others(&self) -> Option<&OperationLock> {
+        self.lock.as_ref().filter(|_| self.operating().is_none())
     }
 
     /// The worst finding, which its row in the fleet shows.

@@ -81,7 +81,7 @@ impl Feed {
     }
 
     /// Whether the connection and the state of a cluster were reported: everything after that is a change.
-    pub fn has_told(&self, cluster: &ClusterName) -> bool {
+    pub fn has_reported(&self, cluster: &ClusterName) -> bool {
         self.reported.get(cluster).is_some_and(|reported| reported.known && reported.link.is_some())
     }
 
@@ -197,9 +197,9 @@ impl Reported {
     }
 
     fn operation(&mut self, cluster: &Cluster, now: Timestamp, lines: &mut Vec<String>) {
-        let operation = cluster.mark.as_ref().map(|mark| {
-            let is_fresh = mark.pulse(now) == Liveness::Fresh;
-            ((mark.id.clone(), mark.step, is_fresh), mark.brief(now))
+        let operation = cluster.lock.as_ref().map(|lock| {
+            let is_fresh = lock.pulse(now) == Liveness::Fresh;
+            ((lock.id.clone(), lock.step, is_fresh), lock.brief(now))
         });
         match (&self.operation, &operation) {
             (Some((was, _)), Some((is, words))) if was != is => lines.push(format!("operation: {words}")),

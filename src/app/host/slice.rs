@@ -10,7 +10,7 @@ use crate::model::amount::counted;
 use crate::reconcile::HostsKind;
 
 /// What is known about the hosts of a row; each line with its label and its role.
-pub fn told(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Role)> {
+pub fn facts(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Role)> {
     let hosts = row.hosts;
     let mut lines: Vec<(&'static str, String, Role)> = Vec::new();
     let topology = if hosts.topology.is_empty() { String::new() } else { format!(" {}", hosts.topology) };
@@ -64,6 +64,6 @@ pub fn told(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Ro
 pub fn lines(row: &HostsRow<'_>, now: Timestamp) -> Lines {
     let name = ("name".to_owned(), row.name().into_owned());
     let state = ("state".to_owned(), row.state().to_owned());
-    let facts = told(row, now).into_iter().map(|(label, text, _)| (label.to_owned(), text));
+    let facts = facts(row, now).into_iter().map(|(label, text, _)| (label.to_owned(), text));
     [name, state].into_iter().chain(facts).collect()
 }

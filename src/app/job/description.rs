@@ -32,12 +32,12 @@ pub fn lines(asked: &Asked, cluster: &Cluster, is_ended: bool, now: Timestamp) -
     match asked {
         Asked::No => Vec::new(),
         Asked::Waiting(_) => vec![(HOLDS.to_owned(), "querying Ray...".to_owned())],
-        Asked::Answered(Ok(work)) => told(work, Some(cluster), is_ended, now),
+        Asked::Answered(Ok(work)) => work_lines(work, Some(cluster), is_ended, now),
         Asked::Answered(Err(why)) => vec![(HOLDS.to_owned(), format!("? ({})", printable(why)))],
     }
 }
 
-fn told(work: &Work, cluster: Option<&Cluster>, is_ended: bool, now: Timestamp) -> Lines {
+fn work_lines(work: &Work, cluster: Option<&Cluster>, is_ended: bool, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     let idle = work.tasks.is_empty() && work.actors.is_empty();
     let holds = match (work.holds.is_empty(), idle && !is_ended) {
@@ -126,7 +126,7 @@ mod tests {
                 why: "killed by\nSIGKILL".into(),
             }],
         };
-        let lines = told(&work, None, false, minute(30));
+        let lines = work_lines(&work, None, false, minute(30));
         let lines: Vec<(&str, &str)> = lines.iter().map(|(l, t)| (l.as_str(), t.as_str())).collect();
         assert_eq!(
             lines,
@@ -144,18 +144,18 @@ mod tests {
     #[test]
     fn a_driver_that_does_nothing_and_one_that_does_too_much_to_list() {
         assert!(
-            told(&Work::default(), None, false, Timestamp::default())[0]
+            work_lines(&Work::default(), None, false, Timestamp::default())[0]
                 .1
                 .contains("only the driver is running")
         );
         assert_eq!(
-            told(&Work::default(), None, true, Timestamp::default())[0].1,
+            work_lines(&Work::default(), None, true, Timestamp::default())[0].1,
             "nothing",
             "no driver runs"
         );
         let one = |n: usize| Counted { name: format!("f{n:02}").as_str().into(), states: Vec::new() };
         let work = Work { tasks: (0..50).map(one).collect(), ..Work::default() };
-        let lines = told(&work, None, false, Timestamp::default());
+        let lines = work_lines(&work, None, false, Timestamp::default());
         assert_eq!((lines.len(), &*lines.last().unwrap().1), (1 + NAMES + 1, "and 38 more"));
     }
 }

@@ -27,11 +27,11 @@ pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &CellContext
     match &*details.inspected {
         Inspected::No => {}
         Inspected::Waiting(_) => lines.push(("workers".to_owned(), "querying Ray...".to_owned())),
-        Inspected::Answered(_, at, told) => {
+        Inspected::Answered(_, at, answer) => {
             lines.push(("updated".to_owned(), ago(*at, look.now)));
-            match &**told {
+            match &**answer {
                 Err(why) => lines.push(("workers".to_owned(), format!("? ({})", printable(why)))),
-                Ok(Inspection::Job(told)) => sections(&mut lines, (job, told), cluster, look),
+                Ok(Inspection::Job(answer)) => sections(&mut lines, (job, answer), cluster, look),
                 Ok(Inspection::Host(_)) => {}
             }
         }
@@ -41,20 +41,20 @@ pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &CellContext
 
 fn sections(
     lines: &mut Lines,
-    (job, told): (&Job, &JobInspection),
+    (job, answer): (&Job, &JobInspection),
     cluster: &Cluster,
     look: &CellContext<'_>,
 ) {
-    part(lines, "Workers", &told.workers, |lines, all| workers(lines, all, cluster, look));
-    part(lines, "Placement groups", &told.groups, |lines, groups| {
+    part(lines, "Workers", &answer.workers, |lines, all| workers(lines, all, cluster, look));
+    part(lines, "Placement groups", &answer.groups, |lines, groups| {
         lines.extend(groups.iter().take(LISTED).map(|group| of_group(group, cluster, look.now)));
     });
     heading(lines, "History");
-    lines.extend(history(job, told.workers.as_deref().unwrap_or_default(), cluster, look.now));
-    part(lines, "Environment", &told.environment, |lines, values| {
+    lines.extend(history(job, answer.workers.as_deref().unwrap_or_default(), cluster, look.now));
+    part(lines, "Environment", &answer.environment, |lines, values| {
         lines.extend(values.iter().map(|(path, value)| (path.to_string(), value.to_string())));
     });
-    part(lines, "Log", &told.log, |lines, log| {
+    part(lines, "Log", &answer.log, |lines, log| {
         lines.extend(log.iter().map(|line| (String::new(), line.text().to_owned())));
         lines.push((String::new(), format!("press {} to follow it", look.key(Action::Log))));
     });
@@ -62,9 +62,9 @@ fn sections(
 
 /// The first failure among the workers of a job that failed: the driver's own message is often what follows from it.
 pub fn cause(job: &Job, cluster: &Cluster, details: &Details) -> Option<(String, String)> {
-    let Inspected::Answered(_, _, told) = &*details.inspected else { return None };
-    let Ok(Inspection::Job(told)) = &**told else { return None };
-    let failures = failures(told.workers.as_deref().unwrap_or_default());
+    let Inspected::Answered(_, _, answer) = &*details.inspected else { return None };
+    let Ok(Inspection::Job(answer)) = &**answer else { return None };
+    let failures = failures(answer.workers.as_deref().unwrap_or_default());
     let (_, worker, why) = failures.first().filter(|_| job.status == JobStatus::Failed)?;
     Some(("cause".to_owned(), format!("{WARNS}{}", first_failure(worker, why, cluster))))
 }
@@ -93,10 +93,10 @@ fn first_failure(worker: &JobWorker, why: &Text, cluster: &Cluster) -> String {
 fn part<T>(
     lines: &mut Lines,
     title: &str,
-    told: &Result<Vec<T>, String>,
+    answer: &Result<Vec<T>, String>,
     write: impl FnOnce(&mut Lines, &[T]),
 ) {
-    match told {
+    match answer {
         Ok(all) if all.is_empty() => {}
         Ok(all) => {
             heading(lines, title);

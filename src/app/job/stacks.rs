@@ -60,8 +60,8 @@ impl App {
     /// The stacks on the screen, once they are there.
     pub(in crate::app) fn stacks_shown(&self) -> Option<&JobStacks> {
         let View::Details(details) = self.view() else { return None };
-        let Stacks::Answered(_, told) = &details.stacks else { return None };
-        told.as_ref().as_ref().ok()
+        let Stacks::Answered(_, result) = &details.stacks else { return None };
+        result.as_ref().as_ref().ok()
     }
 
     /// Lists the processes of the stacks on the screen, those that differ first: each opens its host. None where there is
@@ -119,14 +119,14 @@ pub fn lines(
     words: impl Fn(&Hint) -> String,
     now: Timestamp,
 ) -> Lines {
-    let told = match stacks {
+    let result = match stacks {
         Stacks::No => {
             return vec![(String::new(), "the job has no driver yet, so it has no workers".to_owned())];
         }
         Stacks::Waiting(_) => return vec![(String::new(), "reading the workers...".to_owned())],
-        Stacks::Answered(_, told) => told,
+        Stacks::Answered(_, result) => result,
     };
-    let standing = match &**told {
+    let standing = match &**result {
         Err(problem) => {
             let mut lines = vec![("problem".to_owned(), printable(&problem.what).into_owned())];
             let hint = words(&problem.hint);

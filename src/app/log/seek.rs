@@ -144,7 +144,7 @@ mod tests {
     fn a_position_in_the_file_counts_from_where_the_log_begins() {
         /// Where the positions of what comes through the dashboard start.
         const START: u64 = 1 << 62;
-        let told = |begin: Option<u64>| {
+        let found = |begin: Option<u64>| {
             let mut view = view(0);
             view.seek(LineTarget { at: Some(400), ..wanted("line 040", &[]) });
             let LogPart { lines, bytes, .. } = part(0..100);
@@ -152,8 +152,8 @@ mod tests {
             view.take(LogBatch { stream: StreamId(1), part, end: LogEnd::Open }, NOW);
             current(&view).map(|(_, text)| text.to_owned())
         };
-        assert_eq!(told(None).as_deref(), Some("line 040"), "by its text");
-        assert_eq!(told(Some(START)).as_deref(), Some("line 040"));
+        assert_eq!(found(None).as_deref(), Some("line 040"), "by its text");
+        assert_eq!(found(Some(START)).as_deref(), Some("line 040"));
     }
 
     #[test]

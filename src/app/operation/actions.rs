@@ -77,13 +77,13 @@ impl App {
         if cluster.running.is_some() {
             return self.open_operation(&name);
         }
-        if let Some(mark) = &cluster.mark {
-            let told = mark.refusal(now);
+        if let Some(lock) = &cluster.lock {
+            let refusal = lock.refusal(now);
             let lines = [
-                (name.to_string(), mark.brief(now)),
-                ("operator".to_owned(), format!("{} (process {})", mark.who, mark.process)),
-                ("started".to_owned(), describe::ago(mark.since(), now)),
-                ("hint".to_owned(), self.hint_in(&told.hint, Some(Context::Tell))),
+                (name.to_string(), lock.brief(now)),
+                ("operator".to_owned(), format!("{} (process {})", lock.who, lock.process)),
+                ("started".to_owned(), describe::ago(lock.since(), now)),
+                ("hint".to_owned(), self.hint_in(&refusal.hint, Some(Context::Tell))),
             ];
             self.dialog = Some(Dialog::tell("Another operator's operation", lines.to_vec()));
         } else {
@@ -153,8 +153,8 @@ impl App {
                 Vec::new()
             }
             Control::TakeOver => {
-                if let Some(marked) = &mut plan.marked {
-                    marked.take_over = !marked.take_over;
+                if let Some(lock) = &mut plan.others_lock {
+                    lock.take_over = !lock.take_over;
                 }
                 Vec::new()
             }
@@ -308,14 +308,14 @@ impl App {
                     plan.see(preview);
                 }
             }
-            OperationNews::Marked(mark) => {
+            OperationNews::Locked(lock) => {
                 if let Some(Dialog::Plan(plan)) = self.dialog.as_mut().map(Dialog::innermost)
                     && plan.operation.cluster == *name
                 {
-                    plan.see_mark(mark.clone());
+                    plan.see_lock(lock.clone());
                 }
                 if let Some(cluster) = self.cluster_mut(name) {
-                    cluster.mark = mark;
+                    cluster.lock = lock;
                 }
             }
             OperationNews::Journaled(journaled) => {

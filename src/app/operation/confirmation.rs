@@ -6,7 +6,7 @@ use crate::app::screen::scroll::Scroll;
 use crate::model::text::printable;
 use crate::model::{
     AffectedJob, ClusterName, Confirmation, Confirmed, Consent, DRAIN_SECS, Gate, NewWorker, Operation,
-    OperationMark, Others, Preview, Problem, Restoration, StepName, TakeOver, Task,
+    OperationLock, Others, Preview, Problem, Restoration, StepName, TakeOver, Task,
 };
 
 /// Whether the affected jobs of an operation are known yet.
@@ -43,9 +43,9 @@ pub enum Control {
 
 /// Another operator's operation, which this one may take over from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marked {
-    /// The mark that it left on the cluster.
-    pub mark: OperationMark,
+pub struct OthersLock {
+    /// The lock that it left on the cluster.
+    pub lock: OperationLock,
     /// Whether this operation takes over.
     pub take_over: bool,
 }
@@ -64,7 +64,7 @@ pub struct Plan {
     /// Whether starting without knowing the affected jobs is allowed.
     pub blind: bool,
     /// Another operator's operation on the cluster.
-    pub marked: Option<Marked>,
+    pub others_lock: Option<OthersLock>,
     /// A note on what the operation affects, e.g. all hosts of a slice; may be empty.
     pub note: String,
     /// The worker's name in its row, if the operation has only its address; may be empty.
@@ -96,7 +96,7 @@ impl Plan {
             preview,
             others: false,
             blind: false,
-            marked: None,
+            others_lock: None,
             note: String::new(),
             called: String::new(),
             form: None,
@@ -144,10 +144,10 @@ impl Plan {
         }
     }
 
-    /// Takes in another operator's mark on the cluster. A takeover is allowed for that one operation only.
-    pub fn see_mark(&mut self, mark: Option<OperationMark>) {
-        let before = self.marked.take().filter(|m| m.take_over).map(|m| m.mark.id);
-        self.marked = mark.map(|mark| Marked { take_over: before.as_ref() == Some(&mark.id), mark });
+    /// Takes in another operator's lock on the cluster. A takeover is allowed for that one operation only.
+    pub fn see_lock(&mut self, lock: Option<OperationLock>) {
+        let before = self.others_lock.take().filter(|m| m.take_over).map(|m| m.lock.id);
+        self.others_lock = lock.map(|lock| OthersLock { take_over: before.as_ref() == Some(&lock.id), lock });
     }
 
     /// Stores the preview. If it failed, the jobs known before are kept.
@@ -180,7 +180,7 @@ impl Plan {
         });
         controls.extend((!self.affected_others().is_empty()).then_some(Control::Others));
         controls.extend(self.is_blind().then_some(Control::Blind));
-        controls.extend(self.marked.is_some().then_some(Control::TakeOver));
+        controls.extend(self.others_lock.is_some().then_some(Control::TakeOver));
         controls.extend(self.wants_name().then_some(Control::Name));
         controls.push(Control::Go);
         controls
@@ -253,8 +253,8 @@ impl Plan {
         Consent {
             others: if self.others { self.affected_others() } else { Others::default() },
             unknown: self.blind,
-            take_over: match &self.marked {
-                Some(marked) if marked.take_over => TakeOver::Mark(marked.mark.id.clone()),
+            take_over: match &self.others_lock {
+                Some(others_lock) if others_lock.take_over => TakeOver::Mark(others_lock.lock.id.clone()),
                 _ => TakeOver::Nobody,
             },
             // The dialog shows what runs on the worker.
@@ -284,7 +284,7 @@ impl Plan {
                 let others = self.affected_others();
                 Some(format!("{others} run here: ask their owners, then allow it above"))
             }
-            None if self.marked.as_ref().is_some_and(|m| !m.take_over) => Some(
+            None if self.others_lock.as_ref().is_some_and(|m| !m.take_over) => Some(
                 "another operator's operation is running: ask the operator, then allow the takeover above"
                     .to_owned(),
             ),

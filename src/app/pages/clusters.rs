@@ -316,7 +316,7 @@ fn mark(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
     let (glyph, role) = match (cluster.operating(), cluster.says(), &cluster.link) {
         (Some(running), ..) if running.is_stopped() => ("▲", Role::Bad),
         (Some(_), ..) => ("◐", Role::Accent),
-        _ if cluster.mark.is_some() => ("◐", Role::Accent),
+        _ if cluster.lock.is_some() => ("◐", Role::Accent),
         (_, Some(Finding { problem: Some(_), .. }), _) => ("✕", Role::Bad),
         (_, Some(Finding { severity: Severity::Bad, .. }), _) => ("▲", Role::Bad),
         (_, _, None | Some(Link::Connecting { .. })) => ("◌", Role::Dim),
@@ -368,7 +368,7 @@ fn issue<'f>(cluster: &'f Cluster, look: &CellContext<'_>) -> Cell<'f> {
         let role = if running.is_stopped() { Role::Bad } else { Role::Accent };
         return Cell::new(format!("{}: {}", running.brief(), look.key(Action::Progress)), role);
     }
-    if let Some(mark) = cluster.marked_by_others() {
+    if let Some(mark) = cluster.locked_by_others() {
         return Cell::new(format!("{}: {}", mark.brief(look.now), look.key(Action::Progress)), Role::Accent);
     }
     if let Some(problem) = cluster.problem() {

@@ -63,7 +63,7 @@ impl Kind for Jobs {
             }
             None => {
                 let totals = look.fleet.totals();
-                let (running, waiting) = (totals.told(totals.running), totals.told(totals.waiting));
+                let (running, waiting) = (totals.text(totals.running), totals.text(totals.waiting));
                 vec![format!("{running} running"), format!("{waiting} pending")]
             }
         };

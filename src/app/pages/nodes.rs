@@ -292,7 +292,7 @@ pub fn host_counts(look: &CellContext<'_>, of: Option<usize>, called: Option<&st
     };
     let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
         let totals = look.fleet.totals();
-        let alive = totals.told(totals.nodes);
+        let alive = totals.text(totals.nodes);
         // Those that were never read have an unknown number of nodes.
         let known =
             if totals.known < totals.clusters { format!("{} of ", totals.known) } else { String::new() };

@@ -6,7 +6,7 @@ use super::super::reach::Reach;
 use crate::logs::{Grep, LineSplitter};
 use crate::model::command_line::word;
 use crate::model::{
-    JobStatus, Line, Liveness, LogSource, Node, NodeId, OperationKind, OperationMark, Problem, SubmissionId,
+    JobStatus, Line, Liveness, LogSource, Node, NodeId, OperationKind, OperationLock, Problem, SubmissionId,
     Target, Text, Timestamp,
 };
 use crate::ray::{Client, LogEvent, RayError};
@@ -224,10 +224,10 @@ impl<'a> Following<'a> {
                 eprintln!("{id} was restarted with the cluster");
                 return Ok(Gone::Back);
             }
-            let Some(mark) = restart else { return Ok(Gone::FollowError(FollowError::Lost(why))) };
+            let Some(lock) = restart else { return Ok(Gone::FollowError(FollowError::Lost(why))) };
             if !is_told {
                 is_told = true;
-                eprintln!("{id}: {}; waiting for the job to be restored", mark.brief(Timestamp::now()));
+                eprintln!("{id}: {}; waiting for the job to be restored", lock.brief(Timestamp::now()));
             }
             tokio::select! {
                 () = sleep(RESTART_LOOK) => {}
@@ -237,16 +237,16 @@ impl<'a> Following<'a> {
     }
 
     /// The lock of a restart that is running on this cluster.
-    async fn restart_under_way(&self) -> Option<OperationMark> {
+    async fn restart_under_way(&self) -> Option<OperationLock> {
         let (spec, options) = (&self.reach.spec, &self.reach.options);
-        if !supervisor::keeps_marks(spec) {
+        if !supervisor::keeps_locks(spec) {
             return None;
         }
         let access = Access { spec, options, connection: &self.connection };
         // Without permission to read locks the job counts as lost, as it does where none are kept.
-        let mark = supervisor::read_mark(access).await.ok().flatten()?;
-        let is_at_work = mark.pulse(Timestamp::now()) == Liveness::Fresh;
-        (is_at_work && mark.command == OperationKind::Restart.command()).then_some(mark)
+        let lock = supervisor::read_lock(access).await.ok().flatten()?;
+        let is_at_work = lock.pulse(Timestamp::now()) == Liveness::Fresh;
+        (is_at_work && lock.command == OperationKind::Restart.command()).then_some(lock)
     }
 
     /// Why a job was lost, if Ray was restarted since the job was last seen.

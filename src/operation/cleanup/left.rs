@@ -16,7 +16,7 @@
 use crate::model::{JobId, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Seconds that a process must have lived, and that a job must have been over.
+/// Minimum age of a process, and minimum time since the end of a job, in seconds.
 pub(super) const SETTLED: u64 = 60;
 /// Used space of a disk in percent from which it counts as low. Ray stops using a disk at 95 (`local_fs_capacity_threshold`).
 const FULL: u8 = 90;
@@ -24,24 +24,24 @@ const FULL: u8 = 90;
 /// A process that is proved to be left over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftProcess {
-    /// Its number on the host.
+    /// Its process id on the host.
     pub pid: u32,
-    /// When it started, in clock ticks since the boot: with the number it names one process for ever.
+    /// Start time in clock ticks since boot: together with the id it identifies a process for good.
     pub start: u64,
     /// The name of its program.
     pub name: Text,
-    /// How long it runs, in seconds.
+    /// Its age in seconds.
     pub age: u64,
     /// Devices that it holds.
     pub devices: Vec<Text>,
-    /// Why it is left over.
+    /// The evidence that it is left over.
     pub proof: String,
 }
 
 /// A disk with little space left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullDisk {
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount: Text,
     /// Used space in percent.
     pub used: u8,
@@ -49,18 +49,18 @@ pub struct FullDisk {
     pub free: u64,
 }
 
-/// What is left over on one host.
+/// The leftovers of one host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostLeft {
     /// Processes that may be ended.
     pub processes: Vec<LeftProcess>,
-    /// Lock files of libtpu, if nothing but those processes holds a TPU or could hold one.
+    /// Lock files of libtpu, if no process other than those holds a TPU or could hold one.
     pub locks: Vec<Text>,
     /// Processes that hold a TPU outside any raylet and are not proved to be left over; what is known of each.
     pub unproved: Vec<String>,
-    /// Disks with little space.
+    /// Nearly full disks.
     pub disks: Vec<FullDisk>,
-    /// Processes of other users, of which the login cannot see what they hold.
+    /// Number of processes of other users, for which the login cannot see what they hold.
     pub unreadable: u32,
 }
 
@@ -131,18 +131,18 @@ fn parsed(text: &str) -> ScriptOutput {
 
 /// Whether a process is a descendant of a live raylet on its host.
 enum RayletAncestry {
-    /// A raylet that lives is among its ancestors.
+    /// An alive raylet is among its ancestors.
     OfRaylet,
-    /// An ancestor was not seen, so it may be.
+    /// An ancestor could not be read, so it may be.
     Unknown,
-    /// It has none, and all ancestors were seen.
+    /// It has none, and all ancestors were read.
     None,
 }
 
 impl ScriptOutput {
     fn kin(&self, pid: u32) -> RayletAncestry {
         let mut at = pid;
-        // A circle cannot be; numbers are used again while they are read.
+        // The bound protects against a cycle, which could appear if ids are reused during the reading.
         for _ in 0..self.processes.len() {
             let Some(process) = self.processes.get(&at) else { return RayletAncestry::Unknown };
             if process.name == "raylet" {
@@ -182,8 +182,7 @@ impl ScriptOutput {
     }
 }
 
-/// Reads what the script said. `ended` are the jobs that Ray lists as ended. None when the script did not come to its
-/// end.
+/// Parses the script's output. `ended` are the jobs that Ray lists as ended. `None` if the script did not complete.
 pub fn left(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeft> {
     let said = parsed(text);
     if !said.is_whole {

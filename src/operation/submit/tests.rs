@@ -1,4 +1,4 @@
-//! What a submission is made of, and what it never reads.
+//! Tests of the content of a submission, and of what is never read.
 
 use super::super::draft::{draft_of, wanted_of};
 use super::*;
@@ -33,7 +33,7 @@ pub(in crate::operation) fn submitted() -> Submission {
     }
 }
 
-/// A person's home with what nobody else may have, and their place in it.
+/// A home directory with private files, and its place in the environment.
 fn home() -> (tempfile::TempDir, Env) {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in
@@ -76,7 +76,7 @@ fn no_local_path_of_a_record_is_read_however_it_is_written() {
             prepared(&wanted, &here).map(|_| ()).expect_err(&env.to_string()).to_string()
         };
         assert!(refused(&draft).contains("which is not used"), "{env}: {}", refused(&draft));
-        // Nor when something else of it is changed, as JSON or as what is YAML alone.
+        // Nor if something else in it is changed, as JSON or as YAML.
         let other = Draft { cpus: "2".into(), id: "again".into(), ..draft.clone() };
         assert!(refused(&other).contains("which is not used"), "{env}: {}", refused(&other));
         if !draft.runtime_env.is_empty() {
@@ -116,7 +116,7 @@ fn what_is_typed_is_still_read_and_uploaded() {
     let ready = |draft: &Draft| prepared(&wanted_of(draft, Some(&job)).unwrap(), &here);
     let (again, uploads) = ready(&typed).unwrap();
     assert_eq!((uploads.len(), &again.runtime_env["pip"]), (2, &json!(["hunter2"])));
-    // With what is left out of a folder by itself a record has nothing to do.
+    // Default exclusions of a directory are not affected by a record.
     let widened = Draft { runtime_env: r#"{"excludes": ["!.git"]}"#.into(), ..typed };
     let said = ready(&widened).map(|_| ()).unwrap_err().to_string();
     assert!(said.contains("!.git"), "{said}");

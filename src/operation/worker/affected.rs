@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Name of the actor that runs a submission's entrypoint (Ray, `dashboard/modules/job/common.py`).
 const SUPERVISOR: &str = "_ray_internal_job_actor_";
 
-/// What runs of one job.
+/// The tasks and actors of one job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Share {
     tasks: usize,
@@ -40,7 +40,7 @@ impl Share {
     }
 }
 
-/// The workers that a task is about, as they are found.
+/// The workers of a task, as they are found.
 pub(in super::super) async fn affected(
     (spec, options): (&ClusterSpec, &Options),
     task: &Task,
@@ -55,7 +55,7 @@ pub(in super::super) async fn affected(
     }
 }
 
-/// The jobs of which something runs on the nodes of these workers, each with what does. `drains`: it may finish.
+/// The jobs that run something on the nodes of these workers, with what they run. `drains`: they may finish.
 pub(in super::super) async fn affected_jobs(
     client: &Client,
     snapshot: &Snapshot,
@@ -67,7 +67,7 @@ pub(in super::super) async fn affected_jobs(
     running_on(client, snapshot, &nodes, drains).await
 }
 
-/// The same of these nodes.
+/// The same for these nodes.
 pub(in super::super) async fn running_on(
     client: &Client,
     snapshot: &Snapshot,
@@ -88,7 +88,7 @@ pub(in super::super) async fn running_on(
             rows.push((Some((*job).clone()), AffectedJob { restoration, ..AffectedJob::of(job) }));
         }
     }
-    // What outlives its job, such as a detached actor.
+    // Something that outlives its job, such as a detached actor.
     for (key, share) in shares.iter().filter(|(key, _)| !jobs.iter().any(|j| j.key == **key)) {
         let restoration = Restoration::Lost(share.words(drains));
         let (key, status) = (key.clone(), JobStatus::Unknown);
@@ -97,7 +97,7 @@ pub(in super::super) async fn running_on(
     Ok(rows)
 }
 
-/// What runs of each job, by the job.
+/// What runs of each job, keyed by job.
 fn shares(jobs: &[&Job], nodes: &[NodeId], running: &[Running]) -> BTreeMap<JobKey, Share> {
     let mut all: BTreeMap<JobKey, Share> = BTreeMap::new();
     for it in running {
@@ -117,7 +117,7 @@ fn shares(jobs: &[&Job], nodes: &[NodeId], running: &[Running]) -> BTreeMap<JobK
             share.tasks += 1;
         }
     }
-    // A driver that was started manually has no actor that would show its node.
+    // A manually started driver has no actor that would show its node.
     let here = |job: &&&Job| !job.status.is_ended() && job.driver_node.is_some_and(|n| nodes.contains(&n));
     for job in jobs.iter().filter(here) {
         all.entry(job.key.clone()).or_default().entrypoint = true;

@@ -1,5 +1,5 @@
-//! Chooses workers by what they are instead of by their names: all of a type, all that were preempted. Only workers
-//! outside the autoscaler are chosen, by their label `ray-node-type: unmanaged`.
+//! Selects workers by their properties instead of their names: all of a type, all preempted ones. Only workers outside
+//! the autoscaler are selected, by their label `ray-node-type: unmanaged`.
 
 use super::super::failure;
 use super::super::problem::problem;
@@ -9,7 +9,7 @@ use crate::model::{ClusterSpec, Problem, Target, Text};
 use crate::supervisor::{self, Options};
 use std::collections::BTreeSet;
 
-/// Which workers outside the autoscaler are meant.
+/// A selection of workers outside the autoscaler.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Only of this type: an accelerator type (`v4-128`), or a node type of the cluster file.
@@ -19,7 +19,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// What is selected, in words.
+    /// The selection in words.
     pub fn words(&self) -> String {
         let kind = self.kind.as_ref().map(|kind| format!("of type {}", Text::from(kind.as_str())));
         let preempted = self.preempted.then(|| "preempted".to_owned());
@@ -38,8 +38,8 @@ impl Selection {
     }
 }
 
-/// The names of the selected workers, as a removal takes them; and what is left out although it is selected in part, in
-/// words, safe to print.
+/// The names of the selected workers, as a removal takes them; and messages about workers that are only partly selected
+/// and left out, safe to print.
 pub async fn select(
     spec: &ClusterSpec,
     options: &Options,
@@ -60,13 +60,13 @@ pub async fn select(
     Ok((names, left))
 }
 
-/// The cluster's requests of the selected type that have no TPU VM yet. They are no workers, and become some.
+/// The cluster's requests of the selected type that have no TPU VM yet: future workers.
 fn waiting<'a>(
     view: &'a CloudView,
     spec: &'a ClusterSpec,
     selection: &'a Selection,
 ) -> impl Iterator<Item = &'a Text> {
-    // Ray's launcher gives the head of a slice a resource that is named after its TPU type.
+    // Ray's launcher gives the head of a slice a resource named after its TPU type.
     let gives = |kind: &str, accelerator: &Text| {
         let resource = format!("TPU-{}-head", accelerator.raw());
         let mut types = spec.node_types.iter().filter(|t| t.name == kind);
@@ -82,8 +82,8 @@ fn waiting<'a>(
     })
 }
 
-/// `by_hand`: the TPU VMs outside the autoscaler. A queued resource of several TPU VMs is deleted with all of them, so it
-/// is chosen only when all are selected.
+/// `by_hand`: the TPU VMs outside the autoscaler. A queued resource of several TPU VMs is deleted with all of them, so
+/// it is only selected if all of them are.
 fn chosen(view: &CloudView, by_hand: &[TpuVm], selection: &Selection) -> (Vec<String>, Vec<String>) {
     let met: BTreeSet<&str> =
         by_hand.iter().filter(|vm| selection.is_met_by(vm)).map(|vm| vm.name.raw()).collect();

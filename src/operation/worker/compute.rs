@@ -1,5 +1,5 @@
-//! Workers whose TPU is made with Compute Engine, because Google makes it nowhere else or the cluster file describes it
-//! as a machine: what is requested for one, as it is sent. `contributing.md` says where the shapes are from.
+//! Workers whose TPU is created with Compute Engine, because Google creates it nowhere else or the cluster file
+//! describes it as a machine: the requests as they are sent. `contributing.md` names the sources of their form.
 
 use super::super::failure;
 use super::launch::labels;
@@ -11,22 +11,22 @@ use crate::model::text::printable;
 use crate::model::{ClusterSpec, Problem};
 use serde_json::{Map, Value, json};
 
-/// Google's images for TPUs on Compute Engine, by the beginning of the machine type.
+/// Google's images for TPUs on Compute Engine, by the prefix of the machine type.
 const IMAGES: [(&str, &str); 3] = [
     ("ct5p-", "ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e"),
     ("ct6e-", "ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e"),
     ("tpu7x-", "ubuntu-accel-2404-amd64-tpu-tpu7x"),
 ];
-/// The topologies of `TPU7x` by their chips, of slices of more than one host.
+/// The topologies of `TPU7x` slices of more than one host, by their chips.
 const TPU7X: [(u32, &str); 6] =
     [(8, "2x2x2"), (16, "2x2x4"), (32, "2x4x4"), (64, "4x4x4"), (128, "4x4x8"), (256, "4x8x8")];
-/// The boot disk, in gigabytes: that of a Cloud TPU VM, which the image of a worker fits on.
+/// The boot disk in gigabytes: that of a Cloud TPU VM, which is large enough for the image of a worker.
 const DISK: &str = "100";
-/// What a group puts behind the name of an instance leaves that much for the name (`baseInstanceName`).
+/// Maximum length of `baseInstanceName`, after which a group adds a suffix.
 const GROUP_NAME: usize = 58;
-/// Seven days, the longest that a flex-start machine runs.
+/// Seven days, the maximum run time of a flex-start machine.
 const LONGEST: u64 = 604_800;
-/// Keys of a `node_config` that are Cloud TPU's, and those that are said here.
+/// Keys of a `node_config` that belong to Cloud TPU, and those that are set here.
 const OWN: [&str; 12] = [
     "acceleratorType",
     "acceleratorConfig",
@@ -42,7 +42,7 @@ const OWN: [&str; 12] = [
     "disks",
 ];
 
-/// One worker, as it is requested: its parts in the order in which they are made.
+/// The request for one worker: its parts in the order of their creation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ComputeRequest {
     /// Name of the worker, and of each part.
@@ -58,17 +58,18 @@ pub(super) struct ComputeRequest {
 struct Shape<'a> {
     machine: &'a str,
     hosts: usize,
-    /// Of a slice of several hosts.
+    /// For a slice of several hosts.
     topology: String,
 }
 
-/// The accelerator type of a node type whose TPU Compute Engine makes; none for any other, and one that is not known.
+/// The accelerator type of a node type whose TPU is created with Compute Engine; `None` for any other, and for an
+/// unknown one.
 pub(super) fn accelerator(config: &Value) -> Option<String> {
     let Shape { machine, hosts, .. } = shape(config).ok()??;
     Some(TpuMachine::parse(machine)?.slice(hosts))
 }
 
-/// What a `node_config` describes; none when it is not for Compute Engine, or without a TPU.
+/// The machines that a `node_config` describes; `None` if it is not for Compute Engine or has no TPU.
 fn shape(config: &Value) -> Result<Option<Shape<'_>>, Problem> {
     let accelerator = config["acceleratorType"].as_str().unwrap_or_default();
     let topology = config["acceleratorConfig"]["topology"].as_str();
@@ -108,8 +109,8 @@ fn volume(topology: &str) -> Option<u32> {
     topology.split('x').try_fold(1u32, |all, side| all.checked_mul(side.parse().ok()?))
 }
 
-/// The request for a worker of that name; none where Cloud TPU makes its TPU. `field` is how capacity is requested,
-/// filled in.
+/// The request for a worker of this name; `None` if Cloud TPU creates its TPU. `field` requests the capacity, with its
+/// values.
 pub(super) fn plan(
     place: &TpuPlace,
     spec: &ClusterSpec,
@@ -162,7 +163,7 @@ pub(super) fn plan(
     Ok(Some(ComputeRequest { name: name.to_owned(), accelerator, capacity, parts }))
 }
 
-/// How the machines are had: `scheduling` and `reservationAffinity`.
+/// How the machines are scheduled: `scheduling` and `reservationAffinity`.
 fn scheduling(config: &Value, field: &CapacityField) -> Result<(Capacity, Map<String, Value>), Problem> {
     let capacity = queued_resource(&json!(field.field)).capacity;
     let mut scheduling = json!({"onHostMaintenance": "TERMINATE", "automaticRestart": false});
@@ -207,7 +208,7 @@ fn scheduling(config: &Value, field: &CapacityField) -> Result<(Capacity, Map<St
     Ok((capacity, all))
 }
 
-/// A reservation as Compute Engine names it: Cloud TPU's name has a place in it.
+/// The name of a reservation at Compute Engine; Cloud TPU's name contains a location.
 fn reservation(named: &str) -> String {
     let parts: Vec<&str> = named.split('/').collect();
     match parts.as_slice() {
@@ -216,8 +217,8 @@ fn reservation(named: &str) -> String {
     }
 }
 
-/// `runDuration.maxRunDuration` of the field in seconds, [`LONGEST`] without one. It is a `google-duration`, of whole
-/// seconds here: `86400s`.
+/// `runDuration.maxRunDuration` of the field in seconds, [`LONGEST`] without one. It is a `google-duration` of whole
+/// seconds: `86400s`.
 fn seconds(field: &CapacityField) -> Result<u64, Problem> {
     let Some(given) = field.field.get("runDuration").map(|run| &run["maxRunDuration"]) else {
         return Ok(LONGEST);
@@ -229,7 +230,7 @@ fn seconds(field: &CapacityField) -> Result<u64, Problem> {
     })
 }
 
-/// What machines and templates have in common: the type's `node_config`, in the words of either API.
+/// The common part of machines and templates: the type's `node_config`, in the terms of either API.
 fn machine(
     place: &TpuPlace,
     spec: &ClusterSpec,
@@ -258,7 +259,7 @@ fn machine(
     all
 }
 
-/// The network card, from Cloud TPU's `networkConfig` where there is one.
+/// The network interface, from Cloud TPU's `networkConfig` if there is one.
 fn interface(place: &TpuPlace, spec: &ClusterSpec, config: &Value) -> Value {
     let given = &config["networkConfig"];
     let address = |key: &str, path: &str| {
@@ -282,8 +283,8 @@ fn interface(place: &TpuPlace, spec: &ClusterSpec, config: &Value) -> Value {
     card
 }
 
-/// The disks of the `node_config`, or Google's image for that machine. A template has the bare name of a disk's type, an
-/// instance its address.
+/// The disks of the `node_config`, or Google's image for that machine. A template has the name of a disk's type, an
+/// instance its URL.
 fn disks(place: &TpuPlace, config: &Value, machine: &str, template: bool) -> Result<Value, Problem> {
     if let Some(own) = config["disks"].as_array() {
         let mut own = own.clone();

@@ -1,5 +1,5 @@
-//! Makes what a worker of Compute Engine consists of: each part once by its name. What a failed attempt has made is
-//! removed again, and nothing else.
+//! Creates the parts of a worker at Compute Engine, each once by its name. Removes what a failed attempt has created,
+//! and nothing else.
 
 use super::super::failure;
 use super::super::journal::Journal;
@@ -8,37 +8,37 @@ use super::super::problem::problem;
 use super::compute::ComputeRequest;
 use super::follow::passes;
 use super::request::stands_for;
-use super::steps::Tell;
+use super::steps::StepProgress;
 use crate::gcp::{GcpError, Google, MadePart, Part, PartKind, TpuPlace};
 use crate::model::cloud::{TpuVm, VmState};
 use crate::model::text::printable;
 use crate::model::{Hint, Problem, Text, Timestamp, Verb};
 use serde_json::Value;
 
-/// Why a part was not made.
+/// Reason why a part was not created.
 struct Unmade {
     problem: Problem,
-    /// Whether another attempt may succeed without anybody's doing; what was made is kept for it then.
+    /// Whether another attempt may succeed by itself; then the parts created so far are kept.
     may_pass: bool,
 }
 
 impl From<GcpError> for Unmade {
     fn from(e: GcpError) -> Self {
-        // No quota is left, unless Google says when to come again.
+        // No quota is left, unless Google says when to retry.
         let is_over = matches!(e, GcpError::Quota { after: None, .. });
         Self { problem: problem(&e), may_pass: passes(&e) && !is_over }
     }
 }
 
 impl Performer {
-    /// Makes a worker's parts. `false` when Google has one of that name already, of this cluster and for the same: then
+    /// Creates a worker's parts. `false` if Google already has a matching worker of this name, of this cluster; then
     /// that one is followed.
     pub(super) async fn make(
         &mut self,
         request: &ComputeRequest,
         place: &TpuPlace,
         journal: &Journal,
-        tell: &Tell<'_>,
+        progress: &StepProgress<'_>,
     ) -> Result<bool, Problem> {
         let google = self.options.google.clone();
         if !self.executor.is_recording()
@@ -47,11 +47,11 @@ impl Performer {
             return follows(&there, request).map(|()| false);
         }
         for part in &request.parts {
-            match self.make_part(&google, place, part, journal, tell).await {
+            match self.make_part(&google, place, part, journal, progress).await {
                 Ok(()) => {}
                 Err(Unmade { problem, may_pass: true }) => return Err(problem),
                 Err(Unmade { problem, may_pass: false }) => {
-                    self.unmake(&google, place, &request.name, journal, tell).await?;
+                    self.unmake(&google, place, &request.name, journal, progress).await?;
                     let again = Verb::Resume.to("resume to request it again");
                     return Err(Problem { hint: problem.hint.clone().and(again), ..problem });
                 }
@@ -66,7 +66,7 @@ impl Performer {
         place: &TpuPlace,
         part: &Part,
         journal: &Journal,
-        tell: &Tell<'_>,
+        progress: &StepProgress<'_>,
     ) -> Result<(), Unmade> {
         let (kind, name) = (part.kind, part.name.as_str());
         let begun = match self.executor.google_begins(google, &google.insertion(place, part)).await {
@@ -75,28 +75,28 @@ impl Performer {
             Err(e @ GcpError::Exists { .. }) => {
                 let Some(there) = google.part(place, kind, name).await? else { return Err(e.into()) };
                 same(part, &there, place)?;
-                tell.say(format!("{name}: the {} already exists", kind.word()));
+                progress.say(format!("{name}: the {} already exists", kind.word()));
                 return Ok(());
             }
             Err(e) => return Err(e.into()),
         };
-        // Before it is waited for: whoever resumes knows whose it is.
+        // Recorded before waiting for it, so that a resume knows that it is ours.
         let made = MadePart { kind, name: name.to_owned(), id: begun.target().to_owned() };
         self.facts.worker.made.push(made);
         self.keep_facts(journal).await.map_err(|problem| Unmade { problem, may_pass: true })?;
         google.end(begun).await?;
-        tell.say(format!("{name}: {} created", kind.word()));
+        progress.say(format!("{name}: {} created", kind.word()));
         Ok(())
     }
 
-    /// Removes what this operation has made under that name, the last first.
+    /// Removes what this operation has created under this name, the last part first.
     async fn unmake(
         &mut self,
         google: &Google,
         place: &TpuPlace,
         name: &str,
         journal: &Journal,
-        tell: &Tell<'_>,
+        progress: &StepProgress<'_>,
     ) -> Result<(), Problem> {
         let made: Vec<MadePart> =
             self.facts.worker.made.iter().rev().filter(|m| m.name == name).cloned().collect();
@@ -108,11 +108,11 @@ impl Performer {
                 Err(e) => Err(e),
             };
             match removed {
-                Ok(true) => tell.say(format!("{name}: {word} deleted")),
+                Ok(true) => progress.say(format!("{name}: {word} deleted")),
                 Ok(false) | Err(GcpError::NotFound { .. }) => {}
-                // What made this necessary counts; the next attempt finds it and uses it.
+                // The original failure is reported; the next attempt finds this part and uses it.
                 Err(e) => {
-                    tell.say(format!("{name}: {word} could not be deleted: {e}"));
+                    progress.say(format!("{name}: {word} could not be deleted: {e}"));
                     continue;
                 }
             }
@@ -122,7 +122,7 @@ impl Performer {
     }
 }
 
-/// The cluster's TPU of Compute Engine of that name.
+/// The cluster's TPU at Compute Engine with this name.
 async fn listed(google: &Google, place: &TpuPlace, name: &str) -> Result<Option<TpuVm>, Problem> {
     let view = google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
     if let Some(why) = view.unlisted {
@@ -140,7 +140,7 @@ fn follows(there: &TpuVm, request: &ComputeRequest) -> Result<(), Problem> {
     stands_for(&request.name, (&there.accelerator_type, there.capacity, over), (&wanted, request.capacity))
 }
 
-/// An error unless what exists under that name is what would be made.
+/// An error unless the existing part with this name is what would be created.
 fn same(part: &Part, there: &Value, place: &TpuPlace) -> Result<(), Unmade> {
     let compared: &[&str] = match part.kind {
         PartKind::WorkloadPolicy => &["/workloadPolicy/type", "/workloadPolicy/acceleratorTopology"],
@@ -153,7 +153,7 @@ fn same(part: &Part, there: &Value, place: &TpuPlace) -> Result<(), Unmade> {
         PartKind::InstanceGroup => &["/targetSize", "/instanceTemplate", "/resourcePolicies/workloadPolicy"],
         PartKind::Instance => &["/machineType", "/labels/ray-cluster-name", "/scheduling/provisioningModel"],
     };
-    // An address is whole or begins with `projects` or `zones`; names are unique in their place.
+    // A URL is absolute or begins with `projects` or `zones`; names are unique in their location.
     let last = |value: Option<&Value>| match value {
         Some(Value::String(text)) => text.rsplit('/').next().unwrap_or_default().to_owned(),
         Some(value) => value.to_string(),
@@ -186,7 +186,7 @@ fn script(body: &Value) -> Option<&str> {
     items.iter().find(|item| item["key"] == "startup-script")?["value"].as_str()
 }
 
-/// How `gcloud` deletes it.
+/// The `gcloud` command that deletes it.
 fn deletion(part: &Part, place: &TpuPlace) -> String {
     let (name, zone, region) = (&part.name, &place.zone, place.region());
     let rest = match part.kind {

@@ -1,5 +1,5 @@
 //! What a worker's startup script would disclose. It is metadata of the machine, which more people can read than the
-//! cluster's file: everyone with the permission `tpu.nodes.get` (`roles/tpu.viewer`).
+//! cluster file: everyone with the permission `tpu.nodes.get` (`roles/tpu.viewer`).
 
 use super::launch::read;
 use crate::config::NodeLaunch;
@@ -7,7 +7,7 @@ use crate::model::text::printable;
 use crate::model::{ClusterSpec, NewWorker, Provider, Task, named_secrets};
 use std::collections::BTreeSet;
 
-/// What to warn of before this is begun: values of the cluster file that look like secrets and go into metadata.
+/// Warnings before an operation: values in the cluster file that look like secrets and are copied into metadata.
 pub(in super::super) fn warnings(spec: &ClusterSpec, task: &Task) -> Vec<String> {
     if spec.provider != Provider::Gcp {
         return Vec::new();
@@ -18,7 +18,7 @@ pub(in super::super) fn warnings(spec: &ClusterSpec, task: &Task) -> Vec<String>
         Task::AddWorker(NewWorker::Queued { node_type, .. }) => {
             launch.find(node_type).into_iter().map(|(_, node)| node).collect()
         }
-        // Which type it has is known once Google was asked.
+        // Its type is only known after querying Google.
         Task::InitWorker { .. } => launch.types.values().collect(),
         _ => return Vec::new(),
     };
@@ -37,7 +37,7 @@ pub(in super::super) fn warnings(spec: &ClusterSpec, task: &Task) -> Vec<String>
     )]
 }
 
-/// The names of what looks like a secret in all that is copied into a worker's metadata.
+/// The names of values that look like secrets among everything that is copied into a worker's metadata.
 fn disclosed(node: &NodeLaunch) -> Vec<String> {
     let commands = node.init.iter().chain(&node.setup).chain(&node.start);
     let mut names: Vec<String> = commands.flat_map(|command| named_secrets(command)).collect();

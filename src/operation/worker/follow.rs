@@ -1,24 +1,25 @@
-//! Requested workers on their way: the states of queued resources, instances and instance groups until they are up.
+//! Follows requested workers: the states of queued resources, instances and instance groups until they are up.
 
 use super::super::failure;
 use super::super::problem::problem;
-use super::machine::{LOOK, Machine, MachineVm};
+use super::machine::{Machine, MachineVm, POLL_INTERVAL};
 use crate::gcp::{GcpError, Google, TpuPlace};
 use crate::model::cloud::{CloudView, QueuedState, TpuVm, VmState};
 use crate::model::{Hint, Problem, Timestamp, Verb};
 use std::time::{Duration, Instant};
 
-/// How long Google may be out of reach before the wait fails: it may last for hours, and networks come and go.
-const DEAF: Duration = Duration::from_secs(600);
-/// Between two looks, once one has waited for a minute: capacity comes in minutes or hours.
-const PATIENT_LOOK: Duration = Duration::from_secs(10);
+/// How long Google may be unreachable before the wait fails: the wait may last for hours, and networks come and go.
+const UNREACHABLE_LIMIT: Duration = Duration::from_secs(600);
+/// Poll interval after the first minute, because capacity takes minutes or hours.
+const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Follows the requested workers until all are up, and returns them. `tell` receives each state. A failed one is reported at once, and fails the wait once the others are up.
+/// Follows the requested workers until all are up, and returns them. `progress` receives each state. A failed one is
+/// reported at once, and fails the wait once the others are up.
 pub(super) async fn follow(
     google: &Google,
     place: &TpuPlace,
     names: &[String],
-    tell: impl Fn(String),
+    progress: impl Fn(String),
 ) -> Result<Vec<Machine>, Problem> {
     let begun = Instant::now();
     let mut heard = begun;
@@ -36,7 +37,7 @@ pub(super) async fn follow(
                         Err(problem) => problem.what.clone(),
                     };
                     if word != *last {
-                        tell(word.clone());
+                        progress(word.clone());
                         *last = word;
                     }
                 }
@@ -44,16 +45,16 @@ pub(super) async fn follow(
                     return outcome(all);
                 }
             }
-            Err(e) if passes(&e) && heard.elapsed() < DEAF => {
+            Err(e) if passes(&e) && heard.elapsed() < UNREACHABLE_LIMIT => {
                 if refused != e.to_string() {
                     refused = e.to_string();
-                    tell(format!("{e}; retrying"));
+                    progress(format!("{e}; retrying"));
                 }
             }
             Err(e) => return Err(problem(&e)),
         }
         let is_new = begun.elapsed() < Duration::from_secs(60);
-        tokio::time::sleep(if is_new { LOOK } else { PATIENT_LOOK }).await;
+        tokio::time::sleep(if is_new { POLL_INTERVAL } else { SLOW_POLL_INTERVAL }).await;
     }
 }
 
@@ -69,7 +70,7 @@ pub(super) fn passes(e: &GcpError) -> bool {
     )
 }
 
-/// All of them, or why some never come.
+/// All of them, or why some will never be up.
 fn outcome(all: Vec<Result<Seen, Problem>>) -> Result<Vec<Machine>, Problem> {
     let (mut up, mut failed) = (Vec::new(), Vec::new());
     for one in all {
@@ -85,7 +86,7 @@ fn outcome(all: Vec<Result<Seen, Problem>>) -> Result<Vec<Machine>, Problem> {
 
 /// The state of one worker.
 struct Seen {
-    /// Its state as shown to people.
+    /// Its state as shown to operators.
     word: String,
     /// The worker, once it is up.
     up: Option<Machine>,
@@ -146,7 +147,7 @@ fn status(view: &CloudView, place: &TpuPlace, name: &str) -> Result<Seen, Proble
     }
 }
 
-/// The same of an instance or an instance group.
+/// The same for an instance or an instance group.
 fn made_with_compute(vm: &TpuVm, again: Hint) -> Result<Seen, Problem> {
     let note = vm.unhealthy.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     if vm.state.is_gone() || matches!(vm.state, VmState::Stopped | VmState::Deleting) {

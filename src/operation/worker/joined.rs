@@ -1,24 +1,24 @@
-//! What Ray says of hosts: which of them have joined, and which have left.
+//! Which hosts have joined Ray, and which have left.
 
 use super::super::performer::Performer;
 use super::super::{failure, of_head};
-use super::machine::LOOK;
+use super::machine::POLL_INTERVAL;
 use crate::model::{Hint, HostName, Node, NodeId, Problem, Snapshot, Timestamp, Verb};
 use crate::ray::{Client, Poller};
 use crate::supervisor::Channel;
 use std::time::{Duration, Instant};
 
-/// What a host may take from its boot until it has joined Ray: the image of a worker has many gigabytes.
+/// Maximum time from a host's boot until it has joined Ray: the image of a worker has many gigabytes.
 const JOINING: Duration = Duration::from_secs(1200);
 
-/// Looks at Ray again and again, over a new connection when one broke.
+/// Polls Ray, over a new connection after one was lost.
 pub(super) struct Watch<'a> {
     performer: &'a Performer,
     open: Option<(Channel, Poller)>,
 }
 
 impl<'a> Watch<'a> {
-    /// Connects; that must succeed at once.
+    /// Connects; a failure is an error.
     pub(super) async fn open(performer: &'a Performer) -> Result<Self, Problem> {
         let mut watch = Self { performer, open: None };
         watch.connect().await?;
@@ -32,7 +32,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// The connection, as long as it holds.
+    /// The connection, while it is open.
     pub(super) fn session(&self) -> Option<&Channel> {
         self.open.as_ref().map(|(session, _)| session)
     }
@@ -48,20 +48,20 @@ impl<'a> Watch<'a> {
         match poller.refresh().await {
             Ok(snapshot) => Ok(snapshot),
             Err(e) => {
-                // The head may be another one by now.
+                // The head may have changed.
                 self.open = None;
                 Err(e.problem(Timestamp::now()))
             }
         }
     }
 
-    /// Waits until nodes of all these addresses live in Ray; those of `before` are being replaced and do not count.
-    /// `tell` receives the number of joined hosts.
+    /// Waits until all these addresses have alive nodes in Ray; the nodes `before` are being replaced and do not count.
+    /// `progress` receives the number of joined hosts.
     pub(super) async fn joined(
         &mut self,
         hosts: &[String],
         before: &[NodeId],
-        mut tell: impl FnMut(String),
+        mut progress: impl FnMut(String),
     ) -> Result<(), Problem> {
         let (deadline, mut last) = (Instant::now() + JOINING, usize::MAX);
         loop {
@@ -70,7 +70,7 @@ impl<'a> Watch<'a> {
                     let missing = missing(&snapshot, hosts, before);
                     if missing.len() != last {
                         last = missing.len();
-                        tell(format!("{} of {} hosts have joined Ray", hosts.len() - last, hosts.len()));
+                        progress(format!("{} of {} hosts have joined Ray", hosts.len() - last, hosts.len()));
                     }
                     if missing.is_empty() {
                         return Ok(());
@@ -82,7 +82,7 @@ impl<'a> Watch<'a> {
             if Instant::now() > deadline {
                 return Err(problem);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -100,9 +100,9 @@ impl<'a> Watch<'a> {
         ])
     }
 
-    /// Waits until no node of these addresses lives in Ray, `within` at most; those that still do.
+    /// Waits until these addresses have no alive nodes in Ray, for at most `within`; returns those that still have.
     pub(super) async fn left(&mut self, hosts: &[String], within: Duration) -> Result<Vec<String>, Problem> {
-        let deadline = Instant::now() + within.max(LOOK);
+        let deadline = Instant::now() + within.max(POLL_INTERVAL);
         loop {
             match self.look().await {
                 Ok(snapshot) => {
@@ -116,19 +116,19 @@ impl<'a> Watch<'a> {
                 Err(problem) if Instant::now() > deadline => return Err(problem),
                 Err(_) => {}
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
 
-/// Which of these addresses no living node of Ray has, but for those nodes that were there `before`.
+/// The addresses without an alive node in Ray other than those of `before`.
 pub(super) fn missing<'a>(snapshot: &Snapshot, hosts: &'a [String], before: &[NodeId]) -> Vec<&'a str> {
     let counts = |n: &Node| n.state.is_alive() && !before.contains(&n.id);
     let has = |host: &str| snapshot.nodes.iter().any(|n| counts(n) && n.address.raw() == host);
     hosts.iter().map(String::as_str).filter(|h| !has(h)).collect()
 }
 
-/// The living nodes of these addresses; the head is none that may be touched.
+/// The alive nodes at these addresses; an error if one is the head, which must not be touched.
 pub(super) fn alive(snapshot: &Snapshot, hosts: &[String]) -> Result<Vec<Node>, Problem> {
     let is_here = |n: &&Node| n.state.is_alive() && hosts.iter().any(|h| h == n.address.raw());
     let here: Vec<Node> = snapshot.nodes.iter().filter(is_here).cloned().collect();
@@ -141,18 +141,18 @@ pub(super) fn alive(snapshot: &Snapshot, hosts: &[String]) -> Result<Vec<Node>, 
     }
 }
 
-/// The head's address as Ray itself has it: workers join there.
+/// The head's address according to Ray: workers join there.
 pub(in super::super) async fn head_address(client: &Client) -> Result<String, Problem> {
     let snapshot = Poller::new(client.clone()).refresh().await.map_err(|e| e.problem(Timestamp::now()))?;
     head_of(&snapshot)
 }
 
-/// The same, of what Ray just said.
+/// The same, from Ray's latest state.
 pub(super) fn head_of(snapshot: &Snapshot) -> Result<String, Problem> {
     let head = snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive());
     let address = head.map(|n| n.address.raw());
     let address = address.ok_or_else(|| failure("Ray reports no head node", "check `ray status` there"))?;
-    // It goes into the workers' commands.
+    // It becomes part of the workers' commands.
     let host = HostName::parse(address).map_err(|e| failure(e.to_string(), "Ray reports it as its head"))?;
     Ok(host.to_string())
 }

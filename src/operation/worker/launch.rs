@@ -1,4 +1,4 @@
-//! How Ray is started on a worker's hosts, by whatever the cluster's file says.
+//! Starts Ray on a worker's hosts, as the cluster file says.
 
 use super::super::executor::Executor;
 use super::super::failure;
@@ -14,23 +14,23 @@ use crate::supervisor::{self, Options};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// All that is needed to start Ray on hosts of a cluster.
+/// Everything needed to start Ray on hosts of a cluster.
 pub(in super::super) struct Launcher<'a> {
     spec: &'a ClusterSpec,
     options: &'a Options,
     executor: &'a Executor,
     launch: Launch,
-    /// What Google has; none where it has nothing.
+    /// Google's view; `None` for clusters that are not at Google.
     view: Option<CloudView>,
 }
 
-/// How the cluster's file starts its workers.
+/// How the cluster file starts its workers.
 pub(super) fn read(spec: &ClusterSpec) -> Result<Launch, Problem> {
     Launch::of(spec).map_err(|e| failure(e.what(), &e.hint))
 }
 
-/// How Ray is started on a host of a local cluster. Refused where Ray's own launcher would start it in a container:
-/// what runs beside that would be another Ray than the rest of the cluster.
+/// How to start Ray on a host of a local cluster. Refused if Ray's own launcher would start it in a container: outside
+/// of it would run another Ray than in the rest of the cluster.
 pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a NodeLaunch, Problem> {
     if launch.in_container {
         let (container, port) = (printable(&launch.container), launch.port);
@@ -52,7 +52,7 @@ pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a 
     })
 }
 
-/// The type of a TPU VM in the cluster's file: by its label, or by its TPU.
+/// The type of a TPU VM in the cluster file: by its label, or by its TPU.
 pub(super) fn type_of<'a>(launch: &'a Launch, vm: &TpuVm) -> Result<(&'a str, &'a NodeLaunch), Problem> {
     let named = vm.ray_type.as_ref().and_then(|t| launch.find(t.raw()));
     named.or_else(|| launch.find(vm.accelerator_type.raw())).ok_or_else(|| {
@@ -61,10 +61,10 @@ pub(super) fn type_of<'a>(launch: &'a Launch, vm: &TpuVm) -> Result<(&'a str, &'
     })
 }
 
-/// The labels of the `node_config`, and those by which a cluster knows its workers.
+/// The labels of the `node_config`, and those by which a cluster identifies its workers.
 pub(super) fn labels(spec: &ClusterSpec, kind: &str, config: &Value) -> Map<String, Value> {
     let mut labels = config["labels"].as_object().cloned().unwrap_or_default();
-    // `unmanaged` (Ray, autoscaler/tags.py): the autoscaler neither counts it nor takes it down.
+    // `unmanaged` (Ray, autoscaler/tags.py): the autoscaler neither counts it nor terminates it.
     for (key, value) in [
         ("ray-cluster-name", spec.name.as_str()),
         ("ray-node-type", "unmanaged"),
@@ -76,7 +76,7 @@ pub(super) fn labels(spec: &ClusterSpec, kind: &str, config: &Value) -> Map<Stri
 }
 
 impl Performer {
-    /// Reads the file and asks Google, where that is needed.
+    /// Reads the file, and queries Google if needed.
     pub(in super::super) async fn launcher(&self) -> Result<Launcher<'_>, Problem> {
         let (spec, options) = (&self.spec, &self.options);
         let launch = read(spec)?;
@@ -87,7 +87,7 @@ impl Performer {
 }
 
 impl Launcher<'_> {
-    /// Whether the file has files that are to be copied, which is not done on TPUs.
+    /// Whether the cluster file has files to copy, which is not done on TPUs.
     pub(super) fn leaves_files_out(&self) -> bool {
         !self.launch.file_mounts.is_empty()
     }
@@ -97,8 +97,8 @@ impl Launcher<'_> {
         startup_script(self.spec, &self.launch, node, &Services::at(self.options.google.endpoints()))
     }
 
-    /// Puts the startup script into the TPU VM's metadata, for its next boot; false for an instance of Compute Engine,
-    /// whose metadata is its maker's: a group gives a new one that of its template.
+    /// Puts the startup script into the TPU VM's metadata for its next boot; false for an instance of Compute Engine,
+    /// whose group gives new instances the metadata of its template.
     pub(super) async fn prepare(&self, vm: &str) -> Result<bool, Problem> {
         let view = self.view.iter().flat_map(|v| &v.vms);
         let gone = || failure(format!("no TPU VM {}", Text::from(vm)), "add it again");
@@ -120,7 +120,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// Starts Ray there as a worker of that head, in the place of a Ray that runs.
+    /// Starts Ray as a worker of this head, replacing a running Ray.
     pub(in super::super) async fn start(
         &self,
         address: &str,

@@ -1,4 +1,4 @@
-//! A worker's machine: what a person's word for it means, and its end at Google.
+//! A worker's machine: finding it by the operator's word, and deleting it at Google.
 
 use super::super::executor::Executor;
 use super::super::problem::problem;
@@ -10,19 +10,19 @@ use crate::model::{Problem, Text, Timestamp, Verb};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// What Google may take until it no longer lists what is being deleted; a large slice takes minutes.
+/// How long Google may still list what is being deleted; a large slice takes minutes.
 const GOING: Duration = Duration::from_secs(600);
 
-/// A worker as it can be deleted: by the queued resource when there is one, for its TPU VMs go with it; a host that is
-/// not Google's has neither.
+/// A worker as it can be deleted: by its queued resource if there is one, because its TPU VMs are deleted with it. A
+/// host outside Google has neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
     /// Name of the queued resource, if the worker belongs to one.
     pub queued: Option<String>,
-    /// TPU VM; of several that go together the first.
+    /// TPU VM; the first of several that belong together.
     pub vm: Option<String>,
-    /// Addresses of its hosts; of several TPU VMs that go together the hosts of all.
+    /// Addresses of its hosts; of all hosts of TPU VMs that belong together.
     pub hosts: Vec<String>,
     /// When the queued resource was created, in milliseconds since the epoch.
     pub queued_created: Option<i64>,
@@ -30,17 +30,17 @@ pub struct Machine {
     pub vms: Vec<MachineVm>,
 }
 
-/// A TPU VM as it was found: right before it is deleted it must still be the same.
+/// A TPU VM as it was found: right before its deletion it must still be the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineVm {
     /// Name of the TPU VM or of the host.
     pub name: String,
-    /// The number that Google gave it.
+    /// The id that Google gave it.
     pub id: String,
     /// When it was created, in milliseconds since the epoch.
     pub created: Option<i64>,
-    /// What it is at Compute Engine; none for a node of Cloud TPU.
+    /// Its form at Compute Engine; `None` for a node of Cloud TPU.
     pub compute: Option<ComputeTpu>,
 }
 
@@ -59,7 +59,7 @@ impl From<&MachineVm> for ChosenTpu {
 }
 
 impl MachineVm {
-    /// Whether that is still it: an instance group loses its instances one after the other.
+    /// Whether it is still the same: an instance group loses its instances one after the other.
     fn is_still(&self, vm: &TpuVm) -> bool {
         let now = Self::from(vm);
         now.compute.is_some() == self.compute.is_some()
@@ -68,7 +68,7 @@ impl MachineVm {
 }
 
 impl Machine {
-    /// Whether it was made with Compute Engine.
+    /// Whether it was created with Compute Engine.
     pub(super) fn is_compute(&self) -> bool {
         self.vms.iter().any(|vm| vm.compute.is_some())
     }
@@ -92,7 +92,7 @@ impl Machine {
         self.queued.is_some() || self.vm.is_some()
     }
 
-    /// Whether removing one of them would remove the other, or a part of it.
+    /// Whether removing one of them would remove the other, or part of it.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let is_same = |a: &Option<String>, b: &Option<String>| a.is_some() && a == b;
         is_same(&self.queued, &other.queued)
@@ -100,27 +100,27 @@ impl Machine {
             || self.hosts.iter().any(|host| other.hosts.contains(host))
     }
 
-    /// Whether it is the very worker that was found before: the same TPU VMs of the same queued resource, none of them
-    /// made again since. A preempted one has lost its addresses and is still the same.
+    /// Whether it is the worker that was found before: the same TPU VMs of the same queued resource, none of them
+    /// recreated since. A preempted one has lost its addresses and is still the same.
     pub(in super::super) fn is_still_all_of(&self, before: &Self) -> bool {
         (&self.queued, self.queued_created, &self.vms) == (&before.queued, before.queued_created, &before.vms)
     }
 
-    /// The name shown to people.
+    /// The name shown to operators.
     pub fn name(&self) -> &str {
         let address = || self.hosts.first().map(String::as_str);
         self.vm.as_deref().or(self.queued.as_deref()).or_else(address).unwrap_or_default()
     }
 }
 
-/// Finds what that name or address means among this cluster's TPUs.
+/// Finds the TPU of this cluster with that name or address.
 pub(super) fn find(view: &CloudView, place: &TpuPlace, wish: &str) -> Option<Machine> {
     let named = view.vms.iter().filter(|vm| vm.name.raw() == wish);
     let mut candidates = named.chain(view.at(wish).into_iter().map(|(vm, _)| vm));
     let vm = candidates.find(|vm| is_ours(vm.ray_cluster.as_ref(), place));
     let named = vm.and_then(|vm| vm.queued_resource.as_ref()).map_or(wish, |q| q.raw());
     let queued = view.queued.iter().find(|q| q.name.raw() == named && is_ours(q.ray_cluster.as_ref(), place));
-    // A queued resource's own name is not its TPU VM's when another program made it.
+    // A queued resource created by another program may have another name than its TPU VM.
     let vm = vm.or_else(|| view.vms.iter().find(|vm| queued.is_some_and(|q| is_in(vm, q))));
     let found = queued.is_some() || vm.is_some();
     found.then(|| Machine {
@@ -136,7 +136,7 @@ pub(super) fn find(view: &CloudView, place: &TpuPlace, wish: &str) -> Option<Mac
 ///
 /// # Errors
 ///
-/// One of them is another cluster's, or there are several and only one of them was named.
+/// One of them belongs to another cluster, or there are several and only one was named.
 pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Result<Option<Machine>, Problem> {
     let Some(found) = find(view, place, wish) else { return Ok(None) };
     let first = found.vm.as_deref().and_then(|name| view.vms.iter().find(|vm| vm.name.raw() == name));
@@ -195,7 +195,7 @@ fn is_in(vm: &TpuVm, queued: &QueuedResource) -> bool {
     named && vm.compute.is_none()
 }
 
-/// The requests that delete the worker, none if it is gone. It is read again first and must match what was found.
+/// The requests that delete the worker; empty if it is gone. It is read again first and must match what was found.
 async fn deletions(google: &Google, place: &TpuPlace, machine: &Machine) -> Result<Vec<Change>, GcpError> {
     if let Some(name) = &machine.queued {
         let chosen = ChosenQueued {
@@ -216,7 +216,8 @@ async fn deletions(google: &Google, place: &TpuPlace, machine: &Machine) -> Resu
     Ok(all)
 }
 
-/// The requests that delete the instance template and the workload policy that this program made for an instance group.
+/// The requests that delete the instance template and the workload policy that this program created for an instance
+/// group.
 pub(super) async fn made_for(
     google: &Google,
     place: &TpuPlace,
@@ -229,7 +230,7 @@ pub(super) async fn made_for(
     }
 }
 
-/// Deletes it, and sees that Google no longer lists it.
+/// Deletes it, and waits until Google no longer lists it.
 pub(super) async fn delete(
     executor: &Executor,
     google: &Google,
@@ -254,7 +255,7 @@ pub(super) async fn delete(
         Ok(()) if executor.is_recording() => return Ok(()),
         Ok(()) => {}
         Err(e @ GcpError::Changed { .. }) => return Err(problem(&e)),
-        // An interrupted attempt's deletion may still be under way, and cannot be asked for twice.
+        // A deletion of an interrupted attempt may still be running, and cannot be requested twice.
         Err(e) => {
             let view = google.tpus(project, zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
             if !goes(&view, machine) {
@@ -281,7 +282,7 @@ pub(super) async fn delete(
                 [Verb::Tpus.to("check what is listed"), Verb::Resume.to("resume in a few minutes")],
             ));
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -293,8 +294,8 @@ fn goes(view: &CloudView, machine: &Machine) -> bool {
         || vm.is_some_and(|vm| vm.state == VmState::Deleting)
 }
 
-/// Between two looks at Google, and at Ray.
-pub(super) const LOOK: Duration = Duration::from_secs(2);
+/// Poll interval for Google and for Ray.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {

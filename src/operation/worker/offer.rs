@@ -1,4 +1,4 @@
-//! Which workers can be added to a cluster, and what was added there last.
+//! The workers that can be added to a cluster, and the last one that was added.
 
 use super::super::failure;
 use super::super::folder;
@@ -11,7 +11,7 @@ use crate::replace;
 use crate::supervisor::{self, Options};
 use std::path::{Path, PathBuf};
 
-/// What is offered first: it is had soonest.
+/// Offered first, because it is available soonest.
 const FIRST: &str = "preemptible";
 
 fn place(state: &Path, cluster: &ClusterName) -> PathBuf {
@@ -35,8 +35,8 @@ fn remembered(state: &Path, cluster: &ClusterName) -> Option<NewWorker> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Which workers can be added: the TPU types of the cluster's file, the ways to ask for capacity, and what was added
-/// last by this person on this machine (`state` is the state folder).
+/// The workers that can be added: the TPU types in the cluster file, the kinds of capacity, and what this operator last
+/// added on this machine (`state` is the state directory).
 pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<WorkerOffer, Problem> {
     let last = remembered(state, &spec.name);
     match spec.provider {

@@ -1,4 +1,4 @@
-//! What an operation on workers comes to, before it begins: whether it can be done at all, and which worker is meant.
+//! Prepares an operation on workers: whether it is possible at all, and which worker is meant.
 
 use super::super::{failure, of_head};
 use super::launch::{on_host, read};
@@ -43,7 +43,7 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
     if is_local && starts { on_host(spec, &launch).map(|_| ()) } else { Ok(()) }
 }
 
-/// The requests for TPUs; none for a host.
+/// The requests for TPUs; empty for a host.
 pub(super) fn requests(
     spec: &ClusterSpec,
     options: &Options,
@@ -57,8 +57,8 @@ pub(super) fn requests(
     }
 }
 
-/// What a person's word for a worker means: at Google, or a host of a local cluster; `whole` with everything that is
-/// deleted with it. None when Google has nothing of that name.
+/// The worker that the operator's word means: at Google, or a host of a local cluster; `whole` with everything that is
+/// deleted with it. `None` if Google has nothing of that name.
 pub(super) async fn find(
     spec: &ClusterSpec,
     options: &Options,
@@ -73,7 +73,7 @@ pub(super) async fn find(
     find_in(&view, spec, worker, whole)
 }
 
-/// What several words mean, each another worker; Google is asked once.
+/// The workers that several words mean, each a different one; Google is queried once.
 pub(super) async fn find_all(
     spec: &ClusterSpec,
     options: &Options,
@@ -110,7 +110,7 @@ fn find_in(
     let found =
         if whole { machine::find_whole(view, &place, worker)? } else { machine::find(view, &place, worker) };
     match found {
-        // One that is not listed would go unseen with the others.
+        // One missing from the list would go unnoticed among the others.
         Some(machine) if whole && machine.queued.is_some() && !view.complete => {
             let what = "Google could not list everything, so affected machines are unknown";
             Err(failure(what, "try again in a minute"))
@@ -123,13 +123,13 @@ fn find_in(
     }
 }
 
-/// What this program made for a worker, and deletes with it, in words.
+/// What this program created for a worker and deletes with it, in words.
 pub(in super::super) async fn also_removed(
     spec: &ClusterSpec,
     options: &Options,
     worker: &str,
 ) -> Vec<String> {
-    // Where that is unknown, the operation itself says why.
+    // If that is unknown, the operation itself reports why.
     let Ok(place) = supervisor::tpu_place(spec) else { return Vec::new() };
     let Ok(Some(machine)) = find(spec, options, worker, true).await else { return Vec::new() };
     match machine::made_for(&options.google, &place, &machine).await {
@@ -146,7 +146,7 @@ pub(super) fn unknown(spec: &ClusterSpec, worker: &str) -> Problem {
     failure(what, Verb::Tpus.to("list them"))
 }
 
-/// That a queued resource is all there is.
+/// The error that only a queued resource exists.
 pub(super) fn no_vm(machine: &Machine) -> Problem {
     let what = format!("{} has no TPU VM yet", printable(machine.name()));
     failure(what, Verb::Tpus.to("wait until Google has created it, and check"))

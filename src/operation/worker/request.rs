@@ -1,4 +1,4 @@
-//! Requests for TPUs: queued resources of Google's, as they are sent.
+//! Requests for TPUs: queued resources at Google, as they are sent.
 
 use super::super::executor::Executor;
 use super::super::failure;
@@ -14,7 +14,7 @@ use crate::model::{ClusterSpec, Hint, Problem, Text, Timestamp, Verb, is_worker_
 use crate::supervisor::{self, Options};
 use serde_json::{Map, Value, json};
 
-/// One request for a worker, as it is sent.
+/// A request for a worker, as it is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct QueuedRequest {
     /// Name of the queued resource and of its TPU VM.
@@ -25,12 +25,12 @@ pub(super) struct QueuedRequest {
     pub body: Value,
 }
 
-/// One request for a worker.
+/// A request for a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Request {
-    /// Cloud TPU makes it.
+    /// For Cloud TPU.
     Queued(QueuedRequest),
-    /// Compute Engine makes it.
+    /// For Compute Engine.
     Compute(ComputeRequest),
 }
 
@@ -44,7 +44,7 @@ impl Request {
     }
 }
 
-/// The requests for workers of that type, one for each name. Nothing is asked of anybody.
+/// The requests for workers of this type, one for each name. Sends nothing.
 pub(super) fn plan(
     spec: &ClusterSpec,
     options: &Options,
@@ -95,7 +95,7 @@ pub(super) fn plan(
     names.iter().map(one).collect()
 }
 
-/// The TPU VM: the type's `node_config`, but for how it is scheduled, which the queued resource says.
+/// The TPU VM: the type's `node_config` without its scheduling, which is part of the queued resource.
 fn tpu_node(spec: &ClusterSpec, kind: &str, config: &Value, script: &str) -> Value {
     let mut node = config.as_object().cloned().unwrap_or_default();
     node.remove("schedulingConfig");
@@ -122,7 +122,7 @@ fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
     }
 }
 
-/// Sends a request. `false` when Google has one of that name already, of this cluster and for the same: then that one is
+/// Sends a request. `false` if Google already has a matching one with this name, of this cluster; then that one is
 /// followed.
 pub(super) async fn ask(
     executor: &Executor,
@@ -146,8 +146,7 @@ pub(super) async fn ask(
     }
 }
 
-/// Whether a queued resource of that name can stand for the request: it asks for the same, and can still come to
-/// something.
+/// Whether an existing queued resource can stand for the request: it requests the same, and can still succeed.
 fn follows(there: &QueuedResource, request: &QueuedRequest) -> Result<(), Problem> {
     let wanted = queued_resource(&request.body);
     let is_over = matches!(there.state, QueuedState::Suspended | QueuedState::Failed | QueuedState::Deleting);
@@ -160,7 +159,7 @@ fn follows(there: &QueuedResource, request: &QueuedRequest) -> Result<(), Proble
     )
 }
 
-/// An error unless what Google has under that name (its type, its capacity, and why it comes to nothing) is what is
+/// An error unless the existing resource with this name (its type, its capacity, and why it will fail) is what is
 /// requested.
 pub(super) fn stands_for(
     name: &str,

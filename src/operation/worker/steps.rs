@@ -1,4 +1,4 @@
-//! The steps of operations on workers. Each looks for its effect first: done twice it does what it does once.
+//! The steps of operations on workers. Each checks for its effect first, so that repeating it changes nothing.
 
 use super::super::executor::{Executor, NOT_AWAITED};
 use super::super::host::Host;
@@ -18,16 +18,16 @@ use crate::supervisor;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Ray misses heartbeats for some seconds before it calls a node dead.
+/// Ray waits for several missed heartbeats before it considers a node dead.
 const LEAVING: Duration = Duration::from_secs(120);
 
 /// The warning for a TPU when the cluster file has `file_mounts`.
 const NO_FILES: &str = "file_mounts of the cluster file are not copied to TPUs; only `ray up` copies them";
 
-/// Sends a line of progress.
-pub(super) struct Tell<'a>(&'a mpsc::UnboundedSender<Progress>);
+/// Sends lines of progress.
+pub(super) struct StepProgress<'a>(&'a mpsc::UnboundedSender<Progress>);
 
-impl Tell<'_> {
+impl StepProgress<'_> {
     pub(super) fn say(&self, words: impl Into<String>) {
         // The receiver may be gone.
         drop(self.0.send(Progress::Output(words.into())));
@@ -40,23 +40,23 @@ impl Performer {
         &mut self,
         step: StepName,
         journal: &Journal,
-        tell: &mpsc::UnboundedSender<Progress>,
+        progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<String, Problem> {
-        let tell = Tell(tell);
+        let progress = StepProgress(progress);
         match step {
-            StepName::Find => self.find(journal, &tell).await,
-            StepName::Ask => self.ask(journal, &tell).await,
-            StepName::Capacity => self.capacity(journal, &tell).await,
-            StepName::Launch => self.launch(&tell).await,
-            StepName::Join => self.join(&tell).await,
-            StepName::Drain => self.drain(journal, &tell).await,
-            StepName::Remove => self.remove(&tell).await,
-            StepName::Leave => self.leave(&tell).await,
+            StepName::Find => self.find(journal, &progress).await,
+            StepName::Ask => self.ask(journal, &progress).await,
+            StepName::Capacity => self.capacity(journal, &progress).await,
+            StepName::Launch => self.launch(&progress).await,
+            StepName::Join => self.join(&progress).await,
+            StepName::Drain => self.drain(journal, &progress).await,
+            StepName::Remove => self.remove(&progress).await,
+            StepName::Leave => self.leave(&progress).await,
             _ => Err(failure(format!("`{}` is not a step of a worker operation", step.word()), "")),
         }
     }
 
-    /// The word for the worker that is there already.
+    /// The operator's word for an existing worker.
     fn wish(&self) -> Result<&str, Problem> {
         match &self.task {
             Task::AddWorker(NewWorker::Host { address: worker })
@@ -66,13 +66,13 @@ impl Performer {
         }
     }
 
-    /// The worker, as the journal has it.
+    /// The worker recorded in the journal.
     fn machine(&self) -> Result<&Machine, Problem> {
         let first = self.facts.worker.machines.first();
         first.ok_or_else(|| failure("the journal does not identify the worker", begin_again()))
     }
 
-    /// The name that Google or the operator gave it; empty when none is known.
+    /// The name given by Google or the operator; empty if unknown.
     pub(super) fn first_name(&self) -> &str {
         self.facts.worker.machines.first().map_or("", Machine::name)
     }
@@ -81,7 +81,7 @@ impl Performer {
         printable(self.machine().map_or("it", Machine::name)).into_owned()
     }
 
-    /// Keeps what is added for the next form; a dry run leaves nothing behind.
+    /// Saves what is added for the next form; not in a dry run.
     fn remember(&self, wanted: &NewWorker) {
         if !self.executor.is_recording() {
             offer::remember(&self.state, &self.spec.name, wanted);
@@ -92,11 +92,11 @@ impl Performer {
         matches!(self.task, Task::RemoveWorker { .. })
     }
 
-    async fn find(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
+    async fn find(&mut self, journal: &Journal, progress: &StepProgress<'_>) -> Result<String, Problem> {
         let wish = self.wish()?.to_owned();
         let is_known = !self.facts.worker.machines.is_empty();
         let Some(machine) = planned::find(&self.spec, &self.options, &wish, self.removes()).await? else {
-            // Cut off after it was found, and gone since.
+            // Interrupted after it was found, and gone since.
             if self.removes() && is_known {
                 return Ok(format!("{} is already gone", self.name()));
             }
@@ -106,7 +106,7 @@ impl Performer {
         if starts_vm && machine.vm.is_none() {
             return Err(planned::no_vm(&machine));
         }
-        let before = self.nodes_of(&machine, tell).await?;
+        let before = self.nodes_of(&machine, progress).await?;
         let living = before.as_ref().map_or(0, Vec::len);
         let shown = printable(machine.name()).into_owned();
         if living == 0 && self.removes() && !machine.is_google() && !is_known {
@@ -145,13 +145,17 @@ impl Performer {
         Ok(said)
     }
 
-    /// Ids of the live nodes there. None if Ray does not answer and that does not matter: a preempted TPU is removed
-    /// anyway.
-    async fn nodes_of(&self, machine: &Machine, tell: &Tell<'_>) -> Result<Option<Vec<String>>, Problem> {
+    /// Ids of the alive nodes there. `None` if Ray does not respond and that does not matter: a preempted TPU is
+    /// removed anyway.
+    async fn nodes_of(
+        &self,
+        machine: &Machine,
+        progress: &StepProgress<'_>,
+    ) -> Result<Option<Vec<String>>, Problem> {
         let mut watch = match Watch::open(self).await {
             Ok(watch) => watch,
             Err(p) if machine.is_google() && matches!(self.task, Task::RemoveWorker { drain: None, .. }) => {
-                tell.say(format!("cannot determine affected jobs: {}", p.what));
+                progress.say(format!("cannot determine affected jobs: {}", p.what));
                 return Ok(None);
             }
             Err(problem) => return Err(problem),
@@ -161,14 +165,14 @@ impl Performer {
         Ok(Some(nodes.iter().map(|n| n.id.to_string()).collect()))
     }
 
-    async fn ask(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
+    async fn ask(&mut self, journal: &Journal, progress: &StepProgress<'_>) -> Result<String, Problem> {
         let Task::AddWorker(wanted) = &self.task.clone() else {
             return Err(failure("nothing to request", "start the operation again"));
         };
         let requests = planned::requests(&self.spec, &self.options, wanted)?;
         self.remember(wanted);
         if !super::launch::read(&self.spec)?.file_mounts.is_empty() {
-            tell.say(NO_FILES);
+            progress.say(NO_FILES);
         }
         let place = supervisor::tpu_place(&self.spec)?;
         for request in &requests {
@@ -176,14 +180,14 @@ impl Performer {
                 Request::Queued(queued) => {
                     request::ask(&self.executor, &self.options.google, &place, queued).await?
                 }
-                Request::Compute(compute) => self.make(compute, &place, journal, tell).await?,
+                Request::Compute(compute) => self.make(compute, &place, journal, progress).await?,
             };
             let word = if is_new {
                 "Google accepted the request"
             } else {
                 "already requested from Google; waiting for it"
             };
-            tell.say(format!("{}: {word}", request.name()));
+            progress.say(format!("{}: {word}", request.name()));
         }
         Ok(match requests.len() {
             1 => "Google accepted the request".to_owned(),
@@ -191,7 +195,7 @@ impl Performer {
         })
     }
 
-    async fn capacity(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
+    async fn capacity(&mut self, journal: &Journal, progress: &StepProgress<'_>) -> Result<String, Problem> {
         let Task::AddWorker(NewWorker::Queued { names, .. }) = &self.task else {
             return Err(failure("nothing was requested", "start the operation again"));
         };
@@ -199,9 +203,9 @@ impl Performer {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
-        tell.say("this may take a long time; if cancelled, the request stays with Google");
+        progress.say("this may take a long time; if cancelled, the request stays with Google");
         let google = &self.options.google;
-        let machines = follow::follow(google, &place, names, |word| tell.say(word)).await?;
+        let machines = follow::follow(google, &place, names, |word| progress.say(word)).await?;
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
         let said = format!("{} with {} up", counted(machines.len(), "TPU VM"), counted(hosts, "host"));
         self.facts.worker.machines = machines;
@@ -209,37 +213,37 @@ impl Performer {
         Ok(said)
     }
 
-    async fn launch(&self, tell: &Tell<'_>) -> Result<String, Problem> {
+    async fn launch(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
         let machine = self.machine()?;
         let mut watch = Watch::open(self).await?;
-        self.launch_on(machine, &mut watch, tell).await
+        self.launch_on(machine, &mut watch, progress).await
     }
 
     async fn launch_on(
         &self,
         machine: &Machine,
         watch: &mut Watch<'_>,
-        tell: &Tell<'_>,
+        progress: &StepProgress<'_>,
     ) -> Result<String, Problem> {
         let snapshot = watch.look().await?;
         let head = head_of(&snapshot)?;
         let launcher = self.launcher().await?;
         if let Some(vm) = &machine.vm {
             if launcher.leaves_files_out() {
-                tell.say(NO_FILES);
+                progress.say(NO_FILES);
             }
-            tell.say(if launcher.prepare(vm).await? {
+            progress.say(if launcher.prepare(vm).await? {
                 "startup script saved in the metadata for the next boot"
             } else {
                 "the startup script of an instance is not updated; run init-worker again after its next boot"
             });
         }
-        // Those that an interrupted attempt started are in Ray by now.
+        // Nodes that an interrupted attempt started are in Ray by now.
         let before = self.before();
         let hosts = missing(&snapshot, &machine.hosts, &before);
         let token = watch.session().and_then(|s| s.token.clone());
         for host in &hosts {
-            tell.say(format!("starting Ray on {}", printable(host)));
+            progress.say(format!("starting Ray on {}", printable(host)));
             launcher.start(host, &head, token.as_ref()).await?;
         }
         Ok(match (hosts.len(), machine.hosts.len()) {
@@ -253,7 +257,7 @@ impl Performer {
         self.facts.worker.before.iter().flatten().filter_map(|id| NodeId::from_hex(id)).collect()
     }
 
-    async fn join(&self, tell: &Tell<'_>) -> Result<String, Problem> {
+    async fn join(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
@@ -262,7 +266,7 @@ impl Performer {
             return Err(failure("the journal does not name a host", begin_again()));
         }
         let mut watch = Watch::open(self).await?;
-        let joined = watch.joined(&hosts, &self.before(), |words| tell.say(words)).await;
+        let joined = watch.joined(&hosts, &self.before(), |words| progress.say(words)).await;
         joined?;
         Ok(match hosts.len() {
             1 => format!("{} has joined Ray", self.name()),
@@ -270,65 +274,65 @@ impl Performer {
         })
     }
 
-    async fn drain(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
+    async fn drain(&mut self, journal: &Journal, progress: &StepProgress<'_>) -> Result<String, Problem> {
         let Task::RemoveWorker { drain: Some(within), .. } = self.task else {
             return Err(failure("nothing to drain", "start the operation again"));
         };
         let hosts = self.machine()?.hosts.clone();
-        // Resumed, it has no more time than it was given.
+        // A resumed wait keeps its original deadline.
         let now = Timestamp::now().as_millis();
         let until = self.facts.worker.give(within);
         self.keep_facts(journal).await?;
         let left = Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0));
         let mut watch = Watch::open(self).await?;
-        drain_nodes(&self.executor, &mut watch, &hosts, left, tell).await
+        drain_nodes(&self.executor, &mut watch, &hosts, left, progress).await
     }
 
-    async fn remove(&self, tell: &Tell<'_>) -> Result<String, Problem> {
+    async fn remove(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
         let machine = self.machine()?;
         if machine.is_google() {
-            tell.say("deleting at Google; a large slice takes several minutes");
+            progress.say("deleting at Google; a large slice takes several minutes");
             let place = supervisor::tpu_place(&self.spec)?;
             let google = &self.options.google;
-            // What the group names is known as long as it is there.
+            // The resources that the group names are only known while it exists.
             let made = machine::made_for(google, &place, machine).await;
             machine::delete(&self.executor, google, &place, machine).await?;
             match made {
-                Ok(made) => self.remove_made(made, tell).await,
-                Err(e) => tell.say(format!("its instance template and workload policy may remain: {e}")),
+                Ok(made) => self.remove_made(made, progress).await,
+                Err(e) => progress.say(format!("its instance template and workload policy may remain: {e}")),
             }
             return Ok(format!("{} was deleted at Google", self.name()));
         }
         self.still_the_same(machine).await?;
         for host in &machine.hosts {
-            tell.say(format!("stopping Ray on {}", printable(host)));
+            progress.say(format!("stopping Ray on {}", printable(host)));
             let to = supervisor::find_host(&self.spec, &self.options, host, |_| ()).await?;
             let (spec, options, executor) = (&self.spec, &self.options, &self.executor);
             let stopped = Host { spec, options, executor, to }.stop_ray().await;
             if let Err(problem) = stopped {
-                // A host that is gone has no Ray to end, if Ray says so too.
+                // A host that is gone has no Ray to stop, if Ray agrees.
                 if !self.still_there(std::slice::from_ref(host)).await?.is_empty() {
                     return Err(problem);
                 }
-                tell.say(format!("{}; Ray has no live node there", problem.what));
+                progress.say(format!("{}; Ray has no live node there", problem.what));
             }
         }
         Ok(format!("Ray stopped on {}", self.name()))
     }
 
-    /// Deletes what was made for an instance group that is gone. A failure is only told: it costs nothing, and is used
-    /// by the next worker of that name.
-    async fn remove_made(&self, made: Vec<(PartKind, Change)>, tell: &Tell<'_>) {
+    /// Deletes what was created for an instance group that is gone. A failure is only reported: these resources cost
+    /// nothing, and the next worker of that name uses them.
+    async fn remove_made(&self, made: Vec<(PartKind, Change)>, progress: &StepProgress<'_>) {
         for (kind, deletion) in made {
             match self.executor.google(&self.options.google, &deletion, None).await {
-                Ok(()) => tell.say(format!("{} {} removed", kind.word(), self.name())),
+                Ok(()) => progress.say(format!("{} {} removed", kind.word(), self.name())),
                 Err(GcpError::NotFound { .. }) => {}
-                Err(e) => tell.say(format!("{} {} was not deleted: {e}", kind.word(), self.name())),
+                Err(e) => progress.say(format!("{} {} was not deleted: {e}", kind.word(), self.name())),
             }
         }
     }
 
-    /// An error if a node other than those found lives on these hosts now: Ray was started there again since, for other
+    /// An error if these hosts have an alive node other than those found: Ray was restarted there since, for other
     /// work.
     async fn still_the_same(&self, machine: &Machine) -> Result<(), Problem> {
         let before = self.before();
@@ -345,7 +349,7 @@ impl Performer {
         watch.left(hosts, Duration::ZERO).await
     }
 
-    async fn leave(&self, tell: &Tell<'_>) -> Result<String, Problem> {
+    async fn leave(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
@@ -355,13 +359,13 @@ impl Performer {
         }
         let mut watch = match Watch::open(self).await {
             Ok(watch) => watch,
-            // It did not answer before either.
+            // It did not respond before either.
             Err(problem) if self.facts.worker.before.is_none() => {
                 return Ok(format!("{name} was deleted at Google; cannot query Ray: {}", problem.what));
             }
             Err(problem) => return Err(problem),
         };
-        tell.say("waiting for Ray to report it dead");
+        progress.say("waiting for Ray to report it dead");
         let still = watch.left(&machine.hosts, LEAVING).await;
         match still?.as_slice() {
             [] => Ok(format!("{name} is gone")),
@@ -380,13 +384,13 @@ fn abandon_then(then: Fix) -> Hint {
     Hint::from([Verb::Abandon.to("abandon this operation"), then])
 }
 
-/// Asks Ray for no new work there; Ray itself ends a drained node once it is idle.
+/// Asks Ray to schedule no new work there; Ray ends a drained node once it is idle.
 async fn drain_nodes(
     executor: &Executor,
     watch: &mut Watch<'_>,
     hosts: &[String],
     left: Duration,
-    tell: &Tell<'_>,
+    progress: &StepProgress<'_>,
 ) -> Result<String, Problem> {
     let over = |still: &[String]| format!("still running on {}; ending it now", still.join(", "));
     let nodes = alive(&watch.look().await?, hosts)?;
@@ -409,7 +413,7 @@ async fn drain_nodes(
         };
         let answer = executor.drain(&session.client, &drain).await;
         match answer.map_err(|e| e.problem(Timestamp::now()))? {
-            Ok(()) => tell.say(format!("{}: draining", node.address)),
+            Ok(()) => progress.say(format!("{}: draining", node.address)),
             Err(why) => {
                 let what = format!("Ray refused to drain {}: {why}", node.address);
                 return Err(failure(
@@ -422,7 +426,7 @@ async fn drain_nodes(
     if executor.is_recording() {
         return Ok(NOT_AWAITED.to_owned());
     }
-    tell.say(format!("waiting up to {} s for running work to end", left.as_secs()));
+    progress.say(format!("waiting up to {} s for running work to end", left.as_secs()));
     let still = watch.left(&addresses, left).await?;
     Ok(if still.is_empty() { "running work has ended".to_owned() } else { over(&still) })
 }

@@ -4,7 +4,7 @@
 //! The file is written under a temporary name and then linked, which fails if a lock exists, so that no reader sees a
 //! partial lock. The sticky bit of the directory keeps other users from removing it.
 
-use crate::model::{ClusterName, Fix, OperationMark, Problem, ProblemKind, Timestamp};
+use crate::model::{ClusterName, Fix, OperationLock, Problem, ProblemKind, Timestamp};
 use crate::ssh::{Output, quote};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -30,7 +30,7 @@ pub fn reading(cluster: &ClusterName) -> String {
 }
 
 /// Parses the output of [`reading`].
-pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationMark>, Problem> {
+pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationLock>, Problem> {
     if output.status != 0 {
         return Err(failed(output));
     }
@@ -48,12 +48,12 @@ pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationMa
             Timestamp::now(),
         )
     };
-    OperationMark::parse(text.trim(), cluster).map(Some).ok_or_else(odd)
+    OperationLock::parse(text.trim(), cluster).map(Some).ok_or_else(odd)
 }
 
 /// Writes the text of the lock to a separate file that everybody may read; `$t` is its path.
-fn written(mark: &OperationMark) -> String {
-    let text = serde_json::to_string(mark).unwrap_or_default();
+fn written(lock: &OperationLock) -> String {
+    let text = serde_json::to_string(lock).unwrap_or_default();
     format!(
         "t=$(mktemp \"$f.XXXXXX\") && printf '%s\\n' {} >\"$t\" && chmod 644 \"$t\" || {{ rm -f \"$t\"; exit 1; }}",
         quote(&text)
@@ -66,21 +66,21 @@ fn has(id: &str) -> String {
 }
 
 /// Creates the lock if there is none.
-pub fn placing(cluster: &ClusterName, mark: &OperationMark) -> String {
+pub fn placing(cluster: &ClusterName, lock: &OperationLock) -> String {
     let body = format!(
         "{}; if ln -T \"$t\" \"$f\" 2>/dev/null; then rm -f \"$t\"; exit 0; fi; rm -f \"$t\"; \
          [ -e \"$f\" ] || [ -h \"$f\" ] && exit {OTHER}; echo \"cannot make $f\" >&2; exit 1",
-        written(mark)
+        written(lock)
     );
     script(cluster, &body)
 }
 
 /// Replaces an older lock with the same id.
-pub fn renewing(cluster: &ClusterName, mark: &OperationMark) -> String {
+pub fn renewing(cluster: &ClusterName, lock: &OperationLock) -> String {
     let body = format!(
         "{} || exit {OTHER}; {}; mv -fT \"$t\" \"$f\" || {{ rm -f \"$t\"; exit 1; }}",
-        has(&mark.id),
-        written(mark)
+        has(&lock.id),
+        written(lock)
     );
     script(cluster, &body)
 }
@@ -118,9 +118,9 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    fn mark(id: &str) -> OperationMark {
+    fn lock(id: &str) -> OperationLock {
         let stop = Operation::new(Task::Stop, ClusterName::new("lab"));
-        OperationMark::new(id.into(), &stop, "al'ice@a $(touch x)", 7, Timestamp::from_millis(1000))
+        OperationLock::new(id.into(), &stop, "al'ice@a $(touch x)", 7, Timestamp::from_millis(1000))
     }
 
     /// Runs a script with the directory in place of /var/tmp.
@@ -140,12 +140,12 @@ mod tests {
         let (dir, lab) = (tempfile::tempdir().unwrap(), ClusterName::new("lab"));
         let run = |script: String| run(dir.path(), &script);
         let there = || read(&run(reading(&lab)), &lab).unwrap();
-        let (ours, theirs) = (mark("00000000aaaaaaaa"), mark("00000000bbbbbbbb"));
+        let (ours, theirs) = (lock("00000000aaaaaaaa"), lock("00000000bbbbbbbb"));
         assert_eq!(there(), None);
         assert!(done(&run(placing(&lab, &ours))).unwrap());
         assert!(!done(&run(placing(&lab, &theirs))).unwrap());
         assert_eq!(there(), Some(ours.clone()));
-        let moved = OperationMark { step: 3, ..ours.clone() };
+        let moved = OperationLock { step: 3, ..ours.clone() };
         assert!(done(&run(renewing(&lab, &moved))).unwrap());
         assert!(!done(&run(renewing(&lab, &theirs))).unwrap());
         assert_eq!(there(), Some(moved));
@@ -160,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_put_there_is_neither_followed_nor_taken_for_a_mark() {
+    fn what_somebody_else_put_there_is_neither_followed_nor_taken_for_a_lock() {
         let (dir, lab) = (tempfile::tempdir().unwrap(), ClusterName::new("lab"));
         let file = dir.path().join("marin-tui-operation-lab.json");
         let secret = dir.path().join("secret");
-        std::fs::write(&secret, serde_json::to_string(&mark("00000000aaaaaaaa")).unwrap()).unwrap();
+        std::fs::write(&secret, serde_json::to_string(&lock("00000000aaaaaaaa")).unwrap()).unwrap();
         std::os::unix::fs::symlink(&secret, &file).unwrap();
         assert_eq!(read(&run(dir.path(), &reading(&lab)), &lab).unwrap(), None);
-        assert!(!done(&run(dir.path(), &placing(&lab, &mark("00000000aaaaaaaa")))).unwrap());
+        assert!(!done(&run(dir.path(), &placing(&lab, &lock("00000000aaaaaaaa")))).unwrap());
         assert!(!done(&run(dir.path(), &removing(&lab, "00000000aaaaaaaa"))).unwrap());
         std::fs::remove_file(&file).unwrap();
         std::fs::write(&file, "x".repeat(1 << 20)).unwrap();

@@ -4,9 +4,9 @@
 //! The operator and the operation are in its description, which cannot be changed; the step and the time of the last
 //! update are in its named ports, which are set with their fingerprint.
 
-use super::MarkOwnership;
+use super::LockOwnership;
 use crate::gcp::{GcpError, Google, InstanceGroup, TpuPlace};
-use crate::model::{ClusterName, OperationMark, Problem, ProblemKind, Timestamp};
+use crate::model::{ClusterName, OperationLock, Problem, ProblemKind, Timestamp};
 use crc32c::crc32c;
 
 /// Maximum length of a group's name (RFC 1035).
@@ -44,62 +44,62 @@ async fn find(
     google: &Google,
     place: &TpuPlace,
     cluster: &ClusterName,
-) -> Result<Option<(InstanceGroup, OperationMark)>, Problem> {
+) -> Result<Option<(InstanceGroup, OperationLock)>, Problem> {
     let name = name(cluster);
     let found = google.instance_group(place_of(place), &name).await.map_err(|e| problem(&e))?;
     let Some(group) = found else { return Ok(None) };
-    let Some(mark) = OperationMark::parse(&group.description, cluster) else {
+    let Some(lock) = OperationLock::parse(&group.description, cluster) else {
         let what =
             format!("the instance group {name} in {} is not an operation lock of {cluster}", place.zone);
         let hint = "check it in the Google Cloud console; marin-tui does not delete it";
         return Err(Problem::new(ProblemKind::Other, what, hint, Timestamp::now()));
     };
-    let mark = heed(mark, &group.named_ports);
-    Ok(Some((group, mark)))
+    let lock = heed(lock, &group.named_ports);
+    Ok(Some((group, lock)))
 }
 
-fn ports(mark: &OperationMark) -> Vec<(String, u16)> {
-    let step = u16::try_from(mark.step).unwrap_or(u16::MAX).max(1);
-    let word = if mark.stopped { STOPPED } else { STEP };
-    vec![(word.to_owned(), step), (format!("{SEEN}{}", mark.seen_ms.max(0)), 1)]
+fn ports(lock: &OperationLock) -> Vec<(String, u16)> {
+    let step = u16::try_from(lock.step).unwrap_or(u16::MAX).max(1);
+    let word = if lock.stopped { STOPPED } else { STEP };
+    vec![(word.to_owned(), step), (format!("{SEEN}{}", lock.seen_ms.max(0)), 1)]
 }
 
-fn heed(mut mark: OperationMark, ports: &[(String, u16)]) -> OperationMark {
+fn heed(mut lock: OperationLock, ports: &[(String, u16)]) -> OperationLock {
     for (word, port) in ports {
         if matches!(word.as_str(), STEP | STOPPED) {
-            mark.step = usize::from(*port).clamp(1, mark.steps.max(1));
-            mark.stopped = word == STOPPED;
+            lock.step = usize::from(*port).clamp(1, lock.steps.max(1));
+            lock.stopped = word == STOPPED;
         }
         if let Some(at) = word.strip_prefix(SEEN).and_then(|at| at.parse().ok()) {
-            mark.seen_ms = at;
+            lock.seen_ms = at;
         }
     }
-    mark
+    lock
 }
 
 pub async fn read(
     google: &Google,
     place: &TpuPlace,
     cluster: &ClusterName,
-) -> Result<Option<OperationMark>, Problem> {
-    Ok(find(google, place, cluster).await?.map(|(_, mark)| mark))
+) -> Result<Option<OperationLock>, Problem> {
+    Ok(find(google, place, cluster).await?.map(|(_, lock)| lock))
 }
 
 pub async fn place(
     google: &Google,
     place: &TpuPlace,
     cluster: &ClusterName,
-    mark: &OperationMark,
-) -> Result<MarkOwnership, Problem> {
-    let text = serde_json::to_string(mark).unwrap_or_default();
-    let made = google.create_instance_group(place_of(place), &name(cluster), &text, &ports(mark)).await;
-    // Compute may accept a request and fail at the end of the operation, so read which mark exists now.
+    lock: &OperationLock,
+) -> Result<LockOwnership, Problem> {
+    let text = serde_json::to_string(lock).unwrap_or_default();
+    let made = google.create_instance_group(place_of(place), &name(cluster), &text, &ports(lock)).await;
+    // Compute may accept a request and fail at the end of the operation, so read which lock exists now.
     let there = find(google, place, cluster).await;
     match (made, there) {
-        (_, Ok(Some((_, found)))) if found.id == mark.id => Ok(MarkOwnership::Ours),
-        (_, Ok(Some((_, found)))) => Ok(MarkOwnership::Lost(Some(Box::new(found)))),
+        (_, Ok(Some((_, found)))) if found.id == lock.id => Ok(LockOwnership::Ours),
+        (_, Ok(Some((_, found)))) => Ok(LockOwnership::Lost(Some(Box::new(found)))),
         (Err(e), Ok(None)) => Err(problem(&e)),
-        (Ok(()), Ok(None)) => Ok(MarkOwnership::Lost(None)),
+        (Ok(()), Ok(None)) => Ok(LockOwnership::Lost(None)),
         (Err(e), Err(_)) if !matches!(e, GcpError::Exists { .. }) => Err(problem(&e)),
         (_, Err(e)) => Err(e),
     }
@@ -109,16 +109,16 @@ pub async fn renew(
     google: &Google,
     place: &TpuPlace,
     cluster: &ClusterName,
-    mark: &OperationMark,
-) -> Result<MarkOwnership, Problem> {
+    lock: &OperationLock,
+) -> Result<LockOwnership, Problem> {
     let group = match find(google, place, cluster).await? {
-        Some((group, found)) if found.id == mark.id => group,
-        other => return Ok(MarkOwnership::Lost(other.map(|(_, found)| Box::new(found)))),
+        Some((group, found)) if found.id == lock.id => group,
+        other => return Ok(LockOwnership::Lost(other.map(|(_, found)| Box::new(found)))),
     };
-    match google.set_named_ports(place_of(place), &group, &ports(mark)).await {
-        Ok(()) => Ok(MarkOwnership::Ours),
+    match google.set_named_ports(place_of(place), &group, &ports(lock)).await {
+        Ok(()) => Ok(LockOwnership::Ours),
         Err(GcpError::NotFound { .. }) => {
-            Ok(MarkOwnership::Lost(read(google, place, cluster).await?.map(Box::new)))
+            Ok(LockOwnership::Lost(read(google, place, cluster).await?.map(Box::new)))
         }
         Err(e) => Err(problem(&e)),
     }

@@ -1,23 +1,23 @@
 //! The result of placing a lock, and the locks of this process.
 
-use crate::model::OperationMark;
+use crate::model::OperationLock;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The result of placing or renewing a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MarkOwnership {
+pub enum LockOwnership {
     /// The lock exists and is ours.
     Ours,
     /// Our lock is gone; contains the lock found instead, if any.
-    Lost(Option<Box<OperationMark>>),
+    Lost(Option<Box<OperationLock>>),
 }
 
 /// The ids of the locks that this process has placed, whose news would only repeat what it knows.
 #[derive(Clone, Debug, Default)]
-pub struct OwnMarks(Arc<Mutex<HashSet<String>>>);
+pub struct OwnLocks(Arc<Mutex<HashSet<String>>>);
 
-impl OwnMarks {
+impl OwnLocks {
     pub(super) fn add(&self, id: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
     }

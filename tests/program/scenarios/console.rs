@@ -99,12 +99,12 @@ impl<'a> Console<'a> {
                 Control::Go => {
                     let consent = plan.consent();
                     let (operation, preview) = (plan.operation.clone(), plan.preview.clone());
-                    let is_marked = plan.marked.as_ref().is_some_and(|marked| !marked.take_over);
+                    let is_locked = plan.others_lock.as_ref().is_some_and(|lock| !lock.take_over);
                     let effects = self.press("enter");
                     if effects.is_empty() {
                         return Refused(consent.missing(&operation, &preview).unwrap_or_else(|| {
-                            assert!(is_marked, "the dialog does not say why nothing is begun");
-                            Gate::Marked
+                            assert!(is_locked, "the dialog does not say why nothing is begun");
+                            Gate::Locked
                         }));
                     }
                     return self.verdict(effects).0;

@@ -124,11 +124,11 @@ fn another_long_pending_job_is_reported_beside_earlier_ones() {
 fn operations_of_others_are_reported_step_by_step() {
     let mut lab = Watched::new();
     let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new(LAB));
-    let mark = OperationMark::new("0123456789abcdef".into(), &restart, "alice@laptop", 7, NOW);
-    let report = |lab: &mut Watched, mark: Option<&OperationMark>| lab.apply(News::Mark(mark.cloned()));
+    let mark = OperationLock::new("0123456789abcdef".into(), &restart, "alice@laptop", 7, NOW);
+    let report = |lab: &mut Watched, mark: Option<&OperationLock>| lab.apply(News::Lock(mark.cloned()));
     assert_eq!(one(&report(&mut lab, Some(&mark))), "operation: restart by alice, step 1 of 9");
     assert!(report(&mut lab, Some(&mark)).is_empty());
-    let next = OperationMark { step: 2, ..mark };
+    let next = OperationLock { step: 2, ..mark };
     assert_eq!(one(&report(&mut lab, Some(&next))), "operation: restart by alice, step 2 of 9");
     assert_eq!(one(&report(&mut lab, None)), "operation finished: restart by alice, step 2 of 9");
 }
