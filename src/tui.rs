@@ -1,7 +1,7 @@
 //! Everything that needs a terminal: the loop, signals, the clipboard, the browser, a shell on a head.
 //!
-//! A key press is one call stack: input -> `App::update` -> effects -> draw. News come through one bounded channel.
-//! A key press awaits nothing: work that may take time runs beside the loop and comes back as an event.
+//! A key press is one call stack: input -> `App::update` -> effects -> draw. News arrive through one bounded channel.
+//! Handling a key press never waits: slow work runs beside the loop and returns as an event.
 
 mod background;
 mod clipboard;
@@ -38,16 +38,16 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// Shortest time between two frames that only news cause. A key is drawn at once.
+/// Minimum interval between frames that are drawn because of news only. After a key, a frame is drawn at once.
 const FRAME: Duration = Duration::from_millis(16);
-/// News taken in before the next key is read.
+/// Maximum number of news handled before the next key is read.
 const BATCH: usize = 32;
 
 /// Runs the console on the real terminal until it is quit.
 pub async fn run(
     app: &mut App,
     first: Vec<Effect>,
-    looks: &ThemeChoice,
+    choice: &ThemeChoice,
     (supervisor, environment, typed): (Supervisor, Environment, Option<TypedLines>),
     mut updates: mpsc::Receiver<Update>,
     mouse: bool,
@@ -57,23 +57,23 @@ pub async fn run(
     performer =
         performer.keeping(config::layout_file(&environment.state)).operating(environment).saving(typed);
     performer.perform_all(first);
-    let (themes, mut theme) = watch::channel(looks.on(looks.guess));
-    let mut asks = looks.asks;
+    let (themes, mut theme) = watch::channel(choice.on(choice.guess));
+    let mut asks = choice.asks;
     loop {
         let mut asked = Asked::Leave;
         let exit = {
             let mut guard = terminal::Guard::take(mouse)?;
             let quit = pin!(async { asked = signals.asked().await });
             let asks = std::mem::take(&mut asks);
-            let (looks, themes) = (*looks, themes.clone());
-            let keys = input::Keys::read(asks, move |background| _ = themes.send(looks.on(background)))?;
+            let (choice, themes) = (*choice, themes.clone());
+            let keys = input::Keys::read(asks, move |background| _ = themes.send(choice.on(background)))?;
             if asks {
                 guard.ask(background::QUESTION)?;
                 let _ = tokio::time::timeout(background::WAIT, theme.changed()).await;
             }
             let mut inputs = Inputs { keys, quit, updates: &mut updates };
             match event_loop(guard.screen()?, app, &mut theme, &mut performer, &mut inputs).await {
-                // The window was closed during a frame, before its signal came.
+                // The window was closed during a frame, before the signal arrived.
                 Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => Exit::Quit,
                 exit => exit?,
             }
@@ -82,7 +82,7 @@ pub async fn run(
             Exit::Quit if asked == Asked::Leave => break,
             Exit::Quit | Exit::Stop => {
                 signals.stop().await;
-                // The window may have another size by now; all of it is drawn.
+                // The window may have another size now; everything is redrawn.
                 app.update(Event::Resize, Timestamp::now());
             }
             Exit::HandOver(command) => {
@@ -98,8 +98,8 @@ pub async fn run(
     Ok(())
 }
 
-/// The loop, over any terminal and any source of input: the tests drive this very function. The theme may change
-/// meanwhile: a terminal may say late what its background is.
+/// The loop, for any terminal and any source of input; tests run this function. The theme may change meanwhile, because
+/// a terminal may report its background late.
 pub async fn event_loop<B, K, Q>(
     screen: &mut Terminal<B>,
     app: &mut App,
@@ -138,7 +138,7 @@ where
             if app.dialog().is_none() && app.prompt().is_none() {
                 return Ok(Exit::HandOver(Box::new(command)));
             }
-            // Text typed now must not go to another machine or program.
+            // Text typed now must not go to another host or program.
             performer.take_back();
             let why = "cancelled: a dialog or a prompt was opened before the program could start; try again";
             app.update(Event::Done(Outcome::Failed(why.into())), Timestamp::now());
@@ -162,7 +162,7 @@ where
                 }
                 effects
             }
-            // As after a resize, all of it is drawn again.
+            // Everything is redrawn, as after a resize.
             Ok(()) = theme.changed() => app.update(Event::Resize, Timestamp::now()),
             () = sleep_or_forever(wait) => app.update(Event::Tick, Timestamp::now()),
         };
@@ -170,14 +170,14 @@ where
         while let Some(turn) = performer.turn() {
             match turn {
                 Turn::Exit(exit) => return Ok(exit),
-                // Clears and forgets what was drawn. `clear` would ask the terminal for its cursor, too.
+                // Clears the screen and discards the last frame. `clear` would also query the cursor position.
                 Turn::Redraw => screen.resize(screen.size()?.into())?,
             }
         }
     }
 }
 
-/// Waits for a program that has the terminal and takes in news until then, so that no cluster's task is blocked and the
+/// Waits for a program that uses the terminal, and handles news meanwhile, so that no cluster task is blocked and the
 /// screen is up to date afterwards.
 pub async fn meanwhile<T>(
     ended: impl Future<Output = T>,

@@ -1,4 +1,4 @@
-//! Pure drawing: the state of the screen becomes cells. No clock, no I/O, no changes of state.
+//! Drawing: turns the state of the screen into cells. No clock, no I/O, no changes of state.
 //!
 //! ```text
 //!  header     fleet › us-central2            ● up 12 ms  Ray 2.60.0  token ok  data <5 s
@@ -49,12 +49,12 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// From this width on all four panes stand side by side.
+/// From this width on, all four panes are shown side by side.
 const WIDE: u16 = 110;
-/// Below this nothing sensible can be shown.
+/// Minimum size of the screen.
 const SMALLEST: (u16, u16) = (40, 10);
 
-/// Draws everything; returns where things are, for the mouse.
+/// Draws everything; returns the areas of the parts, for the mouse.
 pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> Areas {
     let areas = draw_parts(frame, app, theme, now);
     let buf = frame.buffer_mut();
@@ -66,7 +66,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
 fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> Areas {
     let area = frame.area();
     let buf = frame.buffer_mut();
-    // A frozen screen shows the ages of its moment, too.
+    // A frozen screen shows the ages at the time of freezing.
     let d = DrawContext { app, theme, now: app.frozen_since().unwrap_or(now) };
     let mut areas = Areas::default();
     let mut cursor = None;
@@ -170,7 +170,7 @@ fn draw_cluster(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: Show
     draw_pane(buf, lower, d, cluster, Pane::Log, areas);
 }
 
-/// Where panes meet whose left and upper ones take so much of the area.
+/// The borders between panes, for these sizes of the left and upper ones.
 fn seams(area: Rect, left: Option<u16>, upper: u16) -> PaneBorders {
     let Rect { x, y, width, height } = area;
     PaneBorders { area: Area { x, y, width, height }, right: left.map(|left| x + left), lower: y + upper }

@@ -1,4 +1,4 @@
-//! The log pane: what is held of the log, where one is in it, and what is searched for.
+//! The log pane: the loaded lines of the log, the position in it, and the search.
 
 pub(super) mod export;
 pub(super) mod keys;

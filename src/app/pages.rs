@@ -90,16 +90,16 @@ pub struct Pages {
     pub clusters: List<Clusters>,
     /// Each of [`TABLES`], in that order.
     tables: Vec<Box<dyn Page>>,
-    /// The nodes of all clusters by slice, in place of their table while nodes are shown so.
+    /// The nodes of all clusters by slice, shown instead of their table in that mode.
     slices: List<HostsTable>,
     is_by_slice: bool,
     /// The page of a slice that was opened last.
     pub slice: Option<SlicePage>,
-    /// The page of each cluster, by its place.
+    /// The page of each cluster, by its index.
     pub cluster: Vec<ClusterPage>,
-    /// The TPUs of each cluster, by its place.
+    /// The TPUs of each cluster, by its index.
     pub tpus: Vec<TpusPage>,
-    /// The workers of a job of each cluster, by its place.
+    /// The workers of a job of each cluster, by its index.
     pub job_workers: Vec<WorkersPage>,
 }
 
@@ -131,7 +131,7 @@ impl Pages {
             .chain(self.job_workers.iter().map(|page| page as &dyn Page))
     }
 
-    /// The same, to be changed.
+    /// Every page, mutable.
     fn all_mut(&mut self) -> impl Iterator<Item = &mut dyn Page> {
         let each = [&mut self.clusters as &mut dyn Page, &mut self.slices].into_iter();
         each.chain(self.tables.iter_mut().map(|table| table.as_mut() as &mut dyn Page))
@@ -152,7 +152,7 @@ impl Pages {
         self.cluster.iter_mut().for_each(|page| page.show_by_slice(is_by_slice));
     }
 
-    /// Makes the page of these hosts the one that is shown.
+    /// Opens the page of these hosts.
     pub fn open_slice(&mut self, place: usize, hosts: &HostsKey) {
         if self.slice.as_ref().is_some_and(|page| page.is_of(place, hosts)) {
             return;
@@ -182,7 +182,7 @@ impl Pages {
         Some(self.tables.get(number(page)?)?.as_ref())
     }
 
-    /// The page on the screen; what a page in full shows is in the view itself.
+    /// The page on the screen; the content of a details page is in the view itself.
     pub fn page<'p>(&'p self, view: &'p View) -> Option<&'p dyn Page> {
         Some(match view {
             View::Clusters => &self.clusters,
@@ -197,7 +197,7 @@ impl Pages {
         })
     }
 
-    /// The same, to be changed.
+    /// The page on the screen, mutable.
     pub fn page_mut<'p>(&'p mut self, view: &'p mut View) -> Option<&'p mut dyn Page> {
         Some(match view {
             View::Clusters => &mut self.clusters,
@@ -231,14 +231,14 @@ pub fn tables() -> Vec<(&'static str, Vec<&'static str>)> {
 mod tests {
     use crate::app::table::column::Kind;
 
-    /// A filter would search a column that does not exist for nothing.
+    /// A filter would search a column that does not exist in vain.
     fn words_are_columns<K: Kind>() {
         let is_there = |id: &&&str| K::columns().iter().any(|column| column.id == **id);
         assert_eq!(K::WORDS.iter().find(|id| !is_there(id)), None);
     }
 
     #[test]
-    fn the_words_that_a_filter_searches_are_those_of_columns() {
+    fn filter_fields_are_columns() {
         words_are_columns::<super::jobs::Jobs>();
         words_are_columns::<super::clusters::Clusters>();
     }

@@ -1,22 +1,22 @@
-//! The terminal's background: what it says about it, and the theme that suits it.
+//! The background colour of the terminal, and the theme that suits it.
 //!
-//! It is asked by OSC 11 (xterm control sequences), which tmux answers, too, and which passes through ssh. The answer
-//! arrives among the keys, some time after the question or never: it is taken out of them whenever it comes, and the
-//! keys before and after it stay keys.
+//! It is queried with OSC 11 (xterm control sequences), which tmux also answers, and which works over ssh. The answer
+//! arrives among the keys, at any time after the query or never. It is removed from them whenever it arrives; the keys
+//! before and after it are passed on.
 
 use crate::ui::Theme;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::time::{Duration, Instant};
 
-/// Asks for the background's colour.
+/// Queries the background colour.
 pub(super) const QUESTION: &str = "\x1b]11;?\x07";
-/// How long the first frame waits for the answer. An answer that comes later changes the theme then.
+/// How long the first frame waits for the answer. A later answer changes the theme.
 pub(super) const WAIT: Duration = Duration::from_millis(150);
-/// How long after the question a lone Esc is held back: a network may have cut the answer after its first byte.
+/// How long after the query a lone Esc is held back: the network may have split the answer after its first byte.
 const SPLIT: Duration = Duration::from_secs(2);
-/// The rest of an answer arrives within this time, else its beginning was a key.
+/// The rest of an answer arrives within this time; otherwise its first byte was a key.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
-/// Maximum length of an answer, between its introducer and its end.
+/// Maximum length of an answer, without its introducer and terminator.
 const LONGEST: usize = 64;
 
 /// A terminal's background.
@@ -29,7 +29,7 @@ pub enum Background {
 }
 
 impl Background {
-    /// From the variable `COLORFGBG` of rxvt and others, e.g. `15;0`: the last number is the background's colour.
+    /// From the variable `COLORFGBG` of rxvt and others, e.g. `15;0`: the last number is the background colour.
     pub fn of_colorfgbg(value: &str) -> Option<Self> {
         match value.rsplit(';').next()?.parse().ok()? {
             7 | 9..=15 => Some(Self::Light),
@@ -38,7 +38,8 @@ impl Background {
         }
     }
 
-    /// From the answer to [`QUESTION`] without its ends: `11;rgb:ffff/ffff/dddd`, with one to four digits a part.
+    /// From the answer to [`QUESTION`] without introducer and terminator: `11;rgb:ffff/ffff/dddd`, with one to four
+    /// digits per component.
     fn of_answer(text: &str) -> Option<Self> {
         let color = text.strip_prefix("11;")?;
         let parts = color.strip_prefix("rgb:").or_else(|| color.strip_prefix("rgba:"))?;
@@ -49,22 +50,22 @@ impl Background {
         };
         let mut parts = parts.split('/').map(part);
         let (r, g, b) = (parts.next()??, parts.next()??, parts.next()??);
-        // How light an eye finds it (ITU-R BT.601).
+        // Perceived brightness (ITU-R BT.601).
         let light = 0.299 * r + 0.587 * g + 0.114 * b > 0.5;
         Some(if light { Self::Light } else { Self::Dark })
     }
 }
 
-/// How the console looks on either background.
+/// The themes for both backgrounds.
 #[derive(Clone, Copy, Debug)]
 pub struct ThemeChoice {
     /// The theme on a dark background.
     pub dark: Theme,
     /// The theme on a light one.
     pub light: Theme,
-    /// The background until the terminal has answered.
+    /// The assumed background until the terminal has answered.
     pub guess: Background,
-    /// Whether the terminal is asked.
+    /// Whether the terminal is queried.
     pub asks: bool,
 }
 
@@ -78,12 +79,12 @@ impl ThemeChoice {
     }
 }
 
-/// Takes the terminal's answers out of its keys.
+/// Removes the terminal's answers from its keys.
 #[derive(Debug)]
 pub(super) struct Answers {
-    /// Until when an Esc may be the first byte of one.
+    /// Until this time an Esc may be the first byte of an answer.
     expected: Option<Instant>,
-    /// What may be an answer, as the keys that it arrived as.
+    /// Events that may be an answer, as they arrived.
     held: Vec<Event>,
     /// The text of the answer so far, once it has begun.
     text: Option<String>,
@@ -95,12 +96,12 @@ impl Answers {
         Self { expected: asked.then(|| Instant::now() + SPLIT), held: Vec::new(), text: None }
     }
 
-    /// Whether keys are held back that may turn out to be none of an answer.
+    /// Whether events are held back that may not be part of an answer.
     pub fn is_holding(&self) -> bool {
         !self.held.is_empty() && !self.is_answer()
     }
 
-    /// Handles an event. Returns those that are no answer, and what an answer said that ends here.
+    /// Handles an event. Returns the events that are not part of an answer, and the background if an answer ends here.
     pub fn take(&mut self, event: Event) -> (Vec<Event>, Option<Background>) {
         let Event::Key(key) = event else { return (self.and(event), None) };
         let Some(text) = &mut self.text else {
@@ -119,14 +120,14 @@ impl Answers {
             return (out, None);
         };
         let after_esc = matches!(self.held.last(), Some(Event::Key(key)) if key.code == KeyCode::Esc);
-        // The end: BEL, or ESC and a backslash, which a network may have cut in two.
+        // The terminator: BEL, or ESC and a backslash, which the network may have split.
         let ends = is(key, 'g', KeyModifiers::CONTROL)
             || is(key, '\\', KeyModifiers::ALT)
             || (after_esc && is(key, '\\', KeyModifiers::NONE));
         if ends && text.starts_with("11;") {
-            let said = Background::of_answer(text);
+            let background = Background::of_answer(text);
             *self = Self { expected: None, held: Vec::new(), text: None };
-            return (Vec::new(), said);
+            return (Vec::new(), background);
         }
         match key.code {
             KeyCode::Esc if !text.is_empty() => {}
@@ -144,12 +145,13 @@ impl Answers {
         (Vec::new(), None)
     }
 
-    /// Nothing has followed for [`PAUSE`]: returns the keys that were held back, unless they begin an answer.
+    /// Called when nothing has followed for [`PAUSE`]: returns the events that were held back, unless they begin an
+    /// answer.
     pub fn pause(&mut self) -> Vec<Event> {
         if self.is_answer() { Vec::new() } else { self.release() }
     }
 
-    /// Whether what is held back is certainly an answer: nobody types `11;` after Alt-].
+    /// Whether the events held back are certainly an answer: nobody types `11;` after Alt-].
     fn is_answer(&self) -> bool {
         self.text.as_deref().is_some_and(|text| text.starts_with("11;"))
     }
@@ -159,7 +161,7 @@ impl Answers {
         std::mem::take(&mut self.held)
     }
 
-    /// What was held back is over: the keys in it, and this event.
+    /// Ends what was held back: returns its keys, unless they were an answer, and this event.
     fn and(&mut self, event: Event) -> Vec<Event> {
         let broken = self.is_answer();
         let mut out = self.release();
@@ -183,7 +185,7 @@ mod tests {
         Event::Key(KeyEvent::new(code, modifiers))
     }
 
-    /// The events that bytes arrive as: an ESC is one with the byte after it, unless nothing follows in this read.
+    /// The events for these bytes: an ESC forms one with the byte after it, unless nothing follows in this read.
     fn events(bytes: &str) -> Vec<Event> {
         let mut characters = bytes.chars().peekable();
         let mut events = Vec::new();
@@ -203,13 +205,13 @@ mod tests {
     }
 
     fn take(answers: &mut Answers, events: Vec<Event>) -> (Vec<Event>, Option<Background>) {
-        let (mut keys, mut said) = (Vec::new(), None);
+        let (mut keys, mut background) = (Vec::new(), None);
         for event in events {
             let (passed, answer) = answers.take(event);
             keys.extend(passed);
-            said = said.or(answer);
+            background = background.or(answer);
         }
-        (keys, said)
+        (keys, background)
     }
 
     #[test]
@@ -232,33 +234,37 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_taken_out_wherever_a_network_cuts_it() {
+    fn an_answer_is_removed_wherever_the_network_splits_it() {
         for end in ["\x07", "\x1b\\"] {
             let answer = format!("\x1b]11;rgb:ffff/ffff/ffff{end}");
             for at in 0..=answer.len() {
                 let mut answers = Answers::new(true);
                 let (first, rest) = answer.split_at(at);
-                let (mut keys, mut said) = take(&mut answers, events(&format!("j{first}")));
+                let (mut keys, mut background) = take(&mut answers, events(&format!("j{first}")));
                 let (more, later) = take(&mut answers, events(&format!("{rest}k")));
                 keys.extend(more);
-                said = said.or(later);
-                assert_eq!((keys, said), (events("jk"), Some(Background::Light)), "{end:?} cut at {at}");
+                background = background.or(later);
+                assert_eq!(
+                    (keys, background),
+                    (events("jk"), Some(Background::Light)),
+                    "{end:?} cut at {at}"
+                );
                 assert!(!answers.is_holding());
             }
         }
     }
 
     #[test]
-    fn keys_stay_keys() {
+    fn other_keys_are_passed_on() {
         for typed in
             ["\x1b", "\x1bx", "\x1b]q", "]11", "\x1b]1\x1b", "\x1b]12", "\x07", "\x1b\x1b", "\x1b]j11;"]
         {
             let mut answers = Answers::new(true);
-            let (mut keys, said) = take(&mut answers, events(typed));
+            let (mut keys, background) = take(&mut answers, events(typed));
             keys.extend(answers.pause());
-            assert_eq!((keys, said), (events(typed), None), "{typed:?}");
+            assert_eq!((keys, background), (events(typed), None), "{typed:?}");
         }
-        // Nobody was asked: Esc is passed on at once.
+        // Without a query, Esc is passed on at once.
         assert_eq!(take(&mut Answers::new(false), events("\x1b")).0.len(), 1);
     }
 
@@ -266,8 +272,8 @@ mod tests {
     fn a_broken_answer_never_becomes_keys() {
         for broken in ["\x1b]11;rgb:ff", "\x1b]11;rgb:ffff/ffff/ffff\x1b", "\x1b]11;"] {
             let mut answers = Answers::new(true);
-            let (keys, said) = take(&mut answers, events(broken));
-            assert_eq!((keys, said, answers.pause()), (Vec::new(), None, Vec::new()));
+            let (keys, background) = take(&mut answers, events(broken));
+            assert_eq!((keys, background, answers.pause()), (Vec::new(), None, Vec::new()));
             let click = Event::FocusGained;
             assert_eq!(take(&mut answers, vec![click.clone()]).0, [click], "{broken:?}");
         }

@@ -1,5 +1,5 @@
-//! The clipboard: the desktop's own where there is one, else the terminal's by OSC 52 (xterm control sequences,
-//! "Manipulate Selection Data"), which works over SSH.
+//! The clipboard: that of the desktop if there is one, otherwise that of the terminal through OSC 52 (xterm control
+//! sequences, "Manipulate Selection Data"), which works over SSH.
 
 use crate::model::Secret;
 use arboard::Clipboard;
@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-/// Whether the terminal's own clipboard must be used, and how its sequence must be wrapped.
+/// Whether the terminal's clipboard must be used, and how its sequence must be wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Whether this process cannot reach the operator's desktop clipboard.
@@ -22,19 +22,19 @@ pub struct Place {
     pub multiplexer: Multiplexer,
 }
 
-/// A terminal multiplexer that keeps control sequences to itself unless they are wrapped.
+/// A terminal multiplexer, which does not forward control sequences unless they are wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multiplexer {
-    /// No multiplexer between us and the terminal.
+    /// No multiplexer.
     None,
-    /// tmux: passes wrapped sequences on.
+    /// tmux: forwards wrapped sequences.
     Tmux,
-    /// GNU screen: passes short strings only.
+    /// GNU screen: forwards short strings only.
     Screen,
 }
 
 impl Place {
-    /// From the environment's variables.
+    /// From the environment variables.
     pub fn detect(var: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name| var(name).is_some_and(|v| !v.is_empty());
         let headless =
@@ -51,16 +51,16 @@ impl Place {
 /// A token is removed from the clipboard after this time, unless the clipboard has changed by then.
 pub const ON_CLIPBOARD: Duration = Duration::from_secs(60);
 
-/// What a clipboard's history does with a text.
+/// Whether a text is kept in the clipboard history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum History {
-    /// It keeps it as any other.
+    /// Kept, like any other text.
     Kept,
-    /// It leaves it out.
+    /// Left out.
     LeftOut,
 }
 
-/// Puts text on the clipboard. Holds the desktop's clipboard open: on X11 its content dies with its owner.
+/// Puts text on the clipboard. Keeps the desktop's clipboard open: on X11 its content is lost when its owner exits.
 pub struct Copier {
     place: Place,
     desktop: Option<Clipboard>,
@@ -72,9 +72,9 @@ impl Copier {
         Self { place, desktop: None }
     }
 
-    /// Copies a secret as [`Copier::copy`] copies text, and asks the desktop to keep it out of its clipboard's history
-    /// (KDE's password hint, Windows' and macOS' marks of the same meaning), where it would outlive
-    /// [`Copier::clear`]. The terminal's clipboard knows no such mark.
+    /// Copies a secret like [`Copier::copy`], and asks the desktop to keep it out of its clipboard history (with KDE's
+    /// password hint and the equivalents of Windows and macOS), in which it would outlive [`Copier::clear`]. The
+    /// terminal's clipboard has no such hint.
     pub fn copy_secret<W: Write>(
         &mut self,
         secret: &Secret,
@@ -83,8 +83,8 @@ impl Copier {
         self.put(secret.expose(), History::LeftOut, terminal)
     }
 
-    /// Copies `text`; returns how, in words for the screen. `terminal` is where OSC 52 goes; it is asked for only when
-    /// that is needed.
+    /// Copies `text`; returns how, in words for the screen. `terminal` opens the output for OSC 52; it is called only
+    /// if that is needed.
     pub fn copy<W: Write>(
         &mut self,
         text: &str,
@@ -108,7 +108,7 @@ impl Copier {
         Ok("through the terminal (OSC 52); if the clipboard is empty, the terminal does not support it")
     }
 
-    /// Empties the desktop's clipboard if it still holds `text`; whether it did.
+    /// Empties the desktop's clipboard if it still holds `text`; returns whether it did.
     pub fn clear(&mut self, text: &str) -> bool {
         let Some(clipboard) = &mut self.desktop else { return false };
         clipboard.get_text().is_ok_and(|now| now == text) && clipboard.clear().is_ok()
@@ -127,8 +127,8 @@ impl Copier {
     }
 }
 
-/// The terminal of the person who runs a command: stdout, else the one that controls the process. What is meant for a
-/// terminal may be a secret, and a redirected stdout is a file that others can read.
+/// The operator's terminal: stdout, or else the controlling terminal. The text may be a secret, and a redirected stdout
+/// may be a file that others can read.
 pub fn terminal() -> io::Result<Box<dyn Write>> {
     if io::stdout().is_terminal() {
         return Ok(Box::new(io::stdout()));
@@ -140,10 +140,10 @@ fn osc52(text: &str, multiplexer: Multiplexer) -> String {
     let plain = format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text));
     match multiplexer {
         Multiplexer::None => plain,
-        // tmux acts on the plain form when `set-clipboard` is on, and passes the wrapped one on when
-        // `allow-passthrough` is: whichever it is set to, one arrives.
+        // tmux handles the plain form if `set-clipboard` is on, and forwards the wrapped one if `allow-passthrough` is
+        // on: one of them arrives with either setting.
         Multiplexer::Tmux => format!("{plain}\x1bPtmux;{}\x1b\\", plain.replace('\x1b', "\x1b\x1b")),
-        // screen passes strings of at most 768 bytes.
+        // screen forwards strings of at most 768 bytes.
         Multiplexer::Screen => {
             let chunks = plain.as_bytes().chunks(700).map(String::from_utf8_lossy);
             chunks.fold(String::new(), |all, chunk| all + "\x1bP" + &chunk + "\x1b\\")
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn over_ssh_or_without_a_display_the_terminal_copies() {
+    fn the_terminal_copies_over_ssh_or_without_a_display() {
         assert!(place(&[("DISPLAY", ":0"), ("SSH_CONNECTION", "1 2 3 4")]).remote);
         assert_eq!(place(&[]).remote, cfg!(not(any(target_os = "macos", windows))));
         assert!(!place(&[("DISPLAY", ":0")]).remote);

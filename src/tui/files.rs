@@ -1,4 +1,4 @@
-//! Lines that leave the console: written to a file, or lent to a program that shows them.
+//! Lines for use outside the console: written to a file, or passed to a program that shows them.
 
 use crate::app::Viewer;
 use crate::model::Target;
@@ -15,16 +15,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempPath;
 
-/// Editors and pagers that take `+NUMBER` for the line to begin with.
+/// Editors and pagers that accept `+NUMBER` for the first line to show.
 const TAKES_LINE: [&str; 9] = ["less", "more", "vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient"];
-/// Characters that only a shell understands, as in git's `run-command.c`.
+/// Characters that require a shell, as in git's `run-command.c`.
 const OF_SHELLS: &str = "|&;<>()$`\\\"'*?[#~=%";
 
-/// Entries of the audit log that are shown; `marin-tui audit` prints all.
+/// Maximum number of audit log entries shown; `marin-tui audit` prints all.
 const ENTRIES: usize = 1000;
 
-/// The latest entries of the audit log, newest first: when, and who did what to which cluster with which outcome. Safe to
-/// print.
+/// The latest entries of the audit log, newest first, with time, user, action, cluster and outcome. Safe to print.
 pub(super) fn entries(audit: &Audit) -> Result<Vec<(String, String)>, String> {
     let (entries, unreadable) = audit.read().map_err(|e| e.to_string())?;
     let line = |entry: &Entry| {
@@ -43,24 +42,24 @@ pub(super) fn entries(audit: &Audit) -> Result<Vec<(String, String)>, String> {
     Ok(lines)
 }
 
-/// How a file was written.
+/// The result of writing a file.
 pub(super) enum Written {
-    /// It holds the lines now; its path.
+    /// It was written; its path.
     Done(PathBuf),
-    /// A file is there, and was not to be replaced.
+    /// The file exists and must not be replaced.
     Exists,
-    /// It was not written; why.
+    /// It was not written, with the reason.
     Failed(String),
 }
 
-/// Writes a file with mode 0600. A `~/` at the beginning is the home directory. What is there is only replaced when it
-/// may be and is a regular file.
+/// Writes a file with mode 0600. A leading `~/` is the home directory. An existing file is replaced only if that is
+/// allowed and it is a regular file.
 pub(super) fn write(path: &str, text: &str, may_replace: bool) -> Written {
     let path = absolute(path);
     let failed = |e: io::Error| Written::Failed(format!("not saved: {}: {e}", path.display()));
     let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let written = match new {
-        // A part of the lines is no log.
+        // An incomplete file is removed.
         Ok(mut file) => file.write_all(text.as_bytes()).inspect_err(|_| drop(fs::remove_file(&path))),
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match fs::metadata(&path) {
             Ok(there) if !there.is_file() => Err(io::Error::other("it exists and is not a regular file")),
@@ -79,8 +78,8 @@ fn absolute(path: &str) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// The command that shows these lines, beginning with one of them, and their file: it has mode 0600 and is removed with
-/// the value. Nothing of ours that is secret is in the command's environment.
+/// The command that shows these lines, starting at the given one, and their file, which has mode 0600 and is removed
+/// when the value is dropped. The environment of the command contains none of our secrets.
 pub(super) fn lend(viewer: Viewer, text: &str, line: usize) -> io::Result<(Command, TempPath)> {
     let mut file = tempfile::Builder::new().prefix("marin-tui-").suffix(".log").tempfile()?;
     file.write_all(text.as_bytes())?;
@@ -95,7 +94,7 @@ pub(super) fn lend(viewer: Viewer, text: &str, line: usize) -> io::Result<(Comma
     Ok((command(named.as_deref().unwrap_or(default), &path, line), path))
 }
 
-/// The command line of the user's words and a file.
+/// The command: the words that the user configured, and a file.
 fn command(words: &str, path: &Path, line: usize) -> Command {
     let program = words.split_whitespace().next().unwrap_or_default();
     let mut command = if words.contains(|c| OF_SHELLS.contains(c)) {
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_private_and_replaced_only_when_it_may_be() {
+    fn a_file_is_private_and_replaced_only_if_allowed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a b.log");
         let typed = path.to_str().unwrap();
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_never_replaced() {
+    fn only_regular_files_are_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_str().unwrap();
         for path in [path, &format!("{path}/missing/a.log"), "/dev/null"] {
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_words_are_a_command() {
+    fn configured_words_become_a_command() {
         let line = |words: &str, line| {
             let command = command(words, Path::new("/tmp/x.log"), line);
             let words = std::iter::once(command.get_program()).chain(command.get_args());
@@ -176,12 +175,12 @@ mod tests {
         assert_eq!(
             line("'my pager' -x", 7),
             ["sh", "-c", "'my pager' -x \"$@\"", "'my", "/tmp/x.log"],
-            "a shell reads quotes"
+            "quotes require a shell"
         );
     }
 
     #[test]
-    fn what_is_lent_is_private_and_taken_back() {
+    fn a_temporary_file_is_private_and_removed() {
         let (command, path) = lend(Viewer::Pager, "one\n", 1).unwrap();
         let lent = path.to_path_buf();
         assert_eq!((fs::read_to_string(&lent).unwrap().as_str(), mode(&lent)), ("one\n", 0o600));

@@ -1,4 +1,4 @@
-//! A program that has the terminal for a while: a login, a pager, an editor.
+//! A program that uses the terminal for a while: a login, a pager, an editor.
 
 use super::input::{Asked, QuitSignals};
 use crate::app::Outcome;
@@ -10,11 +10,11 @@ use std::process::Command;
 use std::time::Duration;
 use tokio::process::Child;
 
-/// Time that a program has to end after SIGTERM; then it is killed.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a program may take to exit after SIGTERM; then it is killed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs a command in the foreground terminal until it ends; none when a signal ended us meanwhile, and with us the
-/// command.
+/// Runs a command in the foreground of the terminal until it exits; `None` if a signal asked the console to quit, which
+/// ends the command too.
 pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Option<Outcome> {
     let program = command.get_program().to_string_lossy().into_owned();
     let terminal = io::stdin();
@@ -33,7 +33,7 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
             ended = child.wait() => break Some(ended),
             asked = signals.ended_or_stopped() => match asked {
                 Asked::Leave => break None,
-                // The key stops every program in the foreground: the shell waits for us, too.
+                // The key stops all programs in the foreground; the shell waits for the console too.
                 Asked::Stop => signals.stop().await,
             },
         }
@@ -42,18 +42,18 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
         end(&mut child).await;
     }
     if let Ok(modes) = modes {
-        // A program that was killed leaves it raw. One that is gone needs nothing any more.
+        // A killed program leaves the terminal in raw mode. If the terminal is gone, nothing is needed.
         let _ = tcsetattr(&terminal, OptionalActions::Now, &modes);
     }
     signals.forget_interrupts().await;
     Some(match ended? {
         Ok(status) if status.success() => Outcome::Returned(format!("back from {program}")),
-        // The messages of ssh were on its screen.
+        // The messages of ssh were on its own screen.
         Ok(status) if status.code() == Some(255) && program.ends_with("ssh") => Outcome::Failed(format!(
             "{program} failed to connect (exit status 255); `{}` in a shell shows its messages",
             Target::default().line("ssh")
         )),
-        // POSIX: a shell has not found the command.
+        // POSIX: the shell did not find the command.
         Ok(status) if status.code() == Some(127) => {
             Outcome::Failed(format!("{program} exited immediately ({status}): no such program"))
         }
@@ -62,13 +62,13 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
     })
 }
 
-/// Ends a program that has the terminal, if it can be, so that it puts back what it changed there.
+/// Ends a program that uses the terminal, with SIGTERM if possible, so that it can restore the terminal.
 async fn end(child: &mut Child) {
     if let Some(id) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ = kill_process(id, Signal::TERM);
     }
-    if tokio::time::timeout(FAREWELL, child.wait()).await.is_err() {
+    if tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await.is_err() {
         let _ = child.kill().await;
     }
 }

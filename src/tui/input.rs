@@ -16,12 +16,12 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// Time that the reading thread has to end.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// How long after an event the terminal is looked at once more, in case the look after the event was cut short.
-const AGAIN: Duration = Duration::from_millis(5);
+/// How long to wait for the reading thread to end.
+const STOP_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long after an event the terminal is polled again, in case the poll after the event was cut short.
+const RECHECK_AFTER: Duration = Duration::from_millis(5);
 
-/// The loop's sources, generic so that tests can play the keyboard.
+/// The loop's event sources, generic so that tests can supply keys.
 pub struct Inputs<'a, K, Q> {
     /// Keys, mouse, paste and resize.
     pub keys: K,
@@ -33,8 +33,8 @@ pub struct Inputs<'a, K, Q> {
 
 /// Keys, mouse, paste and resize of the terminal; ends when the terminal is gone.
 ///
-/// Not crossterm's own stream: that reads inside the loop, and never comes back from the end of input, which is all
-/// that a terminal gives when its window is closed (`UnixInternalEventSource::try_read` in crossterm 0.29).
+/// Does not use crossterm's stream: it reads inside the loop, and never returns at the end of input, which is all that
+/// a terminal delivers once its window is closed (`UnixInternalEventSource::try_read` in crossterm 0.29).
 pub struct Keys {
     events: mpsc::UnboundedReceiver<io::Result<Event>>,
     resized: Signal,
@@ -45,8 +45,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads standard input until dropped. What the terminal says about its background goes to `report`; with `asked`
-    /// it is expected to say something.
+    /// Reads standard input until dropped. The background that the terminal reports goes to `report`; with `asked`, a
+    /// report is expected.
     pub fn read(asked: bool, report: impl Fn(Background) + Send + 'static) -> io::Result<Self> {
         let resized = signal(SignalKind::window_change())?;
         let (stopped, stop) = io::pipe()?;
@@ -62,9 +62,9 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        // Another program may read the terminal next: the thread must be gone by then.
+        // Another program may read the terminal next: the thread must have ended by then.
         self.stop = None;
-        let _ = self.ended.recv_timeout(PATIENCE);
+        let _ = self.ended.recv_timeout(STOP_TIMEOUT);
     }
 }
 
@@ -89,14 +89,14 @@ fn forward(
 ) {
     let pause = |length: Duration| Timespec { tv_sec: 0, tv_nsec: i64::from(length.subsec_nanos()) };
     let terminal = io::stdin();
-    // Whether the last look found nothing.
+    // Whether the last poll found nothing.
     let mut is_quiet = true;
     loop {
         let mut ready = [PollFd::new(&terminal, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
         let wait = match (answers.is_holding(), is_quiet) {
             (true, _) => Some(pause(PAUSE)),
             (false, true) => None,
-            (false, false) => Some(pause(AGAIN)),
+            (false, false) => Some(pause(RECHECK_AFTER)),
         };
         match rustix::event::poll(&mut ready, wait.as_ref()) {
             Ok(0) if answers.pause().into_iter().any(|event| send.send(Ok(event)).is_err()) => return,
@@ -126,9 +126,10 @@ fn forward(
 
 /// The next event of the terminal, if there is one already.
 ///
-/// By crossterm's `use-dev-tty`: its other source asks an edge-triggered epoll, and where the window's size changed
-/// leaves a pending key unread until another one comes. This one spins for as long as it may wait, which a frame on
-/// the other core waits for: so it is given little, and may find nothing when this thread is interrupted meanwhile.
+/// Uses crossterm's `use-dev-tty`: its other event source uses an edge-triggered epoll, and after a window resize
+/// leaves a pending key unread until another one arrives. This one busy-waits until its timeout, which delays a frame
+/// on the other core: the timeout is therefore short, and an event may be missed if this thread is interrupted
+/// meanwhile.
 fn next_event() -> io::Result<Option<Event>> {
     if event::poll(Duration::from_micros(50))? { event::read().map(Some) } else { Ok(None) }
 }
@@ -137,25 +138,25 @@ fn next_event() -> io::Result<Option<Event>> {
 pub struct QuitSignals {
     /// Sent to this process only: SIGTERM, and SIGHUP when the terminal is gone.
     ends: [Signal; 2],
-    /// Sent also by a key, to every program in the terminal's foreground: SIGINT (^C) and SIGQUIT (^\). While the
-    /// terminal is raw, these arrive as keys.
+    /// Also sent by a key to every program in the terminal's foreground: SIGINT (^C) and SIGQUIT (^\). In raw mode
+    /// these arrive as keys.
     interrupts: [Signal; 2],
-    /// Asks us to stop until we are continued: SIGTSTP, sent by somebody, or by a key (^z) to every program in the
-    /// terminal's foreground.
+    /// Asks the console to stop until it is continued: SIGTSTP, sent with kill, or by a key (^Z) to every program in
+    /// the terminal's foreground.
     stops: Signal,
 }
 
 /// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Quit: a signal that ends a program came, or the terminal is gone.
+    /// Quit: a terminating signal was received, or the terminal is gone.
     Leave,
     /// Stop until the process is continued.
     Stop,
 }
 
 impl QuitSignals {
-    /// Listens from now on; none of them ends the process by itself any more.
+    /// Starts listening; the signals then no longer end the process by themselves.
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
             ends: [signal(SignalKind::terminate())?, signal(SignalKind::hangup())?],
@@ -177,17 +178,17 @@ impl QuitSignals {
 
     /// Stops this process until it is continued. The terminal must have been released before.
     pub async fn stop(&mut self) {
-        // The process may run on for a moment after it was stopped: what follows waits for its continuation.
+        // The process may run for a moment after the signal: wait until it is continued.
         if let Ok(mut continued) = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))
             && kill_process(getpid(), rustix::process::Signal::STOP).is_ok()
         {
             continued.recv().await;
         }
-        // One that came meanwhile was for this stop, too.
+        // A signal that arrived meanwhile was part of the same stop.
         while self.stops.recv().now_or_never().flatten().is_some() {}
     }
 
-    /// Resolves when a signal arrives that no key sends, or one that asks to stop.
+    /// Resolves when a signal arrives that is not sent by a key, or one that asks to stop.
     pub async fn ended_or_stopped(&mut self) -> Asked {
         tokio::select! {
             () = ended(&mut self.ends) => Asked::Leave,
@@ -195,9 +196,9 @@ impl QuitSignals {
         }
     }
 
-    /// Forgets interrupts that were meant for another program in the foreground, which has ended.
+    /// Discards interrupts that were meant for another program in the foreground, which has exited.
     pub async fn forget_interrupts(&mut self) {
-        // A signal is added some time after it was sent. When this one has been, those before it have, too.
+        // Signals are delivered with a delay. Once this one has been, the earlier ones have been too.
         if let Ok(mut last) = signal(SignalKind::window_change())
             && kill_process(getpid(), rustix::process::Signal::WINCH).is_ok()
         {
@@ -222,11 +223,11 @@ pub fn quit_signals() -> io::Result<impl Future<Output = ()>> {
     Ok(async move { while signals.asked().await != Asked::Leave {} })
 }
 
-/// Whether a shell with job control started the console and can continue it. A console that a terminal runs directly
+/// Whether a shell with job control started the console and can continue it. A console started directly by a terminal
 /// could only be killed once stopped.
 pub fn is_shell_job() -> bool {
-    // In a container the session's leader, or the parent's group, may be outside and have the number 0, which rustix's
-    // Pid cannot hold.
+    // In a container the session leader or the parent's process group may be outside and have the number 0, which
+    // rustix's Pid cannot hold.
     let parent = Some(getppid());
     getsid(parent).is_ok_and(|its| getsid(None) == Ok(its))
         && getpgid(parent).is_ok_and(|its| getpgid(None) != Ok(its))

@@ -1,18 +1,18 @@
-//! Writes down what was arranged, beside the loop: a home folder may be on a network.
+//! Saves the layout in the background: the home directory may be on a network.
 
 use crate::config::{self, yaml::FileError};
 use crate::model::Layout;
 use std::path::PathBuf;
 use tokio::task::JoinSet;
 
-/// Writes what was arranged, one change after the other.
+/// Saves layout changes, one after the other.
 #[derive(Debug, Default)]
 pub struct LayoutWriter {
-    /// The file; without one nothing is kept.
+    /// The file; without one nothing is saved.
     file: Option<PathBuf>,
-    /// What is not being written yet.
+    /// Changes that are not yet being written.
     waiting: Option<Layout>,
-    /// The one write that is under way.
+    /// The write in progress.
     writing: JoinSet<Result<(), FileError>>,
 }
 
@@ -22,7 +22,7 @@ impl LayoutWriter {
         Self { file: Some(file), ..Self::default() }
     }
 
-    /// Writes down what was arranged, after what is being written.
+    /// Saves a change after the write in progress.
     pub fn keep(&mut self, change: Layout) {
         self.waiting.get_or_insert_default().take(change);
         self.go_on();
@@ -36,8 +36,8 @@ impl LayoutWriter {
         }
     }
 
-    /// Waits for the write that is under way and begins the next one; for none, ends at once. Why the write failed, if
-    /// it did.
+    /// Waits for the write in progress and starts the next one; returns `None` at once if there is none. The inner
+    /// value is the reason if the write failed.
     pub async fn written(&mut self) -> Option<Option<String>> {
         let written = self.writing.join_next().await?;
         self.go_on();
@@ -48,7 +48,7 @@ impl LayoutWriter {
         })
     }
 
-    /// Waits until all is written.
+    /// Waits until all changes are written.
     pub async fn finish(&mut self) {
         while self.written().await.is_some() {}
     }

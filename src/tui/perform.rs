@@ -24,38 +24,38 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 /// Work that takes longer than this is announced.
-const MOMENT: Duration = Duration::from_millis(300);
-/// Time that a program with the terminal, or a write, has to end.
-const FAREWELL: Duration = Duration::from_secs(2);
+const ANNOUNCE_AFTER: Duration = Duration::from_millis(300);
+/// How long layout writes may take when the console quits.
+const SAVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A program that gets the terminal, and the file that it shows.
+/// A program that will use the terminal, and the file that it shows.
 type Prepared = (Command, Option<TempPath>);
 
 /// Why the loop returns.
 pub enum Exit {
-    /// A key or a signal asks to quit.
+    /// A key or a signal asked to quit.
     Quit,
-    /// The terminal goes to this command until it ends.
+    /// The terminal is handed to this command until it exits.
     HandOver(Box<Command>),
     /// The process is stopped until a shell continues it.
     Stop,
 }
 
-/// The part of an effect that only who owns the terminal can do.
+/// The part of an effect that only the owner of the terminal can perform.
 pub enum Turn {
-    /// All of the screen is drawn again.
+    /// Redraw the whole screen.
     Redraw,
-    /// The loop returns.
+    /// Return from the loop.
     Exit(Exit),
 }
 
-/// Carries out effects. Whatever may take time runs on a thread of its own.
+/// Carries out effects. Slow work runs on separate threads.
 pub struct Performer {
     supervisor: Supervisor,
     copier: Copier,
-    /// The token copied last, and when it is removed from the clipboard.
+    /// The token copied last, and the time at which it is removed from the clipboard.
     copied: Option<(Secret, Instant)>,
-    /// The address that was not copied because a token is on the clipboard: asked for again, it is.
+    /// The address that was not copied because a token is on the clipboard; a second request copies it.
     held_back: Option<String>,
     remote: bool,
     operations: Option<(Operations, mpsc::Receiver<News>)>,
@@ -63,16 +63,16 @@ pub struct Performer {
     audit: Option<Audit>,
     /// Tokens that are being read, to be copied.
     tokens: JoinSet<(ClusterName, Result<Secret, Problem>)>,
-    /// The login that is being prepared, if one is, or another program that gets the terminal.
+    /// The login, or other program for the terminal, that is being prepared.
     logins: JoinSet<Result<Prepared, String>>,
     /// Dashboards that are being opened.
     dashboards: JoinSet<(ClusterName, Result<String, Problem>)>,
     layout: LayoutWriter,
-    /// The program that is prepared.
+    /// The prepared program.
     login: Option<Command>,
     /// The file that it shows, which is removed afterwards.
     lent: Option<TempPath>,
-    /// What is left to the loop, in order.
+    /// Turns for the loop, in order.
     turns: VecDeque<Turn>,
     events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
 }
@@ -82,7 +82,7 @@ impl Performer {
     pub fn new(supervisor: Supervisor, place: Place) -> Self {
         let events = mpsc::unbounded_channel();
         let waits: mpsc::UnboundedSender<Event> = events.0.clone();
-        // The receiver goes with the console.
+        // The receiver is dropped with the console.
         supervisor.tell_waits(move |wait| drop(waits.send(Event::GoogleWait(wait))));
         Self {
             supervisor,
@@ -104,14 +104,14 @@ impl Performer {
         }
     }
 
-    /// The same performer, which also writes to that file what was arranged.
+    /// The same performer, which also saves the layout to that file.
     #[must_use]
     pub fn keeping(self, layout: PathBuf) -> Self {
         Self { layout: LayoutWriter::of(layout), ..self }
     }
 
     /// The same performer, which also runs operations in that environment, over the connections of the supervisor's
-    /// tasks. Called in a runtime.
+    /// tasks. Must be called in a runtime.
     #[must_use]
     pub fn operating(mut self, environment: Environment) -> Self {
         let connections = self.supervisor.connections();
@@ -121,14 +121,14 @@ impl Performer {
         self
     }
 
-    /// The same performer, which also writes typed lines to that file, if there is one. Called in a runtime.
+    /// The same performer, which also saves typed lines to that file, if there is one. Must be called in a runtime.
     #[must_use]
     pub fn saving(mut self, typed: Option<TypedLines>) -> Self {
         self.lines = typed.map(|file| LineWriter::start(file, self.events.0.clone()));
         self
     }
 
-    /// The next event that effects cause; waits for ever when there is none.
+    /// The next event that effects cause; waits forever if there is none.
     pub async fn done(&mut self) -> Event {
         loop {
             tokio::select! {
@@ -154,8 +154,8 @@ impl Performer {
         }
     }
 
-    /// The part of [`Performer::done`] that leaves the terminal alone: the next news of an operation, which would wait
-    /// otherwise. Meanwhile the token is taken off the clipboard once it has been there long enough.
+    /// The part of [`Performer::done`] that does not use the terminal: the next news of an operation, which would
+    /// otherwise wait. It also removes the token from the clipboard when its time is up.
     pub async fn beside_a_program(&mut self) -> Event {
         loop {
             tokio::select! {
@@ -171,20 +171,20 @@ impl Performer {
         }
     }
 
-    /// Takes the token off the desktop's clipboard, if it is still there; whether it was. A terminal's clipboard cannot
-    /// be read, so it is left.
+    /// Removes the token from the desktop's clipboard if it is still there; returns whether it was. A terminal's
+    /// clipboard cannot be read, so it is left alone.
     fn clear_clipboard(&mut self) -> bool {
         self.copied.take().is_some_and(|(token, _)| self.copier.clear(token.expose()))
     }
 
-    /// Carries out every one of them.
+    /// Carries out these effects.
     pub fn perform_all(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             self.perform(effect);
         }
     }
 
-    /// Carries out one effect; what needs the terminal is left to the loop ([`Performer::turn`]).
+    /// Carries out one effect; turns for the loop are queued ([`Performer::turn`]).
     pub fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Ask(cluster, request) => self.supervisor.ask(&cluster, request),
@@ -246,12 +246,12 @@ impl Performer {
         }
     }
 
-    /// What is left to the loop next.
+    /// The next turn for the loop.
     pub fn turn(&mut self) -> Option<Turn> {
         self.turns.pop_front()
     }
 
-    /// Hands the terminal to a login on a cluster's head; reports why when there is none.
+    /// Hands the terminal to a login on the head of a cluster; reports the reason if that is not possible.
     fn login(&mut self, cluster: &ClusterName) {
         self.logins = JoinSet::new();
         match self.supervisor.login(cluster) {
@@ -260,7 +260,7 @@ impl Performer {
         }
     }
 
-    /// Writes lines to a file on a thread of its own: it may lie on a network home.
+    /// Writes lines to a file on a separate thread: it may be on a network home directory.
     fn write_file(&self, path: String, text: String, (replace, held): (bool, usize)) {
         let events = self.events.0.clone();
         tokio::task::spawn_blocking(move || {
@@ -278,20 +278,20 @@ impl Performer {
                 Written::Exists => Event::FileExists(path),
                 Written::Failed(why) => Event::Done(Outcome::Failed(why)),
             };
-            // The console may have been quit meanwhile.
+            // The console may have quit meanwhile.
             let _ = events.send(event);
         });
     }
 
-    /// Reads the audit log beside the loop.
+    /// Reads the audit log in the background.
     fn read_audit(&self) {
         let Some(audit) = self.audit.clone() else { return };
         let events = self.events.0.clone();
-        // The console may have been quit meanwhile.
+        // The console may have quit meanwhile.
         tokio::task::spawn_blocking(move || drop(events.send(Event::Audit(files::entries(&audit)))));
     }
 
-    /// Prepares a program that shows lines; an earlier one that has not started is dropped.
+    /// Prepares a program that shows lines; cancels an earlier one that has not started.
     fn prepare_viewer(&mut self, viewer: Viewer, text: String, line: usize) {
         self.logins = JoinSet::new();
         let command = tokio::task::spawn_blocking(move || files::lend(viewer, &text, line));
@@ -312,17 +312,17 @@ impl Performer {
         self.login.take()
     }
 
-    /// Prepares the login on a TPU host; an earlier one that has not started is dropped.
+    /// Prepares the login to a TPU host; cancels an earlier one that has not started.
     fn prepare_login(&mut self, cluster: &ClusterName, host: &TpuHost) {
         self.logins = JoinSet::new();
         let name = if host.vm.is_empty() { &host.internal } else { &host.vm };
         let words = format!("logging in to {name}");
         let command = self.supervisor.login_host(cluster, host);
         let command = async { Ok((command.await?, None)) };
-        self.logins.spawn(telling(self.events.0.clone(), words, command));
+        self.logins.spawn(announcing(self.events.0.clone(), words, command));
     }
 
-    /// Reads the token on a thread of its own: its file may lie on a network home.
+    /// Reads the token on a separate thread: its file may be on a network home directory.
     fn find_token(&mut self, cluster: ClusterName) {
         let words = format!("reading the token of {cluster}");
         let found = tokio::task::spawn_blocking(self.supervisor.token_finder(&cluster));
@@ -330,14 +330,14 @@ impl Performer {
             let failed = |e: JoinError| Problem::new(ProblemKind::Other, e.to_string(), "", Timestamp::now());
             (cluster, found.await.unwrap_or_else(|e| Err(failed(e))))
         };
-        self.tokens.spawn(telling(self.events.0.clone(), words, token));
+        self.tokens.spawn(announcing(self.events.0.clone(), words, token));
     }
 
     fn copy_token(&mut self, cluster: &ClusterName, token: Result<Secret, Problem>) {
         match token {
             Ok(token) => {
                 let how = self.copier.copy_secret(&token, || Ok(io::stdout()));
-                self.tell_copied(&format!("token of {cluster}"), how);
+                self.report_copied(&format!("token of {cluster}"), how);
                 self.copied = Some((token, Instant::now() + ON_CLIPBOARD));
                 self.held_back = None;
             }
@@ -345,10 +345,11 @@ impl Performer {
         }
     }
 
-    /// Ends every cluster's task and waits until its ssh is gone, and for a while until what was arranged is written.
+    /// Ends the task of each cluster and waits until its ssh has exited; waits for a limited time until the layout is
+    /// written.
     pub async fn shutdown(mut self) {
         self.clear_clipboard();
-        let _ = tokio::time::timeout(FAREWELL, self.layout.finish()).await;
+        let _ = tokio::time::timeout(SAVE_TIMEOUT, self.layout.finish()).await;
         if let Some(lines) = self.lines.take() {
             lines.finish().await;
         }
@@ -356,16 +357,16 @@ impl Performer {
     }
 
     fn report(&self, outcome: Outcome) {
-        // The receiver lives as long as we do.
+        // The receiver lives as long as `self`.
         let _ = self.events.0.send(Event::Done(outcome));
     }
 
     fn copy(&mut self, what: &str, text: &str) {
         let how = self.copier.copy(text, || Ok(io::stdout()));
-        self.tell_copied(what, how);
+        self.report_copied(what, how);
     }
 
-    fn tell_copied(&self, what: &str, how: io::Result<&'static str>) {
+    fn report_copied(&self, what: &str, how: io::Result<&'static str>) {
         let outcome = match how {
             Ok(how) => Outcome::Copied(format!("copied {what} {how}")),
             Err(e) => Outcome::Failed(format!("cannot copy {what}: {e}")),
@@ -373,7 +374,7 @@ impl Performer {
         self.report(outcome);
     }
 
-    /// Copies the address of a dashboard. A token that was copied is not lost to it unasked.
+    /// Copies the address of a dashboard. It replaces a copied token only after a second request.
     fn copy_address(&mut self, cluster: &ClusterName, url: String) {
         if self.copied.is_some() && self.held_back.as_ref() != Some(&url) {
             let text = format!(
@@ -391,7 +392,7 @@ impl Performer {
         let words = format!("opening the dashboard of {cluster}");
         let url = self.supervisor.dashboard(&cluster);
         let url = async move { (cluster, url.await) };
-        self.dashboards.spawn(telling(self.events.0.clone(), words, url));
+        self.dashboards.spawn(announcing(self.events.0.clone(), words, url));
     }
 
     /// Starts a browser on the dashboard, or copies its address when the console runs remotely.
@@ -413,13 +414,13 @@ impl Performer {
                 Ok(()) => Outcome::Opened(format!("opened {url}")),
                 Err(e) => Outcome::Failed(format!("cannot open a browser: {e}; open {url} yourself")),
             };
-            // The console may have been quit meanwhile.
+            // The console may have quit meanwhile.
             let _ = events.send(Event::Done(outcome));
         });
     }
 }
 
-/// The next news as an event; none where no operations are run.
+/// The next news as an event; `None` if operations are not run.
 async fn of(operations: &mut Option<(Operations, mpsc::Receiver<News>)>) -> Option<Event> {
     let (_, news) = operations.as_mut()?;
     Some(match news.recv().await? {
@@ -431,7 +432,7 @@ async fn of(operations: &mut Option<(Operations, mpsc::Receiver<News>)>) -> Opti
     })
 }
 
-/// Waits until what was copied has been on the clipboard long enough; for ever where nothing was.
+/// Waits until a copied token has been on the clipboard long enough; forever if there is none.
 async fn long_enough(copied: Option<&(Secret, Instant)>) {
     match copied {
         Some((_, until)) => sleep_until(*until).await,
@@ -439,18 +440,22 @@ async fn long_enough(copied: Option<&(Secret, Instant)>) {
     }
 }
 
-/// Does the work; announces it when it takes longer than [`MOMENT`].
-async fn telling<T>(events: mpsc::UnboundedSender<Event>, words: String, work: impl Future<Output = T>) -> T {
+/// Does the work; announces it if it takes longer than [`ANNOUNCE_AFTER`].
+async fn announcing<T>(
+    events: mpsc::UnboundedSender<Event>,
+    words: String,
+    work: impl Future<Output = T>,
+) -> T {
     let mut work = pin!(work);
-    if let Ok(done) = tokio::time::timeout(MOMENT, &mut work).await {
+    if let Ok(done) = tokio::time::timeout(ANNOUNCE_AFTER, &mut work).await {
         return done;
     }
-    // The console may be on its way out.
+    // The console may be quitting.
     let _ = events.send(Event::Done(Outcome::Doing(words)));
     work.await
 }
 
-/// Starts the first browser command that works, quietly and without our secrets in its environment.
+/// Starts the first browser command that works, without output and without our secrets in its environment.
 pub fn start_browser(url: &str) -> io::Result<()> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for mut command in open::commands(url) {

@@ -1,5 +1,5 @@
-//! The terminal while the console has it: raw mode, the alternate screen, mouse and bracketed paste. All of it is
-//! restored on every way out, panics included.
+//! The terminal while the console uses it: raw mode, the alternate screen, mouse and bracketed paste. All of it is
+//! restored on every exit, including panics.
 
 use crossterm::cursor::Show;
 use crossterm::event::{
@@ -14,26 +14,26 @@ use ratatui::backend::CrosstermBackend;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Once;
 
-/// What draws to the real terminal. Buffered: a frame goes out in one write.
+/// Draws to the real terminal. Buffered: a frame is sent in one write.
 pub type Screen = Terminal<CrosstermBackend<BufWriter<Stdout>>>;
 
 /// The terminal in the console's modes until dropped.
 pub struct Guard {
-    // None only while it is dropped.
+    // `None` only while it is being dropped.
     screen: Option<Screen>,
 }
 
 impl Guard {
-    /// Takes the terminal over. `mouse` captures the mouse (and takes the terminal's own text selection away).
+    /// Takes over the terminal. `mouse` captures the mouse (which disables the terminal's own text selection).
     pub fn take(mouse: bool) -> io::Result<Self> {
         restore_on_panic();
         enable_raw_mode()?;
-        // From here on a failure must put raw mode back: the guard does, once it exists.
+        // After this, a failure must restore the mode: the guard does, once it exists.
         let mut screen =
             Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout())))
                 .inspect_err(|_| restore())?;
-        // Not `Terminal::clear`: that asks the terminal where its cursor is and waits 2 s for the answer, which may be
-        // slow to come, or swallowed with keys typed ahead.
+        // Not `Terminal::clear`: that queries the cursor position and waits 2 s for the answer, which may be slow, or
+        // lost among keys typed ahead.
         let out = screen.backend_mut();
         let entered = execute!(out, EnterAlternateScreen, Clear(ClearType::All), EnableBracketedPaste)
             .and_then(|()| if mouse { execute!(out, EnableMouseCapture) } else { Ok(()) });
@@ -41,12 +41,12 @@ impl Guard {
         entered.map(|()| guard)
     }
 
-    /// What to draw through.
+    /// The screen to draw on.
     pub fn screen(&mut self) -> io::Result<&mut Screen> {
         self.screen.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Sends the terminal a question, which it answers among its keys or not at all. Nothing is awaited.
+    /// Sends a query to the terminal, which answers among its keys or not at all. Does not wait.
     pub fn ask(&mut self, question: &str) -> io::Result<()> {
         let out = self.screen()?.backend_mut();
         out.write_all(question.as_bytes())?;
@@ -57,7 +57,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         restore();
-        // On a terminal that is gone, ratatui's own way out writes to a standard error that is gone, too, and panics.
+        // If the terminal is gone, ratatui's drop handler writes to a standard error that is gone too, and panics.
         if let Some(mut screen) = self.screen.take()
             && screen.show_cursor().is_err()
         {
@@ -66,7 +66,7 @@ impl Drop for Guard {
     }
 }
 
-/// Restores the terminal's modes. Harmless when repeated; errors are ignored, as a terminal that is gone (SIGHUP)
+/// Restores the modes of the terminal. Safe to repeat; errors are ignored, because a terminal that is gone (SIGHUP)
 /// cannot show them.
 fn restore() {
     let mut out = io::stdout();
@@ -75,8 +75,8 @@ fn restore() {
     let _ = out.flush();
 }
 
-/// A panic anywhere, in a background task too, must leave a usable terminal with its message on the normal screen: the
-/// process ends with it.
+/// A panic anywhere, including background tasks, must leave a usable terminal with its message on the normal screen; it
+/// ends the process.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,4 +1,4 @@
-//! Writes typed lines to their file, on a thread of its own: the file may lie on a network home.
+//! Saves typed lines to their file on a separate thread: the file may be on a network home directory.
 
 use crate::app::{Entered, Event, Outcome};
 use crate::config::TypedLines;
@@ -6,17 +6,17 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Time that the last lines have to be written when the console is quit.
-const LAST: Duration = Duration::from_secs(1);
+/// How long writing the last lines may take when the console quits.
+const SAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Takes lines for the file.
+/// Accepts lines for the file.
 pub(super) struct LineWriter {
     lines: mpsc::UnboundedSender<(Entered, String)>,
     thread: JoinHandle<()>,
 }
 
 impl LineWriter {
-    /// Starts the thread. The first line that cannot be written is reported, and is the last one that is tried.
+    /// Starts the thread. The first line that cannot be written is reported, and nothing is written after it.
     pub fn start(file: TypedLines, events: mpsc::UnboundedSender<Event>) -> Self {
         let (lines, mut typed) = mpsc::unbounded_channel::<(Entered, String)>();
         let thread = tokio::task::spawn_blocking(move || {
@@ -24,7 +24,7 @@ impl LineWriter {
                 if let Err(e) = file.add(kind.word(), &text) {
                     let path = file.path().display();
                     let why = format!("cannot save the input history: {path}: {e}; it will be lost on exit");
-                    // The console may be on its way out.
+                    // The console may be quitting.
                     let _ = events.send(Event::Done(Outcome::Failed(why)));
                     return;
                 }
@@ -33,15 +33,15 @@ impl LineWriter {
         Self { lines, thread }
     }
 
-    /// Adds a line to the file, soon.
+    /// Queues a line for the file.
     pub fn add(&self, kind: Entered, text: String) {
-        // After a failure the lines are not written.
+        // After a failure, lines are not written.
         let _ = self.lines.send((kind, text));
     }
 
     /// Waits until all lines are written.
     pub async fn finish(self) {
         drop(self.lines);
-        let _ = tokio::time::timeout(LAST, self.thread).await;
+        let _ = tokio::time::timeout(SAVE_TIMEOUT, self.thread).await;
     }
 }

@@ -7,8 +7,8 @@ use crate::diagnose::{Finding, Severity};
 use crate::model::ClusterName;
 use ratatui::style::{Modifier, Style};
 
-/// The findings as lines of that width, a blank line after each; dimmed when they are out of date. `others` tells which
-/// other clusters have the same.
+/// The findings as lines of this width, each followed by a blank line; dimmed if they are out of date. `others`
+/// describes which other clusters have the same.
 pub fn lines<'a>(
     findings: impl Iterator<Item = &'a Finding>,
     d: &DrawContext<'_>,

@@ -17,21 +17,21 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::time::Duration;
 
-/// The monitor's loop takes about 5 s: a report younger than this is simply fresh.
+/// The monitor's loop takes about 5 s, so a younger report counts as fresh.
 const FRESH: Duration = Duration::from_secs(30);
 
 /// The columns of a node type; autoscaler v1 reports which nodes are up, not which are busy.
-fn heads(types: &[NodeTypeCount], tells_idle: bool) -> Vec<Head> {
+fn heads(types: &[NodeTypeCount], has_idle: bool) -> Vec<Head> {
     let number = |title, spare| Head::plain(title, Width::number(4, spare));
     let busy_idle = [number("BUSY", 0), number("IDLE", 1)];
     let up = [number("UP", 0)];
     let before =
         [Head::of_names("TYPE", types.iter().map(|t| t.name.raw())), number("MIN", 2), number("MAX", 2)];
     let after = [number("PEND", 0), number("LAUN", Width::EASILY), number("FAIL", 0)];
-    [&before[..], if tells_idle { &busy_idle } else { &up }, &after].concat()
+    [&before[..], if has_idle { &busy_idle } else { &up }, &after].concat()
 }
 
-/// Draws it; returns where its lines are, and the highest first line.
+/// Draws the pane; returns the area of its lines, and the maximum scroll position.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): Shown<'_>) -> (Area, usize) {
     let report = &*cluster.snapshot.autoscaler;
     let title = match report.version {
@@ -47,11 +47,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): 
         return (drawn, 0);
     }
     let stale = cluster.is_stale(d.now);
-    let mut alerts = alerts::lines(worth_telling(cluster), d, inner.width.into(), stale, |_| Vec::new());
+    let mut alerts = alerts::lines(actionable(cluster), d, inner.width.into(), stale, |_| Vec::new());
     alerts.extend(wanted(report, d, stale));
     let lines = lines(cluster, d, stale);
     let table = report.types.len() + 1;
-    let tells_idle = report.version != AutoscalerVersion::V1;
+    let has_idle = report.version != AutoscalerVersion::V1;
     let total = alerts.len() + table + lines.len();
     let last = total.saturating_sub(inner.height.into());
     let top = page.autoscaler.top().min(last);
@@ -68,12 +68,12 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): 
         let height = u16::try_from(table - below).unwrap_or(u16::MAX).min(inner.bottom() - y);
         let role = Role::Text.unless(stale);
         let grid = Grid {
-            heads: &heads(&report.types, tells_idle),
+            heads: &heads(&report.types, has_idle),
             top: below,
             rows: report.types.len(),
             selected: None,
         };
-        grid.draw(buf, Rect { y, height, ..inner }, d.theme, |i| row(&report.types[i], tells_idle, role));
+        grid.draw(buf, Rect { y, height, ..inner }, d.theme, |i| row(&report.types[i], has_idle, role));
         y += height;
     }
     let skip = below.saturating_sub(table);
@@ -84,7 +84,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): 
 }
 
 /// Findings about the autoscaler that need action; infeasible demands are shown in the list of demands.
-fn worth_telling(cluster: &Cluster) -> impl Iterator<Item = &Finding> {
+fn actionable(cluster: &Cluster) -> impl Iterator<Item = &Finding> {
     let is_reported = |f: &&Finding| f.kind.is_of_autoscaler() && f.kind != FindingKind::Infeasible;
     cluster.findings.iter().filter(is_reported).filter(|f| f.severity < Severity::Info)
 }
@@ -98,7 +98,7 @@ fn verdict(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
         (_, None) if report.types.is_empty() && report.demands.is_empty() && report.failures.is_empty() => {
             ("no report yet".into(), d.theme.dim)
         }
-        // The pane shows a report, so only its time is not known yet.
+        // The pane shows a report whose time is not known yet.
         (_, None) => ("age of report unknown".into(), d.theme.dim),
         (_, Some(at)) if at.age(d.now) < FRESH => (format!("report <{} s old", FRESH.as_secs()), d.theme.dim),
         (_, Some(at)) => {
@@ -113,9 +113,9 @@ fn verdict(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
 pub fn summary(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
     let report = &*cluster.snapshot.autoscaler;
     let wanted = cluster.tally.wants;
-    if let Some(finding) = worth_telling(cluster).next() {
+    if let Some(finding) = actionable(cluster).next() {
         let since = finding.age(d.now).map_or_else(String::new, |age| format!(" {}", words::minutes(age)));
-        // The tab names the autoscaler already.
+        // The tab already names the autoscaler.
         let word = match finding.kind {
             FindingKind::Stuck => "stuck",
             FindingKind::Silent => "silent",
@@ -133,14 +133,14 @@ pub fn summary(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
     }
 }
 
-fn row(t: &NodeTypeCount, tells_idle: bool, role: Role) -> Vec<Cell<'_>> {
+fn row(t: &NodeTypeCount, has_idle: bool, role: Role) -> Vec<Cell<'_>> {
     let count = |n: u32, some: Role| match n {
         0 => Cell::new("-", role),
         n => Cell::new(n.to_string(), some),
     };
     let limit = |n: Option<u32>| Cell::new(n.map_or_else(|| "?".into(), |n| n.to_string()), Role::Dim);
     let missing = t.min.is_some_and(|min| t.active + t.idle < min);
-    let up: &[u32] = if tells_idle { &[t.active, t.idle] } else { &[t.active + t.idle] };
+    let up: &[u32] = if has_idle { &[t.active, t.idle] } else { &[t.active + t.idle] };
     let name = Cell::new(t.name.shown(), if missing { Role::Warn } else { role }).named();
     let mut cells = vec![name, limit(t.min), limit(t.max)];
     cells.extend(up.iter().map(|n| count(*n, role)));

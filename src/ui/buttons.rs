@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
-/// Draws Cancel and the button that confirms, of which one may be focused; returns where they are.
+/// Draws Cancel and the button that confirms, one of which may be focused; returns their areas.
 pub fn buttons(
     buf: &mut Buffer,
     inner: Rect,

@@ -19,14 +19,14 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-/// The current view on the left; on the right the state of the connection and the data's age, which are never dropped.
-/// On a frozen screen its own age stands in place of the data's.
+/// The current view on the left; on the right the state of the connection and the age of the data, which are never
+/// dropped. On a frozen screen, its own age replaces that of the data.
 pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp) {
     let here = d.app.current();
     let crumbs = crumbs(d.app);
     let place = here.and_then(|cluster| crumbs.iter().rposition(|crumb| crumb == cluster.name().as_str()));
     let way = crumbs.join(" › ").width();
-    // The age comes last where there is one; this part is dropped after all others.
+    // The age comes last, if there is one; this part is dropped after all others.
     let read_only = d.app.is_read_only().then(|| ("read-only".to_owned(), d.theme.accent));
     let mut parts: Vec<(String, Style)> = Vec::new();
     if let Some(cluster) = here {
@@ -63,17 +63,17 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
         }
     }
     if let Some(since) = d.app.frozen_since() {
-        // Beside it the data's age would have to be read twice.
+        // The data's age beside it would be confusing.
         parts.truncate(parts.len().saturating_sub(usize::from(here.is_some())));
         let text = format!("FROZEN {}, {} for live", words::minutes(since.age(now)), d.key(Action::Freeze));
         parts.push((text, d.theme.warn.add_modifier(Modifier::BOLD)));
     }
-    // Parts are dropped from the left: the less important come first.
+    // Parts are dropped from the left, where the less important ones are.
     let room = usize::from(area.width.saturating_sub(2));
     while parts.len() > 2 && parts.iter().map(|(t, _)| t.width() + 2).sum::<usize>() + way + 2 > room {
         parts.remove(1);
     }
-    // Then the state of the connection gives its details for the cluster's name.
+    // Next, the state of the connection drops its details in favour of the cluster's name.
     let name = place.map_or(0, |place| crumbs[place].width());
     let free = room.saturating_sub(parts.iter().map(|(t, _)| t.width() + 2).sum());
     if let Some((state, details)) = parts[0].0.split_once(',')
@@ -92,10 +92,10 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
     buf.set_line(at, area.y, &Line::from(spans), area.right().saturating_sub(at));
 }
 
-/// The way to the page on the screen: `fleet › us-central2 › job raysubmit_4f1c`. Where it has no room, it begins later:
-/// `… › us-central2 › job raysubmit_4f1c`. The cluster, whose place in it comes with it, stays longest.
+/// The path to the page on the screen: `fleet › us-central2 › job raysubmit_4f1c`. If there is no room, its beginning
+/// is cut: `… › us-central2 › job raysubmit_4f1c`. The cluster, whose position in it is also returned, is kept longest.
 fn way(crumbs: &[String], cluster: Option<usize>, room: usize) -> String {
-    /// Columns of the page's name at least, beside that of its cluster.
+    /// Minimum width of the page's name beside that of its cluster.
     const LEAST: usize = 8;
     let from =
         |first: usize| format!("{}{}", if first > 0 { "… › " } else { "" }, crumbs[first..].join(" › "));
@@ -113,12 +113,12 @@ fn way(crumbs: &[String], cluster: Option<usize>, room: usize) -> String {
     }
 }
 
-/// The pages that lie on each other, from the first to the one on the screen.
+/// The pages below the one on the screen, and that page.
 fn crumbs(app: &App) -> Vec<String> {
     let mut crumbs = Vec::new();
     let mut named = None;
     for view in app.stack() {
-        // A page that was not opened from its cluster's names the cluster itself.
+        // A page that was not opened from its cluster's page names the cluster itself.
         let cluster = view.place().filter(|place| named != Some(*place) && !matches!(view, View::Cluster(_)));
         crumbs.extend(cluster.map(|place| app.clusters()[place].name().to_string()));
         crumbs.push(view.crumb(app.fleet()));
@@ -135,10 +135,10 @@ fn token(cluster: &Cluster, d: &DrawContext<'_>) -> Option<(String, Style)> {
     }
 }
 
-/// What is missing while the dashboard does not answer.
+/// What is unavailable while the dashboard does not respond.
 const WITHOUT_DASHBOARD: &str = "logs, job actions and machine metrics are not available";
 
-/// The problems of the cluster, since when, with hints; nothing when there are none. Returns the rest of the area.
+/// The problems of the cluster, since when, with hints; draws nothing if there are none. Returns the rest of the area.
 pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster) -> Rect {
     let mut lines: Vec<(String, Style)> = Vec::new();
     let operating = cluster.operating();
@@ -198,10 +198,10 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
     Rect { y, height: area.bottom() - y, ..area }
 }
 
-/// What is counted behind the slices in their tab, where there is room for it.
+/// The unit of the counts after the slices in their tab, if there is room.
 const HOSTS: &str = " hosts";
 
-/// The panes as tabs, each with its status in a few words. Returns where each is.
+/// The panes as tabs, each with its status in a few words. Returns their areas.
 pub fn tabs(
     buf: &mut Buffer,
     area: Rect,
@@ -212,7 +212,7 @@ pub fn tabs(
     let is_known = |counts: String| if cluster.known { counts } else { "?".to_owned() };
     let nodes = match page.listing(Pane::Nodes).filter(|_| page.is_by_slice()) {
         Some(slices) => {
-            // What joins or is lost are hosts.
+            // Joining and lost nodes are hosts.
             let unwell = words::unwell_nodes(cluster);
             let hosts = if unwell.is_empty() { "" } else { HOSTS };
             let counts = format!("{}{unwell}{hosts}", grouped(cluster.slices()));
@@ -254,12 +254,12 @@ pub fn tabs(
     places
 }
 
-/// The columns of a text.
+/// The width of a text.
 fn columns(text: &str) -> u16 {
     u16::try_from(text.width()).unwrap_or(u16::MAX)
 }
 
-/// Keys valid now, or the prompt. Notes where each key is. Returns the cursor's column when something is typed.
+/// Draws the keys that are valid now, or the prompt, and records their areas. Returns the cursor's column in a prompt.
 pub fn footer(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas) -> Option<u16> {
     if let Some(column) = prompt::draw(buf, area, d) {
         return Some(column);
@@ -361,7 +361,7 @@ fn hints(d: &DrawContext<'_>) -> Vec<(Action, &'static str)> {
             let labelled =
                 shown.map(|(a, _)| (a, label(d, a, context))).filter(|(_, label)| !label.is_empty());
             let mut hints: Vec<_> = labelled.chain([(Action::Help, "help")]).collect();
-            // While a connection is down nothing else helps.
+            // While a connection is down, other hints are useless.
             let is_down = d.app.target_cluster().is_some_and(|cluster| cluster.problem().is_some());
             hints.sort_by_key(|(action, _)| is_down && *action != Action::Reconnect);
             hints
@@ -369,8 +369,8 @@ fn hints(d: &DrawContext<'_>) -> Vec<(Action, &'static str)> {
     }
 }
 
-/// The label of an action; one that would open the page on the screen refreshes it, and the workers of a job that failed
-/// begin with the first cause.
+/// The label of an action. An action that would open the page on the screen refreshes it; for a failed job, the page of
+/// its workers begins with the root cause.
 fn label(d: &DrawContext<'_>, action: Action, context: Context) -> &'static str {
     let shown = match d.app.view() {
         View::Details(page) => Some(&page.target),
@@ -387,7 +387,7 @@ fn label(d: &DrawContext<'_>, action: Action, context: Context) -> &'static str 
     }
 }
 
-/// What Enter does in a form: it goes to the next field, or presses the focused button.
+/// The label of Enter in a form: it goes to the next field, or presses the focused button.
 fn pressed(d: &DrawContext<'_>) -> &'static str {
     match d.app.dialog() {
         Some(Dialog::Form(form)) if form.button() == Some(true) => "submit",
@@ -398,7 +398,7 @@ fn pressed(d: &DrawContext<'_>) -> &'static str {
     }
 }
 
-/// The screen row of the row under the cursor, where a table is on the screen.
+/// The screen row of the row under the cursor, if a table is on the screen.
 fn selected_row(d: &DrawContext<'_>, areas: &Areas) -> Option<u16> {
     let pane = matches!(d.app.view(), View::Cluster(_)).then(|| d.app.pane());
     let (listing, drawn) = (d.app.listing()?, areas.table_of(pane)?);
@@ -406,7 +406,7 @@ fn selected_row(d: &DrawContext<'_>, areas: &Areas) -> Option<u16> {
     Some(drawn.rows.y + u16::try_from(below).ok().filter(|below| *below < drawn.rows.height)?)
 }
 
-/// Draws the messages above the footer on the right, and above the selected row where they would cover it.
+/// Draws the messages above the footer on the right, or above the selected row if they would cover it.
 pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) {
     let selected = selected_row(d, areas);
     let mut bottom = area.bottom();
@@ -452,7 +452,7 @@ mod tests {
     use super::way;
 
     #[test]
-    fn the_clusters_name_is_cut_last() {
+    fn the_cluster_name_is_cut_last() {
         let crumbs = ["fleet", "us-central2", "job raysubmit_4f1c"].map(str::to_owned);
         for (room, shown) in [
             (80, "fleet › us-central2 › job raysubmit_4f1c"),

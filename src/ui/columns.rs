@@ -1,4 +1,4 @@
-//! The dialog in which the columns of a table are chosen.
+//! The dialog for choosing the columns of a table.
 
 use super::frame::{Title, clear, more_around, pane};
 use super::grid::put;
@@ -8,14 +8,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
-/// Columns that it takes where there is room.
+/// Maximum width.
 const WIDEST: u16 = 46;
-/// Lines of the table that stay in sight above it where there is room: its border, its titles, some rows.
+/// Number of lines of the table that remain visible above it if there is room: its border, its titles, some rows.
 const ABOVE: u16 = 6;
-/// Columns of the box before a name.
+/// Width of the box before a name.
 const BOX: u16 = 4;
 
-/// Draws it at the bottom on the right, where it covers least of the table that it changes.
+/// Draws the dialog at the bottom right, where it covers the least of the table that it changes.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, chooser: &Chooser, areas: &mut Areas) {
     let rows = u16::try_from(chooser.rows.len()).unwrap_or(u16::MAX);
     let room = area.height.saturating_sub(ABOVE).max(area.height.min(8));
@@ -43,7 +43,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, chooser: &Chooser
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
 }
 
-/// Why each of the columns that are shown is not on the screen; empty for those that are.
+/// Why each of the chosen columns is not on the screen; empty for those that are.
 fn missing(d: &DrawContext<'_>, areas: &Areas) -> Vec<&'static str> {
     let pane = matches!(d.app.view(), View::Cluster(_)).then(|| d.app.pane());
     let (Some(drawn), Some(listing)) = (areas.table_of(pane), d.app.listing()) else { return Vec::new() };

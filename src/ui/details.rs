@@ -1,4 +1,4 @@
-//! A thing in full: labels beside texts, long texts over several lines.
+//! A details page: labels beside texts, long texts over several lines.
 
 use super::frame::{Title, more_around, pane};
 use super::grid::put;
@@ -12,10 +12,10 @@ use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Columns of the labels at most: what is said beside them is what is read.
+/// Maximum width of the labels, because the texts matter more.
 const LABEL: usize = 16;
 
-/// Draws the page of a thing; notes where its lines are.
+/// Draws the page; records the area of its lines.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, page: &Details, areas: &mut Areas) {
     let (title, rows) = details::lines(&d.app.look(d.now), page);
     let shown = Filter::of_lines(&page.filter, &rows);
@@ -24,7 +24,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, page: &Details, a
         filter => format!("/{}  {} of {}", printable(filter), shown.len(), rows.len()),
     };
     let inner = pane(buf, area, d.theme, &Title { left: title, right: &filter, tone: None, focused: true });
-    // Other texts are those of jobs and machines, and shown as they are.
+    // Other texts come from jobs and machines, and are shown unchanged.
     let is_hint = |label: &str| label == "hint";
     let wrap = |label: &str, text: &str, width| {
         if is_hint(label) { sentence::wrap(text, width) } else { text::wrap(text, width) }
@@ -33,7 +33,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, page: &Details, a
     let last = lines.len().saturating_sub(inner.height.into());
     let top = page.scroll.top().min(last);
     more_around(buf, area, d.theme, (top, last - top), "");
-    // A line that goes on has the style of the one before.
+    // A continued line has the style of the previous one.
     let indent = " ".repeat(label + 2);
     let mut style = d.theme.text;
     let styles: Vec<_> = lines

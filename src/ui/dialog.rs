@@ -14,8 +14,8 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
-/// Draws the dialog in the middle; notes where it and its buttons are, and the highest first line. Returns the cursor's
-/// place when a line has the focus.
+/// Draws the dialog in the middle; records its area, its buttons and the maximum scroll position. Returns the cursor's
+/// position if a line has the focus.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
@@ -39,7 +39,7 @@ pub fn draw(
     let widest = if pressed.is_some() { 84 } else { 110 };
     let width = dialog_width(area, widest);
     let inside = usize::from(width.saturating_sub(4));
-    // What a question names, e.g. an entrypoint, is shown as it is.
+    // What a question names, e.g. an entrypoint, is shown unchanged.
     let is_text = pressed.is_none();
     let wrap = if is_text { sentence::wrap } else { text::wrap };
     let (lines, label) = lay_out(&rows, inside, usize::MAX, |_, text, width| wrap(text, width));
@@ -76,7 +76,7 @@ pub fn draw(
     }
     if let Some((yes, on_yes)) = pressed {
         let placed = buttons(buf, inner, d, yes, Some(on_yes));
-        // Elsewhere the key that confirms copies.
+        // In other dialogs, the confirming key copies.
         let keys = format!("{} confirms, {} cancels", d.key(Action::Accept), d.key(Action::Back));
         if inner.x.saturating_add(u16::try_from(keys.width()).unwrap_or(u16::MAX)) < placed[0].x {
             put(buf, inner.x, placed[0].y, inner.width, false, &keys, d.theme.dim);

@@ -1,5 +1,5 @@
-//! The fleet: one row per cluster with its worst issue, the files that could not be read, and the totals. Where there
-//! is room below, the selected row's issues and jobs, the TPUs of all clusters by type, and what has changed lately.
+//! The fleet: one row per cluster with its worst issue, the files that could not be read, and the totals. If there is
+//! room below, also the issues and jobs of the selected row, the TPUs of all clusters by type, and recent changes.
 
 use super::frame::{Title, more, pane};
 use super::grid::{Grid, put};
@@ -20,20 +20,20 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
-/// From this width on what has changed stands beside the issues.
+/// From this width on, the recent changes are beside the issues.
 const BESIDE: u16 = 150;
-/// Cells of the age of a change.
+/// Width of the age of a change.
 const AGE: u16 = 7;
-/// Free rows below the table from which the selected row's issues are shown there.
+/// Number of free rows below the table from which the selected row's issues are shown.
 const DETAILS: u16 = 3;
-/// Free rows from which its name stands above its issues even where not all of them have room.
+/// Number of free rows from which its name is shown above its issues even if not all of them fit.
 const NAMED: u16 = 6;
-/// Lines of a part that are worth its title: a blank one, the title and two below.
+/// Minimum number of lines of a part: a blank one, the title and two more.
 const LEAST: u16 = 4;
-/// Lines that are enough for a part as long as others lack room.
+/// Number of lines that are enough for a part while others lack room.
 const ENOUGH: u16 = 8;
 
-/// Draws it; returns where the rows are.
+/// Draws it; returns the area of the rows.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> TableArea {
     let list = &d.app.pages().clusters;
     let title = table::filtered(list.title(), list);
@@ -54,8 +54,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> TableArea {
     drawn
 }
 
-/// Draws the parts below the table: the issues of the selected row before all; TPU types and what has changed of all
-/// clusters beside or below them; the jobs of the selected row.
+/// Draws the parts below the table: first the issues of the selected row; beside or below them TPU types and recent
+/// changes of all clusters; the jobs of the selected row.
 fn draw_details(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, selected: Option<&Target>) {
     use Part::{Issues, Kinds, RecentChanges, Runs};
     let fleet = d.app.fleet();
@@ -66,9 +66,9 @@ fn draw_details(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, selected: Opt
         cluster,
     };
     let draw = |buf: &mut Buffer, area: Rect, parts: &Parts<'_>, order: &[Part]| {
-        let wants: Vec<u16> = order.iter().map(|part| parts.lines(*part, d)).collect();
+        let needed: Vec<u16> = order.iter().map(|part| parts.lines(*part, d)).collect();
         let mut left = area;
-        for (part, height) in order.iter().zip(shares(area.height, &wants)) {
+        for (part, height) in order.iter().zip(shares(area.height, &needed)) {
             let (area, rest) = split_top(left, height);
             parts.draw(buf, area, d, *part);
             left = rest;
@@ -92,13 +92,13 @@ enum Part {
     Issues,
     /// TPUs and GPUs of all clusters by type.
     Kinds,
-    /// What has changed on any cluster.
+    /// The recent changes on all clusters.
     RecentChanges,
     /// The jobs of the selected cluster that have not ended.
     Runs,
 }
 
-/// What the parts show.
+/// The content of the parts.
 struct Parts<'a> {
     issues: Vec<(String, Style)>,
     kinds: Vec<Kind>,
@@ -106,8 +106,8 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// The lines that a part fills, with a blank one and its title; none where it has nothing to say. The first issue
-    /// has the title already.
+    /// The number of lines that a part needs, including a blank one and its title; 0 if it is empty. The first issue
+    /// already has the title.
     fn lines(&self, part: Part, d: &DrawContext<'_>) -> u16 {
         let lines = match part {
             Part::Issues => self.issues.len(),
@@ -137,15 +137,15 @@ impl Parts<'_> {
     }
 }
 
-/// How many lines each part is given: the first all that it wants; then to each its least, in order of need; then what
-/// is left over.
-fn shares(room: u16, wants: &[u16]) -> Vec<u16> {
+/// The number of lines given to each part: to the first as many as it needs; then to each its minimum, in order of
+/// need; then the rest.
+fn shares(room: u16, needed: &[u16]) -> Vec<u16> {
     let mut left = room;
-    let mut given = vec![0; wants.len()];
+    let mut given = vec![0; needed.len()];
     for most in [LEAST, ENOUGH, u16::MAX] {
-        for (i, want) in wants.iter().enumerate() {
-            let more = (*want).min(if i == 0 { u16::MAX } else { most }) - given[i];
-            // A title without two lines below it says too little.
+        for (i, lines) in needed.iter().enumerate() {
+            let more = (*lines).min(if i == 0 { u16::MAX } else { most }) - given[i];
+            // A title without two lines below it is useless.
             if given[i] > 0 || i == 0 || more <= left {
                 given[i] += more.min(left);
                 left -= more.min(left);
@@ -155,7 +155,7 @@ fn shares(room: u16, wants: &[u16]) -> Vec<u16> {
     given
 }
 
-/// What is below the blank line above a part, with air on both sides.
+/// The area below the blank line above a part, with margins.
 fn inside(area: Rect) -> Rect {
     let width = area.width.saturating_sub(4);
     Rect { x: area.x + 2, width, ..split_top(area, 1).1 }
@@ -184,14 +184,14 @@ fn issues(d: &DrawContext<'_>, selected: &Target, width: usize) -> Vec<(String, 
             (cluster.name().to_string(), alerts::lines(findings, d, width, cluster.is_stale(d.now), others))
         }
     };
-    // A blank line ends each issue.
+    // Each issue ends with a blank line.
     if lines.pop().is_some() {
         lines.insert(0, (name, d.theme.text.add_modifier(Modifier::BOLD)));
     }
     lines
 }
 
-/// Draws issues; without a line for the name where there is little room, as that of the row is just above.
+/// Draws issues; without a line for the name if there is little room, because the selected row is just above.
 fn draw_issues(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, issues: &[(String, Style)]) {
     let body = inside(area);
     let is_brief = area.height < NAMED && issues.len() > body.height.into();
@@ -208,7 +208,7 @@ fn draw_issues(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, issues: &[(Str
 
 /// Draws the TPUs and GPUs of all clusters by type.
 fn draw_kinds(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, kinds: &[Kind]) {
-    // It stands below the issues of one cluster.
+    // It is shown below the issues of a single cluster.
     const TITLE: &str = "TPUS OF ALL CLUSTERS";
     let name = kinds.iter().map(|kind| kind.name.width()).max().unwrap_or(0).max(TITLE.len());
     let heads = [
@@ -233,7 +233,7 @@ fn draw_kinds(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, kinds: &[Kind])
     not_shown(buf, area, d, kinds.len());
 }
 
-/// Writes beside the titles of a part how many of its rows have no room.
+/// Writes beside the titles of a part the number of rows that do not fit.
 fn not_shown(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, rows: usize) {
     let hidden = rows.saturating_sub(usize::from(area.height.saturating_sub(1)));
     if hidden > 0 {
@@ -241,13 +241,13 @@ fn not_shown(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, rows: usize) {
     }
 }
 
-/// Draws what has changed on any cluster, newest first.
+/// Draws the recent changes on all clusters, newest first.
 fn draw_lately(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) {
     let body = heading(buf, area, d, "recent changes");
     for (y, change) in (body.y..body.bottom()).zip(d.app.fleet().lately.changes()) {
         let age = words::minutes(change.at.age(d.now));
         put(buf, body.x, y, AGE, true, &age, d.theme.dim);
-        // What has changed is cut before where.
+        // The text is cut before the place.
         let place = words::named(&change.clusters);
         let (x, width) = (body.x + AGE + 1, body.width.saturating_sub(AGE + 1));
         let columns = |text: &str| u16::try_from(text.width()).unwrap_or(u16::MAX);
@@ -265,7 +265,7 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluste
         let most = runs.iter().map(of).max().unwrap_or(0).max(title.len());
         u16::try_from(most).unwrap_or(u16::MAX)
     };
-    // Whose it is stands beside it.
+    // The owner is shown beside it.
     let id_width = widest(&|run| run.job.short_name().width(), "JOB");
     let owner = widest(&|run| run.job.owner().map_or(1, UnicodeWidthStr::width), "OWNER");
     let tpu = widest(&|run| run.job.accelerator().map_or(1, |tpu| tpu.width()), "TPU TYPE");
@@ -305,15 +305,15 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluste
     not_shown(buf, area, d, *all);
 }
 
-/// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 pending`; with fewer words where
-/// those have no room: `13 of 14 up · 611 nodes · 2,512/2,904 chips · 31 run, 7 pend`.
+/// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 pending`; shortened if there is no
+/// room: `13 of 14 up · 611 nodes · 2,512/2,904 chips · 31 run, 7 pend`.
 fn sums(t: &Totals, width: usize) -> String {
     let long = sums_in(t, false);
     if long.width() > width { sums_in(t, true) } else { long }
 }
 
 fn sums_in(t: &Totals, brief: bool) -> String {
-    // Before anything is known a total is unknown, not 0.
+    // Before any data, a total is unknown rather than 0.
     let total =
         |text: String, what: &str| if t.known > 0 || t.clusters == 0 { text } else { format!("? {what}") };
     let of = |sum: Sum, what: &str| (sum.all > 0.0).then(|| format!("{} {what}", of(sum, brief)));
@@ -365,17 +365,17 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_says_where_use_is_not_known() {
-        let said = |used, is_least| {
+    fn totals_show_unknown_use() {
+        let text = |used, is_least| {
             sums(&Totals { tpus: Sum { used, is_least, all: 2048.0 }, ..Totals::default() }, 200)
         };
-        assert!(said(Some(1000.0), false).contains("· 1,000 of 2,048 chips"));
-        assert!(said(Some(1000.0), true).contains("· at least 1,000 of 2,048 chips"));
-        assert!(said(None, true).contains("· ? of 2,048 chips"));
+        assert!(text(Some(1000.0), false).contains("· 1,000 of 2,048 chips"));
+        assert!(text(Some(1000.0), true).contains("· at least 1,000 of 2,048 chips"));
+        assert!(text(None, true).contains("· ? of 2,048 chips"));
     }
 
     #[test]
-    fn a_sum_has_room_for_what_waits() {
+    fn totals_have_room_for_pending_jobs() {
         let tpus = Sum { used: Some(11_000.0), is_least: true, all: 24_048.0 };
         let (known, clusters) = (20, 20);
         let all = Totals {

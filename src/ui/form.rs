@@ -12,12 +12,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Columns it takes where there is room.
+/// Maximum width.
 const WIDEST: u16 = 100;
-/// Columns of the labels.
+/// Width of the labels.
 const LABEL: u16 = 15;
 
-/// Draws it; returns the cursor's place when a row has the focus.
+/// Draws it; returns the position of the cursor if a row has the focus.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
@@ -29,10 +29,11 @@ pub fn draw(
     let inside = usize::from(width.saturating_sub(4)).max(1);
     let words = words(form, d, inside);
     let rows = u16::try_from(form.rows.len()).unwrap_or(u16::MAX);
-    // Rows give room to the text below them, as they follow the focus: down to three, in a small window to one.
+    // Rows are hidden in favour of the text below them, because they scroll with the focus: down to three, or to one in
+    // a small window.
     let most = area.height.saturating_sub(8).max(area.height.saturating_sub(4).min(4));
-    let said = u16::try_from(words.len()).unwrap_or(most).min(most);
-    let frame = middle(area, width, rows.saturating_add(said + 5));
+    let text_height = u16::try_from(words.len()).unwrap_or(most).min(most);
+    let frame = middle(area, width, rows.saturating_add(text_height + 5));
     clear(buf, frame);
     let left = match &form.like {
         Some(id) => format!("Resubmit {id}"),
@@ -41,9 +42,9 @@ pub fn draw(
     let cluster = form.cluster.to_string();
     let inner = pane(buf, frame, d.theme, &Title { left: &left, right: &cluster, tone: None, focused: true });
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
-    let room = inner.height.saturating_sub(said + 1);
-    let air = room.saturating_sub(1).min(2);
-    let visible = (room - air).min(rows);
+    let room = inner.height.saturating_sub(text_height + 1);
+    let blank = room.saturating_sub(1).min(2);
+    let visible = (room - blank).min(rows);
     let at = u16::try_from(form.at).unwrap_or(u16::MAX).min(rows.saturating_sub(1));
     let top = usize::from(at.saturating_sub(visible.saturating_sub(1)));
     let room = inner.width.saturating_sub(LABEL + 1);
@@ -64,7 +65,7 @@ pub fn draw(
         }
         line::mark_field(buf, Rect { x: inner.x + LABEL, y, width: room + 1, height: 1 });
     }
-    let last = words.len().saturating_sub(said.into());
+    let last = words.len().saturating_sub(text_height.into());
     let first = form.scroll.top().min(last);
     (areas.dialog_top, areas.dialog_last) = (first, last);
     if last > 0 {
@@ -73,7 +74,7 @@ pub fn draw(
         let hidden = (top, usize::from(rows.saturating_sub(visible)).saturating_sub(top));
         more_around(buf, frame, d.theme, hidden, if hidden.0 + hidden.1 == 1 { "field " } else { "fields " });
     }
-    let below = inner.y + visible + u16::from(air > 0);
+    let below = inner.y + visible + u16::from(blank > 0);
     for (y, (line, tone)) in (below..inner.bottom().saturating_sub(1)).zip(words.iter().skip(first)) {
         sentence::put(buf, (inner.x, y), inner.width, line, *tone, d.theme);
     }
@@ -83,11 +84,11 @@ pub fn draw(
     cursor
 }
 
-/// What a form says when Esc would discard what was typed.
+/// The warning of a form that Esc would discard typed text.
 pub const DISCARDS: &str = "press esc again to discard what was typed";
 
-/// The text below the rows: what is in progress, that Esc would discard what was typed, why the submission failed, or a
-/// hint for the focused row.
+/// The text below the rows: what is in progress, the warning about Esc, why the submission failed, or a hint for the
+/// focused row.
 fn words(form: &Form, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> {
     let hint = || form.rows.get(form.at).map_or("", |row| row.field.hint());
     let mut words = Vec::new();

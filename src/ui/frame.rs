@@ -16,13 +16,13 @@ pub struct Title<'a> {
     pub left: &'a str,
     /// The counts or the state on the right.
     pub right: &'a str,
-    /// The right's style; none is the border's own.
+    /// The style of the text on the right; `None` for that of the border.
     pub tone: Option<Style>,
-    /// Whether the border is brighter: the pane has the focus.
+    /// Whether the pane has the focus, which makes the border brighter.
     pub focused: bool,
 }
 
-/// Draws a rounded border with its titles; returns what is inside, one column of air left and right.
+/// Draws a rounded border with its titles; returns the inner area, with a margin of one column on the left and right.
 pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> Rect {
     if area.width < 4 || area.height < 2 {
         return inside(area);
@@ -48,7 +48,7 @@ pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> R
     inside(area)
 }
 
-/// The first parts of a list that fit, whole: half a word or a number without its end says something else.
+/// The first parts of a list that fit completely: a truncated word or number would be misleading.
 fn whole_parts(text: &str, room: usize) -> Cow<'_, str> {
     if text.width() <= room {
         return Cow::Borrowed(text);
@@ -63,8 +63,7 @@ pub fn more_below(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: usize, th
     more_around(buf, area, theme, (0, hidden), things);
 }
 
-/// Writes on the lower border how many `things` are above and below the visible part; returns the cells that it takes
-/// there.
+/// Writes on the lower border how many `things` are above and below the visible part; returns the width of that text.
 pub fn more_around(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: (usize, usize), things: &str) -> u16 {
     let text = more(hidden, things);
     let width = u16::try_from(text.width() + 2).unwrap_or(u16::MAX);
@@ -75,7 +74,7 @@ pub fn more_around(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: (usize, 
     width
 }
 
-/// Writes a text on the left of the lower border, cut where it has no room.
+/// Writes a text on the left of the lower border, cut if there is no room.
 pub fn on_lower_border(buf: &mut Buffer, area: Rect, text: &str, style: Style) {
     let room = usize::from(area.width.saturating_sub(6));
     if room > 0 && area.height > 1 && !text.is_empty() {
@@ -93,15 +92,15 @@ pub fn more((above, below): (usize, usize), things: &str) -> String {
     }
 }
 
-/// What is inside a border.
+/// The area inside a border.
 pub fn inside(area: Rect) -> Rect {
     area.inner(Margin::new(2, 1))
 }
 
-/// Columns of a dialog. Where little of the page would be visible beside it, it takes the whole width, so that its
-/// border does not stand beside those of panes.
+/// Width of a dialog. If little of the page would be visible beside it, it takes the whole width, so that its border is
+/// not beside those of panes.
 pub fn dialog_width(area: Rect, widest: u16) -> u16 {
-    /// Columns that are left beside it at least, on both sides together.
+    /// Minimum number of columns beside it, on both sides together.
     const BESIDE: u16 = 12;
     if area.width < widest.saturating_add(BESIDE) { area.width } else { widest }
 }
@@ -112,7 +111,7 @@ pub fn middle(area: Rect, width: u16, height: u16) -> Rect {
     Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
 }
 
-/// Blanks an area for something that lies over it.
+/// Clears an area for something drawn over it.
 pub fn clear(buf: &mut Buffer, area: Rect) {
     Clear.render(area, buf);
 }

@@ -1,8 +1,8 @@
-//! Glyphs, and what stands for each where only plain characters may be shown.
+//! Glyphs, and their replacements if only ASCII characters may be shown.
 //!
-//! Drawing uses the glyphs of this table freely. With [`Glyphs::Plain`] the finished screen is translated cell by
-//! cell, so that a terminal, font or screen reader without them shows ASCII in the same columns. What clusters and
-//! people say keeps its letters; box art, blocks and braille in it are translated, too.
+//! Drawing uses the glyphs of this table freely. With [`Glyphs::Plain`] the finished screen is translated cell by cell,
+//! so that a terminal, font or screen reader without them shows ASCII in the same columns. Letters in text from
+//! clusters and users are kept; box-drawing characters, blocks and braille in it are translated too.
 
 use ratatui::buffer::Buffer;
 
@@ -33,7 +33,7 @@ impl Glyphs {
     }
 }
 
-/// Glyphs, and the ASCII character in place of each of them.
+/// Glyphs, and the ASCII character that replaces each of them.
 const PLAIN: &[(&str, char)] = &[
     // States.
     ("●", '*'),
@@ -53,8 +53,7 @@ const PLAIN: &[(&str, char)] = &[
     ("‹←≤", '<'),
     ("▾▼↓", 'v'),
     ("▴↑", '^'),
-    // Punctuation.
-    // As Emacs and nano mark a line that goes on.
+    // Punctuation. Like Emacs and nano, which mark a continued line with $.
     ("…", '$'),
     ("·┆", '|'),
     ("•", '*'),
@@ -69,7 +68,7 @@ const PLAIN: &[(&str, char)] = &[
     ("▆", '*'),
     ("▇█▉▊▋", '#'),
     ("▌▍▎▏▐", '|'),
-    // Box art.
+    // Box drawing.
     ("─━═╌╍┄┅┈┉╴╶╸╺", '-'),
     ("│┃║╎╏┇┊┋╵╷╹╻", '|'),
     ("╱", '/'),
@@ -78,14 +77,14 @@ const PLAIN: &[(&str, char)] = &[
     ("\u{2800}", ' '),
 ];
 
-/// The ASCII character in place of a glyph; none for any other character.
+/// The ASCII character that replaces a glyph; `None` for other characters.
 pub(super) fn plain(glyph: char) -> Option<char> {
     if glyph.is_ascii() {
         return None;
     }
     let row = PLAIN.iter().find(|(glyphs, _)| glyphs.contains(glyph));
     row.map(|(_, plain)| *plain).or(match glyph {
-        // What joins lines of a box, other blocks, braille.
+        // Junctions of box lines, other blocks, braille.
         '\u{2500}'..='\u{257f}' => Some('+'),
         '\u{2580}'..='\u{259f}' => Some('#'),
         '\u{2801}'..='\u{28ff}' => Some('*'),
@@ -120,9 +119,9 @@ mod tests {
         assert_eq!(steps.collect::<String>(), "_.-=+*#");
     }
 
-    /// No state is shown by colour alone: each has a glyph of its own, also in ASCII.
+    /// No state is distinguished by colour alone: each has its own glyph, also in ASCII.
     #[test]
-    fn every_state_has_a_glyph_of_its_own() {
+    fn every_state_has_its_own_glyph() {
         let nodes = [NodeState::Alive, NodeState::Idle, NodeState::Draining, NodeState::Dead];
         let jobs = [
             JobStatus::Pending,

@@ -1,4 +1,4 @@
-//! Tables: columns that fit the width, cells cut with an ellipsis, numbers to the right. Only visible rows are made.
+//! Tables: columns that fit the width, cells cut with an ellipsis, numbers right-aligned. Only visible rows are built.
 
 use super::Theme;
 use crate::app::table::cell::{Cell, Keeps, Role};
@@ -14,7 +14,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Space between columns.
 pub const GAP: u16 = 1;
 
-/// The widths of columns in so many cells; 0 for those left out.
+/// The widths of columns that fit into that many cells; 0 for omitted ones.
 fn fit(heads: &[Head], total: u16) -> Vec<u16> {
     let hides = |h: &Head| h.width.hides && h.widest == 0;
     let mut kept: Vec<bool> = heads.iter().map(|h| !hides(h) && h.width.least > 0).collect();
@@ -22,10 +22,10 @@ fn fit(heads: &[Head], total: u16) -> Vec<u16> {
         let chosen = heads.iter().zip(kept).filter(|(_, k)| **k);
         chosen.map(|(h, _)| wanted(h) + GAP).sum::<u16>().saturating_sub(GAP)
     };
-    // Shorter forms are whole, too.
+    // The shorter forms must be complete as well.
     let enough = |h: &Head| if h.briefest > 0 { h.briefest.min(natural(h)) } else { natural(h) };
     let firm = |h: &Head| enough(h).min(h.width.firm).max(least(h));
-    // First those are left out that are easily missed, so that names are whole; then what has no room at all.
+    // First the columns that are easily missed are left out, so that names are complete; then those without any room.
     for (from, wanted) in [(Width::EASILY, &firm as &dyn Fn(&Head) -> u16), (1, &least)] {
         while need(&kept, wanted) > total {
             let sparable = (0..heads.len()).filter(|i| kept[*i] && heads[*i].width.spare >= from);
@@ -45,7 +45,7 @@ fn fit(heads: &[Head], total: u16) -> Vec<u16> {
     order.sort_by_key(|i| heads[*i].width.spare);
     for i in order {
         let whole = natural(&heads[i]).saturating_sub(widths[i]);
-        // Where the whole texts have no room, their shorter forms need no more than this.
+        // If the complete texts do not fit, their shorter forms need no more than this.
         let brief = heads[i].briefest.saturating_sub(widths[i]);
         let more = if whole > left && heads[i].briefest > 0 { brief.min(left) } else { whole.min(left) };
         widths[i] += more;
@@ -65,7 +65,7 @@ fn fit(heads: &[Head], total: u16) -> Vec<u16> {
     widths
 }
 
-/// The least width, with room for the arrow of the order beside the title.
+/// The minimum width, with room for the arrow of the sort order beside the title.
 fn least(head: &Head) -> u16 {
     let titled = u16::try_from(head.title.width()).unwrap_or(0) + 1;
     if head.sorted.is_some() { head.width.least.max(titled) } else { head.width.least }
@@ -84,12 +84,12 @@ pub struct Grid<'a> {
     pub top: usize,
     /// The number of rows.
     pub rows: usize,
-    /// The selected row, and how it is marked.
+    /// The selected row and its style.
     pub selected: Option<(usize, Style)>,
 }
 
 impl Grid<'_> {
-    /// Draws titles and visible rows; returns where they are.
+    /// Draws titles and visible rows; returns their areas.
     pub fn draw<'r>(
         &self,
         buf: &mut Buffer,
@@ -131,7 +131,7 @@ impl Grid<'_> {
         if let Some(style) = chosen {
             buf.set_style(line, style);
         }
-        // In the margin, so that columns stay where they are.
+        // In the margin, so that columns do not move.
         if let Some(margin) = line.x.checked_sub(1).filter(|_| cells.iter().any(|cell| cell.marks)) {
             put(buf, margin, line.y, 1, false, "◆", theme.accent);
         }
@@ -152,13 +152,15 @@ impl Grid<'_> {
                 rest = &rest[empty + 1..];
                 continue;
             }
-            // What is never left out is not covered either: a row without its name could be taken for another.
+            // A column that is never left out is not covered either: a row without its name could be mistaken for
+            // another.
             let is_covered =
                 |(cell, head, _): &&(&Cell<'_>, &Head, u16)| head.width.spare > 0 || cell.text.is_empty();
             let covered = if cell.spans { after.iter().take_while(is_covered).count() } else { 0 };
             let (covered, after) = after.split_at(covered);
             let style = style_of(cell, theme, chosen);
-            // The texts of a column are all whole or all in their shorter form; one that covers others is whole.
+            // The texts of a column are either all complete or all in their shorter form; one that covers others is
+            // complete.
             let is_brief =
                 if cell.spans { covered.is_empty() && !after.is_empty() } else { head.widest > *width };
             let text = cell.brief.as_ref().filter(|_| is_brief).unwrap_or(&cell.text);
@@ -180,7 +182,7 @@ impl Grid<'_> {
     }
 }
 
-/// "None" is nothing to look at, whatever its column's role is.
+/// A cell without a value has no style of its column.
 fn style_of(cell: &Cell<'_>, theme: &Theme, chosen: Option<Style>) -> Style {
     let role = if cell.text == "-" { Role::Dim } else { cell.role };
     chosen.map_or(theme.role(role), |selected| theme.selected_cell(role, selected))
@@ -194,7 +196,7 @@ fn title(head: &Head) -> Cow<'static, str> {
     }
 }
 
-/// Writes text into so many cells, cut with an ellipsis.
+/// Writes text into that many cells, cut with an ellipsis.
 pub fn put(buf: &mut Buffer, x: u16, y: u16, width: u16, right: bool, text: &str, style: Style) {
     let text = cut(text, width.into());
     let free = width.saturating_sub(u16::try_from(text_width(&text)).unwrap_or(width));
@@ -203,14 +205,14 @@ pub fn put(buf: &mut Buffer, x: u16, y: u16, width: u16, right: bool, text: &str
         buf.set_stringn(x, y, &text, width.into(), style);
         return;
     }
-    // As `set_stringn` does, which looks for graphemes: most of a frame is such text.
+    // Like `set_stringn`, which searches for graphemes; most of a frame is plain text.
     let end = x.saturating_add(width).min(buf.area.right());
     for (x, character) in (x..end).zip(text.chars()) {
         buf[(x, y)].set_char(character).set_style(style);
     }
 }
 
-/// The text in at most so many columns, with `…` at the end when something was cut.
+/// The text in at most that many columns, with `…` at the end if something was cut.
 pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if text_width(text) <= width {
         return Cow::Borrowed(text);
@@ -228,7 +230,7 @@ pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if width == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("{}…", &text[..end])) }
 }
 
-/// The end of the text in at most so many columns, after `…` when something was cut.
+/// The end of the text in at most that many columns, after `…` if something was cut.
 pub fn cut_front(text: &str, width: usize) -> Cow<'_, str> {
     if text_width(text) <= width {
         return Cow::Borrowed(text);
@@ -246,8 +248,8 @@ pub fn cut_front(text: &str, width: usize) -> Cow<'_, str> {
     if width == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("…{}", &text[start..])) }
 }
 
-/// The text in at most so many columns, with `…` in its middle when something was cut: a little more of its beginning
-/// stays than of its end.
+/// The text in at most that many columns, with `…` in the middle if something was cut; slightly more of its beginning
+/// is kept.
 pub fn cut_middle(text: &str, width: usize) -> Cow<'_, str> {
     if text_width(text) <= width {
         return Cow::Borrowed(text);
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_can_be_spared_go_first_and_the_rest_fills_the_line() {
+    fn less_important_columns_are_dropped_first_and_the_rest_fills_the_line() {
         let heads = [
             Head::plain("A", Width::text(10, 10, 0)),
             Head::plain("B", Width::rest(10, 10, 1)),
@@ -296,12 +298,16 @@ mod tests {
     }
 
     #[test]
-    fn width_goes_to_text_that_would_be_cut_and_a_firm_column_before_those_easily_missed() {
+    fn truncated_and_firm_columns_get_width_before_less_important_ones() {
         let name = Head { widest: 20, ..Head::plain("NAME", Width::text(8, 30, 0).firm(30)) };
         let easy = Head { widest: 9, ..Head::plain("EASY", Width::rest(5, 40, 4)) };
         let empty = Head { widest: 0, ..Head::plain("NONE", Width::text(6, 6, 3).hiding()) };
-        assert_eq!(fit(&[name, easy, empty], 40), [20, 19, 0], "whole, then the rest; nothing for no text");
-        assert_eq!(fit(&[name, easy], 22), [20, 0], "the easily missed goes");
+        assert_eq!(
+            fit(&[name, easy, empty], 40),
+            [20, 19, 0],
+            "complete text, then the rest; nothing without text"
+        );
+        assert_eq!(fit(&[name, easy], 22), [20, 0], "the less important column is dropped");
         let sorted = Head { sorted: Some(false), ..Head::plain("LONG", Width::number(4, 0)) };
         assert_eq!(fit(&[sorted], 9), [5], "room for the arrow");
     }

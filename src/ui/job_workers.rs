@@ -1,4 +1,4 @@
-//! The workers of a job: tabs for the four tables, what the reading is worth, and the table.
+//! The workers of a job: tabs for the four tables, the coverage of the reading, and the table.
 
 use super::grid::put;
 use super::part::{DrawContext, split_top};
@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
-/// Draws it; notes where the tabs and the rows are.
+/// Draws the page; records the areas of the tabs and the rows.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
@@ -53,7 +53,7 @@ fn draw_tabs(
     places
 }
 
-/// What the reading lacks, and what it covers.
+/// The gaps and the coverage of the reading.
 fn note(cluster: &Cluster, view: WorkersView, d: &DrawContext<'_>) -> Option<(String, Style)> {
     let slot = cluster.job_workers.slot(view.part());
     let mut parts = Vec::new();
@@ -78,7 +78,7 @@ fn note(cluster: &Cluster, view: WorkersView, d: &DrawContext<'_>) -> Option<(St
     (!parts.is_empty()).then(|| (parts.join(" · "), style))
 }
 
-/// What a reading is of.
+/// The content of a reading.
 fn covers(reading: &WorkersReading) -> Option<String> {
     match &reading.what {
         WorkersAnswer::Roll { .. } if reading.idle > 0 => {

@@ -22,15 +22,15 @@ use ratatui::style::Style;
 use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr;
 
-/// Cells in the title: of the search text at most, and of the log's name at least.
+/// Maximum width of the search text in the title, and minimum width of the log's name.
 const SOUGHT: usize = 20;
 const SHORTEST: usize = 6;
 
-/// Rows of the pane below which there is no room for anything beside lines, and for the histogram.
+/// Below this number of rows there is no room for anything beside lines, or for the histogram.
 const LOW: u16 = 5;
 const MIDDLE: u16 = 9;
 
-/// Draws it; returns where the lines are.
+/// Draws the pane; returns the area of the lines.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
@@ -56,19 +56,19 @@ pub fn draw(
     let silent = silent(log, d);
     let state = [silent.clone(), Some(state)].into_iter().flatten().filter(|word| !word.is_empty());
     let state = state.collect::<Vec<_>>().join(", ");
-    // The word gives its room to the log's name.
+    // The word is dropped in favour of the log's name.
     let beside = |state: &str| usize::from(area.width).saturating_sub(state.width() + 9);
     let is_tight = title(cluster, log, d, usize::MAX).width() > beside(&state);
     let state = if is_tight { state.replace(" lines below", " below") } else { state };
     let title = title(cluster, log, d, beside(&state));
     let focused = is_alone || d.is_focused(Pane::Log);
     pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
-    amber(buf, area, d, (&state, silent.as_deref()));
+    highlight_silence(buf, area, d, (&state, silent.as_deref()));
     if log.is_empty() {
         let waits = waits(cluster, log, d);
-        let said = std::iter::once(nothing(log, d)).chain(waits).collect::<Vec<_>>();
-        let said = said.iter().flat_map(|text| wrap(text, body.width.into()));
-        for (y, line) in (body.y..body.bottom()).zip(said) {
+        let lines = std::iter::once(nothing(log, d)).chain(waits).collect::<Vec<_>>();
+        let lines = lines.iter().flat_map(|text| wrap(text, body.width.into()));
+        for (y, line) in (body.y..body.bottom()).zip(lines) {
             buf.set_stringn(body.x, y, line, body.width.into(), d.theme.dim);
         }
     } else {
@@ -100,28 +100,33 @@ fn nothing(log: &LogView, d: &DrawContext<'_>) -> String {
     hint.to_owned()
 }
 
-/// What the job of a log waits for, and what could give it: why there are no lines.
+/// What the job of a log waits for, and what could serve it, as the reason why there are no lines.
 fn waits(cluster: &Cluster, log: &LogView, d: &DrawContext<'_>) -> Vec<String> {
     let Some(LogSource::Job(id)) = log.source().filter(|_| log.held() == 0) else { return Vec::new() };
     let Some(job) = cluster.job(&JobKey::Submission(id.clone())) else { return Vec::new() };
     let vitals = cluster.vitals.jobs.get(&job.key).filter(|vitals| vitals.is_waiting());
     let why = cluster.pending.get(&job.key).map(|why| why.words.clone());
     let why = why.or_else(|| vitals.map(|vitals| vitals.words(d.now)));
-    let mut said: Vec<String> = why.into_iter().map(|why| format!("the job {why}")).collect();
-    said.extend(could_serve(job, cluster));
-    if !said.is_empty() {
-        said.insert(0, String::new());
+    let mut lines: Vec<String> = why.into_iter().map(|why| format!("the job {why}")).collect();
+    lines.extend(could_serve(job, cluster));
+    if !lines.is_empty() {
+        lines.insert(0, String::new());
     }
-    said
+    lines
 }
 
-/// How long nothing was written to a log that is open.
+/// How long nothing has been written to an open log.
 fn silent(log: &LogView, d: &DrawContext<'_>) -> Option<String> {
     Some(format!("silent for {}", brief(log.silent(d.now)?)))
 }
 
-/// Gives the words on silence, with which the state in the title begins, the colour of a warning.
-fn amber(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (state, silent): (&str, Option<&str>)) {
+/// Highlights the text about silence at the beginning of the state in the title as a warning.
+fn highlight_silence(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &DrawContext<'_>,
+    (state, silent): (&str, Option<&str>),
+) {
     let width = |text: &str| u16::try_from(text.width()).unwrap_or(u16::MAX);
     let from = area.right().saturating_sub(width(state).saturating_add(3));
     if let Some(silent) = silent.filter(|_| from > area.x + 2) {
@@ -129,7 +134,7 @@ fn amber(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (state, silent): (&s
     }
 }
 
-/// The log's name, the search and the filter, in that many cells: the name is cut first, in its middle.
+/// The log's name, the search and the filter in that many cells: the name is cut first, in its middle.
 fn title(cluster: &Cluster, log: &LogView, d: &DrawContext<'_>, width: usize) -> String {
     let raw = if log.shows().raw { "  raw" } else { "" };
     let narrowed = format!("{}{}{}{raw}", search(log), filter(log), since(log, d));
@@ -138,7 +143,7 @@ fn title(cluster: &Cluster, log: &LogView, d: &DrawContext<'_>, width: usize) ->
     format!("3 Log {}{narrowed}", cut_middle(&name, room))
 }
 
-/// `/loss 3 of 35`: what is searched for, and how many lines match.
+/// `/loss 3 of 35`: the pattern, and the number of matches.
 fn search(log: &LogView) -> String {
     let sought = log.search().pattern().text();
     if sought.is_empty() {
@@ -153,7 +158,7 @@ fn search(log: &LogView) -> String {
     }
 }
 
-/// `&loss errors ±2, 35 of 5000 lines`: which lines are shown, with so many around each.
+/// `&loss errors ±2, 35 of 5000 lines`: the lines that are shown, with that many around each.
 fn filter(log: &LogView) -> String {
     let lens = log.lens();
     if !lens.is_filtered() {
@@ -168,17 +173,17 @@ fn filter(log: &LogView) -> String {
     format!("  &{what}{around}, {} of {} lines", grouped(log.len()), grouped(log.held()))
 }
 
-/// `since 13:05:00 (5m)`: from when on lines are shown.
+/// `since 13:05:00 (5m)`: the time since which lines are shown.
 fn since(log: &LogView, d: &DrawContext<'_>) -> String {
     log.since().map_or_else(String::new, |since| {
         format!("  since {} ({})", clock(since.time, d.now), brief(since.span))
     })
 }
 
-/// Rows that a note has at most.
+/// Maximum number of rows of a note.
 const NOTE: usize = 3;
 
-/// The name of the log, or how many of how many clusters are open.
+/// The name of the log, or the number of open logs and of their clusters.
 fn name(cluster: &Cluster, log: &LogView) -> String {
     match log.source() {
         None => {
@@ -205,7 +210,7 @@ fn state(log: &LogView, size: Window, d: &DrawContext<'_>) -> (String, Style) {
             let more = if log.is_cut() { "+" } else { "" };
             let lines = if below == 1 && more.is_empty() { "line" } else { "lines" };
             let below = format!("{}{more} {lines} below", grouped(below));
-            // Lines that are held and above the window are no beginning.
+            // Loaded lines above the window mean that it does not show the beginning.
             let is_shown = log.since().is_none() && (log.above() != Some(0) || log.top(size) == 0);
             let words = [above(log).filter(|_| is_shown), Some(below)];
             (words.into_iter().flatten().collect::<Vec<_>>().join(", "), d.theme.dim)
@@ -215,7 +220,7 @@ fn state(log: &LogView, size: Window, d: &DrawContext<'_>) -> (String, Style) {
     }
 }
 
-/// How much of the log lies above the lines that are held.
+/// How much of the log is above the loaded lines.
 fn above(log: &LogView) -> Option<String> {
     match (log.older(), log.above()) {
         (Older::Asked(_), _) => Some("reading older lines".to_owned()),

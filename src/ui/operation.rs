@@ -13,16 +13,16 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Lines of output shown at least.
+/// Minimum number of lines of output.
 const OUTPUT: usize = 2;
 
 /// Below this height only the necessary lines are shown.
 const LOW: u16 = 14;
 
-const GOES_ON: &str = "the operation continues when you leave this page; quitting the console interrupts it, and it can be resumed";
+const CONTINUES: &str = "the operation continues when you leave this page; quitting the console interrupts it, and it can be resumed";
 
-/// Draws the operation, scrolled up from its end; notes where its lines are and how far they can be scrolled. Where
-/// not everything fits, the current step, the last output and the verdict stay visible.
+/// Draws the operation, scrolled up from its end; records the area of its lines and the maximum scroll position. If not
+/// everything fits, the current step, the last output and the verdict stay visible.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
@@ -57,7 +57,7 @@ pub fn draw(
         .zip(&running.steps)
         .map(|(s, m)| wrapped(step(*s, m, running, d), width))
         .collect();
-    // The lines up to the step that it is at.
+    // The lines up to the current step.
     let at = running.step().map_or(steps.len(), |s| running.operation.number(s));
     let at: usize = steps.iter().take(at).map(Vec::len).sum();
     let steps: Vec<(String, Style)> = steps.into_iter().flatten().collect();
@@ -73,7 +73,7 @@ pub fn draw(
     let first = at.saturating_sub(kept).min(steps.len().saturating_sub(kept));
     let before = output.len().saturating_sub(shown);
     let over = (kept + gap + shown + verdict.len()).saturating_sub(visible);
-    // Scrolled up, first what the window has no room for comes into it, then earlier output, then earlier steps.
+    // When scrolling up, hidden parts of the page appear first, then earlier output, then earlier steps.
     let last = over + before + first;
     let below = page.operation.below().min(last);
     let (up, rest) = (below.min(over), below.saturating_sub(over));
@@ -106,14 +106,14 @@ fn step(step: StepName, state: &StepState, running: &Running, d: &DrawContext<'_
     let (glyph, tail, style) = match state {
         StepState::Waiting => ("○", String::new(), d.theme.dim),
         StepState::Running(since) => ("◐", format!("  {}", span(since.age(d.now))), d.theme.accent),
-        StepState::Done(said, took) => {
+        StepState::Done(result, took) => {
             let took =
                 took.map_or_else(String::new, |s| format!("  {}", span(std::time::Duration::from_secs(s))));
-            ("✓", format!(": {}{took}", printable(said)), d.theme.text)
+            ("✓", format!(": {}{took}", printable(result)), d.theme.text)
         }
         StepState::Failed => ("✕", String::new(), d.theme.bad),
     };
-    // A result says more than the task of the step.
+    // A result is more informative than the task of the step.
     let words = if matches!(state, StepState::Done(..)) { step.word() } else { step.what() };
     (format!("{glyph} {} {words}{tail}", running.operation.number(step)), style)
 }
@@ -121,48 +121,48 @@ fn step(step: StepName, state: &StepState, running: &Running, d: &DrawContext<'_
 /// The status of the operation, and the keys that are available now.
 fn verdict(running: &Running, d: &DrawContext<'_>, width: usize, at_length: bool) -> Vec<(String, Style)> {
     let mut lines: Vec<_> = at_length.then(|| (String::new(), d.theme.text)).into_iter().collect();
-    let mut say =
+    let mut add =
         |text: String, style| lines.extend(wrap(&text, width).into_iter().map(|line| (line, style)));
     let key = |action| d.key(action);
     match &running.state {
         OperationState::Running if running.may_be_cancelled() => {
             let left = running.left_behind();
             if at_length {
-                say(GOES_ON.into(), d.theme.dim);
+                add(CONTINUES.into(), d.theme.dim);
             }
             let words = left.map_or("", CancelledState::words);
-            say(format!("{} cancels; {words}", key(Action::Cancel)), d.theme.text);
+            add(format!("{} cancels; {words}", key(Action::Cancel)), d.theme.text);
             let hint = left.map_or_else(Hint::none, |left| left.hint(&running.operation.task));
             if !hint.is_empty() {
-                say(format!("  {}", d.app.hint(&hint)), d.theme.dim);
+                add(format!("  {}", d.app.hint(&hint)), d.theme.dim);
             }
         }
         OperationState::Running => {
-            say(GOES_ON.into(), d.theme.dim);
+            add(CONTINUES.into(), d.theme.dim);
         }
-        OperationState::Cancelling => say("cancelling".into(), d.theme.warn),
+        OperationState::Cancelling => add("cancelling".into(), d.theme.warn),
         OperationState::Elsewhere => {
-            say("running in another process on this machine; watch it there".into(), d.theme.warn);
+            add("running in another process on this machine; watch it there".into(), d.theme.warn);
         }
         OperationState::Ended(Ending::Cancelled(left)) => {
             let hint = Hint::from(left.words()).and(left.hint(&running.operation.task));
-            say(format!("{}: cancelled; {}", running.operation.title, d.app.hint(&hint)), d.theme.good);
+            add(format!("{}: cancelled; {}", running.operation.title, d.app.hint(&hint)), d.theme.good);
         }
         OperationState::Ended(over) => {
-            say(format!("{}: {}", running.operation.title, over.word()), d.theme.good);
+            add(format!("{}: {}", running.operation.title, over.word()), d.theme.good);
         }
         OperationState::Interrupted(problem, saved) => {
             match problem {
                 Some(problem) => {
-                    say(format!("✕ {}", problem.what), d.theme.bad);
+                    add(format!("✕ {}", problem.what), d.theme.bad);
                     if !problem.hint.is_empty() {
-                        say(format!("  {}", d.app.hint(&problem.hint)), d.theme.text);
+                        add(format!("  {}", d.app.hint(&problem.hint)), d.theme.text);
                     }
                 }
-                None => say("✕ the process that ran it has exited".into(), d.theme.bad),
+                None => add("✕ the process that ran it has exited".into(), d.theme.bad),
             }
             if let Some(folder) = saved {
-                say(format!("  jobs saved in {}", printable(folder)), d.theme.text);
+                add(format!("  jobs saved in {}", printable(folder)), d.theme.text);
             }
             let past = if running.may_be_passed() {
                 format!("{} skips the failed step   ", key(Action::SkipStep))
@@ -170,11 +170,11 @@ fn verdict(running: &Running, d: &DrawContext<'_>, width: usize, at_length: bool
                 String::new()
             };
             if d.app.is_read_only() {
-                say("read-only mode: resume it from a console without read-only mode".into(), d.theme.text);
+                add("read-only mode: resume it from a console without read-only mode".into(), d.theme.text);
                 return lines;
             }
             let (resume, leave) = (key(Action::Resume), key(Action::Abandon));
-            say(format!("{resume} resumes at this step   {past}{leave} abandons it"), d.theme.accent);
+            add(format!("{resume} resumes at this step   {past}{leave} abandons it"), d.theme.accent);
         }
     }
     lines

@@ -1,4 +1,4 @@
-//! The palette's list, above the line in which a command is typed.
+//! The palette's list, above the command line.
 
 use super::frame::{Title, clear, more_around, pane};
 use super::grid::{cut, cut_middle, put};
@@ -10,11 +10,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
-/// Columns that it takes where there is room.
+/// Maximum width.
 const WIDEST: u16 = 120;
-/// Commands that are visible at once where there is room.
+/// Maximum number of commands visible at once.
 const VISIBLE: usize = 12;
-/// Columns of the names at most, unless half of the list is more.
+/// Maximum width of the names, unless half of the list is more.
 const NAME: usize = 34;
 
 /// The part of the area above the list, which messages take.
@@ -32,13 +32,13 @@ fn visible(area: Rect, offers: usize) -> usize {
     offers.min(VISIBLE).min(usize::from(area.height.saturating_sub(2)).max(1))
 }
 
-/// Draws the list at the bottom of the area, the chosen command in sight; nothing while no command is typed. Notes where
-/// it is.
+/// Draws the list at the bottom of the area, with the chosen command visible; nothing while no command is typed.
+/// Records its area.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas) {
     let Some((prompt, title)) = d.app.prompt().and_then(|prompt| Some((prompt, prompt.kind.list()?))) else {
         return;
     };
-    // Lines are long, and nothing stands beside them.
+    // These lines are long and have nothing beside them.
     let is_text = prompt.kind == PromptKind::Found;
     let offers = d.app.offers();
     let why = d.app.why_nothing_offered();
@@ -65,9 +65,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas
     areas.palette = Some((place(frame), Rows { area: place(inner), first: top, all: offers.len() }));
     let shown = &offers[top..top + visible];
     let chosen = d.app.chosen_offer(&offers);
-    // The widths are those of all, so that columns stay while the list is scrolled.
+    // The widths are those of all commands, so that columns do not move while scrolling.
     let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0);
-    // Names that are all but alike are told apart by their ends: they take what the help leaves.
+    // Similar names differ at their ends, so they take the width that the help leaves.
     let width = |text: &str| if text.is_empty() { 0 } else { text.width() + 2 };
     let beside = offers.iter().map(|o| width(&o.help) + width(&o.key)).max().unwrap_or(0);
     let least = NAME.max(usize::from(inner.width) / 2);
@@ -78,7 +78,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas
     }
 }
 
-/// One command: its name with the matching letters, what it does, its key.
+/// A command: its name with the matching letters, its description, its key.
 fn row(
     buf: &mut Buffer,
     area: Rect,
@@ -105,10 +105,10 @@ fn row(
     let mut column = 0;
     for (at, c) in words.chars().enumerate() {
         let width = unicode_width::UnicodeWidthChar::width(c).unwrap_or(0);
-        // Behind the mark of a cut other letters follow.
+        // The mark of a cut is followed by other letters.
         if offer.hits.contains(&at) && column + width <= whole {
-            let hit = Rect { x: area.x + narrow(column), width: narrow(width), ..area };
-            buf.set_style(hit, accent.add_modifier(ratatui::style::Modifier::UNDERLINED));
+            let matched = Rect { x: area.x + narrow(column), width: narrow(width), ..area };
+            buf.set_style(matched, accent.add_modifier(ratatui::style::Modifier::UNDERLINED));
         }
         column += width;
     }

@@ -1,4 +1,4 @@
-//! What every part of the screen needs to draw itself, and how the screen is divided.
+//! The context for drawing, and the division of the screen.
 
 use super::theme::Theme;
 use crate::app::table::cell::Role;
@@ -7,7 +7,7 @@ use crate::model::Timestamp;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// What every part needs to draw itself.
+/// The context for drawing a part of the screen.
 pub struct DrawContext<'a> {
     /// The state of the screen.
     pub app: &'a App,
@@ -23,7 +23,7 @@ impl DrawContext<'_> {
         self.app.pane() == pane
     }
 
-    /// How the selected row of that pane is marked.
+    /// The style of the selected row of this pane.
     pub fn selection(&self, pane: Pane) -> Style {
         if self.is_focused(pane) { self.theme.selected } else { self.theme.marked }
     }
@@ -42,13 +42,13 @@ impl DrawContext<'_> {
 /// A cluster with the state of its page.
 pub type Shown<'a> = (&'a Cluster, &'a ClusterPage);
 
-/// The upper part of so many rows, and the rest.
+/// The upper part with that many rows, and the rest.
 pub fn split_top(area: Rect, height: u16) -> (Rect, Rect) {
     let height = height.min(area.height);
     (Rect { height, ..area }, Rect { y: area.y + height, height: area.height - height, ..area })
 }
 
-/// The lower part of so many rows, and the rest.
+/// The lower part with that many rows, and the rest.
 pub fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
     let height = height.min(area.height);
     let rest = area.height - height;

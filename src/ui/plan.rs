@@ -21,50 +21,56 @@ use ratatui::style::Style;
 use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
-/// Columns it takes where there is room.
+/// Maximum width.
 const WIDEST: u16 = 108;
-/// Rows that the table gets at least: titles and two jobs.
+/// Minimum number of rows of the table: titles and two jobs.
 const TABLE: u16 = 3;
-/// Jobs that are drawn at most.
+/// Maximum number of jobs drawn.
 const MOST: usize = 10_000;
 
-/// The lock before the focused line.
+/// The mark before the focused line.
 const MARK: &str = "▸ ";
 
-/// A line below the table, its style, and what is focused there.
+/// A line below the table, its style, and its focusable control.
 struct Line {
     text: String,
     style: Style,
     control: Option<Control>,
-    /// It goes on from the line before.
-    goes_on: bool,
-    /// The first column of what is typed and that of the cursor, where it is typed.
+    /// Whether it continues the previous line.
+    is_continuation: bool,
+    /// The first column of the typed text and that of the cursor, for an input line.
     typed: Option<(u16, u16)>,
 }
 
 impl Line {
-    /// Lines that nothing can focus.
+    /// Lines that cannot have the focus.
     fn wrapped(text: &str, style: Style, width: usize) -> impl Iterator<Item = Self> {
         wrap(text, width).into_iter().map(move |text| Self {
             text,
             style,
             control: None,
-            goes_on: false,
+            is_continuation: false,
             typed: None,
         })
     }
 
-    /// What can have the focus, over as many lines as it needs.
+    /// A control that can have the focus, over as many lines as it needs.
     fn of(control: Control, text: String, style: Style, width: usize) -> impl Iterator<Item = Self> {
         let room = width.saturating_sub(MARK.width()).max(1);
         let lines = if text.width() <= room { vec![text] } else { wrap(&text, room) };
-        let line = move |(i, text)| Self { text, style, control: Some(control), goes_on: i > 0, typed: None };
+        let line = move |(i, text)| Self {
+            text,
+            style,
+            control: Some(control),
+            is_continuation: i > 0,
+            typed: None,
+        };
         lines.into_iter().enumerate().map(line)
     }
 
-    /// The name that is typed, beside the end of its label or, where there is no room, below it.
+    /// The name to type, beside the end of its label or, if there is no room, below it.
     fn of_name(plan: &Plan, style: Style, width: usize) -> Vec<Self> {
-        /// Columns that the name has at least.
+        /// Minimum width of the name.
         const LEAST: usize = 12;
         let room = width.saturating_sub(MARK.width()).max(1);
         let mut label = wrap("type the cluster's name to continue:", room);
@@ -80,14 +86,14 @@ impl Line {
             text,
             style,
             control: Some(Control::Name),
-            goes_on: i > 0,
+            is_continuation: i > 0,
             typed: (i == last).then_some(places),
         };
         label.into_iter().enumerate().map(line).collect()
     }
 }
 
-/// Draws it; notes where it and its buttons are, and how far the table can be scrolled.
+/// Draws the dialog; records its area, its buttons, and how far the table can be scrolled.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
@@ -101,20 +107,20 @@ pub fn draw(
     let jobs = plan.preview.jobs.len().min(MOST);
     let rows = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
     let table = if jobs > 0 { rows(jobs + 1) } else { 0 };
-    // Air around the table goes first, then jobs: those can be scrolled. Where even few of them have no room, all of it
-    // is.
+    // Blank lines around the table are dropped first, then jobs, because those can be scrolled. If even few of them
+    // fit, the whole dialog scrolls.
     let fixed = rows(head.len()).saturating_add(rows(below.len())).saturating_add(3);
     let is_low = fixed.saturating_add(table.min(TABLE)) > area.height;
     let shown = if is_low { table } else { table.min(area.height - fixed) };
-    let air = u16::from(fixed.saturating_add(shown).saturating_add(2) < area.height);
-    let above = if table > 0 { air } else { 0 };
-    let space = (above, shown, air);
+    let blank = u16::from(fixed.saturating_add(shown).saturating_add(2) < area.height);
+    let above = if table > 0 { blank } else { 0 };
+    let space = (above, shown, blank);
     let sheet = sheet(plan, d, &head, &below, rows(inside), space);
     let frame = middle(area, width, sheet.lines.area.height.saturating_add(3));
     clear(buf, frame);
     let zone = d.app.clusters().iter().find(|c| *c.name() == plan.operation.cluster);
     let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
-    // A worker's name may be long, and its address follows it.
+    // A worker's name may be long, and is followed by its address.
     let called = capitalised(&plan.title());
     let called = cut_middle(&called, usize::from(width.saturating_sub(6)));
     let title =
@@ -145,19 +151,19 @@ pub fn draw(
 /// Everything above the buttons; a small window shows a part of it.
 struct Sheet {
     lines: Buffer,
-    /// The focused line, or the one that says why the operation did not start.
+    /// The focused line, or the one with the reason why the operation did not start.
     focus: Option<usize>,
     /// Column and line of the cursor.
     cursor: Option<(u16, u16)>,
     /// The lines that can have the focus.
     controls: Vec<(u16, Control)>,
-    /// The first job that is drawn, and the highest that could be.
+    /// The first job that is drawn, and the maximum scroll position.
     jobs: (usize, usize),
 }
 
 impl Sheet {
-    /// The first line that is shown in so many, and the highest that could be. The focused line is visible until
-    /// the dialog is scrolled.
+    /// The first visible line for that height, and the maximum scroll position. The focused line is visible until the
+    /// dialog is scrolled.
     fn first(&self, plan: &Plan, visible: usize) -> (usize, usize) {
         let last = usize::from(self.lines.area.height).saturating_sub(visible);
         let top = match self.focus.filter(|_| !plan.is_scrolled) {
@@ -167,7 +173,7 @@ impl Sheet {
         (top.min(last), last)
     }
 
-    /// Where the lines that can have the focus are, when it is shown from that line on.
+    /// The areas of the lines that can have the focus, if the dialog is shown from that line on.
     fn controls(&self, place: Rect, first: u16) -> Vec<(Area, Control)> {
         let line = |(y, control): &(u16, Control)| {
             let y = y.checked_sub(first).filter(|y| *y < place.height)?;
@@ -176,7 +182,7 @@ impl Sheet {
         self.controls.iter().filter_map(line).collect()
     }
 
-    /// Shows it from that line on; returns the cursor's place.
+    /// Draws it from that line on; returns the position of the cursor.
     fn copy(&self, buf: &mut Buffer, place: Rect, first: u16) -> Option<(u16, u16)> {
         let width = place.width.min(self.lines.area.width);
         for y in 0..place.height.min(self.lines.area.height.saturating_sub(first)) {
@@ -190,18 +196,18 @@ impl Sheet {
     }
 }
 
-/// Draws it with so much air above the table, so many lines of the table, so much air below.
+/// Draws it with these numbers of blank lines above the table, of lines of the table, and of blank lines below.
 fn sheet(
     plan: &Plan,
     d: &DrawContext<'_>,
     head: &[(String, Style)],
     below: &[Line],
     width: u16,
-    (above, table, air): (u16, u16, u16),
+    (above, table, blank): (u16, u16, u16),
 ) -> Sheet {
     let rows = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
     let upper = rows(head.len()) + above;
-    let height = upper.saturating_add(table).saturating_add(air).saturating_add(rows(below.len()));
+    let height = upper.saturating_add(table).saturating_add(blank).saturating_add(rows(below.len()));
     let mut lines = Buffer::empty(Rect { x: 0, y: 0, width, height });
     for (y, (text, style)) in (0..height).zip(head) {
         sentence::put(&mut lines, (0, y), width, text, *style, d.theme);
@@ -209,7 +215,7 @@ fn sheet(
     let place = Rect { x: 0, y: upper, width, height: table };
     let jobs = if table > 0 { draw_jobs(&mut lines, place, d, plan) } else { (0, 0) };
     let (mut cursor, mut focus, mut controls) = (None, None, Vec::new());
-    let first = upper.saturating_add(table).saturating_add(air);
+    let first = upper.saturating_add(table).saturating_add(blank);
     for (y, line) in (first..height).zip(below) {
         let (text, style) = shown(line, plan.control, d);
         sentence::put(&mut lines, (0, y), width, &text, style, d.theme);
@@ -228,7 +234,7 @@ fn sheet(
     Sheet { lines, focus, cursor, controls, jobs }
 }
 
-/// A line; one that can have the focus shows by a lock and, as a button does, by its style whether it has it.
+/// A line. If it can have the focus, a mark and, as for buttons, its style show whether it has it.
 fn shown<'l>(line: &'l Line, focus: Control, d: &DrawContext<'_>) -> (Cow<'l, str>, Style) {
     match line.control {
         None => (Cow::Borrowed(&line.text), line.style),
@@ -236,11 +242,11 @@ fn shown<'l>(line: &'l Line, focus: Control, d: &DrawContext<'_>) -> (Cow<'l, st
             (format!("{}{}", " ".repeat(MARK.width()), line.text).into(), line.style)
         }
         Some(control) => {
-            let lock = if line.goes_on { " ".repeat(MARK.width()) } else { MARK.to_owned() };
-            // What is typed has the cursor besides.
+            let mark = if line.is_continuation { " ".repeat(MARK.width()) } else { MARK.to_owned() };
+            // The typed text also has the cursor.
             let style =
                 if control == Control::Name { line.style.patch(d.theme.marked) } else { d.theme.selected };
-            (format!("{lock}{}", line.text).into(), style)
+            (format!("{mark}{}", line.text).into(), style)
         }
     }
 }
@@ -263,49 +269,49 @@ fn go(plan: &Plan) -> &'static str {
 /// The consequence, and the number of affected jobs.
 fn head(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> {
     let mut lines = Vec::new();
-    let mut say = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
+    let mut add = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
     if let Some(wish) = plan.wish() {
-        say(&printable(&wish), d.theme.text);
+        add(&printable(&wish), d.theme.text);
     }
-    say(&plan.operation.consequence, d.theme.text);
+    add(&plan.operation.consequence, d.theme.text);
     if !plan.note.is_empty() {
-        say(&plan.note, d.theme.warn);
+        add(&plan.note, d.theme.warn);
     }
     if !plan.preview.also.is_empty() {
-        say(&format!("Also deletes {}.", plan.preview.also.join(", ")), d.theme.text);
+        add(&format!("Also deletes {}.", plan.preview.also.join(", ")), d.theme.text);
     }
     for warning in &plan.preview.warnings {
-        say(&format!("! {warning}"), d.theme.warn);
+        add(&format!("! {warning}"), d.theme.warn);
     }
     let of_cluster = plan.operation.kind().is_of_cluster();
     let (jobs, back) = (plan.preview.jobs.len(), plan.preview.back());
     match (&plan.check, &plan.preview.problem) {
         (Check::Refused(problem), _) => {
-            say(&format!("✕ {}", problem.what), d.theme.bad);
-            say(&format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
+            add(&format!("✕ {}", problem.what), d.theme.bad);
+            add(&format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
         }
-        (Check::Running, _) if plan.wish().is_some() => say("◌ checking whether it can start", d.theme.dim),
-        (Check::Running, _) => say("◌ checking affected jobs", d.theme.dim),
+        (Check::Running, _) if plan.wish().is_some() => add("◌ checking whether it can start", d.theme.dim),
+        (Check::Running, _) => add("◌ checking affected jobs", d.theme.dim),
         (Check::Done, Some(problem)) => {
             let what = format!("! cannot determine affected jobs: {}", problem.what);
-            say(&what, d.theme.warn);
+            add(&what, d.theme.warn);
             if !problem.hint.is_empty() {
-                say(&format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
+                add(&format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
             }
             if jobs > 0 {
-                say("  the jobs below are from the last data that this console received", d.theme.text);
+                add("  the jobs below are from the last data that this console received", d.theme.text);
             }
         }
         (Check::Done, None) if !plan.operation.destructive => {}
-        (Check::Done, None) if jobs == 0 && of_cluster => say("no jobs running or pending", d.theme.text),
-        (Check::Done, None) if jobs == 0 => say("no jobs are running on it", d.theme.text),
+        (Check::Done, None) if jobs == 0 && of_cluster => add("no jobs running or pending", d.theme.text),
+        (Check::Done, None) if jobs == 0 => add("no jobs are running on it", d.theme.text),
         (Check::Done, None) if !of_cluster => {
-            say(&format!("{jobs} {} on it", if jobs == 1 { "job runs" } else { "jobs run" }), d.theme.warn);
+            add(&format!("{jobs} {} on it", if jobs == 1 { "job runs" } else { "jobs run" }), d.theme.warn);
         }
         (Check::Done, None) => {
             let tone = if back == jobs { d.theme.text } else { d.theme.warn };
             let why = lost_alike(plan).map_or_else(String::new, |why| format!(": {}", printable(why)));
-            say(&format!("{back} of {} will be restored{why}", counted(jobs, "job")), tone);
+            add(&format!("{back} of {} will be restored{why}", counted(jobs, "job")), tone);
         }
     }
     lines
@@ -329,8 +335,8 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
         lines.extend(Line::of(Control::Drain, text, d.theme.text, width));
     }
     if controls.contains(&Control::Others) {
-        let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "end the work of" };
-        let text = switch(plan.others, format!("also {deed} the {}", plan.affected_others().brief()));
+        let effect = if plan.operation.kind().is_of_cluster() { "end" } else { "end the work of" };
+        let text = switch(plan.others, format!("also {effect} the {}", plan.affected_others().brief()));
         lines.extend(Line::of(Control::Others, text, d.theme.warn, width));
     }
     if controls.contains(&Control::Blind) {
@@ -354,7 +360,7 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
         lines.extend(Line::wrapped(&text, d.theme.dim, width));
     }
     let steps = plan.operation.steps.iter().enumerate().map(|(i, s)| format!("{} {}", i + 1, s.word()));
-    // Steps are not broken in two.
+    // Steps are not split across lines.
     let steps = steps.map(|s| s.replace(' ', "\u{a0}")).collect::<Vec<_>>().join("   ");
     let whole = |line: Line| Line { text: line.text.replace('\u{a0}', " "), ..line };
     lines.extend(Line::wrapped(&steps, d.theme.dim, width).map(whole));
@@ -366,7 +372,7 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
     lines
 }
 
-/// Why none of several jobs is restored, where it is the same for all: the table need not repeat it.
+/// Why none of several jobs is restored, if the reason is the same for all: the table need not repeat it.
 fn lost_alike(plan: &Plan) -> Option<&str> {
     let (first, others) = plan.preview.jobs.split_first()?;
     let Restoration::Lost(why) = &first.restoration else { return None };
@@ -374,7 +380,7 @@ fn lost_alike(plan: &Plan) -> Option<&str> {
     (is_same && plan.operation.kind().is_of_cluster() && plan.check == Check::Done).then_some(why)
 }
 
-/// Draws the jobs, those that are lost first; returns the first that is shown, and the highest that could be.
+/// Draws the jobs, lost ones first; returns the first one shown, and the maximum scroll position.
 fn draw_jobs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, plan: &Plan) -> (usize, usize) {
     let mut jobs: Vec<&AffectedJob> = plan.preview.jobs.iter().collect();
     jobs.sort_by_key(|j| !matches!(j.restoration, Restoration::Lost(_)));
@@ -393,14 +399,14 @@ fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> Vec<Head> {
     const LEAST: (u16, u16, u16) = (20, 18, 9);
     const NARROW: (u16, u16, u16) = (9, 12, 5);
     let least = if width < 50 { NARROW } else { LEAST };
-    let widest = |say: &dyn Fn(&AffectedJob) -> usize, least: u16, most: u16| {
-        let widest = jobs.iter().map(|j| say(j)).max().unwrap_or(0);
+    let widest = |width_of: &dyn Fn(&AffectedJob) -> usize, least: u16, most: u16| {
+        let widest = jobs.iter().map(|j| width_of(j)).max().unwrap_or(0);
         u16::try_from(widest).unwrap_or(most).clamp(least, most)
     };
     let owner = widest(&|j| j.owner_words().width(), 5, 13);
     let mut job = widest(&|j| j.key.to_string().width(), 3, 80);
-    let is_said = lost_alike(plan).is_some();
-    let mut restoration = if is_said { 0 } else { widest(&|j| plan.restoration(j).width(), 10, 80) };
+    let is_shared = lost_alike(plan).is_some();
+    let mut restoration = if is_shared { 0 } else { widest(&|j| plan.restoration(j).width(), 10, 80) };
     let mut holds = widest(&|j| j.holding().width(), 5, 40);
     let room = width.saturating_sub(owner + 7 + 4);
     let mut over = (job + restoration + holds).saturating_sub(room);
@@ -418,7 +424,7 @@ fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> Vec<Head> {
             Width::rest(restoration, restoration, 0),
         ),
     ];
-    heads.truncate(if is_said { 4 } else { 5 });
+    heads.truncate(if is_shared { 4 } else { 5 });
     heads
 }
 

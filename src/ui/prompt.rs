@@ -1,4 +1,4 @@
-//! The line in the footer in which a filter, a search or a command is typed.
+//! The prompt in the footer for a filter, a search or a command.
 
 use super::grid::put;
 use super::line;
@@ -11,21 +11,21 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
-/// What can be typed into an empty filter.
+/// The syntax of a filter, shown while it is empty.
 const SYNTAX: &str = "words, !word, column:word, ~regex, \"two words\"";
 
-/// The same of a search.
+/// The syntax of a search.
 const PATTERN: &str = "regex; lower case matches any case";
-/// The same of the lines that are shown.
+/// The syntax of a pattern for the lines to show.
 const LINES: &str = "regex, !regex; empty shows all";
-/// The same of a place in the log.
+/// The syntax of a position in the log.
 const PLACE: &str = "line 120, 50%, 14:05, 2026-11-21 14:05, -5m";
-/// The same of a time from which on lines are shown.
+/// The syntax of the time since which lines are shown.
 const TIME: &str = "10m, 2h, 14:05, 2026-11-20 14:05; empty shows all";
-/// The same of a file.
+/// The syntax of a file name.
 const FILE: &str = "a path on this machine";
 
-/// Draws the line that is typed; returns the cursor's column, none when no line is open.
+/// Draws the prompt; returns the column of the cursor, `None` if no prompt is open.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> Option<u16> {
     let Some(prompt) = d.app.prompt() else {
         let Some(Dialog::Tell { search, .. }) = d.app.dialog() else { return None };
@@ -65,7 +65,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> Option<u16> {
     };
     let is_new = !syntax.is_empty() && prompt.line.is_empty();
     let (beside, style) = if is_new { (syntax, d.theme.dim) } else { (prompt.wrong.as_str(), d.theme.bad) };
-    // What is wrong has half of the line where it needs it.
+    // An error takes up to half of the line.
     let room = u16::try_from(beside.width() + 3).unwrap_or(u16::MAX).min(area.width / 2);
     let room = if prompt.line.is_empty() || beside.is_empty() { 0 } else { room };
     let column = typed(buf, Rect { width: area.width - room, ..area }, d, sign, &prompt.line);
@@ -76,7 +76,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> Option<u16> {
     Some(column)
 }
 
-/// Draws a line that is typed after its sign; returns the cursor's column.
+/// Draws an input line after its label; returns the column of the cursor.
 fn typed(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, sign: &str, line: &Line) -> u16 {
     let before = u16::try_from(sign.width()).unwrap_or(0);
     put(buf, area.x + 1, area.y, before, false, sign, d.theme.text);

@@ -1,5 +1,5 @@
-//! Sentences in which commands and words to be typed stand between backticks: those are drawn in the accent colour, without
-//! the backticks, and stay on one line.
+//! Sentences with commands and other text to be typed between backticks: that text is drawn in the accent colour,
+//! without the backticks, and kept on one line.
 
 use super::grid;
 use super::text;
@@ -9,13 +9,13 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
-/// A blank at which no line ends.
+/// A non-breaking space.
 const FIXED: &str = "\u{a0}";
 
-/// Wraps a sentence into lines of that width. A command stays on one line where it has room there; otherwise each of its
-/// parts stands between backticks of its own.
+/// Wraps a sentence into lines of that width. A command stays on one line if it fits; otherwise each of its parts is
+/// put between its own backticks.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    // A backtick without a second one is just that.
+    // An unpaired backtick is an ordinary character.
     if !text.contains(['`', '\u{a0}']) || is_odd(text) {
         return text::wrap(text, width);
     }
@@ -35,12 +35,12 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     text::wrap(&joined, width).into_iter().map(line).collect()
 }
 
-/// Whether a backtick of the text has no second one.
+/// Whether the text has an unpaired backtick.
 fn is_odd(text: &str) -> bool {
     text.matches('`').count() % 2 == 1
 }
 
-/// Writes a sentence into so many cells, cut with an ellipsis. Without colours the backticks stay.
+/// Writes a sentence into that many cells, cut with an ellipsis. Without colours the backticks are kept.
 pub fn put(buf: &mut Buffer, (x, y): (u16, u16), width: u16, sentence: &str, style: Style, theme: &Theme) {
     if theme.colors == Colors::None || is_odd(sentence) {
         return grid::put(buf, x, y, width, false, sentence, style);
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_stays_on_one_line_where_it_has_room() {
+    fn a_command_stays_on_one_line_if_it_fits() {
         assert_eq!(wrap("see its messages: `ssh 10.0.0.1`", 22), ["see its messages:", "`ssh 10.0.0.1`"]);
         assert_eq!(wrap("run `ray up cluster.yaml` now", 14), ["run `ray up`", "`cluster.yaml`", "now"]);
         assert_eq!(wrap("it`s one tick", 8), ["it`s one", "tick"]);

@@ -1,4 +1,4 @@
-//! The page of a slice: what is known of it, each host as a cell of a grid, and the hosts as a table.
+//! The page of a slice: its data, each host as a cell of a grid, and the hosts as a table.
 
 use super::frame::{Title, pane};
 use super::grid::put;
@@ -15,10 +15,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-/// Rows that the table below needs at least, with its titles.
+/// Minimum height of the table below, with its titles.
 const TABLE: u16 = 6;
 
-/// Draws it; returns where the table is.
+/// Draws it; returns the area of the table.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
@@ -44,7 +44,7 @@ pub fn draw(
     table::rows(buf, rest, d, &page.list, d.theme.selected)
 }
 
-/// Draws a cell for each host, where the table leaves room for all of them; returns what is left.
+/// Draws a cell for each host if the table leaves room for all of them; returns the remaining area.
 fn grid(
     buf: &mut Buffer,
     area: Rect,
@@ -57,7 +57,7 @@ fn grid(
     let all = listed.len().max(expected);
     let in_line = usize::from(area.width / 2).max(1);
     let lines = u16::try_from(all.div_ceil(in_line)).unwrap_or(u16::MAX);
-    // A single host is no grid; one that is cut would hide the very host that is looked for.
+    // A single host needs no grid; an incomplete one might hide the host in question.
     if all < 2 || lines.saturating_add(2 + TABLE) > area.height {
         return area;
     }
@@ -84,7 +84,7 @@ fn grid(
     rest
 }
 
-/// The cell of the host under the cursor.
+/// The style of the cell of the host under the cursor.
 fn marked(style: Style) -> Style {
     style.add_modifier(Modifier::REVERSED)
 }

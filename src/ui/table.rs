@@ -10,12 +10,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
-/// Draws a page that is a table; returns where it is.
+/// Draws a page that is a table; returns its area.
 pub fn page(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, listing: &dyn Listing) -> TableArea {
     draw(buf, area, d, listing, None)
 }
 
-/// Draws a pane of a cluster's page that is a table; returns where it is.
+/// Draws a pane of a cluster's page that is a table; returns its area.
 pub fn in_pane(
     buf: &mut Buffer,
     area: Rect,
@@ -53,8 +53,8 @@ fn draw(
     drawn
 }
 
-/// Writes below the rows, where they leave room for all of it, or on the lower border what the row under the cursor says
-/// in a column that has no room for it; first of all why it matches the filter, where no column shows that.
+/// Writes the text of the row under the cursor that does not fit into its column, below the rows if all of it fits
+/// there, otherwise on the lower border. If the row matches the filter in a hidden column, that is written instead.
 fn draw_below(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, listing: &dyn Listing, drawn: &TableArea) {
     let seen: Vec<usize> =
         (0..).zip(&drawn.heads).filter(|(_, (_, width))| *width > 0).map(|(i, _)| i).collect();
@@ -73,7 +73,7 @@ fn draw_below(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, listing: &dyn L
     let (body, style) = (drawn.rows, d.theme.role(cell.role));
     let lines = wrap(&cell.text, usize::from(body.width).max(1));
     let free = usize::from(body.height).saturating_sub(listing.len());
-    // One that fits on the border takes no room, and a blank line keeps it apart from the rows.
+    // A text that fits on the border needs no rows, and a blank line separates it from the rows.
     if lines.len() < 2 || lines.len() >= free {
         return on_lower_border(buf, area, &cell.text, style);
     }
@@ -110,7 +110,7 @@ pub fn rows(
     drawn
 }
 
-/// A table's title with the filter in force: `2 Jobs  /train 17 of 96`.
+/// A table's title with the active filter: `2 Jobs  /train 17 of 96`.
 pub fn filtered(title: &str, listing: &dyn Listing) -> String {
     match listing.filter().text() {
         "" => title.to_owned(),

@@ -1,11 +1,11 @@
-//! Text for the screen: lines that fit.
+//! Text layout for the screen.
 
 use std::borrow::Cow;
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 use unicode_width::UnicodeWidthStr;
 
-/// Wraps text into lines of that width. A line that goes on begins where the first one does; only a word longer than a
-/// line is split.
+/// Wraps text into lines of that width. Continuation lines have the indentation of the first one; only a word longer
+/// than a line is split.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let indent = &text[..text.len() - text.trim_start_matches(' ').len()];
     let options = Options::new(width)
@@ -16,32 +16,32 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
 }
 
-/// The text with a capital at its beginning, as titles have.
+/// The text with its first letter in upper case, as in titles.
 pub fn capitalised(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
 }
 
-/// A value as a bar of one cell: the lowest at `low` or below, the highest at `high` or above.
+/// A value as a bar of one cell: the lowest bar for `low` or less, the highest for `high` or more.
 pub fn level(value: f64, low: f64, high: f64) -> &'static str {
     const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
     let share = if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.0 };
     LEVELS[(share * (LEVELS.len() - 1) as f64).round() as usize]
 }
 
-/// A line of labels beside texts.
+/// A line of a label and a text.
 pub struct Line {
-    /// The number of the row that it is of.
+    /// Index of its row.
     pub row: usize,
-    /// The label; empty beside the lines that go on.
+    /// The label; empty on continuation lines.
     pub label: String,
-    /// The text, indented where it goes on.
+    /// The text, indented on continuation lines.
     pub text: String,
 }
 
-/// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
-/// takes the whole width, and so does a label that is longer than its column, which has `most` cells at most. The width of the
-/// labels comes with them. `wrap` wraps the text of a label.
+/// Lays out labels and texts in two columns, wrapping long texts. A text without a label that does not continue a
+/// labelled one takes the whole width, and so does a label longer than its column, whose maximum width is `most`. Also
+/// returns the width of the labels. `wrap` wraps the text of a label.
 pub fn lay_out(
     rows: &[&(String, String)],
     width: usize,
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_goes_on_begins_where_the_first_does() {
+    fn continuation_lines_keep_the_indentation() {
         assert_eq!(wrap("opens it  (open)", 8), ["opens it", "(open)"]);
         assert_eq!(wrap("opens it  (open)", 10), ["opens it", "(open)"]);
         assert_eq!(wrap("  the hint of it", 10), ["  the hint", "  of it"]);

@@ -1,7 +1,7 @@
 //! The style of each role of the screen.
 //!
-//! No colour stands in code: colours stand in themes (`assets/themes`, and the user's own files), and drawing asks for
-//! a role. A role is a meaning: `bad` is broken now, `warn` needs a look, `good` is fine, `accent` is where you are.
+//! Code contains no colours: themes define them (`assets/themes`, and the user's own files), and drawing uses roles. A
+//! role is a meaning: `bad` is broken now, `warn` needs attention, `good` is fine, `accent` is the current position.
 
 mod contrast;
 #[cfg(test)]
@@ -16,19 +16,19 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Style};
 use role::Role;
 
-/// How many colours the terminal has.
+/// The colours that the terminal supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colors {
     /// None (`NO_COLOR`): bold, dim and reverse only.
     #[default]
     None,
-    /// The terminal's own sixteen.
+    /// The sixteen colours of the terminal.
     Sixteen,
     /// 16 million (24 bit).
     Full,
 }
 
-/// The style of each role, the background, and which glyphs are used.
+/// The style of each role, the background, and the glyphs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Theme {
     /// Ordinary text.
@@ -37,11 +37,11 @@ pub struct Theme {
     pub dim: Style,
     /// Column titles.
     pub heading: Style,
-    /// The one accent: where you are, keys, titles.
+    /// The accent: the current position, keys, titles.
     pub accent: Style,
     /// Working or successful.
     pub good: Style,
-    /// Needs a look.
+    /// Needs attention.
     pub warn: Style,
     /// Broken or failed now.
     pub bad: Style,
@@ -57,24 +57,24 @@ pub struct Theme {
     pub found: Style,
     /// The current match of the search.
     pub found_here: Style,
-    /// Text and background where nothing else says so; none leaves the terminal's own.
+    /// Default text and background; `None` for those of the terminal.
     canvas: Option<(Color, Color)>,
-    /// Whether it is for a light background, also where that is the terminal's own.
+    /// Whether it is for a light background, including that of the terminal.
     is_light: bool,
     /// The glyphs in use.
     pub glyphs: Glyphs,
-    /// How many colours the terminal has.
+    /// The colours that the terminal supports.
     pub colors: Colors,
 }
 
 impl Theme {
-    /// The same on the terminal's own background, for a theme that was picked to suit it.
+    /// The same theme on the terminal's background, for a theme that was chosen to suit it.
     #[must_use]
     pub fn on_terminal(self) -> Self {
         Self { canvas: None, ..self }
     }
 
-    /// The same with these glyphs.
+    /// The same theme with these glyphs.
     #[must_use]
     pub fn with(self, glyphs: Glyphs) -> Self {
         Self { glyphs, ..self }
@@ -83,7 +83,7 @@ impl Theme {
     fn of(colors: Colors, style: impl Fn(Role) -> Style, background: Option<Color>) -> Self {
         let text = style(Role::Text);
         Self {
-            // Its colour is that of the canvas: text lies on selected rows, too.
+            // The canvas defines its colour, because text is also drawn on selected rows.
             text: Style { fg: None, ..text },
             dim: style(Role::Dim),
             heading: style(Role::Heading),
@@ -104,7 +104,7 @@ impl Theme {
         }
     }
 
-    /// The style of a text's role.
+    /// The style of a text with this role.
     pub fn role(&self, role: Meaning) -> Style {
         match role {
             Meaning::Text => self.text,
@@ -117,7 +117,8 @@ impl Theme {
         }
     }
 
-    /// A cell of a selected row: a state keeps its colour where that can be read on the selection's background.
+    /// The style of a cell in a selected row: a state keeps its colour if it is readable on the background of the
+    /// selection.
     pub fn selected_cell(&self, role: Meaning, selected: Style) -> Style {
         let own = self.role(role);
         let state = own.fg.filter(|_| !matches!(role, Meaning::Text | Meaning::Dim));
@@ -131,7 +132,7 @@ impl Theme {
         }
     }
 
-    /// Gives the cells that were drawn without colours those of the theme.
+    /// Applies the colours of the theme to cells that were drawn without any.
     pub(super) fn fill(&self, buf: &mut Buffer) {
         let Some((text, background)) = self.canvas else { return };
         for cell in &mut buf.content {

@@ -1,4 +1,4 @@
-//! The TPUs of a cluster: Google's data, Ray's data and the file's limits, those with issues first.
+//! The TPUs of a cluster: data from Google, from Ray and from the cluster file, those with issues first.
 
 use super::frame::{Title, more_around, more_below, pane};
 use super::grid::Grid;
@@ -13,12 +13,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Lines that the node types take at most, where the rows above have need of more.
+/// Maximum number of lines for the node types if the rows above need the space.
 const TYPES: usize = 6;
-/// Below this height the table needs every line.
+/// Below this height the table gets all lines.
 const LOW: u16 = 14;
 
-/// Draws it; returns where the rows are, and the highest first node type.
+/// Draws it; returns the area of the rows, and the maximum scroll position of the node types.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
@@ -27,10 +27,10 @@ pub fn draw(
     page: &TpusPage,
 ) -> (TableArea, usize) {
     let tpus = &cluster.tpus;
-    let area = troubles(buf, area, d, cluster);
+    let area = problems(buf, area, d, cluster);
     let mut wanted: Vec<&TypeCount> = tpus.types().iter().filter(|t| t.min > 0 || t.there > 0).collect();
     wanted.sort_by_key(|t| t.short() == 0);
-    // What the rows above leave, with both borders, both titles and a line of advice.
+    // The space left by the rows above, both borders, both titles and the hint line.
     let left = usize::from(area.height).saturating_sub(page.list.len() + 7);
     let lines = if area.height < LOW { 0 } else { wanted.len().min(TYPES.max(left)) };
     let below = if lines > 0 { u16::try_from(lines).unwrap_or(0) + 3 } else { 0 };
@@ -45,13 +45,13 @@ pub fn draw(
     more_below(buf, area, d.theme, page.list.len().saturating_sub(shown), "");
     if let Some(row) = selected.filter(|_| advice.height > 0) {
         let width = advice.width.saturating_sub(4);
-        sentence::put(buf, (advice.x + 2, advice.y), width, &said(row, d), d.theme.text, d.theme);
+        sentence::put(buf, (advice.x + 2, advice.y), width, &hint_line(row, d), d.theme.text, d.theme);
     }
     (drawn, if lines > 0 { wanted.len() - lines } else { 0 })
 }
 
-/// The status and the hint of the selected row in a line.
-fn said(row: &Row, d: &DrawContext<'_>) -> String {
+/// The status and the hint of the selected row, in one line.
+fn hint_line(row: &Row, d: &DrawContext<'_>) -> String {
     let mut parts = vec![format!("{}: {}", row.name, row.status.word())];
     parts.extend(row.note.as_ref().map(ToString::to_string));
     let waits = matches!(row.status, TpuStatus::Incomplete | TpuStatus::NeverRegistered | TpuStatus::Joining);
@@ -63,8 +63,8 @@ fn said(row: &Row, d: &DrawContext<'_>) -> String {
     parts.join("; ")
 }
 
-/// What is missing in the answer, with hints.
-fn troubles(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster) -> Rect {
+/// Problems and gaps in the data, with hints.
+fn problems(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster) -> Rect {
     let tpus = &cluster.tpus;
     let mut lines: Vec<(String, Style)> = Vec::new();
     lines.extend(cluster.google_wait(d.now).map(|wait| (format!("◌ {wait}"), d.theme.warn)));
@@ -97,7 +97,7 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster
     Rect { y, height: area.bottom() - y, ..area }
 }
 
-/// The file's limits and the machines that exist.
+/// The limits of the cluster file, and the existing machines.
 fn types(
     buf: &mut Buffer,
     area: Rect,

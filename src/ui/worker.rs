@@ -16,20 +16,21 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
-/// Columns it takes where there is room.
+/// Width if there is room.
 const WIDEST: u16 = 100;
-/// Columns of the labels.
+/// Width of the labels.
 const LABEL: u16 = 10;
-/// Lines below the rows for the focused row's hint or error. They are kept free so that nothing moves with the focus.
+/// Lines below the rows for the hint or error of the focused row. They are reserved so that nothing moves with the
+/// focus.
 const WORDS: u16 = 4;
-/// Choices shown at once; the others are scrolled to.
+/// Maximum number of choices shown; the list scrolls.
 const CHOICES: usize = 8;
-/// Lines below the rows at least, before rows give way.
+/// Minimum number of lines below the rows, before rows are hidden.
 const LEAST: u16 = 3;
-/// The mark before the chosen one.
+/// The mark before the chosen item.
 const MARK: &str = "▸ ";
 
-/// Draws it; returns the cursor's place when a line has the focus.
+/// Draws it; returns the position of the cursor if a text field has the focus.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
@@ -41,15 +42,15 @@ pub fn draw(
     let inside = usize::from(width.saturating_sub(4)).max(1);
     let words = words(form, d, inside);
     let rows = u16::try_from(form.rows().len()).unwrap_or(0);
-    let said = if rows > 0 { below(form) } else { u16::try_from(words.len()).unwrap_or(WORDS) };
-    let frame = middle(area, width, rows + said + 4 + u16::from(rows > 0));
+    let text_height = if rows > 0 { below(form) } else { u16::try_from(words.len()).unwrap_or(WORDS) };
+    let frame = middle(area, width, rows + text_height + 4 + u16::from(rows > 0));
     clear(buf, frame);
     let cluster = form.cluster.to_string();
     let title = Title { left: "Add workers", right: &cluster, tone: None, focused: true };
     let inner = pane(buf, frame, d.theme, &title);
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
-    let (upper, lower) = parts(Rect { height: inner.height.saturating_sub(1), ..inner }, rows, said);
-    // Where not all has room, the row that has the focus stays.
+    let (upper, lower) = parts(Rect { height: inner.height.saturating_sub(1), ..inner }, rows, text_height);
+    // If there is not enough room, the focused row stays visible.
     let at = u16::try_from(form.at).unwrap_or(rows).min(rows.saturating_sub(1));
     let top = usize::from((at + 1).min(rows).saturating_sub(upper.height));
     let place = Area { x: upper.x, y: upper.y, width: upper.width, height: upper.height };
@@ -80,37 +81,37 @@ pub fn draw(
     cursor
 }
 
-/// Lines that are kept free below the rows: for words, and for the longest list of what can be chosen.
+/// Lines reserved below the rows: for text, and for the longest list of choices.
 fn below(form: &WorkerForm) -> u16 {
     let choices = form.rows().iter().filter_map(|field| form.choices(*field));
     let longest = choices.map(|(choices, _)| choices.len()).max().unwrap_or(0);
     u16::try_from(longest.min(CHOICES) + 1).unwrap_or(WORDS).max(WORDS)
 }
 
-/// The areas of the rows and of the text below them. In a small window the blank line goes first, then lines of the
-/// text, then rows.
-fn parts(area: Rect, rows: u16, said: u16) -> (Rect, Rect) {
+/// The areas of the rows and of the text below them. In a small window the blank line is dropped first, then lines of
+/// the text, then rows.
+fn parts(area: Rect, rows: u16, text_height: u16) -> (Rect, Rect) {
     let visible = rows.min(area.height.saturating_sub(LEAST).max(1)).min(area.height);
     let gap = u16::from(rows > 0 && area.height - visible > LEAST.max(WORDS));
     let height = area.height - visible - gap;
     (
         Rect { height: visible, ..area },
-        Rect { y: area.y + visible + gap, height: height.min(said.max(LEAST)), ..area },
+        Rect { y: area.y + visible + gap, height: height.min(text_height.max(LEAST)), ..area },
     )
 }
 
-/// What can be chosen, a line each, the choice that is made among them.
+/// Draws the choices, one per line, with a mark before the chosen one.
 fn draw_choices(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, choices: &[String], chosen: usize) {
     let visible = choices.len().min(usize::from(area.height));
-    // The chosen one is in the middle, so that the ones before and after it are visible.
+    // The chosen one is in the middle, so that those before and after it are visible.
     let top = chosen.saturating_sub(visible / 2).min(choices.len() - visible);
     let hidden = (top, choices.len() - visible - top);
     for (i, y) in (0..visible).zip(area.y..) {
         let above = if i == 0 { hidden.0 } else { 0 };
         let below = if i + 1 == visible { hidden.1 } else { 0 };
-        let said = more((above, below), "");
-        let width = u16::try_from(said.width()).unwrap_or(area.width).min(area.width);
-        put(buf, area.x, y, area.width, true, &said, d.theme.warn);
+        let counts = more((above, below), "");
+        let width = u16::try_from(counts.width()).unwrap_or(area.width).min(area.width);
+        put(buf, area.x, y, area.width, true, &counts, d.theme.warn);
         let (mark, style) = if top + i == chosen { (MARK, d.theme.marked) } else { ("  ", d.theme.dim) };
         let text = format!("{mark}{}", printable(&choices[top + i]));
         let room = area.width.saturating_sub(width + u16::from(width > 0));
@@ -118,7 +119,7 @@ fn draw_choices(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, choices: &[St
     }
 }
 
-/// One row: its word, what is chosen or typed, and beside it what is wrong. Returns the cursor's place.
+/// Draws one row: its label, the chosen or typed value, and beside it the error. Returns the position of the cursor.
 fn row(
     buf: &mut Buffer,
     area: Rect,
@@ -146,7 +147,7 @@ fn row(
     let typed = form.typed(field)?;
     let shown = printable(typed.text());
     let complaint = form.complaint(field).map(|why| format!("✕ {why}")).unwrap_or_default();
-    // The error takes the room first, down to a few characters of the text.
+    // The error gets its room first, except for a few characters of the text.
     let space = room.saturating_sub(u16::try_from(complaint.width() + 2).unwrap_or(room)).max(room / 4 + 1);
     let at = if focused { typed.cursor() } else { shown.chars().count() };
     let place = Rect { x, width: space.min(room), height: 1, ..area };

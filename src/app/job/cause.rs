@@ -1,4 +1,4 @@
-//! The lines of the first cause: the earliest error, what followed from it, and how far the clocks differ.
+//! The lines of the root cause: the earliest error, what followed, and how far the clocks differ.
 
 use crate::app::log::LineTarget;
 use crate::app::table::cell::Role;
@@ -11,29 +11,29 @@ use crate::model::Timestamp;
 use crate::model::amount::counted;
 use crate::model::text::printable;
 
-/// Silent workers that are shown.
+/// Maximum number of silent workers shown.
 const QUIET: usize = 8;
-/// Errors that may have been first as well that are shown.
+/// Maximum number of other errors shown that may have been first.
 const CANDIDATES: usize = 3;
-/// Lines of a traceback that are shown.
+/// Maximum number of lines of a traceback shown.
 const TRACE: usize = 12;
 
-/// A line of the first cause.
+/// A line of the root cause.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CauseLine {
-    /// What the line is: `first error`, `followed by`; empty for a line that belongs to the one above.
+    /// The kind of line: `first error`, `followed by`; empty for a line that belongs to the one above.
     pub label: &'static str,
-    /// When it happened, as far as a log says.
+    /// When it happened, if a log has the time.
     pub time: Option<Timestamp>,
     /// The process, or the host.
     pub who: String,
-    /// Safe for a terminal.
+    /// The text, safe for a terminal.
     pub text: String,
-    /// What it means to the eye.
+    /// The role of its style.
     pub role: Role,
-    /// The worker whose log says it, by its place in the list of workers, and whether on standard error.
+    /// The worker whose log has it, by its index in the list of workers, and whether it is on standard error.
     pub worker: Option<(usize, Option<bool>)>,
-    /// The line as that log has it; none of what no log says.
+    /// The line in that log; `None` if it is not from a log.
     pub line: Option<LineTarget>,
 }
 
@@ -56,7 +56,7 @@ impl CauseLine {
     }
 }
 
-/// The workers that are silent with their last lines, the first few of them.
+/// The first few silent workers, with their last lines.
 fn quiet_lines(quiet: &[Quiet], job_workers: &JobWorkers) -> Vec<CauseLine> {
     let line = |(at, worker): (usize, &Quiet)| CauseLine {
         label: if at == 0 { "last lines" } else { "" },
@@ -79,33 +79,33 @@ fn quiet_lines(quiet: &[Quiet], job_workers: &JobWorkers) -> Vec<CauseLine> {
     lines
 }
 
-/// A line of what was found, as it stands in the log: below the lines of its traceback that stand above it.
+/// A line of the evidence in its log, with the lines of its traceback above it.
 fn in_log(evidence: &Evidence, text: &str) -> LineTarget {
     let above = evidence.trace.iter().position(|line| line == text).unwrap_or(evidence.trace.len());
     LineTarget { text: text.to_owned(), before: evidence.trace[..above].to_vec(), at: None }
 }
 
-/// What an error says, with its kind where its words do not begin with that.
-fn said(evidence: &Evidence) -> String {
+/// The text of an error, with its kind unless the text begins with that.
+fn error_text(evidence: &Evidence) -> String {
     let (kind, text) = (evidence.fault.words(), untimed(&evidence.text));
     if text.starts_with(kind) { text.to_owned() } else { format!("{kind}: {text}") }
 }
 
-/// Whether what followed is the first error alone, which stands above.
+/// Whether the consequences consist of the first error alone, which is shown above.
 fn is_itself(followed: &Followed, first: &Evidence) -> bool {
     let (own, is_same_kind) = (&followed.first, followed.fault == first.fault);
     followed.errors == 1 && is_same_kind && (own.time, &own.host) == (first.time, &first.host)
 }
 
-/// The lines of what was reading; none where something else was asked.
+/// The lines of a reading; empty for a reading of another part.
 pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
     let WorkersAnswer::Cause(findings) = &reading.what else { return Vec::new() };
     let job_workers = &reading.job_workers;
     let plain = CauseLine::plain;
-    // A part of the sentence in each row: it is longer than a small window is wide.
+    // One row per part of the sentence, which is wider than a small window.
     let mut parts = findings.summary.split("; ");
     let mut lines = vec![plain(findings.verdict.word(), parts.next().unwrap_or_default(), Role::Accent)];
-    // Enter on the verdict goes to what it is based on.
+    // Enter on the verdict goes to its evidence.
     if let Some(first) = findings.explanation.as_ref().map(|found| &found.first) {
         lines[0].worker = worker_of(first, job_workers);
         lines[0].line = first.source.map(|_| in_log(first, &first.text));
@@ -115,12 +115,12 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
     lines.extend(findings.evidence.iter().map(|words| plain("", words, Role::Text)));
     if let Some(found) = &findings.explanation {
         let first = &found.first;
-        let words = said(first);
+        let words = error_text(first);
         lines.push(CauseLine::of("first error", first, job_workers, &words, Role::Bad));
         let skipped = first.trace.len().saturating_sub(TRACE);
         let trace = first.trace.iter().skip(skipped).filter(|line| **line != first.text);
         lines.extend(trace.map(|text| CauseLine {
-            // Time and process stand above.
+            // Time and process are shown above.
             time: None,
             who: String::new(),
             line: first.source.map(|_| in_log(first, text)),
@@ -129,7 +129,7 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
         lines.extend(certainty_words(found).map(|words| plain("certainty", &words, Role::Text)));
         let others = found.candidates.len() + found.before.len();
         for other in found.candidates.iter().chain(&found.before).take(CANDIDATES) {
-            let words = said(other);
+            let words = error_text(other);
             lines.push(CauseLine::of("or", other, job_workers, &words, Role::Warn));
         }
         if others > CANDIDATES {

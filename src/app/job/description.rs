@@ -10,11 +10,11 @@ use crate::model::text::printable;
 use crate::model::{Counted, DeadActor, JobIds, Text, Timestamp, Work};
 use std::cmp::Reverse;
 
-/// Functions and classes that are listed; a driver may have thousands.
+/// Maximum number of functions and classes listed; a driver may have thousands.
 const NAMES: usize = 12;
 
 impl App {
-    /// Stores what a driver does, for the page of its job.
+    /// Stores the work of a driver, for the page of its job.
     pub(in crate::app) fn work_news(&mut self, place: usize, job: &JobIds, work: &Result<Box<Work>, String>) {
         for view in self.stack.pages_mut() {
             let View::Details(details) = view else { continue };
@@ -27,7 +27,8 @@ impl App {
     }
 }
 
-/// What the driver of a job holds, waits for and does, as far as it was asked and told; of an ended job, what it left.
+/// What the driver of a job holds, waits for and does, as far as it was requested and reported; for an ended job, what
+/// it left.
 pub fn lines(asked: &Asked, cluster: &Cluster, is_ended: bool, now: Timestamp) -> Lines {
     match asked {
         Asked::No => Vec::new(),
@@ -65,7 +66,7 @@ fn dead(actor: &DeadActor, cluster: Option<&Cluster>) -> String {
     format!("{}{name}{place}: {}", actor.class, printable(actor.why.raw()))
 }
 
-/// The first of them, and how many more there are.
+/// The first texts, and the number of further ones.
 fn cut(mut texts: Vec<String>) -> Vec<String> {
     let more = texts.len().saturating_sub(NAMES);
     if more > 0 {
@@ -75,14 +76,14 @@ fn cut(mut texts: Vec<String>) -> Vec<String> {
     texts
 }
 
-/// `train_step: 2 running, 3 waiting for a node`; what has not ended first.
+/// `train_step: 2 running, 3 waiting for a node`; unfinished ones first.
 fn counts(all: &[Counted]) -> Vec<String> {
     let is_over = |state: &str| matches!(state, "FINISHED" | "FAILED" | "DEAD");
-    let living = |c: &Counted| -> u64 {
+    let unfinished = |c: &Counted| -> u64 {
         c.states.iter().filter(|(state, _)| !is_over(state.raw())).map(|(_, n)| n).sum()
     };
     let mut sorted: Vec<&Counted> = all.iter().collect();
-    sorted.sort_by_key(|c| (Reverse(living(c)), c.name.clone()));
+    sorted.sort_by_key(|c| (Reverse(unfinished(c)), c.name.clone()));
     let words = |c: &Counted| {
         let states: Vec<String> = c.states.iter().map(|(state, n)| format!("{n} {}", word(state))).collect();
         format!("{}: {}", c.name, states.join(", "))
@@ -90,7 +91,7 @@ fn counts(all: &[Counted]) -> Vec<String> {
     sorted.into_iter().map(words).collect()
 }
 
-/// Ray's word for a state as people say it.
+/// A readable form of Ray's word for a state.
 fn word(state: &Text) -> String {
     match state.raw() {
         "PENDING_NODE_ASSIGNMENT" => "waiting for a node".to_owned(),
@@ -104,7 +105,7 @@ mod tests {
     use crate::model::Wait;
 
     #[test]
-    fn what_a_driver_does_is_told_in_words_the_unfinished_first() {
+    fn work_of_a_driver_is_described_with_unfinished_tasks_first() {
         let counted = |name: &str, states: &[(&str, u64)]| Counted {
             name: name.into(),
             states: states.iter().map(|(s, n)| (Text::from(*s), *n)).collect(),
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_does_nothing_and_one_that_does_too_much_to_list() {
+    fn an_idle_driver_and_one_with_too_many_functions_to_list() {
         assert!(
             work_lines(&Work::default(), None, false, Timestamp::default())[0]
                 .1

@@ -8,7 +8,7 @@ use crate::model::{ClusterName, Job, JobKey, Others, Request, SubmissionId, Time
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr;
 
-/// Jobs that a dialog names at most; it counts the others.
+/// Maximum number of jobs that a dialog lists; the others are counted.
 const NAMED: usize = 12;
 
 /// A job by its cluster.
@@ -33,7 +33,7 @@ impl App {
         }
     }
 
-    /// The places whose marks count on this page.
+    /// The clusters whose marks count on this page.
     fn marking(&self) -> std::ops::Range<usize> {
         match (self.page_context(), self.view().place()) {
             (Context::AllJobs, _) => 0..self.fleet.clusters.len(),
@@ -42,7 +42,7 @@ impl App {
         }
     }
 
-    /// Clears all marks of this page. True when there were any.
+    /// Clears all marks of this page. Returns whether there were any.
     pub(in crate::app) fn clear_marks(&mut self) -> bool {
         self.marking().filter(|place| self.marks.clear(Some(*place))).count() > 0
     }
@@ -52,7 +52,7 @@ impl App {
         self.marking().map(|place| self.marks.count(Some(place))).sum()
     }
 
-    /// The marked jobs of this page, else the selected one.
+    /// The marked jobs of this page; without marks, the selected one.
     pub(in crate::app) fn chosen(&self) -> Vec<(usize, Arc<Job>)> {
         let marked = |place: usize| {
             let jobs = self.fleet.clusters[place].snapshot.jobs.iter();
@@ -66,7 +66,7 @@ impl App {
         }
     }
 
-    /// The chosen jobs that `fits` admits, and the number of the others.
+    /// The chosen jobs that `fits` accepts, and the number of the others.
     fn fitting(&self, fits: impl Fn(&Job) -> bool) -> (Vec<(usize, Arc<Job>)>, usize) {
         let chosen = self.chosen();
         let all = chosen.len();
@@ -83,7 +83,7 @@ impl App {
         jobs.iter().filter_map(name).collect()
     }
 
-    /// The jobs as lines of a table with titles; their clusters, where there are several, come first.
+    /// The jobs as lines of a table with titles; if there are several clusters, their names come first.
     fn table(&self, jobs: &[(usize, Arc<Job>)], now: Timestamp) -> Vec<String> {
         let is_one = jobs.iter().all(|(place, _)| *place == jobs[0].0);
         let row = |(place, job): &(usize, Arc<Job>)| {
@@ -117,24 +117,24 @@ impl App {
         consequence: &str,
         now: Timestamp,
     ) -> Vec<(String, String)> {
-        let said = |text: String| (String::new(), text);
+        let unlabelled = |text: String| (String::new(), text);
         let mut lines: Vec<_> =
-            self.table(&jobs[..jobs.len().min(NAMED)], now).into_iter().map(said).collect();
+            self.table(&jobs[..jobs.len().min(NAMED)], now).into_iter().map(unlabelled).collect();
         if jobs.len() > NAMED {
-            lines.push(said(format!("and {} more", jobs.len() - NAMED)));
+            lines.push(unlabelled(format!("and {} more", jobs.len() - NAMED)));
         }
-        lines.push(said(String::new()));
+        lines.push(unlabelled(String::new()));
         if left > 0 {
-            lines.push(said(format!("{left} of the marked jobs {why_left}: not affected.")));
+            lines.push(unlabelled(format!("{left} of the marked jobs {why_left}: not affected.")));
         }
-        lines.push(said(consequence.to_owned()));
+        lines.push(unlabelled(consequence.to_owned()));
         lines
     }
 
     pub(in crate::app) fn ask_to_stop(&mut self, now: Timestamp) -> Vec<Effect> {
         let (jobs, left) = self.fitting(|j| !j.status.is_ended());
         let ask = match &jobs[..] {
-            [] => return self.say_unfit("has already ended", now),
+            [] => return self.report_unfit("has already ended", now),
             [(place, job)] if left == 0 => {
                 let lines = describe::before_stop(job, &self.fleet.clusters[*place], now);
                 (self.asks("Stop", &jobs), lines, "Stop job".to_owned())
@@ -151,15 +151,15 @@ impl App {
         Vec::new()
     }
 
-    /// Confirmed, but some of the jobs are not the operator's own: asks once more, for those alone, as `--others` has to be
-    /// typed in a command.
+    /// Confirmed, but some of the jobs are not the operator's own: asks again, for those only, as a command requires
+    /// `--others`.
     pub(in crate::app) fn ask_about_others(&mut self, jobs: Vec<Named>, now: Timestamp) -> Vec<Effect> {
         let found = jobs.into_iter().filter_map(|named| {
             let place = self.fleet.place(&named.0)?;
             let job = self.fleet.clusters[place].job(&JobKey::Submission(named.1.clone()))?;
             Some((named, (place, Arc::clone(job))))
         });
-        // One that is gone by now needs no stop, and nobody can tell whose it was.
+        // A job that no longer exists needs no stop, and its owner is unknown.
         let (jobs, found): (Vec<_>, Vec<_>) = found.unzip();
         let is_anothers = |job: &(usize, Arc<Job>)| !self.of_others(std::slice::from_ref(job)).is_empty();
         let others: Vec<_> =
@@ -175,7 +175,7 @@ impl App {
         Vec::new()
     }
 
-    /// Whose these jobs are, without the operator's own.
+    /// The owners of these jobs, without the operator.
     fn of_others(&self, jobs: &[(usize, Arc<Job>)]) -> Others {
         Others::of(jobs.iter().map(|(_, job)| (&job.key, job.owner())), &self.settings.me)
     }
@@ -183,7 +183,7 @@ impl App {
     pub(in crate::app) fn ask_to_delete(&mut self, now: Timestamp) -> Vec<Effect> {
         let (jobs, left) = self.fitting(|j| j.status.is_ended());
         if jobs.is_empty() {
-            return self.say_unfit("has not ended; stop it first", now);
+            return self.report_unfit("has not ended; stop it first", now);
         }
         let text = "Deletes their records in Ray: they disappear from the list and can no longer be resubmitted from here. Their log files are kept.";
         let lines = self.lines(&jobs, left, "have not ended", text, now);
@@ -204,8 +204,8 @@ impl App {
         format!("{verb} {} on {clusters}?", counted(jobs.len(), "job"))
     }
 
-    /// Says why the action applies to none of the chosen jobs.
-    fn say_unfit(&mut self, why: &str, now: Timestamp) -> Vec<Effect> {
+    /// Reports why the action applies to none of the chosen jobs.
+    fn report_unfit(&mut self, why: &str, now: Timestamp) -> Vec<Effect> {
         match &self.chosen()[..] {
             [] => {}
             [(_, job)] => match &job.key {

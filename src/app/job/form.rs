@@ -6,12 +6,12 @@ use crate::app::screen::scroll::Scroll;
 use crate::model::draft::AS_IT_WAS;
 use crate::model::{ClusterName, Draft, FormId, SubmissionId};
 
-/// The setting that a row of the form holds.
+/// The setting in a row of the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// The entrypoint: a shell command.
     Command,
-    /// The folder it runs in.
+    /// The directory in which it runs.
     WorkingDir,
     /// A variable; there may be several.
     Variable,
@@ -93,11 +93,11 @@ impl Field {
 pub struct Row {
     /// The setting that it holds.
     pub field: Field,
-    /// What is typed.
+    /// The typed text.
     pub line: Line,
 }
 
-/// It may hold a secret.
+/// The text may be a secret.
 impl std::fmt::Debug for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Row").field("field", &self.field).finish_non_exhaustive()
@@ -132,17 +132,17 @@ pub struct Form {
     pub at: usize,
     /// What is in progress, e.g. `submitting`.
     pub doing: Option<String>,
-    /// Why the last submission failed; empty if none did.
+    /// Why the last submission failed; empty if it did not.
     pub said: String,
-    /// The warnings that were shown: a job with no others is submitted.
+    /// The warnings that were shown: a job without further ones is submitted.
     pub(in crate::app) seen: Vec<String>,
-    /// Which lines of the text below the rows are shown.
+    /// The scroll position of the text below the rows.
     pub scroll: Scroll,
-    /// How far the entrypoint has gone back to what was submitted before.
+    /// The position in the history of earlier entrypoints.
     pub(in crate::app) recall: Recall,
-    /// The rows as the form was opened.
+    /// The rows when the form was opened.
     filled: Vec<Row>,
-    /// The typed rows that Esc has warned about; a second Esc discards exactly these.
+    /// The typed rows for which Esc has warned; a second Esc discards exactly these.
     warned: Vec<Row>,
 }
 
@@ -195,7 +195,7 @@ impl Form {
         self.filled.clone_from(&self.rows);
     }
 
-    /// Whether Esc must be pressed again because typed text would be lost; the form says so then.
+    /// Whether Esc must be pressed again because typed text would be lost; the form then says so.
     pub fn holds_on(&mut self) -> bool {
         let now = typed(&self.rows);
         if self.doing.is_some() || now == typed(&self.filled) || now == self.warned {
@@ -206,12 +206,12 @@ impl Form {
         true
     }
 
-    /// Whether the form says that Esc would discard what was typed.
+    /// Whether the form warns that Esc would discard typed text.
     pub fn is_warning(&self) -> bool {
         !self.warned.is_empty() && self.warned == typed(&self.rows)
     }
 
-    /// Begins to submit: what the form said is outdated.
+    /// Starts submitting: earlier messages of the form are outdated.
     pub(in crate::app) fn begin(&mut self) {
         self.said.clear();
         self.warned.clear();
@@ -275,13 +275,13 @@ impl Form {
         self.at = usize::try_from((at + by).rem_euclid(places)).unwrap_or(0);
     }
 
-    /// The focused button: `false` for Cancel, `true` for Submit; none when a row has the focus.
+    /// The focused button: `false` for Cancel, `true` for Submit; `None` if a row has the focus.
     pub fn button(&self) -> Option<bool> {
         self.at.checked_sub(self.rows.len()).map(|button| button == 1)
     }
 }
 
-/// The rows in which something is typed.
+/// The rows with typed text.
 fn typed(rows: &[Row]) -> Vec<Row> {
     rows.iter().filter(|row| !row.line.is_empty()).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! What the console and the commands know of a job before its workers are asked.
+//! What the console and the commands know of a job before its workers are read.
 
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::vitals::could_serve;
@@ -7,7 +7,7 @@ use crate::model::{Hint, Job, JobActivity, JobStatus, SignKind, Wait};
 use std::sync::Arc;
 
 impl Cluster {
-    /// What is known of a job before its workers are asked.
+    /// What is known of a job before its workers are read.
     pub fn known_of(&self, job: &Arc<Job>) -> Known {
         let why = self.pending.get(&job.key);
         let finding = why.and_then(|why| self.findings.iter().find(|f| Some(f.kind) == why.finding));
@@ -17,7 +17,7 @@ impl Cluster {
             hint: finding.map_or_else(Hint::none, |finding| finding.hint.clone()),
         });
         let (snapshot, names) = (Arc::clone(&self.snapshot), Arc::clone(&self.names));
-        // Both have the worst first; old vitals have no findings.
+        // Both are sorted by severity; outdated vitals have no findings.
         let signs = self.vitals.jobs.get(&job.key).into_iter().flat_map(|vitals| &vitals.signs);
         let signs = signs.filter(|sign| sign.kind != SignKind::WaitsLong);
         let findings = self.findings.iter().filter(|finding| finding.job() == Some(&job.key));
@@ -25,7 +25,7 @@ impl Cluster {
             words: sign.words(self.snapshot.taken),
             hint: finding.hint.clone(),
         });
-        // What keeps the autoscaler from it comes before the node types.
+        // A problem of the autoscaler comes before the node types.
         let blocked = finding.filter(|_| pending.is_none());
         let blocked = blocked.map(|finding| format!("{}: {}", finding.word(), finding.long));
         let served = blocked.into_iter().chain(could_serve(job, self)).collect();
@@ -33,7 +33,7 @@ impl Cluster {
         Known { job: Arc::clone(job), snapshot, names, pending, waits: self.waits_of(job), served, unwell }
     }
 
-    /// What a running job waits for, when that is all it does.
+    /// What a running job waits for, if it does nothing else.
     fn waits_of(&self, job: &Job) -> Option<Wait> {
         let vitals = self.vitals.of(job)?;
         if let JobActivity::Waits(wait) = &vitals.doing { Some(wait.clone()) } else { None }
@@ -52,8 +52,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
 
-    /// What is said of a running job with these signs.
-    fn said_of(kinds: &[SignKind], doing: JobActivity) -> crate::job_workers::Findings {
+    /// The verdict about a running job with these warnings.
+    fn verdict_of(kinds: &[SignKind], doing: JobActivity) -> crate::job_workers::Findings {
         let job = Arc::new(Job::sample("a", JobStatus::Running));
         let sign = |kind: &SignKind| Sign { kind: *kind, since: NOW, evidence: "1.3 s/step".into() };
         let vitals = Vitals { signs: kinds.iter().map(sign).collect(), ..Vitals::sample(doing, NOW) };
@@ -69,8 +69,8 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_its_vitals_show_to_be_unwell_is_not_called_healthy() {
-        let found = said_of(&[SignKind::Diverging, SignKind::Slowed], JobActivity::Steps);
+    fn a_run_with_warnings_is_not_healthy() {
+        let found = verdict_of(&[SignKind::Diverging, SignKind::Slowed], JobActivity::Steps);
         assert_eq!(found.verdict, Verdict::Unhealthy);
         assert!(found.summary.contains("loss diverging for"), "{}", found.summary);
         assert!(
@@ -78,15 +78,15 @@ mod tests {
             "{:?}",
             found.evidence
         );
-        assert!(!found.hint.is_empty(), "what to do is that of the issue");
-        assert_eq!(said_of(&[], JobActivity::Steps).verdict, Verdict::Healthy);
+        assert!(!found.hint.is_empty(), "the hint is that of the issue");
+        assert_eq!(verdict_of(&[], JobActivity::Steps).verdict, Verdict::Healthy);
     }
 
     #[test]
-    fn a_run_that_waits_is_not_called_healthy_because_a_worker_holds_its_place() {
+    fn a_waiting_run_with_a_placeholder_worker_is_not_healthy() {
         let shape = vec![("TPU-v4-256-head".into(), 1.0)];
         let wait = Wait { shape, count: 1, since: Some(NOW.minus(std::time::Duration::from_secs(2880))) };
-        let found = said_of(&[SignKind::WaitsLong], JobActivity::Waits(wait));
+        let found = verdict_of(&[SignKind::WaitsLong], JobActivity::Waits(wait));
         assert_eq!(found.verdict, Verdict::Waiting);
         assert!(found.summary.ends_with("waits for TPU-v4-256-head 1, for 48m"), "{}", found.summary);
     }

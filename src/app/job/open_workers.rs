@@ -1,4 +1,4 @@
-//! The workers of a job: opening their page, reading what it shows while it is open, and what keys do with a worker.
+//! The workers of a job: opening their page, reading its content while it is open, and the keys for a worker.
 
 use crate::app::job::workers::FoldedLine;
 use crate::app::pages::job_workers::Spot;
@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl App {
-    /// Opens the page of the workers of the selected job, or of the job whose log is open. That of a job that failed begins
-    /// with the first cause.
+    /// Opens the page of the workers of the selected job, or of the job whose log is open. For a failed job it begins
+    /// with the root cause.
     pub(in crate::app) fn show_workers(&mut self, now: Timestamp) -> Vec<Effect> {
         let selected = self.target_job().map(|(place, job)| (place, job.key.clone()));
         let Some((place, key)) = selected.or_else(|| self.job_of_log()) else {
             let is_log = self.context() == crate::app::Context::Log;
-            let said = if is_log { "this log does not belong to a job" } else { "no job is selected" };
-            self.toasts.answer(said, now);
+            let message = if is_log { "this log does not belong to a job" } else { "no job is selected" };
+            self.toasts.answer(message, now);
             return Vec::new();
         };
         let cluster = &mut self.fleet.clusters[place];
@@ -35,7 +35,7 @@ impl App {
         self.open_page(View::JobWorkers(place))
     }
 
-    /// The job whose log is on the screen, or whose worker's.
+    /// The job whose log, or whose worker's log, is on the screen.
     fn job_of_log(&self) -> Option<(usize, JobKey)> {
         let place = self.view().place()?;
         let job_workers = &self.fleet.clusters[place].job_workers;
@@ -54,7 +54,7 @@ impl App {
         }
     }
 
-    /// Has read what the page of workers on the screen shows, when that is not there yet or old.
+    /// Reads the content of the page of workers on the screen if it is missing or old.
     pub(in crate::app) fn read_workers(&mut self, now: Timestamp) -> Option<Effect> {
         let View::JobWorkers(place) = *self.view() else { return None };
         let part = self.pages.job_workers[place].view.part();
@@ -82,7 +82,7 @@ impl App {
         if self.is_frozen() { None } else { ages.into_iter().chain(due).min() }
     }
 
-    /// Stores what was read of a job's workers.
+    /// Stores a reading of a job's workers.
     pub(in crate::app) fn job_workers_news(
         &mut self,
         cluster: &ClusterName,
@@ -109,7 +109,7 @@ impl App {
         Vec::new()
     }
 
-    /// The worker under the cursor, and the time there.
+    /// The worker under the cursor, and its time.
     pub(in crate::app) fn worker_spot(&self) -> Option<Spot> {
         let View::JobWorkers(place) = *self.view() else { return None };
         self.pages.job_workers[place].spot(&self.fleet)
@@ -139,7 +139,7 @@ impl App {
         self.open_worker_log(place, now)
     }
 
-    /// Opens the log that says the line under the cursor, at that line.
+    /// Opens the log that contains the line under the cursor, at that line.
     pub(in crate::app) fn open_worker_log(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
         let page = &mut self.pages.job_workers[place];
         page.hold(&self.fleet, place);
@@ -162,8 +162,8 @@ impl App {
             .find(|name| WorkerFile::parse(name.raw()).is_some_and(|f| is_it(f.is_err)));
         let Some(name) = of_stream.or(worker.process.files.first()).filter(|_| !worker.is_lost) else {
             let why = if worker.is_lost { "lost with its node" } else { "missing" };
-            let said = format!("{}: its files are {why}", worker.who());
-            self.toasts.say(Tone::Bad, said, now);
+            let message = format!("{}: its files are {why}", worker.who());
+            self.toasts.say(Tone::Bad, message, now);
             return Vec::new();
         };
         let source = LogSource::File { node: worker.process.node, name: name.clone() };

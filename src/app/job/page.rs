@@ -1,5 +1,5 @@
-//! The page of a job: its row in full, its workers by slice and those of them that are not well, its placement groups, what
-//! happened when, its environment, the last lines of its log.
+//! The page of a job: its row in full, its workers by slice and those with problems, its placement groups, its history,
+//! its environment, the last lines of its log.
 
 use crate::app::pages::details::{Details, Inspected};
 use crate::app::table::facts::CellContext;
@@ -14,14 +14,14 @@ use crate::model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Workers that are listed one by one; more are counted by slice, and those that are not well are named.
+/// Up to this many workers are listed individually; more are counted by slice, and those with problems are named.
 const FEW: usize = 12;
-/// Lines of a list that may be long.
+/// Maximum number of lines of a long list.
 const LISTED: usize = 20;
-/// A machine whose memory is so full is about to lose a process to the kernel, in percent.
+/// Above this memory use, in percent, the kernel is about to kill a process of the machine.
 const FULL: f64 = 95.0;
 
-/// What Ray answered about the job: the lines below the row's own.
+/// Ray's answer about the job: the lines below those of the row.
 pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &CellContext<'_>) -> Lines {
     let mut lines = Lines::new();
     match &*details.inspected {
@@ -60,7 +60,7 @@ fn sections(
     });
 }
 
-/// The first failure among the workers of a job that failed: the driver's own message is often what follows from it.
+/// The first failure among the workers of a failed job: the driver's own message is often a consequence.
 pub fn cause(job: &Job, cluster: &Cluster, details: &Details) -> Option<(String, String)> {
     let Inspected::Answered(_, _, answer) = &*details.inspected else { return None };
     let Ok(Inspection::Job(answer)) = &**answer else { return None };
@@ -69,7 +69,7 @@ pub fn cause(job: &Job, cluster: &Cluster, details: &Details) -> Option<(String,
     Some(("cause".to_owned(), format!("{WARNS}{}", first_failure(worker, why, cluster))))
 }
 
-/// The workers that failed, with the error, the first one first.
+/// The failed workers with their errors, the first one first.
 fn failures(workers: &[JobWorker]) -> Vec<(Timestamp, &JobWorker, &Text)> {
     let mut failed: Vec<_> = workers
         .iter()
@@ -89,7 +89,7 @@ fn first_failure(worker: &JobWorker, why: &Text, cluster: &Cluster) -> String {
     format!("first worker failed: {place} pid {}{name}: {}", worker.pid, last_line(why))
 }
 
-/// A section, unless there is nothing in it; with the reason where it could not be read.
+/// A section, unless it is empty; with the reason if it could not be read.
 fn part<T>(
     lines: &mut Lines,
     title: &str,
@@ -109,7 +109,7 @@ fn part<T>(
     }
 }
 
-/// Counts by slice, or by node type where there is none; then each worker, or of many those that are not well.
+/// Counts by slice, or by node type without slices; then each worker, or if there are many, those with problems.
 fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, look: &CellContext<'_>) {
     let live: Vec<&JobWorker> = all.iter().filter(|worker| worker.state != WorkerState::Ended).collect();
     let mut slices: BTreeMap<String, Vec<&JobWorker>> = BTreeMap::new();
@@ -162,7 +162,7 @@ fn in_numbers(workers: &[&JobWorker], cluster: &Cluster) -> String {
     format!("{mark}{workers} on {hosts}: {}", states.join(", "))
 }
 
-/// What is wrong with a worker or its host; empty when nothing is.
+/// The problem of a worker or its host; empty if there is none.
 fn health(worker: &JobWorker, cluster: &Cluster, now: Timestamp) -> String {
     let host = match cluster.node(&worker.node) {
         None => Some("its node no longer exists".to_owned()),
@@ -208,7 +208,7 @@ fn of_group(group: &PlacementGroup, cluster: &Cluster, now: Timestamp) -> (Strin
     let shapes = shapes.collect::<Vec<_>>().join(", ");
     let placed: BTreeSet<_> = group.bundles.iter().filter_map(|(_, node)| *node).collect();
     let age = group.created.map(|at| format!(" for {}", brief(at.age(now)))).unwrap_or_default();
-    let why = if group.why.is_empty() { String::new() } else { format!(" ({})", spoken(&group.why)) };
+    let why = if group.why.is_empty() { String::new() } else { format!(" ({})", readable(&group.why)) };
     let places = match placed.len() {
         0 => String::new(),
         1..=3 => {
@@ -218,15 +218,15 @@ fn of_group(group: &PlacementGroup, cluster: &Cluster, now: Timestamp) -> (Strin
         n => format!(", on {n} hosts"),
     };
     let mark = if group.state.raw() == "CREATED" || group.state.raw() == "REMOVED" { "" } else { WARNS };
-    (name, format!("{mark}{}{age}{why}: {shapes}{places}", spoken(&group.state)))
+    (name, format!("{mark}{}{age}{why}: {shapes}{places}", readable(&group.state)))
 }
 
-/// Ray's word as people say it: `no resources`.
-fn spoken(word: &Text) -> String {
+/// A readable form of Ray's word: `no resources`.
+fn readable(word: &Text) -> String {
     word.to_string().to_lowercase().replace('_', " ")
 }
 
-/// What is known to have happened, the oldest first: submission, the first failures, hosts that died, the end.
+/// Known events, the oldest first: submission, the first failures, hosts that died, the end.
 fn history(job: &Job, workers: &[JobWorker], cluster: &Cluster, now: Timestamp) -> Lines {
     let mut events: Vec<(Timestamp, String)> = Vec::new();
     events.extend(job.started.map(|at| (at, "submitted".to_owned())));

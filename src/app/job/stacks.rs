@@ -1,4 +1,4 @@
-//! Where the workers of a job stand: the page of their stacks.
+//! The page of the stacks of a job's workers.
 
 use crate::app::action::target::Target;
 use crate::app::input::entry::{Offer, OfferKind};
@@ -16,8 +16,9 @@ use crate::model::{
 use std::sync::Arc;
 
 impl App {
-    /// Opens the page of the stacks of the workers of the selected job, or of the job that holds the selected slice, and has them looked at; once it is open, looks again.
-    /// Of several jobs that hold the slice, one is chosen first.
+    /// Opens the page of the stacks of the workers of the selected job, or of the job that holds the selected slice,
+    /// and takes the stacks; once it is open, takes them again. If several jobs hold the slice, one has to be chosen
+    /// first.
     pub(in crate::app) fn take_stacks(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((place, jobs)) = self.target_runs() else {
             self.toasts.answer("no job here whose workers have stacks", now);
@@ -57,31 +58,31 @@ impl App {
         effects
     }
 
-    /// The stacks on the screen, once they are there.
+    /// The stacks on the screen, once they were taken.
     pub(in crate::app) fn stacks_shown(&self) -> Option<&JobStacks> {
         let View::Details(details) = self.view() else { return None };
         let Stacks::Answered(_, result) = &details.stacks else { return None };
         result.as_ref().as_ref().ok()
     }
 
-    /// Lists the processes of the stacks on the screen, those that differ first: each opens its host. None where there is
-    /// none.
+    /// Lists the processes of the stacks on the screen, those that differ first: each opens its host. `None` if there
+    /// are none.
     pub(in crate::app) fn choose_process(&mut self) -> Option<Vec<Effect>> {
         let place = self.view().place()?;
-        let standing = self.stacks_shown()?;
+        let found = self.stacks_shown()?;
         let offer = |worker: &StackWorker, help: String| Offer {
             kind: OfferKind::Page(Target::Node(place, worker.node)),
             ..Offer::new(worker.words(), help)
         };
         let (odd, usual): (Vec<_>, Vec<_>) =
-            standing.groups.iter().rev().partition(|group| group.differs(standing));
+            found.groups.iter().rev().partition(|group| group.differs(found));
         let of_group = |group: &StackGroup| {
             let one = |worker: &StackWorker| offer(worker, group.place.clone());
             group.workers.iter().map(one).collect::<Vec<_>>()
         };
-        let unread = standing.unread.iter();
+        let unread = found.unread.iter();
         let unread = unread.map(|(worker, why)| offer(worker, printable(why).into_owned()));
-        let driver = standing.driver.iter().map(|driver| offer(&driver.process, driver.words()));
+        let driver = found.driver.iter().map(|driver| offer(&driver.process, driver.words()));
         let offers = odd.into_iter().flat_map(of_group).chain(unread).chain(driver);
         let offers: Vec<Offer> = offers.chain(usual.into_iter().flat_map(of_group)).collect();
         if offers.is_empty() {
@@ -91,7 +92,7 @@ impl App {
         Some(Vec::new())
     }
 
-    /// Takes in where the workers of a driver stand, for its page.
+    /// Stores the stacks of the workers of a driver, for its page.
     pub(in crate::app) fn stacks_news(
         &mut self,
         cluster: &ClusterName,
@@ -112,7 +113,7 @@ impl App {
     }
 }
 
-/// The page's lines, with `words` for a hint, and with the vitals of the run: they say whether it makes steps.
+/// The lines of the page, with `words` for a hint, and with the vitals of the run, which show whether it makes steps.
 pub fn lines(
     stacks: &Stacks,
     vitals: Option<&Vitals>,
@@ -126,7 +127,7 @@ pub fn lines(
         Stacks::Waiting(_) => return vec![(String::new(), "reading the workers...".to_owned())],
         Stacks::Answered(_, result) => result,
     };
-    let standing = match &**result {
+    let found = match &**result {
         Err(problem) => {
             let mut lines = vec![("problem".to_owned(), printable(&problem.what).into_owned())];
             let hint = words(&problem.hint);
@@ -135,26 +136,26 @@ pub fn lines(
             }
             return lines;
         }
-        Ok(standing) => standing,
+        Ok(found) => found,
     };
-    let way = if standing.over_ssh { "py-spy ran over SSH" } else { "Ray paused each process for a moment" };
-    let looked = format!("{}, {}; {way}", counted(standing.workers(), "worker"), ago(standing.at, now));
+    let way = if found.over_ssh { "py-spy ran over SSH" } else { "Ray paused each process for a moment" };
+    let looked = format!("{}, {}; {way}", counted(found.workers(), "worker"), ago(found.at, now));
     let mut lines = vec![("read".to_owned(), looked)];
     lines.extend(vitals.map(|vitals| ("run".to_owned(), vitals.words(now))));
     lines.push((String::new(), String::new()));
-    for group in &standing.groups {
+    for group in &found.groups {
         let pace = group.pace().map(|pace| format!("  {pace}")).unwrap_or_default();
-        let mark = if group.differs(standing) { "! " } else { "" };
+        let mark = if group.differs(found) { "! " } else { "" };
         lines.push((counted(group.workers.len(), "worker"), format!("{mark}{}{pace}", group.place)));
         lines.extend(group.callers().iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
-        lines.extend(group.named(standing).iter().map(|worker| ("on".to_owned(), worker.words())));
+        lines.extend(group.named(found).iter().map(|worker| ("on".to_owned(), worker.words())));
     }
-    let unread = standing.unread.iter();
+    let unread = found.unread.iter();
     lines.extend(
         unread
             .map(|(worker, why)| ("not read".to_owned(), format!("{}: {}", worker.words(), printable(why)))),
     );
-    if let Some(driver) = &standing.driver {
+    if let Some(driver) = &found.driver {
         lines.push((String::new(), String::new()));
         let words = driver.words();
         let (label, text) = words.split_once(' ').unwrap_or(("driver", &words));
@@ -164,7 +165,7 @@ pub fn lines(
             lines.extend(thread.callers().iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
         }
     }
-    let raylets = raylet_lines(&standing.raylets);
+    let raylets = raylet_lines(&found.raylets);
     if !raylets.is_empty() {
         lines.push((String::new(), String::new()));
         lines.extend(raylets.into_iter().map(|line| ("raylets".to_owned(), line)));

@@ -1,4 +1,4 @@
-//! What a job really does, in a row's words and colours: the same in the tables of jobs and below the fleet.
+//! The actual activity of a job, as text and colour of a row: the same in the tables of jobs and below the fleet.
 
 use crate::app::table::cell::{Cell, Role};
 use crate::app::text::words;
@@ -7,7 +7,7 @@ use crate::model::text::printable;
 use crate::model::vitals::waits_for;
 use crate::model::{ClusterVitals, Job, JobActivity, JobStatus, SignKind, Timestamp};
 
-/// The sign of what is wrong with it, else that of its status.
+/// The glyph of its worst problem, otherwise that of its status.
 pub fn mark(job: &Job, vitals: &ClusterVitals) -> (&'static str, Role) {
     match vitals.wrong(job) {
         Some(sign) => words::severity_mark(sign_severity(sign)),
@@ -15,7 +15,7 @@ pub fn mark(job: &Job, vitals: &ClusterVitals) -> (&'static str, Role) {
     }
 }
 
-/// What it does, with its worst sign in the colour; none before vitals were read.
+/// Its activity, coloured by its worst warning; `None` before vitals were read.
 pub fn activity(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> Option<Cell<'static>> {
     vitals.read?;
     if job.status == JobStatus::Pending {
@@ -29,9 +29,9 @@ pub fn activity(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> Option<Cel
     if job.status != JobStatus::Running {
         return None;
     }
-    // It has begun since the last reading.
+    // It has started since the last reading.
     let Some(vitals) = vitals.of(job) else { return Some(Cell::new("not read yet", Role::Dim)) };
-    // How long it waits is no fault of its own, and stands beside it.
+    // The waiting time is not a problem of the job itself, and is shown beside it.
     let wrong = vitals.worst().filter(|sign| sign.kind != SignKind::WaitsLong);
     let role = wrong.map_or(Role::Text, |sign| words::severity(sign_severity(sign.kind)));
     let cell = Cell::new(vitals.words(now), role);

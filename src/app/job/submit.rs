@@ -1,4 +1,4 @@
-//! Opens the form of a job, presses its buttons, and takes in what comes of it.
+//! Opens the form of a job, handles its buttons, and shows the result.
 
 use crate::app::input::history::Entered;
 use crate::app::job::form::Form;
@@ -32,7 +32,7 @@ impl App {
         FormId(self.last_ids.form)
     }
 
-    /// Opens the form with what the selected job was submitted with.
+    /// Opens the form with the submission of the selected job.
     pub(in crate::app) fn resubmit_form(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((place, key)) = self.target_job().map(|(place, job)| (place, job.key.clone())) else {
             return Vec::new();
@@ -103,8 +103,8 @@ impl App {
             }
             (FormNews::Warned(warnings), Some(form)) => {
                 form.doing = None;
-                let said = format!("{}; press Submit again to submit it anyway", warnings.join("; "));
-                (form.said, form.seen) = (said, warnings);
+                let message = format!("{}; press Submit again to submit it anyway", warnings.join("; "));
+                (form.said, form.seen) = (message, warnings);
                 form.scroll.reset();
             }
             (FormNews::Warned(warnings), None) => {
@@ -115,7 +115,7 @@ impl App {
             (FormNews::Submitted(id), form) => {
                 if form.is_some() {
                     self.dialog = None;
-                    // Who has closed the form may be reading something else by now.
+                    // The form was closed, and another page may be on the screen.
                     if let Some(place) = self.fleet.place(cluster) {
                         self.pages.cluster[place].awaited = Some(id.clone());
                     }

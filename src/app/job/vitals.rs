@@ -15,17 +15,17 @@ use std::collections::BTreeMap;
 /// Labels and texts, row by row.
 type Lines = Vec<(String, String)>;
 
-/// Points of the curve of losses.
+/// Number of points in the curve of losses.
 const CURVE: usize = 24;
-/// A run of whose checkpoints nothing is known.
+/// Text for a run without a known checkpoint.
 const UNSEEN: &str = "none seen in the part of its log that was read";
-/// Places that are named.
+/// Maximum number of places named.
 const PLACES: usize = 4;
 
-/// The label of what a job holds, from its vitals or its driver.
+/// The label for the resources that a job holds, from its vitals or its driver.
 pub(in crate::app) const HOLDS: &str = "holds";
 
-/// What is wrong with a run, the worst first; nothing before its vitals were read.
+/// The problems of a run, the worst first; empty before its vitals were read.
 pub(in crate::app) fn wrong(
     job: &Job,
     cluster: &Cluster,
@@ -35,18 +35,18 @@ pub(in crate::app) fn wrong(
     signs.map(move |sign| (sign_severity(sign.kind), sign.words(now)))
 }
 
-/// The vitals of a job that runs, and of one that waits what could serve it; nothing before they were read.
+/// The vitals of a running job, and for a pending one what could serve it; empty before they were read.
 pub(in crate::app) fn lines(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     let vitals = cluster.vitals.of(job);
     let mut lines = vitals.map(|vitals| of(vitals, cluster, now)).unwrap_or_default();
     let label = |at: usize| if at == 0 { "could run on" } else { " " };
-    let sayings = could_serve(job, cluster).into_iter().enumerate();
-    lines.extend(sayings.map(|(at, text)| (label(at).to_owned(), text)));
+    let sentences = could_serve(job, cluster).into_iter().enumerate();
+    lines.extend(sentences.map(|(at, text)| (label(at).to_owned(), text)));
     lines
 }
 
-/// What a running job would lose if it were stopped: what it holds, what it does, and when it last saved a checkpoint.
-/// Nothing before its vitals were read.
+/// What is lost if a running job is stopped: its resources, its activity, and the time of its last checkpoint. Empty
+/// before its vitals were read.
 pub(in crate::app) fn at_stake(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     let vitals = cluster.vitals.of(job);
     let Some(vitals) = vitals else { return Vec::new() };
@@ -56,7 +56,8 @@ pub(in crate::app) fn at_stake(job: &Job, cluster: &Cluster, now: Timestamp) -> 
     rows.into_iter().filter_map(|(label, text)| Some((label.to_owned(), text?))).collect()
 }
 
-/// What could serve what a job waits for, and why it does not, a sentence each; nothing of a job that waits for nothing.
+/// What could serve the request that a job waits for, and why it does not, one sentence each; empty for a job that
+/// waits for nothing.
 pub fn could_serve(job: &Job, cluster: &Cluster) -> Vec<String> {
     let vitals = cluster.vitals.jobs.get(&job.key);
     let needs = match (job.status, vitals.map(|vitals| &vitals.doing)) {
@@ -108,7 +109,7 @@ fn checkpoint(run: &Run, now: Timestamp) -> Option<String> {
     Some([step, ago].into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
-/// The slices, or the hosts that are in none, with their number: `slice-a (64 hosts), 10.0.0.7`.
+/// The slices, or hosts without a slice, with their number: `slice-a (64 hosts), 10.0.0.7`.
 fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
     let mut all: BTreeMap<String, usize> = BTreeMap::new();
     for node in nodes.iter().filter_map(|id| cluster.node(id)) {
@@ -123,7 +124,8 @@ fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
     named.join(", ")
 }
 
-/// What reading them costs the head: `9 requests, 212 kB each 30s (3 logs), 12s ago`; empty before the first time.
+/// The cost of reading them for the head: `9 requests, 212 kB each 30s (3 logs), 12s ago`; empty before the first
+/// reading.
 pub(in crate::app) fn price(cluster_vitals: &ClusterVitals, now: Timestamp) -> String {
     let Some(read) = cluster_vitals.read else { return String::new() };
     let price = cluster_vitals.price;

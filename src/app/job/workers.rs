@@ -1,4 +1,4 @@
-//! What was read of the workers of one job of a cluster, for its page.
+//! The readings of the workers of one job of a cluster, for its page.
 
 use crate::app::job::cause::{CauseLine, cause_lines};
 use crate::job_workers::{Folded, JobWorkers, Part, WorkerLine, WorkersAnswer, WorkersReading};
@@ -7,54 +7,54 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The least time from one reading to the next.
+/// Minimum interval between readings.
 const PAUSE: Duration = Duration::from_secs(10);
-/// A reading takes at most this part of the time, so that a head that is slow is left alone.
+/// Maximum share of the time spent reading, so that a slow head is left alone.
 const SHARE: u32 = 10;
-/// After a reading that failed.
-const AGAIN: Duration = Duration::from_secs(30);
-/// A reading that has not ended by then was lost.
+/// Interval after a failed reading.
+const RETRY_AFTER: Duration = Duration::from_secs(30);
+/// A reading that takes longer counts as lost.
 const LOST: Duration = Duration::from_secs(180);
 
-/// What was read of a job's workers.
+/// The readings of a job's workers.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
-    /// The job; none before a page was opened.
+    /// The job; `None` before a page was opened.
     pub job: Option<JobKey>,
     roll: Slot,
     lines: Slot,
     cause: Slot,
-    /// Marks of the rows that are open.
+    /// Marks of the expanded rows.
     open: BTreeSet<u64>,
-    /// The rows as they are shown, folded or open.
+    /// The rows as they are shown, folded or expanded.
     shown: Vec<FoldedLine>,
-    /// The lines of the first cause.
-    told_cause: Vec<CauseLine>,
+    /// The lines of the root cause.
+    root_cause: Vec<CauseLine>,
 }
 
-/// One part of it: the last reading, and the next.
+/// The readings of one part: the last one, and the next.
 #[derive(Clone, Debug, Default)]
 pub struct Slot {
     /// The last one that succeeded.
     pub reading: Option<Arc<WorkersReading>>,
     /// Why the last one failed, if it did.
     pub problem: Option<Problem>,
-    /// Since when one is under way.
+    /// Start time of the current reading.
     pub asked: Option<Timestamp>,
     /// When the last one ended.
     ended: Option<Timestamp>,
 }
 
-/// A line of what is folded, by the number of its row.
+/// A line of the folded table, by the number of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoldedLine {
-    /// What many say, once.
+    /// A text that many workers wrote.
     Row(usize),
     /// A line of its traceback.
     Trace(usize, usize),
-    /// One of those who say it.
+    /// A worker that wrote it.
     Member(usize, usize),
-    /// A worker that does not say it, by its place in the list of workers.
+    /// A worker that did not write it, by its index in the list of workers.
     Missing(usize, usize),
 }
 
@@ -68,15 +68,15 @@ impl FoldedLine {
 }
 
 impl Slot {
-    /// How long until it is to be read; none if it is not to be read by itself.
+    /// How long until the next reading; `None` if there is none by itself.
     fn wait(&self, part: Part, now: Timestamp) -> Option<Duration> {
         if let Some(asked) = self.asked {
             return Some(LOST.saturating_sub(asked.age(now)));
         }
         let Some(ended) = self.ended else { return Some(Duration::ZERO) };
         let pause = match (&self.problem, &self.reading) {
-            (Some(_), _) | (None, None) => AGAIN,
-            // What is said of a job that has ended stays, and the first cause is a matter of its own.
+            (Some(_), _) | (None, None) => RETRY_AFTER,
+            // The lines of an ended job do not change, and the root cause is read separately.
             (None, Some(reading))
                 if part == Part::Cause || reading.job_workers.known.job.status.is_ended() =>
             {
@@ -89,14 +89,14 @@ impl Slot {
 }
 
 impl Watched {
-    /// Begins to watch a job; what was read of another one is dropped.
+    /// Starts watching a job; readings of another one are dropped.
     pub(in crate::app) fn begin(&mut self, job: &JobKey) {
         if self.job.as_ref() != Some(job) {
             *self = Self { job: Some(job.clone()), ..Self::default() };
         }
     }
 
-    /// What was read of a part.
+    /// The readings of a part.
     pub fn slot(&self, part: Part) -> &Slot {
         match part {
             Part::Roll => &self.roll,
@@ -113,13 +113,13 @@ impl Watched {
         }
     }
 
-    /// How long until a part is to be read; none if it is not to be read by itself.
+    /// How long until the next reading of a part; `None` if there is none by itself.
     pub(in crate::app) fn wait(&self, part: Part, now: Timestamp) -> Option<Duration> {
         self.job.as_ref()?;
         self.slot(part).wait(part, now)
     }
 
-    /// Notes that a part is being read. A reading of another part is given up.
+    /// Records that a part is being read. A reading of another part is cancelled.
     pub(in crate::app) fn ask(&mut self, part: Part, now: Timestamp) {
         for slot in [&mut self.roll, &mut self.lines, &mut self.cause] {
             slot.asked = None;
@@ -127,13 +127,13 @@ impl Watched {
         self.slot_mut(part).asked = Some(now);
     }
 
-    /// Has a part read once more, at once.
+    /// Reads a part again, at once.
     pub(in crate::app) fn ask_again(&mut self, part: Part) {
         let slot = self.slot_mut(part);
         (slot.asked, slot.ended) = (None, None);
     }
 
-    /// Stores a reading; whether it is of the job that is watched.
+    /// Stores a reading; returns whether it is of the watched job.
     pub(in crate::app) fn take(
         &mut self,
         job: &JobKey,
@@ -159,8 +159,8 @@ impl Watched {
         self.slot(part).reading.as_ref().map(|reading| &reading.job_workers)
     }
 
-    /// What the workers wrote, in the order of time, and folded.
-    pub fn said(&self) -> Option<(&JobWorkers, &[WorkerLine], &Folded)> {
+    /// The lines of the workers in order of time, and folded.
+    pub fn lines(&self) -> Option<(&JobWorkers, &[WorkerLine], &Folded)> {
         let reading = self.lines.reading.as_ref()?;
         let WorkersAnswer::Lines { said, folded, .. } = &reading.what else { return None };
         Some((&reading.job_workers, said, folded))
@@ -171,19 +171,19 @@ impl Watched {
         &self.shown
     }
 
-    /// The lines of the first cause.
+    /// The lines of the root cause.
     pub fn cause(&self) -> &[CauseLine] {
-        &self.told_cause
+        &self.root_cause
     }
 
-    /// Whether a row is open.
+    /// Whether a row is expanded.
     pub fn is_open(&self, row: usize) -> bool {
-        self.said().is_some_and(|(_, _, folded)| self.open.contains(&folded.marks[row]))
+        self.lines().is_some_and(|(_, _, folded)| self.open.contains(&folded.marks[row]))
     }
 
-    /// Opens a row to who says it, or folds it again.
+    /// Expands a row to show its writers, or folds it.
     pub(in crate::app) fn toggle(&mut self, row: usize) {
-        let Some(mark) = self.said().and_then(|(_, _, folded)| folded.marks.get(row).copied()) else {
+        let Some(mark) = self.lines().and_then(|(_, _, folded)| folded.marks.get(row).copied()) else {
             return;
         };
         if !self.open.remove(&mark) {
@@ -192,7 +192,7 @@ impl Watched {
         self.lay_out();
     }
 
-    /// Watches the job that is shown, with the same rows open.
+    /// Watches the shown job, with the same rows expanded.
     pub(in crate::app) fn show_as(&mut self, shown: &Self) {
         if let Some(job) = &shown.job {
             self.begin(job);
@@ -203,7 +203,7 @@ impl Watched {
 
     fn lay_out(&mut self) {
         let mut shown = Vec::new();
-        if let Some((_, _, folded)) = self.said() {
+        if let Some((_, _, folded)) = self.lines() {
             for (number, row) in folded.rows.iter().enumerate() {
                 shown.push(FoldedLine::Row(number));
                 if !self.open.contains(&folded.marks[number]) {
@@ -217,6 +217,6 @@ impl Watched {
             }
         }
         self.shown = shown;
-        self.told_cause = self.cause.reading.as_ref().map(|reading| cause_lines(reading)).unwrap_or_default();
+        self.root_cause = self.cause.reading.as_ref().map(|reading| cause_lines(reading)).unwrap_or_default();
     }
 }

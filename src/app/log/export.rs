@@ -1,4 +1,4 @@
-//! The lines of the log, or of a page, taken out of the console: to a file, to a pager, to an editor.
+//! Exports the lines of the log, or of a page: to a file, to a pager, to an editor.
 
 use crate::app::event::Viewer;
 use crate::app::input::prompt::{Prompt, PromptKind};
@@ -7,7 +7,7 @@ use crate::app::{App, Effect, Tone, View};
 use crate::model::{LogSource, Timestamp};
 
 impl App {
-    /// Opens the line for the path of a file, with a name for it.
+    /// Opens the prompt for a file path, with a suggested name.
     pub(in crate::app) fn begin_save(&mut self, now: Timestamp) -> Vec<Effect> {
         let name = match self.view() {
             View::Details(page) => Some(safe_name(&format!("{}.txt", page.target.words(&self.fleet)))),
@@ -23,20 +23,20 @@ impl App {
         Vec::new()
     }
 
-    /// Saves the lines that are held, or those of the page, to a file.
+    /// Saves the loaded lines, or those of the page, to a file.
     pub(in crate::app) fn save_log(&mut self, path: &str, replace: bool, now: Timestamp) -> Vec<Effect> {
         let written = |(text, held)| Effect::WriteFile { path: path.to_owned(), text, replace, held };
         self.lines_taken_out(now).map(written).into_iter().collect()
     }
 
-    /// Opens the lines that are held in a program.
+    /// Opens the loaded lines in a program.
     pub(in crate::app) fn view_log(&mut self, viewer: Viewer, now: Timestamp) -> Vec<Effect> {
         let line = self.log().map_or(1, crate::app::LogView::line_taken_out);
         let shown = |(text, _)| Effect::ShowText { viewer, text, line };
         self.lines_taken_out(now).map(shown).into_iter().collect()
     }
 
-    /// The lines, and how many there are with those that are not shown; a message when there are none.
+    /// The lines, and their number including hidden ones; a message if there are none.
     fn lines_taken_out(&mut self, now: Timestamp) -> Option<(String, usize)> {
         if let Some((_, text)) = self.text_of_page(now) {
             let lines = text.lines().count();
@@ -52,7 +52,7 @@ impl App {
         None
     }
 
-    /// Asks whether a file that is there is to be replaced, unless something else is on the screen by now.
+    /// Asks whether to replace an existing file, unless the screen has changed meanwhile.
     pub(in crate::app) fn ask_to_replace(&mut self, path: String, now: Timestamp) {
         self.dirty = true;
         let shown = crate::model::text::printable(&path).into_owned();
@@ -69,7 +69,7 @@ impl App {
     }
 }
 
-/// A name for a file with lines of that log, safe in a path.
+/// A file name for lines of this log, safe in a path.
 fn file_name(source: &LogSource) -> String {
     let name = match source {
         LogSource::Job(id) => format!("{}.log", id.0.raw()),

@@ -1,4 +1,4 @@
-//! What is looked for in the log: matches of the search, errors, marks, and the way from one to the next.
+//! Matches of the search, errors and marks in the log, and moving between them.
 
 use super::lens::{Filter, Lens};
 use super::view::LogView;
@@ -7,21 +7,21 @@ use crate::model::Line;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// How a search went on to a match.
+/// The result of moving to another match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// To the next one in that direction.
+    /// The next match in that direction.
     Next,
     /// Past the last one, to the other end of the log.
     Wrapped,
-    /// It goes on as soon as all lines were looked at.
+    /// Pending until all lines have been examined.
     Looking,
 }
 
-/// A line of interest in a part of the log: the first of these kinds that it has.
+/// A line of interest in a part of the log: the first of these kinds that it contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Landmark {
-    /// A line that a person has marked.
+    /// A line with a mark.
     Mark,
     /// A match of the search.
     Match,
@@ -30,7 +30,7 @@ pub enum Landmark {
 }
 
 impl LogView {
-    /// The search of the loaded lines; of the empty pattern when nothing is searched for.
+    /// The search of the loaded lines; that of the empty pattern without a search.
     pub fn search(&self) -> &Search {
         &self.search
     }
@@ -41,26 +41,26 @@ impl LogView {
         self.look_on();
     }
 
-    /// Which lines are shown.
+    /// Selects the lines that are shown.
     pub fn lens(&self) -> &Lens {
         &self.lens
     }
 
-    /// Shows only lines that match the filter; the empty one shows all. The first line in the window stays,
-    /// or the next one that is shown.
+    /// Shows only lines that match the filter; the empty one shows all. The first line in the window stays, or the next
+    /// one that is shown.
     pub fn set_filter(&mut self, filter: Filter) {
         self.lens.set_filter(filter);
         self.look_on();
     }
 
-    /// Shows only lines of this level and worse ones, or all. The first line in the window stays, or the next one that is
-    /// shown.
+    /// Shows only lines of this level and worse ones, or all. The first line in the window stays, or the next one that
+    /// is shown.
     pub fn show_levels(&mut self, least: Option<Level>) {
         self.lens.set_least(least);
         self.look_on();
     }
 
-    /// Goes on from all lines to warnings and errors, to errors alone, and to all again.
+    /// Switches from all lines to warnings and errors, to errors only, and back to all.
     pub fn turn_levels(&mut self) {
         self.show_levels(match self.lens.least() {
             None => Some(Level::Warning),
@@ -85,28 +85,28 @@ impl LogView {
         self.errors.lines().len()
     }
 
-    /// The place of the current match among all of them, from 1.
+    /// The position of the current match among all matches, from 1.
     pub fn match_place(&self) -> Option<usize> {
         self.search.found().binary_search(&self.at?).ok().map(|place| place + 1)
     }
 
-    /// Whether that line is the current one: a match, an error or a mark that was gone to.
+    /// Whether this line is the current one: the match, error or mark that was last gone to.
     pub fn is_at(&self, index: usize) -> bool {
         self.at == Some(self.number(index))
     }
 
-    /// The text of the current line, if it is held.
+    /// The text of the current line, if it is loaded.
     pub fn current(&self) -> Option<&str> {
         let number = self.at.filter(|at| (self.held.first()..self.held.end()).contains(at))?;
         self.held.get(self.held.place(number)).map(Line::text)
     }
 
-    /// What a line in the window stands for that Ray has marked as repeated: the current line, else the last such one.
+    /// A line in the window that Ray has marked as repeated: the current line, or else the last such one.
     pub fn repeated(&self) -> Option<Repeated> {
         self.find_repeated().map(|(_, repeated)| repeated)
     }
 
-    /// The same; the line becomes the current one.
+    /// Like [`Self::repeated`], and makes the line the current one.
     pub fn go_to_repeated(&mut self) -> Option<Repeated> {
         let (index, repeated) = self.find_repeated()?;
         self.go_to(self.number(index));
@@ -120,11 +120,11 @@ impl LogView {
     }
 
     /// Goes to the next match below (or above) the current line, or to the first (last) one that is visible or beyond;
-    /// past the last match to the first, as `less` does. Stops following. The window moves only when the match is not
-    /// in it. None when nothing matches.
+    /// after the last match to the first, like `less`. Stops following. The window moves only if the match is outside.
+    /// `None` if nothing matches.
     pub fn next_match(&mut self, forward: bool) -> Option<Step> {
         let next = self.next_of(self.search.found(), forward);
-        // The newest lines are looked at first: only above the window a nearer match may be found later.
+        // The newest lines are examined first, so a closer match may be found later only above the window.
         let is_near = !forward || self.number(self.seen().start) >= self.search.looked_from(&self.held);
         let is_certain = is_near && matches!(next, Some((_, Step::Next)));
         let is_done = self.search.is_done(&self.held) && self.lens.is_done(&self.held);
@@ -151,7 +151,7 @@ impl LogView {
         Some(step)
     }
 
-    /// Makes a line, or the next one that is shown, the current one and brings it into the window.
+    /// Makes a line, or the next one that is shown, the current one and scrolls to it.
     pub(super) fn go_to(&mut self, number: u64) {
         let seen = self.seen();
         let index = self.place(number).min(self.len().saturating_sub(1));
@@ -179,7 +179,7 @@ impl LogView {
         next.or_else(|| Some((shown(0..lines.len(), forward)?, Step::Wrapped)))
     }
 
-    /// Marks the current line, or the first one in the window, or takes its mark away.
+    /// Marks or unmarks the current line, or the first one in the window.
     pub fn toggle_mark(&mut self) {
         let seen = self.seen();
         let here = self.at.filter(|at| (self.number(seen.start)..self.number(seen.end)).contains(at));
@@ -193,13 +193,13 @@ impl LogView {
         }
     }
 
-    /// Whether that line is marked.
+    /// Whether this line is marked.
     pub fn is_marked(&self, index: usize) -> bool {
         self.marks.binary_search(&self.number(index)).is_ok()
     }
 
-    /// The lines from the last mark above the current line (or else the first one below it) to that line, both
-    /// included, as far as they are shown.
+    /// The visible lines from the last mark above the current line (or else the first one below it) to that line, both
+    /// included.
     pub fn marked_range(&self) -> Option<Vec<String>> {
         let seen = self.seen();
         let here = self.place(self.at.unwrap_or(self.number(seen.start)));
@@ -211,7 +211,7 @@ impl LogView {
         Some(range.filter_map(line).collect())
     }
 
-    /// Number of the current line among those of [`LogView::taken_out`], or of the first one in the window, from 1.
+    /// The number of the current line among those of [`LogView::taken_out`], or of the first one in the window, from 1.
     pub fn line_taken_out(&self) -> usize {
         let seen = self.seen();
         let here = self.at.filter(|at| (self.number(seen.start)..self.number(seen.end)).contains(at));
@@ -219,8 +219,8 @@ impl LogView {
         self.lens.taken_out(&self.held).take_while(|number| *number < here).count() + 1
     }
 
-    /// The lines as they are saved: those that match filter and time, hidden noise among them; none while not all
-    /// were looked at.
+    /// The lines as they are saved: those that match filter and time, including hidden noise; `None` while not all have
+    /// been examined.
     pub fn taken_out(&self) -> Option<String> {
         if !self.lens.is_done(&self.held) {
             return None;
@@ -235,7 +235,7 @@ impl LogView {
         Some(text)
     }
 
-    /// What is in each part of the log, in so many equal parts.
+    /// The landmark in each of that many equal parts of the log.
     pub fn landmarks(&self, parts: usize) -> Vec<Option<Landmark>> {
         let at = |part: usize| self.number(part * self.len() / parts.max(1));
         let has = |lines: &VecDeque<u64>, part: usize| {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_on_the_last_page_of_lines_that_wrap_is_shown() {
+    fn a_match_on_the_last_page_of_wrapped_lines_is_shown() {
         let mut view = wrapped();
         view.set_search(pattern("line 90"));
         assert!(view.next_match(false).is_some());
@@ -273,33 +273,37 @@ mod tests {
     }
 
     #[test]
-    fn a_search_goes_from_match_to_match() {
+    fn a_search_moves_from_match_to_match() {
         let mut view = view(100);
         view.set_search(pattern("line 7"));
         assert_eq!((view.search.found().len(), view.match_place()), (11, None));
         view.go_to_top();
         assert!(view.next_match(true) == Some(Step::Next) && view.is_at(7));
-        assert_eq!((first(&view), view.match_place()), ("line 0", Some(1)), "it is seen where it is");
+        assert_eq!(
+            (first(&view), view.match_place()),
+            ("line 0", Some(1)),
+            "it is visible without scrolling"
+        );
         assert!(view.next_match(true) == Some(Step::Next) && view.is_at(70));
         assert_eq!(first(&view), "line 70");
         assert!(view.next_match(true) == Some(Step::Next) && view.is_at(71));
         assert!(view.next_match(false).is_some() && view.next_match(false).is_some() && view.is_at(7));
         assert_eq!(first(&view), "line 7");
-        assert!(view.next_match(false) == Some(Step::Wrapped) && view.is_at(79), "as less does");
+        assert!(view.next_match(false) == Some(Step::Wrapped) && view.is_at(79), "like less");
         assert!(view.next_match(true) == Some(Step::Wrapped) && view.is_at(7));
         view.set_search(pattern("nothing of the kind"));
         assert_eq!((view.next_match(true), view.search.found().len()), (None, 0));
     }
 
     #[test]
-    fn a_match_that_is_seen_moves_nothing_and_stays() {
+    fn a_visible_match_does_not_scroll() {
         let mut view = view(8);
         view.set_search(pattern("line"));
         for line in (0..8).rev() {
             assert!(view.next_match(false) == Some(Step::Next) && view.is_at(line));
         }
         assert!(view.next_match(false) == Some(Step::Wrapped) && view.is_at(7));
-        // What comes meanwhile does not take it away, and counts.
+        // Lines received meanwhile do not remove it, and are counted.
         push(&mut view, 8..100);
         assert_eq!((first(&view), view.follows(), view.search.found().len()), ("line 0", false, 100));
         assert!(view.next_match(true) == Some(Step::Next) && view.is_at(8));
@@ -309,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_shows_what_matches_and_keeps_the_place() {
+    fn a_filter_shows_matching_lines_and_keeps_the_position() {
         let mut view = view(200);
         view.go_to_top();
         view.scroll(103);
@@ -317,22 +321,22 @@ mod tests {
         view.set_filter(filter("[05]$"));
         assert_eq!((view.len(), first(&view), view.follows()), (40, "line 105", false));
         push(&mut view, 200..206);
-        assert_eq!((view.len(), view.held()), (42, 206), "what comes is filtered, too");
+        assert_eq!((view.len(), view.held()), (42, 206), "received lines are filtered as well");
         view.widen(true);
         assert_eq!(
             view.visible().take(4).collect::<Vec<_>>(),
             ["line 104", "line 105", "line 106", "line 109"]
         );
         view.set_filter(filter(""));
-        assert_eq!((view.len(), first(&view)), (206, "line 103"), "where it was");
+        assert_eq!((view.len(), first(&view)), (206, "line 103"), "the previous position");
         view.set_filter(filter("!line 1"));
         assert!(view.visible().all(|line| !line.starts_with("line 1")) && view.lens().text() == "!line 1");
         assert_eq!(Filter::parse("!(").unwrap_err().at, Some(2));
-        assert_eq!(first(&view), "line 96", "the end is at the bottom");
+        assert_eq!(first(&view), "line 96", "the end stays at the bottom");
     }
 
     #[test]
-    fn levels_are_shown_from_one_on_and_a_traceback_is_whole() {
+    fn a_minimum_level_shows_complete_tracebacks() {
         let mut view = view(0);
         let mut text = vec!["INFO fine"; 50];
         text.extend([
@@ -358,24 +362,24 @@ mod tests {
         view.set_filter(Filter::default());
         view.turn_levels();
         assert_eq!((view.len(), first(&view), view.lens().least()), (109, "INFO fine", None));
-        assert_eq!(view.place(view.top), 45, "where it was");
+        assert_eq!(view.place(view.top), 45, "the previous position");
     }
 
     #[test]
-    fn matches_that_are_not_shown_are_passed_over() {
+    fn hidden_matches_are_skipped() {
         let mut view = view(100);
         view.set_search(pattern("line 2"));
         view.set_filter(Filter::parse("[02]$").unwrap());
         view.go_to_top();
-        let mut met = Vec::new();
+        let mut visited = Vec::new();
         while view.next_match(true) == Some(Step::Next) {
-            met.push(view.visible().zip(view.seen()).find(|(_, i)| view.is_at(*i)).unwrap().0.to_owned());
+            visited.push(view.visible().zip(view.seen()).find(|(_, i)| view.is_at(*i)).unwrap().0.to_owned());
         }
-        assert_eq!(met, ["line 2", "line 20", "line 22"]);
+        assert_eq!(visited, ["line 2", "line 20", "line 22"]);
     }
 
     #[test]
-    fn a_step_waits_until_all_lines_were_looked_at() {
+    fn a_move_waits_until_all_lines_are_examined() {
         let mut view = view(0);
         let line = |n: usize| format!("line {n} {}", "x".repeat(1000)).into();
         lines(&mut view, (0..10_000).map(line).collect());
@@ -388,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_and_marks_are_gone_to_and_marked_lines_are_taken() {
+    fn moves_to_errors_and_marks_and_returns_marked_lines() {
         let mut view = view(100);
         lines(
             &mut view,
@@ -408,7 +412,7 @@ mod tests {
         assert_eq!(
             parts.iter().flatten().collect::<Vec<_>>(),
             [&Landmark::Mark],
-            "a mark goes before an error"
+            "a mark takes precedence over an error"
         );
         view.toggle_mark();
         assert_eq!((view.landmarks(10)[5], view.next_mark(true)), (Some(Landmark::Error), None));

@@ -1,4 +1,4 @@
-//! What is turned on and off in a log, and what stands in place of lines that are hidden.
+//! The display options of a log, and the text in place of hidden lines.
 
 use super::show::Show;
 use super::view::LogView;
@@ -7,19 +7,19 @@ use crate::model::amount::grouped;
 use crate::model::{Line, LogEnd, Timestamp};
 use std::time::Duration;
 
-/// Progress is written at least once in so many steps, or in so much time.
+/// Progress is expected at least once per this many steps.
 const STEPS: u32 = 30;
 const SILENT: Duration = Duration::from_secs(60);
-/// Lines of a stretch of noise that are looked at for who wrote them.
-const LOOKED_AT: u64 = 64;
+/// Number of lines of a stretch of noise that are examined for their writer.
+const MAX_EXAMINED: u64 = 64;
 
 impl LogView {
-    /// What is turned on.
+    /// The display options.
     pub fn shows(&self) -> Show {
         self.show
     }
 
-    /// Turns something on or off. The first line in the window stays.
+    /// Switches an option. The first line in the window stays.
     pub fn toggle(&mut self, what: impl Fn(&mut Show) -> &mut bool) {
         let is_on = what(&mut self.show);
         *is_on = !*is_on;
@@ -27,8 +27,8 @@ impl LogView {
         self.look_on();
     }
 
-    /// The count that stands in place of the line at that index: so many lines of noise, and who writes them; none for
-    /// a line that is shown.
+    /// The text in place of hidden noise at this index: the number of lines, and their writers; `None` for a line that
+    /// is shown.
     pub fn folded(&self, index: usize) -> Option<String> {
         if !self.lens.folds() {
             return None;
@@ -38,7 +38,7 @@ impl LogView {
         let first = of(number)?;
         let end = self.number(index + 1);
         let mut from = vec![first.from];
-        for Noise { from: next, .. } in (number + 1..end.min(number + LOOKED_AT)).filter_map(of) {
+        for Noise { from: next, .. } in (number + 1..end.min(number + MAX_EXAMINED)).filter_map(of) {
             if !from.contains(next) {
                 from.push(next);
             }
@@ -55,19 +55,19 @@ impl LogView {
         Some(format!("… {lines} of {from}"))
     }
 
-    /// The progress that is shown: what makes it, and its series.
+    /// The displayed progress: its source, and its series.
     pub fn progress(&self) -> Option<(&str, &Series)> {
         self.runs.current().filter(|_| self.show.progress)
     }
 
-    /// How long ago the last progress was written, where no more comes: the log has ended, or has no progress for much
-    /// longer than a step takes.
+    /// How long ago the last progress was written, if it has stopped: the log has ended, or no progress has been
+    /// written for much longer than a step takes.
     pub fn stopped(&self, now: Timestamp) -> Option<Duration> {
         let (_, series) = self.runs.current()?;
         let age = series.last()?.time?.age(self.times.by_theirs(now));
         let step = series.rate().and_then(|rate| Duration::try_from_secs_f64(rate.recip()).ok());
-        let patience = step.unwrap_or_default().saturating_mul(STEPS).max(SILENT);
-        (self.end != LogEnd::Open || age >= patience).then_some(age)
+        let limit = step.unwrap_or_default().saturating_mul(STEPS).max(SILENT);
+        (self.end != LogEnd::Open || age >= limit).then_some(age)
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
     ];
 
     #[test]
-    fn noise_is_a_count_until_it_is_asked_for() {
+    fn noise_is_shown_as_a_count_until_it_is_requested() {
         let mut view = view(5);
         lines(
             &mut view,
@@ -97,17 +97,17 @@ mod tests {
         view.scroll(8);
         assert_eq!(first(&view), "step 2");
         view.toggle(|show| &mut show.noise);
-        assert_eq!((view.len(), view.folded(5), first(&view)), (60, None, "step 2"), "the place stays");
+        assert_eq!((view.len(), view.folded(5), first(&view)), (60, None, "step 2"), "the position is kept");
         view.toggle(|show| &mut show.noise);
         view.toggle(|show| &mut show.raw);
         assert_eq!((view.len(), view.wraps()), (60, true));
         view.set_filter(super::super::lens::Filter::parse("registered").unwrap());
         view.toggle(|show| &mut show.raw);
-        assert_eq!((view.len(), view.folded(0)), (4, None), "a filter says what is shown");
+        assert_eq!((view.len(), view.folded(0)), (4, None), "a filter determines the shown lines");
     }
 
     #[test]
-    fn progress_is_shown_unless_it_is_turned_off() {
+    fn progress_is_shown_unless_turned_off() {
         let mut view = view(3);
         assert!(view.progress().is_none());
         lines(&mut view, vec!["Progress on:train 7it/9it rate:1.0it/s remaining:00:02".into()]);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_that_no_longer_comes_says_since_when() {
+    fn stopped_progress_shows_its_age() {
         let seconds = |n: u64| NOW.plus(Duration::from_secs(n));
         let step = |n: u64| {
             let time = jiff::Timestamp::from_millisecond(seconds(n * 4).as_millis()).unwrap();
@@ -130,6 +130,10 @@ mod tests {
         assert_eq!(view.stopped(seconds(160)), Some(Duration::from_secs(124)), "thirty steps");
         let batch = LogBatch { stream: StreamId(1), part: Vec::new().into(), end: LogEnd::Complete };
         view.take(batch, seconds(40));
-        assert_eq!(view.stopped(seconds(40)), Some(Duration::from_secs(4)), "nothing comes after the end");
+        assert_eq!(
+            view.stopped(seconds(40)),
+            Some(Duration::from_secs(4)),
+            "nothing is received after the end"
+        );
     }
 }

@@ -1,15 +1,15 @@
-//! What is known of several logs that a view holds: who writes each line, and which lines still wait for others.
+//! The logs of a view of several logs: the writer of each line, and the lines that still wait for others.
 
 use crate::logs::{Clock, LiveMerge};
 use crate::model::{LogEnd, LogPlace, LogSource, StreamId, Timestamp};
 use std::collections::VecDeque;
 
-/// What is known of the logs of a view that holds several.
+/// The logs of a view of several logs.
 #[derive(Clone, Debug)]
 pub(super) struct Joined {
     pub parts: Vec<Part>,
     pub merge: LiveMerge,
-    /// The log of each line that is held, and the number of the first of these lines.
+    /// The log of each loaded line, and the number of the first of these lines.
     pub from: VecDeque<u16>,
     pub first: u64,
 }
@@ -23,13 +23,13 @@ pub(super) struct Part {
 }
 
 impl Joined {
-    /// The logs, each with the stream that follows it.
+    /// The logs, each with its stream.
     pub fn new(logs: impl IntoIterator<Item = (LogPlace, StreamId)>, now: Timestamp) -> Self {
         let part = |(place, stream)| Part { place, stream, end: LogEnd::Open };
         let parts: Vec<Part> = logs.into_iter().map(part).collect();
         let mut merge = LiveMerge::new(now);
         for _ in &parts {
-            // The head tells its zone later.
+            // The head reports its time zone later.
             merge.add(Clock::utc(now));
         }
         Self { parts, merge, from: VecDeque::new(), first: 0 }
@@ -45,12 +45,12 @@ impl Joined {
         self.parts.iter().map(|part| (&part.place, part.stream))
     }
 
-    /// Whether its logs are of one run: those of jobs are of several, whose steps are no progress of one.
+    /// Whether its logs belong to one run. Those of jobs belong to several, whose steps are not the progress of one.
     pub fn is_one_run(&self) -> bool {
         self.parts.iter().all(|part| matches!(part.place.source, LogSource::File { .. }))
     }
 
-    /// The state of all: that one is interrupted or cannot be read is said of it by name.
+    /// The state of all logs together; interruptions and failures are reported by log.
     pub fn end(&self) -> LogEnd {
         let of = |part: &Part, why: &str| format!("{}: {why}", part.place.name);
         let ends = || self.parts.iter().map(|part| (part, &part.end));

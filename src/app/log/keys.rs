@@ -1,14 +1,14 @@
-//! What keys do in a log: from match to match, from error to error, marks, and which lines are shown.
+//! Keys in a log: moving between matches, errors and marks, and selecting the lines that are shown.
 
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::{LogView, Step};
 use crate::app::{Action, App, Effect};
 use crate::model::Timestamp;
 
-/// Something that a log has many of, in words for messages.
+/// A kind of line, in words for messages.
 struct Kind {
     next: fn(&mut LogView, bool) -> Option<Step>,
-    /// One of them: `error`.
+    /// A single one: `error`.
     one: &'static str,
 }
 
@@ -26,7 +26,7 @@ impl App {
         Vec::new()
     }
 
-    /// Goes to the next match of the search, or to the one before.
+    /// Goes to the next or previous match of the search.
     pub(in crate::app) fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
         let search = self.key_of(Action::Filter);
         let Some(log) = self.log_mut() else { return Vec::new() };
@@ -36,16 +36,16 @@ impl App {
             return Vec::new();
         }
         let step = log.next_match(forward);
-        self.say_step(step, forward, (&format!("`{sought}`: "), "match"), now);
+        self.report_step(step, forward, (&format!("`{sought}`: "), "match"), now);
         Vec::new()
     }
 
-    /// Goes to the next line that reports an error, or to the one before.
+    /// Goes to the next or previous line that reports an error.
     pub(in crate::app) fn error_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
         self.step_of(&ERRORS, forward, now)
     }
 
-    /// Goes to the next line that was marked, or to the one before.
+    /// Goes to the next or previous marked line.
     pub(in crate::app) fn mark_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
         self.step_of(&MARKS, forward, now)
     }
@@ -53,12 +53,12 @@ impl App {
     fn step_of(&mut self, kind: &Kind, forward: bool, now: Timestamp) -> Vec<Effect> {
         let Some(log) = self.log_mut() else { return Vec::new() };
         let step = (kind.next)(log, forward);
-        self.say_step(step, forward, ("", kind.one), now);
+        self.report_step(step, forward, ("", kind.one), now);
         Vec::new()
     }
 
-    /// Says when a step has gone on at the other end of the log, or nowhere.
-    fn say_step(&mut self, step: Option<Step>, forward: bool, (of, one): (&str, &str), now: Timestamp) {
+    /// Reports that a move wrapped around, or found nothing.
+    fn report_step(&mut self, step: Option<Step>, forward: bool, (of, one): (&str, &str), now: Timestamp) {
         let is_all = self.log().is_some_and(|log| log.above() == Some(0));
         let place = if is_all { "the log" } else { "the loaded lines" };
         let text = match step {
@@ -72,7 +72,7 @@ impl App {
         self.toasts.answer(text, now);
     }
 
-    /// Shows lines of the next span of time only.
+    /// Shows only lines of the next span of time.
     pub(in crate::app) fn turn_since(&mut self, now: Timestamp) -> Vec<Effect> {
         if self.log_mut().is_some_and(|log| !log.turn_since(now)) {
             self.toasts.answer(NO_TIME, now);
@@ -80,34 +80,34 @@ impl App {
         Vec::new()
     }
 
-    /// Goes to the next bar of the histogram that has lines, or to the one before.
+    /// Goes to the next or previous bar of the histogram that has lines.
     pub(in crate::app) fn time_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
         let Some(log) = self.log_mut() else { return Vec::new() };
         let width = log.size().width.max(1);
-        let said = match log.next_bin(width, forward) {
+        let message = match log.next_bin(width, forward) {
             Some(true) => return Vec::new(),
             Some(false) if forward => "no later lines are loaded",
             Some(false) => "no earlier lines are loaded",
             None => NO_TIME,
         };
-        self.toasts.answer(said, now);
+        self.toasts.answer(message, now);
         Vec::new()
     }
 
-    /// Opens the line for a place in the log.
+    /// Opens the prompt for a position in the log.
     pub(in crate::app) fn begin_go_to(&mut self) -> Vec<Effect> {
         self.prompt = Some(Prompt::new(PromptKind::GoTo, ""));
         Vec::new()
     }
 
-    /// Opens the line for the time from which on lines are shown.
+    /// Opens the prompt for the time since which lines are shown.
     pub(in crate::app) fn begin_since(&mut self) -> Vec<Effect> {
         self.prompt = Some(Prompt::new(PromptKind::Since, ""));
         Vec::new()
     }
 
-    /// Does what was typed for the log: goes to a place, shows it from a time on, or saves it. A text that names no place
-    /// stays, to be corrected.
+    /// Handles typed text for the log: goes to a position, shows lines since a time, or saves the log. Invalid text
+    /// stays in the prompt to be corrected.
     pub(in crate::app) fn enter_for_log(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
         let kind = self.prompt.as_ref().map(|prompt| prompt.kind);
         let wrong = match kind {
@@ -126,14 +126,14 @@ impl App {
         Vec::new()
     }
 
-    /// Opens the line for the lines that are shown.
+    /// Opens the prompt for the filter.
     pub(in crate::app) fn begin_lines(&mut self) -> Vec<Effect> {
         let before = self.log().map(|log| log.lens().text().to_owned()).unwrap_or_default();
         self.prompt = Some(Prompt::new(PromptKind::Lines, &before));
         Vec::new()
     }
 
-    /// Shows one line more around each line that matches the filter, or one fewer.
+    /// Shows one line more around each match of the filter, or one fewer.
     pub(in crate::app) fn widen(&mut self, more: bool, now: Timestamp) -> Vec<Effect> {
         let key = self.key_of(Action::ShowLines);
         let Some(log) = self.log_mut() else { return Vec::new() };
@@ -145,13 +145,12 @@ impl App {
         Vec::new()
     }
 
-    /// Looks at more lines of the log on the screen, where some were not looked at yet. Whether this was the last of
-    /// them.
+    /// Examines more lines of the log on the screen, if there are any. Returns whether these were the last.
     pub(in crate::app) fn look_on(&mut self) -> bool {
         self.log_mut().is_some_and(|log| log.is_looking() && !log.look_on())
     }
 
-    /// Whether lines of the log on the screen are left to be searched or filtered: the loop should come back at once.
+    /// Whether lines of the log on the screen still have to be searched or filtered: the loop should return at once.
     pub fn is_at_work(&self) -> bool {
         self.log().is_some_and(LogView::is_looking)
     }

@@ -1,46 +1,46 @@
-//! Which lines of the log are shown.
+//! Selects the lines of the log that are shown.
 
 use crate::logs::{Level, LogBuffer, Pattern, PatternError, Sieve, level, noise, prefixed};
 use crate::model::Line;
 use std::ops::Range;
 
-/// Most lines that are shown around each one that matches.
+/// Maximum number of lines shown around each match.
 const AROUND: u64 = 9;
-/// Most lines of a traceback that are shown with the first.
+/// Maximum number of lines of a traceback that are shown with the first.
 const FRAMES: u64 = 64;
 
-/// Which of the held lines are shown: all but known noise, or those that match, as with `&` in `less`; and of these
-/// all, or those from a line on.
+/// Selects the loaded lines that are shown: all but known noise, or those that match, as with `&` in `less`; optionally
+/// only those from a certain line on.
 ///
-/// Noise is hidden but for the first line of each stretch, in whose place the count of its lines is drawn. While a
-/// filter is set it says what is shown, and noise that matches is shown as it is.
+/// Of each stretch of noise only the first line is shown, replaced by the number of its lines. With a filter, noise
+/// that matches is shown unchanged.
 #[derive(Clone, Debug)]
 pub struct Lens {
     filter: Filter,
-    /// The least level that is shown; none: all lines.
+    /// The lowest level that is shown; `None` for all lines.
     least: Option<Level>,
-    /// Lines shown before and after each that matches.
+    /// Number of lines shown before and after each match.
     around: u64,
-    /// The lines that match.
+    /// The matching lines.
     matches: Sieve,
     is_quiet: bool,
-    /// Noise whose line above is noise, too.
+    /// Noise that follows noise.
     hidden: Sieve,
     /// Number of the first line that may be shown.
     from: u64,
 }
 
-/// Lines that are shown.
+/// Selects lines by a pattern.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     text: String,
     pattern: Pattern,
-    /// Whether those that match are hidden.
+    /// Whether matching lines are hidden instead.
     is_inverted: bool,
 }
 
 impl Filter {
-    /// Reads what was typed: a pattern, after `!` one that hides what it matches. Empty shows all lines.
+    /// Parses typed text: a pattern, or after `!` a pattern of lines to hide. Empty shows all lines.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let (is_inverted, pattern) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
         let moved = |e: PatternError| PatternError { at: e.at.map(|at| at + usize::from(is_inverted)), ..e };
@@ -50,18 +50,18 @@ impl Filter {
 
 impl Filter {
     /// Whether a line is shown.
-    fn lets_through(&self, line: &Line) -> bool {
+    fn accepts(&self, line: &Line) -> bool {
         self.pattern.is_empty() || self.pattern.is_match(line.text()) != self.is_inverted
     }
 }
 
-/// The level of a line; of an indented one that says none, as the frames of a traceback, that of the line above them.
+/// The level of a line; an indented line without a level, such as a frame of a traceback, has that of the line above.
 fn level_of(held: &LogBuffer, number: u64) -> Option<Level> {
     for number in (number.saturating_sub(FRAMES).max(held.first())..=number).rev() {
         let text = held.get(held.place(number))?.text();
-        let said = level(text);
-        if said.is_some() || !prefixed(text).text.starts_with([' ', '\t']) {
-            return said;
+        let own = level(text);
+        if own.is_some() || !prefixed(text).text.starts_with([' ', '\t']) {
+            return own;
         }
     }
     None
@@ -75,12 +75,12 @@ impl Default for Lens {
 }
 
 impl Lens {
-    /// Looks at some lines. Whether all were looked at.
+    /// Examines some lines. Returns whether all have been examined.
     pub fn step(&mut self, held: &LogBuffer) -> bool {
         if self.is_filtered() {
             let (filter, least) = (&self.filter, self.least);
             return self.matches.step(held, |number, line| {
-                filter.lets_through(line) && least.is_none_or(|least| level_of(held, number) >= Some(least))
+                filter.accepts(line) && least.is_none_or(|least| level_of(held, number) >= Some(least))
             });
         }
         let is_noise = |line: &Line| noise(line.text()).is_some();
@@ -89,7 +89,7 @@ impl Lens {
             || self.hidden.step(held, |number, line| is_noise(line) && above(number).is_some_and(is_noise))
     }
 
-    /// Whether every held line was looked at.
+    /// Whether every loaded line has been examined.
     pub fn is_done(&self, held: &LogBuffer) -> bool {
         match (self.is_filtered(), self.is_quiet) {
             (true, _) => self.matches.is_done(held),
@@ -98,17 +98,17 @@ impl Lens {
         }
     }
 
-    /// Lines have come above what was the first one.
+    /// Lines were added above the first one.
     pub fn came_above(&mut self, first: u64) {
         self.hidden.look_again(first);
     }
 
-    /// Whether only lines that match are shown.
+    /// Whether only matching lines are shown.
     pub fn is_filtered(&self) -> bool {
         !self.filter.pattern.is_empty() || self.least.is_some()
     }
 
-    /// The least level that is shown; none: all lines.
+    /// The lowest level that is shown; `None` for all lines.
     pub const fn least(&self) -> Option<Level> {
         self.least
     }
@@ -119,12 +119,12 @@ impl Lens {
         self.matches = Sieve::with(self.around());
     }
 
-    /// Whether noise is hidden behind its count now.
+    /// Whether noise is currently folded into its count.
     pub fn folds(&self) -> bool {
         self.is_quiet && !self.is_filtered()
     }
 
-    /// Hides noise, or shows it.
+    /// Hides or shows noise.
     pub fn set_quiet(&mut self, is_quiet: bool) {
         self.is_quiet = is_quiet;
     }
@@ -134,44 +134,44 @@ impl Lens {
         self.from = from;
     }
 
-    /// Whether lines are left out at the beginning of what is held.
+    /// Whether lines at the beginning are left out.
     pub fn is_late(&self, held: &LogBuffer) -> bool {
         self.from > held.first()
     }
 
-    /// What was typed; empty when lines are shown whatever they say.
+    /// The typed text; empty without a filter.
     pub fn text(&self) -> &str {
         if self.filter.pattern.is_empty() { "" } else { &self.filter.text }
     }
 
-    /// Lines shown before and after each that matches. Around those that do not match there would be what is hidden.
+    /// Number of lines shown before and after each match. Around lines that do not match, hidden ones would be shown.
     pub fn around(&self) -> u64 {
         if self.filter.is_inverted { 0 } else { self.around }
     }
 
-    /// Shows other lines.
+    /// Replaces the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
         self.matches = Sieve::with(self.around());
     }
 
-    /// Shows one line more around each, or one fewer.
+    /// Shows one line more around each match, or one fewer.
     pub fn widen(&mut self, more: bool) {
         self.around = if more { (self.around + 1).min(AROUND) } else { self.around.saturating_sub(1) };
         self.matches = Sieve::with(self.around());
     }
 
-    /// Whether a held line is shown.
+    /// Whether a loaded line is shown.
     pub fn is_shown(&self, number: u64) -> bool {
-        let is_let_through = match (self.is_filtered(), self.is_quiet) {
+        let is_selected = match (self.is_filtered(), self.is_quiet) {
             (true, _) => self.matches.lines().binary_search(&number).is_ok(),
             (false, true) => self.hidden.lines().binary_search(&number).is_err(),
             (false, false) => true,
         };
-        is_let_through && number >= self.from
+        is_selected && number >= self.from
     }
 
-    /// The numbers of the lines that are shown, and of those that are hidden as noise.
+    /// The numbers of the shown lines, and of those that are hidden as noise.
     pub fn taken_out(&self, held: &LogBuffer) -> Box<dyn Iterator<Item = u64> + '_> {
         let from = self.from.max(held.first());
         if self.is_filtered() {
@@ -185,13 +185,13 @@ impl Lens {
         self.rank(held, held.end()) - self.rank(held, self.from)
     }
 
-    /// The number of the line at a place among those that are shown; behind the last place the one behind the last line.
+    /// The number of the line at an index among the shown lines; after the last index, one more than the last number.
     pub fn number(&self, held: &LogBuffer, index: usize) -> u64 {
         let rank = index.saturating_add(self.rank(held, self.from));
         if self.is_filtered() {
             return self.matches.lines().get(rank).copied().unwrap_or(held.end());
         }
-        // How many of the hidden lines lie above it: each of them has fewer lines above it that are shown.
+        // The number of hidden lines above it, by bisection over the shown lines above each hidden one.
         let hidden = self.hidden_lines(held);
         let (mut low, mut high) = (hidden.start, hidden.end);
         while low < high {
@@ -203,12 +203,12 @@ impl Lens {
         held.first().saturating_add(above).min(held.end())
     }
 
-    /// The place of a line among those that are shown, or of the next one that is shown.
+    /// The index of a line among the shown lines, or of the next one that is shown.
     pub fn place(&self, held: &LogBuffer, number: u64) -> usize {
         self.rank(held, number.max(self.from)) - self.rank(held, self.from)
     }
 
-    /// Lines that match above a number, wherever the first one is that may be shown.
+    /// The number of matching lines above a number, regardless of the first line that may be shown.
     fn rank(&self, held: &LogBuffer, number: u64) -> usize {
         let number = number.clamp(held.first(), held.end());
         let above = |sieve: &Sieve| sieve.lines().partition_point(|n| *n < number);
@@ -219,7 +219,7 @@ impl Lens {
         held.place(number) - above(&self.hidden).clamp(hidden.start, hidden.end) + hidden.start
     }
 
-    /// The places of the hidden lines that are held.
+    /// The indices of the loaded hidden lines.
     fn hidden_lines(&self, held: &LogBuffer) -> Range<usize> {
         let above = |number: u64| self.hidden.lines().partition_point(|n| *n < number);
         if self.is_quiet { above(held.first())..above(held.end()) } else { 0..0 }
@@ -234,7 +234,7 @@ mod tests {
     const NOISE: &str = "tpu_hal.cc:448] Registered plugin from module: sdc";
 
     proptest! {
-        /// Places and numbers are what a look at every line finds, wherever lines are left out.
+        /// Indices and numbers agree with an examination of every line.
         #[test]
         fn places_and_numbers_agree(lines in prop::collection::vec(any::<bool>(), 0..60), late in 0u64..70, quiet: bool) {
             let mut held = LogBuffer::new(usize::MAX, usize::MAX);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_that_goes_on_above_has_one_count() {
+    fn noise_that_continues_above_has_one_count() {
         let mut held = LogBuffer::new(usize::MAX, usize::MAX);
         let part = |lines: std::ops::Range<u64>| crate::model::LogPart {
             lines: lines.clone().map(|_| NOISE.into()).collect(),

@@ -1,4 +1,4 @@
-//! A log by its times: lines since a time, the way to a time or a line, silence, and the histogram.
+//! Times in a log: lines since a time, going to a time or a line, silence, and the histogram.
 
 use super::times::{Dated, Since};
 use super::view::LogView;
@@ -8,11 +8,11 @@ use crate::model::{LogEnd, Timestamp};
 use std::ops::Range;
 use std::time::Duration;
 
-/// Silence that is worth a word.
+/// Minimum silence that is displayed.
 const SILENT: Duration = Duration::from_secs(60);
 /// One day.
 const DAY: Duration = Duration::from_secs(86_400);
-/// The spans that are gone through, as in k9s.
+/// The spans of a key, as in k9s.
 const SPANS: [Duration; 4] = [
     Duration::from_secs(60),
     Duration::from_secs(5 * 60),
@@ -21,24 +21,25 @@ const SPANS: [Duration; 4] = [
 ];
 
 impl LogView {
-    /// The time of the line at a place among those that are shown; none of one that says none and was there before.
+    /// The time of the line at an index among the shown lines; `None` if it has none and existed before the log was
+    /// opened.
     pub fn dated(&self, index: usize) -> Option<Dated> {
         let number = self.number(index);
         let text = self.line(index)?.text();
-        let says = Clock::utc(self.times.near()).time(text).is_some();
-        match self.times.own.time(number).filter(|_| says) {
+        let has_time = Clock::utc(self.times.near()).time(text).is_some();
+        match self.times.own.time(number).filter(|_| has_time) {
             Some(time) => Some(Dated::Own(time)),
             None => self.times.came.time(number).map(Dated::Came),
         }
     }
 
-    /// From when on lines are shown; none when all are.
+    /// The time from which lines are shown; `None` if all are.
     pub fn since(&self) -> Option<Since> {
         self.since
     }
 
-    /// Shows lines of the last so long only, by the clock of the lines, or all again. The first line in the window
-    /// stays, or the next one that is shown. Whether lines have times.
+    /// Shows only the lines of the last period, by the clock of the lines, or all again. The first line in the window
+    /// stays, or the next one that is shown. Returns whether lines have times.
     pub fn show_since(&mut self, last: Option<(Duration, Timestamp)>) -> bool {
         let has_times = !self.times.any().is_empty();
         self.since = last
@@ -53,19 +54,19 @@ impl LogView {
         has_times
     }
 
-    /// Goes on to the next of the spans 1m, 5m, 15m, 1h, and to all lines. Whether lines have times.
+    /// Switches to the next of the spans 1m, 5m, 15m, 1h, and to all lines. Returns whether lines have times.
     pub fn turn_since(&mut self, now: Timestamp) -> bool {
         let here = self.since.map_or(Duration::ZERO, |since| since.span);
         let next = SPANS.into_iter().find(|span| *span > here);
         self.show_since(next.map(|span| (span, now)))
     }
 
-    /// Shows lines from what was typed on: so long ago (`10m`), a time of day (`14:05`; one that is still to come is
-    /// yesterday's) or with its day (`2026-11-20 14:05`). Nothing, or `all`, shows all.
+    /// Shows lines since a typed time: an age (`10m`), a time of day (`14:05`; yesterday's if it is in the future) or a
+    /// date with time (`2026-11-20 14:05`). Nothing, or `all`, shows all lines.
     ///
     /// # Errors
     ///
-    /// It is none of these, or is still to come, or no line has a time; what can be typed.
+    /// The text is none of these, the time is in the future, or no line has a time; the message names the valid forms.
     pub fn since_typed(&mut self, typed: &str, now: Timestamp) -> Result<(), String> {
         let typed = typed.trim();
         if typed.is_empty() || typed == "all" {
@@ -91,24 +92,24 @@ impl LogView {
         Ok(())
     }
 
-    /// Brings the first line that may be shown up to date.
+    /// Updates the first line that may be shown.
     pub(super) fn keep_since(&mut self) {
         let times = self.times.any();
         let from = self.since.map(|since| match times.first_from(since.time) {
-            // What lies above may belong to it, too.
+            // Lines above may belong to it as well.
             _ if times.span().is_some_and(|(first, _)| first >= since.time) => 0,
             from => from.unwrap_or(u64::MAX),
         });
         self.lens.set_from(from.unwrap_or(0));
     }
 
-    /// How long nothing was written to an open log, by the writer's clock where it has one; none below a minute.
+    /// How long nothing has been written to an open log, by the writer's clock if known; `None` below a minute.
     pub fn silent(&self, now: Timestamp) -> Option<Duration> {
         let silent = self.times.age(now).filter(|_| self.end == LogEnd::Open)?;
         (silent >= SILENT).then_some(silent)
     }
 
-    /// When the words on silence change next by themselves; none where there are none.
+    /// When the text about silence changes next; `None` if there is none.
     pub fn next_silence(&self, now: Timestamp) -> Option<Duration> {
         let silent = self.times.age(now).filter(|_| self.end == LogEnd::Open)?;
         match silent.as_secs() {
@@ -118,12 +119,12 @@ impl LogView {
         }
     }
 
-    /// Lines and errors over time, in at most so many stretches; none while no line has a time.
+    /// Lines and errors over time, in at most that many bins; `None` while no line has a time.
     pub fn histogram(&self, most: usize) -> Option<Histogram> {
         self.times.any().histogram(self.held.end(), self.errors.lines(), most)
     }
 
-    /// The stretches of a histogram that the window shows.
+    /// The bins of a histogram that the window shows.
     pub fn seen_bins(&self, histogram: &Histogram) -> Option<Range<usize>> {
         let (seen, times) = (self.seen(), self.times.any());
         let bin = |index: usize| Some(histogram.bin(times.time(self.number(index))?));
@@ -132,8 +133,8 @@ impl LogView {
         Some(first.min(last)..last.max(first) + 1)
     }
 
-    /// Goes to the first line of the next stretch of the histogram that has lines, or of the one before. False at the
-    /// end; none while no line has a time.
+    /// Goes to the first line of the next bin of the histogram that has lines, or of the previous one. False at the
+    /// end; `None` while no line has a time.
     pub fn next_bin(&mut self, most: usize, forward: bool) -> Option<bool> {
         let histogram = self.histogram(most)?;
         let here = self.seen_bins(&histogram)?;
@@ -151,12 +152,13 @@ impl LogView {
         Some(number.is_some())
     }
 
-    /// Goes to what was typed: a line of those that are held (`120`), a part of them (`50%`), a time of day (`14:05`,
-    /// `14:05:30`) or with its day (`2026-11-21 14:05`), or so long ago (`-5m`). Stops following.
+    /// Goes to a typed position: a line number of the loaded lines (`120`), a percentage (`50%`), a time of day
+    /// (`14:05`, `14:05:30`), a date with time (`2026-11-21 14:05`), or an age (`-5m`). Stops following.
     ///
     /// # Errors
     ///
-    /// It is none of these, or no line is held that it names; what can be typed, or what is held.
+    /// The text is none of these, or the position is not among the loaded lines; the message names the valid forms, or
+    /// the loaded range.
     pub fn jump(&mut self, typed: &str, now: Timestamp) -> Result<(), String> {
         let typed = typed.trim();
         if self.held.is_empty() {
@@ -179,7 +181,7 @@ impl LogView {
         let times = self.times.any();
         let Some((first, _)) = times.span() else { return Err("no line has a timestamp".to_owned()) };
         match times.first_from(time) {
-            // What was written then lies above, and is read now.
+            // Lines of that time are above, and are read now.
             Some(_) if time < first => {
                 self.go_to_top();
                 self.read_back_to(time, true);
@@ -190,7 +192,7 @@ impl LogView {
         Ok(())
     }
 
-    /// A time that was typed, by the clock of the lines.
+    /// A typed time, by the clock of the lines.
     fn typed_time(&self, typed: &str, now: Timestamp) -> Result<Timestamp, String> {
         let unknown =
             || "type a line (120), a percentage (50%), a time (14:05, 2026-11-21 14:05) or an age (-5m)";
@@ -201,17 +203,17 @@ impl LogView {
         self.time_of(typed, now).ok_or_else(|| unknown().to_owned())
     }
 
-    /// `14:05` or `2026-11-21 14:05`, to the second if it says one, by the clock of the lines, which say `now`.
+    /// `14:05` or `2026-11-21 14:05`, optionally with seconds, by the clock of the lines, which shows `now`.
     fn time_of(&self, typed: &str, now: Timestamp) -> Option<Timestamp> {
-        // `14:05` is its first second.
+        // `14:05` means its first second.
         let clock = typed.rsplit([' ', 'T']).next().unwrap_or(typed);
         let seconds = if clock.matches(':').count() == 1 { ":00" } else { "" };
-        // The day that is meant is that of the log.
+        // The day is that of the log.
         let near = self.times.any().span().map_or(now, |(_, last)| last);
         Clock::utc(near).time(&format!("{typed}{seconds}"))
     }
 
-    /// Goes to a line, shown or not, as far up in the window as it can be.
+    /// Goes to a line, shown or not, and puts it as close to the top of the window as possible.
     pub(super) fn go_to_line(&mut self, number: u64) {
         let index = self.place(number).min(self.len().saturating_sub(1));
         self.at = Some(self.number(index));
@@ -229,7 +231,7 @@ mod tests {
         Duration::from_secs(n * 60)
     }
 
-    /// Lines of 08:00:00 to 08:59:40 UTC, three a minute.
+    /// Lines from 08:00:00 to 08:59:40 UTC, three per minute.
     fn dated() -> LogView {
         let mut view = view(0);
         let line = |n: u64| format!("2026-11-23 08:{:02}:{:02},000 INFO line {n}", n / 3, n % 3 * 20).into();
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_since_a_time_are_shown_and_the_place_stays() {
+    fn lines_since_a_time_are_shown_and_the_position_is_kept() {
         let mut view = dated();
         view.go_to_top();
         view.scroll(150);
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_counted_by_the_zone_of_the_host_until_a_line_comes() {
+    fn silence_uses_the_time_zone_of_the_host_until_a_line_is_received() {
         // Written at 08:58 UTC by a clock that shows 14:28.
         let mut view = view(0);
         take(&mut view, vec!["2026-11-23 14:28:00,000 step 1".into()], NOW);
@@ -275,14 +277,14 @@ mod tests {
         view.take_zone(StreamId(1), 19_800, NOW);
         assert_eq!(view.silent(NOW), Some(minutes(2)));
         view.take_zone(StreamId(7), -3600, NOW);
-        assert_eq!(view.silent(NOW), Some(minutes(2)), "of another log");
-        assert!(view.turn_since(NOW) && view.is_empty(), "not of the last minute");
-        assert!(view.turn_since(NOW) && view.len() == 1, "of the last five");
-        // The line's own time tells more than the zone.
+        assert_eq!(view.silent(NOW), Some(minutes(2)), "the zone of another log");
+        assert!(view.turn_since(NOW) && view.is_empty(), "none within the last minute");
+        assert!(view.turn_since(NOW) && view.len() == 1, "one within the last five");
+        // The line's own time is more precise than the zone.
         let later = NOW.plus(minutes(1));
         take(&mut view, vec!["2026-11-23 14:30:55,000 step 2".into()], later);
         assert_eq!(view.silent(later.plus(minutes(3))), Some(minutes(3)));
-        // A time that names its zone is read as it is meant.
+        // A time with a zone is read in that zone.
         let mut zoned = super::super::sample::view(0);
         zoned.take_zone(StreamId(1), 19_800, NOW);
         take(&mut zoned, vec!["2026-11-23T14:28:00.000+05:30 step 1".into()], NOW);
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_shown_since_what_is_typed() {
+    fn lines_are_shown_since_a_typed_time() {
         let mut view = dated();
         let mut since = |typed: &str| view.since_typed(typed, NOW).map(|()| view.len());
         assert_eq!(since("10m"), Ok(30));
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_a_line_or_a_part_is_gone_to() {
+    fn jumps_to_a_time_a_line_or_a_percentage() {
         let mut view = dated();
         let mut go = |typed: &str| view.jump(typed, NOW).map(|()| top(&view).to_owned());
         assert_eq!(go("1").as_deref(), Ok("0"));
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn one_moves_from_stretch_to_stretch() {
+    fn moves_from_bin_to_bin() {
         let mut view = dated();
         view.jump("08:30", NOW).unwrap();
         assert_eq!(view.histogram(60).unwrap().width, minutes(1));
@@ -344,18 +346,18 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_counted_by_the_writers_clock() {
+    fn silence_uses_the_clock_of_the_writer() {
         let mut view = dated();
         // It wrote last at 08:59:40.
         assert_eq!(
             (view.silent(NOW), view.silent(NOW.plus(minutes(2)))),
             (None, Some(Duration::from_secs(140)))
         );
-        // A line of 10:00 comes at 09:00: the writer's clock is an hour ahead.
+        // A line with the time 10:00 is received at 09:00: the writer's clock is an hour ahead.
         let minute = NOW.plus(minutes(1));
         take(&mut view, vec!["2026-11-23 10:01:00,000 INFO line 180".into()], minute);
         assert_eq!(view.silent(minute.plus(minutes(3))), Some(minutes(3)));
-        // What was written during an interruption comes late.
+        // Lines written during an interruption arrive late.
         take(&mut view, vec!["2026-11-23 10:05:00,000 INFO line 181".into()], NOW.plus(minutes(9)));
         assert_eq!(view.silent(NOW.plus(minutes(9))), Some(minutes(4)));
         take(&mut view, vec!["a line without a time".into()], NOW.plus(minutes(10)));
@@ -365,24 +367,24 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_log_that_comes_in_several_parts_is_as_old_as_it_says() {
+    fn the_end_of_a_log_received_in_parts_has_the_age_of_its_timestamps() {
         let mut view = view(0);
         let soon = NOW.plus(Duration::from_secs(2));
         take(&mut view, vec!["2026-11-23 08:20:00,000 INFO line 1".into()], NOW);
         take(&mut view, vec!["2026-11-23 08:35:00,000 INFO line 2".into(), "  no time".into()], soon);
         take(&mut view, vec!["  no time".into()], soon);
         assert_eq!(view.silent(NOW), Some(minutes(25)));
-        assert_eq!(view.dated(3), None, "it was there before");
+        assert_eq!(view.dated(3), None, "it existed before");
     }
 
     #[test]
-    fn a_line_without_a_time_has_that_of_its_coming() {
+    fn a_line_without_a_time_has_the_time_of_its_receipt() {
         let mut view = dated();
         take(&mut view, vec!["no time".into()], NOW.plus(minutes(1)));
         assert_eq!(view.dated(180), Some(Dated::Came(NOW.plus(minutes(1)))));
         assert!(matches!(view.dated(179), Some(Dated::Own(time)) if time < NOW));
         let mut plain = super::super::sample::view(5);
-        assert_eq!(plain.dated(4), None, "it was there before");
+        assert_eq!(plain.dated(4), None, "it existed before");
         let minute = NOW.plus(minutes(1));
         take(&mut plain, vec!["new".into()], minute);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Opening a log: at a line of it, or from a list of the cluster's logs; and the way back to the one that was open before.
+//! Opens a log, at a line of it or from a list of the cluster's logs; and returns to the log that was open before.
 
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
@@ -11,7 +11,7 @@ use crate::app::{App, Cluster, Effect};
 use crate::job_workers::Part;
 use crate::model::{Job, LogSource, Node, Text, Timestamp};
 
-/// The autoscaler's log files on a head, in the order in which they are offered.
+/// The autoscaler's log files on a head, in the order in which they are shown.
 pub(in crate::app) const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
 /// A node's own log.
 pub(in crate::app) const RAYLET: &str = "raylet.out";
@@ -19,8 +19,8 @@ pub(in crate::app) const RAYLET: &str = "raylet.out";
 const OF_HEAD: [&str; 2] = ["gcs_server.out", "dashboard.log"];
 
 impl App {
-    /// Opens a log in the whole window, at a line of it. Over a page that was opened from another log, that one is
-    /// returned to.
+    /// Opens a log in the whole window, at a line of it. Esc returns from a page that was opened from another log to
+    /// that log.
     pub(in crate::app) fn open_log_at(
         &mut self,
         place: usize,
@@ -39,7 +39,7 @@ impl App {
         effects
     }
 
-    /// Shows a log, at a line of it. What is open already goes on where it is.
+    /// Shows a log, at a line of it. A log that is already open continues where it is.
     fn show_log(&mut self, place: usize, source: LogSource, line: Option<LineTarget>) -> Vec<Effect> {
         let is_open = self.pages.cluster[place].log.source() == Some(&source);
         let effects = if is_open { Vec::new() } else { self.follow(place, source) };
@@ -49,7 +49,7 @@ impl App {
         effects
     }
 
-    /// Forgets logs to which no page leads back any more: those that were left below the page on the screen stay.
+    /// Drops logs to which no page returns any more; those below the page on the screen are kept.
     pub(in crate::app) fn forget_logs(&mut self) {
         let (stack, top) = (self.stack.pages(), self.stack.pages().len().saturating_sub(1));
         for (place, page) in self.pages.cluster.iter_mut().enumerate() {
@@ -57,14 +57,14 @@ impl App {
         }
     }
 
-    /// The log from which the pages were opened that are left when this one is on the screen, and its cluster.
+    /// The log from which the pages below this one were opened, and its cluster.
     pub(in crate::app) fn log_below(&self, at: usize) -> Option<(usize, Left)> {
         let place = self.stack.pages().get(at)?.place()?;
         let left = self.pages.cluster[place].left.iter().find(|left| left.at == at)?;
         Some((place, left.clone()))
     }
 
-    /// Shows a log again that was left.
+    /// Shows a log again to which a page returns.
     pub(in crate::app) fn return_to_log(
         &mut self,
         (place, left): (usize, Left),
@@ -73,20 +73,21 @@ impl App {
         match left.opened {
             Opened::One(source) => self.show_log(place, source, left.line),
             opened if self.pages.cluster[place].log.opened().as_ref() == Some(&opened) => Vec::new(),
-            // Its lines are read again, and where the cursor was among them is not known.
+            // Its lines are read again, so the position of the cursor is not known.
             Opened::Several(logs) => self.follow_several(place, logs, now),
         }
     }
 
-    /// Lists the logs of the cluster on the screen: of jobs, of the workers that were read last, of the autoscaler, of nodes.
+    /// Lists the logs of the cluster on the screen: of jobs, of the workers that were read last, of the autoscaler, of
+    /// nodes.
     pub(in crate::app) fn choose_log(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.view().place().and_then(|place| self.fleet.clusters.get(place)) else {
             return Vec::new();
         };
         let offers = logs_of(cluster);
         if offers.is_empty() {
-            let said = format!("{}: no logs are known until the cluster has been read", cluster.name());
-            self.toasts.answer(said, now);
+            let message = format!("{}: no logs are known until the cluster has been read", cluster.name());
+            self.toasts.answer(message, now);
         } else {
             self.prompt = Some(Prompt::of(PromptKind::Files, offers));
         }

@@ -1,4 +1,4 @@
-//! Opening several logs in one view: of the marked jobs, or of all workers of a job.
+//! Opens several logs in one view: of the marked jobs, or of all workers of a job.
 
 use crate::app::view::View;
 use crate::app::{App, Effect, Tone};
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl App {
-    /// Opens the driver logs of the marked jobs together, of whatever clusters.
+    /// Opens the driver logs of the marked jobs together, from any clusters.
     pub(in crate::app) fn open_marked_logs(&mut self, now: Timestamp) -> Vec<Effect> {
         let jobs = self.chosen();
         let clusters: BTreeSet<usize> = jobs.iter().map(|(place, _)| *place).collect();
@@ -53,7 +53,7 @@ impl App {
         effects
     }
 
-    /// Why these logs are not followed together; none if they are.
+    /// Why these logs cannot be followed together; `None` if they can.
     fn too_many(&self, logs: &[LogPlace]) -> Option<String> {
         let clusters: BTreeSet<_> = logs.iter().map(|log| &log.cluster).collect();
         clusters.into_iter().find_map(|name| {

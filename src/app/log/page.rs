@@ -1,4 +1,4 @@
-//! A log as a page of its own.
+//! A log as a page.
 
 use super::view::LogView;
 use super::window::Window;
@@ -9,7 +9,7 @@ use crate::app::screen::pane::Pane;
 
 impl Page for LogView {
     fn scroll(&mut self, _fleet: &Fleet, _pane: Pane, by: isize) {
-        // The method of the view itself, which has the same name.
+        // The method of the view, which has the same name.
         Self::scroll(self, by);
     }
 

@@ -1,31 +1,31 @@
-//! What a search through the logs of a cluster found, for the table of what all clusters say.
+//! The results of a search through the logs of a cluster, for the table of all clusters' results.
 
 use crate::model::{FileMatches, FileSearchId, FileSearchNews, LineMatch, SearchTally};
 
-/// What the last search was for.
+/// The last search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Searched {
-    /// What was searched for, as it was typed.
+    /// The pattern as it was typed.
     pub sought: String,
-    /// Where, in words that are safe to print.
+    /// What was searched, in words that are safe to print.
     pub of: String,
-    /// Lines at the end of a file that are searched where its host cannot be logged in to.
+    /// Number of lines at the end of a file that are searched if its host cannot be logged in to.
     pub lines: u32,
 }
 
-/// What the last search found on a cluster.
+/// The results of the last search on a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     id: FileSearchId,
-    /// The files with lines that match, in the order in which they came.
+    /// The files with matching lines, in the order in which they were received.
     files: Vec<FileMatches>,
     /// The file and the line of each row.
     rows: Vec<(u32, u32)>,
-    /// How far the search is.
+    /// The progress of the search.
     pub state: SearchState,
 }
 
-/// How far a search of a cluster is.
+/// The progress of a search of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SearchState {
     /// The cluster was not searched.
@@ -35,22 +35,22 @@ pub enum SearchState {
     Searching,
     /// It was searched.
     Done(SearchTally),
-    /// The search ended early, and why.
+    /// The search ended early, with the reason.
     Failed(String),
 }
 
 impl Found {
-    /// Nothing yet, of this search.
+    /// A search without results so far.
     pub(in crate::app) fn begin(id: FileSearchId) -> Self {
         Self { id, state: SearchState::Searching, ..Self::default() }
     }
 
-    /// Nothing, of a search that was not begun, and why.
+    /// A search that was not started, with the reason.
     pub(in crate::app) fn not_searched(id: FileSearchId, why: &str) -> Self {
         Self { id, state: SearchState::Failed(why.to_owned()), ..Self::default() }
     }
 
-    /// What was looked at, once all of it was.
+    /// What was searched, once the search is complete.
     pub fn tally(&self) -> Option<&SearchTally> {
         match &self.state {
             SearchState::Done(tally) => Some(tally),
@@ -58,7 +58,7 @@ impl Found {
         }
     }
 
-    /// Takes in what a search tells. Whether it is this search.
+    /// Handles news of a search. Returns whether it is this search.
     pub(in crate::app) fn take(&mut self, id: FileSearchId, swept: FileSearchNews) -> bool {
         if id != self.id || self.state != SearchState::Searching {
             return false;
@@ -82,17 +82,17 @@ impl Found {
         self.rows.len()
     }
 
-    /// Whether there is no line.
+    /// Whether there are no lines.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The files with lines that match.
+    /// The files with matching lines.
     pub fn files(&self) -> &[FileMatches] {
         &self.files
     }
 
-    /// The line with that number, and its file.
+    /// The line with this number, and its file.
     pub fn line(&self, number: usize) -> Option<(&FileMatches, &LineMatch)> {
         let (file, line) = *self.rows.get(number)?;
         let file = self.files.get(file as usize)?;

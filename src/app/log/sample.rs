@@ -1,4 +1,4 @@
-//! A log for the tests of this folder.
+//! A log for the tests of this directory.
 
 use super::view::LogView;
 use super::window::Window;
@@ -8,7 +8,7 @@ use std::ops::Range;
 /// 2026-11-23 09:00 UTC.
 pub const NOW: Timestamp = Timestamp::from_millis(1_795_424_400_000);
 
-/// So many lines in a window of ten.
+/// A view of that many lines in a window of ten.
 pub fn view(lines: usize) -> LogView {
     let mut view = LogView::default();
     view.begin(LogSource::Monitor("monitor.log".into()), StreamId(1));
@@ -42,19 +42,19 @@ pub fn seen(view: &LogView) -> Vec<&str> {
     view.visible().map(|line| &line[5..7]).collect()
 }
 
-/// Takes in these lines.
+/// Adds these lines.
 pub fn lines(view: &mut LogView, lines: Vec<Line>) {
     view.take(LogBatch { stream: StreamId(1), part: lines.into(), end: LogEnd::Open }, NOW);
 }
 
-/// A view that holds about fifty lines of [`part`].
+/// A view that can hold about fifty lines of [`part`].
 pub fn small() -> LogView {
     let mut view = view(0);
     view.limit(50 * Line::from("line 000").bytes());
     view
 }
 
-/// Lines of ten bytes each, the first one being so and so.
+/// Lines of ten bytes each, the first one with this number.
 pub fn part(lines: Range<u64>) -> LogPart {
     let text = lines.clone().map(|n| format!("line {n:03}").into()).collect();
     LogPart { lines: text, bytes: lines.start * 10..lines.end * 10, begin: Some(0) }

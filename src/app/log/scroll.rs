@@ -1,4 +1,4 @@
-//! Which lines of the log are in the window.
+//! Scrolling: which lines of the log are in the window.
 
 use super::view::{LogView, Older};
 use super::window::{Window, pieces};
@@ -6,17 +6,17 @@ use crate::model::Line;
 use std::ops::Range;
 
 impl LogView {
-    /// First line to show in a window of that size. When following a line that wraps may begin above it.
+    /// First line to show in a window of this size. While following, a line that wraps may begin above it.
     pub fn top(&self, size: Window) -> usize {
         if self.follow {
             return self.last_page(size);
         }
-        // Any line can be at the top, however many rows it takes.
+        // Any line can be at the top, however many rows it has.
         let last = if self.wraps() { self.len().saturating_sub(1) } else { self.last_page(size) };
         self.eye().min(last)
     }
 
-    /// The first visible line when the end of the last one is at the bottom.
+    /// The first visible line if the end of the last one is at the bottom.
     pub(super) fn last_page(&self, size: Window) -> usize {
         if !self.wraps() {
             return self.len().saturating_sub(size.height);
@@ -29,7 +29,7 @@ impl LogView {
         (0..self.len()).rev().find(fills).unwrap_or(0)
     }
 
-    /// Rows that a line takes when it wraps.
+    /// Number of rows of a line when it wraps.
     pub(super) fn rows(&self, index: usize, size: Window) -> usize {
         let Some(line) = self.line(index) else { return 1 };
         let rows = pieces(line.text(), size.width).count();
@@ -40,7 +40,7 @@ impl LogView {
         self.place(self.top)
     }
 
-    /// The first line that does not fit into a window of that size whole.
+    /// The first line that is not completely visible in a window of this size.
     pub(super) fn bottom(&self, size: Window) -> usize {
         let (top, len) = (self.top(size), self.len());
         if self.follow {
@@ -81,12 +81,12 @@ impl LogView {
         }
     }
 
-    /// The size it was drawn in last.
+    /// The size in which it was last drawn.
     pub fn size(&self) -> Window {
         self.size
     }
 
-    /// Lines that are whole in the window, at least one.
+    /// Number of completely visible lines, at least one.
     pub fn page(&self) -> usize {
         self.bottom(self.size).saturating_sub(self.top(self.size)).max(1)
     }
@@ -101,17 +101,17 @@ impl LogView {
         self.show(here.saturating_add_signed(by));
         let there = self.top(self.size);
         self.show(there);
-        // A last line that is taller than the window never fits: pushed further, its end is followed.
+        // A last line that is taller than the window is never completely visible: scrolling further follows its end.
         self.follow = by > 0 && !self.is_cut() && (self.below(self.size) == 0 || there == here);
     }
 
-    /// To the first line that is held; those above it are asked for.
+    /// Goes to the first loaded line; the lines above it are requested.
     pub fn go_to_top(&mut self) {
         self.ask_again();
         self.show(0);
     }
 
-    /// What could not be read is asked for once more.
+    /// Requests again what could not be read.
     fn ask_again(&mut self) {
         (self.aim, self.sought_line) = (None, None);
         if let Older::Failed(_) = self.older {
@@ -119,7 +119,7 @@ impl LogView {
         }
     }
 
-    /// To the end, following it.
+    /// Goes to the end and follows it.
     pub fn go_to_end(&mut self) {
         self.sought_line = None;
         self.follow = true;
@@ -134,7 +134,8 @@ impl LogView {
         }
     }
 
-    /// Which of so many equal parts of the log are in a window of that size; at least one.
+    /// The visible parts of the log in a window of this size, if it is divided into that many equal parts; at least
+    /// one.
     pub fn extent(&self, size: Window, parts: usize) -> Range<usize> {
         let len = self.len().max(1);
         let from = (self.top(size) * parts / len).min(parts.saturating_sub(1));
@@ -147,12 +148,12 @@ impl LogView {
         self.top = self.number(index);
     }
 
-    /// The lines in the window, with those of which a part is.
+    /// The lines in the window, including partly visible ones.
     pub fn visible(&self) -> impl Iterator<Item = &str> {
         self.seen().filter_map(|index| self.line(index)).map(Line::text)
     }
 
-    /// The same as it is copied.
+    /// The same in the form in which they are copied.
     pub fn copied_window(&self) -> impl Iterator<Item = String> {
         self.seen().filter_map(|index| Some(self.with_part(self.number(index), self.line(index)?.text())))
     }
@@ -187,24 +188,24 @@ mod tests {
     }
 
     #[test]
-    fn every_line_that_wraps_can_be_reached() {
+    fn every_wrapped_line_can_be_reached() {
         let mut view = wrapped();
-        assert_eq!(seen(&view), ["96", "97", "98", "99"], "what is copied is what is drawn");
+        assert_eq!(seen(&view), ["96", "97", "98", "99"], "copied lines are the drawn ones");
         view.scroll(-1);
         assert_eq!((seen(&view), view.follows()), (vec!["95", "96", "97", "98"], false));
         assert_eq!((view.below(view.size), view.page()), (1, 4));
         view.go_to_top();
-        let mut met = Vec::new();
+        let mut visited = Vec::new();
         while !view.follows() {
-            met.extend(seen(&view).iter().map(ToString::to_string));
+            visited.extend(seen(&view).iter().map(ToString::to_string));
             view.scroll(isize::try_from(view.page()).unwrap());
         }
-        met.extend(seen(&view).iter().map(ToString::to_string));
-        assert_eq!(met, (0..100).map(|i| format!("{i:02}")).collect::<Vec<_>>(), "page by page");
+        visited.extend(seen(&view).iter().map(ToString::to_string));
+        assert_eq!(visited, (0..100).map(|i| format!("{i:02}")).collect::<Vec<_>>(), "page by page");
     }
 
     #[test]
-    fn a_line_that_is_taller_than_the_window_is_cut_and_its_end_followed() {
+    fn a_line_taller_than_the_window_is_cut_and_its_end_followed() {
         let mut view = wrapped();
         view.resize(Window { width: 10, height: 3 });
         view.go_to_top();

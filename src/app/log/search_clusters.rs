@@ -1,4 +1,4 @@
-//! Searches through the logs of several clusters: what is asked of each, what they find, and the way to a line of it.
+//! Searches the logs of several clusters: the requests to each, the results, and opening a matching line.
 
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::results::{Found, Searched};
@@ -13,19 +13,19 @@ use crate::model::{
     Timestamp,
 };
 
-/// Lines at the end of a file that are searched where its host cannot be logged in to.
+/// Number of lines at the end of a file that are searched if its host cannot be logged in to.
 const LINES: u32 = 1000;
-/// Lines of each file that are shown: of many files, and of the workers of one job.
+/// Maximum number of lines shown per file: for many files, and for the workers of one job.
 const OF_EACH: usize = 20;
 const OF_WORKER: usize = 200;
 /// The workers' files of a node.
 const WORKERS: &str = "worker-*";
 /// The jobs' driver logs of a node.
 const DRIVERS: &str = "job-driver-*";
-/// Ray's id of no job, in the names of the files of workers that were started before a job needed them.
+/// Ray's id of no job, in the file names of workers that were started before a job needed them.
 const NO_JOB: &str = "ffffffff";
 
-/// Nodes, each with a glob of names in its log folder.
+/// Nodes, each with a glob of names in its log directory.
 type Files = Vec<(NodeId, String)>;
 
 /// The globs by node, with the addresses of their hosts.
@@ -43,7 +43,7 @@ fn by_node(cluster: &Cluster, files: Files) -> Vec<SearchedNode> {
 }
 
 impl App {
-    /// Opens the line for a search of the logs of all clusters, or of the marked jobs.
+    /// Opens the prompt for searching the logs of all clusters, or of the marked jobs.
     pub(in crate::app) fn begin_search_logs(&mut self, now: Timestamp) -> Vec<Effect> {
         if self.fleet.clusters.iter().any(|cluster| cluster.is_up()) {
             self.prompt = Some(Prompt::new(PromptKind::Logs, ""));
@@ -53,12 +53,12 @@ impl App {
         Vec::new()
     }
 
-    /// The jobs whose logs a search is about: the marked ones; with none, those of all clusters.
+    /// The number of jobs whose logs are searched: the marked ones; 0 for the logs of all clusters.
     pub fn searched_jobs(&self) -> usize {
         self.marks.count(None)
     }
 
-    /// Searches for what was typed. A text that is no pattern stays to be corrected.
+    /// Searches for the typed pattern. An invalid pattern stays in the prompt to be corrected.
     pub(in crate::app) fn search_logs(&mut self, typed: &str, now: Timestamp) -> Vec<Effect> {
         let wrong = match Pattern::parse(typed) {
             Ok(pattern) if pattern.is_empty() => Some("type a regular expression".to_owned()),
@@ -87,13 +87,13 @@ impl App {
         self.sweep(asked, searched, (typed, OF_EACH), now)
     }
 
-    /// Shows the lines that the line of a driver's log stands for which Ray has marked as repeated, from the files of the
+    /// Shows the lines that a line in a driver's log, marked by Ray as repeated, stands for, from the files of the
     /// job's workers.
     pub(in crate::app) fn open_repeated(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.view().place() else { return Vec::new() };
         let Some(repeated) = self.log_mut().and_then(LogView::go_to_repeated) else {
-            let said = "no visible line has Ray's mark `[repeated 12x across cluster]`";
-            self.toasts.say(Tone::Info, said, now);
+            let message = "no visible line has Ray's mark `[repeated 12x across cluster]`";
+            self.toasts.say(Tone::Info, message, now);
             return Vec::new();
         };
         let cluster = &self.fleet.clusters[place];
@@ -103,8 +103,9 @@ impl App {
         };
         let job = id.and_then(|id| cluster.job(&JobKey::Submission(id)));
         let Some(job) = job else {
-            let said = "the lines are in the log files of a job's workers, but Ray lists no job for this log";
-            self.toasts.say(Tone::Info, said, now);
+            let message =
+                "the lines are in the log files of a job's workers, but Ray lists no job for this log";
+            self.toasts.say(Tone::Info, message, now);
             return Vec::new();
         };
         let asked = vec![(place, files_of_workers(cluster, job))];
@@ -114,7 +115,7 @@ impl App {
         self.sweep(asked, searched, (&pattern, OF_WORKER), now)
     }
 
-    /// Asks these clusters, and shows the page of what they find.
+    /// Sends the search to these clusters, and shows the page of results.
     fn sweep(
         &mut self,
         asked: Vec<(usize, Files)>,
@@ -122,7 +123,7 @@ impl App {
         (pattern, most): (&str, usize),
         now: Timestamp,
     ) -> Vec<Effect> {
-        // A frozen screen would not show what comes.
+        // A frozen screen would not show the results.
         self.thaw(now);
         let id = FileSearchId(self.stream().0);
         self.fleet.searched = Some(searched);
@@ -142,16 +143,16 @@ impl App {
             let sweep = FileSearch { id, pattern: pattern.to_owned(), nodes, lines: LINES, most };
             effects.push(Effect::Ask(cluster.name().clone(), Request::SearchFiles(Box::new(sweep))));
         }
-        for said in unknown {
-            self.toasts.say(Tone::Bad, said, now);
+        for message in unknown {
+            self.toasts.say(Tone::Bad, message, now);
         }
         effects.extend(self.open_page(View::Table(&found::PAGE)));
-        // The same page may be on the screen with what was found before.
+        // The same page may be on the screen with earlier results.
         self.arrange_page();
         effects
     }
 
-    /// Takes in what a search has found on a cluster.
+    /// Handles results of a search on a cluster.
     pub(in crate::app) fn swept_news(
         &mut self,
         place: usize,
@@ -159,7 +160,7 @@ impl App {
         swept: FileSearchNews,
         now: Timestamp,
     ) {
-        let said = match &swept {
+        let message = match &swept {
             FileSearchNews::Found(_) => None,
             FileSearchNews::Failed(why) => Some((Tone::Bad, format!("logs not searched: {why}"))),
             FileSearchNews::Done(tally) => {
@@ -177,9 +178,9 @@ impl App {
         if !cluster.found.take(id, swept) {
             return;
         }
-        if let Some((tone, said)) = said {
-            let said = format!("{}: {said}", cluster.name());
-            self.toasts.say(tone, said, now);
+        if let Some((tone, message)) = message {
+            let message = format!("{}: {message}", cluster.name());
+            self.toasts.say(tone, message, now);
         }
         if *self.view() == View::Table(&found::PAGE) && !self.is_frozen() {
             self.arrange_page();
@@ -219,7 +220,7 @@ fn files_of_job(cluster: &Cluster, job: &Job) -> Files {
     of_driver.into_iter().chain(files_of_workers(cluster, job)).collect()
 }
 
-/// The files of a job's workers; those of all where Ray does not say which driver the job has.
+/// The files of a job's workers; those of all workers if Ray does not report the job's driver.
 fn files_of_workers(cluster: &Cluster, job: &Job) -> Files {
     let globs = match &job.driver {
         Some(driver) => {
@@ -231,7 +232,7 @@ fn files_of_workers(cluster: &Cluster, job: &Job) -> Files {
     alive.flat_map(|node| globs.iter().map(|glob| (node.id, glob.clone()))).collect()
 }
 
-/// A name as a glob of itself: `?` stands for the characters that mean something in one.
+/// A name as a glob that matches it: `?` replaces characters with a meaning in globs.
 fn literal(name: &str) -> String {
     name.replace(['*', '[', ']', '?'], "?")
 }

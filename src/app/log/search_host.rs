@@ -1,4 +1,4 @@
-//! The search of a whole log on its host, and the list of what it found.
+//! Searches a whole log on its host, and lists the results.
 
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
@@ -12,30 +12,30 @@ use crate::model::{
 };
 
 impl App {
-    /// Searches the whole log on the screen for what is searched for in what is held.
+    /// Searches the whole log on the screen for the pattern of the current search.
     pub(in crate::app) fn search_whole(&mut self, now: Timestamp) -> Vec<Effect> {
         let search = self.key_of(Action::Filter);
         let Some((log, name)) = self.log().zip(self.current().map(|c| c.name().clone())) else {
             return Vec::new();
         };
         let pattern = log.search().pattern().text().to_owned();
-        let (said, effects) = match (pattern.is_empty(), log.source()) {
+        let (message, effects) = match (pattern.is_empty(), log.source()) {
             (true, _) => (format!("no search; {search} starts one"), Vec::new()),
             (_, None) if log.is_open() => {
-                let said = format!("several logs are open: {search} searches their loaded lines");
-                (said, Vec::new())
+                let message = format!("several logs are open: {search} searches their loaded lines");
+                (message, Vec::new())
             }
             (_, None) => ("no log is open".to_owned(), Vec::new()),
             (false, Some(_)) => {
-                let said = format!("`{pattern}`: searching the whole log on the head");
-                (said, vec![Effect::Ask(name, Request::SearchLog(log.stream(), pattern))])
+                let message = format!("`{pattern}`: searching the whole log on the head");
+                (message, vec![Effect::Ask(name, Request::SearchLog(log.stream(), pattern))])
             }
         };
-        self.toasts.say(Tone::Info, said, now);
+        self.toasts.say(Tone::Info, message, now);
         effects
     }
 
-    /// Applies what was found in a whole log: lists it, unless something else is on the screen by now.
+    /// Handles the results of searching a whole log: lists them, unless the screen has changed meanwhile.
     pub(in crate::app) fn matches_news(
         &mut self,
         stream: StreamId,
@@ -46,7 +46,7 @@ impl App {
         self.dirty = true;
         let is_shown = self.log().is_some_and(|log| log.stream() == stream);
         let is_free = is_shown && self.dialog.is_none() && self.prompt.is_none();
-        let (tone, said) = match found {
+        let (tone, message) = match found {
             Err(NotSearched::Remote(why)) if is_free => return self.ask_to_download(stream, pattern, &why),
             Err(NotSearched::Remote(why) | NotSearched::Failed(why)) => {
                 (Tone::Bad, format!("`{pattern}`: the log was not searched: {why}"))
@@ -59,17 +59,17 @@ impl App {
                 let lines = if found.has_more { format!("the last {lines}") } else { lines };
                 if is_free {
                     let mut prompt = Prompt::of(PromptKind::Found, found.last.iter().map(offer).collect());
-                    // The newest is the nearest.
+                    // The newest match is the closest.
                     prompt.chosen = found.last.len() - 1;
                     self.prompt = Some(prompt);
                 }
                 (Tone::Good, format!("`{pattern}`: {lines} of {}", searched(found.is_cut)))
             }
         };
-        self.toasts.say(tone, said, now);
+        self.toasts.say(tone, message, now);
     }
 
-    /// Asks whether a log that cannot be searched on its host is to be downloaded.
+    /// Asks whether to download a log that cannot be searched on its host.
     fn ask_to_download(&mut self, stream: StreamId, pattern: &str, why: &str) {
         let Some((log, cluster)) = self.log().zip(self.current().map(|c| c.name().clone())) else { return };
         let size = match log.placed() {
@@ -107,7 +107,7 @@ impl App {
         vec![Effect::Ask(cluster, Request::DownloadLog(stream, pattern))]
     }
 
-    /// Says how much of a log was downloaded, while it is on the screen.
+    /// Reports how much of a log was downloaded, while it is on the screen.
     pub(in crate::app) fn download_news(&mut self, stream: StreamId, so_far: u64, now: Timestamp) {
         if self.log().is_some_and(|log| log.stream() == stream) {
             let text = format!("downloading the log: {} searched so far", bytes(so_far as f64));
@@ -116,14 +116,14 @@ impl App {
         }
     }
 
-    /// Goes on with the search for the line that a log was opened at.
+    /// Continues the search for the line at which a log was opened.
     pub(in crate::app) fn seek_on(&mut self, now: Timestamp) {
         let Some(log) = self.log_mut().filter(|log| log.is_seeking()) else { return };
         let is_missed = log.seek_on(now);
         self.dirty |= self.log().is_some_and(|log| !log.is_seeking());
         if is_missed {
-            let said = "the line is not among the lines that were read; showing the end of the log";
-            self.toasts.say(Tone::Info, said, now);
+            let message = "the line is not among the lines that were read; showing the end of the log";
+            self.toasts.say(Tone::Info, message, now);
         }
     }
 
@@ -132,12 +132,12 @@ impl App {
         let Some(log) = self.log_mut() else { return Vec::new() };
         let Some(at) = at else {
             if !log.go_to_text(text) {
-                let said = "that line is not loaded; scroll up to load older ones";
-                self.toasts.say(Tone::Info, said, now);
+                let message = "that line is not loaded; scroll up to load older ones";
+                self.toasts.say(Tone::Info, message, now);
             }
             return Vec::new();
         };
-        let said = match log.go_to_match(at, text) {
+        let message = match log.go_to_match(at, text) {
             Place::Here => return Vec::new(),
             Place::Above(above) => format!("reading {} above the loaded lines", bytes(above as f64)),
             Place::TooFar(above) => format!(
@@ -146,7 +146,7 @@ impl App {
             ),
             Place::Gone => "the line is no longer where it was; search again".to_owned(),
         };
-        self.toasts.say(Tone::Info, said, now);
+        self.toasts.say(Tone::Info, message, now);
         Vec::new()
     }
 }

@@ -1,4 +1,4 @@
-//! The way to a line that another page has shown: it is looked for by its text, from the end of the log upwards.
+//! Finds a line that another page showed, searching by its text from the end of the log upwards.
 
 use super::view::{LogView, Older};
 use super::wanted::{CONTEXT, LineSeek, LineTarget};
@@ -6,14 +6,14 @@ use crate::model::{Line, Timestamp};
 use std::ops::Range;
 use std::time::Duration;
 
-/// Lines that a log opens with come in several parts: so long after the first of them a better match is taken, and
-/// nothing is read above them.
+/// The lines that a log opens with arrive in several parts: for this long after the first of them a better match is
+/// accepted, and nothing above them is read.
 const OPENS: Duration = Duration::from_millis(500);
 
 impl LogView {
-    /// Goes to a line once it is held: the newest of those with this text that has the most of the same lines above it.
-    /// It becomes the current line, in the middle of the window. What lies above is read for it, as much as half of
-    /// what a log may take in memory.
+    /// Goes to a line once it is loaded: the newest one with this text that has the most matching lines above it. It
+    /// becomes the current line, in the middle of the window. Older lines are read for it, up to half of a log's memory
+    /// limit.
     pub fn seek(&mut self, line: LineTarget) {
         self.aim = None;
         let since = (!self.held.is_empty()).then(|| self.times.near());
@@ -21,7 +21,7 @@ impl LogView {
         self.look_for(self.held.first()..self.held.end(), self.times.near());
     }
 
-    /// The current line, or the one in the middle of the window; none while the end is followed.
+    /// The current line, or the one in the middle of the window; `None` while the end is followed.
     pub fn here(&self) -> Option<LineTarget> {
         let seen = self.seen();
         let index = seen.clone().find(|index| self.is_at(*index)).unwrap_or(seen.start + seen.len() / 2);
@@ -32,24 +32,24 @@ impl LogView {
         Some(LineTarget { text: line, before: (first..number).filter_map(text).collect(), at: None })
     }
 
-    /// Whether a line is looked for among those that have come.
+    /// Whether a search for a line is in progress.
     pub fn is_seeking(&self) -> bool {
         self.sought_line.as_ref().is_some_and(|sought| sought.since.is_some())
     }
 
-    /// Whether older lines are to be read for a line that is looked for.
+    /// Whether older lines have to be read for that search.
     pub(super) fn wants_older(&self) -> bool {
         self.sought_line.as_ref().is_some_and(|sought| sought.may_read && sought.best.is_none())
     }
 
-    /// Looks at lines that have come for the one that is looked for.
+    /// Searches the received lines.
     pub(super) fn look_for(&mut self, came: Range<u64>, now: Timestamp) {
         let Some(mut sought) = self.sought_line.take() else { return };
         if !came.is_empty() {
             sought.since.get_or_insert(now);
         }
         let best = self.best_match(&sought.line, came);
-        // Of equal ones the newest, and what was read later stands below, unless it was asked for.
+        // The newest of equal matches; lines that were read later are older, unless they were requested.
         let is_better = |found: &(usize, u64)| sought.best.is_none_or(|before| *found >= before);
         let best = best.filter(is_better);
         if best.is_some() {
@@ -64,14 +64,14 @@ impl LogView {
     fn best_match(&self, line: &LineTarget, came: Range<u64>) -> Option<(usize, u64)> {
         let text = |number: u64| self.held.get(self.held.place(number)).map(Line::text);
         let is_it = |number: &u64| text(*number).is_some_and(|text| text.ends_with(&line.text));
-        // Where it is unknown how much lies above, as often through the dashboard, positions count from an arbitrary start:
-        // the text alone says which line it is.
+        // If the size of the log above is unknown, as is common through the dashboard, positions start at an arbitrary
+        // number, and only the text identifies the line.
         let at = line.at.zip(self.held.begin()).map(|(at, begin)| begin + at);
         if let Some((at, start)) = at.zip(self.held.start()) {
             if at < start {
                 return None;
             }
-            // At its position it is sure; elsewhere it is only if the file was rewritten since.
+            // A match at its position is certain; elsewhere it counts only if the file was rewritten since then.
             let there = self.held.around(at).and_then(|numbers| numbers.into_iter().find(is_it));
             if let Some(number) = there {
                 return came.contains(&number).then_some((usize::MAX, number));
@@ -84,8 +84,8 @@ impl LogView {
         came.filter(is_it).map(|number| (same_above(number), number)).max()
     }
 
-    /// Goes on with the search for a line: reads above what the log opened with, or ends. Whether it ended without the
-    /// line: that is no longer in the log, or too far above its end.
+    /// Continues the search: reads above the loaded lines, or ends. Returns whether it ended without a match: the line
+    /// is no longer in the log, or too far above its end.
     pub fn seek_on(&mut self, now: Timestamp) -> bool {
         let Some(sought) = &mut self.sought_line else { return false };
         if sought.since.is_none_or(|since| since.age(now) < OPENS) {
@@ -102,7 +102,7 @@ impl LogView {
         !is_found
     }
 
-    /// Puts the line that was found back into the middle of a window that has another size.
+    /// Centers the line again after the window was resized.
     pub(super) fn centre_again(&mut self) {
         if let Some((_, number)) = self.sought_line.as_ref().and_then(|sought| sought.best) {
             self.go_to_middle(number);
@@ -141,8 +141,8 @@ mod tests {
     }
 
     #[test]
-    fn a_position_in_the_file_counts_from_where_the_log_begins() {
-        /// Where the positions of what comes through the dashboard start.
+    fn a_position_in_the_file_is_relative_to_the_start_of_the_log() {
+        /// Start of the positions of lines received through the dashboard.
         const START: u64 = 1 << 62;
         let found = |begin: Option<u64>| {
             let mut view = view(0);
@@ -152,7 +152,7 @@ mod tests {
             view.take(LogBatch { stream: StreamId(1), part, end: LogEnd::Open }, NOW);
             current(&view).map(|(_, text)| text.to_owned())
         };
-        assert_eq!(found(None).as_deref(), Some("line 040"), "by its text");
+        assert_eq!(found(None).as_deref(), Some("line 040"), "found by its text");
         assert_eq!(found(Some(START)).as_deref(), Some("line 040"));
     }
 
@@ -170,22 +170,22 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_lines_the_one_with_the_same_lines_above_is_meant() {
+    fn the_lines_above_select_one_of_equal_lines() {
         let mut view = view(0);
         let text = ["a", "Traceback:", "boom", "b", "Traceback:", "boom", "c", "Traceback:", "boom"];
         lines(&mut view, text.map(Into::into).to_vec());
         view.seek(wanted("boom", &["b", "Traceback:"]));
         assert!(view.is_at(5));
         view.seek(wanted("boom", &["x", "Traceback:"]));
-        assert!(view.is_at(8), "else the newest");
+        assert!(view.is_at(8), "otherwise the newest");
     }
 
     #[test]
-    fn it_is_looked_for_above_what_the_log_opened_with() {
+    fn lines_above_the_loaded_ones_are_searched() {
         let mut view = view(0);
         view.seek(wanted("line 425", &[]));
         take(&mut view, 500..600);
-        assert_eq!((view.seek_on(NOW), view.ask_older()), (false, None), "more may come");
+        assert_eq!((view.seek_on(NOW), view.ask_older()), (false, None), "more may be received");
         assert!(!view.seek_on(NOW.plus(OPENS)));
         assert_eq!(view.ask_older(), Some(5000));
         view.take_older(StreamId(1), Ok(part(450..500)));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_gone_is_said_once_and_the_end_stays() {
+    fn a_missing_line_is_reported_once_and_the_end_stays_visible() {
         let mut view = view(0);
         view.seek(wanted("nowhere", &[]));
         take(&mut view, 500..600);
@@ -208,6 +208,6 @@ mod tests {
         assert_eq!((first(&view), view.follows()), ("line 590", true));
         view.seek(wanted("nowhere", &[]));
         view.scroll(-1);
-        assert!(!view.is_seeking(), "who scrolls looks for it himself");
+        assert!(!view.is_seeking(), "scrolling ends the search");
     }
 }

@@ -1,4 +1,4 @@
-//! Several logs in one view, from one cluster or more: their lines in the order of time, each with its log's name.
+//! Several logs in one view, from one or more clusters: their lines in order of time, each with the name of its log.
 
 use super::joined::Joined;
 use super::view::LogView;
@@ -7,17 +7,17 @@ use crate::model::{Line, LogBatch, LogEnd, LogPlace, StreamId, Timestamp};
 use std::time::Duration;
 
 impl LogView {
-    /// Whether a stream is one of this view's.
+    /// Whether a stream belongs to this view.
     pub fn reads(&self, stream: StreamId) -> bool {
         self.stream == stream || self.joined.as_ref().is_some_and(|joined| joined.number(stream).is_some())
     }
 
-    /// The logs of a view that holds several, with their streams.
+    /// The logs of a view of several logs, with their streams.
     pub fn logs(&self) -> impl Iterator<Item = (&LogPlace, StreamId)> {
         self.joined.iter().flat_map(Joined::logs)
     }
 
-    /// Takes lines of one of several logs. They are shown once those of the others have had time to come.
+    /// Adds lines of one of several logs. They are shown once those of the others have had time to arrive.
     pub(super) fn take_joined(&mut self, batch: LogBatch, now: Timestamp) {
         let Some(joined) = &mut self.joined else { return };
         let Some(number) = joined.number(batch.stream) else { return };
@@ -29,7 +29,7 @@ impl LogView {
         self.settle(now);
     }
 
-    /// Learns the zone of one of several logs.
+    /// Sets the time zone of one of several logs.
     pub(super) fn zone_joined(&mut self, stream: StreamId, utc_offset: i32, now: Timestamp) {
         if let Some(joined) = &mut self.joined
             && let Some(number) = joined.number(stream)
@@ -38,12 +38,12 @@ impl LogView {
         }
     }
 
-    /// How long until lines that wait are to be shown; none if none waits.
+    /// How long until waiting lines are shown; `None` if there are none.
     pub fn next_joined(&self, now: Timestamp) -> Option<Duration> {
         self.joined.as_ref()?.merge.wait(now)
     }
 
-    /// Shows the lines that have waited for others; whether there were any.
+    /// Shows the lines that have waited for others; returns whether there were any.
     pub fn settle(&mut self, now: Timestamp) -> bool {
         let Some(joined) = &mut self.joined else { return false };
         let lines = joined.merge.take(now);
@@ -72,12 +72,12 @@ impl LogView {
         }
     }
 
-    /// Goes on with what another view of the same streams has taken in since.
+    /// Continues with the lines that another view of the same streams has received since.
     pub fn go_on_with(&mut self, mut after: Self, now: Timestamp) {
         let (Some(joined), Some(later)) = (&mut self.joined, after.joined.take()) else {
             return self.take(after.into_batch(), now);
         };
-        // What waited here is older than what has come there.
+        // Lines that waited here are older than those received there.
         let mut lines: Vec<(u16, Line)> =
             joined.merge.take_all().into_iter().map(|line| (line.source as u16, line.item)).collect();
         lines.extend(later.from.into_iter().zip(after.held.into_part().lines));
@@ -86,7 +86,7 @@ impl LogView {
         self.add_joined(lines, now);
     }
 
-    /// The log of a line that is shown, by its number among the logs, and its name; none in a view of one log.
+    /// The log of a shown line, by its number among the logs, and its name; `None` in a view of one log.
     pub fn part(&self, index: usize) -> Option<(usize, &str)> {
         self.part_of(self.number(index))
     }
@@ -99,7 +99,7 @@ impl LogView {
         Some((number, joined.parts.get(number)?.place.name.as_str()))
     }
 
-    /// A line as it is copied and saved: with the name of its log in a view of several.
+    /// A line as it is copied and saved, with the name of its log in a view of several.
     pub(super) fn with_part(&self, line: u64, text: &str) -> String {
         match self.part_of(line) {
             Some((_, name)) => format!("{name}  {text}"),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_several_logs_stand_in_order_with_their_names() {
+    fn lines_of_several_logs_are_in_order_of_time_with_names() {
         let mut view = view();
         came(&mut view, 7, &["2026-01-01 10:00:02 two", "and more"], NOW);
         assert!(view.is_empty() && view.next_joined(NOW).is_some(), "the other may have earlier lines");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_behind_a_frozen_screen_follows_with_its_names() {
+    fn lines_received_behind_a_frozen_screen_are_added_with_names() {
         let mut view = view();
         came(&mut view, 9, &["before"], NOW);
         let mut behind = view.after_this(NOW).unwrap();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_interrupted_is_named_and_the_others_go_on() {
+    fn an_interrupted_log_is_named_and_the_others_continue() {
         let mut view = view();
         let end = |view: &mut LogView, stream, end| {
             view.take(LogBatch { stream: StreamId(stream), part: Vec::new().into(), end }, NOW);
@@ -203,6 +203,10 @@ mod tests {
         end(&mut view, 7, LogEnd::Complete);
         assert_eq!(*view.end(), LogEnd::Complete);
         end(&mut view, 7, LogEnd::Failed("no such job".into()));
-        assert_eq!(*view.end(), LogEnd::Interrupted("east a: no such job".into()), "the other can be read");
+        assert_eq!(
+            *view.end(),
+            LogEnd::Interrupted("east a: no such job".into()),
+            "the other one is readable"
+        );
     }
 }

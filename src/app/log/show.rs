@@ -1,20 +1,20 @@
-//! How the lines of a log are shown: what is turned on and off.
+//! Display options of a log.
 
-/// What is turned on. It stays when another log is opened in the pane.
+/// Display options, which are kept when another log is opened in the pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a toggle of its own")]
 pub struct Show {
-    /// Long lines take several rows.
+    /// Wrap long lines.
     pub wrap: bool,
-    /// The time stands before each line.
+    /// Show the time before each line.
     pub times: bool,
-    /// Lines and errors over time stand above the lines.
+    /// Show lines and errors over time above the lines.
     pub histogram: bool,
-    /// What the progress lines say stands below the lines.
+    /// Show the progress below the lines.
     pub progress: bool,
-    /// Known noise is shown, and not its count.
+    /// Show known noise instead of its count.
     pub noise: bool,
-    /// Every line is shown as it is: none hidden, cut or shortened.
+    /// Show every line unchanged: none hidden, cut or shortened.
     pub raw: bool,
 }
 
@@ -25,7 +25,7 @@ impl Default for Show {
 }
 
 impl Show {
-    /// Whether noise is hidden behind its count.
+    /// Whether noise is folded into its count.
     pub const fn folds(self) -> bool {
         !(self.noise || self.raw)
     }

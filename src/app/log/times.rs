@@ -1,39 +1,40 @@
-//! The times of the lines: their own, or when they came.
+//! The times of lines: their own, or when they were received.
 
 use crate::logs::{Clock, Timeline};
 use crate::model::Timestamp;
 use std::ops::Range;
 use std::time::Duration;
 
-/// What comes so soon after a log's first lines was there before, too: the end of a log is read in several parts.
+/// Lines received this soon after a log's first lines existed before as well, because the end of a log is read in
+/// several parts.
 const LOADING: Duration = Duration::from_secs(10);
 
-/// The times of held lines.
+/// The times of loaded lines.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
-    /// What the lines say.
+    /// The times in the lines.
     pub own: Timeline,
-    /// When lines came that were written while the log was open.
+    /// When lines were received that were written while the log was open.
     pub came: Timeline,
-    /// When the first lines came; none before.
+    /// When the first lines were received; `None` before.
     opened: Option<Timestamp>,
-    /// When lines came last.
+    /// When lines were last received.
     near: Timestamp,
-    /// Seconds that the writer's zone is east of UTC, as far as its host tells.
+    /// Offset from UTC of the writer's time zone in seconds, as far as its host reports it.
     utc_offset: i32,
-    /// Whether the lines name the zone of their times, which are then read as they are meant.
+    /// Whether the lines contain the zone of their times.
     are_zoned: bool,
-    /// Milliseconds that our clock is ahead of the writer's, zones included: the least that a line took to come. None
-    /// before one came.
+    /// Milliseconds that our clock is ahead of the writer's, including zones: the minimum delay of a line. `None`
+    /// before the first one.
     ahead: Option<i64>,
-    /// When lines came last, if none of them says a time of its own.
+    /// When lines were last received, if none of them has a time.
     untimed: Option<Timestamp>,
 }
 
-/// Only lines from a time on are shown.
+/// Set if only lines since a time are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Since {
-    /// How far back that was when it was chosen.
+    /// The chosen span.
     pub span: Duration,
     /// The time, by the clock of the lines.
     pub time: Timestamp,
@@ -42,9 +43,9 @@ pub struct Since {
 /// The time of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dated {
-    /// The line says it.
+    /// The time in the line.
     Own(Timestamp),
-    /// The line says none, and came then.
+    /// The line has none, and was received at this time.
     Came(Timestamp),
 }
 
@@ -57,7 +58,7 @@ impl Default for Times {
 }
 
 impl Times {
-    /// Learns the time that a line says.
+    /// Records the time in a line.
     pub fn learn(&mut self, number: u64, line: &str) {
         let is_first = self.own.is_empty();
         self.own.learn(number, line, self.near);
@@ -67,23 +68,23 @@ impl Times {
         }
     }
 
-    /// The writer's zone is so many seconds east of UTC. It counts until a line comes that tells more.
+    /// Sets the writer's zone, in seconds east of UTC. It is used until a received line gives a more precise offset.
     pub const fn set_zone(&mut self, utc_offset: i32) {
         self.utc_offset = utc_offset;
     }
 
-    /// Forgets lines that are no longer held.
+    /// Drops lines that are no longer loaded.
     pub fn keep(&mut self, held: Range<u64>) {
         self.own.keep(held.clone());
         self.came.keep(held);
     }
 
-    /// Whether lines that come now may be of any age.
+    /// Whether lines received now may be of any age.
     fn is_loading(&self, now: Timestamp) -> bool {
         self.opened.is_none_or(|opened| opened.age(now) < LOADING)
     }
 
-    /// These lines have come now. The first ones of a log may be of any age.
+    /// Records when these lines were received. The first ones of a log may be of any age.
     pub fn came(&mut self, lines: &Range<u64>, now: Timestamp) {
         self.near = now;
         if lines.is_empty() {
@@ -95,8 +96,8 @@ impl Times {
         }
     }
 
-    /// Compares the writer's clock with ours, once the lines that have come now were learnt. Those that were there
-    /// before may be of any age.
+    /// Compares the writer's clock with ours, after the times of received lines were read. Lines that existed before
+    /// may be of any age.
     pub fn compare(&mut self, came: &Range<u64>, now: Timestamp) {
         if self.is_loading(now) || came.is_empty() {
             return;
@@ -111,23 +112,23 @@ impl Times {
         }
     }
 
-    /// How long ago the last line was written, by the writer's clock if it says a time; none when that is unknown.
+    /// How long ago the last line was written, by the writer's clock if lines have times; `None` if that is unknown.
     pub fn age(&self, now: Timestamp) -> Option<Duration> {
         let own = self.own.last().map(|(_, time)| time.age(self.by_theirs(now)));
         self.untimed.map(|at| at.age(now)).or(own)
     }
 
-    /// When lines came last.
+    /// When lines were last received.
     pub const fn near(&self) -> Timestamp {
         self.near
     }
 
-    /// The times that the lines say, or if none says one, when they came.
+    /// The times in the lines, or when they were received if none has a time.
     pub fn any(&self) -> &Timeline {
         if self.own.is_empty() { &self.came } else { &self.own }
     }
 
-    /// A moment by the clock of these times.
+    /// A time by the clock of these times.
     pub fn by_theirs(&self, now: Timestamp) -> Timestamp {
         let of_zone = if self.are_zoned { 0 } else { -1000 * i64::from(self.utc_offset) };
         let ahead = if self.own.is_empty() { 0 } else { self.ahead.unwrap_or(of_zone) };

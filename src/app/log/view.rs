@@ -1,4 +1,4 @@
-//! The log that is open in a pane: what is held of it, and how it is looked at.
+//! The log that is open in a pane: its loaded lines, and what is shown of them.
 
 use super::joined::Joined;
 use super::lens::Lens;
@@ -10,7 +10,7 @@ use crate::logs::{Level, LogBuffer, Patterns, Runs, Search, Sieve, level};
 use crate::model::{Line, LogBatch, LogEnd, LogPart, LogPlace, LogSource, StreamId, Timestamp};
 use std::collections::VecDeque;
 
-/// Bytes that a log takes in memory unless the settings say otherwise.
+/// Default memory limit of a log, in bytes.
 const MEMORY: usize = 64_000_000;
 
 /// The log that is open in the pane.
@@ -19,49 +19,49 @@ pub struct LogView {
     pub(super) source: Option<LogSource>,
     pub(super) stream: StreamId,
     pub(super) held: LogBuffer,
-    /// Most bytes held.
+    /// Maximum number of bytes loaded.
     pub(super) memory: usize,
-    /// What is known of the lines above those held.
+    /// The state of the lines above the loaded ones.
     pub(super) older: Older,
     /// Number of the first line shown, unless following.
     pub(super) top: u64,
     pub(super) follow: bool,
     pub(super) show: Show,
     pub(super) end: LogEnd,
-    /// Which of the held lines are shown.
+    /// Selects which of the loaded lines are shown.
     pub(super) lens: Lens,
     pub(super) search: Search,
     /// The lines that report an error.
     pub(super) errors: Sieve,
     pub(super) times: Times,
-    /// Only lines from a time on are shown.
+    /// Set if only lines since a time are shown.
     pub(super) since: Option<Since>,
-    /// The progress that its lines report.
+    /// The progress reported in its lines.
     pub(super) runs: Runs,
-    /// Lines that a person has marked, ascending.
+    /// Marked lines, ascending.
     pub(super) marks: VecDeque<u64>,
-    /// Number of the current line: the match, error or mark that was gone to last.
+    /// Number of the current line: the match, error or mark that was last gone to.
     pub(super) at: Option<u64>,
-    /// What older parts are read for, one after the other.
+    /// Purposes for which older parts are read, one after the other.
     pub(super) aim: Option<Aim>,
-    /// A line that is gone to by its text once it is held.
+    /// A line to go to by its text once it is loaded.
     pub(super) sought_line: Option<LineSeek>,
-    /// A step to a match that waits until all lines were looked at; whether it is forward.
+    /// A move to a match that waits until all lines have been examined; whether it is forward.
     pub(super) sought: Option<bool>,
     pub(super) size: Window,
-    /// Its logs, if it holds several.
+    /// Its logs, if there are several.
     pub(super) joined: Option<Joined>,
 }
 
-/// The lines above those that are held.
+/// The lines above the loaded ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Older {
-    /// They are asked for when they come into view.
+    /// They are requested when they scroll into view.
     #[default]
     Unasked,
-    /// The part that ends at this position was asked for.
+    /// The part that ends at this position was requested.
     Asked(u64),
-    /// They cannot be read, and why. Scrolling up asks again.
+    /// They cannot be read, with the reason. Scrolling up requests them again.
     Failed(String),
 }
 
@@ -94,12 +94,12 @@ impl Default for LogView {
     }
 }
 
-/// What a view of logs was opened with.
+/// The source of a log view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
     /// One log.
     One(LogSource),
-    /// Several together.
+    /// Several logs together.
     Several(Vec<LogPlace>),
 }
 
@@ -109,7 +109,7 @@ impl LogView {
         self.begin_any(Some(source), stream, None);
     }
 
-    /// Replaces the log by several, of which nothing has come yet.
+    /// Replaces the log by several, of which nothing has been received yet.
     pub fn begin_several(&mut self, logs: Vec<(LogPlace, StreamId)>, now: Timestamp) {
         let first = logs.first().map_or(StreamId(0), |(_, stream)| *stream);
         self.begin_any(None, first, Some(Joined::new(logs, now)));
@@ -122,18 +122,18 @@ impl LogView {
         self.lens.set_quiet(self.show.folds());
     }
 
-    /// Knows progress lines by these patterns from now on.
+    /// Recognizes progress lines by these patterns from now on.
     pub fn know(&mut self, patterns: Patterns) {
         self.runs = Runs::of(patterns);
     }
 
-    /// Holds at most so many bytes from now on.
+    /// Limits the loaded lines to that many bytes.
     pub fn limit(&mut self, memory: usize) {
         self.memory = memory;
         self.held.limit(usize::MAX, memory);
     }
 
-    /// Adds lines that have come now. Lines of a stream that was closed meanwhile are dropped.
+    /// Adds received lines. Lines of a stream that was closed meanwhile are dropped.
     pub fn take(&mut self, batch: LogBatch, now: Timestamp) {
         if self.joined.is_some() {
             return self.take_joined(batch, now);
@@ -145,7 +145,7 @@ impl LogView {
         self.add(batch.part, now);
     }
 
-    /// Adds lines at the end that have come now.
+    /// Adds received lines at the end.
     pub(super) fn add(&mut self, part: LogPart, now: Timestamp) {
         let came = self.held.append(part);
         self.held.trim();
@@ -156,7 +156,7 @@ impl LogView {
         self.times.compare(&came, now);
     }
 
-    /// Learns how many seconds the zone of the clock is east of UTC that the lines were written by.
+    /// Sets the offset from UTC, in seconds, of the clock by which the lines were written.
     pub fn take_zone(&mut self, stream: StreamId, utc_offset: i32, now: Timestamp) {
         self.zone_joined(stream, utc_offset, now);
         if stream == self.stream {
@@ -164,7 +164,7 @@ impl LogView {
         }
     }
 
-    /// Adds lines above those that are held, or why they cannot be read.
+    /// Adds lines above the loaded ones, or the reason why they cannot be read.
     pub fn take_older(&mut self, stream: StreamId, part: Result<LogPart, String>) {
         if stream != self.stream {
             return;
@@ -194,8 +194,8 @@ impl LogView {
         self.look_on();
     }
 
-    /// Position where the part ends that should be read now: the first line that is held is in the window, and others
-    /// lie above it. One part is asked for at a time, and none for a filter, which might take the whole log.
+    /// Position of the end of the part that should be read now: the first loaded line is in the window, and there are
+    /// lines above it. One part is requested at a time, and none with a filter, which might read the whole log.
     pub fn ask_older(&mut self) -> Option<u64> {
         let is_all = !self.lens.is_filtered() && !self.lens.is_late(&self.held);
         let is_in_view = is_all && self.top(self.size) == 0;
@@ -206,23 +206,23 @@ impl LogView {
         Some(start)
     }
 
-    /// What is known of the lines above.
+    /// The state of the lines above.
     pub fn older(&self) -> &Older {
         &self.older
     }
 
-    /// Bytes of the log above what is held; none when unknown.
+    /// Number of bytes of the log above the loaded lines; `None` if unknown.
     pub fn above(&self) -> Option<u64> {
         self.held.above()
     }
 
-    /// Bytes of the log that are held, and whether that is all of it above its end; none when unknown.
+    /// Number of bytes of the log that are loaded, and whether nothing above them is missing; `None` if unknown.
     pub fn placed(&self) -> Option<(u64, bool)> {
         let above = self.above();
         Some((self.held.placed()? + above.unwrap_or(0), above.is_some()))
     }
 
-    /// Whether it is known where the lines stand in the log.
+    /// Whether the position of the lines in the log is known.
     pub fn is_placed(&self) -> bool {
         self.held.start().is_some()
     }
@@ -232,7 +232,7 @@ impl LogView {
         self.held.is_cut()
     }
 
-    /// What is open; none when no log is.
+    /// What is open; `None` if no log is.
     pub fn opened(&self) -> Option<Opened> {
         match (&self.source, &self.joined) {
             (Some(source), _) => Some(Opened::One(source.clone())),
@@ -243,7 +243,7 @@ impl LogView {
         }
     }
 
-    /// An empty view of the same streams, for the lines that come from now on; none when no log is open.
+    /// An empty view of the same streams, for lines received from now on; `None` if no log is open.
     pub fn after_this(&self, now: Timestamp) -> Option<Self> {
         let mut after = Self { memory: self.memory, ..Self::default() };
         match (&self.source, &self.joined) {
@@ -258,7 +258,7 @@ impl LogView {
         Some(after)
     }
 
-    /// All of its lines, to be taken in by another view of the same stream.
+    /// All of its lines, to be added to another view of the same stream.
     pub fn into_batch(self) -> LogBatch {
         LogBatch { stream: self.stream, part: self.held.into_part(), end: self.end }
     }
@@ -268,7 +268,7 @@ impl LogView {
         self.source.is_some() || self.joined.is_some()
     }
 
-    /// The source of the log; none in a view of several.
+    /// The source of the log; `None` in a view of several.
     pub fn source(&self) -> Option<&LogSource> {
         self.source.as_ref()
     }
@@ -283,21 +283,21 @@ impl LogView {
         &self.end
     }
 
-    /// Looks at some of the lines that were not looked at yet: whether they are shown, match, report an error. A call
-    /// takes a few milliseconds at most. Whether more are left.
+    /// Examines some of the new lines: whether they are shown, match, report an error. A call takes a few milliseconds
+    /// at most. Returns whether more are left.
     pub fn look_on(&mut self) -> bool {
         let is_shown = self.lens.step(&self.held);
         let is_searched = self.search.step(&self.held);
         let (times, held) = (&mut self.times, &self.held);
         times.keep(held.first()..held.end());
-        let is_judged = self.errors.step(held, |number, line| {
+        let is_classified = self.errors.step(held, |number, line| {
             times.learn(number, line.text());
             level(line.text()) == Some(Level::Error)
         });
         let has_runs = self.joined.as_ref().is_none_or(Joined::is_one_run);
         let is_read = !has_runs || self.runs.step(held, times.near());
         self.keep_since();
-        if is_judged {
+        if is_classified {
             self.reach_time();
         }
         if is_searched
@@ -306,10 +306,10 @@ impl LogView {
         {
             self.next_match(forward);
         }
-        !(is_shown && is_searched && is_judged && is_read)
+        !(is_shown && is_searched && is_classified && is_read)
     }
 
-    /// Whether there are lines that were not looked at yet.
+    /// Whether there are lines that have not been examined.
     pub fn is_looking(&self) -> bool {
         let (lens, search, errors, runs) = (&self.lens, &self.search, &self.errors, &self.runs);
         let has_runs = self.joined.as_ref().is_none_or(Joined::is_one_run);
@@ -320,7 +320,7 @@ impl LogView {
             && (!has_runs || runs.is_done(held)))
     }
 
-    /// The number of lines that are held, shown or not.
+    /// The number of loaded lines, shown or not.
     pub fn held(&self) -> usize {
         self.held.len()
     }
@@ -335,17 +335,17 @@ impl LogView {
         self.len() == 0
     }
 
-    /// A line by its place among those that are shown.
+    /// The line at an index among the shown lines.
     pub fn line(&self, index: usize) -> Option<&Line> {
         self.held.get(self.held.place(self.number(index)))
     }
 
-    /// The number of the line at a place; behind the last place the one behind the last line.
+    /// The number of the line at an index; after the last index, one more than the last number.
     pub(super) fn number(&self, index: usize) -> u64 {
         self.lens.number(&self.held, index)
     }
 
-    /// The place of a line by its number, or of the next one that is shown.
+    /// The index of a line by its number, or of the next one that is shown.
     pub(super) fn place(&self, number: u64) -> usize {
         self.lens.place(&self.held, number)
     }
@@ -359,7 +359,7 @@ mod tests {
     use crate::logs::Pattern;
 
     #[test]
-    fn lines_that_were_let_go_match_no_more() {
+    fn dropped_lines_do_not_match() {
         let mut view = small();
         take(&mut view, 0..40);
         view.set_search(Pattern::parse("line").unwrap());
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_eye_stays_on_its_line() {
+    fn memory_is_bounded_and_the_position_is_kept() {
         let mut view = small();
         take(&mut view, 0..50);
         view.go_to_top();
@@ -377,11 +377,11 @@ mod tests {
         assert_eq!((view.len(), first(&view)), (50, "line 010"));
         take(&mut view, 55..90);
         assert_eq!(first(&view), "line 040", "dropped lines cannot be shown");
-        assert_eq!(view.above(), Some(500), "to the first part that is held whole");
+        assert_eq!(view.above(), Some(500), "up to the first completely loaded part");
     }
 
     #[test]
-    fn lines_above_come_when_they_are_looked_for_and_nothing_jumps() {
+    fn lines_above_are_requested_when_visible_without_moving_the_window() {
         let mut view = view(0);
         take(&mut view, 500..600);
         assert_eq!(view.ask_older(), None, "the end is shown");
@@ -399,14 +399,14 @@ mod tests {
         view.take_older(StreamId(1), Err("the file is gone".into()));
         assert_eq!((view.ask_older(), view.older()), (None, &Older::Failed("the file is gone".into())));
         view.scroll(-1);
-        assert_eq!(view.ask_older(), Some(4000), "scrolling up asks again");
+        assert_eq!(view.ask_older(), Some(4000), "scrolling up requests it again");
         view.take_older(StreamId(1), Ok(part(0..400)));
         view.go_to_top();
         assert_eq!((view.ask_older(), view.above(), first(&view)), (None, Some(0), "line 000"));
     }
 
     #[test]
-    fn a_log_that_does_not_fill_the_window_asks_for_more() {
+    fn a_log_that_does_not_fill_the_window_requests_more() {
         let mut view = view(0);
         take(&mut view, 500..503);
         assert_eq!((view.follows(), view.ask_older()), (true, Some(5000)));
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn older_lines_take_the_place_of_the_newest() {
+    fn older_lines_replace_the_newest() {
         let mut view = small();
         take(&mut view, 500..550);
         view.go_to_top();
@@ -424,7 +424,11 @@ mod tests {
         assert_eq!((view.len(), view.is_cut(), first(&view)), (50, true, "line 500"));
         take(&mut view, 550..560);
         view.scroll(100);
-        assert_eq!((view.visible().last(), view.follows()), (Some("line 529"), false), "the end is not held");
+        assert_eq!(
+            (view.visible().last(), view.follows()),
+            (Some("line 529"), false),
+            "the end is not loaded"
+        );
     }
 
     #[test]
@@ -437,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_asks_for_nothing_above() {
+    fn with_a_filter_no_older_lines_are_requested() {
         let mut view = view(0);
         take(&mut view, 500..600);
         view.set_filter(Filter::parse("nowhere").unwrap());

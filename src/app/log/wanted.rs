@@ -2,37 +2,37 @@
 
 use crate::model::Timestamp;
 
-/// Lines above the wanted one that tell it from others with the same text.
+/// Number of lines above that distinguish a line from others with the same text.
 pub const CONTEXT: usize = 16;
 
-/// A line of a log, as another reading of its file had it.
+/// A line of a log, from another reading of its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineTarget {
-    /// Its text, or what its text ends with.
+    /// Its text, or the end of it.
     pub text: String,
-    /// The lines above it in its file, as far as they are known; the nearest last.
+    /// The known lines above it in its file; the nearest last.
     pub before: Vec<String>,
-    /// The position of its first byte in its file, where that is known.
+    /// The position of its first byte in its file, if known.
     pub at: Option<u64>,
 }
 
-/// A line that is looked for.
+/// A search for a line.
 #[derive(Clone, Debug)]
 pub(super) struct LineSeek {
     pub line: LineTarget,
-    /// The best match so far: how many lines above it are those that were above the wanted one, and its number.
+    /// The best match so far: the number of matching lines above it, and its line number.
     pub best: Option<(usize, u64)>,
-    /// When the first lines came.
+    /// When the first lines were received.
     pub since: Option<Timestamp>,
-    /// Whether lines above those that are held may be read for it.
+    /// Whether lines above the loaded ones may be read.
     pub may_read: bool,
 }
 
-/// What older parts are read for.
+/// The purpose for which older parts are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Aim {
-    /// The line at that position with that text.
+    /// The line at this position with this text.
     Line(u64, String),
-    /// The first line that is not older than that, by the clock of the lines; whether it is gone to.
+    /// The first line that is not older than this, by the clock of the lines; and whether to go to it.
     Time(Timestamp, bool),
 }

@@ -1,26 +1,26 @@
-//! The way to a line that a search of the whole log has found.
+//! Goes to a line that a search of the whole log has found.
 
 use super::lens::Filter;
 use super::view::LogView;
 use super::wanted::Aim;
 use crate::model::{Line, Timestamp};
 
-/// Where a line of the whole log is.
+/// The position of a line of the whole log relative to the loaded lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It is held, and shown now.
+    /// It is loaded, and shown now.
     Here,
-    /// It is so many bytes above what is held; it is shown as soon as what lies between is read.
+    /// It is that many bytes above the loaded lines; it is shown once the lines between are read.
     Above(u64),
-    /// It is farther above than a log may take in memory, in bytes.
+    /// It is that many bytes above, which exceeds the memory limit of a log.
     TooFar(u64),
-    /// It is no longer where it was: the file was replaced, or the line was dropped.
+    /// It is no longer there: the file was replaced, or the line was dropped.
     Gone,
 }
 
 impl LogView {
-    /// Goes to the newest line that is held and has, or begins with, this text. A filter that hides it ends. Whether
-    /// there is one.
+    /// Goes to the newest loaded line that has, or begins with, this text. A filter that hides it is removed. Returns
+    /// whether there is one.
     pub fn go_to_text(&mut self, text: &str) -> bool {
         self.aim = None;
         let found = (0..self.held.len())
@@ -32,7 +32,7 @@ impl LogView {
         found.is_some()
     }
 
-    /// Goes to a line that is held. What hides it ends.
+    /// Goes to a loaded line. A filter that hides it is removed.
     pub(super) fn go_to_shown(&mut self, number: u64) {
         if !self.lens.is_shown(number) {
             self.set_filter(Filter::default());
@@ -42,7 +42,8 @@ impl LogView {
         self.go_to(number);
     }
 
-    /// Goes to the line at that position of the log that has, or begins with, this text. A filter that hides it ends.
+    /// Goes to the line at this position of the log that has, or begins with, this text. A filter that hides it is
+    /// removed.
     pub fn go_to_match(&mut self, at: u64, text: &str) -> Place {
         self.aim = None;
         if let Some(start) = self.held.start().filter(|start| at < *start) {
@@ -62,20 +63,20 @@ impl LogView {
         Place::Here
     }
 
-    /// Reads older parts until the first line that is held is older than that, or half of the memory is used; and then goes to
-    /// the first line that is not older, if it is wanted.
+    /// Reads older parts until the first loaded line is older than this time, or half of the memory is used; then goes
+    /// to the first line that is not older, if requested.
     pub(super) fn read_back_to(&mut self, time: Timestamp, goes: bool) {
         if self.is_placed() && self.above() != Some(0) {
             self.aim = Some(Aim::Time(time, goes));
         }
     }
 
-    /// Whether older parts are read for a time that was typed.
+    /// Whether older parts are being read for a typed time.
     pub fn is_reading_back(&self) -> bool {
         matches!(self.aim, Some(Aim::Time(..)))
     }
 
-    /// Ends the reading of older parts once they go back to the time that is wanted.
+    /// Stops reading older parts once they reach the requested time.
     pub(super) fn reach_time(&mut self) {
         let Some(Aim::Time(time, goes)) = self.aim else { return };
         let times = self.times.any();
@@ -98,21 +99,21 @@ mod tests {
     use crate::model::{LogBatch, LogEnd, LogPart, StreamId};
     use std::ops::Range;
 
-    /// Lines of 08:00 to 08:59, one a minute, forty bytes each.
+    /// Lines from 08:00 to 08:59, one per minute, forty bytes each.
     fn minutes(of: Range<u64>) -> LogPart {
         let line = |n: u64| format!("2026-11-23 08:{n:02}:00,000 INFO line {n}").into();
         LogPart { lines: of.clone().map(line).collect(), bytes: of.start * 40..of.end * 40, begin: Some(0) }
     }
 
     #[test]
-    fn older_parts_are_read_back_to_a_time_that_is_typed() {
+    fn older_parts_are_read_back_to_a_typed_time() {
         let mut view = view(0);
         view.take(LogBatch { stream: StreamId(1), part: minutes(50..60), end: LogEnd::Open }, NOW);
         view.jump("08:20", NOW).unwrap();
         assert!(view.is_reading_back());
         assert_eq!(view.ask_older(), Some(2000));
         view.take_older(StreamId(1), Ok(minutes(30..50)));
-        assert_eq!(view.ask_older(), Some(1200), "it goes on until it is there");
+        assert_eq!(view.ask_older(), Some(1200), "it continues until the line is loaded");
         view.take_older(StreamId(1), Ok(minutes(10..30)));
         assert!(first(&view).ends_with("line 20") && !view.is_reading_back(), "{}", first(&view));
         assert_eq!(view.ask_older(), None);
@@ -120,10 +121,10 @@ mod tests {
         assert_eq!(view.ask_older(), Some(400));
         view.take_older(StreamId(1), Ok(minutes(0..10)));
         assert_eq!((view.is_reading_back(), view.len()), (false, 55));
-        assert!(first(&view).ends_with("line 20"), "the place stays: {}", first(&view));
+        assert!(first(&view).ends_with("line 20"), "the position is kept: {}", first(&view));
         view.since_typed("07:00", NOW).unwrap();
-        assert!(!view.is_reading_back() && view.len() == 60, "there is nothing above");
-        // A part that cannot be read ends it.
+        assert!(!view.is_reading_back() && view.len() == 60, "nothing is above");
+        // An unreadable part ends it.
         let mut broken = super::super::sample::view(0);
         broken.take(LogBatch { stream: StreamId(1), part: minutes(50..60), end: LogEnd::Open }, NOW);
         broken.jump("08:20", NOW).unwrap();
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_above_is_gone_to_once_it_is_read() {
+    fn jumps_to_a_line_above_once_it_is_read() {
         let mut view = view(0);
         take(&mut view, 500..600);
         assert_eq!(view.go_to_match(5200, "line 520"), Place::Here);
@@ -144,7 +145,7 @@ mod tests {
         assert_eq!(view.go_to_match(4050, "line 405"), Place::Above(950));
         assert_eq!(view.ask_older(), Some(5000));
         view.take_older(StreamId(1), Ok(part(450..500)));
-        assert_eq!(view.ask_older(), Some(4500), "it goes on until it is there");
+        assert_eq!(view.ask_older(), Some(4500), "it continues until the line is loaded");
         view.take_older(StreamId(1), Ok(part(400..450)));
         assert_eq!(first(&view), "line 405");
         assert_eq!(view.ask_older(), None);

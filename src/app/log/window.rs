@@ -1,8 +1,8 @@
-//! The window that lines are drawn in, and what of a line fits into it.
+//! The window in which lines are drawn, and how lines are wrapped.
 
 use unicode_width::UnicodeWidthChar;
 
-/// Columns and rows that lines are drawn in.
+/// The window in columns and rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// Width in columns.
@@ -11,8 +11,8 @@ pub struct Window {
     pub height: usize,
 }
 
-/// A line in pieces that fit so many columns; at least one. It is broken behind a blank, so that no number is cut in two,
-/// and only a word of more than half the width within itself.
+/// Wraps a line into pieces of that many columns; at least one. It breaks after blanks, so that no number is split, and
+/// breaks a word only if that is longer than half the width.
 pub fn pieces(line: &str, width: usize) -> impl Iterator<Item = &str> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
@@ -20,7 +20,7 @@ pub fn pieces(line: &str, width: usize) -> impl Iterator<Item = &str> {
         let mut room = width;
         let over = line.char_indices().find(|(i, c)| {
             let wide = c.width().unwrap_or(0);
-            // One that is wider than the window would be left for ever.
+            // A character wider than the window would never fit.
             let is_over = wide > room && *i > 0;
             room = room.saturating_sub(wide);
             is_over

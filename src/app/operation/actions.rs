@@ -3,7 +3,7 @@
 use crate::app::input::line::{Line, is_typed};
 use crate::app::operation::confirmation::{Check, Control, Plan};
 use crate::app::operation::progress::{OperationState, Running, StepState};
-use crate::app::operation::workers::stays;
+use crate::app::operation::workers::state_left;
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
 use crate::app::{Action, App, Cluster, Context, Effect, Meaning, Tone, View};
@@ -50,8 +50,8 @@ impl App {
         vec![Effect::Operate(name, order)]
     }
 
-    /// Shows the operation that is running or interrupted on that cluster, in place of the beginning of another one;
-    /// none where there is none.
+    /// Shows the running or interrupted operation on this cluster instead of starting another one; `None` if there is
+    /// none.
     pub(in crate::app) fn refers_to_operation(
         &mut self,
         name: &ClusterName,
@@ -96,7 +96,7 @@ impl App {
     pub(in crate::app) fn field(&mut self) -> Option<&mut Line> {
         match &mut self.dialog {
             Some(Dialog::Plan(plan)) if plan.control == Control::Name => {
-                // The line that is typed in is visible.
+                // The focused line is visible.
                 plan.is_scrolled = false;
                 Some(&mut plan.name)
             }
@@ -109,8 +109,8 @@ impl App {
         }
     }
 
-    /// A letter typed in a confirmation that asks for the cluster's name goes to that line, wherever the focus is: one
-    /// that does nothing there, or with which the name begins.
+    /// A letter typed in a confirmation that asks for the cluster's name goes to that line, whatever has the focus, if
+    /// it has no other meaning there or the name begins with it.
     pub(in crate::app) fn begins_name(&mut self, key: KeyEvent, meaning: Meaning) -> bool {
         let (KeyCode::Char(letter), Some(Dialog::Plan(plan))) = (key.code, &mut self.dialog) else {
             return false;
@@ -192,7 +192,7 @@ impl App {
         vec![Effect::Operate(cluster, Order::Resume(running.consent_to_resume()))]
     }
 
-    /// Goes on behind the failed step, where later steps do not need it.
+    /// Continues after the failed step, if later steps do not need it.
     pub(in crate::app) fn skip_step(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
             return Vec::new();
@@ -205,7 +205,7 @@ impl App {
         Vec::new()
     }
 
-    /// Cancels the operation, unless it has changed something that it must bring to an end.
+    /// Cancels the operation, unless it has changed something that it must complete.
     pub(in crate::app) fn cancel(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.state == OperationState::Running)
         else {
@@ -230,7 +230,7 @@ impl App {
         Vec::new()
     }
 
-    /// Quits; asks first when that would interrupt an operation.
+    /// Quits; asks first if that would interrupt an operation.
     pub(in crate::app) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Effect> {
         let ours = |r: &&Running| matches!(r.state, OperationState::Running | OperationState::Cancelling);
         let running: Vec<&Running> =
@@ -265,8 +265,8 @@ impl App {
             lines.push(line("hint", self.hint_in(&later.into(), Some(Context::Ask))));
         }
         lines.push(line("", String::new()));
-        let stays = stays(&running.operation.task, running.step());
-        lines.push(line("", self.hint_in(&stays, Some(Context::Ask))));
+        let remaining = state_left(&running.operation.task, running.step());
+        lines.push(line("", self.hint_in(&remaining, Some(Context::Ask))));
         let question = Question::Abandon { cluster: cluster.clone() };
         let title = format!("Abandon the interrupted operation on {cluster}?");
         self.dialog = Some(Dialog::ask(question, title, lines, "Abandon"));
@@ -296,7 +296,7 @@ impl App {
         now: Timestamp,
     ) -> Vec<Effect> {
         self.dirty = true;
-        // Whoever works on the cluster uses the same connection: it is not taken away.
+        // The operation uses the same connection, which is therefore kept.
         let refresh = || vec![Effect::Ask(name.clone(), Request::Refresh)];
         match news {
             OperationNews::Offered(offer) => self.offered(name, offer),
@@ -387,13 +387,13 @@ impl App {
         matches!(*self.view(), View::Operation(place) if self.fleet.place(name) == Some(place))
     }
 
-    /// Applies what the journal says. An interrupted operation is shown when it is found, where that takes nobody away
-    /// from another cluster's page.
+    /// Shows an operation found in the journal. An interrupted one is shown when it is found, unless another cluster's
+    /// page is on the screen.
     fn journaled(&mut self, name: &ClusterName, running: Option<Running>, now: Timestamp) -> Vec<Effect> {
         let stopped = running.as_ref().is_some_and(Running::is_stopped);
         let Some(cluster) = self.cluster_mut(name) else { return Vec::new() };
         let known = cluster.running.is_some();
-        // A running operation is known better here than from its journal; an ended one stays visible.
+        // The state of a running operation is more recent here than in its journal; an ended one stays visible.
         let keeps = |r: &Running| match r.state {
             OperationState::Running | OperationState::Cancelling => true,
             OperationState::Ended(_) => running.is_none(),
@@ -423,11 +423,11 @@ impl App {
         let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) else { return };
         running.end(end.clone(), now);
         let task = running.operation.task.clone();
-        let stays = stays(&task, running.step());
+        let remaining = state_left(&task, running.step());
         let of_cluster = running.operation.kind().is_of_cluster();
         let title = running.operation.title.clone();
         let workers = match running.steps.last() {
-            Some(StepState::Done(said, _)) => said.clone(),
+            Some(StepState::Done(result, _)) => result.clone(),
             _ => String::new(),
         };
         let (tone, text) = match end {
@@ -441,7 +441,7 @@ impl App {
                 (Tone::Info, format!("{title}: abandoned; any backup is kept"))
             }
             OperationEnd::Abandoned => {
-                (Tone::Info, format!("{title}: abandoned; {}", self.hint_in(&stays, None)))
+                (Tone::Info, format!("{title}: abandoned; {}", self.hint_in(&remaining, None)))
             }
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |s| format!("; jobs saved in {s}"));

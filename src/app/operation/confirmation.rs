@@ -73,13 +73,13 @@ pub struct Plan {
     pub form: Option<Box<WorkerForm>>,
     /// The part of the name typed so far.
     pub name: Line,
-    /// The cluster's short name, which does as well; none where it has none.
+    /// The cluster's short name, which is accepted as well; `None` if there is none.
     pub short: Option<String>,
     /// What has the focus.
     pub control: Control,
     /// Why it did not start when the button was pressed.
     pub said: String,
-    /// Which jobs are shown; which lines, where the dialog does not fit.
+    /// The scroll position of the jobs, or of all lines if the dialog does not fit.
     pub scroll: Scroll,
     /// Whether it was scrolled since the focus moved: the focused line may be off the screen.
     pub is_scrolled: bool,
@@ -123,7 +123,8 @@ impl Plan {
         self.operation.number(StepName::Backup) > 0
     }
 
-    /// The same operation with its option toggled: jobs saved or lost, worker drained or not; none if it has no option.
+    /// The same operation with its option toggled: jobs saved or lost, worker drained or not; `None` if it has no
+    /// option.
     pub fn turned(&self) -> Option<Task> {
         match &self.operation.task {
             Task::Restart { preserve } => Some(Task::Restart { preserve: !preserve }),
@@ -144,7 +145,7 @@ impl Plan {
         }
     }
 
-    /// Takes in another operator's lock on the cluster. A takeover is allowed for that one operation only.
+    /// Shows another operator's lock on the cluster. A takeover is allowed for that one operation only.
     pub fn see_lock(&mut self, lock: Option<OperationLock>) {
         let before = self.others_lock.take().filter(|m| m.take_over).map(|m| m.lock.id);
         self.others_lock = lock.map(|lock| OthersLock { take_over: before.as_ref() == Some(&lock.id), lock });
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_way_is_told_in_turn() {
+    fn obstacles_are_reported_one_after_the_other() {
         let mut plan = seen(Task::Restart { preserve: true }, "bo");
         plan.check = Check::Running;
         assert!(plan.obstacle().unwrap().contains("still"));
@@ -334,14 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn the_focus_goes_round_what_is_there() {
+    fn the_focus_cycles_through_the_controls() {
         let mut plan = seen(Task::Stop, "me");
-        let mut met = Vec::new();
+        let mut visited = Vec::new();
         for _ in 0..4 {
-            met.push(plan.control);
+            visited.push(plan.control);
             plan.turn(1);
         }
-        assert_eq!(met, [Control::Cancel, Control::Name, Control::Go, Control::Cancel]);
+        assert_eq!(visited, [Control::Cancel, Control::Name, Control::Go, Control::Cancel]);
         plan.control = Control::Cancel;
         plan.turn(usize::MAX / 2 * 2);
         assert!(plan.controls().contains(&plan.control));

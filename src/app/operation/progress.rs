@@ -7,7 +7,7 @@ use crate::model::{
 };
 use std::collections::VecDeque;
 
-/// Lines of output kept.
+/// Maximum number of output lines kept.
 const KEPT: usize = 500;
 
 /// The status of one step.
@@ -86,8 +86,8 @@ impl Running {
     /// The operation as its journal describes it.
     pub fn journaled(journaled: JournaledOperation) -> Self {
         let mut running = Self::new(journaled.operation, journaled.since);
-        for (step, said) in journaled.done {
-            running.note(step, StepState::Done(said, None));
+        for (step, result) in journaled.done {
+            running.note(step, StepState::Done(result, None));
         }
         running.state = match (journaled.elsewhere, journaled.why.as_str()) {
             (true, _) => OperationState::Elsewhere,
@@ -108,7 +108,7 @@ impl Running {
         match progress {
             Progress::Began(step) => {
                 if self.state == OperationState::Cancelling && !self.operation.is_harmless_at(step) {
-                    // It came too late.
+                    // The cancellation came too late.
                     self.state = OperationState::Running;
                 }
                 self.note(step, StepState::Running(now));
@@ -119,14 +119,14 @@ impl Running {
                     self.output.pop_front();
                 }
             }
-            Progress::Done(step, said) => {
+            Progress::Done(step, result) => {
                 let took = match self.operation.number(step).checked_sub(1).map(|i| &self.steps[i]) {
                     Some(StepState::Running(at)) => Some(at.age(now).as_secs()),
                     _ => None,
                 };
-                self.note(step, StepState::Done(said, took));
+                self.note(step, StepState::Done(result, took));
             }
-            Progress::Skipped(step, said) => self.note(step, StepState::Done(said, None)),
+            Progress::Skipped(step, result) => self.note(step, StepState::Done(result, None)),
             Progress::Failed(step, _) => self.note(step, StepState::Failed),
         }
     }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_cancelled_until_something_is_changed() {
+    fn it_can_be_cancelled_until_it_changes_something() {
         let mut running = restart();
         let later = T0.plus(std::time::Duration::from_secs(7));
         for step in [StepName::Check, StepName::Look, StepName::Backup] {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_tells_where_it_stopped() {
+    fn a_journal_records_the_interrupted_step() {
         let journaled = JournaledOperation {
             operation: restart().operation,
             since: T0,

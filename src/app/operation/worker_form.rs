@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// The setting that a row of the form holds.
+/// The setting in a row of the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerField {
     /// The node type, chosen from the offered ones.
@@ -67,13 +67,13 @@ pub struct WorkerForm {
     pub address: Line,
     /// The focused row; after the rows come Cancel and Next.
     pub at: usize,
-    /// Which lines are shown, where there are no rows.
+    /// The lines that are shown if there are no rows.
     pub scroll: Scroll,
     /// Whether Next was pressed: from then on an empty field is an error, too.
     pub tried: bool,
-    /// What was typed when Esc warned that it would be lost.
+    /// The typed text for which Esc warned that it would be lost.
     warned: Option<[String; 3]>,
-    /// Whether the number is still the one that the form came with, which the first digit replaces.
+    /// Whether the number is still the preset one, which the first digit replaces.
     is_given: bool,
 }
 
@@ -101,7 +101,7 @@ impl WorkerForm {
         self.at = 0;
         self.offered = match offer {
             Ok(mut offer) => {
-                // The smallest type comes first: a mistake costs least.
+                // The smallest type comes first: it limits the cost of a mistake.
                 offer.types.sort_by(|a, b| {
                     natural(&a.accelerator, &b.accelerator).then_with(|| natural(&a.name, &b.name))
                 });
@@ -125,7 +125,7 @@ impl WorkerForm {
         }
     }
 
-    /// The rows of the form; none before the offer is known.
+    /// The rows of the form; empty before the offer is known.
     pub fn rows(&self) -> &'static [WorkerField] {
         use WorkerField::{Address, Capacity, Count, Name, Type};
         match self.offer() {
@@ -145,7 +145,7 @@ impl WorkerForm {
         self.at.checked_sub(self.rows().len()).map(|button| button > 0 && self.offer().is_some())
     }
 
-    /// Whether Esc must be pressed again because typed text would be lost; the form says so then.
+    /// Whether Esc must be pressed again because typed text would be lost; the form then says so.
     pub fn holds_on(&mut self) -> bool {
         let now = [&self.count, &self.name, &self.address].map(|line| line.text().to_owned());
         if now == ["1", "", ""] || self.warned.as_ref() == Some(&now) {
@@ -155,7 +155,7 @@ impl WorkerForm {
         true
     }
 
-    /// Whether the form says that Esc would discard what was typed.
+    /// Whether the form warns that Esc would discard typed text.
     pub fn is_warning(&self) -> bool {
         self.warned.is_some()
     }
@@ -175,7 +175,7 @@ impl WorkerForm {
         self.turn(if is_last { 2 } else { 1 });
     }
 
-    /// Sees a key before the focused line does: the first digit replaces the number that the form came with.
+    /// Handles a key before the focused line does: the first digit replaces the preset number.
     pub fn sees(&mut self, key: KeyEvent) {
         if self.focused() != Some(WorkerField::Count) || !self.is_given {
             return;
@@ -187,7 +187,7 @@ impl WorkerForm {
         self.is_given &= !matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace);
     }
 
-    /// The choices of a row and the index of the chosen one; none where the row is typed.
+    /// The choices of a row and the index of the chosen one; `None` for a row with typed text.
     pub fn choices(&self, field: WorkerField) -> Option<(Vec<String>, usize)> {
         let offer = self.offer()?;
         match field {
@@ -203,13 +203,13 @@ impl WorkerForm {
         }
     }
 
-    /// The TPU of a type that is offered.
+    /// The TPU of an offered type.
     pub fn tpu_of(&self, node_type: &str) -> Option<&str> {
         let found = self.offer()?.types.iter().find(|t| t.name == node_type)?;
         Some(found.accelerator.as_str()).filter(|tpu| !tpu.is_empty())
     }
 
-    /// The line that is typed into, if such a row has the focus.
+    /// The focused line, if text can be typed in the focused row.
     pub fn line(&mut self) -> Option<&mut Line> {
         match self.focused()? {
             WorkerField::Count => Some(&mut self.count),
@@ -219,7 +219,7 @@ impl WorkerForm {
         }
     }
 
-    /// What is typed in a row; none where it is chosen.
+    /// The typed text of a row; `None` for a row with choices.
     pub fn typed(&self, field: WorkerField) -> Option<&Line> {
         match field {
             WorkerField::Count => Some(&self.count),
@@ -229,9 +229,9 @@ impl WorkerForm {
         }
     }
 
-    /// A key where one of several is chosen: the arrows, and a character for the next that has a word beginning
-    /// with it. False when the key has no effect there. These belong to the row as editing keys do to a line, not to
-    /// the keymap.
+    /// Handles a key in a row with choices: the arrows, and a character, which selects the next choice with a word that
+    /// begins with it. Returns false if the key has no effect there. Like editing keys in a line, these keys belong to
+    /// the row and not to the keymap.
     pub fn choose(&mut self, key: KeyEvent) -> bool {
         let Some((choices, at)) = self.focused().and_then(|field| self.choices(field)) else { return false };
         if choices.is_empty() || key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
@@ -261,7 +261,7 @@ impl WorkerForm {
         self.count.text().trim().parse().ok().filter(|n| (1..=MOST_WORKERS).contains(n))
     }
 
-    /// What is wrong with a row, in words; none when it is valid.
+    /// The error in a row, in words; `None` if it is valid.
     pub fn complaint(&self, field: WorkerField) -> Option<String> {
         match field {
             WorkerField::Type | WorkerField::Capacity => None,
@@ -288,7 +288,7 @@ impl WorkerForm {
         }
     }
 
-    /// The task that the form describes. If a row is wrong, it gets the focus and there is no task.
+    /// The task that the form describes. An invalid row gets the focus instead, and there is no task.
     pub fn task(&mut self, now: Timestamp) -> Option<Task> {
         self.tried = true;
         if let Some(bad) = self.rows().iter().position(|f| self.complaint(*f).is_some()) {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_last_is_chosen_and_others_can_be() {
+    fn the_last_added_type_is_preselected_and_can_be_changed() {
         let mut form = form();
         assert_eq!((form.node_type, form.capacity, form.count.text()), (1, 2, "1"));
         let key = |code| KeyEvent::from(code);
@@ -341,7 +341,7 @@ mod tests {
         assert!(form.choose(key(KeyCode::Char('s'))) && form.node_type == 0);
         assert!(
             form.choose(key(KeyCode::Char('V'))) && form.node_type == 1,
-            "a TPU is known by its own name"
+            "a TPU is found by its own name"
         );
         assert!(form.choose(key(KeyCode::Char('q'))) && form.node_type == 1);
         assert!(!form.choose(key(KeyCode::Tab)));
@@ -357,11 +357,11 @@ mod tests {
             ["tpu_worker (v4-8)", "tpu_slice_v4_16 (v4-16)"]
         );
         form.turn(2);
-        assert!(!form.choose(key(KeyCode::Right)), "that is typed");
+        assert!(!form.choose(key(KeyCode::Right)), "the row has typed text");
     }
 
     #[test]
-    fn the_first_digit_replaces_the_number_that_was_given() {
+    fn the_first_digit_replaces_the_preset_number() {
         let mut form = form();
         form.turn(2);
         let mut press = |code| {
@@ -375,16 +375,16 @@ mod tests {
         let mut form = self::form();
         form.turn(2);
         form.sees(KeyEvent::from(KeyCode::Backspace));
-        assert_eq!(form.count.text(), "1", "what is taken away was meant to be kept");
+        assert_eq!(form.count.text(), "1", "editing keeps the preset number");
         form.turn(1);
         form.enter();
-        assert_eq!(form.button(), Some(true), "enter in the last row leads on, not out");
+        assert_eq!(form.button(), Some(true), "Enter in the last row focuses Next");
     }
 
     #[test]
-    fn what_is_wrong_is_said_before_anything_is_sent() {
+    fn errors_are_reported_before_anything_is_sent() {
         let now = Timestamp::from_millis(0xabc);
-        for (count, name, said) in [
+        for (count, name, error) in [
             ("0", "", Some("1 to 64")),
             ("65", "", Some("1 to 64")),
             ("", "", Some("1 to 64")),
@@ -399,7 +399,7 @@ mod tests {
             (form.count, form.name) = (count.into(), name.into());
             let task = form.task(now);
             let complaint = form.focused().and_then(|f| form.complaint(f));
-            match said {
+            match error {
                 None => assert!(task.is_some() && complaint.is_none(), "{count} {name}"),
                 Some(words) => {
                     assert!(task.is_none() && complaint.clone().unwrap().contains(words), "{complaint:?}");
@@ -415,13 +415,13 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_an_address_alone() {
+    fn a_host_has_only_an_address() {
         let mut form = WorkerForm::new(ClusterName::new("lab"));
         assert_eq!((form.button(), form.rows().len()), (Some(false), 0));
         form.turn(1);
-        assert_eq!(form.button(), Some(false), "there is nothing to go on with");
+        assert_eq!(form.button(), Some(false), "there is no Next button");
         form.take(Ok(WorkerOffer::default()));
-        assert_eq!(form.complaint(WorkerField::Address), None, "nobody has written anything yet");
+        assert_eq!(form.complaint(WorkerField::Address), None, "nothing was typed yet");
         assert!(
             form.task(Timestamp::from_millis(0)).is_none() && form.complaint(WorkerField::Address).is_some()
         );

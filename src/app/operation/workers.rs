@@ -1,4 +1,4 @@
-//! Workers by hand: added with a form, removed or restarted from the selected row.
+//! Manages individual workers: added with a form, removed or restarted from the selected row.
 
 use crate::app::action::target::Target;
 use crate::app::operation::confirmation::Plan;
@@ -18,13 +18,13 @@ struct Chosen {
     cluster: ClusterName,
     /// Name of a TPU VM or a queued resource, or address of a host.
     worker: String,
-    /// The name of its row, where that is another; may be empty.
+    /// The name of its row, if it differs; may be empty.
     called: String,
     /// Whether Ray may run work on it.
     is_in_ray: bool,
-    /// Why nothing can be started there; empty when it can.
-    hostless: String,
-    /// What it is a part of, for the dialog; may be empty.
+    /// Why Ray cannot be started there; empty if it can.
+    no_host: String,
+    /// The slice that it belongs to, for the dialog; may be empty.
     note: String,
 }
 
@@ -58,7 +58,7 @@ impl App {
         }
     }
 
-    /// Enter in that form.
+    /// Handles Enter in that form.
     pub(in crate::app) fn worker_form_pressed(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(Dialog::Worker(form)) = &mut self.dialog else { return Vec::new() };
         match form.button() {
@@ -87,8 +87,8 @@ impl App {
     /// Opens the confirmation that restarts Ray on the selected worker.
     pub(in crate::app) fn init_worker(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(chosen) = self.chosen_worker(Action::Restart, now) else { return Vec::new() };
-        if !chosen.hostless.is_empty() {
-            self.toasts.answer(chosen.hostless, now);
+        if !chosen.no_host.is_empty() {
+            self.toasts.answer(chosen.no_host, now);
             return Vec::new();
         }
         let task = Task::InitWorker { worker: chosen.worker };
@@ -118,7 +118,7 @@ impl App {
                 worker: row.name.raw().to_owned(),
                 called: String::new(),
                 is_in_ray: row.hosts.1 > 0 || !cluster.tpus.knows_ray(),
-                hostless: hostless(row, &self.key_of(Action::RemoveWorker)),
+                no_host: no_host(row, &self.key_of(Action::RemoveWorker)),
                 note: String::new(),
             });
         }
@@ -130,19 +130,19 @@ impl App {
         let (place, node) = self.target_node()?;
         let known = &self.fleet.clusters[place];
         let cluster = known.name().clone();
-        // The address of a machine that was taken away is given to another.
-        let heir = known.snapshot.nodes.iter().find(|n| n.address == node.address && n.state.is_alive());
-        let heir = heir.filter(|_| !node.state.is_alive());
+        // The address of a deleted machine is given to another one.
+        let successor = known.snapshot.nodes.iter().find(|n| n.address == node.address && n.state.is_alive());
+        let successor = successor.filter(|_| !node.state.is_alive());
         let why = if node.is_head {
             let key = self.key_of(instead);
             let does = if instead == Action::StopCluster { "stops" } else { "restarts" };
             format!("{} is the head of {cluster}; {key} {does} the cluster", node.address)
         } else if node.address.is_empty() {
             format!("{} has no address in Ray", known.node_name(node))
-        } else if let Some(heir) = heir {
-            let (name, heir) = (known.node_name(node), known.node_name(heir));
+        } else if let Some(successor) = successor {
+            let (name, successor) = (known.node_name(node), known.node_name(successor));
             format!(
-                "{name} is dead, and its address {} now belongs to {heir}: select that row instead",
+                "{name} is dead, and its address {} now belongs to {successor}: select that row instead",
                 node.address
             )
         } else {
@@ -152,7 +152,7 @@ impl App {
                 worker: node.address.raw().to_owned(),
                 called: if *name == node.address { String::new() } else { name.raw().to_owned() },
                 is_in_ray: node.state.is_alive(),
-                hostless: String::new(),
+                no_host: String::new(),
                 note: slice(&known.tpus, node),
             });
         };
@@ -160,7 +160,7 @@ impl App {
         None
     }
 
-    /// The machine in Google Cloud of the selected slice of Ray's nodes, with its cluster.
+    /// The slice in Google Cloud of the selected slice of Ray's nodes, with its cluster.
     pub(in crate::app) fn slice_at_google(&self) -> Option<(&Cluster, &Row)> {
         let Target::Hosts(place, hosts) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(place)?;
@@ -174,7 +174,7 @@ impl App {
     }
 }
 
-/// The slice that a node is a host of, in words; empty when it is none, or Google was not asked.
+/// The slice of which a node is a host, in words; empty if there is none, or if Google was not queried.
 fn slice(tpus: &Tpus, node: &Node) -> String {
     let row = tpus.rows().iter().find(|r| r.logins.iter().any(|h| h.internal == node.address));
     match row.map(|r| (&r.name, r.logins.len())) {
@@ -186,8 +186,8 @@ fn slice(tpus: &Tpus, node: &Node) -> String {
     }
 }
 
-/// Why Ray cannot be started on a TPU; empty when it can.
-fn hostless(row: &Row, remove: &str) -> String {
+/// Why Ray cannot be started on a TPU; empty if it can.
+fn no_host(row: &Row, remove: &str) -> String {
     match row.status {
         TpuStatus::HoldsQuota | TpuStatus::Preempted => {
             format!("{} was preempted: there is no host to start Ray on; {remove} removes it", row.name)
@@ -202,8 +202,8 @@ fn hostless(row: &Row, remove: &str) -> String {
     }
 }
 
-/// The state that is left when an operation is abandoned at a step, and what can be done about it.
-pub(in crate::app) fn stays(task: &Task, step: Option<StepName>) -> Hint {
+/// The state that an abandoned operation leaves at a step, and how to change it.
+pub(in crate::app) fn state_left(task: &Task, step: Option<StepName>) -> Hint {
     let asked = step != Some(StepName::Ask);
     match task.kind() {
         OperationKind::AddWorker if matches!(task, Task::AddWorker(NewWorker::Host { .. })) => {

@@ -1,4 +1,4 @@
-//! The page of a cluster: its nodes, its jobs, a log, and what its autoscaler says.
+//! The page of a cluster: its nodes, its jobs, a log, and its autoscaler.
 
 use super::hosts::HostsTable;
 use super::jobs::Jobs;
@@ -20,7 +20,7 @@ pub struct Left {
     pub at: usize,
     /// The log, or several.
     pub opened: Opened,
-    /// The line there; none while its end was followed.
+    /// The current line; `None` while its end was followed.
     pub line: Option<LineTarget>,
 }
 
@@ -37,20 +37,20 @@ pub struct ClusterPage {
     pub jobs: List<Jobs>,
     /// The log that is open.
     pub log: LogView,
-    /// Logs that are returned to from pages that were opened from them; the earliest first.
+    /// Logs to which Esc returns from the pages that were opened from them; the earliest first.
     pub left: Vec<Left>,
-    /// The state of the job whose log could not be read, when that failed; none of a job that was not listed.
+    /// The state of the job whose log could not be read, at that time; `None` for a job that was not listed.
     log_failed_at: Option<JobStatus>,
-    /// Which lines of the autoscaler pane are shown.
+    /// The scroll position of the autoscaler pane.
     pub autoscaler: Scroll,
     /// The page of the operation on the cluster.
     pub operation: OperationPage,
-    /// The job just submitted from here: it is selected and its log opened as soon as it is in the table.
+    /// The job just submitted from here: it is selected and its log opened once it is in the table.
     pub awaited: Option<SubmissionId>,
 }
 
 impl ClusterPage {
-    /// The page of the cluster at that place.
+    /// The page of the cluster at this index.
     pub fn new(place: usize) -> Self {
         Self {
             nodes: List::new(Some(place)),
@@ -82,14 +82,14 @@ impl ClusterPage {
         self.log_failed_at = self.failed_job().and_then(|id| status(fleet, place, id));
     }
 
-    /// Goes on with what another view of the same streams has taken in since.
+    /// Continues with the lines that another view of the same streams has received since.
     pub fn go_on_with(&mut self, fleet: &Fleet, place: usize, after: LogView, now: Timestamp) {
         self.log.go_on_with(after, now);
         self.log_failed_at = self.failed_job().and_then(|id| status(fleet, place, id));
     }
 
-    /// The job whose log could not be read before but may be readable now: it is listed again, as after a restart that
-    /// has restored it, or its state has changed.
+    /// The job whose log could not be read before but may be readable now: it is listed again, for example because a
+    /// restart has restored it, or its state has changed.
     pub fn readable_again(&self, fleet: &Fleet, place: usize) -> Option<SubmissionId> {
         let id = self.failed_job()?;
         let now = status(fleet, place, id)?;

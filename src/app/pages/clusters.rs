@@ -17,21 +17,21 @@ use crate::model::{Chip, ClusterTotals, Link, Problem};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Cells of the bar of used chips.
+/// Width of the bar of used chips.
 const BAR: u16 = 6;
-/// Samples of the chips' use: where there is room, and else.
+/// Number of samples of the chips' use: if there is room, and otherwise.
 const HISTORY: (u16, u16) = (20, 8);
 
-/// The clusters, and after them the broken files.
+/// The clusters, followed by the broken files.
 #[derive(Debug)]
 pub struct Clusters;
 
 /// A row of the fleet.
 #[derive(Clone, Copy, Debug)]
 pub enum ClusterRow<'f> {
-    /// A cluster, at its place.
+    /// A cluster, with its index.
     Cluster(usize, &'f Cluster),
-    /// A file that could not be read, at its place after all clusters and among the files.
+    /// A file that could not be read, with its index after all clusters and its index among the files.
     Broken(usize, usize, &'f str, &'f Problem),
 }
 
@@ -87,9 +87,9 @@ impl Kind for Clusters {
 
     fn key(_: &ClusterRow<'_>) {}
 
-    /// Issues first; equals stay in the order in which they were listed.
+    /// Rows with issues first; otherwise in the order in which they were listed.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
-        trouble(a).cmp(&trouble(b))
+        rank(a).cmp(&rank(b))
     }
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
@@ -146,7 +146,7 @@ const COLUMNS: &[Column<Clusters>] = &[
     Column {
         id: "connection",
         title: "CONN",
-        // How fast it is matters less than what is wrong.
+        // A problem matters more than the latency.
         width: Width::text(4, 10, 0),
         when: When::Usually,
         cell: |row, look| match row {
@@ -170,7 +170,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         when: When::Usually,
         cell: |row, look| {
             known(row, |c| {
-                // In a narrow column those that are lost matter more than those that come.
+                // In a narrow column, lost nodes matter more than joining ones.
                 let brief = aligned(&words::node_counts_in_brief(c), NODES);
                 Cell::new(aligned(&words::node_counts(c), NODES), Role::Text.unless(c.is_stale(look.now)))
                     .or(brief)
@@ -238,7 +238,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         cell: |row, look| {
             known(row, |c| match c.tally.wants {
                 0 => Cell::new("-", Role::Text.unless(c.is_stale(look.now))),
-                wants => Cell::new(wants.to_string(), Role::Warn.unless(c.is_stale(look.now))),
+                pending => Cell::new(pending.to_string(), Role::Warn.unless(c.is_stale(look.now))),
             })
         },
         order: Some(|a, b| tally(b).wants.cmp(&tally(a).wants)),
@@ -264,17 +264,17 @@ const COLUMNS: &[Column<Clusters>] = &[
     },
 ];
 
-/// Columns of the first of several counts, so that those of all clusters end below each other.
+/// Columns of the first of several counts, for aligning those of all clusters.
 const NODES: usize = 3;
 const JOBS: usize = 3;
 
-/// Counts, the first of them right-aligned in so many columns.
+/// Counts, the first of them right-aligned in that many columns.
 fn aligned(counts: &str, columns: usize) -> String {
     let first = counts.find(' ').unwrap_or(counts.len());
     format!("{}{counts}", " ".repeat(columns.saturating_sub(first)))
 }
 
-/// The cell of a cluster, read or not; nothing for a file.
+/// The cell of a cluster, read or not; empty for a file.
 fn of<'f>(row: &Row<'f>, cell: impl Fn(&'f Cluster) -> Cell<'f>) -> Cell<'f> {
     match *row {
         Known(_, cluster) => cell(cluster),
@@ -294,8 +294,8 @@ fn tally(row: &Row<'_>) -> ClusterTotals {
     }
 }
 
-/// Rank of a row in the fleet's own order: bad, doubtful, in progress, well, idle.
-fn trouble(row: &Row<'_>) -> u8 {
+/// Rank of a row in the default order: bad, doubtful, in progress, good, idle.
+fn rank(row: &Row<'_>) -> u8 {
     let Known(_, cluster) = row else { return 0 };
     match cluster.operating() {
         Some(running) if running.is_stopped() => return 0,
@@ -311,7 +311,7 @@ fn trouble(row: &Row<'_>) -> u8 {
     }
 }
 
-/// The row's state in a glyph.
+/// The glyph of the row's state.
 fn mark(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
     let (glyph, role) = match (cluster.operating(), cluster.says(), &cluster.link) {
         (Some(running), ..) if running.is_stopped() => ("▲", Role::Bad),
@@ -362,7 +362,7 @@ fn link(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
     }
 }
 
-/// The worst issue and its age, with a hint; the operation that is under way before all.
+/// The worst issue and its age, with a hint; or first of all the operation in progress.
 fn issue<'f>(cluster: &'f Cluster, look: &CellContext<'_>) -> Cell<'f> {
     if let Some(running) = cluster.operating() {
         let role = if running.is_stopped() { Role::Bad } else { Role::Accent };
@@ -380,7 +380,7 @@ fn issue<'f>(cluster: &'f Cluster, look: &CellContext<'_>) -> Cell<'f> {
     let old = age.map(|age| format!("data {} old", words::age(Some(age), look.fresh)));
     let words = |finding: &Finding| {
         let sick = sick(&cluster.findings);
-        // One sick run that is the worst finding is named by it.
+        // A single unhealthy run that is the worst finding is named by it.
         let sick = sick.filter(|_| {
             finding.job().is_none() || cluster.findings.iter().filter(|f| f.job().is_some()).count() > 1
         });
@@ -395,19 +395,19 @@ fn issue<'f>(cluster: &'f Cluster, look: &CellContext<'_>) -> Cell<'f> {
     }
 }
 
-/// What is wrong with a file, in place of all other cells.
+/// The problem of a file, in place of all other cells.
 fn broken<'f>(file: &'f str, problem: &'f Problem, look: &CellContext<'_>) -> Cell<'f> {
-    // The name column shows the file's name already.
+    // The name column already shows the file's name.
     let what = problem.what.strip_prefix(file).map_or(problem.what.as_str(), |w| w.trim_start_matches(':'));
-    let says = if problem.hint.is_empty() {
+    let text = if problem.hint.is_empty() {
         Cow::Borrowed(what.trim_start())
     } else {
         format!("{}; {}", what.trim_start(), look.hint(&problem.hint)).into()
     };
-    Cell::new(format!("broken file: {says}"), Role::Bad).spanning()
+    Cell::new(format!("broken file: {text}"), Role::Bad).spanning()
 }
 
-/// Used and all chips, with their kind unless they are TPUs.
+/// Used and total chips, with their kind unless they are TPUs.
 fn chips(t: &ClusterTotals) -> String {
     let unit = match t.chip {
         Chip::Tpu => "",
@@ -424,10 +424,10 @@ fn chips(t: &ClusterTotals) -> String {
     }
 }
 
-/// `▇▇▇░░░`; nothing where nothing is known.
+/// `▇▇▇░░░`; empty if unknown.
 fn bar(t: &ClusterTotals) -> String {
     let Some(share) = t.share() else { return String::new() };
-    // Something used is never shown as nothing, nor something free as full.
+    // A non-zero use is never shown as empty, nor a partial one as full.
     let cells = usize::from(BAR);
     let full = match (share * f64::from(BAR)).round() as usize {
         0 if share > 0.0 => 1,

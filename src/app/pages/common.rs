@@ -1,4 +1,4 @@
-//! Columns that rows of several kinds have, each said once.
+//! Columns shared by several kinds of rows.
 
 use crate::app::fleet::cluster::Cluster;
 use crate::app::table::cell::{Cell, Role};
@@ -7,7 +7,7 @@ use crate::app::table::facts::CellContext;
 use crate::app::text::words;
 use crate::model::Timestamp;
 
-/// Rows that are each of one cluster and in one state.
+/// Rows that belong to one cluster and have one state.
 pub trait Member: Kind {
     /// The cluster that the row is of.
     fn cluster<'f>(row: &Self::Row<'f>) -> &'f Cluster;
@@ -15,13 +15,13 @@ pub trait Member: Kind {
     /// The glyph and the role of the row's state.
     fn mark(row: &Self::Row<'_>) -> (&'static str, Role);
 
-    /// When it began; none when that is unknown.
+    /// When it began; `None` if unknown.
     fn since(row: &Self::Row<'_>) -> Option<Timestamp>;
 
-    /// Whether it has ended, so that nothing about it changes any more.
+    /// Whether it has ended, so that it does not change any more.
     fn is_over(row: &Self::Row<'_>) -> bool;
 
-    /// Whether what is known of it is out of date.
+    /// Whether its data is out of date.
     fn is_stale(row: &Self::Row<'_>, look: &CellContext<'_>) -> bool {
         Self::cluster(row).is_stale(look.now)
     }
@@ -47,7 +47,7 @@ pub const fn mark<K: Member>() -> Column<K> {
     }
 }
 
-/// The name of the cluster, where rows of several stand in one table.
+/// The name of the cluster, in tables with rows of several clusters.
 pub const fn cluster<K: Member>() -> Column<K> {
     Column {
         id: "cluster",

@@ -1,4 +1,4 @@
-//! The page of a thing in full: a job, a node, a TPU, a cluster.
+//! Details pages: a job, a node, a TPU, a cluster.
 
 use super::page::{NodesInView, Page};
 use crate::app::action::context::Context;
@@ -10,62 +10,62 @@ use crate::app::screen::scroll::Scroll;
 use crate::model::{Chips, Inspection, JobId, JobIds, JobStacks, Problem, Subject, Timestamp, Work};
 use std::sync::Arc;
 
-/// A thing in full: everything that is known of it, as it is now.
+/// A details page with everything that is known of its subject.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Details {
     /// What is shown.
     pub target: Target,
-    /// What a job's driver does in Ray, which is asked for when its page is opened.
+    /// The work of a job's driver in Ray, requested when its page is opened.
     pub work: Asked,
-    /// Where the workers of a job stand, which is asked for when that page is opened.
+    /// The stacks of a job's workers, taken when that page is opened.
     pub stacks: Stacks,
-    /// What Ray answered about a job or a host, which is asked for when its page is opened.
+    /// Ray's answer about a job or a host, requested when its page is opened.
     pub inspected: Box<Inspected>,
-    /// What the chips of the page do; none while they are read.
+    /// The utilization of the page's chips; `None` while it is read.
     pub chips: Option<Arc<Result<Chips, Problem>>>,
-    /// When the chips of the page were last asked for.
+    /// When the chips of the page were last requested.
     pub chips_asked: Option<Timestamp>,
     /// The text of the filter: only lines that match it are shown.
     pub filter: String,
-    /// Which of its lines are shown.
+    /// The scroll position.
     pub scroll: Scroll,
 }
 
-/// What a driver does in Ray, as far as that is known.
+/// The state of the request for a driver's work in Ray.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asked {
-    /// It is not asked for.
+    /// It is not requested.
     No,
-    /// Ray is being asked about this driver.
+    /// Requested for this driver.
     Waiting(JobIds),
     /// Ray's answer, or why there is none.
     Answered(Result<Box<Work>, String>),
 }
 
-/// What Ray answered about a job or a host, as far as that is known.
+/// The state of the request about a job or a host.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inspected {
-    /// It is not asked for.
+    /// It is not requested.
     No,
-    /// Ray is being asked.
+    /// Requested.
     Waiting(Subject),
-    /// The last answer and when it came, or why there is none; another may follow.
+    /// The last answer and its time, or an error; another one may follow.
     Answered(Subject, Timestamp, Arc<Result<Inspection, String>>),
 }
 
-/// Where the workers of a job stand, as far as that is known.
+/// The state of taking the stacks of a job's workers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stacks {
-    /// It is not asked for: the job has no driver.
+    /// They are not taken: the job has no driver.
     No,
-    /// The workers of this driver are being looked at.
+    /// The stacks of this driver's workers are being taken.
     Waiting(JobId),
-    /// The last result, or why there is none; a look may follow.
+    /// The last result, or an error; another one may follow.
     Answered(JobId, Arc<Result<JobStacks, Problem>>),
 }
 
 impl Details {
-    /// The page of a thing, from its beginning.
+    /// The page of a subject, scrolled to its beginning.
     pub fn of(target: Target) -> Self {
         Self {
             target,
@@ -79,7 +79,7 @@ impl Details {
         }
     }
 
-    /// Where its keys are looked up.
+    /// The context of its keys.
     pub fn context(&self) -> Context {
         match self.target {
             Target::Node(..) => Context::Node,

@@ -1,4 +1,4 @@
-//! What the last search of the logs of several clusters found, a row for each line.
+//! The results of the last log search across clusters, one row per line.
 
 use super::job_workers::line_role;
 use crate::app::action::context::{Context, PAGES_BUT_LOGS};
@@ -31,10 +31,10 @@ pub static PAGE: TablePage = TablePage {
     list: || Box::new(List::<FoundLines>::new(None)),
 };
 
-/// Cells of what was searched for, in the title.
+/// Width of the pattern in the title.
 const SOUGHT: usize = 40;
 
-/// Characters before a match that stay on the screen.
+/// Number of characters shown before a match.
 const BEFORE: usize = 8;
 
 /// The lines that were found.
@@ -69,8 +69,8 @@ impl FoundRow<'_> {
 }
 
 impl<'f> FoundRow<'f> {
-    /// What its writer says, without what other columns have; where that has no room, from shortly before the match on.
-    fn said(&self, look: &CellContext<'_>) -> Cell<'f> {
+    /// The text of the line without what other columns show; if there is no room, from shortly before the match.
+    fn line_cell(&self, look: &CellContext<'_>) -> Cell<'f> {
         let whole = self.line.line.text();
         let text = prefixed(whole).text;
         let text = if self.line.time.is_some() { untimed(text) } else { text };
@@ -83,7 +83,7 @@ impl<'f> FoundRow<'f> {
     }
 }
 
-/// The log that a line of a cluster is in: that of a job, where Ray lists the job, else the file.
+/// The log that contains a line of a cluster: that of a job, if Ray lists the job, or else the file.
 pub fn log_of(cluster: &Cluster, file: &FileMatches) -> LogSource {
     let listed = |id: &SubmissionId| cluster.snapshot.jobs.iter().any(|job| job.submission_id() == Some(id));
     match SubmissionId::of_driver_log(file.name.raw()).filter(listed) {
@@ -92,7 +92,7 @@ pub fn log_of(cluster: &Cluster, file: &FileMatches) -> LogSource {
     }
 }
 
-/// The beginning of a text that is longer than the title takes.
+/// The beginning of a text that is too long for the title.
 fn short(text: &str) -> String {
     match text.char_indices().nth(SOUGHT) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -124,7 +124,7 @@ impl Kind for FoundLines {
         let files: usize = clusters().map(|found| found.files().len()).sum();
         let more: usize = clusters().flat_map(Found::files).map(|file| file.more).sum();
         let sought = printable(&searched.sought);
-        // What was not looked at comes first: a small window has no room for all.
+        // Omissions come first, because a small window has no room for everything.
         let sum = |of: fn(&SearchTally) -> usize| clusters().filter_map(Found::tally).map(of).sum::<usize>();
         let (all, whole) = (sum(|tally| tally.files), sum(|tally| tally.whole));
         let mut parts = Vec::new();
@@ -132,16 +132,16 @@ impl Kind for FoundLines {
             let ends = counted(all - whole, "file");
             parts.push(format!("only the last {} lines of {ends}", grouped(searched.lines as usize)));
         }
-        let under_way = clusters().filter(|found| found.state == SearchState::Searching).count();
+        let searching = clusters().filter(|found| found.state == SearchState::Searching).count();
         let failed = clusters().filter(|found| matches!(found.state, SearchState::Failed(_))).count();
         let is_incomplete = clusters().filter_map(Found::tally).any(|tally| !tally.incomplete.is_empty());
-        parts.extend((under_way > 0).then(|| format!("searching {}", counted(under_way, "cluster"))));
+        parts.extend((searching > 0).then(|| format!("searching {}", counted(searching, "cluster"))));
         parts.extend((failed > 0).then(|| format!("{} not searched", counted(failed, "cluster"))));
         parts.extend(is_incomplete.then(|| "incomplete".to_owned()));
         parts.push(format!("{} of {}", counted(lines, "line"), counted(files, "file")));
         parts.extend((more > 0).then(|| format!("{} more", grouped(more))));
         parts.push(format!("`{}` in {}", short(&sought), searched.of));
-        if under_way == 0 {
+        if searching == 0 {
             let all_of = if whole == all { "all of " } else { "" };
             parts.push(format!("searched {all_of}{}", counted(all, "file")));
         }
@@ -189,7 +189,7 @@ impl Kind for FoundLines {
         row.number
     }
 
-    /// By cluster, host and file; the lines of a file in its order.
+    /// By cluster, host and file; lines of a file in their order.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
         let by_file = || {
             let is_same = a.file.node == b.file.node;
@@ -256,7 +256,7 @@ const COLUMNS: &[Column<FoundLines>] = &[
         title: "LINE",
         width: Width::rest(20, 400, 0),
         when: When::Usually,
-        cell: |row, look| row.said(look),
+        cell: |row, look| row.line_cell(look),
         order: None,
     },
 ];

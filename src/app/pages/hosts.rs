@@ -1,4 +1,4 @@
-//! The nodes of a cluster, or of all, by slice: one row for each slice, for the workers of each other type, and for what
+//! The nodes of a cluster, or of all, by slice: one row per slice, per other node type, and per group of nodes that
 //! died together.
 
 use crate::app::action::target::Target;
@@ -24,31 +24,31 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct HostsTable;
 
-/// Hosts that stand in one row, with their cluster.
+/// Hosts in one row, with their cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct HostsRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
-    /// The hosts that the row stands for: a slice, a node type, or what died together.
+    /// The hosts of the row: a slice, a node type, or nodes that died together.
     pub hosts: &'f Hosts,
 }
 
 type Row<'f> = HostsRow<'f>;
 
 impl<'f> HostsRow<'f> {
-    /// The row of a cluster with that number.
+    /// The row of a cluster with this number.
     pub fn of(cluster: &'f Cluster, place: usize, number: usize) -> Option<Self> {
         Some(Self { cluster, place, number, hosts: cluster.sliced.by_slice.rows.get(number)? })
     }
 
-    /// The row of a cluster with that key.
+    /// The row of a cluster with this key.
     pub fn find(cluster: &'f Cluster, place: usize, key: &HostsKey) -> Option<Self> {
         let number = cluster.sliced.by_slice.rows.iter().position(|row| row.key == *key)?;
         Self::of(cluster, place, number)
     }
 
-    /// What they are: the slice's name, `12 slices`, the node type, `head`.
+    /// Its name: that of the slice, `12 slices`, the node type, `head`.
     pub fn name(&self) -> Cow<'f, str> {
         let hosts = self.hosts;
         match hosts.key.kind {
@@ -60,14 +60,14 @@ impl<'f> HostsRow<'f> {
         }
     }
 
-    /// The type of their chips; where they have none, or Ray does not report it, their node type.
+    /// The type of their chips; without chips, or if Ray does not report it, their node type.
     pub fn kind(&self) -> Cow<'f, str> {
         let of = [&self.hosts.chip_type, &self.hosts.node_type].into_iter().find(|text| !text.is_empty());
         let of = of.filter(|_| self.hosts.key.kind != HostsKind::Head);
         of.map_or(Cow::Borrowed("-"), |text| text.shown())
     }
 
-    /// Hosts alive of those that there have to be: `57/64`; of dead ones how many they are.
+    /// Alive and expected hosts: `57/64`; for dead ones their number.
     pub fn counted(&self) -> String {
         let hosts = self.hosts;
         match (hosts.key.kind, hosts.expected) {
@@ -93,20 +93,20 @@ impl<'f> HostsRow<'f> {
         }
     }
 
-    /// Whether hosts that are missing may still come: the slice is young, and none of its hosts has died.
+    /// Whether missing hosts may still join: the slice is new, and none of its hosts has died.
     fn is_joining(&self) -> bool {
         let taken = self.cluster.snapshot.taken;
         self.hosts.ended.is_none() && self.hosts.started.is_some_and(|at| at.age(taken) < ASSEMBLY)
     }
 
-    /// Whether Google has taken the machines away, and Ray has not noticed.
+    /// Whether Google has taken the machines away and Ray has not noticed.
     fn is_ghost(&self) -> bool {
         let nodes = &self.cluster.snapshot.nodes;
         let mut hosts = self.hosts.nodes.iter().filter_map(|number| nodes.get(*number as usize));
         hosts.any(|node| self.cluster.tpus.is_ghost(node))
     }
 
-    /// What died, when and why: `lost 25m ago: 1 slice, 256 hosts, preempted`. None where nothing has.
+    /// What died, when and why: `lost 25m ago: 1 slice, 256 hosts, preempted`. `None` if nothing has.
     pub fn loss(&self, now: Timestamp) -> Option<String> {
         let lost = self.hosts.key.lost.is_some();
         let slices = if lost { self.hosts.slices as usize } else { 0 };
@@ -117,7 +117,7 @@ impl<'f> HostsRow<'f> {
         self.lost(now, parts)
     }
 
-    /// The same for a row that has the counts in other columns: `lost 25m ago: preempted`.
+    /// The same for a row with the counts in other columns: `lost 25m ago: preempted`.
     fn brief_loss(&self, now: Timestamp) -> Option<String> {
         self.lost(now, Vec::new())
     }
@@ -126,30 +126,30 @@ impl<'f> HostsRow<'f> {
         let (ended, message) = self.hosts.ended.as_ref()?;
         let lost = &self.hosts.key.lost;
         let word = if lost.is_some() { self.state() } else { "lost" };
-        // "Lost" is said already.
+        // The word already says "lost".
         let cause = lost.map(|(reason, _)| death_word(reason)).filter(|cause| *cause != word);
         parts.extend(cause.map(str::to_owned));
-        // Ray's sentence says nothing new about what was stopped in order.
-        let says = !message.is_empty() && !matches!(lost, Some((DeathReason::Expected, _)));
+        // Ray's message about an intended end adds nothing.
+        let has_message = !message.is_empty() && !matches!(lost, Some((DeathReason::Expected, _)));
         let parts = Some(parts.join(", ")).filter(|parts| !parts.is_empty());
         let what = [Some(format!("{word} {} ago", words::minutes(ended.age(now)))), parts];
-        let what = what.into_iter().chain([says.then(|| message.to_string())]).flatten();
+        let what = what.into_iter().chain([has_message.then(|| message.to_string())]).flatten();
         Some(what.collect::<Vec<_>>().join(": "))
     }
 
-    /// Chips in use and all: `240/256`; none where they have none.
+    /// Chips in use and in total: `240/256`; `None` without chips.
     pub fn chips(&self) -> Option<String> {
         let (used, all) = self.hosts.chips;
         let used = used.map_or_else(|| "?".into(), number);
         (all > 0.0).then(|| format!("{used}/{}", number(all)))
     }
 
-    /// The jobs whose tasks, actors or drivers are on these hosts, as far as Ray was asked.
+    /// The jobs whose tasks, actors or drivers are on these hosts, as far as Ray reported them.
     pub fn jobs(&self) -> &'f [Arc<Job>] {
         self.cluster.sliced.jobs(self.number)
     }
 
-    /// Whether Ray is not asked for the jobs on its living hosts, because the settings say so.
+    /// Whether the jobs on its alive hosts are not requested because of the settings.
     pub fn is_unasked(&self) -> bool {
         self.cluster.vitals.limits.every.is_zero() && self.hosts.alive > 0 && self.jobs().is_empty()
     }
@@ -161,7 +161,7 @@ impl<'f> HostsRow<'f> {
         worst.filter(is_alive).filter(|worst| self.cluster.physical(&worst.node, now).is_some())
     }
 
-    /// That host in words: `mem 93% w-7`. Of a name that holds the slice's only what follows that is said.
+    /// That host in words: `mem 93% w-7`. If its name begins with the slice's, only the rest is shown.
     pub fn worst_words(&self, now: Timestamp) -> Option<(String, Role)> {
         let worst = self.worst(now)?;
         let name = self.cluster.node(&worst.node).map(|node| self.cluster.node_name(node).shown())?;
@@ -171,13 +171,13 @@ impl<'f> HostsRow<'f> {
         Some((format!("{} {:.0}% {}", worst.what, worst.percent, own.unwrap_or(&name)), role(worst)))
     }
 
-    /// Whether one of its hosts stands out.
-    fn stands_out(&self) -> bool {
+    /// Whether one of its hosts is an outlier.
+    fn has_outlier(&self) -> bool {
         self.cluster.sliced.worst(self.number).is_some_and(|worst| worst.why.is_some())
     }
 
-    /// What is wrong with one of its hosts, in a word or two.
-    fn apart(&self, now: Timestamp) -> Option<(String, Role)> {
+    /// The problem of one of its hosts, in a word or two.
+    fn outlier_cell(&self, now: Timestamp) -> Option<(String, Role)> {
         let worst = self.worst(now)?;
         let words = match worst.why? {
             Why::Full => format!("{} nearly full", worst.what),
@@ -187,7 +187,7 @@ impl<'f> HostsRow<'f> {
     }
 }
 
-/// How bad the worst host is.
+/// The role of the worst host.
 pub fn role(worst: &Worst) -> Role {
     match worst.why {
         Some(Why::Full) => Role::Bad,
@@ -213,7 +213,7 @@ impl Kind for HostsTable {
     }
 
     fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        // Rows are slices and the head, while what is counted in a cluster are hosts.
+        // Rows are slices and the head, while the counts of a cluster are of hosts.
         let hosts = host_counts(look, of, Some("host"));
         let slices = of.and_then(|place| look.fleet.clusters.get(place)).filter(|cluster| cluster.known);
         let slices = slices.map_or(0, Cluster::slices);
@@ -240,8 +240,8 @@ impl Kind for HostsTable {
         row.hosts.key.clone()
     }
 
-    /// What was lost lately first, the latest loss first; then slices that lack hosts, and those of which a host stands out;
-    /// then what else is alive by type and name; then the head; then what died earlier.
+    /// Recent losses first, the latest first; then incomplete slices, and those with an outlier; then other alive ones
+    /// by type and name; then the head; then earlier losses.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
         (own(a).cmp(&own(b)))
             .then_with(|| natural(a.hosts.node_type.raw(), b.hosts.node_type.raw()))
@@ -269,7 +269,7 @@ impl Kind for HostsTable {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        // A row of one host is that host: its page, its log, its removal.
+        // A row of a single host has the actions of that host: its page, its log, its removal.
         let nodes = &row.cluster.snapshot.nodes;
         match row.hosts.nodes.as_slice() {
             [only] if row.hosts.expected.is_none_or(|expected| expected == 1) => {
@@ -290,7 +290,7 @@ fn own<'f>(row: &Row<'f>) -> impl Ord + use<'f> {
     let rank = match hosts.key.kind {
         HostsKind::Dead if hosts.is_lost() => 0,
         _ if hosts.is_incomplete() => 1,
-        _ if row.stands_out() => 2,
+        _ if row.has_outlier() => 2,
         HostsKind::Slice => 3,
         HostsKind::Type => 4,
         HostsKind::Head => 5,
@@ -314,7 +314,7 @@ impl Member for HostsTable {
             "incomplete" => ("◐", Role::Bad),
             "draining" => ("◐", Role::Text),
             _ if row.hosts.key.kind == HostsKind::Head => ("⌂", Role::Good),
-            _ if row.stands_out() => words::severity_mark(Severity::Warn),
+            _ if row.has_outlier() => words::severity_mark(Severity::Warn),
             _ => ("●", Role::Good),
         }
     }
@@ -346,7 +346,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
         when: When::Usually,
         cell: |row, look| {
             let cell = Cell::new(row.kind(), HostsTable::text(row, look)).named();
-            // As Google's pages call it.
+            // Google's pages use this word.
             cell.or(row.kind().replace("v5litepod", "v5e"))
         },
         order: Some(|a, b| natural(&a.kind(), &b.kind())),
@@ -443,13 +443,13 @@ const COLUMNS: &[Column<HostsTable>] = &[
     common::age("uptime", "UPTIME", 6),
 ];
 
-/// The state; of what died, which has no figures, also when and why.
+/// The state; for dead nodes, which have no figures, also when and why they died.
 fn state<'f>(row: &Row<'f>, look: &CellContext<'f>) -> Cell<'f> {
     let (_, role) = HostsTable::mark(row);
     let role = role.unless(HostsTable::is_stale(row, look));
     match row.brief_loss(look.now).filter(|_| row.hosts.key.kind == HostsKind::Dead) {
         Some(loss) => Cell::new(loss, role).or(row.state()).spanning(),
-        None => match row.apart(look.now) {
+        None => match row.outlier_cell(look.now) {
             Some((text, role)) if row.state() == "alive" => {
                 Cell::new(text, role.unless(HostsTable::is_stale(row, look)))
             }

@@ -44,7 +44,7 @@ pub struct IssueRow<'f> {
 
 type Row<'f> = IssueRow<'f>;
 
-/// The pane of the cluster where an issue of that kind is seen; none where it is in no pane more than in another.
+/// The pane of the cluster that shows issues of this kind; `None` if no pane in particular does.
 pub fn pane(kind: FindingKind) -> Option<Pane> {
     match kind {
         FindingKind::NodesLost | FindingKind::SliceIncomplete => Some(Pane::Nodes),
@@ -94,7 +94,7 @@ impl Kind for Issues {
         (row.finding.kind, row.finding.short.clone())
     }
 
-    /// The worst first, of these the latest, as what began just now is what is looked for.
+    /// The worst first, and the latest first among equals, because recent ones are of most interest.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
         let rank = |row: &Row<'_>| (row.finding.severity, Reverse(row.finding.since), row.place, row.number);
         rank(a).cmp(&rank(b))

@@ -1,4 +1,4 @@
-//! The page of a job's workers: the same readings in four tables, which toggle in place.
+//! The page of a job's workers: the same readings in four tables that replace each other.
 
 pub mod causes;
 mod common;
@@ -29,18 +29,18 @@ pub struct WorkersPage {
     pub view: WorkersView,
     /// The roll call.
     pub roll: List<Roll>,
-    /// What is said alike.
+    /// Lines folded by equal text.
     pub folded: List<FoldedLines>,
-    /// In the order of time.
+    /// Lines in order of time.
     pub merged: List<Merged>,
-    /// The first cause.
+    /// The root cause.
     pub causes: List<Causes>,
-    /// The worker and the time at which the table is to be shown once it is read.
+    /// The worker and the time to go to once the table is read.
     awaited: Option<(Process, Spot)>,
 }
 
 impl WorkersPage {
-    /// The page of the cluster at that place.
+    /// The page of the cluster at this index.
     pub fn new(place: usize) -> Self {
         Self {
             view: WorkersView::default(),
@@ -62,7 +62,7 @@ impl WorkersPage {
         }
     }
 
-    /// The same, to be changed.
+    /// The table on the screen, mutable.
     fn table_mut(&mut self) -> &mut dyn Listing {
         match self.view {
             WorkersView::Roll => &mut self.roll,
@@ -72,7 +72,7 @@ impl WorkersPage {
         }
     }
 
-    /// What is under the cursor.
+    /// The worker and time under the cursor.
     pub fn spot(&self, fleet: &Fleet) -> Option<Spot> {
         match self.view {
             WorkersView::Roll => self.roll.selected(fleet).map(|row| row.spot()),
@@ -92,12 +92,12 @@ impl WorkersPage {
         }
     }
 
-    /// Whether the driver's log says the line under the cursor.
+    /// Whether the line under the cursor is in the driver's log.
     pub fn is_drivers(&self, fleet: &Fleet) -> bool {
         self.view == WorkersView::Cause && self.causes.selected(fleet).is_some_and(|row| row.is_drivers())
     }
 
-    /// Keeps the cursor on its row, whatever comes to the top meanwhile.
+    /// Keeps the cursor on its row, regardless of new rows above.
     pub(crate) fn hold(&mut self, fleet: &Fleet, place: usize) {
         let worker = self.spot(fleet).filter(|_| self.view == WorkersView::Roll).map(|spot| spot.worker);
         let job_workers = fleet.clusters[place].job_workers.job_workers(Part::Roll);
@@ -117,7 +117,7 @@ impl WorkersPage {
         self.go_to_awaited(fleet, place);
     }
 
-    /// Puts the cursor where it is to be, once the table has been read.
+    /// Moves the cursor to its target, once the table has been read.
     pub(crate) fn go_to_awaited(&mut self, fleet: &Fleet, place: usize) {
         let job_workers = &fleet.clusters[place].job_workers;
         let Some(of_table) = job_workers.job_workers(self.view.part()) else { return };
@@ -135,7 +135,7 @@ impl WorkersPage {
                     self.merged.select(fleet, place, &key);
                 }
             }
-            // It begins with what matters.
+            // It begins with the most important line.
             WorkersView::Cause => {}
         }
     }
@@ -158,7 +158,7 @@ impl Page for WorkersPage {
         Some(self.table_mut())
     }
 
-    /// Of four tables one is on the screen.
+    /// Only one of the four tables is on the screen.
     fn rearrange(&mut self, fleet: &Fleet) {
         self.table_mut().arrange(fleet);
     }

@@ -88,13 +88,13 @@ impl Kind for Jobs {
         row.job.key.clone()
     }
 
-    /// Jobs that have not ended first, and of these what is wrong with a run; then the newest first.
+    /// Jobs that have not ended first, with unhealthy runs before others; then the newest first.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
-        let sick = |row: &Self::Row<'f>| {
+        let unhealthy = |row: &Self::Row<'f>| {
             let wrong = row.cluster.vitals.wrong(row.job);
             (wrong.is_none(), wrong)
         };
-        let worse = sick(a).cmp(&sick(b));
+        let worse = unhealthy(a).cmp(&unhealthy(b));
         let (a, b) = (a.job, b.job);
         (a.status.is_ended().cmp(&b.status.is_ended()))
             .then(worse)
@@ -119,7 +119,7 @@ impl Kind for Jobs {
         Target::Job(row.place, row.job.key.clone())
     }
 
-    /// As it is shown: a hostile id must not act in the shell that it is pasted into.
+    /// The displayed id, because a hostile id must not act in the shell into which it is pasted.
     fn copied(row: &Row<'_>) -> (&'static str, String) {
         ("job id", row.job.key.to_string())
     }
@@ -167,7 +167,7 @@ const COLUMNS: &[Column<Jobs>] = &[
     Column {
         id: "status",
         title: "STATUS",
-        // What the job does and the glyph tell as much.
+        // The activity and the glyph say as much.
         width: Width::text(9, 9, Width::EASILY),
         when: When::Usually,
         cell: |row, look| {
@@ -190,7 +190,7 @@ const COLUMNS: &[Column<Jobs>] = &[
             Some(cell) => Cell { role: cell.role.unless(row.cluster.is_stale(look.now)), ..cell },
             None => Cell::new("-", Role::Dim),
         },
-        order: Some(|a, b| sickness(a).cmp(&sickness(b))),
+        order: Some(|a, b| severity_rank(a).cmp(&severity_rank(b))),
     },
     Column {
         id: "chips",
@@ -214,7 +214,7 @@ const COLUMNS: &[Column<Jobs>] = &[
             let Some(short) = run.and_then(|run| run.loss).map(loss) else {
                 return Cell::new("-", Role::Dim);
             };
-            // A young run has a short curve; its blanks keep the numbers below each other.
+            // The short curve of a new run is padded, so that the numbers are aligned.
             let long = if losses.is_empty() { short.clone() } else { format!("{short} {losses:<CURVE$}") };
             Cell::new(long, Jobs::text(row, look)).or(short)
         },
@@ -335,10 +335,10 @@ const COLUMNS: &[Column<Jobs>] = &[
     },
 ];
 
-/// Points of the curve of losses.
+/// Number of points in the curve of losses.
 const CURVE: usize = 8;
 
-/// The vitals of a job that runs, as they were last read.
+/// The vitals of a running job, as last read.
 fn vitals<'f>(row: &Row<'f>) -> Option<&'f Vitals> {
     row.cluster.vitals.of(row.job)
 }
@@ -355,15 +355,15 @@ fn restarts(row: &Row<'_>) -> Option<u64> {
     vitals(row).map(|vitals| vitals.restarts)
 }
 
-/// An entrypoint from the name of its Python file on: all begin alike, with `python experiments/`.
+/// An entrypoint, starting at the name of its Python file, because most begin with `python experiments/`.
 fn script(entrypoint: &str) -> Option<&str> {
     let name = &entrypoint[..entrypoint.find(".py")?];
     let start = name.rfind(['/', ' ']).map_or(0, |at| at + 1);
     Some(&entrypoint[start..])
 }
 
-/// Jobs with the worst signs first, those without vitals last.
-fn sickness(row: &Row<'_>) -> (u8, Option<SignKind>) {
+/// Jobs with the worst warnings first, those without vitals last.
+fn severity_rank(row: &Row<'_>) -> (u8, Option<SignKind>) {
     match vitals(row).map(Vitals::worst) {
         Some(Some(sign)) => (0, Some(sign.kind)),
         Some(None) => (1, None),
@@ -385,8 +385,7 @@ fn name<'f>(row: &Row<'f>, look: &CellContext<'f>) -> Cell<'f> {
     }
 }
 
-/// Why it is pending, or what Ray says about it, unchanged; none for a running job, whose message only repeats its
-/// state.
+/// Why it is pending, or Ray's message unchanged; `None` for a running job, whose message only repeats its state.
 fn message<'f>(row: &Row<'f>) -> Option<&'f str> {
     match status(row) {
         JobStatus::Running => None,
@@ -395,7 +394,7 @@ fn message<'f>(row: &Row<'f>) -> Option<&'f str> {
     }
 }
 
-/// What is most wrong with a run.
+/// The worst problem of a run.
 fn wrong<'f>(row: &Row<'f>) -> Option<&'f Sign> {
     let worst = row.cluster.vitals.of(row.job)?.worst()?;
     (worst.kind != SignKind::WaitsLong).then_some(worst)

@@ -70,8 +70,8 @@ impl Kind for Nodes {
         row.node.id
     }
 
-    /// Lost nodes first, the latest loss first; then the head; then living nodes by type and name; then nodes that died
-    /// long ago or were stopped in order.
+    /// Lost nodes first, the latest first; then the head; then alive nodes by type and name; then nodes that died long
+    /// ago or were stopped intentionally.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
         (own(a).cmp(&own(b)))
             .then_with(|| natural(a.name.raw(), b.name.raw()))
@@ -96,7 +96,8 @@ impl Kind for Nodes {
         Target::Node(row.place, row.node.id)
     }
 
-    /// The page of a slice keeps the hosts of that name, also when the last of them dies and its row is folded with others.
+    /// The page of a slice keeps the hosts of that name, even when the last of them dies and its row is merged with
+    /// others.
     fn is_among(row: &Row<'_>, hosts: &HostsKey) -> bool {
         match hosts.kind {
             HostsKind::Slice => !row.node.is_head && row.node.slice() == Some(&hosts.name),
@@ -128,7 +129,7 @@ impl Member for Nodes {
         let (glyph, role) = words::node(row.node.state);
         match () {
             () if row.cluster.tpus.is_ghost(row.node) => ("◇", Role::Bad),
-            // A node that died long ago, or was stopped, is broken no more.
+            // A node that died long ago, or was stopped, is not a current problem.
             () if row.node.state == NodeState::Dead && !row.node.is_lost(row.cluster.snapshot.taken) => {
                 (glyph, Role::Dim)
             }
@@ -163,7 +164,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         width: Width::text(15, 15, 8).hiding(),
         when: When::Usually,
         cell: |row, look| {
-            // Where the address is the name, it stands in the name's column.
+            // An address that is also the name is shown in the name's column.
             let address =
                 if row.name == &row.node.address { Cow::Borrowed("-") } else { row.node.address.shown() };
             Cell::new(address, Nodes::text(row, look))
@@ -181,7 +182,7 @@ const COLUMNS: &[Column<Nodes>] = &[
                 (false, true) => Cow::Borrowed("-"),
                 (false, false) => row.node.node_type.shown(),
             };
-            // Where node types have no room, the accelerator, as the slices show it.
+            // If there is no room for node types, the accelerator, as among the slices.
             let chips = row.node.chip_type().filter(|_| !row.node.is_head);
             let brief = chips.map_or_else(|| kind.clone(), |chips| chips.shown());
             Cell::new(kind, Nodes::text(row, look)).named().or(brief)
@@ -230,7 +231,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "CPU%",
         width: Width::number(4, 4),
         when: When::Usually,
-        // A busy CPU is what a TPU host is there for; full memory or a full disk ends jobs.
+        // A busy CPU is normal on a TPU host; full memory or a full disk ends jobs.
         cell: |row, look| percent(row, look, |p| p.cpu_percent, f64::INFINITY),
         order: None,
     },
@@ -283,7 +284,7 @@ const COLUMNS: &[Column<Nodes>] = &[
     },
 ];
 
-/// Nodes by state, those that are alive called so: `317 hosts alive · 9 joining`.
+/// Nodes by state, with a word for alive ones: `317 hosts alive · 9 joining`.
 pub fn host_counts(look: &CellContext<'_>, of: Option<usize>, called: Option<&str>) -> Cell<'static> {
     let noun = |n: &str| match called {
         None => n.to_owned(),
@@ -293,7 +294,7 @@ pub fn host_counts(look: &CellContext<'_>, of: Option<usize>, called: Option<&st
     let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
         let totals = look.fleet.totals();
         let alive = totals.text(totals.nodes);
-        // Those that were never read have an unknown number of nodes.
+        // Clusters that were never read have an unknown number of nodes.
         let known =
             if totals.known < totals.clusters { format!("{} of ", totals.known) } else { String::new() };
         let clusters = counted(totals.clusters, "cluster");
@@ -304,12 +305,12 @@ pub fn host_counts(look: &CellContext<'_>, of: Option<usize>, called: Option<&st
     let mut counts = vec![format!("{} alive", noun(&grouped(alive)))];
     counts.extend((joining > 0).then(|| format!("{} joining", grouped(joining))));
     counts.extend((lost > 0).then(|| format!("{} lost", grouped(lost))));
-    // A lost one is dead, too, and counted once.
+    // A lost node is also dead, and is counted once.
     counts.extend((dead > lost).then(|| format!("{} dead", grouped(dead - lost))));
     Cell::new(if cluster.known { counts.join(" · ") } else { String::new() }, Role::Dim)
 }
 
-/// The state; of a dead node, which has no figures, also when and why it died.
+/// The state; for a dead node, which has no figures, also when and why it died.
 fn state<'f>(row: &Row<'f>, look: &CellContext<'f>) -> Cell<'f> {
     let (_, role) = Nodes::mark(row);
     let role = role.unless(Nodes::is_stale(row, look));
@@ -332,10 +333,10 @@ fn gauge(a: &Row<'_>, b: &Row<'_>, name: &str) -> Ordering {
 }
 
 /// `16/120`; `-` for a resource that the node does not have, `?` for a use that is unknown.
-fn used(resource: Option<&Resource>, say: impl Fn(f64) -> String) -> String {
+fn used(resource: Option<&Resource>, to_text: impl Fn(f64) -> String) -> String {
     match resource {
         None => "-".into(),
-        Some(r) => format!("{}/{}", r.used.map_or_else(|| "?".into(), &say), say(r.total)),
+        Some(r) => format!("{}/{}", r.used.map_or_else(|| "?".into(), &to_text), to_text(r.total)),
     }
 }
 
@@ -345,7 +346,7 @@ fn gigabytes(value: f64) -> String {
     if gb < 9.95 { number((gb * 10.0).round() / 10.0) } else { format!("{gb:.0}") }
 }
 
-/// A share of the machine in percent, which is bad from `much` on.
+/// A percentage of the machine, which is bad from `much` on.
 fn percent(
     row: &Row<'_>,
     look: &CellContext<'_>,

@@ -6,14 +6,14 @@ use crate::app::screen::areas::Areas;
 use crate::app::screen::pane::Pane;
 use crate::app::screen::scroll::Scroll;
 
-/// Which lines of the operation are shown: it is counted from the end, which stays in view.
+/// The scroll position, counted from the end, which stays in view.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OperationPage {
     above_end: Scroll,
 }
 
 impl OperationPage {
-    /// Lines below the screen.
+    /// Number of lines below the screen.
     pub const fn below(self) -> usize {
         self.above_end.top()
     }

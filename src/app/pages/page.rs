@@ -1,4 +1,4 @@
-//! What every page does, each in its own way.
+//! The common interface of pages.
 
 use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
@@ -9,30 +9,30 @@ use crate::app::table::list::{List, Listing};
 use crate::model::NodeId;
 use std::fmt::Debug;
 
-/// Nodes by the place of their cluster.
+/// Nodes, by the index of their cluster.
 pub type NodesInView = Vec<(usize, Vec<NodeId>)>;
 
-/// A page over the data of the fleet: it owns its rows or lines, and its cursor. What is not written by a page is that of
-/// one table. Only a cluster's page has panes; `pane` is the one that has the focus, or that the pointer is over.
+/// A page over the data of the fleet. It owns its rows or lines, and its cursor; the default methods are those of a
+/// page with one table. Only a cluster's page has panes: `pane` is the one with the focus, or under the pointer.
 ///
-/// What else keys do stands in the table of actions ([`crate::app::Action`]), and how a page is drawn in [`crate::ui`].
+/// The table of actions ([`crate::app::Action`]) defines what other keys do, and [`crate::ui`] how a page is drawn.
 pub trait Page: Debug + Send {
     /// Each of its tables, on the screen or not.
     fn tables(&self) -> Vec<&dyn Listing> {
         self.listing(Pane::Nodes).into_iter().collect()
     }
 
-    /// The same, to be changed.
+    /// Each of its tables, mutable.
     fn tables_mut(&mut self) -> Vec<&mut dyn Listing> {
         self.listing_mut(Pane::Nodes).into_iter().collect()
     }
 
-    /// The table on the screen; none where lines are.
+    /// The table on the screen; `None` for a page of lines.
     fn listing(&self, _pane: Pane) -> Option<&dyn Listing> {
         None
     }
 
-    /// The same, to be changed.
+    /// The table on the screen, mutable.
     fn listing_mut(&mut self, _pane: Pane) -> Option<&mut dyn Listing> {
         None
     }
@@ -49,19 +49,19 @@ pub trait Page: Debug + Send {
         }
     }
 
-    /// Rows or lines on the screen.
+    /// Number of rows or lines on the screen.
     fn page_height(&self, _areas: &Areas, pane: Pane) -> usize {
         self.listing(pane).map_or(1, Listing::height)
     }
 
-    /// Takes in where it was drawn.
+    /// Records where it was drawn.
     fn measure(&mut self, areas: &Areas) {
         if let Some((table, listing)) = areas.table.as_ref().zip(self.listing_mut(Pane::Nodes)) {
             listing.drawn(table);
         }
     }
 
-    /// The nodes on the screen that are alive.
+    /// The alive nodes on the screen.
     fn nodes_in_view(&self, fleet: &Fleet, areas: &Areas) -> NodesInView {
         let drawn = areas.nodes.as_ref().or(areas.table.as_ref());
         match self.listing(Pane::Nodes).zip(drawn) {
@@ -81,7 +81,7 @@ impl<K: Kind> Page for List<K> {
     }
 }
 
-/// The nodes that are alive of the rows in a window of that height.
+/// The alive nodes in the rows of a window of this height.
 pub(super) fn nodes_of_rows(listing: &dyn Listing, fleet: &Fleet, height: usize) -> NodesInView {
     let top = listing.window(height);
     let mut visible: NodesInView = Vec::new();

@@ -1,4 +1,4 @@
-//! The page of a slice, or of other hosts that stand in one row: each host as a cell of a grid, and a table of them.
+//! The page of a slice, or of other hosts in one row: each host as a cell of a grid, and a table of them.
 
 use super::nodes::Nodes;
 use super::page::{NodesInView, Page, nodes_of_rows};
@@ -33,7 +33,7 @@ impl SlicePage {
         self.place == place && self.list.within() == Some(hosts)
     }
 
-    /// The nodes of the grid, as far as they are still there.
+    /// The nodes in the grid that still exist.
     pub fn cells<'f>(&self, cluster: &'f Cluster) -> impl Iterator<Item = &'f Node> {
         self.cells.iter().filter_map(|number| node(cluster, *number))
     }
@@ -48,7 +48,7 @@ impl Page for SlicePage {
         Some(&mut self.list)
     }
 
-    /// Puts rows and cells in order. A dead host whose address is alive again has come back, and has no cell.
+    /// Sorts rows and cells. A dead host whose address is alive again was replaced, and has no cell.
     fn rearrange(&mut self, fleet: &Fleet) {
         self.list.arrange(fleet);
         let Some(cluster) = fleet.clusters.get(self.place) else { return };

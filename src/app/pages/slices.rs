@@ -44,7 +44,7 @@ impl Kind for Slices {
         if of.is_some() { "tpus" } else { "all-tpus" }
     }
 
-    /// Chips by generation, and how old Google's answer is.
+    /// Chips by generation, and the age of Google's answer.
     fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
             return counts_of_all(look);
@@ -128,7 +128,7 @@ impl Member for Slices {
         false
     }
 
-    /// By the age of Google's answer, not of Ray's.
+    /// According to the age of Google's answer rather than Ray's.
     fn is_stale(row: &Row<'_>, look: &CellContext<'_>) -> bool {
         row.cluster.is_google_stale(look.now)
     }
@@ -146,7 +146,7 @@ const COLUMNS: &[Column<Slices>] = &[
             let (_, role) = status(row.slice.status);
             let cell = Cell::new(row.slice.status.word(), role.unless(Slices::is_stale(row, look)));
             match row.slice.status {
-                // That it costs is what matters of it.
+                // The most important fact is that it uses quota.
                 TpuStatus::HoldsQuota => cell.or("holds quota"),
                 _ => cell,
             }
@@ -221,7 +221,7 @@ const COLUMNS: &[Column<Slices>] = &[
     },
 ];
 
-/// Chips of all clusters by generation, and how old the oldest of Google's answers is.
+/// Chips of all clusters by generation, and the age of Google's oldest answer.
 fn counts_of_all(look: &CellContext<'_>) -> Cell<'static> {
     let all = || look.fleet.clusters.iter().filter(|cluster| cluster.tpus.asked().is_some());
     let knows_ray = all().all(|cluster| cluster.tpus.knows_ray());
@@ -234,12 +234,12 @@ fn counts_of_all(look: &CellContext<'_>) -> Cell<'static> {
     Cell::new(parts.join(" · "), role)
 }
 
-/// Hosts that have joined Ray, of all: `2/4`.
+/// Hosts that have joined Ray, and all hosts: `2/4`.
 fn in_ray(row: &Row<'_>) -> String {
     let (hosts, joined) = row.slice.hosts;
     match (row.cluster.tpus.knows_ray(), hosts) {
         (_, 0) if joined == 0 => "-".to_owned(),
-        // Google knows of no host.
+        // Google reports no hosts.
         (_, 0) => joined.to_string(),
         (false, hosts) => format!("?/{hosts}"),
         (true, hosts) => format!("{joined}/{hosts}"),

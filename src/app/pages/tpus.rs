@@ -13,12 +13,12 @@ use crate::app::table::list::{List, Listing};
 pub struct TpusPage {
     /// The slices and requests.
     pub list: List<Slices>,
-    /// Which of the node types below them are shown.
+    /// The scroll position of the node types below them.
     pub types: Scroll,
 }
 
 impl TpusPage {
-    /// The page of the cluster at that place.
+    /// The page of the cluster at this index.
     pub fn new(place: usize) -> Self {
         Self { list: List::new(Some(place)).holding_top(), types: Scroll::default() }
     }
@@ -33,7 +33,7 @@ impl Page for TpusPage {
         Some(&mut self.list)
     }
 
-    /// Behind the last row the node types are scrolled, and back before the cursor moves up again.
+    /// After the last row, the node types scroll, and they scroll back before the cursor moves up again.
     fn scroll(&mut self, fleet: &Fleet, _pane: Pane, by: isize) {
         let below = self.list.len().saturating_sub(self.list.cursor() + 1);
         let above = self.types.top();

@@ -1,4 +1,4 @@
-//! The scroll bar of a log: where the window is, and where lines of interest are.
+//! The scroll bar of a log: the position of the window, and of lines of interest.
 
 use crate::app::{Landmark, LogView, Window};
 use crate::ui::part::DrawContext;
@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-/// Draws it over the right border of the pane, beside the lines; nothing where all lines are in the window.
+/// Draws it over the right border of the pane, beside the lines; draws nothing if all lines are in the window.
 pub fn draw(buf: &mut Buffer, pane: Rect, lines: Rect, d: &DrawContext<'_>, log: &LogView) {
     let size = Window { width: lines.width.into(), height: lines.height.into() };
     let parts = usize::from(lines.height);

@@ -1,4 +1,4 @@
-//! The lines in the window: their colours, what the search matches, and what stands beside them.
+//! The lines in the window: their colours, search matches, and the columns beside them.
 
 use crate::app::{Dated, LogView, Window, pieces};
 use crate::logs::{Level, clock, level};
@@ -11,23 +11,23 @@ use ratatui::style::Style;
 use std::ops::Range;
 use unicode_width::UnicodeWidthStr;
 
-/// Replaces a worker's name that the line above shows already.
+/// Replaces the name of a worker that is shown in the line above.
 const SAME: &str = "┆ ";
 
 /// A row of the window.
 struct Row<'a> {
-    /// Place of the line among those that are shown.
+    /// Index of the line among the shown ones.
     index: usize,
     line: &'a Line,
-    /// The part of it that is in the row, in bytes.
+    /// The part of the line that is in the row, in bytes.
     part: Range<usize>,
-    /// What stands before it.
+    /// The text before it.
     lead: &'static str,
-    /// The count of lines that are hidden, in place of the first of them.
+    /// The count of hidden lines, shown in place of the first of them.
     count: Option<String>,
 }
 
-/// `13:58:14` as a line says it, `~13:58:14` when it came.
+/// `13:58:14` if the line contains its time, `~13:58:14` if it is the time at which the line was received.
 fn time(log: &LogView, index: usize, d: &DrawContext<'_>) -> String {
     match log.dated(index) {
         Some(Dated::Own(time)) => format!(" {}", clock(time, d.now)),
@@ -36,22 +36,22 @@ fn time(log: &LogView, index: usize, d: &DrawContext<'_>) -> String {
     }
 }
 
-/// The terminal's colours for the names of logs, one after the other: neither red nor yellow, which mean something.
+/// The terminal's colours for the names of logs, in turn: without red and yellow, which have a meaning.
 const PARTS: [u8; 6] = [6, 5, 4, 14, 13, 12];
 
-/// Cells of the time before a line: a mark, the time, and a blank.
+/// Width of the time before a line: a mark, the time, and a blank.
 pub const TIME: u16 = 10;
 
-/// Most cells of the name of a line's log, in a view of several.
+/// Maximum width of the name of a line's log, in a view of several logs.
 const PART: u16 = 32;
 
-/// Cells of the names of logs and a blank; none in a view of one log.
+/// Width of the names of logs and a blank; 0 in a view of one log.
 pub fn parts(log: &LogView, width: u16) -> u16 {
     let longest = log.logs().map(|(log, _)| log.name.width()).max().map(|longest| longest as u16 + 1);
     longest.unwrap_or(0).min(PART).min(width / 3)
 }
 
-/// Draws the lines in the window, with their times and the names of their logs in so many cells before them.
+/// Draws the lines in the window, with their times and the names of their logs before them, in columns of these widths.
 pub fn draw(buf: &mut Buffer, area: Rect, (times, parts): (u16, u16), d: &DrawContext<'_>, log: &LogView) {
     let size = Window { width: area.width.into(), height: area.height.into() };
     let rows = if log.wraps() { wrapped(log, size) } else { cut_off(log, size) };
@@ -84,7 +84,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, (times, parts): (u16, u16), d: &DrawCo
     }
 }
 
-/// One row for each line, cut where it is longer. A worker is named once for its lines.
+/// One row per line, cut if it is too long. The name of a worker is shown once for its consecutive lines.
 fn cut_off(log: &LogView, size: Window) -> Vec<Row<'_>> {
     let top = log.top(size);
     let mut above: Option<&str> = None;
@@ -100,7 +100,7 @@ fn cut_off(log: &LogView, size: Window) -> Vec<Row<'_>> {
     (top..log.len().min(top + size.height)).map_while(row).collect()
 }
 
-/// Long lines over several rows; when following, the end of the last one is at the bottom.
+/// Wraps long lines; when following, the end of the last one is at the bottom.
 fn wrapped(log: &LogView, size: Window) -> Vec<Row<'_>> {
     let mut rows = Vec::with_capacity(size.height * 2);
     for index in log.top(size)..log.len() {
@@ -144,7 +144,7 @@ fn draw_row(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView, ro
     }
 }
 
-/// Gives a part of the line that is in the row another style.
+/// Applies a style to a range of the line, as far as it is in the row.
 fn paint(buf: &mut Buffer, area: Rect, row: &Row<'_>, range: Range<usize>, style: Style) {
     let (from, to) = (range.start.max(row.part.start), range.end.min(row.part.end));
     if from >= to {
@@ -158,8 +158,8 @@ fn paint(buf: &mut Buffer, area: Rect, row: &Row<'_>, range: Range<usize>, style
     }
 }
 
-/// Where a line goes on behind the worker that wrote it, if the line above is the same worker's: Ray puts some forty
-/// cells before every line of a task, `(train_lm_task pid=4021, ip=10.128.3.55) ` (`print_worker_logs` in
+/// The position after the worker's name, if the line above is from the same worker: Ray puts about forty characters
+/// before each line of a task, `(train_lm_task pid=4021, ip=10.128.3.55) ` (`print_worker_logs` in
 /// `ray/_private/worker.py`).
 fn named_again(line: &str, above: &str) -> Option<usize> {
     let end = line.starts_with('(').then(|| line.find(") "))?? + 2;

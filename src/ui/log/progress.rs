@@ -1,4 +1,4 @@
-//! What the progress lines of a log say, in one live line.
+//! The progress reported in a log, as one live line.
 
 use crate::app::LogView;
 use crate::logs::Series;
@@ -15,19 +15,19 @@ use ratatui::style::Style;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
-/// Losses in the sparkline, and fewer than which say nothing.
+/// Maximum number of losses in the sparkline, and the minimum for showing it.
 const LOSSES: usize = 24;
 const FEW: usize = 4;
-/// Cells of the task's name.
+/// Maximum width of the task's name.
 const NAME: usize = 20;
 
-/// Draws it; nothing where no progress is known, or it has no room.
+/// Draws it; draws nothing if no progress is known or there is no room.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView) {
     let Some((task, series)) = log.progress().filter(|_| area.height > 0) else { return };
     let mut x = area.x;
     for (text, style) in parts(task, series, log.stopped(d.now), d) {
         let room = usize::from(area.right().saturating_sub(x));
-        // What has no room is left out whole, and what is less important with it.
+        // A part without room is omitted completely, together with the less important ones.
         if text.width() > room {
             return;
         }
@@ -42,7 +42,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView) {
     }
 }
 
-/// Its words, the most important first. Where no more progress comes it says since when.
+/// Its parts, the most important first. If progress has stopped, includes for how long.
 fn parts(
     task: &str,
     series: &Series,
@@ -80,7 +80,7 @@ fn parts(
     parts
 }
 
-/// Four significant figures.
+/// About four significant figures.
 fn figure(value: f64) -> String {
     match value.abs() {
         size if !size.is_finite() => format!("{value}"),

@@ -11,10 +11,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
-/// Rows: lines, errors, and what they stand for.
+/// Height in rows: lines, errors, and the legend.
 pub const HEIGHT: u16 = 3;
 
-/// Draws it; nothing where it has no room.
+/// Draws it; draws nothing if there is no room.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView) {
     if area.height < HEIGHT || area.width == 0 {
         return;
@@ -27,7 +27,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView) {
     let seen = log.seen_bins(&histogram);
     let most = histogram.bins.iter().map(|(lines, _)| *lines).max().unwrap_or(0) as f64;
     let worst = histogram.bins.iter().map(|(_, errors)| *errors).max().unwrap_or(0) as f64;
-    // Few stretches are drawn wider, so that they take the whole width.
+    // If there are few bins they are drawn wider, to fill the width.
     for column in 0..area.width {
         let bin = usize::from(column) * histogram.bins.len() / width;
         let Some((lines, errors)) = histogram.bins.get(bin) else { break };

@@ -1,10 +1,10 @@
-//! Tests: each built-in theme can be read on its background, and no state is shown by colour alone.
+//! Tests: each built-in theme is readable on its background, and no state is shown by colour alone.
 
 use super::file::{BUILT_IN, ThemeFile};
 use super::{Colors, Meaning, Theme, contrast};
 use ratatui::style::{Color, Modifier, Style};
 
-/// xterm's own sixteen, which most others come near.
+/// The sixteen colours of xterm; those of most other terminals are similar.
 const XTERM: [(Color, u32); 16] = [
     (Color::Black, 0x00_0000),
     (Color::Red, 0xcd_0000),
@@ -38,7 +38,7 @@ fn ratio(a: Color, b: Color) -> f64 {
     contrast::ratio(a, b)
 }
 
-/// The ratio of a style's text; `text` and `ground` count where it says nothing.
+/// The contrast ratio of a style; `text` and `ground` are its default colours.
 fn reads(style: Style, text: Color, ground: Color) -> f64 {
     ratio(style.fg.unwrap_or(text), style.bg.unwrap_or(ground))
 }
@@ -46,7 +46,7 @@ fn reads(style: Style, text: Color, ground: Color) -> f64 {
 /// A role's name and style.
 type Named = (&'static str, Style);
 
-/// The roles of text, and those of lines and of text that matters less.
+/// The roles of text, and those of lines and less important text.
 fn roles(theme: &Theme) -> ([Named; 10], [Named; 3]) {
     let text = [
         ("text", theme.text),
@@ -64,7 +64,7 @@ fn roles(theme: &Theme) -> ([Named; 10], [Named; 3]) {
 }
 
 #[test]
-fn full_colours_can_be_read_on_the_background_of_their_theme() {
+fn full_colours_are_readable_on_the_background_of_their_theme() {
     for (name, _) in BUILT_IN.iter().filter(|(name, _)| *name != "mono") {
         let theme = ThemeFile::built_in(name).unwrap().theme(Colors::Full);
         let (ink, ground) = theme.canvas.unwrap();
@@ -78,7 +78,7 @@ fn full_colours_can_be_read_on_the_background_of_their_theme() {
 }
 
 #[test]
-fn states_can_be_read_on_a_selected_row() {
+fn states_are_readable_on_a_selected_row() {
     for (name, _) in BUILT_IN.iter().filter(|(name, _)| *name != "mono") {
         let theme = ThemeFile::built_in(name).unwrap().theme(Colors::Full);
         let (ink, ground) = theme.canvas.unwrap();
@@ -99,11 +99,11 @@ fn states_can_be_read_on_a_selected_row() {
 }
 
 #[test]
-fn sixteen_colours_can_be_read_on_the_terminals_they_are_for() {
+fn sixteen_colours_are_readable_on_their_terminals() {
     for (name, _) in BUILT_IN {
         let theme = ThemeFile::built_in(name).unwrap().theme(Colors::Sixteen);
         assert_eq!(theme.canvas, None, "{name}: the terminal's own colors only");
-        // Where the theme may be used on both, no colour of xterm's reaches 4.5:1 on both.
+        // For a theme that may be used on both backgrounds, no colour of xterm reaches 4.5:1 on both.
         let grounds: &[(Color, Color, f64)] = match *name {
             "dark" => &[(BLACK, WHITE, 4.5)],
             "light" => &[(WHITE, BLACK, 4.5)],
@@ -120,14 +120,14 @@ fn sixteen_colours_can_be_read_on_the_terminals_they_are_for() {
 }
 
 #[test]
-fn without_colours_there_are_none() {
+fn a_theme_without_colours_uses_none() {
     for (name, _) in BUILT_IN {
         let theme = ThemeFile::built_in(name).unwrap().theme(Colors::None);
         let (texts, lines) = roles(&theme);
         for (role, style) in texts.iter().chain(&lines) {
             assert!(style.fg.is_none() && style.bg.is_none(), "{name}: {role}");
         }
-        // What must still differ: where the cursor is, and what was found.
+        // The cursor and search matches must still be distinguishable.
         assert_ne!(theme.selected, theme.text);
         assert_ne!(theme.selected, theme.marked);
         assert_ne!(theme.found, theme.found_here);

@@ -1,4 +1,4 @@
-//! A theme's file: styles by role, in words, for 24-bit colours and for the terminal's own sixteen.
+//! Theme files: styles by role, in words, for 24-bit colours and for the sixteen colours of the terminal.
 
 use super::role::Role;
 use super::{Colors, Theme, contrast};
@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The themes that are part of the program, by name.
+/// The built-in themes, by name.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("dark", include_str!("../../../assets/themes/dark.yaml")),
     ("light", include_str!("../../../assets/themes/light.yaml")),
@@ -18,7 +18,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
 /// The theme for terminals without colours.
 const MONO: &str = "mono";
 
-/// Words of a style that are no colour.
+/// Words of a style that are not colours.
 const MODIFIERS: &[(&str, Modifier)] = &[
     ("bold", Modifier::BOLD),
     ("dim", Modifier::DIM),
@@ -27,7 +27,7 @@ const MODIFIERS: &[(&str, Modifier)] = &[
     ("reversed", Modifier::REVERSED),
 ];
 
-/// The terminal's own colours, by name.
+/// The colours of the terminal, by name.
 const NAMED: &[(&str, Color)] = &[
     ("default", Color::Reset),
     ("black", Color::Black),
@@ -48,11 +48,11 @@ const NAMED: &[(&str, Color)] = &[
     ("light-white", Color::White),
 ];
 
-/// A theme as its file has it.
+/// The content of a theme file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThemeFile {
-    /// The theme whose styles count where this one has none; [`BUILT_IN`] or another file.
+    /// The theme that provides styles missing here: one of [`BUILT_IN`] or another file.
     pub extends: Option<String>,
     background: Option<Words<true>>,
     full: BTreeMap<Role, Words<true>>,
@@ -60,15 +60,15 @@ pub struct ThemeFile {
 }
 
 impl Theme {
-    /// The default theme for so many colours, on the terminal's own background.
+    /// The default theme for these colours, on the background of the terminal.
     pub fn new(colors: Colors) -> Self {
-        // That every built-in theme can be read is tested.
+        // A test checks that all built-in themes can be parsed.
         ThemeFile::built_in("dark").map(|file| file.theme(colors)).unwrap_or_default().on_terminal()
     }
 }
 
 impl ThemeFile {
-    /// A theme of [`BUILT_IN`], with what it extends.
+    /// A theme of [`BUILT_IN`], merged with the ones that it extends.
     pub fn built_in(name: &str) -> Result<Self, serde_yaml::Error> {
         let text = BUILT_IN.iter().find(|(known, _)| *known == name).map_or("{}", |(_, text)| text);
         let file: Self = serde_yaml::from_str(text)?;
@@ -78,7 +78,7 @@ impl ThemeFile {
         }
     }
 
-    /// The file's own styles, and those of `base` for the other roles.
+    /// The styles of the file, and those of `base` for other roles.
     #[must_use]
     pub fn over(self, mut base: Self) -> Self {
         base.full.extend(self.full);
@@ -86,7 +86,7 @@ impl ThemeFile {
         Self { background: self.background.or(base.background), extends: self.extends, ..base }
     }
 
-    /// The theme for so many colours. Without colours it is always `mono`.
+    /// The theme for these colours. Without colours it is always `mono`.
     pub fn theme(&self, colors: Colors) -> Theme {
         let sixteen = |role| self.sixteen.get(&role).map(|words| words.0);
         let full = |role| self.full.get(&role).map(|words| words.0);
@@ -123,7 +123,7 @@ impl<const FULL: bool> TryFrom<String> for Words<FULL> {
 
     fn try_from(text: String) -> Result<Self, String> {
         if text.trim().is_empty() {
-            // For YAML a # begins a comment.
+            // In YAML, # begins a comment.
             return Err("a style is empty; quote a color that begins with #, or write `default`".into());
         }
         let mut style = Style::new();
@@ -137,7 +137,7 @@ impl<const FULL: bool> TryFrom<String> for Words<FULL> {
                 let color = color(word).filter(|color| FULL || !matches!(color, Color::Rgb(..)));
                 let color = color.ok_or_else(|| unknown(word, FULL))?;
                 style = match color {
-                    // Drawn where another style lies, it must not undo that one.
+                    // It must not override an underlying style.
                     Color::Reset => style,
                     color if is_background => style.bg(color),
                     color => style.fg(color),
@@ -148,7 +148,7 @@ impl<const FULL: bool> TryFrom<String> for Words<FULL> {
     }
 }
 
-/// A colour by its name, or `#rrggbb`.
+/// Parses the name of a colour, or `#rrggbb`.
 fn color(word: &str) -> Option<Color> {
     let named = NAMED.iter().find(|(name, _)| *name == word).map(|(_, color)| *color);
     named.or_else(|| word.starts_with('#').then(|| word.parse().ok()).flatten())
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_style_is_said_in_words() {
+    fn a_style_is_parsed_from_words() {
         let style = words("bold light-red on #102030").unwrap();
         assert_eq!(style.fg, Some(Color::LightRed));
         assert_eq!(style.bg, Some(Color::Rgb(0x10, 0x20, 0x30)));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_theme_names_only_what_it_changes() {
+    fn a_theme_overrides_only_its_own_roles() {
         let mine: ThemeFile = serde_yaml::from_str("{extends: light, full: {bad: '#ff00ff'}}").unwrap();
         let light = ThemeFile::built_in("light").unwrap();
         let (theme, base) = (mine.over(light.clone()).theme(Colors::Full), light.theme(Colors::Full));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn every_built_in_theme_names_every_role() {
+    fn every_built_in_theme_defines_every_role() {
         for (name, text) in BUILT_IN {
             let file = ThemeFile::built_in(name).unwrap_or_else(|e| panic!("{name}: {e}"));
             let raw: serde_yaml::Value = serde_yaml::from_str(text).unwrap();

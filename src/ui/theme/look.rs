@@ -1,11 +1,11 @@
-//! The colours that a program gave its lines, as far as the terminal may show them.
+//! The colours that a program used in its output, as far as the terminal supports them.
 
 use super::{Colors, Theme};
 use crate::app::table::cell::Role;
 use crate::model::{Colour, Look};
 use ratatui::style::{Color, Modifier, Style};
 
-/// The terminal's sixteen colours in their order (ECMA-48, and `aixterm` for the bright ones).
+/// The sixteen colours of the terminal in order (ECMA-48, and `aixterm` for the bright ones).
 const NAMED: [Color; 16] = [
     Color::Black,
     Color::Red,
@@ -25,17 +25,18 @@ const NAMED: [Color; 16] = [
     Color::White,
 ];
 
-/// The colours that tell several apart: blue, magenta and cyan, plain and bright. Red, yellow and green mean something.
+/// The colours that distinguish several items: blue, magenta and cyan, normal and bright. Red, yellow and green have a
+/// meaning.
 const HUES: [u8; Role::HUES] = [4, 5, 6, 12, 13, 14];
 
 impl Theme {
-    /// The style of one of several that are to be distinguished.
+    /// The style of one of several items to be distinguished.
     pub(super) fn hue(&self, number: u8) -> Style {
         let colour = HUES.get(usize::from(number)).map(|n| Colour::Indexed(*n));
         self.look(Look { colour, ..Look::default() })
     }
 
-    /// The style of a look. Text in the colour of what is behind it is shown without either.
+    /// The style of a look. Text in the same colour as its background is shown without both.
     pub fn look(&self, look: Look) -> Style {
         let colour = |colour: Option<Colour>| colour.and_then(|colour| color(colour, self.colors));
         let (mut front, mut behind) = (colour(look.colour), colour(look.behind));
@@ -58,8 +59,8 @@ impl Theme {
 }
 
 impl Theme {
-    /// A program's colour as it can be read on the background: of the sixteen, those that are too bright for a light one
-    /// become the theme's own.
+    /// A readable form of a program's colour on the background: of the sixteen, those that are too bright for a light
+    /// background are replaced by colours of the theme.
     fn on_ground(&self, color: Color) -> Option<Color> {
         match color {
             Color::Yellow | Color::LightYellow if self.is_light => self.warn.fg,
@@ -71,7 +72,7 @@ impl Theme {
     }
 }
 
-/// The nearest colour that there is; none without colours.
+/// The nearest supported colour; `None` without colours.
 fn color(colour: Colour, colors: Colors) -> Option<Color> {
     match (colour, colors) {
         (_, Colors::None) => None,
@@ -83,7 +84,7 @@ fn color(colour: Colour, colors: Colors) -> Option<Color> {
     }
 }
 
-/// Red, green and blue of xterm's colours from 16 on: a cube of six steps each way, then 24 greys.
+/// RGB values of xterm's colours from 16 on: a cube of six levels per component, then 24 greys.
 fn of_256(n: u8) -> [u8; 3] {
     let Some(grey) = n.checked_sub(232) else {
         let n = n - 16;
@@ -92,7 +93,7 @@ fn of_256(n: u8) -> [u8; 3] {
     [8 + 10 * grey; 3]
 }
 
-/// One of the eight colours, by which parts of the light it has; bright when the light is strong. Greys stay greys.
+/// One of the eight colours, by its strong components; bright if the light is strong. Greys stay greys.
 fn nearest(light: [u8; 3]) -> Color {
     let most = light.into_iter().max().unwrap_or(0);
     let least = light.into_iter().min().unwrap_or(0);
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_those_that_the_terminal_has() {
+    fn colours_are_mapped_to_those_of_the_terminal() {
         assert_eq!(fg(Colour::Indexed(1), Colors::Sixteen), Some(Color::Red));
         assert_eq!(fg(Colour::Indexed(214), Colors::Full), Some(Color::Indexed(214)));
         assert_eq!(fg(Colour::Indexed(196), Colors::Sixteen), Some(Color::LightRed));
@@ -137,14 +138,14 @@ mod tests {
                 ["light", "dark"].map(|name| ThemeFile::built_in(name).unwrap().theme(colors).on_terminal());
             let tag = Look { colour: Some(Colour::Indexed(3)), ..Look::default() };
             assert_eq!((light.look(tag).fg, dark.look(tag).fg), (light.warn.fg, Some(Color::Yellow)));
-            // Its own background is the program's affair.
+            // A background set by the program is kept as it is.
             let badge = Look { behind: Some(Colour::Indexed(0)), ..tag };
             assert_eq!(light.look(badge).fg, Some(Color::Yellow));
         }
     }
 
     #[test]
-    fn nothing_is_hidden_by_its_colour() {
+    fn text_is_never_hidden_by_its_colour() {
         let black = Some(Colour::Indexed(0));
         let hidden = Look { colour: black, behind: black, ..Look::default() };
         assert_eq!(Theme::new(Colors::Full).look(hidden), Style::new());

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// A meaning that has a style.
+/// A role with a style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {

@@ -1,4 +1,4 @@
-//! The first cause of a job that failed or hangs, line by line.
+//! The root cause of a job that failed or hangs, line by line.
 
 use super::common::{Spot, of_job, state, why_empty};
 use crate::app::action::target::Target;
@@ -12,11 +12,11 @@ use crate::job_workers::Part;
 use crate::model::amount::counted;
 use std::cmp::Ordering;
 
-/// The lines of the first cause.
+/// The lines of the root cause.
 #[derive(Debug)]
 pub struct Causes;
 
-/// A line of the first cause, by its place among all of them.
+/// A line of the root cause, by its index.
 #[derive(Clone, Copy, Debug)]
 pub struct CauseRow<'f> {
     cluster: &'f Cluster,
@@ -28,17 +28,17 @@ pub struct CauseRow<'f> {
 type Row<'f> = CauseRow<'f>;
 
 impl CauseRow<'_> {
-    /// The line in the log that says it; none of one that is no log's.
+    /// The line in its log; `None` if it is not from a log.
     pub fn wanted(&self) -> Option<LineTarget> {
         self.line.line.clone()
     }
 
-    /// Whether the driver's log says it.
+    /// Whether it is in the driver's log.
     pub fn is_drivers(&self) -> bool {
         self.line.line.is_some() && self.line.worker.is_none()
     }
 
-    /// Where the cursor is on it; none on a line that is no worker's.
+    /// The worker and time of the line; `None` if it is not a worker's.
     pub fn spot(&self) -> Option<Spot> {
         let (worker, is_err) = self.line.worker?;
         Some(Spot { worker, time: self.line.time, is_err })

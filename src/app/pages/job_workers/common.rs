@@ -1,4 +1,4 @@
-//! What the tables of a job's workers share.
+//! Shared by the tables of a job's workers.
 
 use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
@@ -11,41 +11,41 @@ use crate::logs::{Level, level};
 use crate::model::text::printable;
 use crate::model::{NodeId, Timestamp};
 
-/// A worker, and when: what is under the cursor, whatever the table.
+/// A worker and a time: the position of the cursor in any of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// Place of the worker in the list of workers of the table's reading.
+    /// Index of the worker in the list of workers of the table's reading.
     pub worker: usize,
     /// The time of the line.
     pub time: Option<Timestamp>,
-    /// Which of its files says it; none if that is not known.
+    /// Which of its files contains the line; `None` if unknown.
     pub is_err: Option<bool>,
 }
 
 /// A worker's node and process id, which identify it in every reading.
 pub type Process = (NodeId, u32);
 
-/// What identifies a worker.
+/// The identity of a worker.
 pub fn process(job_workers: &JobWorkers, worker: usize) -> Option<Process> {
     job_workers.workers.get(worker).map(|worker| (worker.process.node, worker.process.pid))
 }
 
-/// The place of a worker in a list of workers.
+/// The index of a worker in a list of workers.
 pub fn worker_at(job_workers: &JobWorkers, (node, pid): Process) -> Option<usize> {
     job_workers.workers.iter().position(|worker| worker.process.node == node && worker.process.pid == pid)
 }
 
-/// A line among others, as it stands in its worker's file.
-pub fn in_file(said: &[WorkerLine], at: usize) -> Option<LineTarget> {
-    let line = said.get(at)?;
+/// A line in its worker's file.
+pub fn in_file(lines: &[WorkerLine], at: usize) -> Option<LineTarget> {
+    let line = lines.get(at)?;
     let of_file = |other: &&WorkerLine| (other.worker, other.is_err) == (line.worker, line.is_err);
-    let above = said[..at].iter().rev().filter(of_file).take(CONTEXT);
-    let mut before: Vec<String> = above.map(|said| said.line.text().to_owned()).collect();
+    let above = lines[..at].iter().rev().filter(of_file).take(CONTEXT);
+    let mut before: Vec<String> = above.map(|line| line.line.text().to_owned()).collect();
     before.reverse();
     Some(LineTarget { text: line.line.text().to_owned(), before, at: None })
 }
 
-/// What stands beside the title: what was read, how old that is, and what it cost the head.
+/// The text beside the title: what was read, its age, and what it cost the head.
 pub fn state(
     look: &CellContext<'_>,
     of: Option<usize>,
@@ -88,12 +88,12 @@ pub fn why_empty(look: &CellContext<'_>, of: Option<usize>, part: Part) -> Strin
     }
 }
 
-/// What actions on a row act on: the job.
+/// The target of actions on a row: the job.
 pub fn of_job(cluster: &Cluster, place: usize) -> Target {
     cluster.job_workers.job.clone().map_or(Target::Cluster(place), |job| Target::Job(place, job))
 }
 
-/// The slice of a worker; nothing where all are in the same.
+/// The slice of a worker; empty if all are in the same one.
 pub fn slice_cell<'f>(job_workers: &JobWorkers, worker: &'f NamedWorker) -> Cell<'f> {
     Cell::text(if job_workers.has_slices() { worker.slice.as_str() } else { "" }).ending()
 }

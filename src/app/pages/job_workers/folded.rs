@@ -1,4 +1,4 @@
-//! What a job's workers wrote, equal lines of many as one row.
+//! The output of a job's workers, with equal lines of several workers in one row.
 
 use super::common::{Spot, hue, in_file, of_job, role, state, why_empty};
 use crate::app::action::target::Target;
@@ -15,42 +15,42 @@ use crate::model::amount::{counted, grouped};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// What many say once.
+/// The folded lines of a job's workers.
 #[derive(Debug)]
 pub struct FoldedLines;
 
-/// A row, or a line that belongs to an open one.
+/// A row, or a line of an expanded row.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldedRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
     job_workers: &'f JobWorkers,
-    said: &'f [WorkerLine],
+    lines: &'f [WorkerLine],
     alike: &'f Alike,
     among: &'f Peers,
     mark: u64,
-    /// Which line.
+    /// The line within the row.
     pub line: FoldedLine,
 }
 
 type Row<'f> = FoldedRow<'f>;
 
-/// The hosts of a row are named if there are so few of them.
+/// Up to this many hosts of a row are named.
 const FEW: usize = 3;
 
 impl<'f> FoldedRow<'f> {
-    /// Where the cursor is on it: on the first who says it, where it is about many.
+    /// The worker and time of the row; if it is of several workers, those of the first one.
     pub fn spot(&self) -> Option<Spot> {
         if let FoldedLine::Missing(_, worker) = self.line {
             return Some(Spot { worker, time: self.alike.time.map(|(first, _)| first), is_err: None });
         }
         let member = self.member().or_else(|| self.alike.members().first())?;
-        let is_err = self.line_of(member).map(|said| said.is_err);
+        let is_err = self.line_of(member).map(|line| line.is_err);
         Some(Spot { worker: member.source as usize, time: member.time, is_err })
     }
 
-    /// Whether it opens to more than it says: many say it, or it is a traceback.
+    /// Whether it can be expanded: it is of several workers, or it is a traceback.
     pub fn is_of_many(&self) -> bool {
         self.alike.members().len() > 1 || !self.alike.trace.is_empty()
     }
@@ -60,30 +60,30 @@ impl<'f> FoldedRow<'f> {
         self.alike.members().get(member)
     }
 
-    /// The line in the file of the worker under the cursor; none of one that does not say it.
+    /// The line in the file of the worker under the cursor; `None` for a worker that did not write it.
     pub fn wanted(&self) -> Option<LineTarget> {
         if let FoldedLine::Missing(..) = self.line {
             return None;
         }
         let member = self.member().or_else(|| self.alike.members().first())?;
-        let first = in_file(self.said, self.place_of(member)?)?;
+        let first = in_file(self.lines, self.place_of(member)?)?;
         let FoldedLine::Trace(_, line) = self.line else { return Some(first) };
-        // Its other lines stand in the file as they stand here.
+        // The other lines have the same order in the file.
         let (above, rest) = self.alike.trace.split_at_checked(line)?;
         Some(LineTarget { text: rest.first()?.clone(), before: above.to_vec(), at: None })
     }
 
-    /// The line that a member said.
+    /// The line of a member.
     fn line_of(&self, member: &Member) -> Option<&'f WorkerLine> {
-        self.said.get(self.place_of(member)?)
+        self.lines.get(self.place_of(member)?)
     }
 
-    /// The place of that line among all.
+    /// The index of that line among all lines.
     fn place_of(&self, member: &Member) -> Option<usize> {
-        // Those of one time lie beside each other.
-        let from = self.said.partition_point(|said| said.time < member.time);
-        let is_it = |said: &WorkerLine| said.worker == member.source as usize && said.number == member.line;
-        let at = self.said[from..].iter().take_while(|said| said.time == member.time).position(is_it)?;
+        // Lines with the same time are adjacent.
+        let from = self.lines.partition_point(|line| line.time < member.time);
+        let is_it = |line: &WorkerLine| line.worker == member.source as usize && line.number == member.line;
+        let at = self.lines[from..].iter().take_while(|line| line.time == member.time).position(is_it)?;
         Some(from + at)
     }
 
@@ -95,7 +95,7 @@ impl<'f> FoldedRow<'f> {
         self.job_workers.workers.get(worker)
     }
 
-    /// Who says it if few do, and who does not if most do.
+    /// The workers with the line if there are few, or those without it if there are few of them.
     fn who(&self) -> String {
         let (members, missing) = (self.alike.members(), self.among.notable());
         let name = |worker: usize| {
@@ -125,16 +125,16 @@ impl<'f> FoldedRow<'f> {
             FoldedLine::Trace(_, line) => Cow::Owned(format!("    {}", self.alike.trace[line])),
             FoldedLine::Missing(..) => Cow::Borrowed("    did not write it"),
             FoldedLine::Member(..) => {
-                let said = self.member().and_then(|member| self.line_of(member));
-                Cow::Owned(format!("    {}", said.map(|said| untimed(said.line.text())).unwrap_or_default()))
+                let line = self.member().and_then(|member| self.line_of(member));
+                Cow::Owned(format!("    {}", line.map(|line| untimed(line.line.text())).unwrap_or_default()))
             }
         }
     }
 }
 
-/// The row that a worker says, the nearest to that time.
+/// The row with a line of that worker that is closest to that time.
 pub(super) fn nearest(watched: &Watched, worker: usize, time: Option<Timestamp>) -> Option<(u64, usize)> {
-    let (_, _, folded) = watched.said()?;
+    let (_, _, folded) = watched.lines()?;
     let own = |row: &Alike| row.members().iter().find(|m| m.source as usize == worker).copied();
     let own = folded.rows.iter().enumerate().filter_map(|(number, row)| Some((number, own(row)?)));
     let away = |member: &Member| match (member.time, time) {
@@ -147,7 +147,7 @@ pub(super) fn nearest(watched: &Watched, worker: usize, time: Option<Timestamp>)
 
 impl Kind for FoldedLines {
     type Row<'f> = FoldedRow<'f>;
-    /// The mark of the row, and the line of it: 0 is the row itself.
+    /// The mark of the row, and the number of the line in it: 0 is the row itself.
     type Key = (u64, usize);
 
     const LACKS: &'static str = "no lines";
@@ -163,8 +163,8 @@ impl Kind for FoldedLines {
     }
 
     fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.job_workers.said());
-        let (lines, rows) = lines.map_or((0, 0), |(_, said, folded)| (said.len(), folded.rows.len()));
+        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.job_workers.lines());
+        let (lines, rows) = lines.map_or((0, 0), |(_, lines, folded)| (lines.len(), folded.rows.len()));
         state(look, of, Part::Lines, |job_workers| {
             let workers = counted(job_workers.workers.len(), "worker");
             format!("{} lines of {workers} in {}", grouped(lines), counted(rows, "row"))
@@ -184,18 +184,18 @@ impl Kind for FoldedLines {
     }
 
     fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-        let (job_workers, said, folded) = cluster.job_workers.said()?;
+        let (job_workers, lines, folded) = cluster.job_workers.lines()?;
         let line = *cluster.job_workers.folded().get(number)?;
         let (alike, mark) = (folded.rows.get(line.row())?, *folded.marks.get(line.row())?);
         let among = folded.among.get(line.row())?;
-        Some(Row { cluster, place, number, job_workers, said, alike, among, mark, line })
+        Some(Row { cluster, place, number, job_workers, lines, alike, among, mark, line })
     }
 
     fn key(row: &Row<'_>) -> Self::Key {
         let line = match row.line {
             FoldedLine::Row(_) => 0,
             FoldedLine::Trace(_, line) => 1 + line,
-            // Behind the longest traceback.
+            // Above the number of lines of the longest traceback.
             FoldedLine::Missing(_, worker) => 100_000 + worker,
             FoldedLine::Member(_, member) => 1_000_000 + member,
         };

@@ -1,4 +1,4 @@
-//! What a job's workers wrote, in the order of time.
+//! The output of a job's workers, in order of time.
 
 use super::common::{Process, Spot, hue, in_file, of_job, process, role, slice_cell, state, why_empty};
 use crate::app::action::target::Target;
@@ -18,36 +18,36 @@ use std::cmp::Ordering;
 #[derive(Debug)]
 pub struct Merged;
 
-/// A line and who wrote it.
+/// A line and its worker.
 #[derive(Clone, Copy, Debug)]
 pub struct MergedRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
     job_workers: &'f JobWorkers,
-    said: &'f WorkerLine,
+    entry: &'f WorkerLine,
     worker: &'f NamedWorker,
 }
 
 type Row<'f> = MergedRow<'f>;
 
 impl MergedRow<'_> {
-    /// Where the cursor is on it.
+    /// The worker and time of the line.
     pub fn spot(&self) -> Spot {
-        Spot { worker: self.said.worker, time: self.said.time, is_err: Some(self.said.is_err) }
+        Spot { worker: self.entry.worker, time: self.entry.time, is_err: Some(self.entry.is_err) }
     }
 
     /// The line in its worker's file.
     pub fn wanted(&self) -> Option<LineTarget> {
-        in_file(self.cluster.job_workers.said()?.1, self.number)
+        in_file(self.cluster.job_workers.lines()?.1, self.number)
     }
 }
 
-/// The line of that worker that is the nearest to a time, or its last.
+/// The last line of that worker up to a time, or its first line after it.
 pub(super) fn nearest(watched: &Watched, worker: usize, time: Option<Timestamp>) -> Option<(Process, u64)> {
-    let (job_workers, said, _) = watched.said()?;
-    let own = || said.iter().filter(|said| said.worker == worker);
-    let before = || own().rfind(|said| time.is_none_or(|time| said.time <= Some(time)));
+    let (job_workers, lines, _) = watched.lines()?;
+    let own = || lines.iter().filter(|line| line.worker == worker);
+    let before = || own().rfind(|line| time.is_none_or(|time| line.time <= Some(time)));
     let found = before().or_else(|| own().next())?;
     Some((process(job_workers, worker)?, found.mark))
 }
@@ -69,8 +69,8 @@ impl Kind for Merged {
     }
 
     fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.job_workers.said());
-        let lines = lines.map_or(0, |(_, said, _)| said.len());
+        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.job_workers.lines());
+        let lines = lines.map_or(0, |(_, lines, _)| lines.len());
         state(look, of, Part::Lines, |job_workers| {
             format!("{} lines of {}", grouped(lines), counted(job_workers.workers.len(), "worker"))
         })
@@ -85,17 +85,24 @@ impl Kind for Merged {
     }
 
     fn count(cluster: &Cluster) -> usize {
-        cluster.job_workers.said().map_or(0, |(_, said, _)| said.len())
+        cluster.job_workers.lines().map_or(0, |(_, lines, _)| lines.len())
     }
 
     fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-        let (job_workers, said, _) = cluster.job_workers.said()?;
-        let said = said.get(number)?;
-        Some(Row { cluster, place, number, job_workers, said, worker: job_workers.workers.get(said.worker)? })
+        let (job_workers, lines, _) = cluster.job_workers.lines()?;
+        let entry = lines.get(number)?;
+        Some(Row {
+            cluster,
+            place,
+            number,
+            job_workers,
+            entry,
+            worker: job_workers.workers.get(entry.worker)?,
+        })
     }
 
     fn key(row: &Row<'_>) -> Self::Key {
-        ((row.worker.process.node, row.worker.process.pid), row.said.mark)
+        ((row.worker.process.node, row.worker.process.pid), row.entry.mark)
     }
 
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
@@ -104,7 +111,7 @@ impl Kind for Merged {
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         [
-            ("line", row.said.line.text()),
+            ("line", row.entry.line.text()),
             ("host", row.worker.host.as_str()),
             ("slice", row.worker.slice.as_str()),
             ("name", row.worker.process.name.raw()),
@@ -118,7 +125,7 @@ impl Kind for Merged {
     }
 
     fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("line", row.said.line.text().to_owned())
+        ("line", row.entry.line.text().to_owned())
     }
 }
 
@@ -129,7 +136,7 @@ const COLUMNS: &[Column<Merged>] = &[
         width: Width::text(12, 18, 1).firm(18),
         when: When::Usually,
         cell: |row, _| {
-            let time = row.said.time.map_or_else(|| "-".to_owned(), |at| row.job_workers.clock.words(at));
+            let time = row.entry.time.map_or_else(|| "-".to_owned(), |at| row.job_workers.clock.words(at));
             Cell::new(time, Role::Dim)
         },
         order: None,
@@ -147,7 +154,9 @@ const COLUMNS: &[Column<Merged>] = &[
         title: "HOST",
         width: Width::text(10, 28, 0).firm(16),
         when: When::Usually,
-        cell: |row, _| Cell::new(row.job_workers.short_host(&row.worker.host), hue(row.said.worker)).ending(),
+        cell: |row, _| {
+            Cell::new(row.job_workers.short_host(&row.worker.host), hue(row.entry.worker)).ending()
+        },
         order: Some(|a, b| a.worker.host.cmp(&b.worker.host)),
     },
     Column {
@@ -155,7 +164,7 @@ const COLUMNS: &[Column<Merged>] = &[
         title: "PID",
         width: Width::number(7, 4),
         when: When::Usually,
-        cell: |row, _| Cell::new(row.worker.process.pid.to_string(), hue(row.said.worker)),
+        cell: |row, _| Cell::new(row.worker.process.pid.to_string(), hue(row.entry.worker)),
         order: Some(|a, b| a.worker.process.pid.cmp(&b.worker.process.pid)),
     },
     Column {
@@ -163,7 +172,7 @@ const COLUMNS: &[Column<Merged>] = &[
         title: "LINE",
         width: Width::rest(20, 400, 0),
         when: When::Usually,
-        cell: |row, _| Cell::new(untimed(row.said.line.text()), role(row.said.line.text())),
+        cell: |row, _| Cell::new(untimed(row.entry.line.text()), role(row.entry.line.text())),
         order: None,
     },
 ];

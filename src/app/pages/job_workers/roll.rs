@@ -1,4 +1,4 @@
-//! The roll call of a job's workers.
+//! The overview of a job's workers: one row per worker.
 
 use super::common::{Process, Spot, of_job, slice_cell, state, why_empty};
 use crate::app::action::target::Target;
@@ -31,7 +31,7 @@ pub struct RollRow<'f> {
 type Row<'f> = RollRow<'f>;
 
 impl RollRow<'_> {
-    /// Where the cursor is on it.
+    /// The worker of the row, and the time of its answer.
     pub fn spot(&self) -> Spot {
         let worker = self.answer.worker as usize;
         let is_err =
@@ -42,7 +42,7 @@ impl RollRow<'_> {
         Spot { worker, time: self.answer.time, is_err }
     }
 
-    /// Its last line; none if it has written none.
+    /// Its last line; `None` if it has not written any.
     pub fn wanted(&self) -> Option<LineTarget> {
         let text = self.answer.line.clone();
         (!text.is_empty()).then(|| LineTarget { text, ..LineTarget::default() })
@@ -113,7 +113,7 @@ impl Kind for Roll {
         (row.worker.process.node, row.worker.process.pid)
     }
 
-    /// As the roll call has them.
+    /// In the order of the answers.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
         a.number.cmp(&b.number)
     }

@@ -1,18 +1,18 @@
-//! Which of the tables of a job's workers is on the screen.
+//! The tables of a job's workers, of which one is on the screen.
 
 use crate::job_workers::Part;
 
 /// One of the tables of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkersView {
-    /// A row for each worker, the silent and the lagging first.
+    /// One row per worker, silent and lagging ones first.
     #[default]
     Roll,
-    /// What many of them say, once.
+    /// Equal lines of several workers in one row.
     Folded,
-    /// All lines in the order of time.
+    /// All lines in order of time.
     Merged,
-    /// The first cause.
+    /// The root cause.
     Cause,
 }
 
@@ -20,13 +20,13 @@ impl WorkersView {
     /// In the order of their keys.
     pub const ALL: [Self; 4] = [Self::Roll, Self::Folded, Self::Merged, Self::Cause];
 
-    /// The one beside it.
+    /// The next or the previous table.
     pub(crate) fn turned(self, forward: bool) -> Self {
         let here = Self::ALL.iter().position(|view| *view == self).unwrap_or(0);
         Self::ALL[(here + if forward { 1 } else { 3 }) % 4]
     }
 
-    /// What is read for it.
+    /// The part of the data that it shows.
     pub const fn part(self) -> Part {
         match self {
             Self::Roll => Part::Roll,
