@@ -38,13 +38,13 @@ impl PlanError {
                 None => causes.push((error.clone(), 0)),
             }
         }
-        let told = |(cause, more)| match cause {
+        let counted = |(cause, more)| match cause {
             Self::Template(e) if more > 0 => {
                 Self::Template(TemplateError { cluster: format!("{} and {more} more", e.cluster), ..e })
             }
             cause => cause,
         };
-        causes.into_iter().map(told).collect()
+        causes.into_iter().map(counted).collect()
     }
 }
 
@@ -82,15 +82,15 @@ pub struct Planned {
     pub renamed: Option<String>,
 }
 
-/// What a cluster's file has and what it would have.
+/// The current and the new content of a cluster's file.
 fn texts(folder: &Path, table: &Table, row: &Row, file: &Path) -> Result<(String, String), PlanError> {
     let after = with_header(row, &render(folder, table, row)?);
     let before = if file.exists() { yaml::read(file)? } else { String::new() };
     Ok((before, after))
 }
 
-/// The plan of an update for each cluster's file and for files whose cluster is no longer in the table. One that cannot be
-/// generated says so in its own place and touches no other.
+/// The plan of an update for each cluster's file and for files whose cluster is no longer in the table. A file that
+/// cannot be generated has its error in its own entry, and does not affect the others.
 pub fn plan(folder: &Path, table: &Table) -> Vec<Planned> {
     let of_row = |row: &Row| {
         let (stem, file) = (row.stem.clone(), folder.join(format!("{}.yaml", row.stem)));

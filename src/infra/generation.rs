@@ -1,4 +1,4 @@
-//! TPU generations as the table describes them, and the node types that a cluster gets of them.
+//! The TPU generations of the table, and the node types that a cluster gets from them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ impl Generation {
         [base].into_iter().chain(self.slices.iter().map(slice)).collect()
     }
 
-    /// Whether a target of that type means one of this generation's slices.
+    /// Whether the target names one of this generation's slices.
     pub fn has_slice(&self, name: &str, target: &str) -> bool {
         let named = |size: &u32| {
             target == format!("{name}-{size}") || target == format!("{}-{size}", self.accelerator)

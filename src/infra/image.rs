@@ -1,4 +1,4 @@
-//! `configs set-image`: changes image tags in the table's text and leaves the rest of the text as it is.
+//! `configs set-image`: changes image tags in the table's text and keeps the rest of the text unchanged.
 
 use super::table::Table;
 use crate::config::yaml::FileError;
@@ -15,7 +15,7 @@ pub fn with_tag(table: &Table, tag: &str, stems: &[String]) -> Result<String, Fi
     for stem in stems {
         text = set(&text, table, &["clusters", stem], tag)?;
     }
-    // The result is read before it is written.
+    // The result is parsed before it is written.
     let changed = Table::parse(text.clone(), &table.file)?;
     let other = changed.rows.iter().find(|r| stems.contains(&r.stem) && r.text("tag") != tag);
     match other {
@@ -39,10 +39,10 @@ fn set(text: &str, table: &Table, path: &[&str], tag: &str) -> Result<String, Fi
     let tag = scalar(tag);
     if is_block(text, &key) {
         let line = line_of(text, &key).ok_or_else(|| fail(&key))? - 1;
-        let (old, end) = parted(&lines[line]);
+        let (old, end) = split_cr(&lines[line]);
         let (head, rest) = old.split_once(':').ok_or_else(|| fail(&key))?;
         let comment = rest.find(" #").map_or("", |at| &rest[at..]);
-        // What an alias elsewhere refers to stays.
+        // An anchor is kept: an alias elsewhere may refer to it.
         let anchor = rest.split_whitespace().find(|word| word.starts_with('&'));
         let anchor = anchor.map_or_else(String::new, |name| format!("{name} "));
         lines[line] = format!("{head}: {anchor}{tag}{comment}{end}");
@@ -60,19 +60,19 @@ fn set(text: &str, table: &Table, path: &[&str], tag: &str) -> Result<String, Fi
     if indent <= parent {
         return Err(fail(path));
     }
-    let (_, end) = parted(&lines[line - 1]);
+    let (_, end) = split_cr(&lines[line - 1]);
     let added = format!("{}tag: {tag}{end}", " ".repeat(indent));
     lines.insert(line, added);
     Ok(lines.join("\n"))
 }
 
-/// A line without its end, and what of its end `\n` does not have: `\r`, where the file has lines of Windows.
-fn parted(line: &str) -> (&str, &str) {
+/// A line without its trailing `\r`, and that `\r`, which a file with Windows line ends has.
+fn split_cr(line: &str) -> (&str, &str) {
     line.strip_suffix('\r').map_or((line, ""), |line| (line, "\r"))
 }
 
-/// The tag for a line of YAML, in quotes where that would be read as something else than this text: `1e5` and `0x10` are
-/// numbers, `null` is nothing, and to Ray's parser (YAML 1.1) `no` is false and `2026-11-20` a date.
+/// The tag as a YAML scalar, in quotes if it would not be read as a string otherwise: `1e5` and `0x10` are numbers,
+/// `null` is null, and to Ray's parser (YAML 1.1) `no` is false and `2026-11-20` a date.
 fn scalar(tag: &str) -> String {
     let is_word = tag.starts_with(|c: char| c.is_ascii_alphabetic());
     let is_bool = ["y", "yes", "n", "no", "on", "off"].iter().any(|word| word.eq_ignore_ascii_case(tag));
@@ -94,13 +94,13 @@ mod tests {
         Table::parse(text.to_owned(), Path::new("clusters.yaml")).unwrap()
     }
 
-    /// The tags after that one was set.
+    /// The tag of each cluster in the text of a table.
     fn tags(text: &str) -> Vec<String> {
         table(text).rows.iter().map(|row| row.text("tag").to_owned()).collect()
     }
 
     #[test]
-    fn an_anchor_a_comment_and_line_ends_stay() {
+    fn anchors_comments_and_line_ends_are_kept() {
         let stems = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         let set = with_tag(&table(TABLE), "1e5", &stems(&["one"])).unwrap();
         assert_eq!(set, TABLE.replace("&tag latest #", "&tag \"1e5\" #"));
@@ -119,13 +119,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_tag_is_read_back_as_it_was_given(tag in "[A-Za-z0-9_][A-Za-z0-9_.-]{0,12}") {
+        fn any_tag_is_read_back_unchanged(tag in "[A-Za-z0-9_][A-Za-z0-9_.-]{0,12}") {
             let set = with_tag(&table(TABLE), &tag, &["three".to_owned()]).unwrap();
             prop_assert_eq!(&tags(&set)[2], &tag);
         }
 
         #[test]
-        fn a_number_or_a_date_or_a_word_of_yaml_stays_a_text(tag in "[0-9]{1,4}|0[xob][0-9a-f]{1,4}|[0-9]{1,2}e[0-9]{1,2}|1_0|2026-11-20|true|No|off|null|_x|1\\.5") {
+        fn numbers_dates_and_yaml_keywords_are_quoted(tag in "[0-9]{1,4}|0[xob][0-9a-f]{1,4}|[0-9]{1,2}e[0-9]{1,2}|1_0|2026-11-20|true|No|off|null|_x|1\\.5") {
             let set = with_tag(&table(TABLE), &tag, &["three".to_owned()]).unwrap();
             prop_assert_eq!(&tags(&set)[2], &tag);
             let is_quoted = set.contains(&format!("tag: \"{tag}\""));

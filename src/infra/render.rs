@@ -1,4 +1,4 @@
-//! Renders Jinja templates in strict mode: a missing value is an error, never an empty text.
+//! Renders Jinja templates in strict mode: a missing value is an error, never an empty string.
 
 use super::table::{Row, Table};
 use crate::config::yaml;

@@ -16,7 +16,7 @@ pub const FILE: &str = "clusters.yaml";
 enum Kind {
     /// A name that Google Cloud and Docker accept, and that needs no quoting in YAML and in a shell.
     Name,
-    /// A tag of Docker's: as a name, and it may begin with `_`.
+    /// A Docker tag: a name that may also begin with `_`.
     Tag,
     /// A whole number.
     Count,
@@ -171,7 +171,7 @@ impl Reader<'_> {
         value.as_mapping().ok_or_else(fail)
     }
 
-    /// Refuses a key that is not among those known.
+    /// Refuses unknown keys.
     fn known(&self, map: &Mapping, path: &[&str], known: &[&str]) -> Result<(), FileError> {
         for key in map.keys() {
             let key = key.as_str().unwrap_or_default();

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// `ray up` refuses it, or it does harm.
+    /// `ray up` refuses the file, or it would do damage.
     Error,
     /// It works, but is probably a mistake.
     Warning,
@@ -24,7 +24,7 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub file: PathBuf,
-    /// Its line, from 1, when the finding belongs to one.
+    /// Its line, from 1, if the finding is about one line.
     pub line: Option<usize>,
     pub severity: Severity,
     /// The rule's name, for scripts.
@@ -35,14 +35,14 @@ pub struct Finding {
     pub hint: String,
 }
 
-/// Checks every file by itself and against the others. The table beside them, if there is one, has the zones of the
-/// TPU generations, the regions of buckets and the names of clusters.
+/// Checks every file by itself and against the others. The table beside them, if there is one, provides the zones of
+/// the TPU generations, the regions of buckets and the names of clusters.
 pub fn validate(files: &[PathBuf], table: Option<&Table>) -> Vec<Finding> {
     check(files.iter().map(|file| (file.as_path(), yaml::read(file))), table)
 }
 
-/// Checks the files of a plan as they would be written. The lines of the findings are those of the rendered texts; of what
-/// cannot be rendered they are the template's.
+/// Checks the files of a plan as they would be written. The findings have the lines of the rendered text, or those of
+/// the template if it cannot be rendered.
 pub fn validate_plan(plan: &[Planned], table: &Table) -> Vec<Finding> {
     let rendered = plan.iter().filter(|p| !matches!(p.state, State::Orphan | State::Broken));
     let mut findings = check(rendered.map(|p| (p.file.as_path(), Ok(p.after.clone()))), Some(table));
@@ -247,17 +247,17 @@ impl<'a> Rules<'a> {
             self.error("zone", &["provider", "availability_zone"], what, "correct one of the two");
         }
         let table = self.table;
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         for (number, line) in self.text.clone().lines().enumerate() {
             if line.trim_start().starts_with('#') {
                 continue;
             }
             for bucket in buckets::named(line) {
                 let Some(place) = table.and_then(|table| table.elsewhere(bucket, &region)) else { continue };
-                if said.contains(&bucket.to_owned()) {
+                if reported.contains(&bucket.to_owned()) {
                     continue;
                 }
-                said.push(bucket.to_owned());
+                reported.push(bucket.to_owned());
                 let what = format!("bucket {bucket} is in {place}, but the cluster is in {region}");
                 let hint = "use a bucket in the cluster's region: traffic between regions is charged";
                 self.error("bucket-region", &[], what, hint);
@@ -300,7 +300,7 @@ impl<'a> Rules<'a> {
                 if let Some(finding) = self.findings.last_mut() {
                     finding.line = Some(number + 1);
                 }
-                // It is not told a second time for its name.
+                // It is not reported again for its name.
                 named.extend(named_secrets(line));
             }
         }
@@ -312,7 +312,7 @@ impl<'a> Rules<'a> {
                 }
             }
         }
-        // What a line alone does not show: a command that was folded over several.
+        // A command may be folded over several lines, so the parsed strings are checked as well.
         let mut texts = Vec::new();
         texts_of(&Value::Mapping(self.root.clone()), &mut texts);
         for name in texts.iter().flat_map(|text| named_secrets(text)) {
@@ -333,7 +333,7 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// All texts in a value.
+/// Collects all strings in a value.
 fn texts_of(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::String(text) => texts.push(text.clone()),

@@ -81,7 +81,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn lines_are_appended_and_a_torn_one_hides_no_other() {
+    fn lines_are_appended_and_a_truncated_one_hides_no_other() {
         let dir = tempfile::tempdir().unwrap();
         let audit = Audit::new(dir.path(), "alice@laptop");
         audit.note(&ClusterName::new("a"), "stop-job x\ny", "stopped").unwrap();

@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 pub(super) const LIST: &str = "jobs.json";
 /// Format version of the list.
 const VERSION: u32 = 1;
-/// Marks the directory as one of this program.
+/// Name of the file that marks a directory as a backup of this program.
 pub(super) const MARK: &str = "marin-tui-backup";
 /// The directory of packages in a backup.
 pub(super) const PACKAGES: &str = "packages";
-/// How long a Ray that has just started may take until it accepts jobs.
+/// Time limit for a Ray that has just started to accept jobs.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
-/// Interval between these retries.
-const AGAIN: Duration = Duration::from_secs(2);
+/// Interval between retries in that time.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// Metadata key of jobs that the console itself started; a backup leaves them out.
 const OURS: &str = "marin-tui";
 
@@ -36,7 +36,7 @@ const OURS: &str = "marin-tui";
 pub struct Kept {
     /// The submission as it was sent to Ray.
     pub submission: Submission,
-    /// Its packages that no longer existed; without them it cannot run again.
+    /// Its packages that no longer existed on the cluster; without them it cannot be restored.
     pub missing: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct List {
     pub cluster: String,
     /// The saved jobs.
     pub jobs: Vec<Kept>,
-    /// File in the directory by URI.
+    /// Package files in the directory, by URI.
     packages: BTreeMap<String, String>,
 }
 
@@ -84,7 +84,7 @@ fn problem(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
     Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
 }
 
-fn disk(path: &Path) -> impl Fn(io::Error) -> Problem + '_ {
+fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Problem + '_ {
     move |e| {
         let hint = "free disk space there; nothing was changed on the cluster";
         problem(format!("cannot write {}: {e}", path.display()), hint)
@@ -107,21 +107,21 @@ pub(super) async fn amend(client: &Client, dir: &Path, stopping: bool) -> Result
     save(client, dir, list, &earlier).await
 }
 
-/// Fetches what the list lacks, and writes the list last. Fetching packages takes time, in which jobs end and others
-/// are submitted, so the list is only written after a check that required no fetching. All `earlier` jobs are kept
-/// except those that succeeded.
+/// Fetches the packages that the list lacks, and writes the list last. Fetching packages takes time, in which jobs end
+/// and others are submitted, so the list is only written after a check that required no fetching. All `earlier` jobs
+/// are kept except those that succeeded.
 async fn save(
     client: &Client,
     dir: &Path,
     mut list: List,
     earlier: &[Kept],
 ) -> Result<BackupContent, Problem> {
-    let asked = |e: RayError| e.problem(Timestamp::now());
+    let to_problem = |e: RayError| e.problem(Timestamp::now());
     let mut gone = BTreeSet::new();
     loop {
         let mut backed = BackupContent { kept: Vec::new(), left_out: Vec::new() };
         let mut has_fetched = false;
-        for Recorded { submission, .. } in client.open_submissions().await.map_err(asked)? {
+        for Recorded { submission, .. } in client.open_submissions().await.map_err(to_problem)? {
             if let Some(why) = left_out(&submission) {
                 backed.left_out.push((submission.id(), why));
                 continue;
@@ -147,7 +147,7 @@ async fn save(
             if backed.kept.iter().any(|k| k.submission.id() == id) {
                 continue;
             }
-            let now = client.submission(&id).await.map_err(asked)?;
+            let now = client.submission(&id).await.map_err(to_problem)?;
             if now.is_none_or(|r| r.status != JobStatus::Succeeded) {
                 backed.kept.push(job.clone());
             }
@@ -155,7 +155,7 @@ async fn save(
         list.jobs.clone_from(&backed.kept);
         let path = dir.join(LIST);
         let text = serde_json::to_vec_pretty(&list).map_err(|e| problem(e.to_string(), ""))?;
-        replace::write(&path, &text).map_err(disk(&path))?;
+        replace::write(&path, &text).map_err(cannot_write(&path))?;
         return Ok(backed);
     }
 }
@@ -165,10 +165,10 @@ async fn fetch(client: &Client, uri: &str, dir: &Path, list: &List) -> Result<Op
     // Entries are never removed from the list, so its length is an unused file name.
     let name = format!("{PACKAGES}/{}", list.packages.len());
     let path = dir.join(&name);
-    let mut part = replace::begin(&path).map_err(disk(&path))?;
+    let mut part = replace::begin(&path).map_err(cannot_write(&path))?;
     match client.package(uri, &mut part).await {
         Ok(written) => {
-            written.and_then(|()| replace::keep(part, &path)).map_err(disk(&path))?;
+            written.and_then(|()| replace::keep(part, &path)).map_err(cannot_write(&path))?;
             Ok(Some(name))
         }
         Err(RayError::NotFound(_)) => Ok(None),
@@ -188,8 +188,9 @@ pub(super) fn left_out(job: &Submission) -> Option<&'static str> {
 
 /// Creates the backup directory, or fails if it contains other files.
 fn claim(dir: &Path) -> Result<(), Problem> {
-    folder::make(dir).map_err(disk(dir))?;
-    let mut names = fs::read_dir(dir).map_err(disk(dir))?.filter_map(Result::ok).map(|e| e.file_name());
+    folder::make(dir).map_err(cannot_write(dir))?;
+    let mut names =
+        fs::read_dir(dir).map_err(cannot_write(dir))?.filter_map(Result::ok).map(|e| e.file_name());
     let is_empty = names.next().is_none();
     let mark = dir.join(MARK);
     if dir.join(LIST).exists() {
@@ -200,9 +201,9 @@ fn claim(dir: &Path) -> Result<(), Problem> {
         let what = format!("{} is not empty and not a marin-tui backup", dir.display());
         return Err(problem(what, "choose a new or empty directory"));
     }
-    fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(disk(dir))?;
-    replace::write(&mark, b"jobs of a Ray cluster, with their secrets\n").map_err(disk(&mark))?;
-    folder::make(&dir.join(PACKAGES)).map_err(disk(dir))
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(cannot_write(dir))?;
+    replace::write(&mark, b"jobs of a Ray cluster, with their secrets\n").map_err(cannot_write(&mark))?;
+    folder::make(&dir.join(PACKAGES)).map_err(cannot_write(dir))
 }
 
 /// Submits the jobs of a backup, each once: a job whose id Ray knows is skipped. Returns the outcome of each job. A Ray
@@ -214,11 +215,11 @@ pub async fn restore(
     executor: &Executor,
 ) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
     let list = read(dir)?;
-    Restore { client, executor, dir: Some(dir), list: &list }.all().await
+    Restore { client, executor, dir: Some(dir), list: &list }.restore_all().await
 }
 
-/// Records what [`restore`] would submit to a new Ray, which has neither jobs nor packages. The client, that of the old
-/// Ray, is not used.
+/// Records what [`restore`] would submit to a new Ray, which has neither jobs nor packages. The client belongs to the
+/// old Ray and is not used.
 pub(super) async fn record(
     client: &Client,
     backed: &BackupContent,
@@ -231,30 +232,30 @@ pub(super) async fn record(
     });
     let packages = packages.collect();
     let list = List { version: VERSION, cluster: String::new(), jobs: jobs.clone(), packages };
-    Restore { client, executor, dir: None, list: &list }.all().await
+    Restore { client, executor, dir: None, list: &list }.restore_all().await
 }
 
 /// A backup being restored to a Ray.
 struct Restore<'a> {
     client: &'a Client,
     executor: &'a Executor,
-    /// Its directory. `None` if it is only recorded; then the Ray is a new one without jobs or packages.
+    /// Directory of the backup. `None` in a dry run, which assumes a new Ray without jobs or packages.
     dir: Option<&'a Path>,
     list: &'a List,
 }
 
 impl Restore<'_> {
-    async fn all(&self) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
+    async fn restore_all(&self) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
         let mut outcomes = Vec::new();
         let deadline = Instant::now() + WAIT_LIMIT;
         for job in &self.list.jobs {
             let outcome = loop {
-                break match self.one(job).await {
+                break match self.restore_job(job).await {
                     Ok(outcome) => outcome,
-                    // Without a response the rest would fail in the same way: the restore has to be repeated.
+                    // If Ray does not respond, the other jobs would fail as well: the restore must be repeated.
                     Err(e @ RayError::Silent(_)) => return Err(e.problem(Timestamp::now())),
                     Err(RayError::Status { code: 500.., .. }) if Instant::now() < deadline => {
-                        tokio::time::sleep(AGAIN).await;
+                        tokio::time::sleep(RETRY_INTERVAL).await;
                         continue;
                     }
                     Err(e @ RayError::Status { code: 500.., .. }) => Restored::Later(e.to_string()),
@@ -266,7 +267,7 @@ impl Restore<'_> {
         Ok(outcomes)
     }
 
-    async fn one(&self, job: &Kept) -> Result<Restored, RayError> {
+    async fn restore_job(&self, job: &Kept) -> Result<Restored, RayError> {
         let Self { client, executor, dir, list } = *self;
         if dir.is_some() && client.submission(&job.submission.id()).await?.is_some() {
             return Ok(Restored::AlreadyThere);
@@ -280,7 +281,7 @@ impl Restore<'_> {
                     "its package {uri} no longer existed when the job was saved"
                 )));
             };
-            let file = match dir.map(|dir| inside(dir, name)).transpose() {
+            let file = match dir.map(|dir| open_package(dir, name)).transpose() {
                 Ok(file) => file,
                 Err(e) => return Ok(Restored::Failed(format!("cannot read its package: {e}"))),
             };
@@ -291,8 +292,8 @@ impl Restore<'_> {
     }
 }
 
-/// Opens a package file. A link in the backup must not lead out of its directory.
-fn inside(dir: &Path, name: &str) -> io::Result<fs::File> {
+/// Opens a package file. Refuses symbolic links that lead out of the backup's directory of packages.
+fn open_package(dir: &Path, name: &str) -> io::Result<fs::File> {
     let (folder, path) = (dir.canonicalize()?, dir.join(name).canonicalize()?);
     if !path.starts_with(folder.join(PACKAGES)) || !path.is_file() {
         return Err(io::Error::other("it is not a file in the backup directory"));
@@ -316,7 +317,7 @@ fn read(dir: &Path) -> Result<List, Problem> {
         );
         problem(what, "undo edits to the file, or submit its jobs with submit-job")
     })?;
-    // Names in the list must not lead out of the directory.
+    // Names in the list must not refer to files outside the directory.
     let is_inside = |name: &String| {
         name.strip_prefix("packages/").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty())
     };

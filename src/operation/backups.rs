@@ -17,7 +17,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Names of directories elsewhere, one per line.
+/// File with the paths of backups in other directories, one per line.
 const ELSEWHERE: &str = "elsewhere";
 
 /// A backup on this machine.
@@ -27,7 +27,7 @@ pub struct Backup {
     pub folder: PathBuf,
     /// The cluster of the jobs; `None` if it was interrupted before its list was written.
     pub cluster: Option<String>,
-    /// How many jobs it holds.
+    /// Number of jobs in the backup.
     pub jobs: usize,
     /// When it was last written.
     pub made: Timestamp,
@@ -57,13 +57,13 @@ pub fn backups(state: &Path) -> Result<Vec<Backup>, Problem> {
     }
     folders.extend(elsewhere(&place).map_err(read)?);
     let needed: Vec<PathBuf> = unfinished(state).into_iter().filter_map(|u| u.facts.backup).collect();
-    let mut all: Vec<Backup> = folders.iter().filter_map(|folder| look(folder, &needed)).collect();
+    let mut all: Vec<Backup> = folders.iter().filter_map(|folder| read_backup(folder, &needed)).collect();
     all.sort_by_key(|b| b.made);
     Ok(all)
 }
 
-/// Reads a directory; `None` if it is not a backup (any more).
-fn look(folder: &Path, needed: &[PathBuf]) -> Option<Backup> {
+/// Reads a backup directory; `None` if it is not, or no longer, a backup.
+fn read_backup(folder: &Path, needed: &[PathBuf]) -> Option<Backup> {
     let mark = folder.join(MARK);
     if !fs::symlink_metadata(folder).ok()?.is_dir() || !mark.is_file() {
         return None;
@@ -116,38 +116,38 @@ pub fn delete(backup: &Backup) -> Result<(), Problem> {
     remove(&backup.folder, |name| name == LIST)?;
     let packages = backup.folder.join(PACKAGES);
     remove(&packages, |name| name.bytes().all(|b| b.is_ascii_digit()))?;
-    gone(fs::remove_dir(&packages)).map_err(at(&packages))?;
+    ignore_missing(fs::remove_dir(&packages)).map_err(cannot_delete(&packages))?;
     let mark = backup.folder.join(MARK);
-    gone(fs::remove_file(&mark)).map_err(at(&mark))?;
+    ignore_missing(fs::remove_file(&mark)).map_err(cannot_delete(&mark))?;
     match fs::remove_dir(&backup.folder) {
         // The directory contains other files.
         Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-        done => gone(done).map_err(at(&backup.folder)),
+        done => ignore_missing(done).map_err(cannot_delete(&backup.folder)),
     }
 }
 
-/// Removes files by name, including what a killed process wrote of them.
+/// Removes files by name, including partial ones that a killed process left.
 fn remove(folder: &Path, is_ours: impl Fn(&str) -> bool) -> Result<(), Problem> {
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(at(folder))?,
+        entries => entries.map_err(cannot_delete(folder))?,
     };
     for entry in entries {
-        let path = entry.map_err(at(folder))?.path();
+        let path = entry.map_err(cannot_delete(folder))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if is_ours(replace::target(&name).unwrap_or(&name)) {
-            gone(fs::remove_file(&path)).map_err(at(&path))?;
+            ignore_missing(fs::remove_file(&path)).map_err(cannot_delete(&path))?;
         }
     }
     Ok(())
 }
 
-/// The problem of a path that cannot be deleted.
-fn at(path: &Path) -> impl FnOnce(io::Error) -> Problem {
+/// Converts the error of a failed deletion of this path.
+fn cannot_delete(path: &Path) -> impl FnOnce(io::Error) -> Problem {
     move |why| failure(format!("cannot delete {}: {why}", path.display()), "delete it manually")
 }
 
-fn gone(done: io::Result<()>) -> io::Result<()> {
+fn ignore_missing(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_the_backups_own_is_deleted() {
+    fn only_files_of_the_backup_are_deleted() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path();
         let (clean, mixed) = (state.join("backups/a-1"), state.join("backups/a-2"));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operation_still_needs_is_neither_due_nor_deleted() {
+    fn a_backup_that_an_operation_needs_is_neither_due_nor_deleted() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("backups/a-1");
         make(&folder);

@@ -1,5 +1,5 @@
-//! The calls and commands with which an operation changes something, as a dry run records them: one line each, or a
-//! JSON object.
+//! The calls and commands by which an operation makes changes, as a dry run records them: one line each, or a JSON
+//! object.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub struct Call {
     /// The request or command itself.
     #[serde(flatten)]
     pub kind: CallKind,
-    /// When or why, if the kind does not say so.
+    /// When or why the call is made, if its kind does not show that.
     pub note: Option<String>,
 }
 
@@ -119,9 +119,9 @@ mod tests {
     fn a_call_is_a_line_for_people_and_an_object_for_scripts() {
         let both = |call: &Call| (call.to_string(), serde_json::to_value(call).unwrap());
         let delete = Call::http("DELETE", "https://tpu/v2/nodes/a").noted("by hand");
-        let asked = json!({"kind": "http", "method": "DELETE", "url": "https://tpu/v2/nodes/a", "body": null,
+        let expected = json!({"kind": "http", "method": "DELETE", "url": "https://tpu/v2/nodes/a", "body": null,
             "note": "by hand"});
-        assert_eq!(both(&delete), ("DELETE https://tpu/v2/nodes/a    (by hand)".into(), asked));
+        assert_eq!(both(&delete), ("DELETE https://tpu/v2/nodes/a    (by hand)".into(), expected));
         let (line, object) = both(&Call::post("https://tpu", json!({"a": 1})));
         let sent: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(sent, json!({"method": "POST", "url": "https://tpu", "body": {"a": 1}}));

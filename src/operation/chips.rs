@@ -1,5 +1,5 @@
-//! Reads the utilization of hosts' chips: from Ray, whose agents see GPUs, and TPUs if a device plug-in reports them;
-//! on other TPU hosts over ssh from the libtpu of the program that uses them. Changes nothing.
+//! Reads the utilization of hosts' chips: from Ray, whose agents report GPUs, and TPUs if a device plug-in exposes
+//! them; on other TPU hosts over ssh, from the libtpu of the program that uses them. Changes nothing.
 
 use super::news::News;
 use super::request::Request;
@@ -23,12 +23,12 @@ use tokio::process::{Child, Command};
 
 /// Maximum number of concurrent requests to the head, or logins.
 const AT_ONCE: usize = 8;
-/// Time limit for a login and libtpu's answer on a host.
-const ON_A_HOST: Duration = Duration::from_secs(30);
+/// Time limit for a login to a host and libtpu's response.
+const HOST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for reading the error output of an ssh that has failed.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Maximum number of bytes read of it.
-const WORDS: u64 = 8 << 10;
+const STDERR_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum number of bytes of error output that are read.
+const STDERR_MAX: u64 = 8 << 10;
 
 /// Selects the chips to read, and how.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl ChipReader<'_> {
         Ok(nodes)
     }
 
-    /// Reads the chips of these nodes, eight nodes at a time, and reads those that seem to hang a second time.
+    /// Reads the chips of these nodes, eight nodes at a time, and reads those that appear to be behind a second time.
     pub async fn read(&self, nodes: &[Node]) -> Chips {
         let read = nodes.iter().map(|node| async move {
             let (expected, used) = count(node).unwrap_or_default();
@@ -68,7 +68,7 @@ impl ChipReader<'_> {
                 group: group(node),
                 expected,
                 used,
-                read: self.of(node).await,
+                read: self.read_node(node).await,
                 is_behind: false,
             }
         });
@@ -84,7 +84,7 @@ impl ChipReader<'_> {
         let again = seen.iter().map(|(place, furthest)| {
             let address = chips.hosts[*place].address.clone();
             async move {
-                let run = self.ask(&address).await.ok().and_then(|read| read.run);
+                let run = self.query_host(&address).await.ok().and_then(|read| read.run);
                 run.is_some_and(|run| run < *furthest).then_some(*place)
             }
         });
@@ -96,7 +96,7 @@ impl ChipReader<'_> {
         chips
     }
 
-    async fn of(&self, node: &Node) -> Result<ChipsRead, String> {
+    async fn read_node(&self, node: &Node) -> Result<ChipsRead, String> {
         let reported = self.client.chips(node.id).await.map_err(|e| e.to_string());
         if let Ok(chips) = &reported
             && !chips.is_empty()
@@ -112,11 +112,11 @@ impl ChipReader<'_> {
         if matches!(self.spec.head, HeadAddress::Direct { .. }) {
             return Err("Ray sees no chips there, and its libtpu cannot be read without SSH".to_owned());
         }
-        self.ask(&node.address).await
+        self.query_host(&node.address).await
     }
 
     /// Queries libtpu on a host.
-    async fn ask(&self, address: &Text) -> Result<ChipsRead, String> {
+    async fn query_host(&self, address: &Text) -> Result<ChipsRead, String> {
         let host = TpuHost::at(address.raw());
         let command = dial(self.spec, self.options, &host, self.through.cloned(), PORT).await;
         let mut command = Command::from(command.map_err(|problem| problem.what)?);
@@ -125,13 +125,13 @@ impl ChipReader<'_> {
         let (Some(stdout), Some(stdin)) = (ssh.stdout.take(), ssh.stdin.take()) else {
             return Err("ssh has no standard input and output".to_owned());
         };
-        match tokio::time::timeout(ON_A_HOST, query_libtpu(tokio::io::join(stdout, stdin))).await {
-            Err(_) => Err(format!("the host timed out after {} s", ON_A_HOST.as_secs())),
+        match tokio::time::timeout(HOST_TIMEOUT, query_libtpu(tokio::io::join(stdout, stdin))).await {
+            Err(_) => Err(format!("the host timed out after {} s", HOST_TIMEOUT.as_secs())),
             Ok(Ok((chips, state))) => {
                 let RunState { run, error } = state;
                 Ok(ChipsRead { source: ChipSource::Libtpu, chips, run, error })
             }
-            Ok(Err(LibtpuError::Silent(why))) => Err(last_words(&mut ssh).await.unwrap_or(why)),
+            Ok(Err(LibtpuError::Silent(why))) => Err(ssh_error(&mut ssh).await.unwrap_or(why)),
             Ok(Err(e)) => Err(e.to_string()),
         }
     }
@@ -142,23 +142,23 @@ async fn query_libtpu(
 ) -> Result<(Vec<crate::model::ChipUse>, RunState), LibtpuError> {
     let libtpu = Libtpu::over(stream).await?;
     let chips = libtpu.chips().await?;
-    // Older versions do not have it; their chips are reported all the same.
+    // Older versions do not provide the state; their chips are reported anyway.
     let state = libtpu.state().await.unwrap_or_default();
     Ok((chips, state))
 }
 
-/// Why ssh failed, in its own words or with an explanation.
-async fn last_words(ssh: &mut Child) -> Option<String> {
-    let mut said = Vec::new();
+/// The reason why ssh failed: its last error message, or an explanation of it.
+async fn ssh_error(ssh: &mut Child) -> Option<String> {
+    let mut output = Vec::new();
     let stderr = ssh.stderr.take()?;
-    let mut stderr = stderr.take(WORDS);
-    // Uses the output received until then.
-    let _ = tokio::time::timeout(LAST_WORDS, stderr.read_to_end(&mut said)).await;
-    meant(&String::from_utf8_lossy(&said))
+    let mut stderr = stderr.take(STDERR_MAX);
+    // On a timeout, the output received so far is used.
+    let _ = tokio::time::timeout(STDERR_TIMEOUT, stderr.read_to_end(&mut output)).await;
+    explain_ssh_error(&String::from_utf8_lossy(&output))
 }
 
-fn meant(said: &str) -> Option<String> {
-    let lower = said.to_lowercase();
+fn explain_ssh_error(stderr: &str) -> Option<String> {
+    let lower = stderr.to_lowercase();
     if lower.contains("connection refused") || lower.contains("open failed: connect failed") {
         return Some(format!(
             "nothing listens on port {PORT} there: libtpu serves metrics only while a program uses the chips"
@@ -172,7 +172,7 @@ fn meant(said: &str) -> Option<String> {
     }
     // The line before the last is the cause of `stdio forwarding failed`.
     let mut lines =
-        said.lines().map(str::trim).filter(|l| !l.is_empty() && !l.contains("stdio forwarding failed"));
+        stderr.lines().map(str::trim).filter(|l| !l.is_empty() && !l.contains("stdio forwarding failed"));
     lines.next_back().map(|line| printable(line).into_owned())
 }
 
@@ -187,7 +187,7 @@ fn has_tpus(node: &Node) -> bool {
     node.resources.get("TPU").is_some_and(|r| r.total > 0.0)
 }
 
-/// The slice of a node, or else its type.
+/// The slice of a node, or its type if it is not in a slice.
 fn group(node: &Node) -> Text {
     node.slice().unwrap_or(&node.node_type).clone()
 }
@@ -218,17 +218,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ssh_says_of_a_port_is_told_with_its_meaning() {
+    fn ssh_errors_about_the_port_are_explained() {
         let refused =
             "channel 0: open failed: connect failed: Connection refused\r\nstdio forwarding failed\r\n";
-        assert!(meant(refused).unwrap().contains("while a program uses"));
+        assert!(explain_ssh_error(refused).unwrap().contains("while a program uses"));
         let forbidden =
             "channel 0: open failed: administratively prohibited: open failed\nstdio forwarding failed\n";
-        assert!(meant(forbidden).unwrap().contains("AllowTcpForwarding"));
+        assert!(explain_ssh_error(forbidden).unwrap().contains("AllowTcpForwarding"));
         let other = "ssh: connect to host 10.0.0.7 port 22: No route to host\u{1b}[31m\n";
-        assert!(meant(other).unwrap().starts_with("ssh: connect to host"));
-        assert!(!meant(other).unwrap().contains('\u{1b}'));
-        assert_eq!(meant("\n"), None);
+        assert!(explain_ssh_error(other).unwrap().starts_with("ssh: connect to host"));
+        assert!(!explain_ssh_error(other).unwrap().contains('\u{1b}'));
+        assert_eq!(explain_ssh_error("\n"), None);
     }
 
     #[test]

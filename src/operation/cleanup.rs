@@ -1,6 +1,6 @@
-//! Finds what is left over on a cluster's workers and ends it: processes that outlived their job or their raylet, and
-//! lock files of libtpu that no process holds. Nearly full disks are only reported. What counts as left over, and by
-//! which evidence, is in [`left`].
+//! Finds leftovers on a cluster's workers and removes them: processes that outlived their job or their raylet, and lock
+//! files of libtpu that no process holds. Nearly full disks are only reported. [`left`] determines what counts as left
+//! over, and on what evidence.
 
 mod left;
 
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const LOOK_SCRIPT: &str = include_str!("../../assets/cleanup-look.sh");
-const END: &str = include_str!("../../assets/cleanup-end.sh");
+const END_SCRIPT: &str = include_str!("../../assets/cleanup-end.sh");
 /// Devices that count as TPUs, as an extended regular expression: v2 to v4 have `/dev/accel*`, later ones `/dev/vfio/*`
 /// (Ray, `_private/accelerators/tpu.py`).
 pub const DEVICES: &str = "^/dev/(accel[0-9]+|vfio/.+)$";
@@ -25,9 +25,9 @@ const LOCKS: &str = "/tmp/libtpu_lockfile*";
 /// Maximum number of concurrent logins.
 const AT_ONCE: usize = 8;
 /// Time limit for a login and the check.
-const LOOKING: Duration = Duration::from_secs(30);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for a login, six seconds until a process is killed, and three until it is gone.
-const ENDING: Duration = Duration::from_secs(60);
+const END_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The cluster that is cleaned up.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ pub struct HostFound {
     pub left: Result<HostLeft, Problem>,
 }
 
-/// Something on a host that is to be ended.
+/// A leftover on a host: a process to end, or a file to remove.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The process with this id.
@@ -58,7 +58,7 @@ pub enum Subject {
     Lock(String),
 }
 
-/// The result.
+/// The outcome of cleaning up one leftover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Ended or removed.
@@ -76,20 +76,20 @@ impl Cleanup<'_> {
     /// job counts as ended.
     pub async fn look(&self, ray: Option<&Snapshot>, cloud: Option<&CloudView>) -> Vec<HostFound> {
         let ended = &ended(ray);
-        let looks = hosts(self.spec, ray, cloud).into_iter().map(|host| async move {
-            let said = self.run(&host, LOOK_SCRIPT, &["/proc", self.devices, LOCKS], LOOKING).await;
-            let left = said.and_then(|said| {
-                let left = left::left(&said, ended);
+        let checks = hosts(self.spec, ray, cloud).into_iter().map(|host| async move {
+            let output = self.run(&host, LOOK_SCRIPT, &["/proc", self.devices, LOCKS], CHECK_TIMEOUT).await;
+            let left = output.and_then(|output| {
+                let left = left::left(&output, ended);
                 left.ok_or_else(|| {
                     super::failure(format!("{}: truncated output", host.internal), "try again")
                 })
             });
             HostFound { host, left }
         });
-        stream::iter(looks).buffered(AT_ONCE).collect().await
+        stream::iter(checks).buffered(AT_ONCE).collect().await
     }
 
-    /// Ends the leftovers on these hosts, eight hosts at a time; returns the result of each.
+    /// Cleans up the leftovers on these hosts, eight hosts at a time; returns the outcome of each.
     pub async fn end(&self, found: &[HostFound]) -> Vec<Vec<(Subject, Outcome)>> {
         let ends = found.iter().map(|found| async move {
             match &found.left {
@@ -107,13 +107,13 @@ impl Cleanup<'_> {
         let processes: Vec<String> =
             left.processes.iter().map(|p| format!("{}:{}", p.pid, p.start)).collect();
         arguments.extend(processes.iter().map(String::as_str));
-        let said = self.run(host, END, &arguments, ENDING).await;
+        let output = self.run(host, END_SCRIPT, &arguments, END_TIMEOUT).await;
         let locks = left.locks.iter().map(|lock| Subject::Lock(lock.raw().to_owned()));
         let all = left.processes.iter().map(|p| Subject::Process(p.pid)).chain(locks);
-        match said {
-            Ok(said) => all
+        match output {
+            Ok(output) => all
                 .map(|subject| {
-                    let outcome = outcome(&said, &subject);
+                    let outcome = outcome(&output, &subject);
                     (subject, outcome)
                 })
                 .collect(),
@@ -130,8 +130,8 @@ impl Cleanup<'_> {
     ) -> Result<String, Problem> {
         let host =
             Host { spec: self.spec, options: self.options, executor: &Executor::Real, to: host.clone() };
-        let said = host.script(script, arguments, limit).await?;
-        Ok(String::from_utf8_lossy(&said).into_owned())
+        let output = host.script(script, arguments, limit).await?;
+        Ok(String::from_utf8_lossy(&output).into_owned())
     }
 }
 
@@ -178,13 +178,13 @@ fn ended(ray: Option<&Snapshot>) -> BTreeSet<JobId> {
     drivers(true).filter(|id| !open.contains(id)).collect()
 }
 
-/// The result that the script reports for a subject; one without a report may still exist.
-fn outcome(said: &str, subject: &Subject) -> Outcome {
+/// The outcome that the script reports for a subject. A subject without a report may still exist.
+fn outcome(output: &str, subject: &Subject) -> Outcome {
     let name = match subject {
         Subject::Process(pid) => pid.to_string(),
         Subject::Lock(path) => path.clone(),
     };
-    let lines = said.lines().map(|line| line.splitn(3, '\t').collect::<Vec<_>>());
+    let lines = output.lines().map(|line| line.splitn(3, '\t').collect::<Vec<_>>());
     let mut about = lines.rev().filter(|fields| fields.get(1) == Some(&name.as_str()));
     let fields = about.next().unwrap_or_default();
     match (fields.first().copied(), subject) {
@@ -197,7 +197,7 @@ fn outcome(said: &str, subject: &Subject) -> Outcome {
         }
         (Some("alive"), _) => Outcome::Failed("still running after SIGKILL: blocked on a device".into()),
         // Gone before the script reached it.
-        (_, Subject::Lock(_)) if said.lines().last() == Some("end") => Outcome::GoneAlready,
+        (_, Subject::Lock(_)) if output.lines().last() == Some("end") => Outcome::GoneAlready,
         _ => Outcome::Failed("the host did not report the outcome".into()),
     }
 }
@@ -219,29 +219,29 @@ mod tests {
     /// The script's output for these processes.
     fn end(processes: &[String]) -> String {
         let mut script = Command::new("sh");
-        script.args(["-c", END, "sh", "/proc", "^/dev/none$", ""]).args(processes);
+        script.args(["-c", END_SCRIPT, "sh", "/proc", "^/dev/none$", ""]).args(processes);
         String::from_utf8(script.output().unwrap().stdout).unwrap()
     }
 
     #[test]
-    fn a_process_is_ended_only_while_its_start_time_is_the_one_that_was_seen() {
+    fn a_process_is_ended_only_if_its_start_time_has_not_changed() {
         let sleeping = shell("exec sleep 600");
         let mut deaf = shell("trap '' TERM; echo; while :; do sleep 1; done");
         let mut another = shell("exec sleep 600");
-        // It ignores signals after its first output.
+        // It ignores SIGTERM once it has written its first output.
         std::io::Read::read_exact(deaf.stdout.as_mut().unwrap(), &mut [0]).unwrap();
         let one = |child: &Child| format!("{}:{}", child.id(), start_of(child.id()));
         let gone = u32::MAX;
-        let said = end(&[one(&sleeping), one(&deaf), format!("{}:1", another.id()), format!("{gone}:1")]);
-        let of = |pid: u32| outcome(&said, &Subject::Process(pid));
-        assert_eq!(of(sleeping.id()), Outcome::Done, "{said}");
-        assert_eq!(of(deaf.id()), Outcome::Done, "by SIGKILL: {said}");
+        let output = end(&[one(&sleeping), one(&deaf), format!("{}:1", another.id()), format!("{gone}:1")]);
+        let of = |pid: u32| outcome(&output, &Subject::Process(pid));
+        assert_eq!(of(sleeping.id()), Outcome::Done, "{output}");
+        assert_eq!(of(deaf.id()), Outcome::Done, "by SIGKILL: {output}");
         assert_eq!(
             of(another.id()),
             Outcome::LeftAlone("its process id now belongs to another process".into())
         );
         assert_eq!(of(gone), Outcome::GoneAlready);
-        assert_eq!(another.try_wait().unwrap(), None, "it runs on");
+        assert_eq!(another.try_wait().unwrap(), None, "it must keep running");
         another.kill().unwrap();
         for mut child in [sleeping, deaf, another] {
             child.wait().unwrap();
@@ -249,12 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_does_not_say_is_not_taken_as_done() {
-        let process = |said: &str| outcome(said, &Subject::Process(7));
-        let lock = |said: &str| outcome(said, &Subject::Lock("/l".into()));
+    fn a_missing_report_does_not_count_as_done() {
+        let process = |output: &str| outcome(output, &Subject::Process(7));
+        let lock = |output: &str| outcome(output, &Subject::Lock("/l".into()));
         assert_eq!(process("ended\t7\nend\n"), Outcome::Done);
-        for said in ["", "end\n", "ended\t77\nend\n", "nonsense\t7\n"] {
-            assert!(matches!(process(said), Outcome::Failed(_)), "{said}");
+        for output in ["", "end\n", "ended\t77\nend\n", "nonsense\t7\n"] {
+            assert!(matches!(process(output), Outcome::Failed(_)), "{output}");
         }
         assert!(matches!(process("refused\t7\n"), Outcome::Failed(_)));
         assert!(matches!(process("alive\t7\nend\n"), Outcome::Failed(_)));

@@ -1,5 +1,5 @@
-//! Compares the clock of a host with ours over ssh: the host is queried twice in one login, so that the second answer
-//! takes no longer than the round trip.
+//! Compares the clock of a host with the local one over ssh: the host is queried twice in one login, so that the second
+//! response takes no longer than the round trip.
 
 use super::failure;
 use super::host::Host;
@@ -12,7 +12,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 
 /// Prints the time for each line that it reads. `%N` (nanoseconds) is GNU's; others print it literally, or nothing.
 const SCRIPT: &str = include_str!("../../assets/clock.sh");
-/// Time limit for the login and both answers.
+/// Time limit for the login and both responses.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Reads the clock of a host.
@@ -24,7 +24,7 @@ pub(super) async fn read_clock(host: &Host<'_>) -> Result<HostClock, Problem> {
     let work = async {
         let mut child = host.begin(&format!("exec sh -c {}", quote(SCRIPT.trim_end()))).await?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Ok(None) };
-        ask_twice(stdin, stdout).await.map_err(|e| failure(format!("no response: {e}"), ""))
+        query_twice(stdin, stdout).await.map_err(|e| failure(format!("no response: {e}"), ""))
     };
     match tokio::time::timeout(LIMIT, work).await {
         Ok(Ok(Some(clock))) => Ok(clock),
@@ -34,32 +34,31 @@ pub(super) async fn read_clock(host: &Host<'_>) -> Result<HostClock, Problem> {
     }
 }
 
-async fn ask_twice(mut stdin: ChildStdin, stdout: ChildStdout) -> std::io::Result<Option<HostClock>> {
+async fn query_twice(mut stdin: ChildStdin, stdout: ChildStdout) -> std::io::Result<Option<HostClock>> {
     let mut lines = BufReader::new(stdout).lines();
     let mut clock = None;
     for _ in 0..2 {
         let before = Timestamp::now();
         stdin.write_all(b"\n").await?;
         stdin.flush().await?;
-        let Some(said) = lines.next_line().await? else { break };
-        clock = beside(&said, before, Timestamp::now());
+        let Some(line) = lines.next_line().await? else { break };
+        clock = clock_between(&line, before, Timestamp::now());
     }
     Ok(clock)
 }
 
-/// The clock that reported this time between these two times of ours.
-fn beside(said: &str, before: Timestamp, after: Timestamp) -> Option<HostClock> {
-    let (seconds, fraction) = said.trim().split_once('.').unwrap_or((said.trim(), ""));
+/// Evaluates the time that a clock reported between these two local times.
+fn clock_between(reported: &str, before: Timestamp, after: Timestamp) -> Option<HostClock> {
+    let (seconds, fraction) = reported.trim().split_once('.').unwrap_or((reported.trim(), ""));
     let seconds: i64 = seconds.parse().ok()?;
     let digits = fraction.get(..3).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
     // Without a fraction it may be up to a second later.
-    let (millis, half_of_its_unit) =
-        digits.and_then(|d| d.parse().ok()).map_or((500, 500), |ms: i64| (ms, 1));
+    let (millis, half_unit) = digits.and_then(|d| d.parse().ok()).map_or((500, 500), |ms: i64| (ms, 1));
     let (before, after) = (before.as_millis(), after.as_millis());
-    let way = (after - before).max(0);
+    let round_trip = (after - before).max(0);
     Some(HostClock {
-        ahead_ms: seconds.checked_mul(1000)?.checked_add(millis)?.checked_sub(before + way / 2)?,
-        unsure_ms: (way / 2 + half_of_its_unit).unsigned_abs(),
+        ahead_ms: seconds.checked_mul(1000)?.checked_add(millis)?.checked_sub(before + round_trip / 2)?,
+        unsure_ms: (round_trip / 2 + half_unit).unsigned_abs(),
     })
 }
 
@@ -68,9 +67,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_as_sure_as_the_way_is_short() {
+    fn the_uncertainty_of_a_clock_depends_on_the_round_trip() {
         let at = Timestamp::from_millis;
-        let clock = |said| beside(said, at(100_000_000), at(100_000_040)).map(|c| (c.ahead_ms, c.unsure_ms));
+        let clock = |reported| {
+            clock_between(reported, at(100_000_000), at(100_000_040)).map(|c| (c.ahead_ms, c.unsure_ms))
+        };
         assert_eq!(clock("100000.520123456\n"), Some((500, 21)));
         assert_eq!(clock("103600.020000000"), Some((3_600_000, 21)), "an hour ahead");
         assert_eq!(clock("100000"), Some((480, 520)), "whole seconds");

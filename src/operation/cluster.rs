@@ -1,5 +1,4 @@
-//! Runs the steps of an operation one after the other, and those of a restart, a start and a stop with the `ray`
-//! command.
+//! Runs the steps of an operation in order. Contains the steps of a restart, start and stop that use the `ray` command.
 
 use super::backup::{self, Restored};
 use super::call::Call;
@@ -22,8 +21,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 impl Performer {
-    /// The changes that the operation would make if it began now. Its steps run, but changes are only recorded and
-    /// taken as done. Reads are real, so the dry run fails where the operation would fail before its first change. It
+    /// The changes that the operation would make if it started now. Its steps run, but changes are only recorded and
+    /// treated as done. Reads are real, so the dry run fails where the operation would fail before its first change. It
     /// writes neither a journal nor a backup.
     ///
     /// It cannot predict the results of changes: manually added workers that do not rejoin after a restart at Google,
@@ -33,7 +32,7 @@ impl Performer {
         self.executor = Executor::Recording(recorded.clone());
         // The progress lines of the steps would read as if the changes had been made.
         let (progress, _) = mpsc::unbounded_channel();
-        let (_nobody, mut cancels) = mpsc::unbounded_channel();
+        let (_cancel, mut cancels) = mpsc::unbounded_channel();
         self.steps((operation, &[]), &Journal::nowhere(), None, &progress, &mut cancels).await?;
         Ok(recorded.calls())
     }
@@ -49,12 +48,12 @@ impl Performer {
         progress: &mpsc::UnboundedSender<Progress>,
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> Result<Outcome, Problem> {
-        let held = match self.leave_lock(operation, operation.next(done), journal, progress).await {
+        let held = match self.acquire_lock(operation, operation.next(done), journal, progress).await {
             Ok(held) => held,
             Err(problem) => {
-                // Nothing remains to be resumed.
+                // Nothing was done, so there is nothing to resume.
                 if done.is_empty() {
-                    journal.beside(|j| j.end("refused")).await?;
+                    journal.write_with(|j| j.end("refused")).await?;
                 }
                 return Err(problem);
             }
@@ -71,22 +70,22 @@ impl Performer {
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> Result<Outcome, Problem> {
         // The receiver may be gone.
-        let say = |line| drop(progress.send(line));
+        let report = |line| drop(progress.send(line));
         let was_done = |step| done.iter().any(|(s, _)| *s == step);
         for &step in &operation.steps {
-            // Local conditions may have changed since. A Ray that was started counts once it responds, and a request
-            // once Google has it; these steps check first.
-            let for_good = match step {
+            // Local conditions may have changed, so the check is repeated. A start counts as done only once Ray has
+            // responded, and a request only once its capacity has arrived; both steps check for their effect first.
+            let is_reusable = match step {
                 StepName::Check => false,
                 StepName::Start => was_done(StepName::Answer),
                 StepName::Ask => was_done(StepName::Capacity),
                 _ => true,
             };
-            if let Some((_, said)) = done.iter().find(|(s, _)| *s == step && for_good) {
-                say(Progress::Skipped(step, said.clone()));
+            if let Some((_, result)) = done.iter().find(|(s, _)| *s == step && is_reusable) {
+                report(Progress::Skipped(step, result.clone()));
                 continue;
             }
-            say(Progress::Began(step));
+            report(Progress::Began(step));
             let number = operation.number(step);
             let cancelled = operation.cancelled_again(step, done);
             // Boxed, because a future that queries Google and Ray at once is large.
@@ -98,31 +97,31 @@ impl Performer {
             let Some(ended) = ended else {
                 let left = cancelled.unwrap_or(CancelledState::Unchanged);
                 unlock(held, progress).await;
-                journal.beside(move |j| j.cancelled(left)).await?;
+                journal.write_with(move |j| j.cancelled(left)).await?;
                 return Ok(Outcome::Cancelled(left));
             };
             if cancelled.is_none() {
                 while cancels.try_recv().is_ok() {}
             }
             match ended {
-                Ok(said) => {
-                    let done = said.clone();
-                    journal.beside(move |j| j.done(step, &done)).await?;
-                    say(Progress::Done(step, said));
+                Ok(result) => {
+                    let done = result.clone();
+                    journal.write_with(move |j| j.done(step, &done)).await?;
+                    report(Progress::Done(step, result));
                 }
                 Err(problem) => {
                     let why = problem.what.clone();
-                    journal.beside(move |j| j.failed(step, &why)).await?;
+                    journal.write_with(move |j| j.failed(step, &why)).await?;
                     if let Some(held) = held {
                         held.stop(number).await;
                     }
-                    say(Progress::Failed(step, problem.clone()));
+                    report(Progress::Failed(step, problem.clone()));
                     return Err(problem);
                 }
             }
         }
         unlock(held, progress).await;
-        journal.beside(|j| j.end("done")).await?;
+        journal.write_with(|j| j.end("done")).await?;
         Ok(Outcome::Done)
     }
 
@@ -135,10 +134,10 @@ impl Performer {
         progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<String, Problem> {
         let Some(held) = held else { return self.step(step, journal, progress).await };
-        held.reach(number, progress).await?;
+        held.advance(number, progress).await?;
         tokio::select! {
             ended = self.step(step, journal, progress) => ended,
-            never = held.beat(number) => match never {},
+            never = held.keep_renewing(number) => match never {},
         }
     }
 
@@ -151,18 +150,18 @@ impl Performer {
         match step {
             StepName::Check => self.check(progress).await,
             StepName::Look => {
-                let said = self.look().await?;
+                let result = self.inspect().await?;
                 if self.preserves() && !self.executor.is_recording() {
                     let name =
                         format!("{}-{}", file_name(self.spec.name.as_str()), Timestamp::now().as_millis());
                     self.facts.backup = Some(self.state.join("backups").join(name));
                 }
                 self.keep_facts(journal).await?;
-                Ok(said)
+                Ok(result)
             }
             StepName::Backup => self.back_up(progress).await,
             StepName::Stop => {
-                self.look_once_more(journal, progress).await?;
+                self.recheck(journal, progress).await?;
                 if self.is_google() {
                     self.delete_machines(journal, progress).await?;
                 }
@@ -197,9 +196,9 @@ impl Performer {
         let words = self.options.ray.join(" ");
         let (code, lines) = self.ray(&[OsStr::new("--version")], progress).await?;
         if code != 0 {
-            let said = lines.last().cloned().unwrap_or_default();
+            let last = lines.last().cloned().unwrap_or_default();
             let hint = "install ray, or set the command as `ray` in the settings; nothing was changed";
-            return Err(failure(format!("`{words} --version` failed with exit code {code}: {said}"), hint));
+            return Err(failure(format!("`{words} --version` failed with exit code {code}: {last}"), hint));
         }
         if self.updates() {
             self.changes_to_apply().await?;
@@ -207,7 +206,7 @@ impl Performer {
         Ok(lines.last().cloned().unwrap_or_else(|| "ray command found".to_owned()))
     }
 
-    async fn look(&mut self) -> Result<String, Problem> {
+    async fn inspect(&mut self) -> Result<String, Problem> {
         self.facts.known_heads = self.known_heads().await?;
         let session = match self.connect().await {
             Ok(session) => session,
@@ -225,9 +224,9 @@ impl Performer {
                 return Ok(format!("no response ({}): workers unknown", problem.what));
             }
         };
-        let asked = |e: RayError| e.problem(Timestamp::now());
+        let to_problem = |e: RayError| e.problem(Timestamp::now());
         let found = async {
-            let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(asked)?;
+            let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(to_problem)?;
             let workers = living_workers(&snapshot);
             let open = || snapshot.jobs.iter().filter(|j| !j.status.is_ended());
             if self.updates() {
@@ -236,7 +235,7 @@ impl Performer {
             }
             let jobs: Vec<String> =
                 open().filter_map(|j| j.submission_id()).map(|id| id.0.raw().to_owned()).collect();
-            let identity = session.client.version().await.map_err(asked)?;
+            let identity = session.client.version().await.map_err(to_problem)?;
             let autoscaler = match snapshot.autoscaler.version {
                 AutoscalerVersion::V1 => Some(1),
                 AutoscalerVersion::V2 => Some(2),
@@ -246,14 +245,15 @@ impl Performer {
         }
         .await;
         let (name, workers, jobs, autoscaler) = found?;
-        let said = format!("{}, {} not ended", counted(workers.len(), "worker"), counted(jobs.len(), "job"));
+        let summary =
+            format!("{}, {} not ended", counted(workers.len(), "worker"), counted(jobs.len(), "job"));
         let manual = self.manual(&workers).await?;
-        let said = match manual.len() {
-            0 => said,
-            n => format!("{said}; {} added manually", counted(n, "worker")),
+        let summary = match manual.len() {
+            0 => summary,
+            n => format!("{summary}; {} added manually", counted(n, "worker")),
         };
         self.facts = Facts { session: name, workers, manual, jobs, autoscaler, ..self.facts.clone() };
-        Ok(said)
+        Ok(summary)
     }
 
     fn backup_folder(&self) -> Result<PathBuf, Problem> {
@@ -339,8 +339,8 @@ impl Performer {
     }
 }
 
-/// Removes the lock of an operation that is over. The journal ends after it: if the program is killed in between, the
-/// operation can be resumed, and no lock remains that nobody can remove.
+/// Removes the lock of an operation that is over, before the journal is ended: if the program is killed in between, the
+/// operation can still be resumed, and no lock remains that nobody can remove.
 async fn unlock(held: Option<&HeldLock>, progress: &mpsc::UnboundedSender<Progress>) {
     if let Some(held) = held {
         held.remove(progress).await;
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn other_providers_are_refused_in_words() {
+    fn unsupported_providers_are_refused_with_a_reason() {
         let spec = |provider: Provider, file: Option<&str>| ClusterSpec {
             file: file.map(PathBuf::from),
             ..ClusterSpec::sample("c", provider)

@@ -19,7 +19,7 @@ pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
         Some(Value::String(dir)) => dir,
         _ => String::new(),
     };
-    let said = |n: Option<f64>| n.map(|n| n.to_string()).unwrap_or_default();
+    let number = |n: Option<f64>| n.map(|n| n.to_string()).unwrap_or_default();
     let owner = (!me.is_empty()).then(|| format!("{}={me}", Job::OWNER_KEYS[0])).into_iter();
     let theirs = job.metadata.iter().filter(|(key, _)| !Job::OWNER_KEYS.contains(&key.as_str()));
     let theirs = theirs.map(|(k, v)| format!("{k}={v}"));
@@ -30,8 +30,8 @@ pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
         working_dir,
         variables,
         runtime_env: table(env.is_empty(), Value::Object(env)),
-        cpus: said(job.entrypoint_num_cpus),
-        gpus: said(job.entrypoint_num_gpus),
+        cpus: number(job.entrypoint_num_cpus),
+        gpus: number(job.entrypoint_num_gpus),
         memory: job.entrypoint_memory.map(|n| n.to_string()).unwrap_or_default(),
         resources: table(job.entrypoint_resources.is_empty(), json!(job.entrypoint_resources)),
         tpu: String::new(),
@@ -51,8 +51,8 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<JobR
     };
     let before = like.and_then(|l| l.runtime_env.get("env_vars")).and_then(Value::as_object);
     let mut variables = Vec::new();
-    for said in draft.variables.iter().filter_map(|v| filled(v)) {
-        match said.split_once('=') {
+    for variable in draft.variables.iter().filter_map(|v| filled(v)) {
+        match variable.split_once('=') {
             Some((name, AS_IT_WAS)) => {
                 let value = before.and_then(|b| b.get(name)).and_then(Value::as_str);
                 let value = value.ok_or_else(|| {
@@ -60,7 +60,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<JobR
                 })?;
                 variables.push(format!("{name}={value}"));
             }
-            _ => variables.push(said),
+            _ => variables.push(variable),
         }
     }
     Ok(JobRequest {
@@ -108,7 +108,7 @@ mod tests {
     use crate::config::Env;
 
     #[test]
-    fn a_job_goes_through_the_form_unchanged_but_for_its_id_and_without_its_secrets() {
+    fn a_job_from_an_unchanged_form_differs_only_in_its_id_and_the_form_has_no_secrets() {
         let job = submitted();
         let draft = draft_of(&job, "alice");
         let everything = format!("{} {} {draft:?}", draft.variables.join(" "), draft.runtime_env);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_changed_is_changed_and_what_is_wrong_is_said() {
+    fn changes_are_applied_and_invalid_values_are_reported() {
         let job = submitted();
         let changed = Draft {
             variables: vec!["B=***".into(), "C=new".into(), String::new()],

@@ -22,7 +22,7 @@ pub struct Ready {
     pub warnings: Vec<String>,
 }
 
-fn asked(e: &RayError) -> String {
+fn message(e: &RayError) -> String {
     e.problem(Timestamp::now()).in_commands(Target::default())
 }
 
@@ -39,7 +39,7 @@ impl Drafts {
         id: &SubmissionId,
         me: &str,
     ) -> Result<Draft, String> {
-        let record = client.record(id).await.map_err(|e| asked(&e))?;
+        let record = client.record(id).await.map_err(|e| message(&e))?;
         let submission = record.ok_or_else(|| format!("Ray has no record of {id}"))?.submission;
         let draft = draft_of(&submission, me);
         self.all().insert((cluster.clone(), id.clone()), submission);
@@ -71,14 +71,14 @@ impl Ready {
     pub async fn send(&self, client: &Client, progress: impl FnMut(String)) -> Result<SubmissionId, String> {
         upload(client, &self.uploads, progress).await.map_err(|p| p.in_commands(Target::default()))?;
         for uri in self.job.packages() {
-            if !client.has_package(&uri).await.map_err(|e| asked(&e))? {
+            if !client.has_package(&uri).await.map_err(|e| message(&e))? {
                 let uri = Text::from(uri);
                 return Err(format!(
                     "its package {uri} no longer exists on the cluster; give the directory it was packed from"
                 ));
             }
         }
-        client.submit_job(&self.job).await.map_err(|e| asked(&e))?;
+        client.submit_job(&self.job).await.map_err(|e| message(&e))?;
         Ok(self.job.id())
     }
 }

@@ -20,7 +20,7 @@ pub struct Environment {
     pub state: PathBuf,
     /// Variables and the directory for resolving paths and variables of jobs.
     pub env: Env,
-    /// The operator's name, as jobs name their owners.
+    /// The operator's name, in the form that jobs name their owners.
     pub me: String,
     /// The audit log.
     pub audit: Audit,

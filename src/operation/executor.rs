@@ -1,5 +1,5 @@
 //! Executes the changes of an operation: every request to Google or Ray, every command and every copy that does more
-//! than read goes through an [`Executor`]. The real one executes it; that of a dry run only records it, as the same
+//! than read goes through an [`Executor`]. The real one executes it; the one of a dry run only records it, as the same
 //! [`Call`], and reports success. Reads do not go through it and are real in both.
 //!
 //! A change that bypasses it would be missing in a dry run: `tests/program/record.rs` compares the two.
@@ -32,8 +32,8 @@ pub enum Executor {
 pub struct Recorded(Arc<Mutex<Vec<Call>>>);
 
 impl Recorded {
-    fn with<T>(&self, look: impl FnOnce(&mut Vec<Call>) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, access: impl FnOnce(&mut Vec<Call>) -> T) -> T {
+        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// All calls so far.
@@ -92,7 +92,7 @@ impl Executor {
         if self.records(|| Call::from(change)) { Ok(None) } else { google.begin(change).await.map(Some) }
     }
 
-    /// Runs a shell script on a machine that is reached directly; its output, which is empty in a dry run.
+    /// Runs a shell script on a machine that can be reached directly. Returns its output, which is empty in a dry run.
     pub(super) async fn run_on(
         &self,
         access: Access<'_>,

@@ -1,4 +1,4 @@
-//! What an operation knows, and its outcome.
+//! The facts that an operation collects, and its outcome.
 
 use super::worker::{Machine, WorkerFacts};
 use crate::gcp::Head;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What an operation knows so far, written to the journal before a later step needs it.
+/// The facts known so far, written to the journal before a later step needs them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
@@ -15,7 +15,7 @@ pub struct Facts {
     pub session: String,
     /// Addresses of the cluster's alive workers.
     pub workers: Vec<String>,
-    /// Those that no autoscaler started: they were added manually.
+    /// The workers among them that were added manually, not started by the autoscaler.
     pub manual: Vec<String>,
     /// Start time of the operation, in milliseconds since the epoch.
     pub begun: Option<i64>,
@@ -35,13 +35,13 @@ pub struct Facts {
     pub backup: Option<PathBuf>,
     /// Whether stopping has started: from then on the operation ends jobs.
     pub stopping: bool,
-    /// For an operation on workers.
+    /// Facts of an operation on workers.
     pub worker: WorkerFacts,
     /// For a removal of several workers: the state of each, in their order.
     pub turns: Vec<Turn>,
 }
 
-/// A worker of a removal of several.
+/// The state of one worker in a removal of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Turn {
@@ -51,7 +51,7 @@ pub struct Turn {
     pub done: Vec<StepName>,
     /// Whether it may have been changed.
     pub begun: bool,
-    /// What is known of it; at first the machine that was confirmed.
+    /// The facts known about it; at first only the machine that was confirmed.
     pub known: WorkerFacts,
 }
 
@@ -66,7 +66,7 @@ impl Turn {
 }
 
 impl Facts {
-    /// The directory in which the jobs are saved, if they are.
+    /// The directory of the backup, if the jobs have been saved.
     pub fn saved(&self) -> Option<String> {
         let folder = self.backup.as_ref().filter(|b| b.join("jobs.json").exists());
         folder.map(|f| f.display().to_string())
@@ -82,7 +82,7 @@ pub enum Outcome {
     Cancelled(CancelledState),
 }
 
-/// A head machine as an operation found it when it started: no other one may be deleted by it.
+/// A head machine that existed when the operation started; the operation deletes no other one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownHead {
     /// The id that Google gave it.

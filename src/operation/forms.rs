@@ -8,7 +8,7 @@ use crate::model::{Draft, FormId, FormNews, Problem, SubmissionId, Target};
 use std::sync::Arc;
 
 impl Request {
-    async fn say_of(&self, form: FormId, news: FormNews) {
+    async fn report_form(&self, form: FormId, news: FormNews) {
         // The front end may be shutting down.
         let _ = self.news.send(News::Form(self.spec.name.clone(), form, news)).await;
     }
@@ -20,7 +20,7 @@ impl Request {
             Err(problem) => Err(unreached(&problem)),
         };
         let news = read.map_or_else(FormNews::Failed, |draft| FormNews::Filled(Box::new(draft)));
-        self.say_of(form, news).await;
+        self.report_form(form, news).await;
     }
 
     /// Packs and uploads the working directory of a form and submits its job, unless there are warnings that the
@@ -40,17 +40,17 @@ impl Request {
                 Err(why) => FormNews::Failed(why),
             },
         };
-        self.say_of(form, news).await;
+        self.report_form(form, news).await;
     }
 
     async fn ready(&self, form: FormId, drafts: Arc<Drafts>, draft: Draft) -> Result<Ready, String> {
-        self.say_of(form, FormNews::Doing("reading files to upload".into())).await;
+        self.report_form(form, FormNews::Doing("reading files to upload".into())).await;
         let (environment, spec) = (Arc::clone(&self.environment), self.spec.clone());
         blocking(move || drafts.ready(&spec, &draft, &environment.env)).await
     }
 
     async fn sent(&self, form: FormId, ready: &Ready) -> Result<SubmissionId, String> {
-        self.say_of(form, FormNews::Doing("connecting".into())).await;
+        self.report_form(form, FormNews::Doing("connecting".into())).await;
         let channel = self.connection.channel().await.map_err(|p| unreached(&p))?;
         // If there is no room for a progress message, the next one replaces it.
         let progress = |words| {

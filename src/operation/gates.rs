@@ -23,7 +23,7 @@ impl From<JournalError> for Refusal {
     }
 }
 
-/// Changes are refused if an option or the settings say so.
+/// Refuses changes if an option or the settings make the program read-only.
 pub fn read_only(environment: &Environment, kind: OperationKind) -> Result<(), Refusal> {
     if !environment.read_only {
         return Ok(());
@@ -33,12 +33,13 @@ pub fn read_only(environment: &Environment, kind: OperationKind) -> Result<(), R
     Err(Refusal::new(Gate::ReadOnly, failure(what, hint)))
 }
 
-/// The operation must be available for this cluster. Reads the cluster file.
+/// Checks that the operation is available for this cluster. Reads the cluster file.
 pub fn offered(environment: &Environment, spec: &ClusterSpec, task: &Task) -> Result<(), Refusal> {
     preflight(spec, &environment.options, task).map_err(|problem| Refusal::new(Gate::NotOffered, problem))
 }
 
-/// Checks that no operation is interrupted or running on the cluster; the error says which one is. Reads the journal.
+/// Checks that no operation is interrupted or running on the cluster; the error contains that operation. Reads the
+/// journal.
 pub fn free(
     environment: &Environment,
     spec: &ClusterSpec,
@@ -66,7 +67,7 @@ pub fn interrupted(journaled: &JournaledOperation) -> Refusal {
     Refusal::new(Gate::Interrupted, problem)
 }
 
-/// The confirmation that the operation requires was given.
+/// Checks that the confirmation that the operation requires was given.
 pub fn confirmed(operation: &Operation, consent: &Consent) -> Result<(), Refusal> {
     if consent.confirms(operation) {
         return Ok(());
@@ -75,7 +76,7 @@ pub fn confirmed(operation: &Operation, consent: &Consent) -> Result<(), Refusal
     Err(Refusal::new(Gate::NotConfirmed, failure(what, "confirm the operation")))
 }
 
-/// An update must have something to apply, and all of it must be applicable while Ray runs.
+/// Checks that an update has something to apply, and that all of it can be applied while Ray runs.
 pub fn applicable(operation: &Operation, seen: &Preview) -> Result<(), Refusal> {
     match operation.task {
         Task::Update => update::applicable(&operation.cluster, &seen.changes),
@@ -83,8 +84,8 @@ pub fn applicable(operation: &Operation, seen: &Preview) -> Result<(), Refusal> 
     }
 }
 
-/// Affected jobs: they must be known; nothing may run on a worker that is removed at once; and none may be another
-/// person's, unless that was allowed. `order` is what would be requested with more permissions.
+/// Checks affected jobs: they must be known; nothing may run on a worker that is removed immediately; and none may
+/// belong to another person, unless that was allowed. `order` creates the order to send with more permissions.
 pub fn jobs(
     operation: &Operation,
     consent: &Consent,
@@ -119,8 +120,9 @@ pub fn jobs(
     Err(Refusal { gate, problem, allow })
 }
 
-/// The cluster must not have the lock of another operator's operation, unless the operator takes it over: then its id
-/// is returned. A lock that cannot be read is no refusal; the operation reports it once it starts.
+/// Checks that the cluster does not have the lock of another operator's operation, unless the operator takes it over:
+/// then its id is returned. A lock that cannot be read does not cause a refusal; the operation reports it once it
+/// starts.
 pub async fn unlocked(
     access: Access<'_>,
     facts: &Facts,
@@ -131,7 +133,7 @@ pub async fn unlocked(
     taken_over(lock.as_ref(), consent, order)
 }
 
-/// The same for a lock that was read.
+/// Like [`unlocked`], for a lock that was read before.
 pub fn taken_over(
     lock: Option<&OperationLock>,
     consent: &Consent,
@@ -146,7 +148,7 @@ pub fn taken_over(
     Err(Refusal { gate: Gate::Locked, problem, allow: Some(Box::new(order(allowed))) })
 }
 
-/// The interrupted operation must be the expected one, and belong to the cluster of this name.
+/// Checks that the interrupted operation is the expected one and belongs to this cluster.
 pub fn is_meant(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) -> Result<(), Refusal> {
     let kind = unfinished.task.kind();
     if consent.means.is_some_and(|means| means != kind) {
@@ -160,7 +162,7 @@ pub fn is_meant(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) 
     unfinished.belongs_to(spec).map_err(|problem| Refusal::new(Gate::OtherFile, problem))
 }
 
-/// The step at which it failed must be one that can be skipped.
+/// Checks that the step at which the operation failed can be skipped.
 pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refusal> {
     match unfinished.next() {
         Some(step) if step.may_be_passed() => Ok(()),

@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Maximum number of concurrent deletions.
-const SIDE_BY_SIDE: usize = 16;
-/// How long Google may take to remove a deleted machine from its lists.
-const DROPPING: Duration = Duration::from_secs(120);
+const AT_ONCE: usize = 16;
+/// Time limit for Google to remove a deleted machine from its lists.
+const UNLIST_TIMEOUT: Duration = Duration::from_secs(120);
 
 fn problem(e: &GcpError) -> Problem {
     failure(e.to_string(), then_resume(e.hint()))
@@ -53,7 +53,7 @@ impl Worker {
         }
     }
 
-    /// Its name, if the request has only its number.
+    /// Its name, for a request that contains only its id.
     fn note(&self) -> Option<&str> {
         match self {
             Self::Tpu(_) => None,
@@ -90,10 +90,10 @@ impl Performer {
     pub(super) async fn manual(&self, workers: &[String]) -> Result<Vec<String>, Problem> {
         if self.is_google() {
             let place = supervisor::tpu_place(&self.spec)?;
-            let kept =
+            let unmanaged =
                 self.options.google.tpus_of_kind(&place, "unmanaged").await.map_err(|e| problem(&e))?;
             let hosts: Vec<String> =
-                kept.iter().flat_map(|vm| &vm.hosts).map(|host| host.raw().to_owned()).collect();
+                unmanaged.iter().flat_map(|vm| &vm.hosts).map(|host| host.raw().to_owned()).collect();
             return Ok(workers.iter().filter(|w| hosts.contains(w)).cloned().collect());
         }
         let launch = Launch::of(&self.spec).map_err(|e| failure(e.what(), &e.hint))?;
@@ -145,7 +145,7 @@ impl Performer {
     ) -> Result<(), Problem> {
         let place = supervisor::tpu_place(&self.spec)?;
         let google = self.options.google.clone();
-        let say = |words: String| drop(progress.send(Progress::Output(words)));
+        let report = |words: String| drop(progress.send(Progress::Output(words)));
         let found = machines(&google, &place, Role::Head).await?;
         self.only_known(&found)?;
         if let Some(head) = found.first() {
@@ -154,7 +154,7 @@ impl Performer {
             self.keep_facts(journal).await?;
         }
         for head in &found {
-            say(format!("deleting the head {} in {}", head.name, head.zone));
+            report(format!("deleting the head {} in {}", head.name, head.zone));
             let deletion = google.machine_deletion(&place, Role::Head, head).await;
             let Some(deletion) = deletion.map_err(|e| problem(&e))? else { continue };
             match self.executor.google(&google, &deletion, Some(&head.name)).await {
@@ -163,7 +163,7 @@ impl Performer {
             }
         }
         if !found.is_empty() {
-            // It leads to a machine that is gone, which would be noticed much later.
+            // The connection leads to a machine that is gone, which would otherwise be noticed only much later.
             self.connection.leave().await;
         }
         // A head created in the meantime has workers with the same label.
@@ -174,9 +174,9 @@ impl Performer {
         vms.retain(|vm| {
             !tpus.iter().any(|tpu| tpu.compute.as_ref().is_some_and(|c| c.instances.contains(&vm.id)))
         });
-        say(format!("deleting {} TPU VMs launched by the autoscaler", tpus.len()));
+        report(format!("deleting {} TPU VMs launched by the autoscaler", tpus.len()));
         if !vms.is_empty() {
-            say(format!("deleting {} Compute Engine VMs launched by the autoscaler", vms.len()));
+            report(format!("deleting {} Compute Engine VMs launched by the autoscaler", vms.len()));
         }
         let workers = tpus.into_iter().map(Worker::Tpu).chain(vms.into_iter().map(Worker::Vm));
         let one = |worker: Worker| {
@@ -193,26 +193,22 @@ impl Performer {
                 }
             }
         };
-        let failed: Vec<_> = stream::iter(workers)
-            .map(one)
-            .buffer_unordered(SIDE_BY_SIDE)
-            .filter_map(async |f| f)
-            .collect()
-            .await;
+        let failed: Vec<_> =
+            stream::iter(workers).map(one).buffer_unordered(AT_ONCE).filter_map(async |f| f).collect().await;
         if let Some((name, e)) = failed.first() {
             let what =
                 format!("cannot delete {} VMs, including {}: {e}", failed.len(), Text::from(name.as_str()));
             return Err(failure(what, then_resume(e.hint())));
         }
-        self.see_them_gone(&place).await
+        self.wait_until_gone(&place).await
     }
 
-    async fn see_them_gone(&self, place: &TpuPlace) -> Result<(), Problem> {
+    async fn wait_until_gone(&self, place: &TpuPlace) -> Result<(), Problem> {
         if self.executor.is_recording() {
             return Ok(());
         }
         let google = &self.options.google;
-        let deadline = Instant::now() + DROPPING;
+        let deadline = Instant::now() + UNLIST_TIMEOUT;
         loop {
             let heads = machines(google, place, Role::Head).await?;
             self.only_known(&heads)?;
@@ -251,22 +247,22 @@ impl Performer {
     /// Restarts Ray on manually added workers. TPU VMs do that by themselves unless their startup script has stopped. A
     /// failure on one worker is reported and does not affect the others.
     pub(super) async fn rejoin(&self, missing: &[String], progress: &mpsc::UnboundedSender<Progress>) {
-        let say = |words: String| drop(progress.send(Progress::Output(words)));
+        let report = |words: String| drop(progress.send(Progress::Output(words)));
         let session = match self.connect().await {
             Ok(session) => session,
-            Err(p) => return say(p.what),
+            Err(p) => return report(p.what),
         };
         let head = worker::head_address(&session.client).await;
         match (head, self.launcher().await) {
             (Ok(head), Ok(launcher)) => {
                 for host in missing {
-                    say(format!("starting Ray on {}", Text::from(host.as_str())));
+                    report(format!("starting Ray on {}", Text::from(host.as_str())));
                     if let Err(p) = launcher.start(host, &head, session.token.as_ref()).await {
-                        say(p.in_commands(Target::of(&self.spec.name)));
+                        report(p.in_commands(Target::of(&self.spec.name)));
                     }
                 }
             }
-            (Err(p), _) | (_, Err(p)) => say(p.in_commands(Target::of(&self.spec.name))),
+            (Err(p), _) | (_, Err(p)) => report(p.in_commands(Target::of(&self.spec.name))),
         }
     }
 }

@@ -19,9 +19,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 /// Time limit for starting: setup commands may install a lot.
-const STARTING: Duration = Duration::from_secs(900);
+const START_TIMEOUT: Duration = Duration::from_secs(900);
 /// Time limit for stopping: `ray stop` gives its processes several seconds.
-const STOPPING: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of bytes kept of a command's output.
 const OUTPUT_MAX: usize = 4 << 20;
 /// Path of the startup script on a host at Google, where it also reports its progress.
@@ -61,8 +61,8 @@ impl Host<'_> {
         self.send(line, Input::Text(input), limit).await.map(drop)
     }
 
-    /// Runs a shell script, as root if `sudo` needs no password, and returns its output, at most 4 MiB. The script
-    /// itself may change something or not.
+    /// Runs a shell script, as root if `sudo` needs no password, and returns its output, at most 4 MiB. The script may
+    /// or may not make changes.
     pub async fn script(
         &self,
         script: &str,
@@ -89,7 +89,7 @@ impl Host<'_> {
         }
     }
 
-    /// Starts a command line with piped standard input and output, which ends when it is dropped.
+    /// Starts a command line with piped standard input and output. It is killed when the returned process is dropped.
     pub(super) async fn begin(&self, line: &str) -> Result<Child, Problem> {
         let line = Some(line.to_owned());
         let login = supervisor::visit(self.spec, self.options, Some(&self.to), None, line, false);
@@ -121,7 +121,7 @@ impl Host<'_> {
                     let _ = pipe.write_all(text).await;
                 }
             };
-            let ((), stdout, stderr) = tokio::join!(write, kept(stdout), kept(stderr));
+            let ((), stdout, stderr) = tokio::join!(write, read_limited(stdout), read_limited(stderr));
             Ok::<_, std::io::Error>((child.wait().await?, stdout, stderr))
         };
         let (status, stdout, stderr): (ExitStatus, Vec<u8>, Vec<u8>) =
@@ -157,47 +157,47 @@ impl Host<'_> {
         if let Some(token) = token {
             let line = "umask 077 && mkdir -p ~/.ray && cat >~/.ray/auth_token.new && mv -f ~/.ray/auth_token.new ~/.ray/auth_token";
             let note = "the cluster's token is passed on standard input";
-            self.run(line, token.expose().as_bytes(), STOPPING, note).await?;
+            self.run(line, token.expose().as_bytes(), STOP_TIMEOUT, note).await?;
         }
         let script = format!("{}export RAY_HEAD_IP={}\n{}", each(&node.init), quote(head), commands(node));
-        self.run(&in_login_shell(&script), b"", STARTING, "starts Ray").await
+        self.run(&in_login_shell(&script), b"", START_TIMEOUT, "starts Ray").await
     }
 
     /// Copies a file, or the contents of a directory, like `rsync -a`: modes are kept, and other files are left alone.
     async fn copy(&self, from: &Path, to: &str) -> Result<(), Problem> {
-        let lacks = |e: &dyn std::fmt::Display| {
+        let cannot_copy = |e: &dyn std::fmt::Display| {
             let what = format!("file_mounts: cannot read {} on this machine: {e}", from.display());
             failure(what, then_resume("create it, or remove it from the cluster file"))
         };
-        let found = std::fs::metadata(from).map_err(|e| lacks(&e))?;
+        let found = std::fs::metadata(from).map_err(|e| cannot_copy(&e))?;
         if self.executor.records(|| Call::copy(self.name(), from.display().to_string(), to)) {
             return Ok(());
         }
-        let there = path_there(to);
+        let there = remote_path(to);
         if !found.is_dir() {
             let line = format!(
                 "umask 077 && mkdir -p \"$(dirname {there})\" && cat >{there}.part && chmod {:o} {there}.part && \
                  mv -f {there}.part {there}",
                 found.permissions().mode() & 0o777
             );
-            let file = std::fs::File::open(from).map_err(|e| lacks(&e))?;
-            return self.send(&line, Input::From(file.into()), STARTING).await.map(drop);
+            let file = std::fs::File::open(from).map_err(|e| cannot_copy(&e))?;
+            return self.send(&line, Input::From(file.into()), START_TIMEOUT).await.map(drop);
         }
         let mut tar = Command::from(supervisor::pack(from));
         tar.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut tar = tar.spawn().map_err(|e| lacks(&e))?;
+        let mut tar = tar.spawn().map_err(|e| cannot_copy(&e))?;
         let pipe = tar.stdout.take().map(TryInto::<Stdio>::try_into);
-        let pipe = pipe.ok_or_else(|| lacks(&"tar wrote no output"))?.map_err(|e| lacks(&e))?;
+        let pipe = pipe.ok_or_else(|| cannot_copy(&"tar wrote no output"))?.map_err(|e| cannot_copy(&e))?;
         let line = format!("mkdir -p {there} && tar -xpf - -C {there}");
-        self.send(&line, Input::From(pipe), STARTING).await?;
-        let ended = tar.wait().await.map_err(|e| lacks(&e))?;
-        if ended.success() { Ok(()) } else { Err(lacks(&"tar failed")) }
+        self.send(&line, Input::From(pipe), START_TIMEOUT).await?;
+        let ended = tar.wait().await.map_err(|e| cannot_copy(&e))?;
+        if ended.success() { Ok(()) } else { Err(cannot_copy(&"tar failed")) }
     }
 
     /// Stops Ray on the host. Whether the node is gone is checked at the head.
     pub async fn stop_ray(&self) -> Result<(), Problem> {
         let line = in_login_shell("ray stop --force || pkill -KILL -u \"$(id -u)\" -x raylet");
-        self.run(&line, b"", STOPPING, "stops Ray").await
+        self.run(&line, b"", STOP_TIMEOUT, "stops Ray").await
     }
 
     /// Copies the startup script to a TPU host and starts it there, replacing a running one. The script keeps running
@@ -213,12 +213,12 @@ impl Host<'_> {
         if self.executor.records(|| Call::ssh_with(self.name(), &line, script).noted(note)) {
             return Ok(());
         }
-        self.send(&line, Input::Text(script.as_bytes()), STOPPING).await.map(drop)
+        self.send(&line, Input::Text(script.as_bytes()), STOP_TIMEOUT).await.map(drop)
     }
 }
 
 /// Reads to the end and keeps the first [`OUTPUT_MAX`] bytes.
-async fn kept(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+async fn read_limited(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let mut kept = Vec::new();
     let Some(mut from) = from else { return kept };
     let mut chunk = vec![0; 16 << 10];
@@ -231,20 +231,20 @@ async fn kept(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
 
 /// The last lines of a command's error output.
 fn reason(stderr: &[u8]) -> String {
-    let said = String::from_utf8_lossy(stderr);
+    let output = String::from_utf8_lossy(stderr);
     // Warnings of an interactive bash are not the reason.
     let is_noise = |l: &&str| {
         l.is_empty()
             || matches!(*l, "logout" | "exit" | "bash: no job control in this shell")
             || l.starts_with("bash: cannot set terminal process group")
     };
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|l| !is_noise(l)).collect();
-    let said = lines[lines.len().saturating_sub(3)..].join("; ");
-    if said.is_empty() { "no error message".to_owned() } else { said }
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(|l| !is_noise(l)).collect();
+    let last = lines[lines.len().saturating_sub(3)..].join("; ");
+    if last.is_empty() { "no error message".to_owned() } else { last }
 }
 
 /// A path for the host's shell, in which a leading `~` keeps its meaning.
-fn path_there(path: &str) -> String {
+fn remote_path(path: &str) -> String {
     let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
     match path.strip_prefix("~/") {
         Some(rest) => format!("~/{}", quote(rest)),
@@ -272,12 +272,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_there_is_one_word_whose_home_is_the_users() {
-        assert_eq!((path_there("~").as_str(), path_there("~/")), ("~", "~".to_owned()));
-        let word = path_there("~/a b'; rm -rf $HOME/");
+    fn a_remote_path_is_one_word_and_its_tilde_is_expanded() {
+        assert_eq!((remote_path("~").as_str(), remote_path("~/")), ("~", "~".to_owned()));
+        let word = remote_path("~/a b'; rm -rf $HOME/");
         let line = format!("HOME=/h; printf '%s|' {word}");
-        let said = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&said.stdout), "/h/a b'; rm -rf $HOME|");
-        assert_eq!(path_there("/"), quote("/"));
+        let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "/h/a b'; rm -rf $HOME|");
+        assert_eq!(remote_path("/"), quote("/"));
     }
 }

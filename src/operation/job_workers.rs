@@ -44,7 +44,7 @@ pub struct WorkerReader<'a> {
 }
 
 impl<'a> WorkerReader<'a> {
-    /// Reads through this client.
+    /// Creates a reader that uses this client.
     pub fn new(
         (spec, options): (&'a ClusterSpec, &'a Options),
         client: &'a Client,
@@ -229,7 +229,7 @@ impl<'a> WorkerReader<'a> {
         clocks
     }
 
-    /// Reads what a page of the workers shows, with the logs that an explanation compared.
+    /// Reads the data of a page of the workers, with the logs that an explanation compared.
     async fn reading(
         &mut self,
         known: Known,
@@ -283,7 +283,8 @@ fn split(bytes: &Bytes) -> Vec<Line> {
     lines
 }
 
-/// The latest start time of the files that were not read from their beginning.
+/// The time since which all files were read completely: the latest first time in the files that were not read from
+/// their beginning.
 fn whole_since(job_workers: &JobWorkers, tails: &[Tail]) -> Option<Timestamp> {
     let cut = tails.iter().filter(|tail| tail.lines.len() >= FOLDED as usize);
     let first = |tail: &Tail| {
@@ -294,7 +295,7 @@ fn whole_since(job_workers: &JobWorkers, tails: &[Tail]) -> Option<Timestamp> {
 }
 
 impl Request {
-    /// Reads what a page of a job's workers shows, over the cluster's own connection. `listed` has the files listed by
+    /// Reads the data of a page of a job's workers, over the cluster's own connection. `listed` has the files listed by
     /// an earlier reading.
     pub async fn job_workers(&self, known: Known, part: Part, listed: &Mutex<Listed>) {
         let key = known.job.key.clone();
@@ -307,10 +308,10 @@ impl Request {
         let key = known.job.key.clone();
         let channel = self.connection.channel().await?;
         let of = (&self.spec, &self.environment.options);
-        let mut gangs = WorkerReader::new(of, &channel.client, &|_| ());
-        gangs.listed = std::mem::take(listed);
-        let reading = gangs.reading(known, part).await;
-        *listed = std::mem::take(&mut gangs.listed);
+        let mut reader = WorkerReader::new(of, &channel.client, &|_| ());
+        reader.listed = std::mem::take(listed);
+        let reading = reader.reading(known, part).await;
+        *listed = std::mem::take(&mut reader.listed);
         let (reading, logs) = reading.map_err(|e| e.problem(Timestamp::now()))?;
         // Logins take time, so the current result is sent before them.
         self.send_job_workers(&key, part, Ok(reading.clone())).await;
@@ -319,7 +320,7 @@ impl Request {
         else {
             return Ok(());
         };
-        let what = WorkersAnswer::Cause(Box::new(gangs.with_clocks(&mut job_workers, *found, &logs).await));
+        let what = WorkersAnswer::Cause(Box::new(reader.with_clocks(&mut job_workers, *found, &logs).await));
         self.send_job_workers(&key, part, Ok(WorkersReading { at, price, job_workers, idle, what })).await;
         Ok(())
     }

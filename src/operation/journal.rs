@@ -1,5 +1,6 @@
-//! The journal of a cluster's operations: which was started, which steps are done, what is known. One JSON object per
-//! line, on disk before the next step starts; locked, so that two programs never work on one cluster at the same time.
+//! The journal of a cluster's operations: the operation that was started, its completed steps and the facts known so
+//! far. One JSON object per line, synced to disk before the next step starts; locked, so that two programs never work
+//! on one cluster at the same time.
 
 use super::blocking::blocking;
 use super::facts::Facts;
@@ -24,7 +25,7 @@ const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 /// The outcome recorded for a step that was skipped.
 pub(super) const PASSED: &str = "skipped";
 
-/// Reason why there is no journal.
+/// Reason why a journal cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Another program holds the journal's lock.
@@ -94,7 +95,7 @@ pub struct Scope {
 impl Scope {
     /// The scope of an operation on this cluster that may not end other people's jobs.
     pub fn of(spec: &ClusterSpec) -> Self {
-        // The same file under any path.
+        // The same file may be given by different paths.
         let file = spec.file.as_ref().map(|f| f.canonicalize().unwrap_or_else(|_| f.clone()));
         Self { file, ..Self::default() }
     }
@@ -133,7 +134,7 @@ pub struct Unfinished {
 /// The open journal of a cluster; the lock is held while it exists.
 #[derive(Debug)]
 pub struct Journal {
-    /// `None` for a dry run. A pending write keeps the lock.
+    /// `None` for a dry run. Shared, because a pending write must keep the lock.
     file: Option<Arc<File>>,
     path: PathBuf,
     unfinished: Option<Unfinished>,
@@ -206,8 +207,8 @@ impl Journal {
     }
 
     /// Records that a step is done.
-    pub fn done(&mut self, step: StepName, said: &str) -> Result<(), JournalError> {
-        self.write(Event::Done { step, said: said.to_owned() })
+    pub fn done(&mut self, step: StepName, result: &str) -> Result<(), JournalError> {
+        self.write(Event::Done { step, said: result.to_owned() })
     }
 
     /// Records that a step is skipped. Later resumes skip it too, since it would undo the steps after it.
@@ -236,7 +237,7 @@ impl Journal {
     }
 
     /// Writes on a separate thread, because the disk may be slow.
-    pub(super) async fn beside(
+    pub(super) async fn write_with(
         &self,
         write: impl FnOnce(&mut Self) -> Result<(), JournalError> + Send + 'static,
     ) -> Result<(), JournalError> {
@@ -275,7 +276,8 @@ fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
     (folder, path)
 }
 
-/// The error that names the process that holds the journal, its start time, and whether it can be cancelled.
+/// The error for a journal that another process holds. It names the operation, its start time and the process, and
+/// hints at cancelling it where that is possible.
 fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
     let (mut what, mut hint) = (String::new(), Hint::from("wait for it, or stop it where it runs"));
     if let Some(u) = last_unfinished(text) {
@@ -302,8 +304,8 @@ fn lines(text: &[u8]) -> impl Iterator<Item = Line> {
     text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok())
 }
 
-/// The unfinished operation in a journal. Lines that cannot be read are skipped: their information is read again when
-/// the step is repeated.
+/// The unfinished operation in a journal. Lines that cannot be read are skipped: their information is collected again
+/// when the step is repeated.
 fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
     let mut open: Option<Unfinished> = None;
     for Line { at_ms, event } in lines(text) {
@@ -319,8 +321,8 @@ fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
                     why: String::new(),
                 });
             }
-            (Event::Done { step, said }, Some(o)) => {
-                o.done.push((step, said));
+            (Event::Done { step, said: result }, Some(o)) => {
+                o.done.push((step, result));
                 o.why.clear();
             }
             (Event::Scope(scope), Some(o)) => o.scope = scope,
@@ -369,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_is_found_again_and_only_one_may_hold_it() {
+    fn a_started_operation_is_found_again_and_only_one_process_holds_its_journal() {
         let dir = tempfile::tempdir().unwrap();
         let name = ClusterName::new("a/../b");
         let open = || Journal::open(dir.path(), &name);
@@ -406,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_unknown_owner_that_came_since_were_not_allowed() {
+    fn jobs_of_unknown_owner_submitted_later_are_not_allowed() {
         let job = |id: &str, owner: Option<&str>| AffectedJob {
             key: JobKey::Submission(SubmissionId(id.into())),
             owner: owner.map(Into::into),
@@ -424,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_of_an_earlier_version_allows_nobody_of_unknown_name() {
+    fn a_scope_of_an_earlier_version_allows_no_jobs_of_unknown_owner() {
         let line = r#"{"file": null, "others": ["al"], "now": true}"#;
         let scope: Scope = serde_json::from_str(line).unwrap();
         assert_eq!(scope.others, Others { people: vec!["al".into()], unowned: Vec::new() });

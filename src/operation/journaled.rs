@@ -33,7 +33,7 @@ impl Unfinished {
         self.done.push((step, PASSED.to_owned()));
     }
 
-    /// An error if it was started with another file than that of the cluster with this name.
+    /// An error if the operation was started with a cluster file other than the current one of this cluster.
     pub fn belongs_to(&self, spec: &ClusterSpec) -> Result<(), Problem> {
         match (&self.scope.file, Scope::of(spec).file) {
             (Some(then), Some(now)) if *then != now => {
@@ -74,7 +74,7 @@ mod tests {
     use crate::model::Task;
 
     #[test]
-    fn what_was_passed_over_is_never_done_after_what_follows() {
+    fn a_skipped_step_never_runs_after_later_steps() {
         let dir = tempfile::tempdir().unwrap();
         let open = || Journal::open(dir.path(), &ClusterName::new("lab")).unwrap();
         let mut journal = open();
@@ -94,27 +94,27 @@ mod tests {
         assert!(unfinished.is_done(StepName::Clear));
         drop(journal);
         let later = open().unfinished().unwrap().clone();
-        assert_eq!(later.next(), Some(StepName::Answer), "a machine is not cleared of the new ray");
+        assert_eq!(later.next(), Some(StepName::Answer), "the new Ray is not stopped by the skipped step");
         assert!(!later.asks_first());
     }
 
     #[test]
-    fn a_journal_is_looked_into_without_being_held() {
+    fn a_journal_is_read_without_being_locked() {
         let dir = tempfile::tempdir().unwrap();
         let name = ClusterName::new("lab");
-        let look = || journaled(dir.path(), &name).unwrap();
-        assert_eq!(look(), None);
-        assert!(!dir.path().join("operations").exists(), "looking makes nothing");
+        let read = || journaled(dir.path(), &name).unwrap();
+        assert_eq!(read(), None);
+        assert!(!dir.path().join("operations").exists(), "reading creates nothing");
         let mut journal = Journal::open(dir.path(), &name).unwrap();
-        assert_eq!(look(), None);
+        assert_eq!(read(), None);
         journal.begin(&Task::Stop, &Scope::default()).unwrap();
         journal.done(StepName::Check, "ray 2.60.0").unwrap();
-        let seen = look().unwrap();
+        let seen = read().unwrap();
         assert!(seen.elsewhere && seen.operation.title == "stop lab");
         assert_eq!(seen.done, [(StepName::Check, "ray 2.60.0".to_owned())]);
         drop(journal);
-        assert!(!look().unwrap().elsewhere);
+        assert!(!read().unwrap().elsewhere);
         Journal::open(dir.path(), &name).unwrap().end("done").unwrap();
-        assert_eq!(look(), None);
+        assert_eq!(read(), None);
     }
 }

@@ -17,9 +17,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Time limit for recording an interruption in the lock.
-const FAREWELL: Duration = Duration::from_secs(5);
+const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of digits of a lock's id.
-const ID: usize = 16;
+const ID_DIGITS: usize = 16;
 
 /// The lock of another operator's operation on the cluster, if it can be read; `facts` identify our own lock.
 pub async fn others_lock(access: Access<'_>, facts: &Facts) -> Option<OperationLock> {
@@ -67,7 +67,7 @@ impl HeldLock {
     }
 
     /// Renews the lock while it is awaited.
-    pub(super) async fn beat(&self, step: usize) -> std::convert::Infallible {
+    pub(super) async fn keep_renewing(&self, step: usize) -> std::convert::Infallible {
         loop {
             tokio::time::sleep(LOCK_PULSE).await;
             let renewed = supervisor::renew_lock(self.access(), &self.at(step, false)).await;
@@ -78,7 +78,7 @@ impl HeldLock {
     }
 
     /// Updates the step in the lock. An error if another operator has taken over the operation: then it must stop.
-    pub(super) async fn reach(
+    pub(super) async fn advance(
         &self,
         step: usize,
         progress: &mpsc::UnboundedSender<Progress>,
@@ -92,12 +92,12 @@ impl HeldLock {
                 Ok(LockOwnership::Lost(Some(other))) => Err(taken_over(&other)),
                 Ok(_) => Ok(()),
                 Err(problem) => {
-                    say_unlocked(progress, &problem);
+                    report_unlocked(progress, &problem);
                     Ok(())
                 }
             },
             Err(problem) => {
-                say_unlocked(progress, &problem);
+                report_unlocked(progress, &problem);
                 Ok(())
             }
         }
@@ -124,7 +124,7 @@ impl HeldLock {
     }
 }
 
-fn say_unlocked(progress: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
+fn report_unlocked(progress: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
     let why = problem.in_commands(Target::default());
     let words =
         format!("warning: could not lock the cluster; other operators cannot see this operation: {why}");
@@ -162,7 +162,7 @@ impl Performer {
             supervisor::renew_lock(self.access(), &lock).await.map(|_| ())
         };
         // An interruption must not wait for a network: without an answer, others will see that the lock is stale.
-        if let Ok(Err(problem)) = tokio::time::timeout(FAREWELL, recorded).await {
+        if let Ok(Err(problem)) = tokio::time::timeout(INTERRUPT_TIMEOUT, recorded).await {
             tracing::warn!(cluster = %self.spec.name, "{}", problem.what);
         }
     }
@@ -172,7 +172,7 @@ impl Performer {
     /// # Errors
     ///
     /// The cluster has the lock of another operation, which is not the one to take over.
-    pub(super) async fn leave_lock(
+    pub(super) async fn acquire_lock(
         &mut self,
         operation: &Operation,
         step: Option<StepName>,
@@ -187,7 +187,7 @@ impl Performer {
         let id = match &before {
             Some(id) => id.clone(),
             None => match random_token() {
-                Ok(token) => token.expose().chars().take(ID).collect(),
+                Ok(token) => token.expose().chars().take(ID_DIGITS).collect(),
                 Err(e) => return Err(failure(e.to_string(), e.hint())),
             },
         };
@@ -208,8 +208,8 @@ impl Performer {
         match self.place(&held.lock, progress).await {
             Ok(()) => Ok(Some(held)),
             Err(Refused::Taken(other)) => Err(other.refusal(now)),
-            Err(Refused::NotKept(problem)) => {
-                say_unlocked(progress, &problem);
+            Err(Refused::NotWritten(problem)) => {
+                report_unlocked(progress, &problem);
                 Ok(None)
             }
         }
@@ -221,7 +221,7 @@ impl Performer {
         lock: &OperationLock,
         progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Refused> {
-        let place = async || supervisor::place_lock(self.access(), lock).await.map_err(Refused::NotKept);
+        let place = async || supervisor::place_lock(self.access(), lock).await.map_err(Refused::NotWritten);
         let other = match place().await? {
             LockOwnership::Lost(Some(other)) => other,
             LockOwnership::Ours | LockOwnership::Lost(None) => return Ok(()),
@@ -229,7 +229,7 @@ impl Performer {
         if self.take_over.as_ref() != Some(&other.id) {
             return Err(Refused::Taken(other));
         }
-        supervisor::remove_lock(self.access(), &other.id).await.map_err(Refused::NotKept)?;
+        supervisor::remove_lock(self.access(), &other.id).await.map_err(Refused::NotWritten)?;
         let words = format!("taken over from {}: {}", other.who, other.brief(Timestamp::now()));
         // The receiver may be gone.
         drop(progress.send(Progress::Output(words)));
@@ -244,6 +244,6 @@ impl Performer {
 enum Refused {
     /// Another operator's lock exists.
     Taken(Box<OperationLock>),
-    /// There is no place for it.
-    NotKept(Problem),
+    /// The lock cannot be written.
+    NotWritten(Problem),
 }

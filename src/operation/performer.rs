@@ -1,4 +1,4 @@
-//! The context of an operation's steps: the cluster, its connection, what is known so far.
+//! The context of an operation's steps: the cluster, its connection and the facts known so far.
 
 use super::backup::BackupContent;
 use super::executor::Executor;
@@ -29,7 +29,7 @@ pub struct Performer {
     pub(super) state: PathBuf,
     /// The task of the operation.
     pub(super) task: Task,
-    /// What is known so far.
+    /// The facts known so far.
     pub facts: Facts,
     /// The id of another operator's lock that this operation is to take over.
     pub take_over: Option<String>,
@@ -42,8 +42,8 @@ pub struct Performer {
 }
 
 impl Performer {
-    /// For a task on the cluster, with what an earlier attempt knew (nothing at first). `connection` is that of the
-    /// cluster's task, `state` our state directory.
+    /// Creates a performer for a task on the cluster, with the facts of an earlier attempt (empty at first).
+    /// `connection` is that of the cluster's task, `state` our state directory.
     pub fn new(
         (spec, connection): (ClusterSpec, Connection),
         options: Options,
@@ -55,10 +55,10 @@ impl Performer {
         Self { spec, connection, options, state, task, facts, take_over, allowed, executor, backed: None }
     }
 
-    /// Writes what is known to the journal before it is needed.
+    /// Writes the facts to the journal before they are needed.
     pub(super) async fn keep_facts(&self, journal: &Journal) -> Result<(), Problem> {
         let facts = self.facts.clone();
-        Ok(journal.beside(move |j| j.facts(&facts)).await?)
+        Ok(journal.write_with(move |j| j.facts(&facts)).await?)
     }
 
     pub(super) fn preserves(&self) -> bool {

@@ -13,14 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Maximum number of jobs whose tasks are read; each costs the head three requests.
-const LOOKED_AT: usize = 64;
+const DETAILED_MAX: usize = 64;
 /// Maximum number of jobs whose tasks are read at a time.
 const AT_ONCE: usize = 4;
 
-/// How much of the affected jobs is read.
+/// How much is read about the affected jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Also what they hold and whether they will be restored: several requests per job.
+    /// Also the resources that they hold, and whether they will be restored: several requests per job.
     Whole,
     /// Jobs and their owners, as needed by the gates.
     Owners,
@@ -35,13 +35,13 @@ pub async fn preview(
     task: &Task,
     detail: Detail,
 ) -> Result<Preview, Problem> {
-    let asked = |e: RayError| e.problem(Timestamp::now());
+    let to_problem = |e: RayError| e.problem(Timestamp::now());
     let me = me.to_owned();
     if !task.kind().may_end_jobs() {
         return Ok(Preview { me, ..Preview::default() });
     }
-    let looked_at = if detail == Detail::Whole { LOOKED_AT } else { 0 };
-    let snapshot = Poller::new(client.clone()).refresh().await.map_err(asked)?;
+    let detailed_max = if detail == Detail::Whole { DETAILED_MAX } else { 0 };
+    let snapshot = Poller::new(client.clone()).refresh().await.map_err(to_problem)?;
     if !task.kind().is_of_cluster() {
         let machines = affected(cluster, task).await?;
         let drains = task.removal().is_some_and(|(_, drain)| drain.is_some());
@@ -51,14 +51,14 @@ pub async fn preview(
             .iter()
             .map(|m| (printable(m.name()).into_owned(), m.hosts.iter().map(named).collect()))
             .collect();
-        let looks = rows.into_iter().enumerate().map(|(i, (job, affected))| async move {
+        let reads = rows.into_iter().enumerate().map(|(i, (job, affected))| async move {
             let holds = match &job {
-                Some(job) if i < looked_at => client.held(&job.ids()).await.ok(),
+                Some(job) if i < detailed_max => client.held(&job.ids()).await.ok(),
                 _ => None,
             };
             AffectedJob { holds, ..affected }
         });
-        let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
+        let jobs = stream::iter(reads).buffered(AT_ONCE).collect().await;
         return Ok(Preview { jobs, me, workers, ..Preview::default() });
     }
     let open = snapshot.jobs.iter().filter(|j| !j.status.is_ended());
@@ -71,19 +71,19 @@ pub async fn preview(
         });
     }
     let saved = match task {
-        Task::Restart { preserve: true } => Ok(saved(client).await.map_err(asked)?),
+        Task::Restart { preserve: true } => Ok(saved(client).await.map_err(to_problem)?),
         Task::Restart { preserve: false } => Err("jobs are not saved (--preserve-jobs=0)"),
         _ => Err("stop does not save jobs; use backup-jobs"),
     };
     let open: Vec<Arc<Job>> = open.cloned().collect();
-    let looks = open.into_iter().enumerate().map(|(i, job)| {
+    let reads = open.into_iter().enumerate().map(|(i, job)| {
         let saved = &saved;
         async move {
             let record = match (saved, &job.key) {
                 (Ok(saved), JobKey::Submission(id)) => saved.get(id.0.raw()),
                 _ => None,
             };
-            let holds = if i < looked_at { client.held(&job.ids()).await.ok() } else { None };
+            let holds = if i < detailed_max { client.held(&job.ids()).await.ok() } else { None };
             let restoration = match saved {
                 Ok(_) => restoration(&job, record),
                 Err(why) => Restoration::Lost((*why).to_owned()),
@@ -91,22 +91,22 @@ pub async fn preview(
             AffectedJob { holds, restoration, ..AffectedJob::of(&job) }
         }
     });
-    let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
+    let jobs = stream::iter(reads).buffered(AT_ONCE).collect().await;
     Ok(Preview { jobs, me, problem: None, ..Preview::default() })
 }
 
-/// A submission as it was recorded, and its packages that no longer exist.
+/// Submissions as they were recorded, each with its packages that no longer exist.
 type Saved = BTreeMap<String, (Recorded, Vec<String>)>;
 
 /// The submissions that have not ended, by id.
 async fn saved(client: &Client) -> Result<Saved, RayError> {
     let open = client.open_submissions().await?;
     let packages: BTreeSet<String> = open.iter().flat_map(|r| r.submission.packages()).collect();
-    let looks = packages.into_iter().map(|uri| async move {
+    let reads = packages.into_iter().map(|uri| async move {
         let there = client.has_package(&uri).await;
         there.map(|there| (uri, there))
     });
-    let there: Vec<Result<(String, bool), RayError>> = stream::iter(looks).buffered(AT_ONCE).collect().await;
+    let there: Vec<Result<(String, bool), RayError>> = stream::iter(reads).buffered(AT_ONCE).collect().await;
     let there: Vec<(String, bool)> = there.into_iter().collect::<Result<_, _>>()?;
     let gone: BTreeSet<String> = there.into_iter().filter(|(_, there)| !there).map(|(uri, _)| uri).collect();
     let rows = open.into_iter().map(|record| {

@@ -3,12 +3,12 @@
 use crate::gcp::GcpError;
 use crate::model::{Hint, OperationKind, Problem, ProblemKind, Timestamp, Verb};
 
-/// A failure at this moment; `hint` says what to do.
+/// A failure that occurred now; `hint` is the suggested fix.
 pub(super) fn failure(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
     Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
 }
 
-/// Google's answer as a problem.
+/// Converts an error from Google.
 pub(super) fn problem(e: &GcpError) -> Problem {
     failure(e.to_string(), e.hint())
 }

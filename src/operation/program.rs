@@ -13,16 +13,16 @@ use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// After this long without output, a message says so.
+/// Time without output after which a message reports it.
 const QUIET: Duration = Duration::from_secs(30);
-/// After this long without output, a ray command counts as hung: a setup command may build something silently for half
+/// Time without output after which a ray command counts as hung: a setup command may build something silently for half
 /// an hour.
 const SILENCE: Duration = Duration::from_secs(1800);
 /// `ray up` retries a failing login to the head every five seconds, for 15 minutes. An existing machine accepts a login
 /// at once or never; one that Google has just created needs a minute or two for sshd and its keys.
 const LOGIN_TIMEOUT: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
-/// The line that it prints for each attempt.
-const SHUT: &str = "SSH still not available";
+/// The line that it prints for each failed attempt.
+const NO_LOGIN: &str = "SSH still not available";
 /// Maximum number of output lines passed on per second.
 const LINES_PER_SECOND: usize = 500;
 /// Number of last lines that are kept to explain a failure.
@@ -54,8 +54,8 @@ impl Performer {
         self.run_ray(arguments, None, progress).await
     }
 
-    /// Like [`Self::ray_changes`], with an answer to each question that it asks in a terminal: the text to type once a
-    /// line contains these words.
+    /// Like [`Self::ray_changes`], in a terminal, with an answer to each of its questions: the text to type once a line
+    /// contains these words.
     pub(super) async fn ray_answered(
         &self,
         arguments: &[&OsStr],
@@ -72,16 +72,16 @@ impl Performer {
     async fn run_ray(
         &self,
         arguments: &[&OsStr],
-        asked: Option<(&Terminal, Answers)>,
+        prompts: Option<(&Terminal, Answers)>,
         progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(i32, Vec<String>), Problem> {
         let (sender, lines) = mpsc::channel(256);
-        let terminal = asked.map(|(terminal, _)| terminal);
+        let terminal = prompts.map(|(terminal, _)| terminal);
         let running =
             supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), terminal, sender);
         let login_timeout = LOGIN_TIMEOUT[usize::from(self.is_google())];
-        let words = Words { asked, ..Words::new(progress) };
-        follow(running, lines, words, Limits { quiet: QUIET, silence: SILENCE, login_timeout }).await
+        let output = ProgramOutput { prompts, ..ProgramOutput::new(progress) };
+        follow(running, lines, output, Limits { quiet: QUIET, silence: SILENCE, login_timeout }).await
     }
 }
 
@@ -99,20 +99,20 @@ struct Limits {
 async fn follow(
     running: impl Future<Output = Result<i32, Problem>>,
     mut lines: mpsc::Receiver<String>,
-    mut words: Words<'_>,
+    mut output: ProgramOutput<'_>,
     Limits { quiet, silence, login_timeout }: Limits,
 ) -> Result<(i32, Vec<String>), Problem> {
     tokio::pin!(running);
-    let (mut knocks, mut silent) = (None, Duration::ZERO);
+    let (mut first_refusal, mut silent) = (None, Duration::ZERO);
     let code = loop {
         tokio::select! {
             code = &mut running => break code?,
             Some(line) = lines.recv() => {
                 silent = Duration::ZERO;
-                let is_shut = line.contains(SHUT);
-                words.take(line);
-                if is_shut && knocks.get_or_insert_with(Instant::now).elapsed() > login_timeout {
-                    return Err(words.no_login());
+                let is_refused = line.contains(NO_LOGIN);
+                output.take(line);
+                if is_refused && first_refusal.get_or_insert_with(Instant::now).elapsed() > login_timeout {
+                    return Err(output.no_login());
                 }
             }
             () = tokio::time::sleep(quiet) => {
@@ -121,38 +121,38 @@ async fn follow(
                     let what = format!("the ray command printed nothing for {} s and was stopped", silent.as_secs());
                     return Err(failure(what, then_resume("run the same command to see where it hangs")));
                 }
-                words.pass_on(format!("no output for {} s", silent.as_secs()));
+                output.pass_on(format!("no output for {} s", silent.as_secs()));
             }
         }
     };
     while let Ok(line) = lines.try_recv() {
-        words.take(line);
+        output.take(line);
     }
-    let was_shut = code != 0 && words.last.iter().any(|line| line.contains(SHUT));
-    let no_login = was_shut.then(|| words.no_login());
-    let last = words.end();
+    let was_refused = code != 0 && output.last.iter().any(|line| line.contains(NO_LOGIN));
+    let no_login = was_refused.then(|| output.no_login());
+    let last = output.end();
     no_login.map_or(Ok((code, last)), Err)
 }
 
 /// The output of a program. Excess output is dropped, so that a slow receiver does not have to buffer it.
-struct Words<'a> {
+struct ProgramOutput<'a> {
     progress: &'a mpsc::UnboundedSender<Progress>,
-    asked: Option<(&'a Terminal, Answers)>,
+    prompts: Option<(&'a Terminal, Answers)>,
     last: VecDeque<String>,
     since: Instant,
     passed_on: usize,
-    left_out: usize,
+    omitted: usize,
 }
 
-impl<'a> Words<'a> {
+impl<'a> ProgramOutput<'a> {
     fn new(progress: &'a mpsc::UnboundedSender<Progress>) -> Self {
         Self {
             progress,
-            asked: None,
+            prompts: None,
             last: VecDeque::new(),
             since: Instant::now(),
             passed_on: 0,
-            left_out: 0,
+            omitted: 0,
         }
     }
 
@@ -162,21 +162,21 @@ impl<'a> Words<'a> {
     }
 
     fn take(&mut self, line: String) {
-        if let Some((terminal, answers)) = self.asked
+        if let Some((terminal, answers)) = self.prompts
             && let Some((_, answer)) = answers.iter().find(|(words, _)| line.contains(words))
             && let Err(e) = terminal.answer(answer)
         {
             self.pass_on(format!("cannot answer the ray command: {e}"));
         }
         if self.since.elapsed() >= Duration::from_secs(1) {
-            self.count();
+            self.report_omitted();
             (self.since, self.passed_on) = (Instant::now(), 0);
         }
         if self.passed_on < LINES_PER_SECOND {
             self.passed_on += 1;
             self.pass_on(line.clone());
         } else {
-            self.left_out += 1;
+            self.omitted += 1;
         }
         if self.last.len() == KEPT {
             self.last.pop_front();
@@ -184,18 +184,19 @@ impl<'a> Words<'a> {
         self.last.push_back(line);
     }
 
-    fn count(&mut self) {
-        if self.left_out > 0 {
-            self.pass_on(format!("({} lines omitted)", self.left_out));
+    fn report_omitted(&mut self) {
+        if self.omitted > 0 {
+            self.pass_on(format!("({} lines omitted)", self.omitted));
         }
-        self.left_out = 0;
+        self.omitted = 0;
     }
 
-    /// Passes on the number of omitted lines and returns the last lines of the output.
+    /// Reports the number of omitted lines, passes on those of the last lines that were omitted, and returns the last
+    /// lines.
     fn end(mut self) -> Vec<String> {
-        let missed = self.left_out.min(self.last.len());
-        self.left_out -= missed;
-        self.count();
+        let missed = self.omitted.min(self.last.len());
+        self.omitted -= missed;
+        self.report_omitted();
         self.last.range(self.last.len() - missed..).for_each(|line| self.pass_on(line.clone()));
         self.last.into()
     }
@@ -213,15 +214,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_told_in_part_and_its_end_whole() {
-        let (progress, mut heard) = mpsc::unbounded_channel();
-        let mut words = Words::new(&progress);
+    fn excess_output_is_omitted_except_for_the_last_lines() {
+        let (progress, mut received) = mpsc::unbounded_channel();
+        let mut output = ProgramOutput::new(&progress);
         for i in 0..100_000 {
-            words.take(i.to_string());
+            output.take(i.to_string());
         }
-        assert_eq!(words.end().len(), KEPT);
+        assert_eq!(output.end().len(), KEPT);
         let mut lines = Vec::new();
-        while let Ok(Progress::Output(line)) = heard.try_recv() {
+        while let Ok(Progress::Output(line)) = received.try_recv() {
             lines.push(line);
         }
         assert!(lines.iter().any(|l| l.ends_with("lines omitted)")), "{} lines", lines.len());
@@ -230,34 +231,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_head_that_lets_nobody_in_is_given_up_after_its_time() {
-        let (progress, _heard) = mpsc::unbounded_channel();
+    async fn a_head_that_refuses_logins_times_out() {
+        let (progress, _received) = mpsc::unbounded_channel();
         let (sender, lines) = mpsc::channel(1);
         let hour = Duration::from_secs(3600);
         let limits = Limits { quiet: hour, silence: hour, login_timeout: Duration::from_millis(20) };
-        let knocks = async {
+        let retries = async {
             sender.send("ssh: connect to host 10.0.0.1: Connection refused".to_owned()).await.unwrap();
             while sender.send("SSH still not available, retrying".to_owned()).await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        let (ended, ()) =
-            tokio::join!(follow(std::future::pending(), lines, Words::new(&progress), limits), knocks);
+        let (ended, ()) = tokio::join!(
+            follow(std::future::pending(), lines, ProgramOutput::new(&progress), limits),
+            retries
+        );
         let problem = ended.unwrap_err();
         assert!(problem.what.contains("cannot log in"), "{}", problem.what);
     }
 
     #[tokio::test]
-    async fn silence_is_told_and_ends_a_program_that_hangs() {
-        let (progress, mut heard) = mpsc::unbounded_channel();
+    async fn silence_is_reported_and_a_hung_program_is_stopped() {
+        let (progress, mut received) = mpsc::unbounded_channel();
         let (sender, lines) = mpsc::channel(1);
         let [quiet, silence] = [5, 50].map(Duration::from_millis);
         let limits = Limits { quiet, silence, login_timeout: silence };
         sender.send("one".to_owned()).await.unwrap();
-        let ended = follow(std::future::pending(), lines, Words::new(&progress), limits).await;
+        let ended = follow(std::future::pending(), lines, ProgramOutput::new(&progress), limits).await;
         assert!(ended.unwrap_err().what.contains("printed nothing"));
         let mut lines = Vec::new();
-        while let Ok(Progress::Output(line)) = heard.try_recv() {
+        while let Ok(Progress::Output(line)) = received.try_recv() {
             lines.push(line);
         }
         assert_eq!(lines[0], "one");

@@ -11,35 +11,35 @@ use crate::supervisor::Channel;
 use tokio::sync::mpsc;
 
 impl Performer {
-    /// Jobs may have ended or been submitted since they were saved, possibly hours ago if the operation is resumed.
-    /// Once the stop has started, the operation itself ends jobs; but a failed stop may have left a Ray that people
-    /// use.
-    pub(super) async fn look_once_more(
+    /// Checks jobs and workers again. Jobs may have ended or been submitted since they were saved, possibly hours ago
+    /// if the operation is resumed. Once the stop has started, the operation itself ends jobs; but a failed stop may
+    /// have left a Ray that people use.
+    pub(super) async fn recheck(
         &mut self,
         journal: &Journal,
         progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
         // The receiver may be gone.
-        let say = |words: String| drop(progress.send(Progress::Output(words)));
+        let report = |words: String| drop(progress.send(Progress::Output(words)));
         match self.connect().await {
             Ok(session) => {
-                self.open_jobs(&session, say).await?;
-                self.joined_since(&session, say).await?;
+                self.open_jobs(&session, report).await?;
+                self.joined_since(&session, report).await?;
             }
             Err(_) if self.facts.stopping => return Ok(()),
-            Err(problem) => say(format!("cannot read the jobs again: {}", problem.what)),
+            Err(problem) => report(format!("cannot read the jobs again: {}", problem.what)),
         }
         self.facts.stopping = true;
         self.keep_facts(journal).await
     }
 
     /// Workers that have joined since the operation started: they run jobs as well and must be cleared.
-    async fn joined_since(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
+    async fn joined_since(&mut self, session: &Channel, report: impl Fn(String)) -> Result<(), Problem> {
         let snapshot = match Poller::new(session.client.clone()).refresh().await {
             Ok(snapshot) => snapshot,
             // Ray is partly stopped; its workers were recorded before.
             Err(e) => {
-                say(format!("cannot check for workers that joined since: {e}"));
+                report(format!("cannot check for workers that joined since: {e}"));
                 return Ok(());
             }
         };
@@ -49,7 +49,7 @@ impl Performer {
             return Ok(());
         }
         let names: Vec<_> = new.iter().map(|w| Text::from(w.as_str()).to_string()).collect();
-        say(format!("joined since: {}", names.join(", ")));
+        report(format!("joined since: {}", names.join(", ")));
         let by_hand = self.manual(&new).await?;
         self.facts.manual.extend(by_hand);
         self.facts.workers.extend(new);
@@ -57,7 +57,7 @@ impl Performer {
     }
 
     /// Updates the jobs in the facts and in the backup to the current ones.
-    async fn open_jobs(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
+    async fn open_jobs(&mut self, session: &Channel, report: impl Fn(String)) -> Result<(), Problem> {
         let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
         if session.client.version().await.is_ok_and(|now| is_other(&now.session)) {
             return Err(failure("Ray was restarted there in the meantime", self.start_again()));
@@ -71,7 +71,7 @@ impl Performer {
                 }
                 // Ray is partly stopped; its jobs were saved before.
                 Err(problem) if stopping => {
-                    say(format!("cannot read the jobs again: {}", problem.what));
+                    report(format!("cannot read the jobs again: {}", problem.what));
                     return Ok(());
                 }
                 Err(problem) => return Err(problem),
@@ -79,7 +79,7 @@ impl Performer {
             None => match session.client.open_submissions().await {
                 Ok(open) => open.iter().map(|r| r.submission.id()).collect(),
                 Err(e) => {
-                    say(format!("cannot read the jobs again: {e}"));
+                    report(format!("cannot read the jobs again: {e}"));
                     return Ok(());
                 }
             },
@@ -91,10 +91,10 @@ impl Performer {
         };
         let (ended, new) = (names(before, &open), names(&open, before));
         if !ended.is_empty() {
-            say(format!("ended since: {}", ended.join(", ")));
+            report(format!("ended since: {}", ended.join(", ")));
         }
         if !new.is_empty() {
-            say(format!("submitted since: {}", new.join(", ")));
+            report(format!("submitted since: {}", new.join(", ")));
         }
         // Processes of jobs that have ended may still remain.
         self.facts.jobs.extend(open.into_iter().filter(|id| !before.contains(id)).collect::<Vec<_>>());

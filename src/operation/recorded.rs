@@ -36,8 +36,7 @@ pub(super) fn untyped<'a>(env: &'a Environment, record: &Environment) -> Option<
     local_paths(env).into_iter().find(is_theirs)
 }
 
-/// A pattern in the record that would include again what is excluded from a directory that the operator typed, such as
-/// `!.git`.
+/// A pattern in the record, such as `!.git`, that would include excluded files of a directory that the operator typed.
 pub(super) fn widening<'a>(env: &'a Environment, record: &Environment) -> Option<&'a str> {
     let patterns = |env: &'a Environment| env.get("excludes").and_then(Value::as_array);
     let recorded = record.get("excludes").and_then(Value::as_array)?;
@@ -45,7 +44,7 @@ pub(super) fn widening<'a>(env: &'a Environment, record: &Environment) -> Option
     kept.find(|p| p.starts_with('!') && !local_paths(env).is_empty())
 }
 
-/// Whether it is downloaded on the cluster: `gcs://`, `s3://`, ...
+/// Whether a path is a URI that the cluster downloads: `gcs://`, `s3://`, ...
 pub(super) fn is_uri(path: &str) -> bool {
     path.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()))
 }
@@ -60,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ray_s_client_would_read_is_local_and_what_it_leaves_behind_is_not() {
+    fn settings_that_rays_client_reads_locally_are_local_paths_and_its_own_records_have_none() {
         let hostile = env(&json!({
             "working_dir": "~", "py_modules": ["~/.aws", "gcs://_ray_pkg_1.zip", "$HOME/x"], "pip": "~/.ssh/id_ed25519",
             "uv": "/etc/passwd", "conda": "~/.config/secret.YAML"
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_from_the_record_was_typed() {
+    fn only_values_that_differ_from_the_record_count_as_typed() {
         let record = env(&json!({"pip": " a.txt", "py_modules": ["~/.aws"], "excludes": ["!.git", "data"]}));
         let typed = env(&json!({"working_dir": "a.txt", "py_modules": ["~/.aws2"], "pip": ["a.txt"]}));
         assert_eq!(untyped(&typed, &record), None);

@@ -1,6 +1,6 @@
-//! Removes several workers in turn. Each is removed with all checks of a single removal: the worker is found again and
-//! must be the one that was confirmed, what runs there is read again and must have been allowed, and every deletion
-//! reads its object right before. After a failure, no further removal starts.
+//! Removes several workers in turn. Each is removed with all checks of a single removal: the worker is looked up again
+//! and must be the one that was confirmed, the jobs that run there are read again and must have been allowed, and every
+//! deletion reads its object again right before it. After a failure, no further removal starts.
 
 use super::facts::{Facts, Turn};
 use super::gates;
@@ -19,7 +19,7 @@ use tokio::sync::{Mutex, mpsc};
 
 type Lines = mpsc::UnboundedSender<Progress>;
 
-/// The end of a turn.
+/// How a turn ended.
 enum Ended {
     Removed,
     NotBegun,
@@ -32,14 +32,14 @@ impl Performer {
         let Task::RemoveWorkers { workers, .. } = &self.task else { return Err(no_workers()) };
         let machines = affected((&self.spec, &self.options), &self.task).await?;
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
-        let said = format!("{} with {}", counted(machines.len(), "worker"), counted(hosts, "host"));
+        let summary = format!("{} with {}", counted(machines.len(), "worker"), counted(hosts, "host"));
         self.facts.turns =
             workers.iter().zip(machines).map(|(worker, machine)| Turn::of(worker, machine)).collect();
         self.keep_facts(journal).await?;
-        Ok(said)
+        Ok(summary)
     }
 
-    /// Runs the remaining turns, as many at a time as the task says.
+    /// Runs the remaining turns, as many at a time as the task allows.
     pub(super) async fn take_turns(
         &mut self,
         journal: &Journal,
@@ -57,7 +57,7 @@ impl Performer {
         outcome(&all, &ended)
     }
 
-    /// The turn of one worker, unless that of another one has failed.
+    /// Runs the turn of one worker, unless another turn has failed.
     async fn take_turn(
         &self,
         at: usize,
@@ -70,18 +70,18 @@ impl Performer {
         }
         let turns = &self.facts.turns;
         let worker = printable(&turns[at].worker);
-        say(progress, format!("{worker}: {} of {}", at + 1, turns.len()));
+        report(progress, format!("{worker}: {} of {}", at + 1, turns.len()));
         match self.turn(at, facts, journal, progress).await {
             Ok(()) => Ended::Removed,
             Err(problem) => {
                 failed.store(true, Ordering::Relaxed);
-                say(progress, format!("{worker}: failed: {}", problem.what));
+                report(progress, format!("{worker}: failed: {}", problem.what));
                 Ended::Failed(problem)
             }
         }
     }
 
-    /// The turn of one worker, continued where an earlier attempt ended.
+    /// Runs the turn of one worker, continuing where an earlier attempt stopped.
     async fn turn(
         &self,
         at: usize,
@@ -103,12 +103,12 @@ impl Performer {
                 turn.begun = true;
                 keep(facts, at, &turn, journal).await?;
             }
-            let said = one.named_step(step, progress).await?;
-            say(progress, format!("{}: {}", printable(&turn.worker), printable(&said)));
+            let result = one.named_step(step, progress).await?;
+            report(progress, format!("{}: {}", printable(&turn.worker), printable(&result)));
             if step == StepName::Find {
                 still_confirmed(&turn, &one)?;
                 if let Some(within) = drain {
-                    one.facts.worker.give(within);
+                    one.facts.worker.set_drain_deadline(within);
                 }
             }
             turn.done.push(step);
@@ -118,7 +118,7 @@ impl Performer {
         Ok(())
     }
 
-    /// The performer for removing this worker alone, with what is known of it.
+    /// The performer for removing this worker alone, with the facts known about it.
     fn for_turn(&self, task: Task, turn: &Turn) -> Self {
         let cluster = (self.spec.clone(), self.connection.clone());
         let facts = Facts { worker: turn.known.clone(), ..Facts::default() };
@@ -127,7 +127,8 @@ impl Performer {
         one
     }
 
-    /// A step whose output names the worker, because several may run at a time. The facts are saved by the caller.
+    /// Runs a step and prefixes its output with the name of the worker, because several may run at a time. The caller
+    /// saves the facts.
     async fn named_step(&mut self, step: StepName, progress: &Lines) -> Result<String, Problem> {
         let Task::RemoveWorker { worker, .. } = self.task.clone() else { return Err(no_workers()) };
         let (own, mut lines) = mpsc::unbounded_channel();
@@ -139,7 +140,7 @@ impl Performer {
         let pass_on = async {
             while let Some(line) = lines.recv().await {
                 if let Progress::Output(words) = line {
-                    say(progress, format!("{}: {words}", printable(&worker)));
+                    report(progress, format!("{}: {words}", printable(&worker)));
                 }
             }
         };
@@ -161,7 +162,7 @@ impl Performer {
         };
         let seen = match seen {
             Ok(seen) => seen,
-            // An interrupted attempt may have deleted it, which its steps find out.
+            // An interrupted attempt may have deleted it, which its steps detect.
             Err(_) if turn.begun => return Ok(()),
             Err(problem) => return Err(problem),
         };
@@ -174,10 +175,10 @@ async fn keep(facts: &Mutex<Facts>, at: usize, turn: &Turn, journal: &Journal) -
     let mut facts = facts.lock().await;
     facts.turns[at] = turn.clone();
     let facts = facts.clone();
-    Ok(journal.beside(move |j| j.facts(&facts)).await?)
+    Ok(journal.write_with(move |j| j.facts(&facts)).await?)
 }
 
-fn say(progress: &Lines, words: String) {
+fn report(progress: &Lines, words: String) {
     // The receiver may be gone.
     drop(progress.send(Progress::Output(words)));
 }
@@ -186,7 +187,7 @@ fn no_workers() -> Problem {
     failure("the journal does not name any workers", begin_again())
 }
 
-/// An error if another worker has this name now.
+/// An error if another worker has this name by now.
 fn still_confirmed(turn: &Turn, one: &Performer) -> Result<(), Problem> {
     let pair = (turn.known.machines.first(), one.facts.worker.machines.first());
     match pair {
@@ -201,7 +202,7 @@ fn still_confirmed(turn: &Turn, one: &Performer) -> Result<(), Problem> {
     }
 }
 
-/// The result, or why it stopped and what is left.
+/// The result, or why the removal stopped and which workers remain.
 fn outcome(all: &[String], ended: &[Ended]) -> Result<String, Problem> {
     let names = |wanted: fn(&Ended) -> bool| -> Vec<String> {
         let chosen = all.iter().zip(ended).filter(|(_, ended)| wanted(ended));
@@ -228,13 +229,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_that_stops_says_what_is_left() {
+    fn a_failed_removal_names_the_remaining_workers() {
         let all = ["a", "b", "c", "d"].map(str::to_owned);
         let failed = || Ended::Failed(failure("no route", "look"));
-        let said = outcome(&all, &[Ended::Removed, failed(), Ended::Removed, Ended::NotBegun]).unwrap_err();
-        assert_eq!(said.what, "b: no route; removed: a, c; remaining: b, d");
-        let said = outcome(&all[..2], &[failed(), Ended::NotBegun]).unwrap_err();
-        assert_eq!(said.what, "a: no route; removed: none; remaining: a, b");
+        let problem =
+            outcome(&all, &[Ended::Removed, failed(), Ended::Removed, Ended::NotBegun]).unwrap_err();
+        assert_eq!(problem.what, "b: no route; removed: a, c; remaining: b, d");
+        let problem = outcome(&all[..2], &[failed(), Ended::NotBegun]).unwrap_err();
+        assert_eq!(problem.what, "a: no route; removed: none; remaining: a, b");
         assert_eq!(outcome(&all[..1], &[Ended::Removed]).unwrap(), "1 worker removed");
     }
 }

@@ -1,5 +1,5 @@
-//! An order on one cluster: its checks in order, then the steps. The journal is opened and read on threads that may
-//! block.
+//! Runs an order on one cluster: its checks in order, then the steps. The journal is opened and read on threads that
+//! may block.
 
 use super::blocking::blocking;
 use super::environment::Environment;
@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 /// How an operator ends a running operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// At a step where that is harmless; otherwise it is ignored.
+    /// Cancel at a step where that is harmless; ignored at other steps.
     Cancel,
     /// Interrupt at once.
     Interrupt,
@@ -54,10 +54,10 @@ impl Request {
             Order::ListOffers => {
                 let (spec, environment) = (self.spec.clone(), Arc::clone(&self.environment));
                 let offered = blocking(move || offer(&spec, &environment.options, &environment.state)).await;
-                self.say(OperationNews::Offered(offered)).await;
+                self.report(OperationNews::Offered(offered)).await;
                 Ok(())
             }
-            Order::Preview(task) => self.look(task).await,
+            Order::Preview(task) => self.show_preview(task).await,
             Order::Begin(task, consent) => self.begin(task, consent, stops).await,
             Order::Resume(consent) => self.resume(consent, false, stops).await,
             Order::SkipStep(consent) => self.resume(consent, true, stops).await,
@@ -66,11 +66,11 @@ impl Request {
             Order::Cancel | Order::Interrupt => Ok(()),
         };
         if let Err((kind, refusal)) = done {
-            self.say(OperationNews::Refused(kind, refusal)).await;
+            self.report(OperationNews::Refused(kind, refusal)).await;
         }
     }
 
-    pub(super) async fn say(&self, news: OperationNews) {
+    pub(super) async fn report(&self, news: OperationNews) {
         // The front end may be shutting down.
         let _ = self.news.send(News::Operation(self.spec.name.clone(), Box::new(news))).await;
     }
@@ -81,7 +81,7 @@ impl Request {
         if let Err(e) = blocking(move || audit.note(&cluster, &what, &outcome)).await {
             tracing::error!("cannot write the audit log: {e}");
             let words = format!("cannot write the audit log: {e}");
-            self.say(OperationNews::Progress(Progress::Output(words))).await;
+            self.report(OperationNews::Progress(Progress::Output(words))).await;
         }
     }
 
@@ -96,29 +96,29 @@ impl Request {
         let Err(refused) = gates.await else { return Ok(()) };
         let (refusal, journaled) = *refused;
         if let Some(journaled) = journaled {
-            self.say(OperationNews::Journaled(Some(journaled))).await;
+            self.report(OperationNews::Journaled(Some(journaled))).await;
         }
         Err((kind, refusal))
     }
 
-    async fn look(&self, task: Task) -> Result<(), Refused> {
+    async fn show_preview(&self, task: Task) -> Result<(), Refused> {
         self.may_begin(&task).await?;
         if task == Task::Start {
             self.is_down().await.map_err(|refusal| (OperationKind::Start, refusal))?;
         }
         let lock = others_lock(self.access(), &Facts::default()).await;
-        self.say(OperationNews::Locked(lock)).await;
+        self.report(OperationNews::Locked(lock)).await;
         let mut seen = self.seen_or_refused(&task, Detail::Whole).await?;
-        let (spec, asked) = (self.spec.clone(), task.clone());
-        seen.warnings.extend(blocking(move || warnings(&spec, &asked)).await);
+        let (spec, wanted) = (self.spec.clone(), task.clone());
+        seen.warnings.extend(blocking(move || warnings(&spec, &wanted)).await);
         for worker in task.removal().map_or(&[][..], |(workers, _)| workers) {
             seen.also.extend(also_removed(&self.spec, &self.environment.options, worker).await);
         }
-        self.say(OperationNews::Previewed(task, seen)).await;
+        self.report(OperationNews::Previewed(task, seen)).await;
         Ok(())
     }
 
-    /// A cluster that responds is not started.
+    /// Refuses to start a cluster that responds.
     async fn is_down(&self) -> Result<(), Refusal> {
         let Ok(channel) = self.connection.channel().await else { return Ok(()) };
         let Ok(seen) = Poller::new(channel.client).refresh().await else { return Ok(()) };
@@ -145,7 +145,7 @@ impl Request {
                 let cluster = (&self.spec, &self.environment.options);
                 Box::pin(preview(&channel.client, cluster, &me, task, detail)).await
             }
-            Err(problem) => Ok(self.unseen(problem)),
+            Err(problem) => Ok(self.unknown_preview(problem)),
         }
     }
 
@@ -156,11 +156,11 @@ impl Request {
             Err(problem) if !task.kind().takes_down() => {
                 Err((task.kind(), Refusal::new(Gate::NotSeen, problem)))
             }
-            seen => Ok(seen.unwrap_or_else(|problem| self.unseen(problem))),
+            seen => Ok(seen.unwrap_or_else(|problem| self.unknown_preview(problem))),
         }
     }
 
-    fn unseen(&self, problem: Problem) -> Preview {
+    fn unknown_preview(&self, problem: Problem) -> Preview {
         Preview { me: self.environment.me.clone(), problem: Some(problem), ..Preview::default() }
     }
 
@@ -185,9 +185,10 @@ impl Request {
         // places in the meantime.
         let none = Facts::default();
         let order = |consent| Order::Begin(task.clone(), consent);
-        let theirs = gates::unlocked(self.access(), &none, &consent, order).await;
-        let theirs = theirs.map_err(refused)?;
-        // The people named in the journal were allowed when it was started, one by one or all at once.
+        let take_over = gates::unlocked(self.access(), &none, &consent, order).await;
+        let take_over = take_over.map_err(refused)?;
+        // The journal names the people whose jobs were allowed when the operation was started, individually or all at
+        // once.
         let (spec, now) = (self.spec.clone(), consent.now);
         let (others, state) = (seen.others(), self.environment.state.clone());
         let mut consent = consent;
@@ -195,7 +196,7 @@ impl Request {
         let journal = blocking(move || {
             let mut journal = Journal::open(&state, &spec.name)?;
             if journal.unfinished().is_some() {
-                // It was started since the checks.
+                // An operation was started since the checks.
                 return Ok::<_, Refusal>(Err(journaled(&state, &spec.name)?));
             }
             journal.begin(&task, &Scope { others, now, ..Scope::of(&spec) })?;
@@ -212,7 +213,7 @@ impl Request {
         if !kind.is_of_cluster() {
             self.note(operation.audit_label(), "begun".to_owned()).await;
         }
-        self.work(operation, journal, (None, theirs), &consent, stops).await;
+        self.work(operation, journal, (None, take_over), &consent, stops).await;
         Ok(())
     }
 
@@ -228,7 +229,7 @@ impl Request {
         let opened = blocking(move || Journal::open(&state, &name)).await;
         let journal = opened.map_err(|e| (means, e.into()))?;
         let Some(mut unfinished) = journal.unfinished().cloned() else {
-            self.say(OperationNews::Journaled(None)).await;
+            self.report(OperationNews::Journaled(None)).await;
             return Err((means, gates::nothing_to_resume(&self.spec)));
         };
         let kind = unfinished.task.kind();
@@ -243,14 +244,14 @@ impl Request {
         }
         let order = if skips { Order::SkipStep } else { Order::Resume };
         let facts = &unfinished.facts;
-        let theirs = gates::unlocked(self.access(), facts, &consent, order).await;
-        let theirs = theirs.map_err(refused)?;
+        let take_over = gates::unlocked(self.access(), facts, &consent, order).await;
+        let take_over = take_over.map_err(refused)?;
         if let Some(step) = unfinished.next().filter(|_| skips) {
-            let passed = journal.beside(move |j| j.pass(step)).await;
+            let passed = journal.write_with(move |j| j.pass(step)).await;
             passed.map_err(|e| refused(e.into()))?;
             unfinished.passed(step);
         }
-        self.work(operation, journal, (Some(unfinished), theirs), &consent, stops).await;
+        self.work(operation, journal, (Some(unfinished), take_over), &consent, stops).await;
         Ok(())
     }
 
@@ -264,9 +265,9 @@ impl Request {
         let operation = unfinished.operation(&self.spec.name);
         let seen = match self.seen(&unfinished.task, Detail::Owners).await {
             Ok(seen) => seen,
-            // The worker may be gone by now, which its own steps find out.
+            // The worker may be gone by now, which its own steps detect.
             Err(_) if !unfinished.task.kind().is_of_cluster() => return Ok(()),
-            Err(problem) => self.unseen(problem),
+            Err(problem) => self.unknown_preview(problem),
         };
         let allowed = unfinished.scope.allowed(consent);
         gates::jobs(&operation, &allowed, &seen, if skips { Order::SkipStep } else { Order::Resume })
@@ -280,17 +281,17 @@ impl Request {
             Some(unfinished) => {
                 if let Err(p) = remove_lock(self.access(), &unfinished.facts).await {
                     let words = p.in_commands(Target::of(&self.spec.name));
-                    self.say(OperationNews::Progress(Progress::Output(words))).await;
+                    self.report(OperationNews::Progress(Progress::Output(words))).await;
                 }
                 let kind = unfinished.task.kind();
-                journal.beside(|j| j.end("abandoned")).await.map_err(|e| (kind, e.into()))?;
+                journal.write_with(|j| j.end("abandoned")).await.map_err(|e| (kind, e.into()))?;
                 let operation = unfinished.operation(&self.spec.name);
                 drop(journal);
                 self.note(operation.audit_label(), "abandoned".to_owned()).await;
             }
-            None => self.say(OperationNews::Journaled(None)).await,
+            None => self.report(OperationNews::Journaled(None)).await,
         }
-        self.say(OperationNews::Ended(OperationEnd::Abandoned)).await;
+        self.report(OperationNews::Ended(OperationEnd::Abandoned)).await;
         Ok(())
     }
 
@@ -304,12 +305,12 @@ impl Request {
         stops: &mut mpsc::UnboundedReceiver<Stop>,
     ) {
         if consent.no_wait {
-            // Google continues without us.
+            // Google processes the request without us.
             operation.steps.retain(|s| *s == StepName::Ask);
         }
-        self.say(OperationNews::Began(operation.clone())).await;
+        self.report(OperationNews::Began(operation.clone())).await;
         let (end, touched) = self.steps(&operation, &journal, before, consent, stops).await;
-        // The receiver of the end may start the next operation at once.
+        // The receiver of the end may start the next operation at once, which needs the journal's lock.
         drop(journal);
         let outcome = match &end {
             OperationEnd::Done => "done".to_owned(),
@@ -318,8 +319,8 @@ impl Request {
             OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
         };
         self.note(operation.audit_label(), outcome).await;
-        self.say(OperationNews::Touched(touched)).await;
-        self.say(OperationNews::Ended(end)).await;
+        self.report(OperationNews::Touched(touched)).await;
+        self.report(OperationNews::Ended(end)).await;
     }
 
     /// The performer of a task, over the cluster's own connection.
@@ -333,7 +334,7 @@ impl Request {
         &self,
         operation: &Operation,
         journal: &Journal,
-        (unfinished, theirs): (Option<Unfinished>, Option<String>),
+        (unfinished, take_over): (Option<Unfinished>, Option<String>),
         consent: &Consent,
         stops: &mut mpsc::UnboundedReceiver<Stop>,
     ) -> (OperationEnd, Touched) {
@@ -341,11 +342,12 @@ impl Request {
         let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
         let facts = unfinished.map(|u| u.facts).unwrap_or_default();
         let mut performer = self.performer(&operation.task, facts);
-        performer.take_over = theirs;
+        performer.take_over = take_over;
         performer.allowed = (allowed, self.environment.me.clone());
         let (cancel, mut cancels) = mpsc::unbounded_channel();
-        // Both run in this task, so an order that is not received yet is not being processed either.
-        let (progress, mut heard) = mpsc::unbounded_channel();
+        // The performer and this loop run in the same task, so an order that is not received yet is not being processed
+        // either.
+        let (progress, mut received) = mpsc::unbounded_channel();
         let mut at = None;
         let ended = {
             // Boxed, because a future that queries Google and Ray at once is large.
@@ -353,11 +355,11 @@ impl Request {
             loop {
                 tokio::select! {
                     biased;
-                    Some(progress) = heard.recv() => {
+                    Some(progress) = received.recv() => {
                         if let Progress::Began(step) = progress {
                             at = Some(step);
                         }
-                        self.say(OperationNews::Progress(progress)).await;
+                        self.report(OperationNews::Progress(progress)).await;
                     }
                     Some(stop) = stops.recv() => match stop {
                         // The performer is still running.
@@ -368,8 +370,8 @@ impl Request {
                 }
             }
         };
-        while let Ok(progress) = heard.try_recv() {
-            self.say(OperationNews::Progress(progress)).await;
+        while let Ok(progress) = received.try_recv() {
+            self.report(OperationNews::Progress(progress)).await;
         }
         let workers = performer.facts.worker.machines.iter();
         let workers = workers.map(|m| (m.name().to_owned(), m.hosts.clone())).collect();
@@ -398,7 +400,7 @@ async fn interrupted_at(
 ) -> OperationEnd {
     let step = at.or_else(|| operation.steps.first().copied()).unwrap_or(StepName::Check);
     if let Some(left) = operation.cancelled_again(step, done) {
-        return match journal.beside(move |j| j.cancelled(left)).await {
+        return match journal.write_with(move |j| j.cancelled(left)).await {
             Ok(()) => OperationEnd::Cancelled(left),
             Err(e) => OperationEnd::Stopped(e.into(), saved),
         };
@@ -406,7 +408,7 @@ async fn interrupted_at(
     let why = format!("interrupted at {}", operation.place(step));
     let hint = super::resume_or_abandon(operation.kind());
     let written = why.clone();
-    let problem = match journal.beside(move |j| j.failed(step, &written)).await {
+    let problem = match journal.write_with(move |j| j.failed(step, &written)).await {
         Ok(()) => super::failure(why, hint),
         Err(e) => e.into(),
     };

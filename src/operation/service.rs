@@ -1,5 +1,5 @@
-//! The operations service runs orders on clusters and reports their progress. Console and commands use this service;
-//! they only display and ask, and make no decisions.
+//! The operations service runs orders on clusters and reports their progress. The console and the commands use it; they
+//! only display results and prompt the operator, and make no decisions.
 //!
 //! One task owns the state of running operations, so no lock is needed. Orders arrive over a channel, and journals are
 //! read on blocking threads. News is sent over a bounded channel: if it is not received, the operation waits, and
@@ -36,7 +36,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Capacity of the channel of news.
 const NEWS: usize = 256;
 
-/// Whether operations that other programs start or leave are noticed.
+/// Whether operations that other programs start or leave interrupted are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journals {
     /// Journals are read at intervals, for a screen.
@@ -46,7 +46,7 @@ pub enum Journals {
 }
 
 /// A request to the service.
-enum Ask {
+enum Command {
     Order(ClusterName, Order),
     Submit(ClusterName, FormId, Box<Draft>),
     Fill(ClusterName, FormId, SubmissionId),
@@ -59,7 +59,7 @@ enum Ask {
 /// The service. Dropping it stops its operations where they are.
 pub struct Operations {
     environment: Arc<Environment>,
-    asks: mpsc::UnboundedSender<Ask>,
+    commands: mpsc::UnboundedSender<Command>,
     task: JoinHandle<()>,
 }
 
@@ -72,7 +72,7 @@ impl Drop for Operations {
 impl Operations {
     /// Starts the service. Must be called in a runtime.
     pub fn start(environment: Environment, journals: Journals) -> (Self, mpsc::Receiver<News>) {
-        let (asks, heard) = mpsc::unbounded_channel();
+        let (commands, received) = mpsc::unbounded_channel();
         let (news, receiver) = mpsc::channel(NEWS);
         let environment = Arc::new(environment);
         let hub = Hub {
@@ -86,49 +86,49 @@ impl Operations {
             listed: HashMap::new(),
             tasks: JoinSet::new(),
         };
-        let task = tokio::spawn(hub.run(heard, journals));
-        (Self { environment, asks, task }, receiver)
+        let task = tokio::spawn(hub.run(received, journals));
+        (Self { environment, commands, task }, receiver)
     }
 
-    fn ask(&self, ask: Ask) {
-        // It ends only with the program.
-        let _ = self.asks.send(ask);
+    fn send(&self, command: Command) {
+        // The service ends only when this handle is dropped.
+        let _ = self.commands.send(command);
     }
 
     /// Runs an order in the background.
     pub fn order(&self, cluster: &ClusterName, order: Order) {
-        self.ask(Ask::Order(cluster.clone(), order));
+        self.send(Command::Order(cluster.clone(), order));
     }
 
     /// Submits the job of a form in the background.
     pub fn submit(&self, cluster: &ClusterName, form: FormId, draft: Draft) {
-        self.ask(Ask::Submit(cluster.clone(), form, Box::new(draft)));
+        self.send(Command::Submit(cluster.clone(), form, Box::new(draft)));
     }
 
     /// Reads the submission of a job for a form in the background.
     pub fn fill(&self, cluster: &ClusterName, form: FormId, id: SubmissionId) {
-        self.ask(Ask::Fill(cluster.clone(), form, id));
+        self.send(Command::Fill(cluster.clone(), form, id));
     }
 
     /// Takes the stacks of a driver's workers twice, in the background.
     pub fn stacks(&self, cluster: &ClusterName, driver: JobId) {
-        self.ask(Ask::Stacks(cluster.clone(), driver));
+        self.send(Command::Stacks(cluster.clone(), driver));
     }
 
     /// Reads the chips of these nodes in the background.
     pub fn chips(&self, cluster: &ClusterName, nodes: Vec<NodeId>) {
-        self.ask(Ask::Chips(cluster.clone(), nodes));
+        self.send(Command::Chips(cluster.clone(), nodes));
     }
 
-    /// Reads what a page of a job's workers shows, in the background. Cancels a reading for another page of the
+    /// Reads the data of a page of a job's workers, in the background. Cancels a reading for another page of the
     /// cluster, so that the head never receives the requests of more than one reading at a time.
     pub fn job_workers(&self, cluster: &ClusterName, known: Known, part: Part) {
-        self.ask(Ask::JobWorkers(cluster.clone(), Box::new(known), part));
+        self.send(Command::JobWorkers(cluster.clone(), Box::new(known), part));
     }
 
     /// Writes the audit log in the background, because its disk may be slow.
     pub fn note(&self, cluster: ClusterName, what: String, outcome: String) {
-        self.ask(Ask::Note(cluster, what, outcome));
+        self.send(Command::Note(cluster, what, outcome));
     }
 
     /// Whether operations of this kind are refused regardless of the cluster.
@@ -149,12 +149,13 @@ impl Operations {
         gates::jobs(operation, consent, seen, order)
     }
 
-    /// Whether an operation has something to do that it can do, according to the preview.
+    /// Whether an operation has changes to apply and can apply all of them, according to the preview.
     pub fn applicable(&self, operation: &Operation, seen: &Preview) -> Result<(), Refusal> {
         gates::applicable(operation, seen)
     }
 
-    /// What an operation would change if it started now: its own steps, recorded instead of executed.
+    /// The changes that an operation would make if it started now: its steps run, and their changes are recorded
+    /// instead of executed.
     pub async fn dry_run(&self, cluster: &ClusterName, task: &Task) -> Result<Vec<Call>, Problem> {
         let Some(request) = request(&self.environment, cluster, mpsc::channel(1).0) else {
             return Err(super::failure(format!("no cluster {cluster}"), ""));
@@ -201,14 +202,14 @@ struct Hub {
 }
 
 impl Hub {
-    async fn run(mut self, mut asks: mpsc::UnboundedReceiver<Ask>, journals: Journals) {
+    async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>, journals: Journals) {
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut looking: Option<Pin<Box<dyn Future<Output = Seen> + Send>>> = None;
+        let mut reading: Option<Pin<Box<dyn Future<Output = Seen> + Send>>> = None;
         loop {
             tokio::select! {
-                ask = asks.recv() => match ask {
-                    Some(ask) => self.take(ask),
+                command = commands.recv() => match command {
+                    Some(command) => self.handle(command),
                     None => return,
                 },
                 Some(over) = self.tasks.join_next() => {
@@ -216,19 +217,19 @@ impl Hub {
                         self.over(&cluster, number);
                     }
                 }
-                seen = async { looking.as_mut().unwrap_or(&mut pending()).await }, if looking.is_some() => {
-                    looking = None;
+                seen = async { reading.as_mut().unwrap_or(&mut pending()).await }, if reading.is_some() => {
+                    reading = None;
                     self.report(seen).await;
                 }
-                _ = tick.tick(), if journals == Journals::Watched && looking.is_none() => {
-                    looking = Some(self.look());
+                _ = tick.tick(), if journals == Journals::Watched && reading.is_none() => {
+                    reading = Some(self.read_journals());
                 }
             }
         }
     }
 
     /// Reads all journals.
-    fn look(&self) -> Pin<Box<dyn Future<Output = Seen> + Send>> {
+    fn read_journals(&self) -> Pin<Box<dyn Future<Output = Seen> + Send>> {
         let (environment, begun) = (Arc::clone(&self.environment), self.begun);
         let read = move || {
             let names = environment.clusters.iter().map(|spec| &spec.name);
@@ -265,10 +266,10 @@ impl Hub {
         request(&self.environment, cluster, self.news.clone())
     }
 
-    fn take(&mut self, ask: Ask) {
-        match ask {
-            Ask::Order(cluster, order) => self.order(&cluster, order),
-            Ask::Submit(cluster, form, draft) => {
+    fn handle(&mut self, command: Command) {
+        match command {
+            Command::Order(cluster, order) => self.order(&cluster, order),
+            Command::Submit(cluster, form, draft) => {
                 let Some(request) = self.request(&cluster) else { return };
                 let drafts = Arc::clone(&self.drafts);
                 self.tasks.spawn(async move {
@@ -276,7 +277,7 @@ impl Hub {
                     None
                 });
             }
-            Ask::Fill(cluster, form, id) => {
+            Command::Fill(cluster, form, id) => {
                 let Some(request) = self.request(&cluster) else { return };
                 let drafts = Arc::clone(&self.drafts);
                 self.tasks.spawn(async move {
@@ -284,21 +285,21 @@ impl Hub {
                     None
                 });
             }
-            Ask::Stacks(cluster, driver) => {
+            Command::Stacks(cluster, driver) => {
                 let Some(request) = self.request(&cluster) else { return };
                 self.tasks.spawn(async move {
                     request.stacks(driver).await;
                     None
                 });
             }
-            Ask::Chips(cluster, nodes) => {
+            Command::Chips(cluster, nodes) => {
                 let Some(request) = self.request(&cluster) else { return };
                 self.tasks.spawn(async move {
                     request.chips(nodes).await;
                     None
                 });
             }
-            Ask::JobWorkers(cluster, known, part) => {
+            Command::JobWorkers(cluster, known, part) => {
                 let Some(request) = self.request(&cluster) else { return };
                 let listed = Arc::clone(self.listed.entry(cluster.clone()).or_default());
                 let reading = self.tasks.spawn(async move {
@@ -309,7 +310,7 @@ impl Hub {
                     before.abort();
                 }
             }
-            Ask::Note(cluster, what, outcome) => {
+            Command::Note(cluster, what, outcome) => {
                 let audit = self.environment.audit.clone();
                 self.tasks.spawn_blocking(move || write(&audit, &cluster, &what, &outcome));
             }

@@ -39,13 +39,13 @@ fn offered(spec: &ClusterSpec) -> Vec<Slice> {
     all
 }
 
-/// The type's name at Google and in Ray: `v5litepod` for v5e.
-fn official(wish: &str) -> String {
-    let wish = wish.to_lowercase();
-    wish.strip_prefix("v5e-").map_or(wish.clone(), |size| format!("v5litepod-{size}"))
+/// The name of a type at Google and in Ray: `v5litepod` for v5e.
+fn official(requested: &str) -> String {
+    let requested = requested.to_lowercase();
+    requested.strip_prefix("v5e-").map_or(requested.clone(), |size| format!("v5litepod-{size}"))
 }
 
-/// In place of a type: the cluster's own, as the retired `ray_run.py` chose it.
+/// Requests the cluster's own type, chosen as the retired `ray_run.py` did.
 const OWN: &str = "auto";
 
 /// The TPU type of the node type `tpu_worker`, or else the smallest in the cluster file.
@@ -62,10 +62,10 @@ fn own_type(spec: &ClusterSpec) -> Result<String, SubmitError> {
 /// # Errors
 ///
 /// It is not a TPU type, or the cluster file has TPUs but none of this type; the nearest types are named.
-pub fn slice_resources(spec: &ClusterSpec, wish: &str) -> Result<BTreeMap<String, f64>, SubmitError> {
-    let wanted = if wish.eq_ignore_ascii_case(OWN) { own_type(spec)? } else { official(wish) };
+pub fn slice_resources(spec: &ClusterSpec, requested: &str) -> Result<BTreeMap<String, f64>, SubmitError> {
+    let wanted = if requested.eq_ignore_ascii_case(OWN) { own_type(spec)? } else { official(requested) };
     let Some(size) = chips(&wanted) else {
-        return Err(unfit!("`{}` is not a TPU type like v4-128", printable(wish)));
+        return Err(unfit!("`{}` is not a TPU type like v4-128", printable(requested)));
     };
     let mut offered = offered(spec);
     let same = offered.iter().find(|slice| slice.accelerator == wanted);
@@ -89,7 +89,7 @@ pub fn slice_resources(spec: &ClusterSpec, wish: &str) -> Result<BTreeMap<String
 }
 
 /// Warnings about the TPUs that an entrypoint requests, one sentence each; safe to print.
-pub(super) fn doubts(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> Vec<String> {
+pub(super) fn tpu_warnings(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> Vec<String> {
     let offered = offered(spec);
     let has_head = resources.keys().any(|name| name.starts_with("TPU-") && name.ends_with("-head"));
     let wanted = resources.get("TPU").copied().unwrap_or(0.0);
@@ -105,10 +105,10 @@ pub(super) fn doubts(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> V
     if fitting.is_empty() {
         let most = known.iter().map(|slice| slice.per_host).fold(0.0, f64::max);
         let whole = known.iter().find(|slice| f64::from(slice.chips) >= wanted);
-        let way =
+        let hint =
             whole.map_or_else(String::new, |s| format!("; for a slice: --tpu {}", printable(&s.accelerator)));
         return vec![format!(
-            "TPU {wanted} is requested from a single host, but no host of {} has more than {most}: the job will stay pending{way}",
+            "TPU {wanted} is requested from a single host, but no host of {} has more than {most}: the job will stay pending{hint}",
             spec.name
         )];
     }
@@ -117,12 +117,12 @@ pub(super) fn doubts(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> V
     let Some(first) = slices.first() else { return Vec::new() };
     let single = fitting.iter().find(|slice| !slice.is_of_several_hosts());
     // Ray places it on any host that has the chips.
-    let (takes, way, of) = match single {
+    let (takes, hint, of) = match single {
         Some(single) => ("may take", "to request a slice of one host", &single.accelerator),
         None => ("takes", "to request all of it", &first.accelerator),
     };
     vec![format!(
-        "TPU {wanted} {takes} a single host of a multi-host slice ({}), so nothing else can use the whole slice; {way}: \
+        "TPU {wanted} {takes} a single host of a multi-host slice ({}), so nothing else can use the whole slice; {hint}: \
          --tpu {}",
         names(&slices),
         printable(of)
@@ -155,15 +155,15 @@ mod tests {
     fn a_slice_is_requested_by_its_head_and_only_where_it_is_offered() {
         let (_dir, lab) =
             spec(&[("a", "v4-8", 4), ("b", "v4-32", 4), ("c", "v4-512", 4), ("d", "v5litepod-16", 4)]);
-        let of = |wish: &str| slice_resources(&lab, wish).map_err(|e| e.to_string());
+        let of = |requested: &str| slice_resources(&lab, requested).map_err(|e| e.to_string());
         assert_eq!(of("v4-32").unwrap(), BTreeMap::from([("TPU-v4-32-head".to_owned(), 1.0)]));
         let one_host = [("TPU".to_owned(), 4.0), ("TPU-v4-8-head".to_owned(), 1.0)];
         assert_eq!(of("v4-8").unwrap(), BTreeMap::from(one_host));
         assert!(of("v5e-16").unwrap().contains_key("TPU-v5litepod-16-head"));
-        let said = of("v4-64").unwrap_err();
+        let message = of("v4-64").unwrap_err();
         assert!(
-            said.contains("lab has no node type for v4-64; the nearest are v4-32, v4-8, v4-512"),
-            "{said}"
+            message.contains("lab has no node type for v4-64; the nearest are v4-32, v4-8, v4-512"),
+            "{message}"
         );
         for wrong in ["", "v4", "tpu 8", "4", "v4-x"] {
             assert!(of(wrong).unwrap_err().contains("is not a TPU type"), "{wrong}");
@@ -173,29 +173,29 @@ mod tests {
         assert!(slice_resources(&own, "auto").unwrap().contains_key("TPU-v4-32-head"));
         let (_dir, without) = spec(&[]);
         assert!(slice_resources(&without, "auto").is_err());
-        assert!(slice_resources(&without, "v4-64").is_ok(), "what is unknown is not refused");
+        assert!(slice_resources(&without, "v4-64").is_ok(), "nothing is refused without known types");
     }
 
     #[test]
-    fn a_part_of_a_slice_and_more_than_a_host_has_are_doubted() {
+    fn requests_for_part_of_a_slice_or_more_than_a_host_has_give_warnings() {
         let tpu = |n: f64| BTreeMap::from([("TPU".to_owned(), n)]);
         let (_dir, slices) = spec(&[("b", "v4-32", 4), ("c", "v4-512", 4)]);
         assert!(
-            doubts(&slices, &tpu(4.0))[0]
+            tpu_warnings(&slices, &tpu(4.0))[0]
                 .contains("takes a single host of a multi-host slice (v4-32, v4-512)")
         );
-        assert!(doubts(&slices, &tpu(4.0))[0].ends_with("--tpu v4-32"));
-        assert!(doubts(&slices, &tpu(8.0))[0].contains("stay pending; for a slice: --tpu v4-32"));
+        assert!(tpu_warnings(&slices, &tpu(4.0))[0].ends_with("--tpu v4-32"));
+        assert!(tpu_warnings(&slices, &tpu(8.0))[0].contains("stay pending; for a slice: --tpu v4-32"));
         let (_dir, both) = spec(&[("a", "v4-8", 4), ("b", "v4-32", 4)]);
-        let said = &doubts(&both, &tpu(4.0))[0];
-        assert!(said.contains("may take a single host of a multi-host slice (v4-32)"), "{said}");
-        assert!(said.ends_with("--tpu v4-8"), "{said}");
+        let message = &tpu_warnings(&both, &tpu(4.0))[0];
+        assert!(message.contains("may take a single host of a multi-host slice (v4-32)"), "{message}");
+        assert!(message.ends_with("--tpu v4-8"), "{message}");
         let (_dir, single) = spec(&[("a", "v4-8", 4)]);
-        assert_eq!(doubts(&single, &tpu(4.0)), [""; 0]);
+        assert_eq!(tpu_warnings(&single, &tpu(4.0)), [""; 0]);
         let whole = BTreeMap::from([("TPU".to_owned(), 4.0), ("TPU-v4-32-head".to_owned(), 1.0)]);
-        assert_eq!(doubts(&slices, &whole), [""; 0]);
-        assert_eq!(doubts(&slices, &BTreeMap::new()), [""; 0]);
+        assert_eq!(tpu_warnings(&slices, &whole), [""; 0]);
+        assert_eq!(tpu_warnings(&slices, &BTreeMap::new()), [""; 0]);
         let (_dir, without) = spec(&[]);
-        assert_eq!(doubts(&without, &tpu(400.0)), [""; 0]);
+        assert_eq!(tpu_warnings(&without, &tpu(400.0)), [""; 0]);
     }
 }

@@ -26,7 +26,7 @@ const RAYLET: &str = "\nraylet\t";
 /// Maximum number of concurrent requests to the head, or logins.
 const AT_ONCE: usize = 8;
 /// Time limit for a login and the stacks of all processes of one host.
-const ON_A_HOST: Duration = Duration::from_secs(60);
+const HOST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The processes of a job.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,7 @@ impl Hosts {
 pub struct StacksRead {
     dumps: Vec<Result<Dump, String>>,
     over_ssh: bool,
-    /// Keyed by the addresses of their hosts.
+    /// By the addresses of their hosts.
     raylets: BTreeMap<String, Raylet>,
 }
 
@@ -94,7 +94,7 @@ impl Stacks<'_> {
         let failed = |error: RayError| error.problem(Timestamp::now());
         let snapshot = Poller::new(self.client.clone()).refresh().await.map_err(failed)?;
         let hosts = Hosts::of(&snapshot.nodes);
-        // Their files are not needed, so no node is asked for them.
+        // Their files are not needed, so no node is queried for them.
         let gang = self.client.gang(job, &[], &mut Listed::default()).await.map_err(failed)?;
         let running = gang.workers.into_iter().filter(|worker| worker.state == WorkerState::Running);
         let worker = |worker: JobWorker| hosts.process(worker.node, worker.pid, worker.name);
@@ -132,13 +132,13 @@ impl Stacks<'_> {
             answer => answer,
         };
         let others: Vec<_> = others.iter().map(|process| (process.node, process.pid)).collect();
-        let asked = others.into_iter().map(|(node, pid)| self.client.stacks(node, pid));
-        let others: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
-        let said = |error: RayError| match error {
+        let calls = others.into_iter().map(|(node, pid)| self.client.stacks(node, pid));
+        let others: Vec<_> = stream::iter(calls).buffered(AT_ONCE).collect().await;
+        let describe = |error: RayError| match error {
             RayError::Status { message, .. } => reason(&message),
             error => error.to_string(),
         };
-        let dumps = std::iter::once(first).chain(others).map(|dump| dump.map_err(said)).collect();
+        let dumps = std::iter::once(first).chain(others).map(|dump| dump.map_err(describe)).collect();
         StacksRead { dumps, ..StacksRead::default() }
     }
 
@@ -152,24 +152,24 @@ impl Stacks<'_> {
         for (number, process) in processes.iter().enumerate() {
             hosts.entry(process.address.raw()).or_default().push(number);
         }
-        let looks = hosts.into_iter().map(|(address, numbers)| async move {
+        let reads = hosts.into_iter().map(|(address, numbers)| async move {
             let pids: Vec<String> = numbers.iter().map(|n| processes[*n].pid.to_string()).collect();
             let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
             let executor = Executor::Real;
             let to = TpuHost::at(address);
             let host = Host { spec: self.spec, options: self.options, executor: &executor, to };
-            let said = host.script_where_ray_runs(SCRIPT, &pids, ON_A_HOST).await;
-            (address, numbers, said)
+            let output = host.script_where_ray_runs(SCRIPT, &pids, HOST_TIMEOUT).await;
+            (address, numbers, output)
         });
-        let mut looks = stream::iter(looks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+        let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
         let mut raylets = BTreeMap::new();
-        while let Some((address, numbers, said)) = looks.next().await {
-            let said = said.map(|said| String::from_utf8_lossy(&said).into_owned());
-            let raylet = said.as_ref().ok().and_then(|said| Raylet::read(said.split_once(RAYLET)?.1));
+        while let Some((address, numbers, output)) = reads.next().await {
+            let output = output.map(|output| String::from_utf8_lossy(&output).into_owned());
+            let raylet = output.as_ref().ok().and_then(|output| Raylet::read(output.split_once(RAYLET)?.1));
             raylets.extend(raylet.map(|raylet| (address.to_owned(), raylet)));
             for number in numbers {
-                dumps[number] = match &said {
-                    Ok(said) => answer(said, processes[number].pid),
+                dumps[number] = match &output {
+                    Ok(output) => parse_output(output, processes[number].pid),
                     Err(problem) => Err(problem.what.clone()),
                 };
             }
@@ -183,25 +183,25 @@ impl Request {
     pub async fn stacks(&self, driver: JobId) {
         /// Pause between the two samples.
         const PAUSE: Duration = Duration::from_secs(5);
-        let looked = self.look_twice(&driver, PAUSE).await;
-        if let Err(problem) = looked {
-            self.say_stacks(&driver, Err(problem)).await;
+        let sampled = self.sample_twice(&driver, PAUSE).await;
+        if let Err(problem) = sampled {
+            self.report_stacks(&driver, Err(problem)).await;
         }
     }
 
-    async fn look_twice(&self, driver: &JobId, pause: Duration) -> Result<(), Problem> {
+    async fn sample_twice(&self, driver: &JobId, pause: Duration) -> Result<(), Problem> {
         let channel = self.connection.channel().await?;
         let stacks = Stacks { spec: &self.spec, options: &self.environment.options, client: &channel.client };
         let processes = stacks.processes(driver).await?;
         let first = stacks.take(&processes).await;
-        self.say_stacks(driver, Ok(first.standing(&processes, None))).await;
+        self.report_stacks(driver, Ok(first.standing(&processes, None))).await;
         tokio::time::sleep(pause).await;
         let second = stacks.take(&processes).await;
-        self.say_stacks(driver, Ok(second.standing(&processes, Some(&first)))).await;
+        self.report_stacks(driver, Ok(second.standing(&processes, Some(&first)))).await;
         Ok(())
     }
 
-    async fn say_stacks(&self, driver: &JobId, result: Result<JobStacks, Problem>) {
+    async fn report_stacks(&self, driver: &JobId, result: Result<JobStacks, Problem>) {
         // The front end may be shutting down.
         let _ = self.news.send(News::Stacks(self.spec.name.clone(), driver.clone(), Arc::new(result))).await;
     }
@@ -278,9 +278,9 @@ fn threads(dump: &Dump) -> Vec<StackThread> {
 }
 
 /// The script's output for one process.
-fn answer(said: &str, pid: u32) -> Result<Dump, String> {
+fn parse_output(output: &str, pid: u32) -> Result<Dump, String> {
     let mark = format!("stacks\t{pid}\n");
-    let part = said.split_once(&mark).map(|(_, rest)| rest).ok_or("the host did not report it")?;
+    let part = output.split_once(&mark).map(|(_, rest)| rest).ok_or("the host did not report it")?;
     let part = part.split("\nstacks\t").next().unwrap_or(part);
     let part = part.split(RAYLET).next().unwrap_or(part);
     if let Some(why) = part.strip_prefix("failed\t") {
@@ -289,7 +289,7 @@ fn answer(said: &str, pid: u32) -> Result<Dump, String> {
     Dump::read(part).ok_or_else(|| "py-spy printed no stack".to_owned())
 }
 
-/// Why py-spy fails, and how to fix it.
+/// The reason why py-spy failed, and a fix.
 fn reason(words: &str) -> String {
     let lower = words.to_lowercase();
     let words = printable(words.trim().trim_start_matches("Error: "));
@@ -313,18 +313,18 @@ fn reason(words: &str) -> String {
 mod tests {
     use super::*;
 
-    const SAID: &str = "stacks\t7\nProcess 7: ray::W.train\nPython v3.11\n\nThread 7 (idle): \"MainThread\"\n    train (gang.py:11)\nstacks\t8\nfailed\tthe process has ended\nstacks\t77\nProcess 77: sleep 9\n\nThread 77 (idle): \"MainThread\"\n    x (y.py:1)\nend\n";
+    const OUTPUT: &str = "stacks\t7\nProcess 7: ray::W.train\nPython v3.11\n\nThread 7 (idle): \"MainThread\"\n    train (gang.py:11)\nstacks\t8\nfailed\tthe process has ended\nstacks\t77\nProcess 77: sleep 9\n\nThread 77 (idle): \"MainThread\"\n    x (y.py:1)\nend\n";
 
     #[test]
-    fn each_process_has_its_part_of_what_the_host_says() {
-        let dump = answer(SAID, 7).unwrap();
+    fn the_output_of_a_host_is_split_by_process() {
+        let dump = parse_output(OUTPUT, 7).unwrap();
         assert_eq!((dump.pid, dump.threads.len()), (Some(7), 1));
-        assert_eq!(answer(SAID, 8).unwrap_err(), "the process has ended");
-        assert_eq!(answer(SAID, 9).unwrap_err(), "the host did not report it");
+        assert_eq!(parse_output(OUTPUT, 8).unwrap_err(), "the process has ended");
+        assert_eq!(parse_output(OUTPUT, 9).unwrap_err(), "the host did not report it");
     }
 
     #[test]
-    fn another_process_with_the_number_of_one_that_ended_is_none_of_the_job() {
+    fn a_process_that_reuses_a_process_id_does_not_belong_to_the_job() {
         let process = |pid| StackWorker {
             node: NodeId::from_bytes(&[7; 28]).unwrap(),
             host: "tb-w7".into(),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_py_spy_lacks_is_said_with_what_would_help() {
+    fn py_spy_errors_are_explained_with_a_fix() {
         let denied =
             reason("Permission Denied: Try running again with elevated permissions by going 'sudo env ...'");
         assert!(denied.contains("SYS_PTRACE"), "{denied}");
@@ -375,7 +375,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn names_that_are_no_utf_8_are_read_with_the_rest() {
+    fn names_that_are_not_utf_8_are_read() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let spy = folder.path().join("py-spy");
@@ -384,29 +384,33 @@ mod tests {
         std::fs::set_permissions(&spy, std::fs::Permissions::from_mode(0o755)).unwrap();
         let mut child =
             std::process::Command::new("/bin/sleep").arg("60").env("PATH", folder.path()).spawn().unwrap();
-        let said = std::process::Command::new("/bin/sh")
+        let output = std::process::Command::new("/bin/sh")
             .args(["-c", SCRIPT, "sh", &child.id().to_string()])
             .output()
             .unwrap();
         let _ = (child.kill(), child.wait());
-        let read = answer(&String::from_utf8_lossy(&said.stdout), child.id()).unwrap();
+        let read = parse_output(&String::from_utf8_lossy(&output.stdout), child.id()).unwrap();
         let frame = read.threads[0].frames[0].to_string();
         assert_eq!(frame, "caf\u{fffd} (tra\u{fffd}in.py:3)");
     }
 
     #[test]
-    fn the_script_tells_a_process_that_ended_and_a_lack_of_py_spy() {
+    fn the_script_reports_an_ended_process_and_a_missing_py_spy() {
         let mut child =
             std::process::Command::new("/bin/sleep").arg("60").env("PATH", "/nowhere").spawn().unwrap();
-        let said = |pid: &str| {
+        let run = |pid: &str| {
             let mut shell = std::process::Command::new("/bin/sh");
             let shell = shell.args(["-c", SCRIPT, "sh", pid]).env_clear().env("PATH", "/usr/bin:/bin");
             String::from_utf8(shell.output().unwrap().stdout).unwrap()
         };
-        let alive = said(&child.id().to_string());
+        let alive = run(&child.id().to_string());
         let _ = (child.kill(), child.wait());
-        let gone = said(&child.id().to_string());
-        assert_eq!(answer(&alive, child.id()).unwrap_err(), reason("py-spy is not installed"), "{alive}");
-        assert_eq!(answer(&gone, child.id()).unwrap_err(), "the process has ended", "{gone}");
+        let gone = run(&child.id().to_string());
+        assert_eq!(
+            parse_output(&alive, child.id()).unwrap_err(),
+            reason("py-spy is not installed"),
+            "{alive}"
+        );
+        assert_eq!(parse_output(&gone, child.id()).unwrap_err(), "the process has ended", "{gone}");
     }
 }

@@ -14,19 +14,19 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Time limit for a check of the head's processes.
-const LOOKING: Duration = Duration::from_secs(30);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long manually added TPU VMs may take to rejoin by themselves before Ray is started on them.
-const UNAIDED: Duration = Duration::from_secs(45);
+const REJOIN_DELAY: Duration = Duration::from_secs(45);
 /// How long workers may take to rejoin before they are reported as missing.
-const WORKERS: Duration = Duration::from_secs(180);
+const WORKERS_TIMEOUT: Duration = Duration::from_secs(180);
 /// How long jobs may take to start once the workers are back.
-const SETTLING: Duration = Duration::from_secs(20);
+const SETTLE_TIME: Duration = Duration::from_secs(20);
 
 impl Performer {
     pub(super) async fn start(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
-        // In a dry run, a Ray that was stopped only on record still responds.
+        // In a dry run, the stop was only recorded and Ray still responds.
         let is_stopped = self.executor.is_recording() && self.facts.stopping;
-        match if is_stopped { Ok(None) } else { self.answering().await } {
+        match if is_stopped { Ok(None) } else { self.responding_session().await } {
             Ok(Some(session)) if session != self.facts.session => {
                 return Ok("Ray is already running".to_owned());
             }
@@ -46,9 +46,9 @@ impl Performer {
             .map(OsStr::new);
         let (code, lines) = self.ray_changes(&[&up[..], &[file.as_os_str()]].concat(), progress).await?;
         if code != 0 {
-            let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
+            let last = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
             let hint = then_resume("fix the reported error; changes already made on the head may remain");
-            return Err(failure(format!("`ray up` failed with exit code {code}: {said}"), hint));
+            return Err(failure(format!("`ray up` failed with exit code {code}: {last}"), hint));
         }
         Ok("ray up finished".to_owned())
     }
@@ -59,10 +59,10 @@ impl Performer {
         if self.is_google() && self.has_no_head().await {
             return Ok(());
         }
-        // Also in a container: a machine sees the processes of its containers.
-        let look = "pgrep -x gcs_server";
+        // Also finds Ray in a container: a machine sees the processes of its containers.
+        let check = "pgrep -x gcs_server";
         let head = supervisor::head_address(&self.spec, &self.options, None).await?.host;
-        let seen = supervisor::run_on(self.access(), head.as_str(), look, LOOKING).await?;
+        let seen = supervisor::run_on(self.access(), head.as_str(), check, CHECK_TIMEOUT).await?;
         if seen.status != 0 {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl Performer {
         }
         let deadline = Instant::now() + WAIT_LIMIT;
         loop {
-            let problem = match self.answering().await {
+            let problem = match self.responding_session().await {
                 Ok(Some(session)) if session != self.facts.session => return Ok(session),
                 Ok(Some(_)) => failure(
                     "the old Ray cluster still responds",
@@ -86,7 +86,7 @@ impl Performer {
                 Ok(None) => {
                     failure("no dashboard responds on the head", then_resume("check `ray status` there"))
                 }
-                // By then every source of a token has been tried.
+                // At this point every source of a token has been tried.
                 Err(refused) if refused.kind.is_of_token() => {
                     return Err(Problem { hint: then_resume(refused.hint), ..refused });
                 }
@@ -113,32 +113,32 @@ impl Performer {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
-        // The machines of Google's own workers are new: only manually added ones can rejoin.
+        // Workers that the autoscaler starts at Google are new machines: only manually added ones can rejoin.
         let expected = if self.is_google() { &self.facts.manual } else { &self.facts.workers };
-        let mut is_helped = !self.is_google();
+        let mut was_helped = !self.is_google();
         let session = self.connect().await?;
         let mut poller = Poller::new(session.client);
-        let unaided = Instant::now() + UNAIDED;
-        let mut deadline = Instant::now() + WORKERS;
-        let mut settled = Instant::now() + SETTLING;
+        let rejoin_at = Instant::now() + REJOIN_DELAY;
+        let mut deadline = Instant::now() + WORKERS_TIMEOUT;
+        let mut settled = Instant::now() + SETTLE_TIME;
         loop {
             let snapshot = poller.refresh().await.map_err(|e| e.problem(Timestamp::now()));
             if let Ok(snapshot) = &snapshot {
-                let is_back = |address: &&String| {
+                let is_missing = |address: &&String| {
                     let alive = |n: &&crate::model::Node| n.state != NodeState::Dead && !n.is_head;
                     !snapshot.nodes.iter().filter(alive).any(|n| n.address.raw() == address.as_str())
                 };
-                let missing: Vec<&String> = expected.iter().filter(is_back).collect();
+                let missing: Vec<&String> = expected.iter().filter(is_missing).collect();
                 let waiting = self.saved_jobs(&snapshot.jobs, JobStatus::Pending);
                 if !missing.is_empty() {
-                    settled = Instant::now() + SETTLING;
+                    settled = Instant::now() + SETTLE_TIME;
                 }
                 let over = Instant::now() > deadline || Instant::now() > settled;
-                if !is_helped && !missing.is_empty() && Instant::now() > unaided {
-                    is_helped = true;
+                if !was_helped && !missing.is_empty() && Instant::now() > rejoin_at {
+                    was_helped = true;
                     let missing: Vec<String> = missing.into_iter().cloned().collect();
                     self.rejoin(&missing, progress).await;
-                    deadline = Instant::now() + WORKERS;
+                    deadline = Instant::now() + WORKERS_TIMEOUT;
                     continue;
                 }
                 if (missing.is_empty() && waiting == 0) || over {
@@ -184,16 +184,16 @@ impl Performer {
     /// The autoscaler version stays the same unless the operator chooses another: v2, the default of `ray up`, does not
     /// even run on a `local` cluster of Ray 2.53.
     pub(super) fn autoscaler_setting(&self) -> &'static [&'static str] {
-        let said = std::env::var_os("RAY_UP_enable_autoscaler_v2").is_some();
+        let is_set = std::env::var_os("RAY_UP_enable_autoscaler_v2").is_some();
         match self.facts.autoscaler {
-            Some(1) if !said => &["RAY_UP_enable_autoscaler_v2=0"],
-            Some(2) if !said => &["RAY_UP_enable_autoscaler_v2=1"],
+            Some(1) if !is_set => &["RAY_UP_enable_autoscaler_v2=0"],
+            Some(2) if !is_set => &["RAY_UP_enable_autoscaler_v2=1"],
             _ => &[],
         }
     }
 }
 
-/// There may be no machine yet, or it may be off: `ray up` creates it, or reports why it cannot.
+/// Whether the head machine may not exist yet or may be off: `ray up` creates it, or reports why it cannot.
 const fn is_no_head(kind: &ProblemKind) -> bool {
     matches!(kind, ProblemKind::Address | ProblemKind::Unreachable)
 }

@@ -30,8 +30,8 @@ pub struct Services {
 }
 
 impl Services {
-    /// The addresses of these endpoints. An address of this machine would mean another machine on a worker, which would
-    /// receive its access token, so Google's own address is used instead.
+    /// The addresses of these endpoints. On a worker, a local address would refer to another machine, which would
+    /// receive the worker's access token, so Google's own address is used instead.
     pub fn at(endpoints: &Endpoints) -> Self {
         let usual = Endpoints::default();
         let there = |here: &String, usual: String| if is_here(here) { usual } else { here.clone() };
@@ -67,11 +67,11 @@ pub fn startup_script(
     node: &NodeLaunch,
     services: &Services,
 ) -> Result<String, Problem> {
-    let lacks = |what: &str, hint: &str| failure(format!("{} has no {what}", spec.name), hint);
+    let missing = |what: &str, hint: &str| failure(format!("{} has no {what}", spec.name), hint);
     let project = spec.google.project.as_deref();
-    let project = project.ok_or_else(|| lacks("`provider.project_id`", "add it to the cluster file"))?;
+    let project = project.ok_or_else(|| missing("`provider.project_id`", "add it to the cluster file"))?;
     let image = node.image.as_deref().or(launch.image.as_deref());
-    let image = image.ok_or_else(|| lacks("`docker.image`", "add it; workers start in a container"))?;
+    let image = image.ok_or_else(|| missing("`docker.image`", "add it; workers start in a container"))?;
     if image.starts_with('-') || image.contains(|c: char| c.is_whitespace() || c.is_control()) {
         let what = format!("`{}` is not a valid image", printable(image));
         return Err(failure(what, "fix `docker.image` in the cluster file"));
@@ -115,7 +115,7 @@ pub fn startup_script(
     Ok(script)
 }
 
-/// The registry at Google of an image; other registries need no login of ours.
+/// The Google registry of an image; other registries need no login.
 fn registry(image: &str) -> Option<&str> {
     let host = image.split('/').next()?;
     (host.ends_with(".pkg.dev") || host == "gcr.io" || host.ends_with(".gcr.io")).then_some(host)
@@ -211,7 +211,7 @@ fn variable(text: &str) -> Option<(&str, &str)> {
     is_name.then_some((name, after))
 }
 
-/// The cluster's own commands in Ray's order, followed by waiting for the end of Ray.
+/// The cluster's own commands in Ray's order, followed by a loop that waits until Ray has ended.
 pub(super) fn in_container(node: &NodeLaunch) -> String {
     let mut script = commands(node);
     script.push_str("while grep -qsx raylet /proc/[0-9]*/comm; do sleep 2; done\necho 'Ray has ended' >&2\n");
@@ -241,7 +241,7 @@ mod tests {
     use std::process::Command;
 
     /// The words as bash sees them, with `HOME` and `A` set; each ends with a byte that no word contains.
-    fn heard(line: &str) -> Vec<String> {
+    fn words_in_bash(line: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let script = format!("set -u; printf '%s\\0' {line}");
         let mut bash = Command::new("bash");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_this_machine_never_goes_into_a_worker() {
+    fn a_local_address_is_never_passed_to_a_worker() {
         let usual = Endpoints::default();
         for url in [
             "http://127.0.0.1:9",
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_words_and_nothing_but_words() {
+    fn options_become_only_words() {
         for (options, wanted) in [
             ("--privileged  --ulimit memlock=-1:-1", &["--privileged", "--ulimit", "memlock=-1:-1"][..]),
             ("-v \"/a b:/c\" -e 'X=$A'", &["-v", "/a b:/c", "-e", "X=$A"]),
@@ -297,7 +297,7 @@ mod tests {
             ),
             ("$UNSET-x", &["-x"]),
         ] {
-            assert_eq!(heard(&docker_words(options).unwrap()), wanted, "{options}");
+            assert_eq!(words_in_bash(&docker_words(options).unwrap()), wanted, "{options}");
         }
         assert!(docker_words("-e 'a").is_err() && docker_words("a\\").is_err());
     }
@@ -307,7 +307,7 @@ mod tests {
         #[test]
         fn no_option_runs_anything(options in "[a-z $`'\"\\\\(){};&|<>*~#\n-]{0,40}") {
             if let Ok(line) = docker_words(&format!("{options} touch owned")) {
-                heard(&line);
+                words_in_bash(&line);
             }
         }
     }

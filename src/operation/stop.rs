@@ -15,25 +15,26 @@ use tokio::sync::mpsc;
 
 /// How long to wait for Ray to stop after a `ray down` that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
-/// A `ray down` that stops Ray returns after it has stopped, so a Ray that responds for longer was not stopped.
+/// A `ray down` that stops Ray returns after Ray has stopped, so a Ray that still responds after this time was not
+/// stopped.
 const STOPPED_NOTHING: Duration = Duration::from_secs(10);
-/// The comment in a dry run.
-const CLEARED: &str = "ends remaining processes of Ray and its jobs";
+/// The note in a dry run.
+const CLEAR_NOTE: &str = "ends remaining processes of Ray and its jobs";
 /// Time limit for cleaning up one machine.
-const CLEARING: Duration = Duration::from_secs(60);
+const CLEAR_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of machines that are cleaned up at the same time.
 const AT_ONCE: usize = 16;
 
 impl Performer {
     /// The session name of a Ray that responds, if any. An error means that this cannot be determined.
-    pub(super) async fn answering(&self) -> Result<Option<String>, Problem> {
+    pub(super) async fn responding_session(&self) -> Result<Option<String>, Problem> {
         match self.connect().await {
             Ok(session) => {
                 let identity = session.client.version().await;
                 Ok(identity.ok().map(|i| i.session.raw().to_owned()))
             }
             Err(problem) if problem.kind == ProblemKind::DashboardSilent => Ok(None),
-            // A head that has no label at Google does not exist.
+            // Google lists no head of this cluster, so there is none.
             Err(problem) if self.is_google() && self.has_no_head().await => {
                 tracing::info!("{}", problem.what);
                 Ok(None)
@@ -50,11 +51,11 @@ impl Performer {
             return Ok(NOT_AWAITED.to_owned());
         }
         let ended = Instant::now();
-        // A failed command may still have stopped it, but seldom.
+        // A failed command may still have stopped Ray, which is rare.
         let mut deadline = ended + if code == 0 { WAIT_LIMIT } else { AFTER_FAILURE };
         let mut over_ssh = false;
         loop {
-            match self.answering().await {
+            match self.responding_session().await {
                 Ok(None) if over_ssh => {
                     return Ok(
                         "`ray down` stopped nothing; Ray was stopped over SSH and the head no longer responds"
@@ -95,7 +96,8 @@ impl Performer {
     }
 
     pub(super) async fn clear(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
-        // Google's machines are gone with everything on them; others end their Ray when its head is gone.
+        // Machines at Google are deleted with everything on them; manually added ones stop their Ray when its head is
+        // gone.
         if self.is_google() {
             return Ok("machines deleted".to_owned());
         }
@@ -113,7 +115,7 @@ impl Performer {
     ) -> Result<usize, Problem> {
         let launch = Launch::of(&self.spec).map_err(|e| failure(e.what(), &e.hint))?;
         let container = launch.in_container.then_some(launch.container.as_str());
-        let script = clearing(&self.facts.jobs, container);
+        let script = clear_script(&self.facts.jobs, container);
         let each: Vec<_> = hosts.into_iter().map(|host| self.clear_host(host, &script, progress)).collect();
         let done: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
         let cleared: Result<Vec<()>, Problem> = done.into_iter().collect();
@@ -128,7 +130,7 @@ impl Performer {
     ) -> Result<(), Problem> {
         // The receiver may be gone.
         drop(progress.send(Progress::Output(format!("stopping Ray processes on {host}"))));
-        let output = self.executor.run_on(self.access(), host, script, CLEARING, CLEARED).await;
+        let output = self.executor.run_on(self.access(), host, script, CLEAR_TIMEOUT, CLEAR_NOTE).await;
         let output = output.map_err(|p| {
             let what =
                 format!("cannot stop the Ray processes on {host}, so a job there may run twice: {}", p.what);
@@ -159,7 +161,7 @@ fn head(spec: &ClusterSpec) -> Option<&str> {
 /// The shell script that ends what a stopped Ray leaves on a machine: its daemons, and the processes of these jobs,
 /// which have their submission id in the environment (`RAY_JOB_CONFIG_JSON_ENV_VAR`). Processes in Ray's container
 /// belong to another user, and end with the container, as with `ray down`. Fails if something is left.
-fn clearing(jobs: &[String], container: Option<&str>) -> String {
+fn clear_script(jobs: &[String], container: Option<&str>) -> String {
     let mut script = String::new();
     if let Some(name) = container {
         let (name, only) = (quote(name), quote(&format!("name=^{name}$")));
@@ -204,19 +206,19 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn hostile_ids_stay_words_of_the_script() {
+    fn hostile_ids_are_quoted_in_the_script() {
         for container in [None, Some("c'; rm -rf / #")] {
-            let script = clearing(&["a'; rm -rf / #".to_owned()], container);
+            let script = clear_script(&["a'; rm -rf / #".to_owned()], container);
             let shell = std::process::Command::new("sh").args(["-n", "-c", &script]).status().unwrap();
             assert!(shell.success());
             assert!(!script.contains("a'; rm") && !script.contains("c'; rm"), "{script}");
         }
-        assert!(!clearing(&[], None).contains("/proc"));
+        assert!(!clear_script(&[], None).contains("/proc"));
     }
 
     /// A fake docker: `stop` with this name works unless the file `stuck` exists.
     #[test]
-    fn the_container_is_stopped_and_seen_to_be() {
+    fn the_container_is_stopped_and_the_stop_is_verified() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let program = |name: &str, text: &str| {
@@ -234,13 +236,13 @@ mod tests {
         );
         let clear = || {
             let mut shell = std::process::Command::new("/bin/sh");
-            shell.env("PATH", dir.path()).args(["-c", &clearing(&[], Some("ray_box"))]);
+            shell.env("PATH", dir.path()).args(["-c", &clear_script(&[], Some("ray_box"))]);
             shell.output().unwrap()
         };
         std::fs::write(at("stuck"), "").unwrap();
         let stuck = clear();
-        let said = String::from_utf8_lossy(&stuck.stderr).into_owned();
-        assert!(!stuck.status.success() && said.contains("Ray's container is still running"), "{said}");
+        let stderr = String::from_utf8_lossy(&stuck.stderr).into_owned();
+        assert!(!stuck.status.success() && stderr.contains("Ray's container is still running"), "{stderr}");
         std::fs::remove_file(at("stuck")).unwrap();
         assert!(clear().status.success());
         let asked = std::fs::read_to_string(at("asked")).unwrap();

@@ -33,7 +33,7 @@ impl From<PackError> for SubmitError {
     }
 }
 
-/// Returns `Err` with this message.
+/// Creates a `SubmitError` with this message.
 macro_rules! unfit {
     ($($words:tt)*) => { $crate::operation::SubmitError::new(format!($($words)*)) };
 }
@@ -122,7 +122,7 @@ impl Upload {
 /// The job as it will be sent, and the required uploads. Only reads this machine.
 pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Upload>), SubmitError> {
     let mut env = match &wanted.runtime_env {
-        Some(said) => runtime_env(said, here, wanted.record.as_ref())?,
+        Some(text) => runtime_env(text, here, wanted.record.as_ref())?,
         None => Map::new(),
     };
     if let Some(dir) = &wanted.working_dir {
@@ -136,14 +136,14 @@ pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Uplo
             printable(path)
         ));
     }
-    // The content of an uploaded package is unknown; then it is the directory in which the command is run.
+    // The content of an uploaded package is unknown; then the current directory is used.
     let dir = env.get("working_dir").and_then(Value::as_str).filter(|dir| !recorded::is_uri(dir));
     let dir = here.expand(Path::new(dir.unwrap_or(".")));
     add_variables(&mut env, &wanted.variables, &dir, here)?;
     if !wanted.pip.is_empty() {
         let mut packages = Vec::new();
-        for said in &wanted.pip {
-            packages.extend(requirements(said, here)?);
+        for entry in &wanted.pip {
+            packages.extend(requirements(entry, here)?);
         }
         env.insert("pip".into(), packages.into());
     } else if let Some(Value::String(file)) = env.get("pip") {
@@ -152,8 +152,8 @@ pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Uplo
     }
     let uploads = pack(&mut env, &wanted.exclude, &record, here)?;
     let mut metadata = BTreeMap::new();
-    for said in &wanted.metadata {
-        metadata.extend(pairs(said)?);
+    for entry in &wanted.metadata {
+        metadata.extend(pairs(entry)?);
     }
     let is_named = |key: &&str| metadata.get(*key).is_some_and(|name| !name.is_empty());
     if let Some(me) = here.user().filter(|_| !Job::OWNER_KEYS.iter().any(is_named)) {
@@ -171,7 +171,7 @@ pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Uplo
     let id = wanted.id.clone();
     let job = Submission {
         entrypoint: wanted.entrypoint.clone(),
-        submission_id: id.unwrap_or_else(made_up_id),
+        submission_id: id.unwrap_or_else(generated_id),
         runtime_env: env,
         metadata,
         entrypoint_num_cpus: wanted.cpus,
@@ -186,7 +186,7 @@ pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Uplo
 }
 
 /// Sixteen characters without easily confused ones, like Ray's own ids.
-fn made_up_id() -> String {
+fn generated_id() -> String {
     use std::hash::{BuildHasher, RandomState};
     const LETTERS: &[u8] = b"abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
     let mut random = u128::from(RandomState::new().hash_one(Timestamp::now())) << 64
@@ -201,12 +201,12 @@ fn made_up_id() -> String {
 
 /// The typed runtime environment: JSON, YAML, or a file. With a `record`, parts of the text may come from the record.
 fn runtime_env(
-    said: &str,
+    given: &str,
     here: &Env,
     record: Option<&Map<String, Value>>,
 ) -> Result<Map<String, Value>, SubmitError> {
-    let text = if said.trim_start().starts_with('{') {
-        if let Ok(env) = serde_json::from_str(said) {
+    let text = if given.trim_start().starts_with('{') {
+        if let Ok(env) = serde_json::from_str(given) {
             return Ok(env);
         }
         // YAML reads some JSON strings differently, so that a path from the record would not be recognized.
@@ -216,9 +216,9 @@ fn runtime_env(
                  them, or keep it as JSON"
             ));
         }
-        said.to_owned()
+        given.to_owned()
     } else {
-        let path = here.expand(Path::new(said));
+        let path = here.expand(Path::new(given));
         fs::read_to_string(&path).map_err(|e| unfit!("cannot read {}: {e}", path.display()))?
     };
     // JSON is valid YAML. The parser's message may quote a secret, so only the position is reported.
@@ -231,20 +231,20 @@ fn runtime_env(
 
 fn add_variables(
     env: &mut Map<String, Value>,
-    said: &[String],
+    given: &[String],
     dir: &Path,
     here: &Env,
 ) -> Result<(), SubmitError> {
-    if said.is_empty() {
+    if given.is_empty() {
         return Ok(());
     }
     let variables = env.entry("env_vars").or_insert_with(|| json!({}));
     let Value::Object(variables) = variables else { return Err(unfit!("env_vars is not a mapping")) };
-    for said in said {
-        let (name, value) = if let Some((name, value)) = said.split_once('=') {
+    for entry in given {
+        let (name, value) = if let Some((name, value)) = entry.split_once('=') {
             (name, value.to_owned())
         } else {
-            (said.as_str(), value_of(said, dir, here)?)
+            (entry.as_str(), value_of(entry, dir, here)?)
         };
         if name.is_empty() {
             return Err(unfit!("write a variable as NAME=VALUE or NAME"));
@@ -266,25 +266,25 @@ fn value_of(name: &str, dir: &Path, here: &Env) -> Result<String, SubmitError> {
 }
 
 /// The lines of a requirements file, or the package itself.
-fn requirements(said: &str, here: &Env) -> Result<Vec<String>, SubmitError> {
-    let path = here.expand(Path::new(said));
+fn requirements(entry: &str, here: &Env) -> Result<Vec<String>, SubmitError> {
+    let path = here.expand(Path::new(entry));
     if !path.is_file() {
         if path.extension().is_some_and(|e| e == "txt") {
             return Err(unfit!("no requirements file {}", path.display()));
         }
-        return Ok(vec![said.to_owned()]);
+        return Ok(vec![entry.to_owned()]);
     }
     let text = fs::read_to_string(&path).map_err(|e| unfit!("cannot read {}: {e}", path.display()))?;
     let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
     Ok(lines.map(str::to_owned).collect())
 }
 
-fn pairs(said: &str) -> Result<BTreeMap<String, String>, SubmitError> {
-    if said.trim_start().starts_with('{') {
-        return serde_json::from_str(said)
+fn pairs(text: &str) -> Result<BTreeMap<String, String>, SubmitError> {
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(text)
             .map_err(|_| unfit!("metadata is not JSON like {{\"owner\": \"alice\"}}"));
     }
-    let (key, value) = said.split_once('=').ok_or_else(|| unfit!("write metadata as KEY=VALUE or JSON"))?;
+    let (key, value) = text.split_once('=').ok_or_else(|| unfit!("write metadata as KEY=VALUE or JSON"))?;
     Ok(BTreeMap::from([(key.to_owned(), value.to_owned())]))
 }
 
@@ -350,15 +350,15 @@ pub async fn upload(
     uploads: &[Upload],
     mut progress: impl FnMut(String),
 ) -> Result<(), Problem> {
-    let asked = |e: ray::RayError| e.problem(Timestamp::now());
+    let to_problem = |e: ray::RayError| e.problem(Timestamp::now());
     for upload in uploads {
-        if !client.has_package(upload.uri()).await.map_err(asked)? {
+        if !client.has_package(upload.uri()).await.map_err(to_problem)? {
             let content = upload.content().map_err(|e| {
                 let kind = crate::model::ProblemKind::Other;
                 Problem::new(kind, e.to_string(), "nothing was submitted", Timestamp::now())
             })?;
             progress(format!("uploading {:.1} MiB", content.len() as f64 / f64::from(1 << 20)));
-            client.upload_package(upload.uri(), content).await.map_err(asked)?;
+            client.upload_package(upload.uri(), content).await.map_err(to_problem)?;
         }
     }
     Ok(())

@@ -1,10 +1,10 @@
-//! Applies the changes of a cluster's file to the running cluster, without an end of its Ray.
+//! Applies changes of the cluster file to the running cluster, without a restart of Ray.
 //!
 //! `ray up --no-restart` writes the file to the head, whose autoscaler reads it at once, and runs the head's setup
-//! commands. But it replaces a head machine that differs from the file, and starts a new Ray where it knows of no head:
-//! neither is prevented by `--no-restart`, and `--yes` agrees to both. So it is run without `--yes`, and its questions are
+//! commands. But it replaces a head machine that differs from the file, and starts a new Ray if it knows of no head:
+//! `--no-restart` prevents neither, and `--yes` confirms both. So it is run without `--yes`, and its questions are
 //! answered one by one (`get_or_create_head_node` in `ray/autoscaler/_private/commands.py`). The autoscaler in turn
-//! ends workers whose type is gone or has another `node_config` (`launch_config_ok` in `autoscaler.py`,
+//! terminates workers whose type was removed or has another `node_config` (`launch_config_ok` in `autoscaler.py`,
 //! `_terminate_outdated_nodes` in `v2/scheduler.py`).
 
 use super::performer::Performer;
@@ -25,10 +25,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Time limit for reading the head's configuration: a login shell in a container.
-const READING: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// The message of `ray up --no-restart` about a head that it knows, before it asks whether to continue.
 const KNOWN: &str = "will not be restarted due to";
-/// The message in place of a question that it cannot ask.
+/// The message that it prints instead of a question if it has no terminal.
 const ASKS: &str = "requires user confirmation";
 /// The message before it asks whether to replace the head's machine.
 const OUTDATED: &str = "Currently running head node is out-of-date";
@@ -39,7 +39,7 @@ const ANSWERS: &[(&str, &str)] = &[(KNOWN, "y"), (OUTDATED, "n")];
 pub async fn changes(access: Access<'_>) -> Result<Vec<Drift>, Problem> {
     let line = reading(access.spec, "ray_bootstrap_config.yaml")?;
     let head = supervisor::head_address(access.spec, access.options, None).await?.host;
-    let read = supervisor::run_on(access, head.as_str(), &line, READING).await?;
+    let read = supervisor::run_on(access, head.as_str(), &line, READ_TIMEOUT).await?;
     if read.status != 0 || read.cut {
         let why = if read.cut { "it is larger than 4 MB".to_owned() } else { read.stderr };
         let what = format!("cannot read ~/ray_bootstrap_config.yaml on the head: {why}");
@@ -50,14 +50,14 @@ pub async fn changes(access: Access<'_>) -> Result<Vec<Drift>, Problem> {
     config::drift(access.spec, &read.stdout).map_err(|e| failure(e.what(), &e.hint))
 }
 
-/// The changes, and the jobs on workers that they end.
+/// The preview of an update: its changes, and the jobs on workers that they end.
 pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Preview, Problem> {
     let changes = changes(access).await?;
     let mut preview = Preview { me: me.to_owned(), ..Preview::default() };
     let types = Drift::ended_types(&changes);
     if !types.is_empty() {
-        let asked = |e: RayError| e.problem(Timestamp::now());
-        let snapshot = Poller::new(client.clone()).refresh().await.map_err(asked)?;
+        let to_problem = |e: RayError| e.problem(Timestamp::now());
+        let snapshot = Poller::new(client.clone()).refresh().await.map_err(to_problem)?;
         let is_ended = |n: &&Node| n.state.is_alive() && !n.is_head && types.contains(&n.node_type.raw());
         let ended: Vec<&Node> = snapshot.nodes.iter().filter(is_ended).collect();
         let ids: Vec<NodeId> = ended.iter().map(|node| node.id).collect();
@@ -74,7 +74,7 @@ pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Previ
     Ok(preview)
 }
 
-/// Checks that these changes can be applied by an update: there are some, and none requires more.
+/// Checks that these changes can be applied by an update: there is at least one, and none requires more than an update.
 pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Result<(), Refusal> {
     if changes.is_empty() {
         let what = format!("{cluster} matches its cluster file");
@@ -123,8 +123,8 @@ impl Performer {
         let up = [&up[..], &[file.as_os_str()]].concat();
         if !self.executor.is_recording() {
             // Without a terminal it cannot ask, and changes nothing: its first output shows whether it knows the head.
-            let (nobody, _) = mpsc::unbounded_channel();
-            let (_, lines) = self.ray(&up, &nobody).await?;
+            let (ignored, _) = mpsc::unbounded_channel();
+            let (_, lines) = self.ray(&up, &ignored).await?;
             if !lines.iter().any(|line| line.contains(KNOWN)) {
                 return Err(self.no_head_for_ray(&lines));
             }
@@ -137,18 +137,18 @@ impl Performer {
             return Err(failure(what, hint));
         }
         if code != 0 {
-            let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
+            let last = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
             let hint = then_resume("fix the reported error; setup commands may have run on the head");
-            return Err(failure(format!("`ray up` failed with exit code {code}: {said}"), hint));
+            return Err(failure(format!("`ray up` failed with exit code {code}: {last}"), hint));
         }
         Ok(format!("{} applied", counted(changes.len(), "change")))
     }
 
-    /// `ray up` would start another Ray, or has refused the file.
+    /// The problem that `ray up` would start another Ray, or has refused the file.
     fn no_head_for_ray(&self, lines: &[String]) -> Problem {
         if !lines.iter().any(|line| line.contains(ASKS)) {
-            let said = lines.iter().rev().find(|line| !line.is_empty()).cloned().unwrap_or_default();
-            let what = format!("`ray up` refused the update; nothing was changed: {said}");
+            let last = lines.iter().rev().find(|line| !line.is_empty()).cloned().unwrap_or_default();
+            let what = format!("`ray up` refused the update; nothing was changed: {last}");
             return failure(what, then_resume("fix the reported error"));
         }
         let what = format!(
@@ -167,14 +167,14 @@ impl Performer {
         failure(what, then_resume(hint))
     }
 
-    /// Compares what is running now with what ran before.
+    /// Checks that Ray was not restarted and that no change remains, and compares jobs and workers with those before.
     pub(super) async fn verify(&self) -> Result<String, Problem> {
         if self.executor.is_recording() {
             return Ok(super::executor::NOT_AWAITED.to_owned());
         }
-        let asked = |e: RayError| e.problem(Timestamp::now());
+        let to_problem = |e: RayError| e.problem(Timestamp::now());
         let session = self.connect().await?;
-        let now = session.client.version().await.map_err(asked)?.session;
+        let now = session.client.version().await.map_err(to_problem)?.session;
         if now.raw() != self.facts.session {
             let what = "Ray was restarted in the meantime: it has a new session, and its jobs were lost";
             let hint = Verb::Abandon.to("abandon this operation; resubmit the lost jobs");
@@ -187,7 +187,7 @@ impl Performer {
                 format!("`ray up` finished, but the head still differs from the file: {}", Text::from(keys));
             return Err(failure(what, Verb::Resume.to("apply it again")));
         }
-        let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(asked)?;
+        let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(to_problem)?;
         let jobs: BTreeMap<String, &str> =
             snapshot.jobs.iter().map(|job| (job.key.to_string(), job.status.word())).collect();
         let words = |(id, before): (&String, &String)| match jobs.get(id) {

@@ -1,6 +1,6 @@
 //! Warnings about a job that is about to be submitted, for the command and for the console's form.
 
-use super::slices::doubts;
+use super::slices::tpu_warnings;
 use crate::diagnose::infeasible;
 use crate::infra::{Table, named_buckets};
 use crate::model::text::printable;
@@ -18,9 +18,9 @@ pub fn warnings(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
 
 /// Why the entrypoint's request will be delayed or never met, according to the node types in the cluster file.
 fn unmet(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
-    let doubts = doubts(spec, &job.entrypoint_resources);
-    if !doubts.is_empty() {
-        return doubts;
+    let found = tpu_warnings(spec, &job.entrypoint_resources);
+    if !found.is_empty() {
+        return found;
     }
     let named = [("CPU", job.entrypoint_num_cpus), ("GPU", job.entrypoint_num_gpus)];
     let named = named.into_iter().filter_map(|(name, n)| Some((name.into(), n.filter(|n| *n > 0.0)?)));
@@ -33,7 +33,7 @@ fn unmet(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
 }
 
 /// Buckets in another region that the job names, one sentence each. Regions are those of the table beside the cluster
-/// file; without it nothing is known. For a variable, only its name is reported.
+/// file; without it there are no warnings. For a variable, only its name is reported.
 fn far_data(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
     let folder = spec.file.as_deref().and_then(Path::parent);
     let Some(table) = folder.and_then(|folder| Table::read(folder).ok()) else { return Vec::new() };
@@ -45,14 +45,14 @@ fn far_data(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
     let own = table.find(spec.name.as_str()).and_then(|row| table.buckets.get_key_value(row.text("bucket")));
     let own = own.filter(|(_, place)| **place == region);
     let own = own.map_or_else(String::new, |(bucket, _)| format!("; its own bucket is gs://{bucket}"));
-    let mut said = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let texts = [(String::new(), job.entrypoint.as_str())].into_iter().chain(variables);
     let far = texts.flat_map(|(place, text)| {
         named_buckets(text).map(move |bucket| (place.clone(), bucket)).collect::<Vec<_>>()
     });
     let far = far.filter_map(|(place, bucket)| {
         let there = table.elsewhere(bucket, region)?;
-        said.insert(bucket).then(|| {
+        reported.insert(bucket).then(|| {
             format!(
                 "gs://{bucket}{} is in {}, but {} is in {region}; transfer between regions costs money{own}",
                 printable(&place),

@@ -59,10 +59,10 @@ const NODE_TYPE: [&str; 10] = [
 const NODE_DOCKER: [&str; 3] = ["pull_before_run", "worker_image", "worker_run_options"];
 
 impl Rules<'_> {
-    /// Ray's schema allows no other key; under `provider` it allows any.
+    /// Checks the keys: Ray's schema allows no other ones, except under `provider`.
     pub(super) fn known_keys(&mut self) {
         let root = Value::Mapping(self.root.clone());
-        // Ray's local provider alone takes a minimum for the whole cluster.
+        // Only Ray's local provider accepts a minimum for the whole cluster.
         let is_local = self.text_at(&["provider", "type"]) == Some("local");
         let top: Vec<&str> = TOP.into_iter().chain(is_local.then_some("min_workers")).collect();
         self.keys(&root, &[], &top);

@@ -4,7 +4,7 @@ use super::Rules;
 use serde_yaml::Value;
 
 impl Rules<'_> {
-    /// Checks that the zone offers each TPU: otherwise it is requested and refused for ever.
+    /// Checks that the zone offers each TPU: otherwise each request for it is refused.
     pub(super) fn zones_of_tpus(&mut self) {
         let Some(table) = self.table else { return };
         let zone = self.text_at(&["provider", "availability_zone"]).unwrap_or_default().to_owned();

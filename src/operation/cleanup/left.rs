@@ -1,24 +1,26 @@
-//! What is proved to be left over on a host, from what `assets/cleanup-look.sh` says of it. Pure.
+//! Determines which processes and files on a host are proved to be left over, from the output of
+//! `assets/cleanup-look.sh`. Pure.
 //!
-//! A process counts as left over only when all of this holds:
+//! A process counts as left over only if all of these hold:
 //!
-//! 1. It is Ray's: its name begins with `ray::`, which Ray gives its workers and their forks inherit, or its environment
-//!    has a job id of Ray's (`RAY_JOB_ID`). A program that a person started on a TPU host is named and never ended.
-//! 2. None of its ancestors is a raylet that lives, and all of them were seen. A raylet is the parent of its workers; who
-//!    has lost it as an ancestor belongs to none any more.
-//! 3. Either its raylet is gone: it is older than every raylet that lives on the host, or there is none. Or its job has
-//!    ended: Ray lists the job of its environment as ended, for more than a minute. Job ids begin again with each Ray, so one that is not older
-//!    than the raylet, and whose job is not listed, proves nothing.
-//! 4. It is older than a minute: what is being started is left alone.
+//! 1. Ray started it: its name begins with `ray::`, which Ray gives its workers and their forks inherit, or its
+//!    environment contains a job id of Ray (`RAY_JOB_ID`). A program that a person started on a TPU host is reported
+//!    and never ended.
+//! 2. None of its ancestors is a live raylet, and all of them could be read. A raylet is the parent of its workers; a
+//!    process that has lost this ancestor no longer belongs to any raylet.
+//! 3. Either its raylet is gone: it is older than every live raylet on the host, or there is none. Or its job has
+//!    ended: Ray has listed the job of its environment as ended for more than a minute. Job ids start again with each
+//!    Ray, so a process that is not older than the raylet, and whose job is not listed as ended, proves nothing.
+//! 4. It is older than a minute, so that a process that is just starting is left alone.
 //!
-//! A process that holds a TPU is looked at by the same rule; that it holds one adds nothing to the proof.
+//! The same rules apply to a process that holds a TPU; holding one is not evidence.
 
 use crate::model::{JobId, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Minimum age of a process, and minimum time since the end of a job, in seconds.
 pub(super) const SETTLED: u64 = 60;
-/// Used space of a disk in percent from which it counts as low. Ray stops using a disk at 95 (`local_fs_capacity_threshold`).
+/// Used space in percent from which a disk is reported. Ray stops using a disk at 95 (`local_fs_capacity_threshold`).
 const FULL: u8 = 90;
 
 /// A process that is proved to be left over.
@@ -26,7 +28,7 @@ const FULL: u8 = 90;
 pub struct LeftProcess {
     /// Its process id on the host.
     pub pid: u32,
-    /// Start time in clock ticks since boot: together with the id it identifies a process for good.
+    /// Start time in clock ticks since boot: together with the id it identifies the process uniquely.
     pub start: u64,
     /// The name of its program.
     pub name: Text,
@@ -54,13 +56,13 @@ pub struct FullDisk {
 pub struct HostLeft {
     /// Processes that may be ended.
     pub processes: Vec<LeftProcess>,
-    /// Lock files of libtpu, if no process other than those holds a TPU or could hold one.
+    /// Lock files of libtpu, unless a process other than those holds a TPU or may hold one.
     pub locks: Vec<Text>,
-    /// Processes that hold a TPU outside any raylet and are not proved to be left over; what is known of each.
+    /// Descriptions of processes that hold a TPU outside any raylet and are not proved to be left over.
     pub unproved: Vec<String>,
     /// Nearly full disks.
     pub disks: Vec<FullDisk>,
-    /// Number of processes of other users, for which the login cannot see what they hold.
+    /// Number of processes of other users whose open files the login cannot list.
     pub unreadable: u32,
 }
 
@@ -86,47 +88,47 @@ struct ScriptOutput {
 }
 
 fn parsed(text: &str) -> ScriptOutput {
-    let mut said = ScriptOutput { ticks: 100, ..ScriptOutput::default() };
+    let mut output = ScriptOutput { ticks: 100, ..ScriptOutput::default() };
     for line in text.lines() {
         let fields: Vec<&str> = line.splitn(6, '\t').collect();
         let number = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok());
         let pid = || number(1).and_then(|n| u32::try_from(n).ok());
         match (fields[0], fields.len()) {
             ("clock", 3) => {
-                said.uptime = number(1).unwrap_or(0);
-                said.ticks = number(2).filter(|n| *n > 0).unwrap_or(100);
+                output.uptime = number(1).unwrap_or(0);
+                output.ticks = number(2).filter(|n| *n > 0).unwrap_or(100);
             }
             ("process", 6) => {
                 let parent = number(2).and_then(|n| u32::try_from(n).ok());
                 if let (Some(pid), Some(parent), Some(start)) = (pid(), parent, number(3)) {
                     let (state, name) = (fields[4].to_owned(), fields[5].to_owned());
-                    said.processes.insert(pid, Process { parent, start, state, name });
+                    output.processes.insert(pid, Process { parent, start, state, name });
                 }
             }
             ("holds", 3) => {
                 if let Some(pid) = pid() {
-                    said.holds.entry(pid).or_default().insert(fields[2].to_owned());
+                    output.holds.entry(pid).or_default().insert(fields[2].to_owned());
                 }
             }
-            ("held", 3) => said.lock_holders.extend(pid()),
+            ("held", 3) => output.lock_holders.extend(pid()),
             ("job", 3) => {
                 if let Some(pid) = pid() {
-                    said.jobs.insert(pid, fields[2].to_owned());
+                    output.jobs.insert(pid, fields[2].to_owned());
                 }
             }
-            ("lock", 2) => said.locks.push(fields[1].to_owned()),
-            ("unreadable", 2) => said.unreadable = pid().unwrap_or(0),
+            ("lock", 2) => output.locks.push(fields[1].to_owned()),
+            ("unreadable", 2) => output.unreadable = pid().unwrap_or(0),
             ("disk", 4) => {
                 if let (Some(used), Some(kib)) = (number(1).and_then(|n| u8::try_from(n).ok()), number(2)) {
                     let free = kib.saturating_mul(1024);
-                    said.disks.push(FullDisk { mount: Text::from(fields[3]), used, free });
+                    output.disks.push(FullDisk { mount: Text::from(fields[3]), used, free });
                 }
             }
-            ("end", 1) => said.is_whole = true,
+            ("end", 1) => output.is_whole = true,
             _ => {}
         }
     }
-    said
+    output
 }
 
 /// Whether a process is a descendant of a live raylet on its host.
@@ -140,7 +142,7 @@ enum RayletAncestry {
 }
 
 impl ScriptOutput {
-    fn kin(&self, pid: u32) -> RayletAncestry {
+    fn ancestry(&self, pid: u32) -> RayletAncestry {
         let mut at = pid;
         // The bound protects against a cycle, which could appear if ids are reused during the reading.
         for _ in 0..self.processes.len() {
@@ -184,31 +186,31 @@ impl ScriptOutput {
 
 /// Parses the script's output. `ended` are the jobs that Ray lists as ended. `None` if the script did not complete.
 pub fn left(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeft> {
-    let said = parsed(text);
-    if !said.is_whole {
+    let output = parsed(text);
+    if !output.is_whole {
         return None;
     }
-    let mut found = HostLeft { unreadable: said.unreadable, ..HostLeft::default() };
+    let mut found = HostLeft { unreadable: output.unreadable, ..HostLeft::default() };
     let mut others = false;
-    for (&pid, process) in said.processes.iter().filter(|(_, p)| !matches!(p.state.as_str(), "Z" | "X")) {
+    for (&pid, process) in output.processes.iter().filter(|(_, p)| !matches!(p.state.as_str(), "Z" | "X")) {
         let devices: Vec<Text> =
-            said.holds.get(&pid).into_iter().flatten().map(|d| Text::from(d.as_str())).collect();
-        let holds = !devices.is_empty() || said.lock_holders.contains(&pid);
+            output.holds.get(&pid).into_iter().flatten().map(|d| Text::from(d.as_str())).collect();
+        let holds = !devices.is_empty() || output.lock_holders.contains(&pid);
         if !holds && !process.name.starts_with("ray::") {
             continue;
         }
-        let proof = match said.kin(pid) {
+        let proof = match output.ancestry(pid) {
             RayletAncestry::OfRaylet => {
                 others |= holds;
                 continue;
             }
             RayletAncestry::Unknown => Err("not all of its parent processes could be inspected"),
-            RayletAncestry::None => said.proof(pid, process, ended),
+            RayletAncestry::None => output.proof(pid, process, ended),
         };
         let name = Text::from(process.name.as_str());
         match proof {
             Ok(proof) => {
-                let (start, age) = (process.start, said.age(process));
+                let (start, age) = (process.start, output.age(process));
                 found.processes.push(LeftProcess { pid, start, name, age, devices, proof });
             }
             Err(why) => {
@@ -219,10 +221,10 @@ pub fn left(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeft> {
             }
         }
     }
-    if !others && said.unreadable == 0 {
-        found.locks = said.locks.iter().map(|lock| Text::from(lock.as_str())).collect();
+    if !others && output.unreadable == 0 {
+        found.locks = output.locks.iter().map(|lock| Text::from(lock.as_str())).collect();
     }
-    found.disks = said.disks.into_iter().filter(|disk| disk.used >= FULL).collect();
+    found.disks = output.disks.into_iter().filter(|disk| disk.used >= FULL).collect();
     Some(found)
 }
 
@@ -242,10 +244,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_proved_to_be_left_over_is() {
+    fn only_processes_proved_to_be_left_over_are_ended() {
         let living = "process\t60\t50\t60000\tS\tray::train\nprocess\t61\t60\t60000\tS\tpython\nholds\t61\t/dev/accel0\njob\t61\t01000000\n";
         let none = found(living, &["01000000"]);
-        assert!(pids(&none).is_empty() && none.unproved.is_empty(), "what a raylet has below it stays");
+        assert!(pids(&none).is_empty() && none.unproved.is_empty(), "descendants of a raylet are kept");
         let older = found("process\t70\t1\t40000\tS\tray::train\nholds\t70\t/dev/accel0\n", &[]);
         assert_eq!(pids(&older), [70]);
         assert!(older.processes[0].proof.contains("its raylet is gone"), "{older:?}");
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_file_goes_only_when_nobody_else_can_hold_a_tpu() {
+    fn a_lock_file_is_removed_only_if_no_other_process_can_hold_a_tpu() {
         let lock = "lock\t/tmp/libtpu_lockfile\n";
         let gone = "process\t70\t1\t40000\tS\tray::train\nholds\t70\t/dev/accel0\n";
         let living = "process\t60\t50\t60000\tS\tray::train\nholds\t60\t/dev/accel1\n";
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_named_and_half_an_answer_is_none() {
+    fn full_disks_are_reported_and_truncated_output_is_rejected() {
         let disks = found("disk\t89\t10\t/\ndisk\t97\t2048\t/tmp\ndisk\tx\t1\t/x\n", &[]).disks;
         assert_eq!(disks, [FullDisk { mount: "/tmp".into(), used: 97, free: 2048 * 1024 }]);
         assert_eq!(left(LINES, &BTreeSet::new()), None);

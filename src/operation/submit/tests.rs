@@ -1,12 +1,12 @@
-//! Tests of the content of a submission, and of what is never read.
+//! Tests of the content of a submission, and of the files that are never read.
 
 use super::super::draft::{draft_of, wanted_of};
 use super::*;
 use crate::model::Draft;
 
 #[test]
-fn made_up_ids_differ() {
-    let (a, b) = (made_up_id(), made_up_id());
+fn generated_ids_differ() {
+    let (a, b) = (generated_id(), generated_id());
     assert_ne!(a, b);
     assert_eq!(a.len(), "raysubmit_".len() + 16);
 }
@@ -33,7 +33,7 @@ pub(in crate::operation) fn submitted() -> Submission {
     }
 }
 
-/// A home directory with private files, and its place in the environment.
+/// A home directory with private files, and an environment that names it.
 fn home() -> (tempfile::TempDir, Env) {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in
@@ -76,7 +76,7 @@ fn no_local_path_of_a_record_is_read_however_it_is_written() {
             prepared(&wanted, &here).map(|_| ()).expect_err(&env.to_string()).to_string()
         };
         assert!(refused(&draft).contains("which is not used"), "{env}: {}", refused(&draft));
-        // Nor if something else in it is changed, as JSON or as YAML.
+        // It is not used either if something else is changed, as JSON or as YAML.
         let other = Draft { cpus: "2".into(), id: "again".into(), ..draft.clone() };
         assert!(refused(&other).contains("which is not used"), "{env}: {}", refused(&other));
         if !draft.runtime_env.is_empty() {
@@ -84,8 +84,8 @@ fn no_local_path_of_a_record_is_read_however_it_is_written() {
             let json = Draft { runtime_env: more.clone(), ..draft.clone() };
             assert!(refused(&json).contains("which is not used"), "{more}: {}", refused(&json));
             let yaml = more.replace("\"config\"", "config");
-            let said = refused(&Draft { runtime_env: yaml, ..draft });
-            assert!(said.contains("keep it as JSON"), "{said}");
+            let message = refused(&Draft { runtime_env: yaml, ..draft });
+            assert!(message.contains("keep it as JSON"), "{message}");
         }
     }
 }
@@ -105,7 +105,7 @@ fn the_rest_of_a_record_stays_as_it_is() {
 }
 
 #[test]
-fn what_is_typed_is_still_read_and_uploaded() {
+fn typed_paths_are_still_read_and_uploaded() {
     let (_dir, here) = home();
     let job = recorded_as(&json!({"working_dir": "~/.aws", "excludes": ["!.git"]}));
     let typed = Draft {
@@ -118,8 +118,8 @@ fn what_is_typed_is_still_read_and_uploaded() {
     assert_eq!((uploads.len(), &again.runtime_env["pip"]), (2, &json!(["hunter2"])));
     // Default exclusions of a directory are not affected by a record.
     let widened = Draft { runtime_env: r#"{"excludes": ["!.git"]}"#.into(), ..typed };
-    let said = ready(&widened).map(|_| ()).unwrap_err().to_string();
-    assert!(said.contains("!.git"), "{said}");
+    let message = ready(&widened).map(|_| ()).unwrap_err().to_string();
+    assert!(message.contains("!.git"), "{message}");
 }
 
 #[test]
@@ -136,13 +136,13 @@ fn a_job_carries_its_submitter_unless_another_owner_was_typed() {
     assert_eq!(owner(&[]), pairs(&[("owner", "alice")]));
     assert_eq!(owner(&["user=bo", "x=1"]), pairs(&[("user", "bo"), ("x", "1")]));
     assert_eq!(owner(&["owner="]), pairs(&[("owner", "alice")]));
-    // Who submits another person's job again submits a job of their own.
+    // A person who resubmits another person's job owns the new job.
     let farids = Submission { metadata: pairs(&[("user", "farid"), ("experiment", "e")]), ..submitted() };
     let draft = draft_of(&farids, "alice");
     assert_eq!(draft.metadata, ["owner=alice", "experiment=e"]);
     let (again, _) = prepared(&wanted_of(&draft, Some(&farids)).unwrap(), &here).unwrap();
     assert_eq!(again.metadata, pairs(&[("owner", "alice"), ("experiment", "e")]));
-    // Nobody knows who we are.
+    // The user is unknown.
     let (nameless, _) =
         prepared(&wanted_of(&draft_of(&farids, ""), Some(&farids)).unwrap(), &Env::default()).unwrap();
     assert_eq!(nameless.metadata, pairs(&[("experiment", "e")]));

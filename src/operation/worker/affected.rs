@@ -40,7 +40,7 @@ impl Share {
     }
 }
 
-/// The workers of a task, as they are found.
+/// Looks up the workers of a task.
 pub(in super::super) async fn affected(
     (spec, options): (&ClusterSpec, &Options),
     task: &Task,
@@ -55,7 +55,7 @@ pub(in super::super) async fn affected(
     }
 }
 
-/// The jobs that run something on the nodes of these workers, with what they run. `drains`: they may finish.
+/// The jobs that run something on the nodes of these workers, with what they run. With `drains`, these may finish.
 pub(in super::super) async fn affected_jobs(
     client: &Client,
     snapshot: &Snapshot,
@@ -67,7 +67,7 @@ pub(in super::super) async fn affected_jobs(
     running_on(client, snapshot, &nodes, drains).await
 }
 
-/// The same for these nodes.
+/// Like [`affected_jobs`], for these nodes.
 pub(in super::super) async fn running_on(
     client: &Client,
     snapshot: &Snapshot,
@@ -97,21 +97,21 @@ pub(in super::super) async fn running_on(
     Ok(rows)
 }
 
-/// What runs of each job, keyed by job.
+/// The share of each job, by job.
 fn shares(jobs: &[&Job], nodes: &[NodeId], running: &[Running]) -> BTreeMap<JobKey, Share> {
     let mut all: BTreeMap<JobKey, Share> = BTreeMap::new();
-    for it in running {
-        let submitted = it.name.raw().strip_prefix(SUPERVISOR).filter(|_| it.kind == "actor");
+    for item in running {
+        let submitted = item.name.raw().strip_prefix(SUPERVISOR).filter(|_| item.kind == "actor");
         let supervised = submitted
             .and_then(|id| jobs.iter().find(|j| j.submission_id().is_some_and(|s| s.0 == Text::from(id))));
         if let Some(job) = supervised {
             all.entry(job.key.clone()).or_default().entrypoint = true;
             continue;
         }
-        let job = jobs.iter().find(|j| j.driver.as_ref() == Some(&it.job));
-        let key = job.map_or_else(|| JobKey::Driver(it.job.clone()), |j| j.key.clone());
+        let job = jobs.iter().find(|j| j.driver.as_ref() == Some(&item.job));
+        let key = job.map_or_else(|| JobKey::Driver(item.job.clone()), |j| j.key.clone());
         let share = all.entry(key).or_default();
-        if it.kind == "actor" {
+        if item.kind == "actor" {
             share.actors += 1;
         } else {
             share.tasks += 1;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_is_told_by_the_job_that_a_person_knows() {
+    fn running_work_is_grouped_by_submission_or_driver() {
         let here = NodeId::from_bytes(&[1; 28]).unwrap();
         let submitted = JobKey::Submission(SubmissionId("train".into()));
         let by_hand = JobKey::Driver(JobId("05000000".into()));

@@ -28,7 +28,7 @@ impl Selection {
         words.join(" ")
     }
 
-    fn is_met_by(&self, vm: &TpuVm) -> bool {
+    fn matches(&self, vm: &TpuVm) -> bool {
         let is_kind = |kind: &String| {
             vm.accelerator_type.raw() == kind || vm.ray_type.as_ref().is_some_and(|t| t.raw() == kind)
         };
@@ -38,8 +38,8 @@ impl Selection {
     }
 }
 
-/// The names of the selected workers, as a removal takes them; and messages about workers that are only partly selected
-/// and left out, safe to print.
+/// The names of the selected workers, as a removal accepts them; and messages about workers that are only partly
+/// selected and therefore skipped, safe to print.
 pub async fn select(
     spec: &ClusterSpec,
     options: &Options,
@@ -51,8 +51,8 @@ pub async fn select(
         let what = "Google could not list everything, so workers may be missing";
         return Err(failure(what, "try again in a minute, or give the names of the workers"));
     }
-    let by_hand = options.google.tpus_of_kind(&place, "unmanaged").await.map_err(|e| problem(&e))?;
-    let (names, mut left) = chosen(&view, &by_hand, selection);
+    let unmanaged = options.google.tpus_of_kind(&place, "unmanaged").await.map_err(|e| problem(&e))?;
+    let (names, mut left) = chosen(&view, &unmanaged, selection);
     left.extend(waiting(&view, spec, selection).map(|request| {
         let line = Target::of(&spec.name).line(&format!("remove-worker {}", word(request.raw())));
         format!("{request}: this request is still waiting for capacity; `{line}` deletes it")
@@ -82,21 +82,24 @@ fn waiting<'a>(
     })
 }
 
-/// `by_hand`: the TPU VMs outside the autoscaler. A queued resource of several TPU VMs is deleted with all of them, so
-/// it is only selected if all of them are.
-fn chosen(view: &CloudView, by_hand: &[TpuVm], selection: &Selection) -> (Vec<String>, Vec<String>) {
-    let met: BTreeSet<&str> =
-        by_hand.iter().filter(|vm| selection.is_met_by(vm)).map(|vm| vm.name.raw()).collect();
+/// Selects among `unmanaged`, the TPU VMs outside the autoscaler. A queued resource of several TPU VMs is deleted with
+/// all of them, so it is only selected if all of them are.
+fn chosen(view: &CloudView, unmanaged: &[TpuVm], selection: &Selection) -> (Vec<String>, Vec<String>) {
+    let matching: BTreeSet<&str> =
+        unmanaged.iter().filter(|vm| selection.matches(vm)).map(|vm| vm.name.raw()).collect();
     let (mut names, mut left) = (BTreeSet::new(), BTreeSet::new());
-    for name in &met {
+    for name in &matching {
         let Some(queued) = view.queued.iter().find(|q| holds(q, name, view)) else {
             names.insert((*name).to_owned());
             continue;
         };
         let with: Vec<&TpuVm> = view.vms.iter().filter(|vm| holds(queued, vm.name.raw(), view)).collect();
         let all = with.len().max(queued.nodes.len());
-        let others: Vec<String> =
-            with.iter().filter(|vm| !met.contains(vm.name.raw())).map(|vm| vm.name.to_string()).collect();
+        let others: Vec<String> = with
+            .iter()
+            .filter(|vm| !matching.contains(vm.name.raw()))
+            .map(|vm| vm.name.to_string())
+            .collect();
         if !others.is_empty() {
             left.insert(format!("{}: Google would also delete {}", queued.name, others.join(", ")));
         } else if all > 1 {
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_the_type_that_have_no_machine_yet_are_named() {
+    fn requests_of_the_type_without_a_machine_are_reported() {
         let of = |name: &str, state: QueuedState, kind: &str, cluster: Option<&str>| QueuedResource {
             state,
             accelerator_type: kind.into(),
@@ -194,8 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_type_or_all_preempted_are_chosen_and_none_with_what_was_not_selected() {
-        let by_hand = vec![
+    fn workers_are_selected_by_type_or_preemption_and_queued_resources_only_as_a_whole() {
+        let unmanaged = vec![
             vm("a", "v4-8", VmState::Ready, None),
             vm("b", "v4-8", VmState::Preempted, Some("qb")),
             vm("big", "v4-128", VmState::Terminated, None),
@@ -206,11 +209,11 @@ mod tests {
             vm("n-1", "v4-8", VmState::Preempted, Some("n")),
         ];
         let queues = vec![queued("qb", &["b"]), queued("m", &["m-0", "m-1"]), queued("n", &["n-0", "n-1"])];
-        let mut vms = by_hand.clone();
+        let mut vms = unmanaged.clone();
         vms.push(vm("of-autoscaler", "v4-8", VmState::Preempted, None));
         let view = CloudView { vms, queued: queues, complete: true, ..CloudView::default() };
         let of = |kind: Option<&str>, preempted| {
-            chosen(&view, &by_hand, &Selection { kind: kind.map(str::to_owned), preempted })
+            chosen(&view, &unmanaged, &Selection { kind: kind.map(str::to_owned), preempted })
         };
         assert_eq!(of(Some("v4-8"), false).0, ["a", "b", "m", "n"]);
         let (names, left) = of(None, true);

@@ -1,5 +1,5 @@
-//! Workers whose TPU is created with Compute Engine, because Google creates it nowhere else or the cluster file
-//! describes it as a machine: the requests as they are sent. `contributing.md` names the sources of their form.
+//! Requests for workers whose TPU is created with Compute Engine, because Google offers it only there or the cluster
+//! file describes it as a machine. `contributing.md` names the sources of their format.
 
 use super::super::failure;
 use super::launch::labels;
@@ -25,7 +25,7 @@ const DISK: &str = "100";
 /// Maximum length of `baseInstanceName`, after which a group adds a suffix.
 const GROUP_NAME: usize = 58;
 /// Seven days, the maximum run time of a flex-start machine.
-const LONGEST: u64 = 604_800;
+const MAX_RUN_SECONDS: u64 = 604_800;
 /// Keys of a `node_config` that belong to Cloud TPU, and those that are set here.
 const OWN: [&str; 12] = [
     "acceleratorType",
@@ -58,7 +58,7 @@ pub(super) struct ComputeRequest {
 struct Shape<'a> {
     machine: &'a str,
     hosts: usize,
-    /// For a slice of several hosts.
+    /// Used only for a slice of several hosts.
     topology: String,
 }
 
@@ -109,8 +109,8 @@ fn volume(topology: &str) -> Option<u32> {
     topology.split('x').try_fold(1u32, |all, side| all.checked_mul(side.parse().ok()?))
 }
 
-/// The request for a worker of this name; `None` if Cloud TPU creates its TPU. `field` requests the capacity, with its
-/// values.
+/// The request for a worker of this name; `None` if Cloud TPU creates its TPU. `field` requests the capacity; its
+/// placeholders are filled in.
 pub(super) fn plan(
     place: &TpuPlace,
     spec: &ClusterSpec,
@@ -217,11 +217,11 @@ fn reservation(named: &str) -> String {
     }
 }
 
-/// `runDuration.maxRunDuration` of the field in seconds, [`LONGEST`] without one. It is a `google-duration` of whole
-/// seconds: `86400s`.
+/// `runDuration.maxRunDuration` of the field in seconds, [`MAX_RUN_SECONDS`] without one. It is a `google-duration` of
+/// whole seconds: `86400s`.
 fn seconds(field: &CapacityField) -> Result<u64, Problem> {
     let Some(given) = field.field.get("runDuration").map(|run| &run["maxRunDuration"]) else {
-        return Ok(LONGEST);
+        return Ok(MAX_RUN_SECONDS);
     };
     let seconds = given.as_str().and_then(|text| text.strip_suffix('s')?.parse().ok());
     seconds.ok_or_else(|| {
@@ -230,7 +230,7 @@ fn seconds(field: &CapacityField) -> Result<u64, Problem> {
     })
 }
 
-/// The common part of machines and templates: the type's `node_config`, in the terms of either API.
+/// The properties that instances and templates have in common: the type's `node_config`, in the terms of either API.
 fn machine(
     place: &TpuPlace,
     spec: &ClusterSpec,
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_is_known_by_its_type_or_by_machine_and_topology() {
+    fn a_slice_is_identified_by_its_type_or_by_machine_and_topology() {
         let tpu7x = |n: u32| json!({"acceleratorType": format!("tpu7x-{n}")});
         let machine = |machine: &str, topology: &str| {
             json!({"machineType": format!("zones/z/machineTypes/{machine}"),
@@ -370,13 +370,13 @@ mod tests {
     }
 
     #[test]
-    fn capacity_is_requested_as_the_setting_says() {
-        let asked = |config: &Value, capacity: &Value| {
+    fn capacity_is_requested_as_configured() {
+        let requested = |config: &Value, capacity: &Value| {
             let (capacity, all) = scheduling(config, &field(capacity)).map_err(|p| p.what)?;
             let affinity = all.get("reservationAffinity").cloned().unwrap_or_default();
             Ok::<_, String>((capacity, all["scheduling"].clone(), affinity))
         };
-        let (capacity, spot, affinity) = asked(&Value::Null, &json!({"spot": {}})).unwrap();
+        let (capacity, spot, affinity) = requested(&Value::Null, &json!({"spot": {}})).unwrap();
         assert_eq!((capacity, &affinity), (Capacity::Spot, &Value::Null));
         assert_eq!(
             spot,
@@ -384,19 +384,19 @@ mod tests {
             "provisioningModel": "SPOT", "instanceTerminationAction": "STOP"})
         );
         let named = json!({"reservationName": "projects/p/locations/z/reservations/mine"});
-        let (_, reserved, affinity) = asked(&Value::Null, &named).unwrap();
+        let (_, reserved, affinity) = requested(&Value::Null, &named).unwrap();
         assert_eq!(reserved["provisioningModel"], "RESERVATION_BOUND");
         assert_eq!(affinity["values"], json!(["projects/p/reservations/mine"]));
         let any = json!({"reservationName": "projects/p/locations/z/reservations/-"});
-        assert!(asked(&Value::Null, &any).unwrap_err().contains("name of the reservation"));
+        assert!(requested(&Value::Null, &any).unwrap_err().contains("name of the reservation"));
         let own = json!({"reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION",
             "key": "compute.googleapis.com/reservation-name", "values": ["theirs"]}});
-        let (_, _, affinity) = asked(&own, &any).unwrap();
+        let (_, _, affinity) = requested(&own, &any).unwrap();
         assert_eq!(affinity, own["reservationAffinity"]);
         let flex = |run: Value| {
             let mut all = json!({"provisioningModel": "FLEX_START"});
             all["runDuration"] = run;
-            asked(&own, &all)
+            requested(&own, &all)
         };
         let (capacity, limited, affinity) = flex(json!({"maxRunDuration": "3600s"})).unwrap();
         assert_eq!(
@@ -404,14 +404,14 @@ mod tests {
             (Capacity::FlexStart, &json!({"seconds": "3600"}))
         );
         assert_eq!(affinity, json!({"consumeReservationType": "NO_RESERVATION"}));
-        let (_, longest, _) = asked(&own, &json!({"provisioningModel": "FLEX_START"})).unwrap();
+        let (_, longest, _) = requested(&own, &json!({"provisioningModel": "FLEX_START"})).unwrap();
         assert_eq!(longest["maxRunDuration"], json!({"seconds": "604800"}));
         for odd in [json!("6h"), json!("3600"), json!(3600), Value::Null] {
             let why = flex(json!({ "maxRunDuration": odd })).unwrap_err();
             assert!(why.contains("is not a number of seconds"), "{why}");
         }
-        let (capacity, usual, _) = asked(&Value::Null, &json!({"guaranteed": {}})).unwrap();
+        let (capacity, usual, _) = requested(&Value::Null, &json!({"guaranteed": {}})).unwrap();
         assert_eq!((capacity, &usual["provisioningModel"]), (Capacity::OnDemand, &json!("STANDARD")));
-        assert!(asked(&Value::Null, &json!({"bestEffort": {}})).unwrap_err().contains("no best-effort"));
+        assert!(requested(&Value::Null, &json!({"bestEffort": {}})).unwrap_err().contains("no best-effort"));
     }
 }

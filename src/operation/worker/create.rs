@@ -1,13 +1,13 @@
-//! Creates the parts of a worker at Compute Engine, each once by its name. Removes what a failed attempt has created,
-//! and nothing else.
+//! Creates the parts of a worker at Compute Engine, each once under its name. Deletes the parts that a failed attempt
+//! has created, and nothing else.
 
 use super::super::failure;
 use super::super::journal::Journal;
 use super::super::performer::Performer;
 use super::super::problem::problem;
 use super::compute::ComputeRequest;
-use super::follow::passes;
-use super::request::stands_for;
+use super::follow::is_transient;
+use super::request::check_existing;
 use super::steps::StepProgress;
 use crate::gcp::{GcpError, Google, MadePart, Part, PartKind, TpuPlace};
 use crate::model::cloud::{TpuVm, VmState};
@@ -16,24 +16,24 @@ use crate::model::{Hint, Problem, Text, Timestamp, Verb};
 use serde_json::Value;
 
 /// Reason why a part was not created.
-struct Unmade {
+struct CreateError {
     problem: Problem,
     /// Whether another attempt may succeed by itself; then the parts created so far are kept.
-    may_pass: bool,
+    is_temporary: bool,
 }
 
-impl From<GcpError> for Unmade {
+impl From<GcpError> for CreateError {
     fn from(e: GcpError) -> Self {
-        // No quota is left, unless Google says when to retry.
+        // Without a time to retry, the quota is exhausted.
         let is_over = matches!(e, GcpError::Quota { after: None, .. });
-        Self { problem: problem(&e), may_pass: passes(&e) && !is_over }
+        Self { problem: problem(&e), is_temporary: is_transient(&e) && !is_over }
     }
 }
 
 impl Performer {
-    /// Creates a worker's parts. `false` if Google already has a matching worker of this name, of this cluster; then
-    /// that one is followed.
-    pub(super) async fn make(
+    /// Creates a worker's parts. Returns `false` if Google already has a matching worker of this cluster with this
+    /// name; then that one is used.
+    pub(super) async fn create_worker(
         &mut self,
         request: &ComputeRequest,
         place: &TpuPlace,
@@ -47,11 +47,11 @@ impl Performer {
             return follows(&there, request).map(|()| false);
         }
         for part in &request.parts {
-            match self.make_part(&google, place, part, journal, progress).await {
+            match self.create_part(&google, place, part, journal, progress).await {
                 Ok(()) => {}
-                Err(Unmade { problem, may_pass: true }) => return Err(problem),
-                Err(Unmade { problem, may_pass: false }) => {
-                    self.unmake(&google, place, &request.name, journal, progress).await?;
+                Err(CreateError { problem, is_temporary: true }) => return Err(problem),
+                Err(CreateError { problem, is_temporary: false }) => {
+                    self.delete_parts(&google, place, &request.name, journal, progress).await?;
                     let again = Verb::Resume.to("resume to request it again");
                     return Err(Problem { hint: problem.hint.clone().and(again), ..problem });
                 }
@@ -60,14 +60,14 @@ impl Performer {
         Ok(true)
     }
 
-    async fn make_part(
+    async fn create_part(
         &mut self,
         google: &Google,
         place: &TpuPlace,
         part: &Part,
         journal: &Journal,
         progress: &StepProgress<'_>,
-    ) -> Result<(), Unmade> {
+    ) -> Result<(), CreateError> {
         let (kind, name) = (part.kind, part.name.as_str());
         let begun = match self.executor.google_begins(google, &google.insertion(place, part)).await {
             Ok(None) => return Ok(()),
@@ -75,22 +75,22 @@ impl Performer {
             Err(e @ GcpError::Exists { .. }) => {
                 let Some(there) = google.part(place, kind, name).await? else { return Err(e.into()) };
                 same(part, &there, place)?;
-                progress.say(format!("{name}: the {} already exists", kind.word()));
+                progress.report(format!("{name}: the {} already exists", kind.word()));
                 return Ok(());
             }
             Err(e) => return Err(e.into()),
         };
-        // Recorded before waiting for it, so that a resume knows that it is ours.
+        // Recorded before waiting for it, so that a resume recognizes the part as created by this operation.
         let made = MadePart { kind, name: name.to_owned(), id: begun.target().to_owned() };
         self.facts.worker.made.push(made);
-        self.keep_facts(journal).await.map_err(|problem| Unmade { problem, may_pass: true })?;
+        self.keep_facts(journal).await.map_err(|problem| CreateError { problem, is_temporary: true })?;
         google.end(begun).await?;
-        progress.say(format!("{name}: {} created", kind.word()));
+        progress.report(format!("{name}: {} created", kind.word()));
         Ok(())
     }
 
-    /// Removes what this operation has created under this name, the last part first.
-    async fn unmake(
+    /// Deletes the parts that this operation has created under this name, the last one first.
+    async fn delete_parts(
         &mut self,
         google: &Google,
         place: &TpuPlace,
@@ -108,11 +108,11 @@ impl Performer {
                 Err(e) => Err(e),
             };
             match removed {
-                Ok(true) => progress.say(format!("{name}: {word} deleted")),
+                Ok(true) => progress.report(format!("{name}: {word} deleted")),
                 Ok(false) | Err(GcpError::NotFound { .. }) => {}
                 // The original failure is reported; the next attempt finds this part and uses it.
                 Err(e) => {
-                    progress.say(format!("{name}: {word} could not be deleted: {e}"));
+                    progress.report(format!("{name}: {word} could not be deleted: {e}"));
                     continue;
                 }
             }
@@ -137,11 +137,15 @@ fn follows(there: &TpuVm, request: &ComputeRequest) -> Result<(), Problem> {
     let is_over = there.state.is_gone() || matches!(there.state, VmState::Stopped | VmState::Deleting);
     let over = is_over.then(|| format!("it is {}", there.state.word()));
     let wanted = Text::new(request.accelerator.as_str());
-    stands_for(&request.name, (&there.accelerator_type, there.capacity, over), (&wanted, request.capacity))
+    check_existing(
+        &request.name,
+        (&there.accelerator_type, there.capacity, over),
+        (&wanted, request.capacity),
+    )
 }
 
 /// An error unless the existing part with this name is what would be created.
-fn same(part: &Part, there: &Value, place: &TpuPlace) -> Result<(), Unmade> {
+fn same(part: &Part, there: &Value, place: &TpuPlace) -> Result<(), CreateError> {
     let compared: &[&str] = match part.kind {
         PartKind::WorkloadPolicy => &["/workloadPolicy/type", "/workloadPolicy/acceleratorTopology"],
         PartKind::InstanceTemplate => &[
@@ -177,7 +181,7 @@ fn same(part: &Part, there: &Value, place: &TpuPlace) -> Result<(), Unmade> {
     let (word, name) = (part.kind.word(), &part.name);
     let what = format!("the {word} {name} already exists and is different: {}", differs.join("; "));
     let hint = Hint::from(format!("choose another name, or delete it: `{}`", deletion(part, place)));
-    Err(Unmade { problem: failure(what, hint), may_pass: false })
+    Err(CreateError { problem: failure(what, hint), is_temporary: false })
 }
 
 /// The startup script of a template.

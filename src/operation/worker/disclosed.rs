@@ -1,5 +1,5 @@
-//! What a worker's startup script would disclose. It is metadata of the machine, which more people can read than the
-//! cluster file: everyone with the permission `tpu.nodes.get` (`roles/tpu.viewer`).
+//! Finds secrets that a worker's startup script would disclose. The script is metadata of the machine, which more
+//! people can read than the cluster file: everyone with the permission `tpu.nodes.get` (`roles/tpu.viewer`).
 
 use super::launch::read;
 use crate::config::NodeLaunch;

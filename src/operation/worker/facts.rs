@@ -1,11 +1,11 @@
-//! What an operation on a worker knows.
+//! The facts of an operation on workers.
 
 use super::machine::Machine;
 use crate::gcp::MadePart;
 use crate::model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What an operation on a worker knows and needs later.
+/// The facts of an operation on workers that later steps need.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerFacts {
@@ -13,15 +13,16 @@ pub struct WorkerFacts {
     pub machines: Vec<Machine>,
     /// Ids of the nodes that Ray had there before; `None` if Ray did not respond.
     pub before: Option<Vec<String>>,
-    /// What this operation has created at Compute Engine, in that order.
+    /// The parts that this operation has created at Compute Engine, in order of creation.
     pub made: Vec<MadePart>,
     /// The latest time at which work that is running there ends, in milliseconds since the epoch.
     pub drained_by: Option<i64>,
 }
 
 impl WorkerFacts {
-    /// Sets the deadline for work that is running there, once, however often the operation is resumed.
-    pub(in super::super) fn give(&mut self, seconds: u64) -> i64 {
+    /// Sets the deadline for work that is running there, unless an earlier attempt has set it; returns it in
+    /// milliseconds since the epoch.
+    pub(in super::super) fn set_drain_deadline(&mut self, seconds: u64) -> i64 {
         let millis = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
         *self.drained_by.get_or_insert(Timestamp::now().as_millis().saturating_add(millis))
     }

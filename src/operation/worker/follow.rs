@@ -22,14 +22,14 @@ pub(super) async fn follow(
     progress: impl Fn(String),
 ) -> Result<Vec<Machine>, Problem> {
     let begun = Instant::now();
-    let mut heard = begun;
+    let mut last_response = begun;
     let mut last: Vec<String> = vec![String::new(); names.len()];
-    let mut refused = String::new();
+    let mut last_error = String::new();
     loop {
         match google.tpus(&place.project, &place.zone, Timestamp::now()).await {
             Ok(view) => {
-                heard = Instant::now();
-                refused.clear();
+                last_response = Instant::now();
+                last_error.clear();
                 let all: Vec<_> = names.iter().map(|name| status(&view, place, name)).collect();
                 for ((name, now), last) in names.iter().zip(&all).zip(&mut last) {
                     let word = match now {
@@ -45,9 +45,9 @@ pub(super) async fn follow(
                     return outcome(all);
                 }
             }
-            Err(e) if passes(&e) && heard.elapsed() < UNREACHABLE_LIMIT => {
-                if refused != e.to_string() {
-                    refused = e.to_string();
+            Err(e) if is_transient(&e) && last_response.elapsed() < UNREACHABLE_LIMIT => {
+                if last_error != e.to_string() {
+                    last_error = e.to_string();
                     progress(format!("{e}; retrying"));
                 }
             }
@@ -59,7 +59,7 @@ pub(super) async fn follow(
 }
 
 /// Whether the error is temporary, so that retrying without an operator is enough.
-pub(super) fn passes(e: &GcpError) -> bool {
+pub(super) fn is_transient(e: &GcpError) -> bool {
     matches!(
         e,
         GcpError::Unavailable { .. }
@@ -70,7 +70,7 @@ pub(super) fn passes(e: &GcpError) -> bool {
     )
 }
 
-/// All of them, or why some will never be up.
+/// All workers, or the reason why some will never be up.
 fn outcome(all: Vec<Result<Seen, Problem>>) -> Result<Vec<Machine>, Problem> {
     let (mut up, mut failed) = (Vec::new(), Vec::new());
     for one in all {
@@ -147,7 +147,7 @@ fn status(view: &CloudView, place: &TpuPlace, name: &str) -> Result<Seen, Proble
     }
 }
 
-/// The same for an instance or an instance group.
+/// Like [`status`], for an instance or an instance group.
 fn made_with_compute(vm: &TpuVm, again: Hint) -> Result<Seen, Problem> {
     let note = vm.unhealthy.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     if vm.state.is_gone() || matches!(vm.state, VmState::Stopped | VmState::Deleting) {

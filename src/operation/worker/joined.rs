@@ -1,4 +1,4 @@
-//! Which hosts have joined Ray, and which have left.
+//! Determines which hosts have joined Ray, and which have left.
 
 use super::super::performer::Performer;
 use super::super::{failure, of_head};
@@ -9,9 +9,9 @@ use crate::supervisor::Channel;
 use std::time::{Duration, Instant};
 
 /// Maximum time from a host's boot until it has joined Ray: the image of a worker has many gigabytes.
-const JOINING: Duration = Duration::from_secs(1200);
+const JOIN_TIMEOUT: Duration = Duration::from_secs(1200);
 
-/// Polls Ray, over a new connection after one was lost.
+/// Polls Ray, and reconnects after a connection was lost.
 pub(super) struct Watch<'a> {
     performer: &'a Performer,
     open: Option<(Channel, Poller)>,
@@ -38,7 +38,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Reads the current state of Ray.
-    pub(super) async fn look(&mut self) -> Result<Snapshot, Problem> {
+    pub(super) async fn refresh(&mut self) -> Result<Snapshot, Problem> {
         if self.open.is_none() {
             self.connect().await?;
         }
@@ -63,9 +63,9 @@ impl<'a> Watch<'a> {
         before: &[NodeId],
         mut progress: impl FnMut(String),
     ) -> Result<(), Problem> {
-        let (deadline, mut last) = (Instant::now() + JOINING, usize::MAX);
+        let (deadline, mut last) = (Instant::now() + JOIN_TIMEOUT, usize::MAX);
         loop {
-            let problem = match self.look().await {
+            let problem = match self.refresh().await {
                 Ok(snapshot) => {
                     let missing = missing(&snapshot, hosts, before);
                     if missing.len() != last {
@@ -100,11 +100,11 @@ impl<'a> Watch<'a> {
         ])
     }
 
-    /// Waits until these addresses have no alive nodes in Ray, for at most `within`; returns those that still have.
+    /// Waits until these addresses have no alive nodes in Ray, for at most `within`; returns those that still have one.
     pub(super) async fn left(&mut self, hosts: &[String], within: Duration) -> Result<Vec<String>, Problem> {
         let deadline = Instant::now() + within.max(POLL_INTERVAL);
         loop {
-            match self.look().await {
+            match self.refresh().await {
                 Ok(snapshot) => {
                     let gone = missing(&snapshot, hosts, &[]);
                     let is_there = |h: &&String| !gone.contains(&h.as_str());
@@ -147,7 +147,7 @@ pub(in super::super) async fn head_address(client: &Client) -> Result<String, Pr
     head_of(&snapshot)
 }
 
-/// The same, from Ray's latest state.
+/// Like [`head_address`], from a snapshot.
 pub(super) fn head_of(snapshot: &Snapshot) -> Result<String, Problem> {
     let head = snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive());
     let address = head.map(|n| n.address.raw());

@@ -1,4 +1,4 @@
-//! Starts Ray on a worker's hosts, as the cluster file says.
+//! Starts Ray on a worker's hosts, as the cluster file describes.
 
 use super::super::executor::Executor;
 use super::super::failure;
@@ -24,13 +24,13 @@ pub(in super::super) struct Launcher<'a> {
     view: Option<CloudView>,
 }
 
-/// How the cluster file starts its workers.
+/// Reads how the cluster file starts workers.
 pub(super) fn read(spec: &ClusterSpec) -> Result<Launch, Problem> {
     Launch::of(spec).map_err(|e| failure(e.what(), &e.hint))
 }
 
-/// How to start Ray on a host of a local cluster. Refused if Ray's own launcher would start it in a container: outside
-/// of it would run another Ray than in the rest of the cluster.
+/// How to start Ray on a host of a local cluster. An error if Ray's own launcher would start it in a container: outside
+/// of the container, another Ray than in the rest of the cluster would run.
 pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a NodeLaunch, Problem> {
     if launch.in_container {
         let (container, port) = (printable(&launch.container), launch.port);
@@ -88,7 +88,7 @@ impl Performer {
 
 impl Launcher<'_> {
     /// Whether the cluster file has files to copy, which is not done on TPUs.
-    pub(super) fn leaves_files_out(&self) -> bool {
+    pub(super) fn has_file_mounts(&self) -> bool {
         !self.launch.file_mounts.is_empty()
     }
 

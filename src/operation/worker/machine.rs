@@ -1,4 +1,4 @@
-//! A worker's machine: finding it by the operator's word, and deleting it at Google.
+//! A worker's machine: finds it by the name or address that the operator gave, and deletes it at Google.
 
 use super::super::executor::Executor;
 use super::super::problem::problem;
@@ -10,8 +10,8 @@ use crate::model::{Problem, Text, Timestamp, Verb};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// How long Google may still list what is being deleted; a large slice takes minutes.
-const GOING: Duration = Duration::from_secs(600);
+/// Time limit for Google to list a deleted worker no longer; a large slice takes minutes.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A worker as it can be deleted: by its queued resource if there is one, because its TPU VMs are deleted with it. A
 /// host outside Google has neither.
@@ -59,7 +59,8 @@ impl From<&MachineVm> for ChosenTpu {
 }
 
 impl MachineVm {
-    /// Whether it is still the same: an instance group loses its instances one after the other.
+    /// Whether it is still the same. The parts of `compute` are not compared, because an instance group loses its
+    /// instances one after the other.
     fn is_still(&self, vm: &TpuVm) -> bool {
         let now = Self::from(vm);
         now.compute.is_some() == self.compute.is_some()
@@ -73,7 +74,7 @@ impl Machine {
         self.vms.iter().any(|vm| vm.compute.is_some())
     }
 
-    /// What its TPU is at Google, in words.
+    /// The kind of its TPU at Google, in words.
     pub(super) fn kind(&self) -> &'static str {
         match self.vms.first().and_then(|vm| vm.compute.as_ref()) {
             None => "TPU VM",
@@ -114,11 +115,11 @@ impl Machine {
 }
 
 /// Finds the TPU of this cluster with that name or address.
-pub(super) fn find(view: &CloudView, place: &TpuPlace, wish: &str) -> Option<Machine> {
-    let named = view.vms.iter().filter(|vm| vm.name.raw() == wish);
-    let mut candidates = named.chain(view.at(wish).into_iter().map(|(vm, _)| vm));
+pub(super) fn find(view: &CloudView, place: &TpuPlace, worker: &str) -> Option<Machine> {
+    let named = view.vms.iter().filter(|vm| vm.name.raw() == worker);
+    let mut candidates = named.chain(view.at(worker).into_iter().map(|(vm, _)| vm));
     let vm = candidates.find(|vm| is_ours(vm.ray_cluster.as_ref(), place));
-    let named = vm.and_then(|vm| vm.queued_resource.as_ref()).map_or(wish, |q| q.raw());
+    let named = vm.and_then(|vm| vm.queued_resource.as_ref()).map_or(worker, |q| q.raw());
     let queued = view.queued.iter().find(|q| q.name.raw() == named && is_ours(q.ray_cluster.as_ref(), place));
     // A queued resource created by another program may have another name than its TPU VM.
     let vm = vm.or_else(|| view.vms.iter().find(|vm| queued.is_some_and(|q| is_in(vm, q))));
@@ -132,13 +133,18 @@ pub(super) fn find(view: &CloudView, place: &TpuPlace, wish: &str) -> Option<Mac
     })
 }
 
-/// The same with everything that Google deletes together: every TPU VM of the queued resource, and all their hosts.
+/// Like [`find`], with everything that Google deletes together: every TPU VM of the queued resource, and all their
+/// hosts.
 ///
 /// # Errors
 ///
 /// One of them belongs to another cluster, or there are several and only one was named.
-pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Result<Option<Machine>, Problem> {
-    let Some(found) = find(view, place, wish) else { return Ok(None) };
+pub(super) fn find_whole(
+    view: &CloudView,
+    place: &TpuPlace,
+    worker: &str,
+) -> Result<Option<Machine>, Problem> {
+    let Some(found) = find(view, place, worker) else { return Ok(None) };
     let first = found.vm.as_deref().and_then(|name| view.vms.iter().find(|vm| vm.name.raw() == name));
     let named = found.queued.as_deref().or_else(|| first?.queued_resource.as_ref().map(Text::raw));
     let queued = named.and_then(|name| view.queued.iter().find(|q| q.name.raw() == name));
@@ -149,7 +155,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
     if !is_ours(queued.ray_cluster.as_ref(), place) {
         let what = format!(
             "{} belongs to queued resource {}, which is labeled with {}; {together}",
-            printable(wish),
+            printable(worker),
             queued.name,
             label(queued.ray_cluster.as_ref())
         );
@@ -165,11 +171,11 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
         return Err(failure(what, "ask its owner; fix the label if it is wrong"));
     }
     let count = all.len().max(queued.nodes.len());
-    if count > 1 && wish != queued.name.raw() {
+    if count > 1 && worker != queued.name.raw() {
         let names: Vec<_> = all.iter().map(|vm| vm.name.to_string()).collect();
         let what = format!(
             "{} is one of {} TPU VMs of queued resource {} ({}); {together}",
-            printable(wish),
+            printable(worker),
             count,
             queued.name,
             names.join(", ")
@@ -258,12 +264,12 @@ pub(super) async fn delete(
         // A deletion of an interrupted attempt may still be running, and cannot be requested twice.
         Err(e) => {
             let view = google.tpus(project, zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
-            if !goes(&view, machine) {
+            if !is_deleting(&view, machine) {
                 return Err(problem(&e));
             }
         }
     }
-    let deadline = Instant::now() + GOING;
+    let deadline = Instant::now() + DELETE_TIMEOUT;
     loop {
         let view = google.tpus(project, zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
         if let Some(why) = view.unlisted.as_ref().filter(|_| machine.is_compute()) {
@@ -287,7 +293,7 @@ pub(super) async fn delete(
 }
 
 /// Whether Google is deleting it.
-fn goes(view: &CloudView, machine: &Machine) -> bool {
+fn is_deleting(view: &CloudView, machine: &Machine) -> bool {
     let vm = view.vms.iter().find(|v| machine.vm.as_deref() == Some(v.name.raw()));
     let queued = view.queued.iter().find(|q| machine.queued.as_deref() == Some(q.name.raw()));
     queued.is_some_and(|q| q.state == QueuedState::Deleting)
@@ -303,7 +309,7 @@ mod tests {
     use crate::model::cloud::Capacity;
 
     #[test]
-    fn an_address_means_the_living_tpu_vm_and_a_name_the_one_that_has_it() {
+    fn an_address_selects_the_live_tpu_vm_and_a_name_the_vm_of_that_name() {
         let vm = |name: &str, state| TpuVm {
             id: None,
             name: name.into(),
@@ -327,7 +333,7 @@ mod tests {
         ];
         let view = CloudView { vms, complete: true, ..CloudView::default() };
         let place = TpuPlace { project: "p".into(), zone: "z".into(), cluster: "marin".into() };
-        let found = |wish| find(&view, &place, wish).and_then(|machine| machine.vm);
+        let found = |worker| find(&view, &place, worker).and_then(|machine| machine.vm);
         assert_eq!(found("10.0.0.7").as_deref(), Some("living"));
         assert_eq!(found("taken-away").as_deref(), Some("taken-away"));
         assert_eq!(found("10.0.0.8"), None);

@@ -11,7 +11,7 @@ use crate::replace;
 use crate::supervisor::{self, Options};
 use std::path::{Path, PathBuf};
 
-/// Offered first, because it is available soonest.
+/// The capacity that is offered first, because it is available soonest.
 const FIRST: &str = "preemptible";
 
 fn place(state: &Path, cluster: &ClusterName) -> PathBuf {
@@ -79,7 +79,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn what_was_added_last_is_kept_for_its_owner_alone() {
+    fn the_last_added_worker_is_saved_for_its_owner_only() {
         let dir = tempfile::tempdir().unwrap();
         let name = ClusterName::new("a/../b");
         assert_eq!(remembered(dir.path(), &name), None);

@@ -1,4 +1,4 @@
-//! Prepares an operation on workers: whether it is possible at all, and which worker is meant.
+//! Prepares an operation on workers: checks whether it is possible, and looks up the workers.
 
 use super::super::{failure, of_head};
 use super::launch::{on_host, read};
@@ -57,8 +57,8 @@ pub(super) fn requests(
     }
 }
 
-/// The worker that the operator's word means: at Google, or a host of a local cluster; `whole` with everything that is
-/// deleted with it. `None` if Google has nothing of that name.
+/// Looks up the worker that the operator named: at Google, or a host of a local cluster. With `whole`, includes
+/// everything that is deleted with it. `None` if Google has nothing with that name.
 pub(super) async fn find(
     spec: &ClusterSpec,
     options: &Options,
@@ -73,7 +73,7 @@ pub(super) async fn find(
     find_in(&view, spec, worker, whole)
 }
 
-/// The workers that several words mean, each a different one; Google is queried once.
+/// Looks up several workers, which must be different ones; Google is queried once.
 pub(super) async fn find_all(
     spec: &ClusterSpec,
     options: &Options,
@@ -110,7 +110,7 @@ fn find_in(
     let found =
         if whole { machine::find_whole(view, &place, worker)? } else { machine::find(view, &place, worker) };
     match found {
-        // One missing from the list would go unnoticed among the others.
+        // A TPU VM missing from the list would go unnoticed.
         Some(machine) if whole && machine.queued.is_some() && !view.complete => {
             let what = "Google could not list everything, so affected machines are unknown";
             Err(failure(what, "try again in a minute"))
@@ -123,7 +123,7 @@ fn find_in(
     }
 }
 
-/// What this program created for a worker and deletes with it, in words.
+/// The resources that this program created for a worker and deletes with it, in words.
 pub(in super::super) async fn also_removed(
     spec: &ClusterSpec,
     options: &Options,

@@ -1,4 +1,4 @@
-//! Requests for TPUs: queued resources at Google, as they are sent.
+//! Requests for TPUs at Google, as they are sent: queued resources, or parts at Compute Engine.
 
 use super::super::executor::Executor;
 use super::super::failure;
@@ -14,7 +14,7 @@ use crate::model::{ClusterSpec, Hint, Problem, Text, Timestamp, Verb, is_worker_
 use crate::supervisor::{self, Options};
 use serde_json::{Map, Value, json};
 
-/// A request for a worker, as it is sent.
+/// A request for a queued resource.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct QueuedRequest {
     /// Name of the queued resource and of its TPU VM.
@@ -122,8 +122,8 @@ fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
     }
 }
 
-/// Sends a request. `false` if Google already has a matching one with this name, of this cluster; then that one is
-/// followed.
+/// Sends a request. Returns `false` if Google already has a matching one of this cluster with this name; then that one
+/// is used.
 pub(super) async fn ask(
     executor: &Executor,
     google: &Google,
@@ -146,13 +146,14 @@ pub(super) async fn ask(
     }
 }
 
-/// Whether an existing queued resource can stand for the request: it requests the same, and can still succeed.
+/// Checks that an existing queued resource can be used instead of the request: it requests the same, and can still
+/// succeed.
 fn follows(there: &QueuedResource, request: &QueuedRequest) -> Result<(), Problem> {
     let wanted = queued_resource(&request.body);
     let is_over = matches!(there.state, QueuedState::Suspended | QueuedState::Failed | QueuedState::Deleting);
     let why = || there.error.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
     let over = is_over.then(|| format!("it is {}{}", there.state.word(), why()));
-    stands_for(
+    check_existing(
         &request.name,
         (&there.accelerator_type, there.capacity, over),
         (&wanted.accelerator_type, wanted.capacity),
@@ -161,7 +162,7 @@ fn follows(there: &QueuedResource, request: &QueuedRequest) -> Result<(), Proble
 
 /// An error unless the existing resource with this name (its type, its capacity, and why it will fail) is what is
 /// requested.
-pub(super) fn stands_for(
+pub(super) fn check_existing(
     name: &str,
     (kind, capacity, over): (&Text, Capacity, Option<String>),
     (wanted, by): (&Text, Capacity),
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_of_that_name_is_followed_when_it_is_the_same_and_not_over() {
+    fn an_existing_request_is_used_if_it_is_the_same_and_can_still_succeed() {
         let node = |kind: &str| json!({"nodeSpec": [{"nodeId": "w", "node": {"acceleratorType": kind}}]});
         let request = QueuedRequest {
             name: "w".into(),
@@ -217,9 +218,9 @@ mod tests {
                 "it is refused (no quota left)",
             ),
         ];
-        for (said, wanted) in refused {
-            let said = said.unwrap_err();
-            assert!(said.contains(wanted), "{said}");
+        for (result, expected) in refused {
+            let message = result.unwrap_err();
+            assert!(message.contains(expected), "{message}");
         }
     }
 

@@ -18,8 +18,8 @@ use crate::supervisor;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Ray waits for several missed heartbeats before it considers a node dead.
-const LEAVING: Duration = Duration::from_secs(120);
+/// Time limit for Ray to report a node dead, which it does after several missed heartbeats.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The warning for a TPU when the cluster file has `file_mounts`.
 const NO_FILES: &str = "file_mounts of the cluster file are not copied to TPUs; only `ray up` copies them";
@@ -28,7 +28,7 @@ const NO_FILES: &str = "file_mounts of the cluster file are not copied to TPUs; 
 pub(super) struct StepProgress<'a>(&'a mpsc::UnboundedSender<Progress>);
 
 impl StepProgress<'_> {
-    pub(super) fn say(&self, words: impl Into<String>) {
+    pub(super) fn report(&self, words: impl Into<String>) {
         // The receiver may be gone.
         drop(self.0.send(Progress::Output(words.into())));
     }
@@ -56,8 +56,8 @@ impl Performer {
         }
     }
 
-    /// The operator's word for an existing worker.
-    fn wish(&self) -> Result<&str, Problem> {
+    /// The existing worker, as the operator named it.
+    fn named_worker(&self) -> Result<&str, Problem> {
         match &self.task {
             Task::AddWorker(NewWorker::Host { address: worker })
             | Task::InitWorker { worker }
@@ -81,7 +81,7 @@ impl Performer {
         printable(self.machine().map_or("it", Machine::name)).into_owned()
     }
 
-    /// Saves what is added for the next form; not in a dry run.
+    /// Saves the added worker as the default of the next form, except in a dry run.
     fn remember(&self, wanted: &NewWorker) {
         if !self.executor.is_recording() {
             offer::remember(&self.state, &self.spec.name, wanted);
@@ -93,14 +93,15 @@ impl Performer {
     }
 
     async fn find(&mut self, journal: &Journal, progress: &StepProgress<'_>) -> Result<String, Problem> {
-        let wish = self.wish()?.to_owned();
+        let named_worker = self.named_worker()?.to_owned();
         let is_known = !self.facts.worker.machines.is_empty();
-        let Some(machine) = planned::find(&self.spec, &self.options, &wish, self.removes()).await? else {
-            // Interrupted after it was found, and gone since.
+        let Some(machine) = planned::find(&self.spec, &self.options, &named_worker, self.removes()).await?
+        else {
+            // An earlier attempt found it, and it is gone since.
             if self.removes() && is_known {
                 return Ok(format!("{} is already gone", self.name()));
             }
-            return Err(planned::unknown(&self.spec, &wish));
+            return Err(planned::unknown(&self.spec, &named_worker));
         };
         let starts_vm = matches!(self.task, Task::InitWorker { .. }) && self.is_google();
         if starts_vm && machine.vm.is_none() {
@@ -123,7 +124,7 @@ impl Performer {
         if let Task::AddWorker(wanted) = &self.task {
             self.remember(wanted);
         }
-        let said = match (&machine.queued, &machine.vm) {
+        let summary = match (&machine.queued, &machine.vm) {
             (Some(queued), None) => format!("queued resource {} without a TPU VM", printable(queued)),
             (_, Some(vm)) if machine.vms.len() < 2 => {
                 format!(
@@ -142,7 +143,7 @@ impl Performer {
         };
         self.facts.worker = WorkerFacts { machines: vec![machine], before, ..WorkerFacts::default() };
         self.keep_facts(journal).await?;
-        Ok(said)
+        Ok(summary)
     }
 
     /// Ids of the alive nodes there. `None` if Ray does not respond and that does not matter: a preempted TPU is
@@ -155,12 +156,12 @@ impl Performer {
         let mut watch = match Watch::open(self).await {
             Ok(watch) => watch,
             Err(p) if machine.is_google() && matches!(self.task, Task::RemoveWorker { drain: None, .. }) => {
-                progress.say(format!("cannot determine affected jobs: {}", p.what));
+                progress.report(format!("cannot determine affected jobs: {}", p.what));
                 return Ok(None);
             }
             Err(problem) => return Err(problem),
         };
-        let seen = watch.look().await;
+        let seen = watch.refresh().await;
         let nodes = alive(&seen?, &machine.hosts)?;
         Ok(Some(nodes.iter().map(|n| n.id.to_string()).collect()))
     }
@@ -172,7 +173,7 @@ impl Performer {
         let requests = planned::requests(&self.spec, &self.options, wanted)?;
         self.remember(wanted);
         if !super::launch::read(&self.spec)?.file_mounts.is_empty() {
-            progress.say(NO_FILES);
+            progress.report(NO_FILES);
         }
         let place = supervisor::tpu_place(&self.spec)?;
         for request in &requests {
@@ -180,14 +181,14 @@ impl Performer {
                 Request::Queued(queued) => {
                     request::ask(&self.executor, &self.options.google, &place, queued).await?
                 }
-                Request::Compute(compute) => self.make(compute, &place, journal, progress).await?,
+                Request::Compute(compute) => self.create_worker(compute, &place, journal, progress).await?,
             };
             let word = if is_new {
                 "Google accepted the request"
             } else {
                 "already requested from Google; waiting for it"
             };
-            progress.say(format!("{}: {word}", request.name()));
+            progress.report(format!("{}: {word}", request.name()));
         }
         Ok(match requests.len() {
             1 => "Google accepted the request".to_owned(),
@@ -203,14 +204,14 @@ impl Performer {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
-        progress.say("this may take a long time; if cancelled, the request stays with Google");
+        progress.report("this may take a long time; if cancelled, the request stays with Google");
         let google = &self.options.google;
-        let machines = follow::follow(google, &place, names, |word| progress.say(word)).await?;
+        let machines = follow::follow(google, &place, names, |word| progress.report(word)).await?;
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
-        let said = format!("{} with {} up", counted(machines.len(), "TPU VM"), counted(hosts, "host"));
+        let summary = format!("{} with {} up", counted(machines.len(), "TPU VM"), counted(hosts, "host"));
         self.facts.worker.machines = machines;
         self.keep_facts(journal).await?;
-        Ok(said)
+        Ok(summary)
     }
 
     async fn launch(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
@@ -225,14 +226,14 @@ impl Performer {
         watch: &mut Watch<'_>,
         progress: &StepProgress<'_>,
     ) -> Result<String, Problem> {
-        let snapshot = watch.look().await?;
+        let snapshot = watch.refresh().await?;
         let head = head_of(&snapshot)?;
         let launcher = self.launcher().await?;
         if let Some(vm) = &machine.vm {
-            if launcher.leaves_files_out() {
-                progress.say(NO_FILES);
+            if launcher.has_file_mounts() {
+                progress.report(NO_FILES);
             }
-            progress.say(if launcher.prepare(vm).await? {
+            progress.report(if launcher.prepare(vm).await? {
                 "startup script saved in the metadata for the next boot"
             } else {
                 "the startup script of an instance is not updated; run init-worker again after its next boot"
@@ -243,7 +244,7 @@ impl Performer {
         let hosts = missing(&snapshot, &machine.hosts, &before);
         let token = watch.session().and_then(|s| s.token.clone());
         for host in &hosts {
-            progress.say(format!("starting Ray on {}", printable(host)));
+            progress.report(format!("starting Ray on {}", printable(host)));
             launcher.start(host, &head, token.as_ref()).await?;
         }
         Ok(match (hosts.len(), machine.hosts.len()) {
@@ -266,7 +267,7 @@ impl Performer {
             return Err(failure("the journal does not name a host", begin_again()));
         }
         let mut watch = Watch::open(self).await?;
-        let joined = watch.joined(&hosts, &self.before(), |words| progress.say(words)).await;
+        let joined = watch.joined(&hosts, &self.before(), |words| progress.report(words)).await;
         joined?;
         Ok(match hosts.len() {
             1 => format!("{} has joined Ray", self.name()),
@@ -281,7 +282,7 @@ impl Performer {
         let hosts = self.machine()?.hosts.clone();
         // A resumed wait keeps its original deadline.
         let now = Timestamp::now().as_millis();
-        let until = self.facts.worker.give(within);
+        let until = self.facts.worker.set_drain_deadline(within);
         self.keep_facts(journal).await?;
         let left = Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0));
         let mut watch = Watch::open(self).await?;
@@ -291,7 +292,7 @@ impl Performer {
     async fn remove(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
         let machine = self.machine()?;
         if machine.is_google() {
-            progress.say("deleting at Google; a large slice takes several minutes");
+            progress.report("deleting at Google; a large slice takes several minutes");
             let place = supervisor::tpu_place(&self.spec)?;
             let google = &self.options.google;
             // The resources that the group names are only known while it exists.
@@ -299,22 +300,24 @@ impl Performer {
             machine::delete(&self.executor, google, &place, machine).await?;
             match made {
                 Ok(made) => self.remove_made(made, progress).await,
-                Err(e) => progress.say(format!("its instance template and workload policy may remain: {e}")),
+                Err(e) => {
+                    progress.report(format!("its instance template and workload policy may remain: {e}"));
+                }
             }
             return Ok(format!("{} was deleted at Google", self.name()));
         }
         self.still_the_same(machine).await?;
         for host in &machine.hosts {
-            progress.say(format!("stopping Ray on {}", printable(host)));
+            progress.report(format!("stopping Ray on {}", printable(host)));
             let to = supervisor::find_host(&self.spec, &self.options, host, |_| ()).await?;
             let (spec, options, executor) = (&self.spec, &self.options, &self.executor);
             let stopped = Host { spec, options, executor, to }.stop_ray().await;
             if let Err(problem) = stopped {
-                // A host that is gone has no Ray to stop, if Ray agrees.
+                // A host that is gone has no Ray to stop; Ray must list no live node there.
                 if !self.still_there(std::slice::from_ref(host)).await?.is_empty() {
                     return Err(problem);
                 }
-                progress.say(format!("{}; Ray has no live node there", problem.what));
+                progress.report(format!("{}; Ray has no live node there", problem.what));
             }
         }
         Ok(format!("Ray stopped on {}", self.name()))
@@ -325,9 +328,9 @@ impl Performer {
     async fn remove_made(&self, made: Vec<(PartKind, Change)>, progress: &StepProgress<'_>) {
         for (kind, deletion) in made {
             match self.executor.google(&self.options.google, &deletion, None).await {
-                Ok(()) => progress.say(format!("{} {} removed", kind.word(), self.name())),
+                Ok(()) => progress.report(format!("{} {} removed", kind.word(), self.name())),
                 Err(GcpError::NotFound { .. }) => {}
-                Err(e) => progress.say(format!("{} {} was not deleted: {e}", kind.word(), self.name())),
+                Err(e) => progress.report(format!("{} {} was not deleted: {e}", kind.word(), self.name())),
             }
         }
     }
@@ -337,7 +340,7 @@ impl Performer {
     async fn still_the_same(&self, machine: &Machine) -> Result<(), Problem> {
         let before = self.before();
         let mut watch = Watch::open(self).await?;
-        let seen = watch.look().await;
+        let seen = watch.refresh().await;
         let nodes = alive(&seen?, &machine.hosts)?;
         let Some(new) = nodes.iter().find(|node| !before.contains(&node.id)) else { return Ok(()) };
         let what = format!("another node has since joined Ray at {} ({})", new.address, new.id);
@@ -359,14 +362,14 @@ impl Performer {
         }
         let mut watch = match Watch::open(self).await {
             Ok(watch) => watch,
-            // It did not respond before either.
+            // Ray did not respond when the worker was looked up either.
             Err(problem) if self.facts.worker.before.is_none() => {
                 return Ok(format!("{name} was deleted at Google; cannot query Ray: {}", problem.what));
             }
             Err(problem) => return Err(problem),
         };
-        progress.say("waiting for Ray to report it dead");
-        let still = watch.left(&machine.hosts, LEAVING).await;
+        progress.report("waiting for Ray to report it dead");
+        let still = watch.left(&machine.hosts, LEAVE_TIMEOUT).await;
         match still?.as_slice() {
             [] => Ok(format!("{name} is gone")),
             still => {
@@ -393,7 +396,7 @@ async fn drain_nodes(
     progress: &StepProgress<'_>,
 ) -> Result<String, Problem> {
     let over = |still: &[String]| format!("still running on {}; ending it now", still.join(", "));
-    let nodes = alive(&watch.look().await?, hosts)?;
+    let nodes = alive(&watch.refresh().await?, hosts)?;
     let addresses: Vec<String> = nodes.iter().map(|n| n.address.raw().to_owned()).collect();
     if addresses.is_empty() {
         return Ok("nothing is running there".to_owned());
@@ -413,7 +416,7 @@ async fn drain_nodes(
         };
         let answer = executor.drain(&session.client, &drain).await;
         match answer.map_err(|e| e.problem(Timestamp::now()))? {
-            Ok(()) => progress.say(format!("{}: draining", node.address)),
+            Ok(()) => progress.report(format!("{}: draining", node.address)),
             Err(why) => {
                 let what = format!("Ray refused to drain {}: {why}", node.address);
                 return Err(failure(
@@ -426,7 +429,7 @@ async fn drain_nodes(
     if executor.is_recording() {
         return Ok(NOT_AWAITED.to_owned());
     }
-    progress.say(format!("waiting up to {} s for running work to end", left.as_secs()));
+    progress.report(format!("waiting up to {} s for running work to end", left.as_secs()));
     let still = watch.left(&addresses, left).await?;
     Ok(if still.is_empty() { "running work has ended".to_owned() } else { over(&still) })
 }
