@@ -92,7 +92,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Maximum time to wait for all ssh processes to end when the console quits.
-const FAREWELL: Duration = Duration::from_secs(3);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 struct Handle {
     spec: ClusterSpec,
@@ -106,7 +106,7 @@ struct Handle {
 pub struct Supervisor {
     handles: BTreeMap<ClusterName, Handle>,
     tasks: JoinSet<()>,
-    care: Arc<TokenManager>,
+    tokens: Arc<TokenManager>,
     options: Arc<Options>,
 }
 
@@ -130,35 +130,36 @@ impl Supervisor {
         if let Err(e) = ssh::clear_stale_sockets(&options.run_dir) {
             tracing::warn!("cannot remove old control sockets: {e}");
         }
-        let care = Arc::new(TokenManager::new(options.token.clone(), options.google.clone()));
+        let tokens = Arc::new(TokenManager::new(options.token.clone(), options.google.clone()));
         let shared = Shared {
             options: Arc::new(options),
             ports: Arc::new(Mutex::new(PortPlan::new())),
             wakes: wake::watch_for_wakes(),
-            care: care.clone(),
+            tokens: tokens.clone(),
         };
         let options = shared.options.clone();
-        let mut supervisor = Self { handles: BTreeMap::new(), tasks: JoinSet::new(), care, options };
+        let mut supervisor = Self { handles: BTreeMap::new(), tasks: JoinSet::new(), tokens, options };
         for (place, spec) in specs {
-            let (requests, heard) = mpsc::unbounded_channel();
-            let (reach, seen) = watch::channel(Reach::default());
+            let (requests, receiver) = mpsc::unbounded_channel();
+            let (reach, reach_watch) = watch::channel(Reach::default());
             let out = UpdateSender::new(spec.clone(), updates.clone());
             let (cloud, wanted) = mpsc::unbounded_channel();
             let options = shared.options.clone();
             let watch = CloudWatch { spec: spec.clone(), options, out: out.clone(), requests: wanted };
             supervisor.tasks.spawn(watch.run());
-            let (connection, held) = Connection::pair(spec.name.clone());
-            let handle = Handle { spec: spec.clone(), requests, cloud, reach: seen, connection };
+            let (connection, server) = Connection::pair(spec.name.clone());
+            let handle = Handle { spec: spec.clone(), requests, cloud, reach: reach_watch, connection };
             supervisor.handles.insert(spec.name.clone(), handle);
-            let task = ClusterTask::new((spec, place), &shared, PollMode::Polling, out, (heard, held), reach);
+            let task =
+                ClusterTask::new((spec, place), &shared, PollMode::Polling, out, (receiver, server), reach);
             supervisor.tasks.spawn(task.run());
         }
         supervisor
     }
 
     /// Registers a function that is called when calls to Google start to wait because Google asks for it.
-    pub fn tell_waits(&self, tell: impl Fn(GoogleWait) + Send + Sync + 'static) {
-        self.options.google.tell_waits(tell);
+    pub fn tell_waits(&self, listener: impl Fn(GoogleWait) + Send + Sync + 'static) {
+        self.options.google.tell_waits(listener);
     }
 
     /// Sends a request to a cluster's task; the answer arrives as news.
@@ -194,10 +195,10 @@ impl Supervisor {
         cluster: &ClusterName,
     ) -> impl FnOnce() -> Result<Secret, Problem> + Send + use<> {
         let spec = self.handles.get(cluster).map(|handle| handle.spec.clone());
-        let (care, what) = (Arc::clone(&self.care), format!("no cluster {cluster}"));
+        let (tokens, what) = (Arc::clone(&self.tokens), format!("no cluster {cluster}"));
         move || {
             let spec = spec.ok_or_else(|| Problem::new(ProblemKind::Other, what, "", Timestamp::now()))?;
-            care.on_this_machine(&spec).map(|found| found.token)
+            tokens.on_this_machine(&spec).map(|found| found.token)
         }
     }
 
@@ -258,6 +259,6 @@ impl Supervisor {
         self.handles.clear();
         let all_gone = async { while self.tasks.join_next().await.is_some() {} };
         // Processes that remain are killed with the runtime.
-        let _ = tokio::time::timeout(FAREWELL, all_gone).await;
+        let _ = tokio::time::timeout(EXIT_TIMEOUT, all_gone).await;
     }
 }

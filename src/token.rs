@@ -1,6 +1,6 @@
-//! Where a cluster's token comes from, in the order of Ray's own loader (`RayAuthTokenLoader`, Ray 2.53 and 2.60),
-//! with two places added, so that clusters with different tokens live side by side: the cluster's own file, which a
-//! person writes, and the file of its secret, which [`Places::keep`] writes.
+//! Finds a cluster's token, in the order of Ray's own loader (`RayAuthTokenLoader`, Ray 2.53 and 2.60). Two places are
+//! added, so that clusters can have different tokens: the cluster's own file, which the user writes, and the copy of
+//! its secret, which [`Places::keep`] writes.
 //!
 //! Every error names the place and has a hint; no error shows a token.
 
@@ -18,7 +18,7 @@ use crate::model::{ClusterName, SecretName};
 use file::{parse, read};
 use std::io;
 
-/// Looks for the cluster's token. Reads files; cheap enough to be called again whenever a cluster refuses one.
+/// Finds the cluster's token. It reads only a few files, so it can be called again whenever a cluster refuses a token.
 /// `~/.ray/auth_token` counts as a copy of the default secret, and does not count for a cluster with another one.
 pub fn find(
     places: &Places,
@@ -40,7 +40,7 @@ pub fn find(
     for (file, from_secret) in own.chain(kept).chain(home) {
         match read(&file).map(|found| Found { from_secret, ..found }) {
             Err(TokenError::Unreadable { error, .. }) if is_missing(&error) => tried.push(file),
-            // `~/.ray/auth_token` is the copy of one project's secret: another project's head would read it.
+            // `~/.ray/auth_token` is a copy of another project's secret, which this cluster's head must not receive.
             Ok(found)
                 if let Some(secret) = secret
                     && places.home_file().as_ref() == Some(&file)
@@ -48,7 +48,7 @@ pub fn find(
             {
                 tried.push(file);
             }
-            // A broken copy is skipped: the next copy or Google has the token.
+            // A broken copy is skipped: the next copy, or Google, may have the token.
             Err(e) if from_secret => {
                 tracing::warn!("{e}");
                 broken.get_or_insert(e);
@@ -63,7 +63,7 @@ pub fn find(
     Err(broken.unwrap_or(TokenError::NotFound { tried }))
 }
 
-/// Whether the file does not exist. A file in place of its folder is a cluster's token in the older layout.
+/// Whether the file does not exist. In the older layout, a cluster's token file may be in place of the folder.
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_cannot_be_used_is_an_error_and_nothing_after_it_is_tried() {
+    fn an_unusable_path_is_an_error_and_later_places_are_not_tried() {
         let dir = TempDir::new().unwrap();
         let mut places = places(&dir);
         fs::write(dir.path().join(".ray/auth_token"), "home\n").unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn rays_own_file_is_no_copy_of_another_projects_secret() {
+    fn rays_own_file_is_not_used_for_another_projects_secret() {
         let dir = TempDir::new().unwrap();
         let places = places(&dir);
         let secret =
@@ -141,13 +141,13 @@ mod tests {
             matches!(find(&b), Err(TokenError::NotFound { .. })),
             "its head would read project a's token"
         );
-        // Whoever has one token for both has it in both copies.
+        // With the same token for both projects, both copies have it.
         assert!(places.keep(&b, "1", &Secret::new("tok-a")).is_empty());
         assert_eq!(find(&b).unwrap().token, Secret::new("tok-a"));
     }
 
     #[test]
-    fn a_file_that_others_can_read_is_noticed() {
+    fn a_file_that_others_can_read_is_reported_as_exposed() {
         let dir = TempDir::new().unwrap();
         let places = places(&dir);
         let file = places.cache.join("clusters/c1");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_shows_a_value_and_no_name_leads_out_of_the_cache() {
+    fn no_error_shows_a_value_and_no_name_leaves_the_cache() {
         let dir = TempDir::new().unwrap();
         let mut places = places(&dir);
         places.variable = Some(Secret::new("hun\u{7}ter2"));

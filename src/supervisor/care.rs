@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 /// Minimum interval between requests for a secret: a refusal is repeated with every refresh, and several clusters share
 /// a secret.
-const AGAIN: Duration = Duration::from_secs(5);
+const MIN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The latest version of a secret, as fetched and saved.
 #[derive(Clone, Debug)]
@@ -25,11 +25,11 @@ pub struct Fetched {
     pub token: Secret,
     /// Version of the secret that holds the token.
     pub version: String,
-    /// Whether the secret's file on this machine has it.
+    /// Whether the secret's file on this machine contains it.
     pub kept: bool,
-    /// All files that have it.
+    /// All files that contain it.
     pub files: Vec<PathBuf>,
-    /// What could not be saved on this machine, each with a hint.
+    /// Failures to save it on this machine, each with a hint.
     pub troubles: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub struct TokenManager {
 }
 
 impl TokenManager {
-    /// Looks in these places, and fetches from this Google.
+    /// Creates a manager that looks in these places and fetches secrets with this client.
     pub fn new(places: Places, google: Google) -> Self {
         Self { places, google, answers: std::sync::Mutex::default() }
     }
@@ -62,7 +62,7 @@ impl TokenManager {
 
     /// The cluster's token: from this machine, or else from its secret.
     pub async fn token(self: &Arc<Self>, spec: &ClusterSpec) -> Result<Secret, Problem> {
-        let missing = match self.find_aside(spec).await? {
+        let missing = match self.find_in_background(spec).await? {
             Ok(found) => {
                 if found.exposed {
                     tracing::warn!(cluster = %spec.name, "{} is readable by others; run chmod 600 on it", found.source);
@@ -72,10 +72,10 @@ impl TokenManager {
             Err(e) => e,
         };
         let here = missing.problem(&spec.name, &self.places, Timestamp::now());
-        // If the user named a place that cannot be used, that is an error, as in Ray.
+        // As in Ray, it is an error if the user named a place that cannot be used.
         let named = self.places.variable.is_some() || self.places.path_variable.is_some();
         let Some(secret) = spec.google.token_secret.as_ref().filter(|_| !named) else { return Err(here) };
-        let fetched = self.fetch_seldom(secret).await;
+        let fetched = self.fetch_rate_limited(secret).await;
         match fetched {
             Ok(fetched) => Ok(fetched.token),
             // Never use the token of Ray's own commands, which belongs to another cluster here: the head would receive
@@ -91,7 +91,7 @@ impl TokenManager {
     /// After the cluster refused this token: returns another one, if this machine or the secret has one.
     pub async fn renew(self: &Arc<Self>, spec: &ClusterSpec, refused: &Secret) -> Result<Secret, Problem> {
         let wanted = spec.google.token_secret.as_ref();
-        let found = self.find_aside(spec).await?;
+        let found = self.find_in_background(spec).await?;
         let secret = match (found, wanted) {
             (Ok(found), _) if found.token != *refused => return Ok(found.token),
             (Ok(found), Some(secret)) if found.from_secret => secret,
@@ -100,7 +100,7 @@ impl TokenManager {
             (Err(e), None) => return Err(e.problem(&spec.name, &self.places, Timestamp::now())),
         };
         let now = Timestamp::now();
-        match self.fetch_seldom(secret).await {
+        match self.fetch_rate_limited(secret).await {
             Ok(fetched) if fetched.token != *refused => Ok(fetched.token),
             Ok(fetched) => {
                 let what = format!(
@@ -156,9 +156,9 @@ impl TokenManager {
 
     /// Saves a version of a secret on this machine.
     async fn keep(self: &Arc<Self>, secret: &SecretName, version: String, token: Secret) -> Fetched {
-        let (care, kept, name) = (self.clone(), (version.clone(), token.clone()), secret.clone());
+        let (manager, kept, name) = (self.clone(), (version.clone(), token.clone()), secret.clone());
         // The directory may be on a network file system.
-        let keep = move || care.places.keep(&name, &kept.0, &kept.1);
+        let keep = move || manager.places.keep(&name, &kept.0, &kept.1);
         let troubles = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
         let is_written = |file: &PathBuf| !troubles.iter().any(|e| e.is_of_writing(file));
         let files: Vec<PathBuf> = self.places.files_of(secret).into_iter().filter(is_written).collect();
@@ -225,15 +225,15 @@ impl TokenManager {
         Ok(self.keep(secret, version, token).await)
     }
 
-    /// Like [`Self::fetch`], or the answer of a moment ago.
-    async fn fetch_seldom(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
+    /// Like [`Self::fetch`], but returns the last answer if it is recent.
+    async fn fetch_rate_limited(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
         let last = {
             let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
             answers.entry(secret.clone()).or_default().clone()
         };
         let mut last = last.lock().await;
         match &*last {
-            Some((at, answer)) if at.elapsed() < AGAIN => answer.clone(),
+            Some((at, answer)) if at.elapsed() < MIN_INTERVAL => answer.clone(),
             _ => {
                 let answer = self.fetch(secret).await;
                 *last = Some((Instant::now(), answer.clone()));
@@ -242,10 +242,13 @@ impl TokenManager {
         }
     }
 
-    /// Looks in files on a separate thread, because they may be on a network file system.
-    async fn find_aside(self: &Arc<Self>, spec: &ClusterSpec) -> Result<Result<Found, TokenError>, Problem> {
-        let (care, spec) = (self.clone(), spec.clone());
-        let found = tokio::task::spawn_blocking(move || care.find(&spec)).await;
+    /// Looks for the token on a separate thread, because its files may be on a network file system.
+    async fn find_in_background(
+        self: &Arc<Self>,
+        spec: &ClusterSpec,
+    ) -> Result<Result<Found, TokenError>, Problem> {
+        let (manager, spec) = (self.clone(), spec.clone());
+        let found = tokio::task::spawn_blocking(move || manager.find(&spec)).await;
         found.map_err(|e| Problem::new(ProblemKind::Other, e.to_string(), "", Timestamp::now()))
     }
 }
@@ -259,7 +262,7 @@ fn project_of(secret: &SecretName) -> Result<&str, Problem> {
     secret.project.as_deref().ok_or_else(unknown)
 }
 
-/// The user put the refused token there, so the user must change it.
+/// The problem of a refused token that the user has set and must change.
 fn refused_from(found: &Found, secret: Option<&SecretName>) -> Problem {
     let what = format!("the cluster refuses this token (from {})", found.source);
     let hint = match secret {

@@ -47,7 +47,7 @@ pub async fn clean(
     Ok(google.clean(&tpu_place(spec)?, all, report).await)
 }
 
-/// The kind of a problem with Google's answer: that Google asks to wait, or else the given one.
+/// The kind of a problem that Google reported: a quota problem if Google asks to wait, otherwise the given kind.
 pub(super) fn kind(e: &GcpError, otherwise: ProblemKind) -> ProblemKind {
     e.retry_after().map_or(otherwise, |after| ProblemKind::Quota { after })
 }

@@ -16,13 +16,13 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 /// Minimum interval between queries when a page is opened repeatedly.
-const SELDOM: Duration = Duration::from_secs(5);
+const MIN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// An answer for another cluster in the same zone that is at most this old is used as well.
-const SHARED: Duration = Duration::from_secs(2);
+const MAX_SHARED_AGE: Duration = Duration::from_secs(2);
 
 /// Poll interval for another operator's lock while their operation runs.
-const MARKED: Duration = Duration::from_secs(10);
+const LOCK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The task that polls Google for one cluster.
 pub struct CloudWatch {
@@ -39,30 +39,30 @@ pub struct CloudWatch {
 impl CloudWatch {
     /// Runs until the front end is gone.
     pub async fn run(mut self) {
-        let pace = match (tpu_place(&self.spec), self.options.cloud_refresh) {
-            (Ok(_), Some(pace)) => pace,
+        let interval = match (tpu_place(&self.spec), self.options.cloud_refresh) {
+            (Ok(_), Some(interval)) => interval,
             (Ok(_), None) => return self.decline(&off()).await,
             (Err(problem), _) => return self.decline(&problem).await,
         };
-        let (mut due, mut asked, mut asking) = (Instant::now(), None::<Instant>, false);
+        let (mut due, mut queried, mut is_querying) = (Instant::now(), None::<Instant>, false);
         // Answers older than our last one, or than a deletion, are ignored.
         let mut since = None::<Instant>;
         // The answer of a query that ran during a deletion may still contain what was deleted.
-        let mut again = false;
+        let mut must_repeat = false;
         let mut locks = Locks::new(&self.spec);
         // Runs beside the loop, so that quitting does not wait for requests.
         let mut work = JoinSet::new();
         loop {
             tokio::select! {
-                () = sleep_until(due), if !asking => {
-                    asking = true;
-                    let shared = Instant::now().checked_sub(SHARED).unwrap_or_else(Instant::now);
+                () = sleep_until(due), if !is_querying => {
+                    is_querying = true;
+                    let shared = Instant::now().checked_sub(MAX_SHARED_AGE).unwrap_or_else(Instant::now);
                     let since = since.map_or(shared, |since| since.max(shared));
-                    work.spawn(ask(self.spec.clone(), self.options.clone(), since));
+                    work.spawn(query(self.spec.clone(), self.options.clone(), since));
                 }
                 () = sleep_until(locks.due), if locks.is_due() => {
-                    locks.asking = true;
-                    work.spawn(look_for_lock(self.spec.clone(), self.options.clone()));
+                    locks.is_querying = true;
+                    work.spawn(query_lock(self.spec.clone(), self.options.clone()));
                 }
                 request = self.requests.recv() => match request {
                     None => return,
@@ -70,32 +70,34 @@ impl CloudWatch {
                         work.spawn(clean_up(self.spec.clone(), self.options.clone(), self.out.clone(), all));
                     }
                     Some(_) => {
-                        due = asked.map_or(due, |at| due.min(at + SELDOM));
+                        due = queried.map_or(due, |at| due.min(at + MIN_INTERVAL));
                         locks.due = locks.due.min(due);
                     }
                 },
                 Some(done) = work.join_next() => match done {
                     Ok(Done::Lock(seen)) => {
-                        if let Some(news) = locks.take(seen, &self.options, pace) {
+                        if let Some(news) = locks.take(seen, &self.options, interval) {
                             self.out.send(news).await;
                         }
                     }
                     Ok(Done::Cleaned) => {
                         due = Instant::now();
                         since = Some(due);
-                        again = asking;
+                        must_repeat = is_querying;
                     }
                     done => {
-                        asking = false;
-                        asked = Some(Instant::now());
-                        since = asked;
+                        is_querying = false;
+                        queried = Some(Instant::now());
+                        since = queried;
                         let wait = match &done {
-                            Ok(Done::Asked(Err(Problem { kind: ProblemKind::Quota { after }, .. }))) => pace.max(*after),
-                            _ => pace,
+                            Ok(Done::Queried(Err(Problem { kind: ProblemKind::Quota { after }, .. }))) => {
+                                interval.max(*after)
+                            }
+                            _ => interval,
                         };
-                        due = Instant::now() + if std::mem::take(&mut again) { Duration::ZERO } else { wait };
+                        due = Instant::now() + if std::mem::take(&mut must_repeat) { Duration::ZERO } else { wait };
                         // Reported last, so that a new request sees that this query is finished.
-                        if let Ok(Done::Asked(view)) = done {
+                        if let Ok(Done::Queried(view)) = done {
                             self.out.send(News::Cloud(view)).await;
                         }
                     }
@@ -104,7 +106,7 @@ impl CloudWatch {
         }
     }
 
-    /// Sends no requests, and answers every request with this problem.
+    /// Sends nothing to Google, and answers every request with this problem.
     async fn decline(mut self, problem: &Problem) {
         while let Some(request) = self.requests.recv().await {
             let news = match request {
@@ -124,14 +126,14 @@ fn off() -> Problem {
 /// The result of a finished task.
 enum Done {
     Lock(Result<Option<OperationLock>, Problem>),
-    Asked(Result<Arc<CloudView>, Problem>),
+    Queried(Result<Arc<CloudView>, Problem>),
     Cleaned,
 }
 
-/// What is known of the lock on the cluster, and when to read it again.
+/// The last known lock on the cluster, and when to read it again.
 struct Locks {
-    kept: bool,
-    asking: bool,
+    is_supported: bool,
+    is_querying: bool,
     due: Instant,
     known: Option<OperationLock>,
     /// Whether a failure to read it has been logged, which happens only once.
@@ -140,11 +142,17 @@ struct Locks {
 
 impl Locks {
     fn new(spec: &ClusterSpec) -> Self {
-        Self { kept: keeps_locks(spec), asking: false, due: Instant::now(), known: None, failed: false }
+        Self {
+            is_supported: keeps_locks(spec),
+            is_querying: false,
+            due: Instant::now(),
+            known: None,
+            failed: false,
+        }
     }
 
     fn is_due(&self) -> bool {
-        self.kept && !self.asking
+        self.is_supported && !self.is_querying
     }
 
     /// Stores what was read and returns the news about it. Our own lock counts as none.
@@ -152,38 +160,38 @@ impl Locks {
         &mut self,
         seen: Result<Option<OperationLock>, Problem>,
         options: &Options,
-        pace: Duration,
+        interval: Duration,
     ) -> Option<News> {
-        self.asking = false;
+        self.is_querying = false;
         let seen = match seen {
             Ok(seen) => seen.filter(|lock| !options.own_locks.has(&lock.id)),
             Err(problem) => {
                 if !std::mem::replace(&mut self.failed, true) {
                     tracing::warn!("{}", problem.in_commands(Target::default()));
                 }
-                self.due = Instant::now() + pace;
+                self.due = Instant::now() + interval;
                 return None;
             }
         };
         self.failed = false;
-        self.due = Instant::now() + if seen.is_some() { MARKED.min(pace) } else { pace };
+        self.due = Instant::now() + if seen.is_some() { LOCK_INTERVAL.min(interval) } else { interval };
         let changed = seen != self.known;
         self.known.clone_from(&seen);
         changed.then_some(News::Lock(seen))
     }
 }
 
-async fn look_for_lock(spec: ClusterSpec, options: Arc<Options>) -> Done {
+async fn query_lock(spec: ClusterSpec, options: Arc<Options>) -> Done {
     Done::Lock(read_group(&spec, &options).await)
 }
 
-async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
+async fn query(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
     // Nothing else waits for the answer, and the screen shows until when Google asks to wait.
     let view = options.zones.view(&spec, &options.google.patient(), since).await;
     if let Err(problem) = &view {
         tracing::warn!(cluster = %spec.name, "Google: {}", problem.in_commands(Target::of(&spec.name)));
     }
-    Done::Asked(view)
+    Done::Queried(view)
 }
 
 async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: UpdateSender, all: Vec<Leftover>) -> Done {

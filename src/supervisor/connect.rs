@@ -44,10 +44,10 @@ pub struct Opener {
     /// Publishes what a front end can reach.
     pub reach: watch::Sender<Reach>,
     /// Token lookup and refresh.
-    pub care: Arc<TokenManager>,
+    pub tokens: Arc<TokenManager>,
     /// For a screen, which also shows the state and other operators' operations while the dashboard does not respond;
     /// or for a command.
-    pub pace: PollMode,
+    pub mode: PollMode,
 }
 
 impl Opener {
@@ -91,15 +91,15 @@ impl Opener {
         };
         let mut session = Session { tunnel, client, token: None, latency: None, dashboard: None };
         let opened = async {
-            if first_answer(&mut session, self.pace).await? {
-                put_token(&mut session, self.care.token(&self.spec).await?)?;
+            if first_answer(&mut session, self.mode).await? {
+                put_token(&mut session, self.tokens.token(&self.spec).await?)?;
             }
             Ok(())
         };
         match opened.await {
             Ok(()) => Ok(session),
             Err(problem) => {
-                let polled = session.tunnel.as_ref().filter(|_| self.pace == PollMode::Polling);
+                let polled = session.tunnel.as_ref().filter(|_| self.mode == PollMode::Polling);
                 if let Some((tunnel, _)) = polled {
                     lock::report(&tunnel.remote(), &self.spec, &self.options, &self.out).await;
                 }
@@ -113,11 +113,11 @@ impl Opener {
 /// Whether the cluster requires a token. The first answer may take long on a head that has just started; a refused
 /// channel counts as an answer. The console can use the GCS while the dashboard is silent, because the GCS provides
 /// most of the state and the dashboard is retried. A command needs the dashboard.
-async fn first_answer(session: &mut Session, pace: PollMode) -> Result<bool, Problem> {
+async fn first_answer(session: &mut Session, mode: PollMode) -> Result<bool, Problem> {
     let client = session.client.clone();
     let dashboard = async {
         let began = Instant::now();
-        let answer = tokio::time::timeout(FIRST_ANSWER, asked_again(|| wants_token(&client))).await;
+        let answer = tokio::time::timeout(FIRST_ANSWER, repeated(|| wants_token(&client))).await;
         (began.elapsed(), answer)
     };
     tokio::pin!(dashboard);
@@ -127,7 +127,7 @@ async fn first_answer(session: &mut Session, pace: PollMode) -> Result<bool, Pro
     };
     let (took, answer) = tokio::select! {
         answer = &mut dashboard => answer,
-        Ok(wanted) = instead, if pace == PollMode::Polling => {
+        Ok(wanted) = instead, if mode == PollMode::Polling => {
             session.dashboard = Some(no_answer_within(GCS_INSTEAD));
             return Ok(wanted);
         }
@@ -141,7 +141,7 @@ async fn first_answer(session: &mut Session, pace: PollMode) -> Result<bool, Pro
         Ok(Err(e)) => e.problem(Timestamp::now()),
         Err(_) => no_answer_within(FIRST_ANSWER),
     };
-    if pace == PollMode::Polling
+    if mode == PollMode::Polling
         && problem.kind == ProblemKind::DashboardSilent
         && let Ok(Ok(wanted)) = tokio::time::timeout(GCS_INSTEAD, client.gcs_wants_token()).await
     {
@@ -153,12 +153,12 @@ async fn first_answer(session: &mut Session, pace: PollMode) -> Result<bool, Pro
 
 /// The first answer to a request that is repeated every few seconds: a request sent to a hanging head may never be
 /// answered.
-async fn asked_again<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> T {
-    let mut asked = FuturesUnordered::new();
+async fn repeated<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> T {
+    let mut pending = FuturesUnordered::new();
     loop {
-        asked.push(ask());
+        pending.push(ask());
         tokio::select! {
-            Some(answer) = asked.next() => return answer,
+            Some(answer) = pending.next() => return answer,
             () = tokio::time::sleep(ASK_AGAIN) => {}
         }
     }
@@ -187,12 +187,12 @@ pub async fn ping(client: &Client) -> Result<Duration, RayError> {
 /// Looks for another token after the cluster refused ours, at Google's too; the session's client has it then.
 pub async fn renew_token(
     spec: &ClusterSpec,
-    care: &Arc<TokenManager>,
+    tokens: &Arc<TokenManager>,
     session: &mut Session,
 ) -> Result<(), Problem> {
     let token = match session.client.token() {
-        Some(refused) => care.renew(spec, &refused.clone()).await?,
-        None => care.token(spec).await?,
+        Some(refused) => tokens.renew(spec, &refused.clone()).await?,
+        None => tokens.token(spec).await?,
     };
     put_token(session, token)
 }

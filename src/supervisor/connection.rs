@@ -15,19 +15,19 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Number of other tokens that are tried for one caller: a newer file on this machine, then the secret's latest
-/// version. After that, the error says which one was refused.
+/// version. After that, the error names the version that was refused.
 const RENEWALS: usize = 3;
 /// Maximum time to wait for a connection that responds: `ray get-head-ip`, a login, the first answer and one request
 /// have separate limits, which add up to about two minutes.
-const LONGEST_WAIT: Duration = Duration::from_secs(150);
+const WAIT_LIMIT: Duration = Duration::from_secs(150);
 /// Timeout of the empty command that tests a login.
-const PROBE: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait for ssh to report a refused connection.
-const REFUSAL: Duration = Duration::from_secs(2);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// A failure within this time counts as immediate.
-const AT_ONCE: Duration = Duration::from_secs(1);
+const IMMEDIATE: Duration = Duration::from_secs(1);
 /// Capacity of the task's request channel; a faster caller waits.
-const REQUESTS: usize = 16;
+const REQUEST_CAPACITY: usize = 16;
 
 /// An open connection and what it provides. After the connection is lost, every call fails.
 #[derive(Clone, Debug)]
@@ -69,12 +69,12 @@ impl Channel {
         self.refusals.as_ref().map_or(0, |refusals| refusals.borrow().count)
     }
 
-    /// The identity of the Ray that answers. A kept-alive connection may have been closed by the head in the meantime,
-    /// so an immediate failure is retried over a new one.
+    /// The `session_name` of the Ray that answers. The head may have closed a kept-alive connection in the meantime, so
+    /// an immediate failure is retried over a new one.
     async fn version(&self) -> Result<Text, RayError> {
-        let asked = Instant::now();
+        let started = Instant::now();
         let answer = match self.client.version().await {
-            Err(RayError::Silent(_)) if asked.elapsed() < AT_ONCE => self.client.version().await,
+            Err(RayError::Silent(_)) if started.elapsed() < IMMEDIATE => self.client.version().await,
             answer => answer,
         };
         answer.map(|identity| identity.session)
@@ -85,14 +85,14 @@ impl Channel {
     async fn refused_since(&self, before: u64) -> bool {
         let Some(mut refusals) = self.refusals.clone() else { return false };
         let more = refusals.wait_for(|refusals| refusals.count > before);
-        matches!(tokio::time::timeout(REFUSAL, more).await, Ok(Ok(_)))
+        matches!(tokio::time::timeout(REFUSAL_TIMEOUT, more).await, Ok(Ok(_)))
     }
 
     /// Whether the login to the head still works although Ray did not respond.
-    async fn stands(&self) -> bool {
+    async fn is_login_alive(&self) -> bool {
         match &self.remote {
             None => true,
-            Some(remote) => match remote.run(":", PROBE).await {
+            Some(remote) => match remote.run(":", PROBE_TIMEOUT).await {
                 Ok(_) | Err(SshError::SessionsExhausted { .. }) => true,
                 Err(e) => {
                     tracing::info!("the SSH connection does not respond: {e}");
@@ -173,8 +173,8 @@ impl Connection {
         let problem = problem(format!("{cluster} is not connected yet"), "");
         let none = ConnectionState::Down { problem, retry_at: None, attempt: 0, is_lost: true };
         let (sender, state) = watch::channel(none);
-        let (requests, heard) = mpsc::channel(REQUESTS);
-        (Self { cluster, state, requests }, ConnectionServer { state: sender, requests: heard })
+        let (requests, receiver) = mpsc::channel(REQUEST_CAPACITY);
+        (Self { cluster, state, requests }, ConnectionServer { state: sender, requests: receiver })
     }
 
     /// The connection of a cluster without a task, which never becomes available.
@@ -233,9 +233,9 @@ impl Connection {
 
     /// Like [`Self::channel`]; `on_phase` receives the phases of the connection.
     pub async fn channel_reporting(&self, on_phase: impl FnMut(Phase)) -> Result<Channel, Problem> {
-        let waited = tokio::time::timeout(LONGEST_WAIT, self.answering(on_phase)).await;
+        let waited = tokio::time::timeout(WAIT_LIMIT, self.responding(on_phase)).await;
         waited.unwrap_or_else(|_| {
-            let what = format!("{}: not connected after {} s", self.cluster, LONGEST_WAIT.as_secs());
+            let what = format!("{}: not connected after {} s", self.cluster, WAIT_LIMIT.as_secs());
             Err(problem(
                 what,
                 &format!("try again; check its address with `{}`", Target::default().line("clusters")),
@@ -243,8 +243,8 @@ impl Connection {
         })
     }
 
-    async fn answering(&self, mut on_phase: impl FnMut(Phase)) -> Result<Channel, Problem> {
-        let (mut renewals, mut after, mut is_asked_again) = (0, 0, false);
+    async fn responding(&self, mut on_phase: impl FnMut(Phase)) -> Result<Channel, Problem> {
+        let (mut renewals, mut after, mut is_retried) = (0, 0, false);
         loop {
             let mut channel = self.up(after, &mut on_phase).await?;
             let refused = channel.refused();
@@ -267,10 +267,10 @@ impl Connection {
                 return Err(if is_down { dashboard_down(&channel.client).await } else { error.problem(now) });
             }
             // Only a head that is known to exist may be reported as having no service on the port.
-            if channel.stands().await {
+            if channel.is_login_alive().await {
                 let is_down = channel.refused_since(refused).await;
                 // The broken connection may be one kept alive from an earlier request.
-                if !is_down && !std::mem::replace(&mut is_asked_again, true) {
+                if !is_down && !std::mem::replace(&mut is_retried, true) {
                     continue;
                 }
                 return Err(if is_down { dashboard_down(&channel.client).await } else { error.problem(now) });

@@ -26,8 +26,8 @@ esac"#;
 const BEFORE: &str = "[ ! -f ~/.bashrc ] || . ~/.bashrc\nexport OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore\n";
 
 /// A command line that runs `line` on a machine of the cluster: in the container that the cluster file names, or else
-/// on the machine itself. Without a line it opens a shell. `terminal`: whether it has one. Exits with the code of the
-/// line, or with 1 and a reason if there is no such container.
+/// on the machine itself. Without a line it opens a shell. `terminal`: whether the line has a terminal. Exits with the
+/// code of the line, or with 1 and a reason if there is no such container.
 pub fn inside(
     spec: &ClusterSpec,
     host: Option<&str>,
@@ -104,7 +104,7 @@ mod tests {
     use std::process::Command;
 
     /// The output of the line in a shell with a home directory without `.bashrc`.
-    fn heard(line: &str) -> Vec<u8> {
+    fn stdout_of(line: &str) -> Vec<u8> {
         let home = tempfile::tempdir().unwrap();
         let mut shell = Command::new("sh");
         shell.args(["-c", line]).env_clear().env("HOME", home.path()).env("PATH", "/usr/bin:/bin");
@@ -116,14 +116,14 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(12))]
         #[test]
-        fn a_word_is_what_it_was_below_all_shells(word in "[^\\x00]{0,30}|['\"\\\\$`!#\n -]{0,12}") {
+        fn a_word_passes_through_all_shells_unchanged(word in "[^\\x00]{0,30}|['\"\\\\$`!#\n -]{0,12}") {
             let line = words(&shell(Some(&format!("printf %s {}", quote(&word))), false));
-            prop_assert_eq!(heard(&line), word.as_bytes());
+            prop_assert_eq!(stdout_of(&line), word.as_bytes());
         }
     }
 
     #[test]
     fn a_comment_ends_with_its_line() {
-        assert_eq!(heard(&words(&shell(Some("echo a # b"), false))), b"a\n");
+        assert_eq!(stdout_of(&words(&shell(Some("echo a # b"), false))), b"a\n");
     }
 }

@@ -13,13 +13,13 @@ use std::time::Duration;
 use tokio::process::Command;
 
 /// Time limit of `ray get-head-ip`, which may query a cloud.
-const ASK_RAY: Duration = Duration::from_secs(60);
+const RAY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The head's address and how it was found.
 pub struct Found {
     /// Address or ssh alias of the head.
     pub host: HostName,
-    /// What the operator should know about how it was found.
+    /// A message for the operator about how it was found.
     pub note: Option<String>,
 }
 
@@ -35,8 +35,8 @@ pub(super) fn host_name(text: &str) -> Result<HostName, Problem> {
         .map_err(|e| Problem::new(ProblemKind::Address, e.to_string(), "nothing was sent", Timestamp::now()))
 }
 
-/// The head's current address. Looked up for every connection, because a recreated head has a new one. `out` receives
-/// a missing Google login before the slower `ray get-head-ip` runs.
+/// The head's current address. Looked up for every connection, because a recreated head has a new one. A missing Google
+/// login is reported to `out` before the slower `ray get-head-ip` runs.
 pub async fn head_address(
     spec: &ClusterSpec,
     options: &Options,
@@ -118,7 +118,7 @@ async fn ask_google(
     }
 }
 
-/// The address to connect to: the internal one if the cluster file says so.
+/// The address to connect to: the internal one if the cluster file sets `use_internal_ips`.
 fn address(head: &Head, internal: bool) -> Option<String> {
     if internal { head.internal.clone() } else { head.external.clone() }
 }
@@ -159,9 +159,9 @@ async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<HostName, Prob
     for name in SECRET_VARIABLES {
         command.env_remove(name);
     }
-    let output = match tokio::time::timeout(ASK_RAY, command.output()).await {
+    let output = match tokio::time::timeout(RAY_TIMEOUT, command.output()).await {
         Err(_) => {
-            return Err(failed(format!("`{words} get-head-ip` timed out after {} s", ASK_RAY.as_secs())));
+            return Err(failed(format!("`{words} get-head-ip` timed out after {} s", RAY_TIMEOUT.as_secs())));
         }
         Ok(Err(e)) => return Err(failed(format!("cannot start `{program}`: {e}"))),
         Ok(Ok(output)) => output,

@@ -3,7 +3,7 @@
 
 use super::follow::LogAccess;
 use super::out::UpdateSender;
-use super::search::{MOST, SearchError};
+use super::search::{MATCHES_MAX, SearchError};
 use crate::logs::{LineSplitter, Pattern};
 use crate::model::{DOWNLOADED, Line, LogMatch, LogMatches, LogSource, News, StreamId};
 use crate::ray::Polled;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Interval between progress reports.
-const PAUSE: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The result for the part received so far.
 struct Found {
@@ -32,17 +32,17 @@ impl Found {
 
     fn push(&mut self, bytes: &[u8]) {
         for line in self.splitter.push(bytes) {
-            self.look_at(line);
+            self.push_line(line);
         }
     }
 
-    fn look_at(&mut self, line: Line) {
+    fn push_line(&mut self, line: Line) {
         self.lines += 1;
         if !self.pattern.is_match(line.text()) {
             return;
         }
         self.last.push_back(LogMatch { number: self.lines, at: None, line });
-        if self.last.len() > MOST {
+        if self.last.len() > MATCHES_MAX {
             self.last.pop_front();
             self.has_more = true;
         }
@@ -50,7 +50,7 @@ impl Found {
 
     fn finish(mut self, is_cut: bool) -> LogMatches {
         if let Some(line) = self.splitter.finish() {
-            self.look_at(line);
+            self.push_line(line);
         }
         LogMatches { last: self.last.into(), has_more: self.has_more, is_cut }
     }
@@ -59,31 +59,31 @@ impl Found {
 /// Downloads the log of a stream, at most [`DOWNLOADED`] bytes, and searches it. Reports the number of bytes received
 /// once a second.
 pub async fn download(
-    way: Option<LogAccess>,
+    access: Option<LogAccess>,
     (stream, source): (StreamId, &LogSource),
     text: &str,
     out: &UpdateSender,
 ) -> Result<LogMatches, SearchError> {
-    let way = way.ok_or(SearchError::NotConnected)?;
+    let access = access.ok_or(SearchError::NotConnected)?;
     let mut found = Found::of(Pattern::parse(text)?);
     let file = match source {
         LogSource::Job(id) => Polled::Job(id.clone()),
         LogSource::Monitor(name) => {
-            Polled::File(way.head.ok_or(SearchError::NotConnected)?, name.as_str().into())
+            Polled::File(access.head.ok_or(SearchError::NotConnected)?, name.as_str().into())
         }
         LogSource::File { node, name } => Polled::File(*node, name.clone()),
     };
-    let mut log = way.client.whole_log(&file).await?;
-    let (mut bytes, mut tell_at) = (0, Instant::now() + PAUSE);
+    let mut log = access.client.whole_log(&file).await?;
+    let (mut bytes, mut report_at) = (0, Instant::now() + REPORT_INTERVAL);
     while let Some(chunk) = log.chunk().await? {
         bytes += chunk.len() as u64;
         found.push(&chunk);
         if bytes >= DOWNLOADED {
             return Ok(found.finish(true));
         }
-        if Instant::now() >= tell_at {
+        if Instant::now() >= report_at {
             out.send(News::LogDownload { stream, bytes }).await;
-            tell_at = Instant::now() + PAUSE;
+            report_at = Instant::now() + REPORT_INTERVAL;
         }
     }
     Ok(found.finish(false))
@@ -96,14 +96,14 @@ mod tests {
     #[test]
     fn only_the_last_matches_are_kept() {
         let mut found = Found::of(Pattern::parse("x$").unwrap());
-        for n in 0..MOST + 10 {
+        for n in 0..MATCHES_MAX + 10 {
             found.push(format!("line {n} x\nbetween {n}\n").as_bytes());
         }
         found.push(b"no end x");
         let found = found.finish(true);
-        assert_eq!((found.last.len(), found.has_more, found.is_cut), (MOST, true, true));
-        let (first, last) = (&found.last[0], &found.last[MOST - 1]);
+        assert_eq!((found.last.len(), found.has_more, found.is_cut), (MATCHES_MAX, true, true));
+        let (first, last) = (&found.last[0], &found.last[MATCHES_MAX - 1]);
         assert_eq!((first.line.text(), first.number, first.at), ("line 11 x", 23, None));
-        assert_eq!((last.line.text(), last.number), ("no end x", 2 * (MOST as u64 + 10) + 1));
+        assert_eq!((last.line.text(), last.number), ("no end x", 2 * (MATCHES_MAX as u64 + 10) + 1));
     }
 }

@@ -20,9 +20,9 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 /// Number of lines above a match that are sent with it.
-const ABOVE: usize = 16;
+const LINES_ABOVE: usize = 16;
 /// Interval between reports of matches.
-const PAUSE: Duration = Duration::from_millis(250);
+const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Lists the files of these nodes that match a glob, without directories, in the order of the nodes.
 pub fn list_files<'a>(
@@ -52,39 +52,39 @@ pub fn read_ends<'a>(
     stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE).boxed()
 }
 
-/// The lines of the end of a file, each cut after `longest` bytes, and whether the file may have more than `asked`
+/// The lines of the end of a file, each cut after `longest` bytes, and whether the file may have more than `requested`
 /// lines.
-pub fn lines_of(bytes: &[u8], longest: usize, asked: u32) -> (Vec<Line>, bool) {
+pub fn lines_of(bytes: &[u8], longest: usize, requested: u32) -> (Vec<Line>, bool) {
     let mut splitter = LineSplitter::new(longest);
     let mut all = splitter.push(bytes);
     all.extend(splitter.finish());
-    let is_full = bytes.split(|b| *b == b'\n').count() > asked.max(1) as usize;
+    let is_full = bytes.split(|b| *b == b'\n').count() > requested.max(1) as usize;
     (all, is_full)
 }
 
 /// Runs a search and reports its matches while it continues.
 pub async fn search_files(
-    way: Option<LogAccess>,
+    access: Option<LogAccess>,
     (spec, options): (&ClusterSpec, &Options),
-    asked: FileSearch,
+    request: FileSearch,
     out: UpdateSender,
 ) {
-    let last = match (way, Pattern::parse(&asked.pattern)) {
+    let last = match (access, Pattern::parse(&request.pattern)) {
         (None, _) => FileSearchNews::Failed("the cluster is not connected".to_owned()),
         (_, Err(why)) => FileSearchNews::Failed(why.to_string()),
-        (Some(way), Ok(pattern)) => {
+        (Some(access), Ok(pattern)) => {
             let hosts =
-                way.remote.map(|remote| HostAccess { spec, options, remote, login: way.login.clone() });
-            let searcher = FileSearcher { client: &way.client, hosts, longest: LineSplitter::ON_A_SCREEN };
+                access.remote.map(|remote| HostAccess { spec, options, remote, login: access.login.clone() });
+            let searcher = FileSearcher { client: &access.client, hosts, longest: LineSplitter::ON_A_SCREEN };
             let (found, reports) = mpsc::unbounded_channel();
-            let search = searcher.search(&asked, &pattern, found);
-            match tokio::join!(search, report(reports, asked.id, &out)).0 {
+            let search = searcher.search(&request, &pattern, found);
+            match tokio::join!(search, report(reports, request.id, &out)).0 {
                 Ok(tally) => FileSearchNews::Done(tally),
                 Err(why) => FileSearchNews::Failed(why.to_string()),
             }
         }
     };
-    out.send(News::FileSearchNews(asked.id, last)).await;
+    out.send(News::FileSearchNews(request.id, last)).await;
 }
 
 /// Reports matches, several files at a time.
@@ -92,7 +92,7 @@ async fn report(mut found: mpsc::UnboundedReceiver<FileMatches>, id: FileSearchI
     let mut files = Vec::new();
     while found.recv_many(&mut files, usize::MAX).await > 0 {
         out.send(News::FileSearchNews(id, FileSearchNews::Found(std::mem::take(&mut files)))).await;
-        sleep(PAUSE).await;
+        sleep(REPORT_INTERVAL).await;
     }
 }
 
@@ -115,7 +115,7 @@ impl FileSearcher<'_> {
     /// The token was refused; matches reported before remain valid.
     pub async fn search(
         &self,
-        asked: &FileSearch,
+        request: &FileSearch,
         pattern: &Pattern,
         found: mpsc::UnboundedSender<FileMatches>,
     ) -> Result<SearchTally, RayError> {
@@ -127,15 +127,15 @@ impl FileSearcher<'_> {
         // Nodes, and files of other nodes, whose ends are still to be read.
         let (mut nodes, mut files): (Vec<&SearchedNode>, Vec<(NodeId, Text)>) = Default::default();
         match (&self.hosts, Grep::of(pattern)) {
-            (None, _) | (_, Ok(None)) => nodes.extend(&asked.nodes),
+            (None, _) | (_, Ok(None)) => nodes.extend(&request.nodes),
             (_, Err(why)) => {
                 tally.ends.push(why.to_string());
-                nodes.extend(&asked.nodes);
+                nodes.extend(&request.nodes);
             }
             (Some(hosts), Ok(Some(words))) => {
-                let wanted = Wanted { pattern, words: &words, most: asked.most, longest: self.longest };
+                let wanted = Wanted { pattern, words: &words, most: request.most, longest: self.longest };
                 let logins = Logins::default();
-                let searches = asked.nodes.iter().map(|node| logins.search(hosts, node, wanted));
+                let searches = request.nodes.iter().map(|node| logins.search(hosts, node, wanted));
                 let mut searches = stream::iter(searches.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
                 while let Some((node, searched)) = searches.next().await {
                     match searched {
@@ -166,7 +166,7 @@ impl FileSearcher<'_> {
             }
         }
         let address = |node: NodeId| {
-            let known = asked.nodes.iter().find(|known| known.node == node);
+            let known = request.nodes.iter().find(|known| known.node == node);
             known.map_or_else(|| node.to_string(), |known| known.address.to_string())
         };
         let globs = nodes.iter().flat_map(|node| node.globs.iter().map(|glob| (node.node, glob.as_str())));
@@ -179,12 +179,12 @@ impl FileSearcher<'_> {
             }
         }
         let mut empty = 0;
-        let mut reads = read_ends(self.client, &files, asked.lines);
+        let mut reads = read_ends(self.client, &files, request.lines);
         while let Some((node, name, bytes)) = reads.next().await {
             match bytes {
                 Ok(bytes) => {
-                    let (lines, is_full) = lines_of(&bytes, self.longest, asked.lines);
-                    let (lines, more) = matching(&lines, pattern, clock, asked.most);
+                    let (lines, is_full) = lines_of(&bytes, self.longest, request.lines);
+                    let (lines, more) = matching(&lines, pattern, clock, request.most);
                     (tally.files, tally.full) = (tally.files + 1, tally.full + usize::from(is_full));
                     if !lines.is_empty() {
                         send(FileMatches { node, name: name.clone(), lines, more, is_whole: !is_full });
@@ -249,7 +249,7 @@ fn matching(lines: &[Line], pattern: &Pattern, clock: Clock, most: usize) -> (Ve
         line: lines[*at].clone(),
         time: dated[*at],
         at: None,
-        above: lines[at.saturating_sub(ABOVE)..*at].iter().map(|line| line.text().to_owned()).collect(),
+        above: lines[at.saturating_sub(LINES_ABOVE)..*at].iter().map(|line| line.text().to_owned()).collect(),
     });
     (last.collect(), more)
 }
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_matches_are_told_with_what_stands_above_them() {
+    fn the_last_matches_are_sent_with_the_lines_above_them() {
         let text = b"2026-11-23 09:00:01 INFO a\nboom 1\n2026-11-23 09:00:02 INFO b\nboom 2\nboom 3";
         let (lines, is_full) = lines_of(text, LineSplitter::ON_A_SCREEN, 5);
         assert_eq!((lines.len(), is_full), (5, false));
@@ -269,6 +269,10 @@ mod tests {
         let texts: Vec<&str> = found.iter().map(|found| found.line.text()).collect();
         assert_eq!((texts, more), (vec!["boom 2", "boom 3"], 1));
         assert_eq!(found[0].above.last().unwrap(), "2026-11-23 09:00:02 INFO b");
-        assert_eq!(found[1].time, Some(Timestamp::from_millis(1_795_424_402_000)), "that of the line above");
+        assert_eq!(
+            found[1].time,
+            Some(Timestamp::from_millis(1_795_424_402_000)),
+            "the time of the line above"
+        );
     }
 }

@@ -5,7 +5,7 @@ mod matching;
 
 use super::connection::{Channel, Connection, ConnectionState};
 use super::log_file::{ContentSearch, LogFile, Opened, ReadError, Start};
-use super::position::{Another, Arrived, Position};
+use super::position::{Arrived, FileChange, Position};
 use crate::logs::Grep;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId};
 use crate::ray::{self, Client, Clients, Closed, JobDetail, LogEvent, Outlet, Polled, RayError, Tail};
@@ -51,62 +51,62 @@ impl From<Channel> for LogAccess {
 /// The current access; `None` while the cluster is not connected.
 pub type LogAccessWatch = watch::Receiver<Option<LogAccess>>;
 
-/// Publishes the access of each connection as connections come and go.
+/// Publishes the access that the current connection provides.
 pub fn ways(connection: &Connection) -> LogAccessWatch {
     let mut state = connection.watch();
-    let (ways, heard) = watch::channel(None);
+    let (sender, receiver) = watch::channel(None);
     tokio::spawn(async move {
         loop {
-            let way = match state.borrow_and_update().clone() {
+            let access = match state.borrow_and_update().clone() {
                 ConnectionState::Up(channel) => Some(LogAccess::from(*channel)),
                 ConnectionState::Connecting(_) | ConnectionState::Down { .. } => None,
             };
-            ways.send_replace(way);
+            sender.send_replace(access);
             tokio::select! {
-                () = ways.closed() => return,
+                () = sender.closed() => return,
                 changed = state.changed() => if changed.is_err() { return },
             }
         }
     });
-    heard
+    receiver
 }
 
-/// How long to wait for the head's answer to where the job's driver runs, before showing the log on the head.
-const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// Time limit for the query on which node a job's driver runs; after it, the log on the head is shown.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whether a job's driver runs on a node other than the head, so that the head does not have its log. If the head does
-/// not answer in time, its log is tried.
+/// Whether a job's driver runs on a node other than the head, so that the head does not have its log. `false` if Ray
+/// does not answer in time; then the log on the head is tried.
 pub async fn is_elsewhere(client: &Client, id: &SubmissionId, head: Option<NodeId>) -> bool {
-    timeout(ANSWER_LIMIT, client.is_elsewhere(id, head)).await.is_ok_and(|answer| answer.unwrap_or(false))
+    timeout(ANSWER_TIMEOUT, client.is_elsewhere(id, head)).await.is_ok_and(|answer| answer.unwrap_or(false))
 }
 
 /// Follows a log. Lines are cut after `longest` bytes. The log of a job ends with the job; other files never end.
 pub fn follow(
-    ways: LogAccessWatch,
+    access_watch: LogAccessWatch,
     spec: Arc<ClusterSpec>,
     source: LogSource,
     start: Start,
     longest: usize,
 ) -> Tail {
-    follow_from((start, None), ways, spec, source, longest)
+    follow_from((start, None), access_watch, spec, source, longest)
 }
 
 /// Like [`follow`], but of the existing lines passes on only those that match, and then all new lines. The machine that
 /// has the file searches it; if it cannot, all lines are passed on.
 pub fn follow_matching(
-    ways: LogAccessWatch,
+    access_watch: LogAccessWatch,
     spec: Arc<ClusterSpec>,
     source: LogSource,
     (words, start): (Grep, Start),
     longest: usize,
 ) -> Tail {
-    let sought = ContentSearch { start, to_end: false, ..ContentSearch::all(words) };
-    follow_from((start, Some(sought)), ways, spec, source, longest)
+    let query = ContentSearch { start, to_end: false, ..ContentSearch::all(words) };
+    follow_from((start, Some(query)), access_watch, spec, source, longest)
 }
 
 fn follow_from(
-    (start, sought): (Start, Option<ContentSearch>),
-    ways: LogAccessWatch,
+    (start, query): (Start, Option<ContentSearch>),
+    access_watch: LogAccessWatch,
     spec: Arc<ClusterSpec>,
     source: LogSource,
     longest: usize,
@@ -118,13 +118,13 @@ fn follow_from(
             LogSource::File { node, name } => (None, LogFile::new(name.raw()), Some(node)),
         };
         let position = Position::new(start);
-        let follower = Follower { ways, spec, job, node, file, start, sought, position, out };
+        let follower = Follower { access_watch, spec, job, node, file, start, query, position, out };
         follower.run().await
     })
 }
 
 struct Follower {
-    ways: LogAccessWatch,
+    access_watch: LogAccessWatch,
     spec: Arc<ClusterSpec>,
     /// The job, if the log is that of its driver.
     job: Option<SubmissionId>,
@@ -133,7 +133,7 @@ struct Follower {
     file: LogFile,
     start: Start,
     /// The search of the existing lines, until it is complete.
-    sought: Option<ContentSearch>,
+    query: Option<ContentSearch>,
     position: Position,
     out: Outlet,
 }
@@ -152,41 +152,41 @@ enum Ended {
     Failed(RayError),
 }
 
-type Asked = Pin<Box<dyn Future<Output = Result<JobDetail, RayError>> + Send>>;
+type StatusRequest = Pin<Box<dyn Future<Output = Result<JobDetail, RayError>> + Send>>;
 
 impl Follower {
     async fn run(mut self) -> Result<(), Closed> {
-        let way = self.way().await?;
-        let is_on_head = self.node.is_none() || self.node == way.head;
-        if way.remote.is_some() && is_on_head && !self.over_ssh().await? {
+        let access = self.wait_for_access().await?;
+        let is_on_head = self.node.is_none() || self.node == access.head;
+        if access.remote.is_some() && is_on_head && !self.over_ssh().await? {
             return Ok(());
         }
-        if self.sought.take().is_some() {
+        if self.query.take().is_some() {
             self.note("not searched on its host: all lines are read through the dashboard").await?;
         }
         self.through_ray().await
     }
 
     /// Waits for access to the log.
-    async fn way(&mut self) -> Result<LogAccess, Closed> {
+    async fn wait_for_access(&mut self) -> Result<LogAccess, Closed> {
         loop {
-            if let Some(way) = &*self.ways.borrow_and_update() {
-                return Ok(way.clone());
+            if let Some(access) = &*self.access_watch.borrow_and_update() {
+                return Ok(access.clone());
             }
             self.out.interrupted("cluster not connected").await?;
-            self.rest(std::future::pending()).await?;
+            self.wait(std::future::pending()).await?;
         }
     }
 
-    /// Waits for `over` or a change of access, and reads older parts that are requested meanwhile.
-    async fn rest(&mut self, over: impl Future<Output = ()>) -> Result<(), Closed> {
+    /// Waits for `over` or a change of access. Meanwhile, sends older parts that are requested.
+    async fn wait(&mut self, over: impl Future<Output = ()>) -> Result<(), Closed> {
         tokio::pin!(over);
         loop {
             tokio::select! {
                 () = &mut over => return Ok(()),
                 // If the sender is gone, the program is shutting down.
-                changed = self.ways.changed() => return changed.map_err(|_| Closed),
-                before = self.out.asked() => self.answer(before).await?,
+                changed = self.access_watch.changed() => return changed.map_err(|_| Closed),
+                before = self.out.asked() => self.send_older(before).await?,
             }
         }
     }
@@ -194,17 +194,17 @@ impl Follower {
     /// Follows the file on the head. Returns whether it is elsewhere.
     async fn over_ssh(&mut self) -> Result<bool, Closed> {
         loop {
-            let way = self.way().await?;
-            let Some(remote) = way.remote.clone() else { return Ok(true) };
+            let access = self.wait_for_access().await?;
+            let Some(remote) = access.remote.clone() else { return Ok(true) };
             match self.read(&remote).await? {
                 Ended::Again => {}
                 Ended::Broken(why) => {
                     self.out.interrupted(why).await?;
-                    self.rest(sleep(PAUSE)).await?;
+                    self.wait(sleep(PAUSE)).await?;
                 }
                 Ended::Waiting => {
                     self.out.quiet().await?;
-                    self.rest(sleep(PAUSE)).await?;
+                    self.wait(sleep(PAUSE)).await?;
                 }
                 Ended::Elsewhere => return Ok(true),
                 Ended::Failed(error) => {
@@ -214,7 +214,7 @@ impl Follower {
                 Ended::Complete => {
                     self.out.complete().await?;
                     loop {
-                        self.rest(std::future::pending()).await?;
+                        self.wait(std::future::pending()).await?;
                     }
                 }
             }
@@ -223,7 +223,7 @@ impl Follower {
 
     /// Reads a stream of the file to its end.
     async fn read(&mut self, remote: &Remote) -> Result<Ended, Closed> {
-        if self.sought.is_some() {
+        if self.query.is_some() {
             return self.search(remote).await;
         }
         let from = self.position.next();
@@ -248,23 +248,23 @@ impl Follower {
             self.position.begin_again(self.start);
             return Ok(Ended::Again);
         }
-        if let Some(another) = self.position.opened(&opened, &mut self.out).await? {
-            self.note(&another.said(self.file.name())).await?;
+        if let Some(change) = self.position.opened(&opened, &mut self.out).await? {
+            self.note(&change.message(self.file.name())).await?;
         }
         // The stream is open again, but new lines may take a while.
         self.out.quiet().await?;
         if let Arrived::Other = self.position.take(&rest, &mut self.out).await? {
             return self.rewritten().await;
         }
-        let mut ask_at = Instant::now() + IDLE;
-        let mut asked: Option<Asked> = None;
+        let mut request_at = Instant::now() + IDLE;
+        let mut pending: Option<StatusRequest> = None;
         loop {
-            let patience = self.out.patience();
+            let idle_limit = self.out.patience();
             let has_job = self.job.is_some();
             tokio::select! {
                 chunk = stream.chunk() => match chunk {
                     Ok(Some(bytes)) => {
-                        ask_at = Instant::now() + IDLE;
+                        request_at = Instant::now() + IDLE;
                         if let Arrived::Other = self.position.take(&bytes, &mut self.out).await? {
                             return self.rewritten().await;
                         }
@@ -272,26 +272,26 @@ impl Follower {
                     Ok(None) => return Ok(Ended::Broken("the remote command ended".to_owned())),
                     Err(error) => return self.unread(error.into()).await,
                 },
-                before = self.out.asked() => self.answer(before).await?,
-                changed = self.ways.changed() => {
+                before = self.out.asked() => self.send_older(before).await?,
+                changed = self.access_watch.changed() => {
                     changed.map_err(|_| Closed)?;
-                    if self.ways.borrow_and_update().is_none() {
+                    if self.access_watch.borrow_and_update().is_none() {
                         return Ok(Ended::Again);
                     }
                     // The token changed, or a check of the connection was requested.
-                    (ask_at, asked) = (Instant::now(), None);
+                    (request_at, pending) = (Instant::now(), None);
                 }
-                () = sleep(patience.unwrap_or_default()), if patience.is_some() => {
+                () = sleep(idle_limit.unwrap_or_default()), if idle_limit.is_some() => {
                     if !has_job || !self.out.is_interrupted() {
                         self.out.quiet().await?;
                     } else {
                         self.out.flush().await?;
                     }
                 }
-                () = sleep_until(ask_at), if has_job && asked.is_none() => asked = self.ask(),
-                answer = answer(&mut asked) => {
-                    (ask_at, asked) = (Instant::now() + IDLE, None);
-                    if let Some(ended) = self.heed(answer, remote).await? {
+                () = sleep_until(request_at), if has_job && pending.is_none() => pending = self.request_status(),
+                answer = resolved(&mut pending) => {
+                    (request_at, pending) = (Instant::now() + IDLE, None);
+                    if let Some(ended) = self.handle_status(answer, remote).await? {
                         return Ok(ended);
                     }
                 }
@@ -304,15 +304,15 @@ impl Follower {
         &mut self,
         stream: &mut RemoteStream,
     ) -> Result<Result<(Opened, Vec<u8>), ReadError>, Closed> {
-        let mut came = Vec::new();
+        let mut received = Vec::new();
         loop {
             match self.chunk(stream).await? {
-                Ok(Some(bytes)) => came.extend_from_slice(&bytes),
+                Ok(Some(bytes)) => received.extend_from_slice(&bytes),
                 Ok(None) => return Ok(Err(ReadError::Lost("the remote command ended".to_owned()))),
                 Err(why) => return Ok(Err(why)),
             }
-            if let Some(opened) = Opened::take(&mut came) {
-                return Ok(opened.map(|opened| (opened, came)));
+            if let Some(opened) = Opened::take(&mut received) {
+                return Ok(opened.map(|opened| (opened, received)));
             }
         }
     }
@@ -322,9 +322,9 @@ impl Follower {
         loop {
             tokio::select! {
                 chunk = stream.chunk() => return Ok(chunk.map_err(ReadError::from)),
-                changed = self.ways.changed() => {
+                changed = self.access_watch.changed() => {
                     changed.map_err(|_| Closed)?;
-                    if self.ways.borrow_and_update().is_none() {
+                    if self.access_watch.borrow_and_update().is_none() {
                         return Ok(Err(ReadError::Lost("cluster not connected".to_owned())));
                     }
                 }
@@ -339,7 +339,7 @@ impl Follower {
 
     /// Handles a file whose content at the position differs from what was read there.
     async fn rewritten(&mut self) -> Result<Ended, Closed> {
-        self.note(&Another::Replaced.said(self.file.name())).await?;
+        self.note(&FileChange::Replaced.message(self.file.name())).await?;
         self.position.begin_again(Start::Beginning);
         Ok(Ended::Again)
     }
@@ -355,7 +355,7 @@ impl Follower {
                 Ok(Ended::Again)
             }
             ReadError::Truncated => {
-                self.note(&Another::Truncated.said(&name)).await?;
+                self.note(&FileChange::Truncated.message(&name)).await?;
                 self.position.begin_again(Start::Beginning);
                 Ok(Ended::Again)
             }
@@ -374,10 +374,10 @@ impl Follower {
     /// Handles a file that is missing on the head: it does not exist yet, is on another node, or was removed with its
     /// job.
     async fn missing(&mut self, name: &str) -> Result<Ended, Closed> {
-        let Some(asked) = self.ask() else {
+        let Some(request) = self.request_status() else {
             return Ok(Ended::Broken(format!("{name} does not exist on the head; waiting for it")));
         };
-        Ok(match asked.await {
+        Ok(match request.await {
             Ok(JobDetail { job, .. }) => match job.driver_node {
                 None if job.status.is_ended() => Ended::Complete,
                 Some(_) if job.status.is_ended() && !self.position.is_new() => Ended::Complete,
@@ -390,28 +390,28 @@ impl Follower {
     }
 
     fn head(&self) -> Option<NodeId> {
-        self.ways.borrow().as_ref()?.head
+        self.access_watch.borrow().as_ref()?.head
     }
 
     /// Whether the job's driver runs on another node, unless earlier reads have already answered that.
     fn is_elsewhere(&self) -> impl Future<Output = bool> + use<> {
-        let way = self.ways.borrow().clone();
+        let access = self.access_watch.borrow().clone();
         let job = self.job.clone().filter(|_| self.position.is_new());
         async move {
-            let (Some(way), Some(job)) = (way, job) else { return false };
-            is_elsewhere(&way.client, &job, way.head).await
+            let (Some(access), Some(job)) = (access, job) else { return false };
+            is_elsewhere(&access.client, &job, access.head).await
         }
     }
 
     /// Requests the job's status; `None` if there is no job or no access.
-    fn ask(&self) -> Option<Asked> {
+    fn request_status(&self) -> Option<StatusRequest> {
         let id = self.job.clone()?;
-        let client = self.ways.borrow().as_ref()?.client.clone();
+        let client = self.access_watch.borrow().as_ref()?.client.clone();
         Some(Box::pin(async move { client.job(&id).await }))
     }
 
     /// Interprets the job's status for a log that has been idle for a while.
-    async fn heed(
+    async fn handle_status(
         &mut self,
         answer: Result<JobDetail, RayError>,
         remote: &Remote,
@@ -446,8 +446,8 @@ impl Follower {
     }
 
     /// Reads an older part of the file and passes it on.
-    async fn answer(&mut self, before: u64) -> Result<(), Closed> {
-        let remote = self.ways.borrow().as_ref().and_then(|way| way.remote.clone());
+    async fn send_older(&mut self, before: u64) -> Result<(), Closed> {
+        let remote = self.access_watch.borrow().as_ref().and_then(|access| access.remote.clone());
         let part = match remote {
             Some(remote) => self.position.older(before, &self.file, (&remote, &self.spec)).await,
             None => Err("the cluster is not connected".to_owned()),
@@ -462,7 +462,7 @@ impl Follower {
             Start::Lines(lines) => lines,
             Start::Bytes(_) => LINES,
         };
-        let clients = clients(self.ways.clone());
+        let clients = clients(self.access_watch.clone());
         if let Some(id) = self.job {
             if matches!(self.start, Start::Beginning | Start::At { .. }) {
                 return ray::follow_whole(clients, id, self.out).await;
@@ -472,46 +472,47 @@ impl Follower {
         let node = match self.node {
             Some(node) => node,
             // Without ssh, the head's node id is needed; the first snapshot has it.
-            None => head(&mut self.ways).await?,
+            None => head(&mut self.access_watch).await?,
         };
         ray::poll(clients, Polled::File(node, self.file.name().into()), lines, self.out).await
     }
 }
 
 /// Resolves with the pending answer; pends forever if there is none.
-async fn answer(asked: &mut Option<Asked>) -> Result<JobDetail, RayError> {
-    match asked {
-        Some(asked) => asked.await,
+async fn resolved(pending: &mut Option<StatusRequest>) -> Result<JobDetail, RayError> {
+    match pending {
+        Some(request) => request.await,
         None => std::future::pending().await,
     }
 }
 
 /// Waits for the head's node id.
-pub(super) async fn head(ways: &mut LogAccessWatch) -> Result<NodeId, Closed> {
+pub(super) async fn head(access_watch: &mut LogAccessWatch) -> Result<NodeId, Closed> {
     loop {
-        let head = ways.borrow_and_update().as_ref().and_then(|way| way.head);
+        let head = access_watch.borrow_and_update().as_ref().and_then(|access| access.head);
         if let Some(head) = head {
             return Ok(head);
         }
-        ways.changed().await.map_err(|_| Closed)?;
+        access_watch.changed().await.map_err(|_| Closed)?;
     }
 }
 
 /// The client of each access. Without access the client is withdrawn, so that nothing is sent to the old address of the
 /// head.
-pub(super) fn clients(mut ways: LogAccessWatch) -> Clients {
-    let way = ways.borrow_and_update().clone();
-    let mut nudges = way.as_ref().map_or(0, |way| way.nudges);
-    let (clients, heard) = watch::channel(way.map(|way| way.client));
+pub(super) fn clients(mut access_watch: LogAccessWatch) -> Clients {
+    let access = access_watch.borrow_and_update().clone();
+    let mut nudges = access.as_ref().map_or(0, |access| access.nudges);
+    let (clients, receiver) = watch::channel(access.map(|access| access.client));
     tokio::spawn(async move {
         loop {
             tokio::select! {
                 () = clients.closed() => return,
-                changed = ways.changed() => if changed.is_err() { return },
+                changed = access_watch.changed() => if changed.is_err() { return },
             }
-            let way = ways.borrow_and_update().clone();
-            let nudged = way.as_ref().is_some_and(|w| std::mem::replace(&mut nudges, w.nudges) != w.nudges);
-            let now = way.map(|way| way.client);
+            let access = access_watch.borrow_and_update().clone();
+            let nudged =
+                access.as_ref().is_some_and(|a| std::mem::replace(&mut nudges, a.nudges) != a.nudges);
+            let now = access.map(|access| access.client);
             clients.send_if_modified(|before| {
                 let is_same = match (&now, &*before) {
                     (Some(now), Some(before)) => now.is_same(before),
@@ -522,7 +523,7 @@ pub(super) fn clients(mut ways: LogAccessWatch) -> Clients {
             });
         }
     });
-    heard
+    receiver
 }
 
 /// Interprets an error of Ray's log API.

@@ -22,7 +22,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
     // Run no program that the repository's configuration names, and do not write its index.
     git.args(["--no-optional-locks", "-c", "core.fsmonitor=false", "-C"]).arg(folder).args(arguments);
     let output = git.stdin(Stdio::null()).output().map_err(|e| format!("cannot run git: {e}"))?;
-    let said =
+    let text =
         |bytes: &[u8]| crate::model::text::printable(String::from_utf8_lossy(bytes).trim()).into_owned();
-    if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }

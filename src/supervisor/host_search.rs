@@ -4,7 +4,7 @@
 use super::Options;
 use super::container::{in_container, words};
 use super::log_file::{LOGS, ReadError, script};
-use super::visit::ask;
+use super::visit::batch;
 use crate::logs::{Grep, LineSplitter, Pattern};
 use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
@@ -18,11 +18,11 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
 /// Time limit for a login and the search of all files on a host.
-const ON_A_HOST: Duration = Duration::from_secs(120);
+const HOST_TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum number of bytes of globs per command: hosts limit the length of a command line.
-const GLOBS: usize = 48 << 10;
+const GLOB_BYTES_MAX: usize = 48 << 10;
 /// Number of bytes of a program's error output that are kept.
-const LAST_WORDS: u64 = 8 << 10;
+const STDERR_MAX: u64 = 8 << 10;
 /// First byte of a line about a file.
 const MARK: u8 = 0x1e;
 
@@ -65,15 +65,15 @@ impl HostAccess<'_> {
     ///
     /// # Errors
     ///
-    /// Why the host was not searched.
+    /// The reason why the host was not searched.
     pub(super) async fn search(
         &self,
         host: Option<&Text>,
         globs: &[&str],
         wanted: Wanted<'_>,
     ) -> Result<Vec<HostFile>, String> {
-        let searched = tokio::time::timeout(ON_A_HOST, self.search_all(host, globs, wanted)).await;
-        searched.unwrap_or_else(|_| Err(format!("no response within {} s", ON_A_HOST.as_secs())))
+        let searched = tokio::time::timeout(HOST_TIMEOUT, self.search_all(host, globs, wanted)).await;
+        searched.unwrap_or_else(|_| Err(format!("no response within {} s", HOST_TIMEOUT.as_secs())))
     }
 
     async fn search_all(
@@ -87,7 +87,7 @@ impl HostAccess<'_> {
             let mut bytes = 0;
             let fits = rest.iter().take_while(|glob| {
                 bytes += glob.len() + 4;
-                bytes <= GLOBS
+                bytes <= GLOB_BYTES_MAX
             });
             let now = &rest[..fits.count().max(1)];
             match self.run(host, now, wanted, inside).await {
@@ -132,39 +132,39 @@ impl HostAccess<'_> {
     }
 
     /// Starts a command line on the host with that address, or on the head.
-    pub(super) async fn begin(&self, host: Option<&Text>, line: String) -> Result<Answer, ReadError> {
+    pub(super) async fn begin(&self, host: Option<&Text>, line: String) -> Result<ScriptStream, ReadError> {
         match host {
-            None => Ok(Answer::Head(Box::new(self.remote.stream(&line)?))),
+            None => Ok(ScriptStream::Head(Box::new(self.remote.stream(&line)?))),
             Some(address) => self.log_in(address, line).await,
         }
     }
 
-    async fn log_in(&self, address: &Text, line: String) -> Result<Answer, ReadError> {
+    async fn log_in(&self, address: &Text, line: String) -> Result<ScriptStream, ReadError> {
         let to = TpuHost::at(address.raw());
-        let mut command = Command::from(ask(self.spec, self.options, &to, self.login.clone(), line).await?);
+        let mut command = Command::from(batch(self.spec, self.options, &to, self.login.clone(), line).await?);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().map_err(|e| ReadError::Failed(format!("cannot run ssh: {e}")))?;
         let stdout = child.stdout.take();
         let stderr = child.stderr.take();
         let stderr = tokio::spawn(async move {
-            let mut said = Vec::new();
+            let mut output = Vec::new();
             if let Some(stderr) = stderr {
-                // Output before an error is reported with it.
-                let _ = stderr.take(LAST_WORDS).read_to_end(&mut said).await;
+                // On a read error, the output received so far is reported.
+                let _ = stderr.take(STDERR_MAX).read_to_end(&mut output).await;
             }
-            said
+            output
         });
-        Ok(Answer::Login { child: Box::new(child), stdout, stderr })
+        Ok(ScriptStream::Login { child: Box::new(child), stdout, stderr })
     }
 }
 
 /// The output of a script, in chunks.
-pub(super) enum Answer {
+pub(super) enum ScriptStream {
     Head(Box<RemoteStream>),
     Login { child: Box<Child>, stdout: Option<ChildStdout>, stderr: JoinHandle<Vec<u8>> },
 }
 
-impl Answer {
+impl ScriptStream {
     /// The next bytes; `None` if the script has succeeded. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ReadError> {
         match self {
@@ -181,8 +181,8 @@ impl Answer {
                 if status.success() {
                     return Ok(None);
                 }
-                let said = stderr.await.unwrap_or_default();
-                Err(failure(status.code().unwrap_or(255), &String::from_utf8_lossy(&said)))
+                let stderr = stderr.await.unwrap_or_default();
+                Err(failure(status.code().unwrap_or(255), &String::from_utf8_lossy(&stderr)))
             }
         }
     }
@@ -195,8 +195,8 @@ async fn more(from: Option<&mut (impl AsyncRead + Unpin)>) -> Option<Bytes> {
 }
 
 /// The error of a command that ended with this exit code, with the end of its error output.
-fn failure(status: i32, said: &str) -> ReadError {
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+fn failure(status: i32, stderr: &str) -> ReadError {
+    let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
     ReadError::of(status).unwrap_or_else(|| {
         ReadError::Failed(match (status, last) {
             (87, _) => "grep on the host does not support -b".to_owned(),
@@ -216,13 +216,13 @@ struct Reader<'a> {
     files: Vec<HostFile>,
     /// Number of matching lines of the last file, and the number received so far.
     count: usize,
-    came: usize,
+    received: usize,
     is_complete: bool,
 }
 
 impl<'a> Reader<'a> {
     fn new(wanted: Wanted<'a>) -> Self {
-        Self { wanted, held: Vec::new(), files: Vec::new(), count: 0, came: 0, is_complete: false }
+        Self { wanted, held: Vec::new(), files: Vec::new(), count: 0, received: 0, is_complete: false }
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
     }
 
     fn begin(&mut self, head: &str) {
-        self.settle();
+        self.finish_file();
         let mut fields = head.splitn(3, ' ');
         let mut number = || fields.next()?.parse::<i32>().ok();
         let (Some(status), Some(count)) = (number(), number()) else { return };
@@ -251,13 +251,13 @@ impl<'a> Reader<'a> {
             None if status > 0 => Err(format!("grep: exit status {status}")),
             None => Ok((Vec::new(), 0)),
         };
-        (self.count, self.came) = (usize::try_from(count).unwrap_or(0), 0);
+        (self.count, self.received) = (usize::try_from(count).unwrap_or(0), 0);
         self.files.push(HostFile { name: Text::from(name), found });
     }
 
     fn line(&mut self, line: &[u8]) {
         let Some(HostFile { found: Ok((lines, _)), .. }) = self.files.last_mut() else { return };
-        self.came += 1;
+        self.received += 1;
         let mut fields = line.splitn(3, |b| *b == b':');
         let mut number = || str::from_utf8(fields.next()?).ok()?.parse().ok();
         let (Some(number), Some(at)) = (number(), number()) else { return };
@@ -273,8 +273,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Completes the last file after all its lines were received.
-    fn settle(&mut self) {
-        let before = self.count.saturating_sub(self.came);
+    fn finish_file(&mut self) {
+        let before = self.count.saturating_sub(self.received);
         if let Some(HostFile { found: Ok((_, more)), .. }) = self.files.last_mut() {
             *more = before;
         }
@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
 
     /// All files; `None` if the output was cut off.
     fn files(mut self) -> Option<Vec<HostFile>> {
-        self.settle();
+        self.finish_file();
         self.is_complete.then_some(self.files)
     }
 }
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_off_is_none() {
+    fn truncated_output_is_rejected() {
         let pattern = Pattern::parse("x").unwrap();
         let words = Grep::of(&pattern).unwrap().unwrap();
         let mut reader = Reader::new(Wanted { pattern: &pattern, words: &words, most: 5, longest: 1000 });

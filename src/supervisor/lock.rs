@@ -20,15 +20,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// How often a head without a lock is checked.
-const UNMARKED: Duration = Duration::from_secs(60);
-/// How often a head with a lock is checked, because the progress of the operation changes.
-const MARKED: Duration = Duration::from_secs(10);
+/// Poll interval of a head without a lock.
+const UNLOCKED_INTERVAL: Duration = Duration::from_secs(60);
+/// Poll interval of a head with a lock, because the progress of the operation changes.
+const LOCKED_INTERVAL: Duration = Duration::from_secs(10);
 /// Time limit for reading or writing a file on a head.
-const LIMIT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whether locks are kept for this cluster: only the two providers whose clusters can be operated have a place for
-/// them.
+/// Whether locks are stored for this cluster: only for the two providers whose clusters can be operated.
 pub fn keeps_locks(spec: &ClusterSpec) -> bool {
     spec.file.is_some() && matches!(spec.provider, Provider::Gcp | Provider::Local)
 }
@@ -66,7 +65,7 @@ pub(super) async fn report(
         return false;
     }
     let read = async {
-        let output = remote.run(&file::reading(&spec.name), LIMIT).await.map_err(|e| e.to_string())?;
+        let output = remote.run(&file::reading(&spec.name), TIMEOUT).await.map_err(|e| e.to_string())?;
         file::read(&output, &spec.name).map_err(|p| p.what)
     };
     match read.await {
@@ -95,7 +94,7 @@ pub(super) fn watch(
         AbortOnDrop(tokio::spawn(async move {
             loop {
                 let is_locked = report(&remote, &spec, &options, &out).await;
-                tokio::time::sleep(if is_locked { MARKED } else { UNMARKED }).await;
+                tokio::time::sleep(if is_locked { LOCKED_INTERVAL } else { UNLOCKED_INTERVAL }).await;
             }
         }))
     })
@@ -118,7 +117,7 @@ pub async fn place_lock(access: Access<'_>, lock: &OperationLock) -> Result<Lock
         return group::place(&options.google, &tpu_place(spec)?, &spec.name, lock).await;
     }
     let output = run(access, &file::placing(&spec.name, lock)).await?;
-    settled(access, &lock.id, file::done(&output)?).await
+    verified(access, &lock.id, file::done(&output)?).await
 }
 
 /// Updates step, time and state in a lock that was placed before.
@@ -128,7 +127,7 @@ pub async fn renew_lock(access: Access<'_>, lock: &OperationLock) -> Result<Lock
         return group::renew(&options.google, &tpu_place(spec)?, &spec.name, lock).await;
     }
     let output = run(access, &file::renewing(&spec.name, lock)).await?;
-    settled(access, &lock.id, file::done(&output)?).await
+    verified(access, &lock.id, file::done(&output)?).await
 }
 
 /// Removes the lock with this id. A missing lock, or that of another operation, is left as it is.
@@ -142,7 +141,7 @@ pub async fn remove_lock(access: Access<'_>, id: &str) -> Result<(), Problem> {
 }
 
 /// The result for the lock with this id. A script whose connection was lost is run again and finds its earlier effect.
-async fn settled(access: Access<'_>, id: &str, is_done: bool) -> Result<LockOwnership, Problem> {
+async fn verified(access: Access<'_>, id: &str, is_done: bool) -> Result<LockOwnership, Problem> {
     if is_done {
         return Ok(LockOwnership::Ours);
     }
@@ -154,5 +153,5 @@ async fn settled(access: Access<'_>, id: &str, is_done: bool) -> Result<LockOwne
 
 async fn run(access: Access<'_>, line: &str) -> Result<crate::ssh::Output, Problem> {
     let head = discover::head_address(access.spec, access.options, None).await?.host;
-    run_on(access, head.as_str(), line, LIMIT).await
+    run_on(access, head.as_str(), line, TIMEOUT).await
 }

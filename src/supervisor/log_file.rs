@@ -15,11 +15,11 @@ use std::time::Duration;
 /// The log directory of the running session on a head (`/tmp/ray` is Ray's default directory).
 pub(super) const LOGS: &str = "/tmp/ray/session_latest/logs";
 /// Time limit of a remote command that responds at once.
-const QUICK: Duration = Duration::from_secs(20);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 /// Separator before each part that [`script::SAMPLES`] prints.
 const SEPARATOR: &[u8] = b"\n\x1e\n";
 /// Time limit of a search through a whole file.
-const SEARCHED: Duration = Duration::from_secs(120);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Where to begin in a file that has not been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct ContentSearch {
     /// The part that is searched, once it is known: a search that was cut off begins at the same byte again.
     pub opened: Option<Opened>,
     /// Number of bytes of its result received so far.
-    pub came: u64,
+    pub received: u64,
 }
 
 /// The file that the remote script has opened, as its first line of output reports it.
@@ -69,11 +69,11 @@ pub struct Opened {
 
 impl Opened {
     /// Takes the first line of a script's output from the received bytes; `None` while it is incomplete.
-    pub fn take(came: &mut Vec<u8>) -> Option<Result<Self, ReadError>> {
-        let end = came.iter().position(|b| *b == b'\n')? + 1;
-        let line: Vec<u8> = came.drain(..end).collect();
-        let strange = || ReadError::Failed("unexpected output from the head's shell".to_owned());
-        Some(Self::parse(&line).ok_or_else(strange))
+    pub fn take(received: &mut Vec<u8>) -> Option<Result<Self, ReadError>> {
+        let end = received.iter().position(|b| *b == b'\n')? + 1;
+        let line: Vec<u8> = received.drain(..end).collect();
+        let unexpected = || ReadError::Failed("unexpected output from the head's shell".to_owned());
+        Some(Self::parse(&line).ok_or_else(unexpected))
     }
 
     fn parse(line: &[u8]) -> Option<Self> {
@@ -154,7 +154,7 @@ impl ReadError {
 #[derive(Clone, Debug)]
 pub struct LogFile {
     name: String,
-    /// Whether to look in the container that the cluster file names.
+    /// Whether to read the file in the container that the cluster file names.
     in_container: bool,
 }
 
@@ -174,7 +174,7 @@ impl LogFile {
         &self.name
     }
 
-    /// Looks in the container from now on, if the cluster file names one. Returns whether that is a change.
+    /// Reads the file in the container from now on, if the cluster file names one. Returns whether that is a change.
     pub fn enter(&mut self, spec: &ClusterSpec) -> bool {
         // An invalid container name is reported when the container is entered.
         let has_one = !matches!(in_container(spec, None, &[]), Ok(None));
@@ -186,7 +186,8 @@ impl LogFile {
         format!("{} cannot be read on the head: {why}; reading it through the dashboard", self.name)
     }
 
-    /// Follows it from a position of the file with this inode, or from its start. The opened file is reported first.
+    /// Follows the file from a position in the file with this inode, or from a start. The first line of output
+    /// identifies the opened file.
     pub fn follow(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
@@ -203,7 +204,7 @@ impl LogFile {
         Ok(remote.stream(&self.command(spec, ("follow", script::FOLLOW), &[inode, from])?)?)
     }
 
-    /// So many bytes of the file with this inode from a position on, or fewer if the file ends before.
+    /// These bytes of the file with this inode, or fewer if the file ends before.
     pub async fn part(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
@@ -212,7 +213,8 @@ impl LogFile {
     ) -> Result<Vec<u8>, ReadError> {
         let count = bytes.end.saturating_sub(bytes.start);
         let words = [inode, bytes.start, count].map(|n| n.to_string());
-        let output = remote.run(&self.command(spec, ("part", script::PART), &words)?, QUICK).await?;
+        let output =
+            remote.run(&self.command(spec, ("part", script::PART), &words)?, COMMAND_TIMEOUT).await?;
         match (output.status, ReadError::of(output.status)) {
             (0, _) => Ok(output.stdout),
             (_, Some(why)) => Err(why),
@@ -228,8 +230,9 @@ impl LogFile {
         (places, bytes): (u32, u32),
     ) -> Result<Vec<Vec<u8>>, ReadError> {
         let arguments = [String::new(), places.to_string(), bytes.to_string()];
-        let output =
-            remote.run(&self.command(spec, ("samples", script::SAMPLES), &arguments)?, QUICK).await?;
+        let output = remote
+            .run(&self.command(spec, ("samples", script::SAMPLES), &arguments)?, COMMAND_TIMEOUT)
+            .await?;
         match (output.status, ReadError::of(output.status)) {
             (0, _) => Ok(split(&output.stdout, SEPARATOR).skip(1).map(<[u8]>::to_vec).collect()),
             (_, Some(why)) => Err(why),
@@ -243,9 +246,9 @@ impl LogFile {
         (remote, spec): (&Remote, &ClusterSpec),
         words: &Grep,
     ) -> Result<Output, ReadError> {
-        let sought = ContentSearch::all(words.clone()).arguments();
+        let query = ContentSearch::all(words.clone()).arguments();
         let script = format!("{}{}", script::GREP, script::SEARCH);
-        let output = remote.run(&self.command(spec, ("search", &script), &sought)?, SEARCHED).await?;
+        let output = remote.run(&self.command(spec, ("search", &script), &query)?, SEARCH_TIMEOUT).await?;
         match ReadError::of(output.status) {
             Some(why) => Err(why),
             None => Ok(output),
@@ -257,13 +260,13 @@ impl LogFile {
     pub fn matched(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
-        sought: &ContentSearch,
+        query: &ContentSearch,
     ) -> Result<RemoteStream, ReadError> {
         let script = format!("{}{}", script::GREP, script::MATCHED);
-        Ok(remote.stream(&self.command(spec, ("matched", &script), &sought.arguments())?)?)
+        Ok(remote.stream(&self.command(spec, ("matched", &script), &query.arguments())?)?)
     }
 
-    /// The content from there on as it is received; `None` if the file is shorter.
+    /// Streams the content from `start` to the end of the file.
     pub fn rest(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
@@ -313,7 +316,7 @@ fn split<'b>(bytes: &'b [u8], separator: &'static [u8]) -> impl Iterator<Item = 
 impl ContentSearch {
     /// The whole file as it is.
     pub const fn all(words: Grep) -> Self {
-        Self { words, start: Start::Beginning, to_end: true, opened: None, came: 0 }
+        Self { words, start: Start::Beginning, to_end: true, opened: None, received: 0 }
     }
 
     /// The arguments of the search scripts after the file name.

@@ -14,18 +14,18 @@ const ROUND: usize = 2;
 /// The time of the last request for each node's machine figures.
 #[derive(Debug, Default)]
 pub struct Machines {
-    asked: HashMap<NodeId, Instant>,
+    requested: HashMap<NodeId, Instant>,
 }
 
 impl Machines {
     /// Returns the nodes to request now, and records the requests.
     pub fn next_round(&mut self, visible: &[NodeId], now: Instant) -> Vec<NodeId> {
-        self.asked.retain(|id, _| visible.contains(id));
-        let age = |id: &NodeId| self.asked.get(id).map_or(Duration::MAX, |at| now.duration_since(*at));
+        self.requested.retain(|id, _| visible.contains(id));
+        let age = |id: &NodeId| self.requested.get(id).map_or(Duration::MAX, |at| now.duration_since(*at));
         let mut due: Vec<NodeId> = visible.iter().filter(|id| age(id) >= FRESH).copied().collect();
         due.sort_by_key(|id| std::cmp::Reverse(age(id)));
         due.truncate(ROUND);
-        self.asked.extend(due.iter().map(|id| (*id, now)));
+        self.requested.extend(due.iter().map(|id| (*id, now)));
         due
     }
 }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_unasked_come_first_and_nobody_is_asked_twice_at_once() {
+    fn nodes_with_the_oldest_figures_come_first_and_fresh_ones_are_not_requested() {
         let ids: Vec<NodeId> = (0..6).filter_map(|i| NodeId::from_bytes(&[i; 28])).collect();
         let mut machines = Machines::default();
         let t = Instant::now();

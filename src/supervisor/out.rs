@@ -1,4 +1,4 @@
-//! Sends news of a cluster's tasks to the front end, and says how often they read.
+//! Sends news of a cluster's tasks to the front end, and defines whether a task polls.
 
 use crate::model::{ClusterName, ClusterSpec, News, Timestamp};
 use crate::state::{ClusterState, Update};
@@ -23,7 +23,7 @@ impl UpdateSender {
         &self.spec.name
     }
 
-    /// For a cluster whose state is not known yet.
+    /// Creates a sender for a cluster whose state is not known yet.
     pub fn new(spec: ClusterSpec, updates: mpsc::Sender<Update>) -> Self {
         let spec = Arc::new(spec);
         let state = Arc::new(ClusterState::new(Arc::clone(&spec)));
@@ -46,11 +46,11 @@ impl UpdateSender {
     }
 }
 
-/// How often a task reads its cluster's state.
+/// Whether a task polls its cluster's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollMode {
     /// At intervals, for a screen.
     Polling,
-    /// Never: a command requests what it needs.
-    Asked,
+    /// No polling: a command requests what it needs.
+    OnDemand,
 }

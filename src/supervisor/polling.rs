@@ -16,26 +16,26 @@ pub(super) struct Polling {
     begun: Instant,
     pub due: Instant,
     /// Whether another refresh was requested during the current one, which may already have passed the change.
-    again: bool,
+    is_requested: bool,
 }
 
 impl Polling {
     /// Polls with this client; reads nothing for a command.
-    pub fn new(client: &Client, pace: PollMode) -> Self {
-        let poller = (pace == PollMode::Polling).then(|| Poller::new(client.clone()));
+    pub fn new(client: &Client, mode: PollMode) -> Self {
+        let poller = (mode == PollMode::Polling).then(|| Poller::new(client.clone()));
         let now = Instant::now();
-        Self { poller, running: None, begun: now, due: now, again: false }
+        Self { poller, running: None, begun: now, due: now, is_requested: false }
     }
 
-    /// Requests a refresh that starts from now on.
-    pub fn ask(&mut self) {
-        self.again = self.running.is_some();
+    /// Requests a refresh that starts now, or after the current one.
+    pub fn request(&mut self) {
+        self.is_requested = self.running.is_some();
         self.due = Instant::now();
     }
 
-    /// Called after a refresh: how long to wait for the next one, at most `pause`.
-    pub fn rest(&mut self, pause: Duration) -> Duration {
-        let pause = if std::mem::take(&mut self.again) { Duration::ZERO } else { pause };
+    /// Schedules the next refresh, after `pause` or at once if one was requested meanwhile; returns the wait.
+    pub fn schedule(&mut self, pause: Duration) -> Duration {
+        let pause = if std::mem::take(&mut self.is_requested) { Duration::ZERO } else { pause };
         self.due = Instant::now() + pause;
         pause
     }
@@ -58,9 +58,9 @@ impl Polling {
     }
 
     /// Starts a refresh unless one is in progress.
-    pub fn ask_if_idle(&mut self) {
+    pub fn request_if_idle(&mut self) {
         if self.running.is_none() {
-            self.ask();
+            self.request();
         }
     }
 
@@ -96,20 +96,20 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_asked_for_during_a_reading_is_read_after_it() {
+    async fn a_refresh_requested_during_another_one_follows_it() {
         let pause = Duration::from_secs(15);
-        let (due, again) = (Instant::now(), false);
-        let mut polling = Polling { poller: None, running: None, begun: due, due, again };
-        polling.ask();
-        assert_eq!(polling.rest(pause), pause, "the reading that begins now is the one");
+        let (due, is_requested) = (Instant::now(), false);
+        let mut polling = Polling { poller: None, running: None, begun: due, due, is_requested };
+        polling.request();
+        assert_eq!(polling.schedule(pause), pause, "the refresh that starts now is the requested one");
         polling.running = Some(tokio::spawn(std::future::pending()));
-        polling.ask();
-        assert_eq!((polling.rest(pause), polling.due <= Instant::now()), (Duration::ZERO, true));
-        assert_eq!((polling.rest(pause), polling.due > Instant::now()), (pause, true));
+        polling.request();
+        assert_eq!((polling.schedule(pause), polling.due <= Instant::now()), (Duration::ZERO, true));
+        assert_eq!((polling.schedule(pause), polling.due > Instant::now()), (pause, true));
     }
 
     #[test]
-    fn a_fleet_is_read_evenly_over_the_interval() {
+    fn refreshes_of_a_fleet_are_spread_evenly() {
         for count in [2, 7, 14, 28] {
             let mut at: Vec<Duration> = (0..count).map(|n| spread(Duration::from_secs(15), n)).collect();
             at.sort();

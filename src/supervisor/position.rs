@@ -7,10 +7,11 @@ use crate::ray::{Closed, Outlet, cleaned};
 use crate::ssh::Remote;
 
 /// Number of last bytes that a new connection reads again, to check that the file is the same.
-const REMEMBERED: usize = 512;
-/// Size of an older part in bytes, and its maximum if a line is longer than that.
+const OVERLAP: usize = 512;
+/// Size of an older part in bytes.
 const PART: u64 = 256 << 10;
-const LONGEST_PART: u64 = 4 << 20;
+/// Maximum size of an older part in bytes, which applies if a line is longer than [`PART`].
+const PART_MAX: u64 = 4 << 20;
 
 /// A file of the log, and the position of its first byte in the log.
 #[derive(Clone, Copy, Debug)]
@@ -19,12 +20,12 @@ struct Piece {
     base: u64,
 }
 
-/// The first bytes of a stream, before the new ones.
+/// The bytes at the start of a stream, before the new ones.
 #[derive(Debug)]
 enum First {
     /// There are no bytes before them.
     New,
-    /// Bytes that were read before; the number of them that were seen again.
+    /// Bytes that were read before; contains the number of them that were received again.
     Known(usize),
     /// Possibly the end of a line whose beginning was not read, up to so many bytes; with the bytes received of it.
     Partial(Vec<u8>, usize),
@@ -37,16 +38,16 @@ pub enum Arrived {
     Other,
 }
 
-/// Why another file follows.
+/// How the file at the name of the log has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Another {
+pub enum FileChange {
     Replaced,
     Truncated,
 }
 
-impl Another {
+impl FileChange {
     /// The message for the reader of the log.
-    pub fn said(self, name: &str) -> String {
+    pub fn message(self, name: &str) -> String {
         match self {
             Self::Replaced => {
                 format!("{name} was replaced; lines written to the old file in the meantime are lost")
@@ -106,15 +107,15 @@ impl Position {
     }
 
     /// Handles the opening of a stream.
-    pub async fn opened(&mut self, opened: &Opened, out: &mut Outlet) -> Result<Option<Another>, Closed> {
+    pub async fn opened(&mut self, opened: &Opened, out: &mut Outlet) -> Result<Option<FileChange>, Closed> {
         if let Ok((inode, from)) = self.next() {
             if (opened.inode, opened.from) == (inode, from) {
                 self.first = First::Known(0);
                 return Ok(None);
             }
-            let another = if opened.inode == inode { Another::Truncated } else { Another::Replaced };
+            let change = if opened.inode == inode { FileChange::Truncated } else { FileChange::Replaced };
             self.begin(opened.inode, out.at(), out).await?;
-            return Ok(Some(another));
+            return Ok(Some(change));
         }
         let same = self.pieces.last().copied().filter(|p| p.inode == opened.inode && opened.from > 0);
         let base = match same {
@@ -166,7 +167,7 @@ impl Position {
             First::Partial(held, there) => {
                 held.extend_from_slice(bytes);
                 let line = held.iter().position(|b| *b == b'\n').map(|end| end + 1);
-                // Without a line break in the existing part, a line begins before it, and is shown from there on.
+                // Without a line break in the existing part, the line is shown without its beginning.
                 let Some(from) = line.or_else(|| (held.len() >= *there).then_some(1.min(held.len()))) else {
                     return Ok(Arrived::Same);
                 };
@@ -183,14 +184,14 @@ impl Position {
 
     async fn pass(&mut self, bytes: &[u8], out: &mut Outlet) -> Result<(), Closed> {
         self.at += bytes.len() as u64;
-        self.last.extend_from_slice(&bytes[bytes.len().saturating_sub(REMEMBERED)..]);
-        let surplus = self.last.len().saturating_sub(REMEMBERED);
+        self.last.extend_from_slice(&bytes[bytes.len().saturating_sub(OVERLAP)..]);
+        let surplus = self.last.len().saturating_sub(OVERLAP);
         self.last.drain(..surplus);
         out.feed(bytes).await
     }
 
-    /// The part of the log that ends at a position, in whole lines; only a piece of a line that is longer than the
-    /// largest part.
+    /// The part of the log that ends at a position, in whole lines; or a piece of a line, if the line is longer than
+    /// the maximum part.
     pub async fn older(
         &self,
         before: u64,
@@ -216,7 +217,7 @@ impl Position {
                 return Err(format!("{} is shorter than before", file.name()));
             }
             let line = bytes.iter().position(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1);
-            if from > 0 && line == bytes.len() && size < LONGEST_PART {
+            if from > 0 && line == bytes.len() && size < PART_MAX {
                 size *= 4;
                 continue;
             }

@@ -14,15 +14,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A dashboard that does not answer a small request within this time counts as not responding.
-const SILENT: Duration = Duration::from_secs(3);
+const PING_TIMEOUT: Duration = Duration::from_secs(3);
 /// An answer from Google that is at most this old is shared by clusters of one zone that are read together.
-const SHARED: Duration = Duration::from_secs(2);
+const MAX_SHARED_AGE: Duration = Duration::from_secs(2);
 
 /// Reads Ray, Google (unless the settings disable it) and another operator's operation lock. Failures to read are part
 /// of the state, as on the screen: a broken connection, a refusal by Google. `on_phase` receives the phases of the
 /// connection.
 ///
-/// A single reading can only give the start of a condition if Ray or Google report it, and cannot tell that something
+/// A single reading knows the start of a condition only if Ray or Google report it, and cannot detect that something
 /// has not changed. With `vitals`, the activity of running jobs is read as well: the lists of tasks and actors, and the
 /// last lines of their logs.
 pub async fn read_state(
@@ -44,25 +44,25 @@ pub async fn read_state(
             Err(problem) => vec![News::Link(Link::Stopped { problem })],
         }
     };
-    Box::pin(learned(spec, options, ray)).await
+    Box::pin(derive_state(spec, options, ray)).await
 }
 
 /// Like [`read_state`], over an open session.
 pub async fn read_open(spec: &ClusterSpec, options: &Options, session: &Session) -> ClusterState {
-    Box::pin(learned(spec, options, read_ray(spec, options, session))).await
+    Box::pin(derive_state(spec, options, read_ray(spec, options, session))).await
 }
 
 /// Derives the state from the answers of Ray and Google, which are queried at the same time.
-async fn learned(
+async fn derive_state(
     spec: &ClusterSpec,
     options: &Options,
     ray: impl Future<Output = Vec<News>>,
 ) -> ClusterState {
     let google = async {
         // An answer for another cluster in the zone is equally valid.
-        let since = Instant::now().checked_sub(SHARED).unwrap_or_else(Instant::now);
-        let is_asked = tpu_place(spec).is_ok() && options.cloud_refresh.is_some();
-        if is_asked { Some(options.zones.view(spec, &options.google, since).await) } else { None }
+        let since = Instant::now().checked_sub(MAX_SHARED_AGE).unwrap_or_else(Instant::now);
+        let is_queried = tpu_place(spec).is_ok() && options.cloud_refresh.is_some();
+        if is_queried { Some(options.zones.view(spec, &options.google, since).await) } else { None }
     };
     let (cloud, ray) = tokio::join!(google, ray);
     let mut state = ClusterState::new(Arc::new(spec.clone()));
@@ -82,12 +82,12 @@ pub fn unreachable(spec: &ClusterSpec, problem: Problem) -> ClusterState {
 /// The state of a cluster of which only Ray was read, for example to explain why a job is pending.
 pub fn state_of(spec: &ClusterSpec, snapshot: Snapshot) -> ClusterState {
     let mut state = ClusterState::new(Arc::new(spec.clone()));
-    state.learn(&News::Snapshot(Arc::new(limited(spec, snapshot))));
+    state.learn(&News::Snapshot(Arc::new(with_file_limits(spec, snapshot))));
     state
 }
 
 /// Adds the limits in the cluster file to a snapshot, because not every autoscaler reports them.
-fn limited(spec: &ClusterSpec, snapshot: Snapshot) -> Snapshot {
+fn with_file_limits(spec: &ClusterSpec, snapshot: Snapshot) -> Snapshot {
     let report = with_limits(Arc::unwrap_or_clone(snapshot.autoscaler), &spec.node_types);
     Snapshot { autoscaler: Arc::new(report), ..snapshot }
 }
@@ -116,11 +116,11 @@ async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> V
         // Findings do not depend on operations, so a lock that cannot be read counts as none.
         if keeps_locks(spec) { read_lock(access).await.ok().flatten() } else { None }
     };
-    let dashboard = tokio::time::timeout(SILENT, super::connect::ping(&session.client));
+    let dashboard = tokio::time::timeout(PING_TIMEOUT, super::connect::ping(&session.client));
     let (snapshot, lock, dashboard) = tokio::join!(poller.refresh(), lock, dashboard);
     let now = Timestamp::now();
     let snapshot = match snapshot {
-        Ok(snapshot) => limited(spec, snapshot),
+        Ok(snapshot) => with_file_limits(spec, snapshot),
         Err(e) => return vec![News::Link(Link::Stopped { problem: e.problem(now) })],
     };
     let gcs = poller.over_gcs();
@@ -128,7 +128,7 @@ async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> V
         Ok(Ok(latency)) => (Some(latency), None),
         Ok(Err(e)) => (None, Some(e.problem(now))),
         Err(_) => {
-            let words = format!("no response within {} s", SILENT.as_secs());
+            let words = format!("no response within {} s", PING_TIMEOUT.as_secs());
             (None, Some(RayError::Silent(words).problem(now)))
         }
     };

@@ -28,25 +28,24 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 /// Interval for machine figures, our own load on the head, and the round trip.
 const TICK: Duration = Duration::from_secs(2);
 /// Interval at which a small request measures the round trip.
-const PING: Duration = Duration::from_secs(15);
-/// The dashboard of the cluster on the screen must show this often that it responds; if no other answer has arrived, it
-/// is sent a small request.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+const PING_INTERVAL: Duration = Duration::from_secs(15);
+/// Time without an answer after which the dashboard of the cluster on the screen is sent a small request.
+const DASHBOARD_INTERVAL: Duration = Duration::from_secs(5);
 /// A dashboard that does not answer a small request within this time counts as not responding.
-const SILENT: Duration = Duration::from_secs(3);
+const PING_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum interval between refreshes of the cluster on the screen, however slow its head is.
-const LONGEST_VISIBLE: Duration = Duration::from_secs(10);
+const MAX_VISIBLE_PAUSE: Duration = Duration::from_secs(10);
 /// Time limit for the check of a connection after a wake-up.
-const PROBE: Duration = Duration::from_secs(3);
-/// A slow head is left alone for this many times its own response time.
-const POLITE: u32 = 5;
-/// Maximum pause after a failed refresh of the cluster on the screen,
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// and of another one.
-const LONGEST_PAUSE_UNSEEN: Duration = Duration::from_secs(15);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
+/// The pause before the next refresh of a slow head, as a multiple of its response time.
+const PAUSE_FACTOR: u32 = 5;
+/// Maximum pause after a failed refresh of the cluster on the screen.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// Maximum pause after a failed refresh of another cluster.
+const MAX_PAUSE_BACKGROUND: Duration = Duration::from_secs(15);
 
-/// Number of other tokens that are tried at once, as in a command. Two tokens that are both refused would alternate
-/// forever; after this number there is a pause between attempts.
+/// Number of other tokens that are tried without a pause, as in a command. Two tokens that are both refused would
+/// alternate forever; after this number there is a pause between attempts.
 const RENEWALS: usize = 3;
 /// Maximum number of jobs that are stopped or deleted at the same time.
 const AT_ONCE: usize = 8;
@@ -58,7 +57,7 @@ enum ProbeResult {
     /// CPU and memory figures of nodes.
     Figures(Vec<(NodeId, Physical)>),
     /// Whether the head responds again.
-    Sign(bool),
+    Recovery(bool),
 }
 
 /// State that lives as long as a session.
@@ -89,7 +88,7 @@ struct Serving {
     /// Number of other tokens that were tried since the head last accepted one.
     renewals: usize,
     /// Limits concurrent requests when many jobs are stopped.
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     changed: tokio::sync::mpsc::UnboundedSender<()>,
 }
 
@@ -98,7 +97,7 @@ impl ClusterTask {
     pub async fn serve(&mut self, session: Session) -> End {
         let (changed, mut changes) = tokio::sync::mpsc::unbounded_channel();
         let mut s = Serving {
-            polling: Polling::new(&session.client, self.pace),
+            polling: Polling::new(&session.client, self.mode),
             probes: JoinSet::new(),
             machines: Machines::default(),
             watch: Watch::new(self.options.vitals, self.options.patterns.clone()),
@@ -113,13 +112,13 @@ impl ClusterTask {
             over_gcs: false,
             refusals: 0,
             renewals: 0,
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
             changed,
             session,
         };
         self.client = Some(s.session.client.clone());
         self.out.send(News::Vitals(s.watch.unread())).await;
-        self.streams.set_way(Some(LogAccess {
+        self.streams.set_access(Some(LogAccess {
             client: s.session.client.clone(),
             remote: s.session.tunnel.as_ref().map(|(tunnel, _)| tunnel.remote()),
             login: self.reach.borrow().login.clone(),
@@ -130,16 +129,16 @@ impl ClusterTask {
             // A port that cannot be opened is reported as news.
             drop(self.open_ports(&mut s).await);
         }
-        self.hand_out(&s.session);
-        let shown = s.session.tunnel.as_ref().filter(|_| self.pace == PollMode::Polling);
-        let _marks = shown.map(|(tunnel, _)| {
+        self.publish(&s.session);
+        let shown = s.session.tunnel.as_ref().filter(|_| self.mode == PollMode::Polling);
+        let _lock_watch = shown.map(|(tunnel, _)| {
             let (spec, options) = (Arc::clone(&self.spec), Arc::clone(&self.options));
             lock::watch(tunnel.remote(), spec, options, self.out.clone())
         });
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut signs = interval(recovery::EVERY);
-        signs.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut recovery_tick = interval(recovery::INTERVAL);
+        recovery_tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.wakes.mark_unchanged();
         let end = loop {
             tokio::select! {
@@ -149,22 +148,22 @@ impl ClusterTask {
                         self.want_ports(open, &mut s).await;
                     } else if let Some(Request::Operated(is_at_work)) = request {
                         self.out.operated(is_at_work).await;
-                    } else if let Some(end) = self.heed(request, &mut s) {
+                    } else if let Some(end) = self.handle(request, &mut s) {
                         break end;
                     }
                 }
-                Some(request) = self.held.requests.recv() => {
+                Some(request) = self.server.requests.recv() => {
                     if let Some(end) = self.grant(request, &mut s).await {
                         break end;
                     }
                 }
                 () = sleep_until(s.polling.due.into()), if s.polling.poller.is_some() => s.polling.start(),
                 Some((took, result)) = s.polling.finished() => self.refreshed(took, result, &mut s).await,
-                Some(()) = changes.recv() => s.polling.ask(),
+                Some(()) = changes.recv() => s.polling.request(),
                 Some(cluster_vitals) = s.watch.finished() => self.out.send(News::Vitals(cluster_vitals)).await,
                 Some(Ok(answer)) = s.probes.join_next() => self.answered(answer, &mut s).await,
-                _ = tick.tick(), if self.pace == PollMode::Polling => self.tick(&mut s).await,
-                _ = signs.tick(), if self.pace == PollMode::Polling => self.look_for_a_sign(&mut s),
+                _ = tick.tick(), if self.mode == PollMode::Polling => self.tick(&mut s).await,
+                _ = recovery_tick.tick(), if self.mode == PollMode::Polling => self.probe_recovery(&mut s),
                 Ok(()) = self.wakes.changed() => {
                     if let Some(end) = self.probe(&mut s).await {
                         break end;
@@ -173,7 +172,7 @@ impl ClusterTask {
             }
         };
         // No new work starts over a connection that is being closed.
-        self.held.state.send_replace(ConnectionState::Connecting(Phase::Address));
+        self.server.state.send_replace(ConnectionState::Connecting(Phase::Address));
         if s.session.tunnel.as_ref().is_some_and(|(_, ports)| !ports.open().is_empty()) {
             // The ports are closed with the connection.
             self.out.send(News::Ports { open: LocalPorts::new(), notes: Vec::new() }).await;
@@ -183,27 +182,27 @@ impl ClusterTask {
     }
 
     /// Handles a request while the session is up.
-    fn heed(&mut self, request: Option<Request>, s: &mut Serving) -> Option<End> {
+    fn handle(&mut self, request: Option<Request>, s: &mut Serving) -> Option<End> {
         match request {
             None => return Some(End::Closed),
             Some(Request::Reconnect) => return Some(End::Again),
             Some(Request::Refresh) => {
-                s.polling.ask();
+                s.polling.request();
                 self.streams.nudge();
             }
             Some(Request::StopJob(id)) => {
-                let ray = stop::Answering::new(s.session.client.clone(), self.held.state.subscribe());
-                let (out, changed, turns) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.turns));
+                let ray = stop::CurrentClient::new(s.session.client.clone(), self.server.state.subscribe());
+                let (out, changed, permits) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.permits));
                 tokio::spawn(async move {
-                    let _turn = turns.acquire().await;
+                    let _permit = permits.acquire().await;
                     stop::stop_and_watch(ray, id, out, changed).await;
                 });
             }
             Some(Request::DeleteJob(id)) => {
                 let client = s.session.client.clone();
-                let (out, changed, turns) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.turns));
+                let (out, changed, permits) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.permits));
                 tokio::spawn(async move {
-                    let _turn = turns.acquire().await;
+                    let _permit = permits.acquire().await;
                     let outcome = stop::delete_job(&client, &id).await;
                     out.send(News::JobDelete { id, outcome }).await;
                     // The session may have ended in the meantime.
@@ -228,10 +227,10 @@ impl ClusterTask {
             }
             Some(other) => {
                 if let Request::Focus(true) = other {
-                    s.polling.ask();
+                    s.polling.request();
                     s.watch.hasten();
                 }
-                self.note(other);
+                self.remember(other);
             }
         }
         None
@@ -247,14 +246,14 @@ impl ClusterTask {
                     (false, Some(_)) => self.options.background,
                 };
                 let over_gcs = s.polling.poller.as_ref().is_some_and(Poller::over_gcs);
-                // Switching to the other channel took the time; it says nothing about the cost of a refresh.
+                // The time was spent on switching channels, so it is not the cost of a refresh.
                 let is_moved = s.up_since.is_some() && s.over_gcs != over_gcs;
-                let slow = if is_moved { Duration::ZERO } else { took * POLITE };
-                s.polling.rest(base.max(if self.focused { slow.min(LONGEST_VISIBLE) } else { slow }));
+                let slow = if is_moved { Duration::ZERO } else { took * PAUSE_FACTOR };
+                s.polling.schedule(base.max(if self.focused { slow.min(MAX_VISIBLE_PAUSE) } else { slow }));
                 self.backoff.reset();
                 s.recovery.refresh_succeeded();
                 s.took = took;
-                if self.trouble.take().is_some() {
+                if self.current_problem.take().is_some() {
                     // Logs recover with the cluster, even those without new lines.
                     self.streams.nudge();
                 }
@@ -269,15 +268,15 @@ impl ClusterTask {
                 if s.up_since.is_none() || s.over_gcs != over_gcs {
                     s.up_since.get_or_insert_with(Timestamp::now);
                     s.over_gcs = over_gcs;
-                    self.tell_up(s).await;
+                    self.report_up(s).await;
                 }
             }
-            Err(error) => self.trouble(&error, s).await,
+            Err(error) => self.refresh_failed(&error, s).await,
         }
     }
 
     /// Handles a failed refresh over a working tunnel.
-    async fn trouble(&mut self, error: &RayError, s: &mut Serving) {
+    async fn refresh_failed(&mut self, error: &RayError, s: &mut Serving) {
         let now = Timestamp::now();
         let refusals = s.session.refusals();
         let refused = std::mem::replace(&mut s.refusals, refusals) < refusals;
@@ -286,7 +285,7 @@ impl ClusterTask {
         s.recovery.refresh_failed(problem.kind.is_of_token());
         if problem.kind.is_of_token() {
             // Google may be slow, so the problem is reported first, and only once.
-            if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
+            if self.current_problem.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
                 let problem = Problem { hint: "looking for a new token".into(), ..problem.clone() };
                 self.out.send(News::Link(Link::Retrying { problem, at: now })).await;
             }
@@ -302,29 +301,29 @@ impl ClusterTask {
         } else if refused {
             problem = opened::dashboard_down(&s.session.client).await;
         }
-        let problem = self.dated(problem);
-        let longest = if self.focused { LONGEST_PAUSE } else { LONGEST_PAUSE_UNSEEN };
-        let pause = s.polling.rest(self.backoff.next(longest));
+        let problem = self.with_start_time(problem);
+        let longest = if self.focused { MAX_PAUSE } else { MAX_PAUSE_BACKGROUND };
+        let pause = s.polling.schedule(self.backoff.next(longest));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "refresh failed");
         self.out.send(News::Link(Link::Retrying { problem, at: now.plus(pause) })).await;
     }
 
     /// Sends a small request to a head that does not respond or is slow.
-    fn look_for_a_sign(&self, s: &mut Serving) {
+    fn probe_recovery(&self, s: &mut Serving) {
         if s.recovery.gives_up(s.polling.waited()) {
-            s.polling = Polling::new(&s.session.client, self.pace);
+            s.polling = Polling::new(&s.session.client, self.mode);
         }
-        let has_reason = self.trouble.is_some() || s.polling.waited() > recovery::SLOW;
-        if s.recovery.asks(has_reason) {
+        let has_reason = self.current_problem.is_some() || s.polling.waited() > recovery::SLOW;
+        if s.recovery.should_probe(has_reason) {
             let client = s.session.client.clone();
             s.probes.spawn(async move {
-                let answer = tokio::time::timeout(recovery::ANSWER, connect::ping(&client)).await;
-                ProbeResult::Sign(matches!(answer, Ok(Ok(_))))
+                let answer = tokio::time::timeout(recovery::TIMEOUT, connect::ping(&client)).await;
+                ProbeResult::Recovery(matches!(answer, Ok(Ok(_))))
             });
         }
     }
 
-    /// Every two seconds: our load on the head, the round trip, machine figures.
+    /// Runs every two seconds: reports our load on the head, measures the round trip and requests machine figures.
     async fn tick(&mut self, s: &mut Serving) {
         let now = Instant::now();
         let meter = s.session.client.meter();
@@ -339,17 +338,18 @@ impl ClusterTask {
             let head = remote.map(|remote| LogHost { remote, spec: Arc::clone(&self.spec) });
             s.watch.start(&s.session.client, head, self.focused);
         }
-        if self.wants_ping(s, now) {
+        if self.is_ping_due(s, now) {
             let first = s.pinged.replace(now).is_none();
             let client = s.session.client.clone();
             s.probes.spawn(async move {
                 if first {
                     // Opens the connection on which later requests are measured; a failure will occur again and be
                     // reported then.
-                    let _ = tokio::time::timeout(SILENT, connect::ping(&client)).await;
+                    let _ = tokio::time::timeout(PING_TIMEOUT, connect::ping(&client)).await;
                 }
-                let answer = tokio::time::timeout(SILENT, connect::ping(&client)).await;
-                let late = |_| Err(RayError::Silent(format!("no response within {} s", SILENT.as_secs())));
+                let answer = tokio::time::timeout(PING_TIMEOUT, connect::ping(&client)).await;
+                let late =
+                    |_| Err(RayError::Silent(format!("no response within {} s", PING_TIMEOUT.as_secs())));
                 ProbeResult::Latency(answer.unwrap_or_else(late))
             });
         }
@@ -363,10 +363,12 @@ impl ClusterTask {
 
     /// Whether a small request is due: to measure the round trip; because the dashboard of the cluster on the screen
     /// has been quiet; or, at every tick, because it does not respond and may have recovered.
-    fn wants_ping(&self, s: &Serving, now: Instant) -> bool {
+    fn is_ping_due(&self, s: &Serving, now: Instant) -> bool {
         let older = |at: Option<Instant>, than| at.is_none_or(|at| now.duration_since(at) >= than);
-        let quiet = self.focused && older(s.dashboard_seen, SIGN_OF_LIFE) && older(s.pinged, SIGN_OF_LIFE);
-        older(s.pinged, PING) || quiet || s.dashboard.is_some() && older(s.pinged, SILENT)
+        let quiet = self.focused
+            && older(s.dashboard_seen, DASHBOARD_INTERVAL)
+            && older(s.pinged, DASHBOARD_INTERVAL);
+        older(s.pinged, PING_INTERVAL) || quiet || s.dashboard.is_some() && older(s.pinged, PING_TIMEOUT)
     }
 
     async fn answered(&mut self, answer: ProbeResult, s: &mut Serving) {
@@ -375,7 +377,7 @@ impl ClusterTask {
                 s.latency = Some(latency);
                 s.dashboard_seen = Some(Instant::now());
                 s.dashboard = None;
-                self.tell_up(s).await;
+                self.report_up(s).await;
             }
             // If the state comes through the dashboard, the next refresh fails as well and reports it.
             ProbeResult::Latency(Err(e)) => {
@@ -383,14 +385,14 @@ impl ClusterTask {
                 s.latency = None;
                 let since = s.dashboard.as_ref().map_or_else(Timestamp::now, |before| before.since);
                 s.dashboard = s.over_gcs.then(|| e.problem(since));
-                self.tell_up(s).await;
+                self.report_up(s).await;
             }
-            ProbeResult::Sign(is_well) => {
-                if s.recovery.answered(is_well) {
+            ProbeResult::Recovery(responds) => {
+                if s.recovery.answered(responds) {
                     tracing::info!(cluster = %self.spec.name, "the head responds again");
-                    s.polling.ask_if_idle();
-                } else if !is_well && s.polling.waited() > recovery::SILENT && s.took < recovery::SILENT {
-                    self.tell_silent(s).await;
+                    s.polling.request_if_idle();
+                } else if !responds && s.polling.waited() > recovery::SILENT && s.took < recovery::SILENT {
+                    self.report_silent(s).await;
                 }
             }
             ProbeResult::Figures(figures) if figures.is_empty() => {}
@@ -401,11 +403,11 @@ impl ClusterTask {
         }
     }
 
-    /// After sleep or a network change: the connection must respond within seconds or is replaced.
+    /// Checks the connection after sleep or a network change; it is replaced unless it responds within seconds.
     async fn probe(&mut self, s: &mut Serving) -> Option<End> {
-        let answer = tokio::time::timeout(PROBE, connect::ping(&s.session.client)).await;
+        let answer = tokio::time::timeout(PROBE_TIMEOUT, connect::ping(&s.session.client)).await;
         if matches!(answer, Ok(Ok(_))) {
-            s.polling.ask();
+            s.polling.request();
             self.streams.nudge();
             return None;
         }
@@ -413,18 +415,18 @@ impl ClusterTask {
         Some(End::Again)
     }
 
-    /// Neither a refresh nor a small request is answered. The refresh remains pending.
-    async fn tell_silent(&mut self, s: &mut Serving) {
+    /// Reports that the head answers neither a refresh nor a small request. The refresh remains pending.
+    async fn report_silent(&mut self, s: &mut Serving) {
         let now = Timestamp::now();
         let words =
             format!("neither the dashboard nor the GCS responded within {} s", recovery::SILENT.as_secs());
         s.up_since = None;
-        let problem = self.dated(RayError::Silent(words).problem(now));
+        let problem = self.with_start_time(RayError::Silent(words).problem(now));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "silent");
-        self.out.send(News::Link(Link::Retrying { problem, at: now.plus(recovery::EVERY) })).await;
+        self.out.send(News::Link(Link::Retrying { problem, at: now.plus(recovery::INTERVAL) })).await;
     }
 
-    async fn tell_up(&self, s: &Serving) {
+    async fn report_up(&self, s: &Serving) {
         let Some(since) = s.up_since else { return };
         let token_auth = s.session.token.is_some();
         let dashboard = s.dashboard.clone().filter(|_| s.over_gcs);

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// Maximum time to wait for ssh to end after the last output of a command.
-const FAREWELL: Duration = Duration::from_secs(5);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A cluster's task for one command. It reconnects like the console's task, and ends when this is dropped.
 pub struct Attached {
@@ -29,7 +29,7 @@ impl Attached {
     /// Closes the connection, and waits until its ports are free.
     pub async fn close(self) {
         drop(self.requests);
-        if tokio::time::timeout(FAREWELL, self.task).await.is_err() {
+        if tokio::time::timeout(EXIT_TIMEOUT, self.task).await.is_err() {
             tracing::warn!("ssh does not end by itself; it is killed with this program");
         }
     }
@@ -39,7 +39,7 @@ impl Attached {
 /// runtime. Connects in the background; callers wait with [`Connection::channel`].
 pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
     let shared = Shared {
-        care: Arc::new(TokenManager::new(options.token.clone(), options.google.clone())),
+        tokens: Arc::new(TokenManager::new(options.token.clone(), options.google.clone())),
         options: Arc::new(options),
         ports: Arc::new(Mutex::new(PortPlan::new())),
         wakes: wake::watch_for_wakes(),
@@ -47,10 +47,10 @@ pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
     // A command has no screen, so the task's news are discarded.
     let (updates, _) = mpsc::channel(1);
     let out = UpdateSender::new(spec.clone(), updates);
-    let (requests, heard) = mpsc::unbounded_channel();
+    let (requests, receiver) = mpsc::unbounded_channel();
     let (reach, _) = watch::channel(Reach::default());
-    let (connection, held) = Connection::pair(spec.name.clone());
-    let task = ClusterTask::new((spec, place), &shared, PollMode::Asked, out, (heard, held), reach);
+    let (connection, server) = Connection::pair(spec.name.clone());
+    let task = ClusterTask::new((spec, place), &shared, PollMode::OnDemand, out, (receiver, server), reach);
     Attached { connection, requests, task: tokio::spawn(task.run()) }
 }
 

@@ -33,7 +33,7 @@ pub struct Followed {
 /// Follows these logs; the result has their order. Lines are cut after `longest` bytes. Following a job's log does not
 /// end when the job ends.
 pub fn follow_several(
-    ways: &LogAccessWatch,
+    access_watch: &LogAccessWatch,
     (spec, options): (&Arc<ClusterSpec>, &Arc<Options>),
     logs: Vec<Followed>,
     longest: usize,
@@ -41,22 +41,22 @@ pub fn follow_several(
     let mut hosts: BTreeMap<(Option<Text>, u32), Vec<FollowedFile>> = BTreeMap::new();
     let mut tails = Vec::new();
     for Followed { source, host, keep } in logs {
-        let (feed, fed) = mpsc::channel(BATCHES);
+        let (sender, events) = mpsc::channel(BATCHES);
         let (name, polled) = match source {
             LogSource::Job(id) => (id.driver_log(), Polling::Job(id)),
             LogSource::Monitor(name) => (name.clone(), Polling::OfHead(name.into())),
             LogSource::File { node, name } => (name.raw().to_owned(), Polling::File(node, name)),
         };
-        hosts.entry((host, keep)).or_default().push(FollowedFile::new(name, feed));
-        let ways = ways.clone();
-        tails.push(Tail::spawn(longest, move |out| read(fed, ways, (polled, keep), out)));
+        hosts.entry((host, keep)).or_default().push(FollowedFile::new(name, sender));
+        let access_watch = access_watch.clone();
+        tails.push(Tail::spawn(longest, move |out| read(events, access_watch, (polled, keep), out)));
     }
     let logins = Arc::new(Semaphore::new(LOGINS));
     for ((host, keep), files) in hosts {
-        let (ways, logins) = (ways.clone(), Arc::clone(&logins));
+        let (access_watch, logins) = (access_watch.clone(), Arc::clone(&logins));
         let (spec, options) = (Arc::clone(spec), Arc::clone(options));
         let files = Files::new(files, keep);
-        tokio::spawn(HostFiles::new(ways, (spec, options), host, files, logins).run());
+        tokio::spawn(HostFiles::new(access_watch, (spec, options), host, files, logins).run());
     }
     tails
 }
@@ -71,16 +71,16 @@ enum Polling {
 
 /// Passes on what the host of a log sends, or what the dashboard sends once that is the only source.
 async fn read(
-    mut fed: mpsc::Receiver<FileEvent>,
-    mut ways: LogAccessWatch,
+    mut events: mpsc::Receiver<FileEvent>,
+    mut access_watch: LogAccessWatch,
     (polling, keep): (Polling, u32),
     mut out: Outlet,
 ) -> Result<(), Closed> {
     let mut is_lost = false;
     loop {
-        let patience = out.patience();
+        let idle_limit = out.patience();
         tokio::select! {
-            came = fed.recv() => match came {
+            event = events.recv() => match event {
                 Some(FileEvent::Bytes(bytes)) => out.feed(&bytes).await?,
                 Some(FileEvent::Again) => {
                     is_lost = false;
@@ -107,7 +107,7 @@ async fn read(
                 let why = "older lines are not read while several logs are followed together";
                 out.send(LogEvent::Older(Err(why.to_owned()))).await?;
             }
-            () = sleep(patience.unwrap_or_default()), if patience.is_some() => {
+            () = sleep(idle_limit.unwrap_or_default()), if idle_limit.is_some() => {
                 if is_lost { out.flush().await? } else { out.quiet().await? }
             }
         }
@@ -115,7 +115,7 @@ async fn read(
     let polled = match polling {
         Polling::Job(id) => Polled::Job(id),
         Polling::File(node, name) => Polled::File(node, name),
-        Polling::OfHead(name) => Polled::File(head(&mut ways).await?, name),
+        Polling::OfHead(name) => Polled::File(head(&mut access_watch).await?, name),
     };
-    ray::poll(clients(ways), polled, keep, out).await
+    ray::poll(clients(access_watch), polled, keep, out).await
 }

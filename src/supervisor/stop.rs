@@ -11,16 +11,16 @@ use tokio::sync::{mpsc, watch};
 
 /// How long to wait for the effect: Ray gives the job 3 s between SIGTERM and SIGKILL, and shows the end about 1.4 s
 /// later.
-const WAIT: Duration = Duration::from_secs(20);
+const EFFECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long to watch a job after a stop request without an answer: a hanging head or a lost connection may recover.
-const LONG_WAIT: Duration = Duration::from_secs(600);
+const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(600);
 /// Poll interval while waiting for a job to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Sends a stop request and watches for the effect. `changed` requests a refresh. A request without an answer may have
 /// arrived: this is reported, and corrected once the job's status is seen.
 pub(super) async fn stop_and_watch(
-    mut ray: Answering,
+    mut ray: CurrentClient,
     id: SubmissionId,
     out: UpdateSender,
     changed: mpsc::UnboundedSender<()>,
@@ -34,7 +34,7 @@ pub(super) async fn stop_and_watch(
     let outcome = match ray.client().stop_job(&id).await {
         Ok(_) => {
             report(JobStopOutcome::Asked).await;
-            seen_to_end(&mut ray, &id, WAIT).await
+            wait_for_end(&mut ray, &id, EFFECT_TIMEOUT).await
         }
         Err(e) if may_have_arrived(&e) => JobStopOutcome::Unknown { why: e.to_string(), watching: true },
         Err(e) => JobStopOutcome::Failed(e.to_string()),
@@ -42,26 +42,26 @@ pub(super) async fn stop_and_watch(
     let is_watched = matches!(outcome, JobStopOutcome::Unknown { watching: true, .. });
     report(outcome).await;
     if is_watched {
-        report(seen_to_end(&mut ray, &id, LONG_WAIT).await).await;
+        report(wait_for_end(&mut ray, &id, UNANSWERED_TIMEOUT).await).await;
     }
 }
 
 /// Sends a stop request and waits for the effect, even if the answer was lost.
 pub async fn stop_job(session: &Session, id: &SubmissionId) -> JobStopOutcome {
-    let mut ray = Answering::new(session.client.clone(), session.connection().watch());
+    let mut ray = CurrentClient::new(session.client.clone(), session.connection().watch());
     match ray.client().stop_job(id).await {
         Err(e) if !may_have_arrived(&e) => JobStopOutcome::Failed(e.to_string()),
-        Ok(_) | Err(_) => seen_to_end(&mut ray, id, WAIT).await,
+        Ok(_) | Err(_) => wait_for_end(&mut ray, id, EFFECT_TIMEOUT).await,
     }
 }
 
 /// A client of Ray over the current connection: a long wait must survive a reconnection.
-pub(super) struct Answering {
+pub(super) struct CurrentClient {
     client: Client,
     state: watch::Receiver<ConnectionState>,
 }
 
-impl Answering {
+impl CurrentClient {
     /// Starts with this connection and continues with those that follow it.
     pub(super) fn new(client: Client, state: watch::Receiver<ConnectionState>) -> Self {
         Self { client, state }
@@ -91,16 +91,16 @@ pub async fn delete_job(client: &Client, id: &SubmissionId) -> Result<(), String
     }
 }
 
-/// Waits until the job is seen ended. Returns `None` if its status could not be read.
-async fn seen_to_end(ray: &mut Answering, id: &SubmissionId, limit: Duration) -> JobStopOutcome {
+/// Waits until Ray reports the end of the job. [`JobStopOutcome::Unknown`] if its status could not be read.
+async fn wait_for_end(ray: &mut CurrentClient, id: &SubmissionId, limit: Duration) -> JobStopOutcome {
     let began = Instant::now();
     let unknown = |e: &RayError| JobStopOutcome::Unknown { why: e.to_string(), watching: false };
-    // A job whose status could not be read for a while has the full time from when it is read again.
+    // If the status could not be read for a while, the full time starts again with the next successful read.
     let mut seen_since = None;
     loop {
         match status(ray.client(), id).await {
             Ok(status) if status.is_ended() => return JobStopOutcome::Ended(status.word().into()),
-            Ok(status) if seen_since.get_or_insert_with(Instant::now).elapsed() > WAIT => {
+            Ok(status) if seen_since.get_or_insert_with(Instant::now).elapsed() > EFFECT_TIMEOUT => {
                 return JobStopOutcome::StillThere(status);
             }
             Err(e @ (RayError::NotFound(_) | RayError::TokenMissing | RayError::TokenRefused)) => {

@@ -29,7 +29,7 @@ const FIRST_OF_SEVERAL: u32 = 200;
 pub struct Streams {
     spec: Arc<ClusterSpec>,
     options: Arc<Options>,
-    way: watch::Sender<Option<LogAccess>>,
+    access: watch::Sender<Option<LogAccess>>,
     open: HashMap<StreamId, Open>,
     /// The search through many files, if one is running.
     search_files: Option<AbortHandle>,
@@ -47,19 +47,19 @@ struct Open {
 impl Streams {
     /// No streams, and no access yet.
     pub fn new(spec: Arc<ClusterSpec>, options: Arc<Options>) -> Self {
-        Self { spec, options, way: watch::Sender::new(None), open: HashMap::new(), search_files: None }
+        Self { spec, options, access: watch::Sender::new(None), open: HashMap::new(), search_files: None }
     }
 
     /// Sets the access to logs, or removes it.
-    pub fn set_way(&mut self, way: Option<LogAccess>) {
-        self.way.send_replace(way);
+    pub fn set_access(&mut self, access: Option<LogAccess>) {
+        self.access.send_replace(access);
     }
 
     /// Sets the head's node id.
     pub fn set_head(&mut self, head: Option<NodeId>) {
-        self.way.send_if_modified(|way| match way {
-            Some(way) if way.head != head => {
-                way.head = head;
+        self.access.send_if_modified(|access| match access {
+            Some(access) if access.head != head => {
+                access.head = head;
                 true
             }
             _ => false,
@@ -68,25 +68,25 @@ impl Streams {
 
     /// Sets the client for a new token.
     pub fn set_client(&mut self, client: &Client) {
-        self.way.send_if_modified(|way| way.as_mut().map(|w| w.client = client.clone()).is_some());
+        self.access.send_if_modified(|access| access.as_mut().map(|w| w.client = client.clone()).is_some());
     }
 
     /// Makes each stream check its connection, or retry at once.
     pub fn nudge(&mut self) {
-        self.way.send_if_modified(|way| way.as_mut().map(|w| w.nudges += 1).is_some());
+        self.access.send_if_modified(|access| access.as_mut().map(|w| w.nudges += 1).is_some());
     }
 
     /// Starts following a log.
     pub fn open(&mut self, stream: StreamId, source: LogSource, out: &UpdateSender) {
-        let (ways, spec) = (self.way.subscribe(), Arc::clone(&self.spec));
-        let tail = follow(ways, spec, source.clone(), FIRST, LineSplitter::ON_A_SCREEN);
+        let (access_watch, spec) = (self.access.subscribe(), Arc::clone(&self.spec));
+        let tail = follow(access_watch, spec, source.clone(), FIRST, LineSplitter::ON_A_SCREEN);
         self.start(stream, source, tail, out);
     }
 
     fn start(&mut self, stream: StreamId, source: LogSource, tail: Tail, out: &UpdateSender) {
-        let zone = tell_zone(self.way.subscribe(), stream, out.clone());
-        let (older, asked) = mpsc::unbounded_channel();
-        let lines = pass_on(tail, asked, stream, out.clone());
+        let zone = report_time_zone(self.access.subscribe(), stream, out.clone());
+        let (older, requests) = mpsc::unbounded_channel();
+        let lines = pass_on(tail, requests, stream, out.clone());
         let task = tokio::spawn(async move { tokio::join!(zone, lines) }).abort_handle();
         if let Some(before) = self.open.insert(stream, Open { source, task, download: None, older }) {
             before.abort();
@@ -95,14 +95,14 @@ impl Streams {
 
     /// Starts following several logs together.
     pub fn open_several(&mut self, logs: Vec<(StreamId, LogSource, Option<Text>)>, out: &UpdateSender) {
-        let ways = self.way.subscribe();
+        let access_watch = self.access.subscribe();
         let followed = logs.iter().map(|(_, source, host)| Followed {
             source: source.clone(),
             host: host.clone(),
             keep: FIRST_OF_SEVERAL,
         });
         let of = (&self.spec, &self.options);
-        let tails = follow_several(&ways, of, followed.collect(), LineSplitter::ON_A_SCREEN);
+        let tails = follow_several(&access_watch, of, followed.collect(), LineSplitter::ON_A_SCREEN);
         for ((stream, source, _), tail) in logs.into_iter().zip(tails) {
             self.start(stream, source, tail, out);
         }
@@ -119,10 +119,10 @@ impl Streams {
     /// Searches the whole file of an open log, on its host.
     pub fn search(&self, stream: StreamId, pattern: String, out: &UpdateSender) {
         let Some(open) = self.open.get(&stream) else { return };
-        let (way, source) = (self.way.borrow().clone(), open.source.clone());
+        let (access, source) = (self.access.borrow().clone(), open.source.clone());
         let (spec, out) = (Arc::clone(&self.spec), out.clone());
         tokio::spawn(async move {
-            let found = search(way, &spec, &source, &pattern).await.map_err(NotSearched::from);
+            let found = search(access, &spec, &source, &pattern).await.map_err(NotSearched::from);
             out.send(News::LogMatches { stream, pattern, found }).await;
         });
     }
@@ -130,9 +130,9 @@ impl Streams {
     /// Downloads the whole file of an open log and searches it; cancels an earlier download of it.
     pub fn download(&mut self, stream: StreamId, pattern: String, out: &UpdateSender) {
         let Some(open) = self.open.get_mut(&stream) else { return };
-        let (way, source, out) = (self.way.borrow().clone(), open.source.clone(), out.clone());
+        let (access, source, out) = (self.access.borrow().clone(), open.source.clone(), out.clone());
         let task = tokio::spawn(async move {
-            let found = download(way, (stream, &source), &pattern, &out).await.map_err(NotSearched::from);
+            let found = download(access, (stream, &source), &pattern, &out).await.map_err(NotSearched::from);
             out.send(News::LogMatches { stream, pattern, found }).await;
         });
         if let Some(before) = open.download.replace(task.abort_handle()) {
@@ -141,10 +141,10 @@ impl Streams {
     }
 
     /// Searches many files; cancels an earlier search of this kind.
-    pub fn search_files(&mut self, asked: FileSearch, out: &UpdateSender) {
+    pub fn search_files(&mut self, request: FileSearch, out: &UpdateSender) {
         let (spec, options) = (Arc::clone(&self.spec), Arc::clone(&self.options));
-        let (way, out) = (self.way.borrow().clone(), out.clone());
-        let task = tokio::spawn(async move { search_files(way, (&spec, &options), asked, out).await });
+        let (access, out) = (self.access.borrow().clone(), out.clone());
+        let task = tokio::spawn(async move { search_files(access, (&spec, &options), request, out).await });
         if let Some(before) = self.search_files.replace(task.abort_handle()) {
             before.abort();
         }
@@ -174,9 +174,9 @@ impl Drop for Streams {
 
 /// Reports the time zone of the head's clock once the cluster is connected. A head that does not report one is assumed
 /// to use UTC, like Google's images.
-async fn tell_zone(mut ways: LogAccessWatch, stream: StreamId, out: UpdateSender) {
-    let client = match ways.wait_for(Option::is_some).await {
-        Ok(way) => way.as_ref().map(|way| way.client.clone()),
+async fn report_time_zone(mut access_watch: LogAccessWatch, stream: StreamId, out: UpdateSender) {
+    let client = match access_watch.wait_for(Option::is_some).await {
+        Ok(access) => access.as_ref().map(|access| access.client.clone()),
         Err(_) => None,
     };
     let Some(client) = client else { return };
@@ -188,14 +188,14 @@ async fn tell_zone(mut ways: LogAccessWatch, stream: StreamId, out: UpdateSender
 /// Converts the events of a stream to news.
 async fn pass_on(
     mut tail: Tail,
-    mut asked: mpsc::UnboundedReceiver<u64>,
+    mut requests: mpsc::UnboundedReceiver<u64>,
     stream: StreamId,
     out: UpdateSender,
 ) {
     loop {
         let event = tokio::select! {
             event = tail.next() => event,
-            Some(before) = asked.recv() => {
+            Some(before) = requests.recv() => {
                 tail.ask_older(before);
                 continue;
             }

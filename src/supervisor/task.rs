@@ -21,16 +21,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// Maximum pause between attempts for the cluster on the screen, or for a command,
-const LONGEST_REST: Duration = Duration::from_secs(5);
-/// and for another one.
-const LONGEST_REST_UNSEEN: Duration = Duration::from_secs(20);
+/// Maximum backoff between attempts for the cluster on the screen, or for a command.
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
+/// Maximum backoff between attempts for other clusters.
+const MAX_BACKOFF_BACKGROUND: Duration = Duration::from_secs(20);
 
 /// Why a phase of the task's life ended.
 pub enum End {
     /// The connection was lost.
     Lost(Problem),
-    /// A request of the operator could not be carried out: nothing is retried before they have read why.
+    /// A request of the operator failed. Nothing is retried until the operator requests it, so that the reason stays on
+    /// the screen.
     Stuck(Problem),
     /// Retry now: on request, or because the network changed.
     Again,
@@ -47,14 +48,14 @@ pub struct ClusterTask {
     pub(super) out: UpdateSender,
     pub(super) requests: mpsc::UnboundedReceiver<Request>,
     /// The task's end of the connection handle.
-    pub(super) held: ConnectionServer,
+    pub(super) server: ConnectionServer,
     /// Number of attempts to connect so far.
     pub(super) attempt: u64,
     /// Whether the last attempt had succeeded.
     is_lost: bool,
-    pub(super) pace: PollMode,
+    pub(super) mode: PollMode,
     pub(super) wakes: Wakes,
-    pub(super) care: Arc<TokenManager>,
+    pub(super) tokens: Arc<TokenManager>,
     pub(super) reach: watch::Sender<Reach>,
     /// Whether the cluster is shown on the screen.
     pub(super) focused: bool,
@@ -67,10 +68,10 @@ pub struct ClusterTask {
     pub(super) client: Option<Client>,
     pub(super) backoff: Backoff,
     /// The kind of the current problem, and since when it exists.
-    pub(super) trouble: Option<(Discriminant<ProblemKind>, Timestamp)>,
+    pub(super) current_problem: Option<(Discriminant<ProblemKind>, Timestamp)>,
 }
 
-/// Shared by all clusters' tasks.
+/// State shared by the tasks of all clusters.
 pub struct Shared {
     /// Connection options.
     pub options: Arc<Options>,
@@ -79,17 +80,17 @@ pub struct Shared {
     /// Wake-ups after sleep and network changes.
     pub wakes: Wakes,
     /// Token lookup and refresh.
-    pub care: Arc<TokenManager>,
+    pub tokens: Arc<TokenManager>,
 }
 
 impl ClusterTask {
-    /// For the cluster at this index in the list.
+    /// Creates the task of the cluster at this index in the list.
     pub fn new(
         (spec, place): (ClusterSpec, usize),
         shared: &Shared,
-        pace: PollMode,
+        mode: PollMode,
         out: UpdateSender,
-        (requests, held): (mpsc::UnboundedReceiver<Request>, ConnectionServer),
+        (requests, server): (mpsc::UnboundedReceiver<Request>, ConnectionServer),
         reach: watch::Sender<Reach>,
     ) -> Self {
         let spec = Arc::new(spec);
@@ -101,35 +102,35 @@ impl ClusterTask {
             ports: Arc::clone(&shared.ports),
             out,
             requests,
-            held,
+            server,
             attempt: 0,
             is_lost: false,
-            pace,
+            mode,
             wakes: shared.wakes.clone(),
-            care: Arc::clone(&shared.care),
+            tokens: Arc::clone(&shared.tokens),
             reach,
             focused: false,
             visible: Vec::new(),
             forwarded: BTreeSet::new(),
             client: None,
             backoff: Backoff::default(),
-            trouble: None,
+            current_problem: None,
         }
     }
 
     /// Runs until the front end is gone.
     pub async fn run(mut self) {
-        if self.pace == PollMode::Asked && !self.is_wanted().await {
+        if self.mode == PollMode::OnDemand && !self.wait_for_request().await {
             return;
         }
         loop {
-            let up = self.go_up().await;
+            let up = self.connect().await;
             self.is_lost = up.is_ok();
             let mut end = match up {
                 Ok(session) => self.serve(session).await,
                 Err(end) => end,
             };
-            self.streams.set_way(None);
+            self.streams.set_access(None);
             self.reach.send_replace(Reach::default());
             if let End::Again = end {
                 self.backoff.reset();
@@ -139,31 +140,31 @@ impl ClusterTask {
                     End::Closed => return,
                     End::Again => break,
                     End::Lost(problem) => {
-                        let patient = needs_a_person(&problem.kind);
-                        self.rest(problem, patient).await
+                        let manual = needs_operator(&problem.kind);
+                        self.wait_to_retry(problem, manual).await
                     }
-                    End::Stuck(problem) => self.rest(problem, true).await,
+                    End::Stuck(problem) => self.wait_to_retry(problem, true).await,
                 };
             }
         }
     }
 
-    /// Waits until the connection is requested; false when all requesters are gone.
-    async fn is_wanted(&mut self) -> bool {
+    /// Waits until the connection is requested; `false` when all requesters are gone.
+    async fn wait_for_request(&mut self) -> bool {
         tokio::select! {
-            Some(request) = self.held.requests.recv() => {
+            Some(request) = self.server.requests.recv() => {
                 decline(request);
                 true
             }
-            // A command's requests are not used, only the end of the channel.
+            // Requests of a command are ignored; only the end of the channel matters.
             request = self.requests.recv() => request.is_some(),
         }
     }
 
     /// Opens a session while handling requests.
-    async fn go_up(&mut self) -> Result<Session, End> {
+    async fn connect(&mut self) -> Result<Session, End> {
         self.attempt += 1;
-        self.held.state.send_replace(ConnectionState::Connecting(Phase::Address));
+        self.server.state.send_replace(ConnectionState::Connecting(Phase::Address));
         let opener = Opener {
             before: self.client.clone(),
             spec: Arc::clone(&self.spec),
@@ -171,10 +172,10 @@ impl ClusterTask {
             options: Arc::clone(&self.options),
             ports: Arc::clone(&self.ports),
             out: self.out.clone(),
-            state: self.held.state.clone(),
+            state: self.server.state.clone(),
             reach: self.reach.clone(),
-            care: Arc::clone(&self.care),
-            pace: self.pace,
+            tokens: Arc::clone(&self.tokens),
+            mode: self.mode,
         };
         let up = opener.open();
         tokio::pin!(up);
@@ -182,9 +183,9 @@ impl ClusterTask {
             tokio::select! {
                 session = &mut up => return session.map_err(End::Lost),
                 // A connection attempt is already running.
-                Some(request) = self.held.requests.recv() => decline(request),
+                Some(request) = self.server.requests.recv() => decline(request),
                 request = self.requests.recv() => {
-                    if let Some(end) = self.heed_while_down(request).await {
+                    if let Some(end) = self.handle_while_down(request).await {
                         return Err(end);
                     }
                 }
@@ -193,49 +194,49 @@ impl ClusterTask {
     }
 
     /// Waits before the next attempt: until the backoff is over, a reconnect is requested or the network changes; if
-    /// `patient`, only until a reconnect is requested.
-    async fn rest(&mut self, problem: Problem, patient: bool) -> End {
-        let problem = self.dated(problem);
-        let is_seen = self.focused || self.pace == PollMode::Asked;
-        let wait = self.backoff.next(if is_seen { LONGEST_REST } else { LONGEST_REST_UNSEEN });
-        let asked = match problem.kind {
+    /// `manual`, only until a reconnect is requested.
+    async fn wait_to_retry(&mut self, problem: Problem, manual: bool) -> End {
+        let problem = self.with_start_time(problem);
+        let is_seen = self.focused || self.mode == PollMode::OnDemand;
+        let wait = self.backoff.next(if is_seen { MAX_BACKOFF } else { MAX_BACKOFF_BACKGROUND });
+        let requested = match problem.kind {
             ProblemKind::Quota { after } => after,
             _ => Duration::ZERO,
         };
-        let wait = wait.max(asked);
+        let wait = wait.max(requested);
         // For display only. The wait uses the monotonic clock, because the wall clock may be set back.
         let at = Timestamp::now().plus(wait);
         let over = tokio::time::sleep(wait);
         tokio::pin!(over);
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "link down");
-        self.held.state.send_replace(ConnectionState::Down {
+        self.server.state.send_replace(ConnectionState::Down {
             problem: problem.clone(),
-            retry_at: (!patient).then_some(at),
+            retry_at: (!manual).then_some(at),
             attempt: self.attempt,
             is_lost: self.is_lost,
         });
-        let link = if patient { Link::Stopped { problem } } else { Link::Retrying { problem, at } };
+        let link = if manual { Link::Stopped { problem } } else { Link::Retrying { problem, at } };
         self.out.send(News::Link(link)).await;
         self.wakes.mark_unchanged();
         loop {
             tokio::select! {
-                () = &mut over, if !patient => return End::Again,
+                () = &mut over, if !manual => return End::Again,
                 // The monotonic clock stops while the machine sleeps; the wake-up is noticed here.
-                Ok(()) = self.wakes.changed(), if !patient => {
+                Ok(()) = self.wakes.changed(), if !manual => {
                     self.backoff.reset();
                     return End::Again;
                 }
-                Some(request) = self.held.requests.recv() => {
+                Some(request) = self.server.requests.recv() => {
                     decline(request);
                     return End::Again;
                 }
                 request = self.requests.recv() => {
                     let is_opened = matches!(request, Some(Request::Focus(true))) && !self.focused;
-                    if let Some(end) = self.heed_while_down(request).await {
+                    if let Some(end) = self.handle_while_down(request).await {
                         return end;
                     }
                     // The backoff was that of a cluster that was not on the screen.
-                    if is_opened && !patient {
+                    if is_opened && !manual {
                         return End::Again;
                     }
                 }
@@ -244,7 +245,7 @@ impl ClusterTask {
     }
 
     /// Handles a request without a connection. `Some` ends the current phase.
-    async fn heed_while_down(&mut self, request: Option<Request>) -> Option<End> {
+    async fn handle_while_down(&mut self, request: Option<Request>) -> Option<End> {
         match request {
             None => return Some(End::Closed),
             Some(Request::Reconnect | Request::Refresh) => {
@@ -275,13 +276,13 @@ impl ClusterTask {
                 self.out.send(News::Inspected(subject, why)).await;
             }
             Some(Request::Operated(is_at_work)) => self.out.operated(is_at_work).await,
-            Some(other) => self.note(other),
+            Some(other) => self.remember(other),
         }
         None
     }
 
     /// Records the part of a request that is remembered, connected or not.
-    pub fn note(&mut self, request: Request) {
+    pub fn remember(&mut self, request: Request) {
         match request {
             Request::Focus(focused) => self.focused = focused,
             Request::Visible(nodes) => self.visible = nodes,
@@ -309,18 +310,18 @@ impl ClusterTask {
     }
 
     /// Publishes the current connection to all its holders.
-    pub fn hand_out(&self, session: &Session) {
+    pub fn publish(&self, session: &Session) {
         let login = self.reach.borrow().login.clone();
         let channel = Channel::new(session, login, self.attempt);
-        self.held.state.send_replace(ConnectionState::Up(Box::new(channel)));
+        self.server.state.send_replace(ConnectionState::Up(Box::new(channel)));
     }
 
     /// The problem with its start time: a problem that stays the same keeps it.
-    pub fn dated(&mut self, mut problem: Problem) -> Problem {
+    pub fn with_start_time(&mut self, mut problem: Problem) -> Problem {
         let kind = discriminant(&problem.kind);
-        match self.trouble {
+        match self.current_problem {
             Some((same, since)) if same == kind => problem.since = since,
-            _ => self.trouble = Some((kind, problem.since)),
+            _ => self.current_problem = Some((kind, problem.since)),
         }
         problem
     }
@@ -341,7 +342,7 @@ fn decline(request: ConnectionRequest) {
 }
 
 /// Whether a problem requires action by the operator, so that it is not retried automatically.
-fn needs_a_person(kind: &ProblemKind) -> bool {
+fn needs_operator(kind: &ProblemKind) -> bool {
     matches!(kind, ProblemKind::HostKeyChanged { .. } | ProblemKind::Config)
 }
 
@@ -364,15 +365,15 @@ mod tests {
                 }
             }
         };
-        tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("waited in vain for {what}"));
+        tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("timed out waiting for {what}"));
     }
 
     #[tokio::test]
-    async fn why_a_host_key_could_not_be_accepted_stays_until_somebody_tries_again() {
+    async fn a_failed_host_key_acceptance_is_shown_until_a_retry() {
         let home = tempfile::tempdir().unwrap();
         let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
         let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
-        // The kernel's own file system, in which no directory can be created.
+        // No directory can be created in the kernel's own file system.
         (options.known_hosts, options.run_dir) = ("/proc/none/known_hosts".into(), home.path().join("r"));
         let spec = ClusterSpec {
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
@@ -381,13 +382,13 @@ mod tests {
         let name = spec.name.clone();
         let (updates, mut news) = mpsc::channel(64);
         let supervisor = Supervisor::start(vec![spec], options, &updates);
-        until(&mut news, "a way that is broken", |link| matches!(link, Link::Retrying { .. })).await;
+        until(&mut news, "a failed connection", |link| matches!(link, Link::Retrying { .. })).await;
         supervisor.ask(&name, Request::TrustHostKey("SHA256:new".into()));
         let why =
             |link: &Link| matches!(link, Link::Stopped { problem } if problem.what.contains("/proc/none"));
-        until(&mut news, "why it was not accepted", why).await;
+        until(&mut news, "the reason why the key was not accepted", why).await;
         supervisor.ask(&name, Request::Reconnect);
-        until(&mut news, "another try", |link| matches!(link, Link::Connecting { .. })).await;
+        until(&mut news, "a retry", |link| matches!(link, Link::Connecting { .. })).await;
         supervisor.shutdown().await;
     }
 }

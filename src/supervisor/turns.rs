@@ -1,5 +1,5 @@
 //! Selects the logs that are read next. A reading takes a few of them, and each running job has its turn, because
-//! nothing is known of a log that is not read.
+//! a job whose log is not read has no vitals.
 
 use crate::model::{Job, JobKey, Timestamp};
 use crate::ray::Holdings;
@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A run with a warning is read this many times sooner than another one.
-const SICK: u64 = 4;
+const WARNING_WEIGHT: u64 = 4;
 
 /// More chips than a job can hold: a larger or infinite figure from Ray is ignored.
-const MOST_CHIPS: f64 = 1e6;
+const CHIPS_MAX: f64 = 1e6;
 
 /// Selects the logs of a reading.
 #[derive(Clone, Debug, Default)]
@@ -30,17 +30,17 @@ impl LogSelection {
     pub fn next<'j>(
         &self,
         jobs: &'j [Arc<Job>],
-        gauges: &HashMap<JobKey, VitalsTracker>,
+        trackers: &HashMap<JobKey, VitalsTracker>,
         holdings: &Holdings,
         now: Timestamp,
     ) -> Vec<&'j Arc<Job>> {
         let rank = |job: &Arc<Job>| {
             let chips = chips(job, holdings);
-            let gauge = gauges.get(&job.key);
+            let tracker = trackers.get(&job.key);
             let weight = (1 + u64::from((1 + chips).ilog2()) / 4)
-                * if gauge.is_some_and(VitalsTracker::is_sick) { SICK } else { 1 };
-            let age = gauge.and_then(VitalsTracker::tried).map_or(0, |tried| tried.age(now).as_secs());
-            let is_first = is_unread(gauge) || gauge.is_some_and(VitalsTracker::is_doubtful);
+                * if tracker.is_some_and(VitalsTracker::is_sick) { WARNING_WEIGHT } else { 1 };
+            let age = tracker.and_then(VitalsTracker::tried).map_or(0, |tried| tried.age(now).as_secs());
+            let is_first = is_unread(tracker) || tracker.is_some_and(VitalsTracker::is_doubtful);
             let urgency = if is_first { chips } else { (1 + age).saturating_mul(weight) };
             Reverse((self.opened.contains(&job.key), is_first, urgency, job.started, job.key.clone()))
         };
@@ -51,17 +51,17 @@ impl LogSelection {
     }
 
     /// Whether a log has not been read yet, or must be read again before it is conclusive.
-    pub fn is_behind(&self, jobs: &[Arc<Job>], gauges: &HashMap<JobKey, VitalsTracker>) -> bool {
+    pub fn is_behind(&self, jobs: &[Arc<Job>], trackers: &HashMap<JobKey, VitalsTracker>) -> bool {
         let is_first = |job: &Arc<Job>| {
-            let gauge = gauges.get(&job.key);
-            is_unread(gauge) || gauge.is_some_and(VitalsTracker::is_doubtful)
+            let tracker = trackers.get(&job.key);
+            is_unread(tracker) || tracker.is_some_and(VitalsTracker::is_doubtful)
         };
         self.most > 0 && jobs.iter().filter(|job| job.submission_id().is_some()).any(is_first)
     }
 }
 
-fn is_unread(gauge: Option<&VitalsTracker>) -> bool {
-    gauge.and_then(VitalsTracker::tried).is_none()
+fn is_unread(tracker: Option<&VitalsTracker>) -> bool {
+    tracker.and_then(VitalsTracker::tried).is_none()
 }
 
 /// The chips that a job holds, if the figure is plausible.
@@ -70,7 +70,7 @@ fn chips(job: &Job, holdings: &Holdings) -> u64 {
     let held = job.driver.as_ref().and_then(|driver| holdings.by_job.get(driver)).into_iter();
     let held = held.flat_map(|holding| holding.holds.iter().map(|(name, n)| (name.as_str(), *n)));
     let all: f64 = own.chain(held).filter(|(name, _)| matches!(*name, "TPU" | "GPU")).map(|(_, n)| n).sum();
-    all.clamp(0.0, MOST_CHIPS) as u64
+    all.clamp(0.0, CHIPS_MAX) as u64
 }
 
 #[cfg(test)]
@@ -96,21 +96,21 @@ mod tests {
 
     struct Watched {
         jobs: Vec<Arc<Job>>,
-        gauges: HashMap<JobKey, VitalsTracker>,
-        pick: LogSelection,
+        trackers: HashMap<JobKey, VitalsTracker>,
+        selection: LogSelection,
     }
 
     impl Watched {
         fn new(chips: &[u32], most: usize) -> Self {
             Self {
                 jobs: jobs(chips),
-                gauges: HashMap::new(),
-                pick: LogSelection { opened: Vec::new(), most },
+                trackers: HashMap::new(),
+                selection: LogSelection { opened: Vec::new(), most },
             }
         }
 
         fn next(&self, now: Timestamp) -> Vec<String> {
-            let next = self.pick.next(&self.jobs, &self.gauges, &Holdings::default(), now);
+            let next = self.selection.next(&self.jobs, &self.trackers, &Holdings::default(), now);
             next.iter().map(|job| job.key.to_string()).collect()
         }
 
@@ -119,10 +119,10 @@ mod tests {
             let next = self.next(now);
             for job in &self.jobs {
                 if next.contains(&job.key.to_string()) {
-                    let gauge = self.gauges.entry(job.key.clone());
-                    let gauge =
-                        gauge.or_insert_with(|| VitalsTracker::new(VitalLimits::default(), Sampling::Often));
-                    gauge.read(&[Line::from("hello")], None, Clock::utc(now));
+                    let tracker = self.trackers.entry(job.key.clone());
+                    let tracker = tracker
+                        .or_insert_with(|| VitalsTracker::new(VitalLimits::default(), Sampling::Often));
+                    tracker.read(&[Line::from("hello")], None, Clock::utc(now));
                 }
             }
             next
@@ -132,23 +132,23 @@ mod tests {
     #[test]
     fn each_log_is_read_once_the_largest_first_and_then_all_take_turns() {
         let mut watched = Watched::new(&[4, 256, 0, 4, 4], 2);
-        assert_eq!(watched.read(at(0)), ["j1", "j4"], "of equal ones the newest id");
-        assert!(watched.pick.is_behind(&watched.jobs, &watched.gauges));
+        assert_eq!(watched.read(at(0)), ["j1", "j4"], "the highest id first among equal jobs");
+        assert!(watched.selection.is_behind(&watched.jobs, &watched.trackers));
         assert_eq!(watched.read(at(1)), ["j3", "j0"]);
         assert_eq!(watched.read(at(2))[0], "j2");
-        assert!(!watched.pick.is_behind(&watched.jobs, &watched.gauges));
+        assert!(!watched.selection.is_behind(&watched.jobs, &watched.trackers));
         let mut seen: Vec<String> = (3..10).flat_map(|minute| watched.read(at(minute))).collect();
         let large = seen.iter().filter(|job| *job == "j1").count();
         assert!(large > seen.iter().filter(|job| *job == "j2").count(), "{seen:?}");
         seen.sort();
         seen.dedup();
         assert_eq!(seen.len(), 5, "each had its turn");
-        watched.pick.opened.push(watched.jobs[2].key.clone());
+        watched.selection.opened.push(watched.jobs[2].key.clone());
         assert_eq!(watched.next(at(10))[0], "j2", "its page was opened");
     }
 
     #[test]
-    fn figures_that_are_infinite_or_no_numbers_leave_each_log_its_turn() {
+    fn infinite_figures_and_nan_do_not_starve_any_log() {
         let mut watched = Watched::new(&[4, 4, 4, 4], 2);
         for (job, n) in watched.jobs.iter_mut().zip([f64::INFINITY, f64::NAN, 1e308, f64::NEG_INFINITY]) {
             let requested = vec![("TPU".into(), n), ("GPU".into(), n)];
@@ -161,21 +161,21 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_cannot_be_read_waits_for_its_turn_like_the_others() {
+    fn an_unreadable_log_is_retried_in_its_turn() {
         let mut watched = Watched::new(&[4, 4], 1);
         let key = watched.jobs[1].key.clone();
-        let gauge = watched
-            .gauges
+        let tracker = watched
+            .trackers
             .entry(key)
             .or_insert_with(|| VitalsTracker::new(VitalLimits::default(), Sampling::Often));
-        gauge.missed(at(0));
+        tracker.missed(at(0));
         assert_eq!(watched.read(at(1)), ["j0"]);
-        assert!(!watched.pick.is_behind(&watched.jobs, &watched.gauges));
+        assert!(!watched.selection.is_behind(&watched.jobs, &watched.trackers));
         assert_eq!(watched.read(at(2)), ["j1"]);
     }
 
     #[test]
-    fn a_run_that_seems_to_have_stopped_is_looked_at_again_before_the_others() {
+    fn a_run_that_seems_to_have_stopped_is_read_again_first() {
         let mut watched = Watched::new(&[4, 256, 256], 1);
         for minute in 0..3 {
             watched.read(at(minute));
@@ -186,13 +186,16 @@ mod tests {
         };
         let steps: Vec<Line> = (0..600).map(step).collect();
         let key = watched.jobs[0].key.clone();
-        let gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
-        watched.gauges.insert(key, gauge);
-        watched.gauges.get_mut(&watched.jobs[0].key).unwrap().read(&steps, None, Clock::utc(at(60)));
+        let tracker = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
+        watched.trackers.insert(key, tracker);
+        watched.trackers.get_mut(&watched.jobs[0].key).unwrap().read(&steps, None, Clock::utc(at(60)));
         assert_eq!(watched.next(at(60)), ["j0"], "its last step was 50 minutes ago");
-        assert!(watched.pick.is_behind(&watched.jobs, &watched.gauges));
-        watched.gauges.get_mut(&watched.jobs[0].key).unwrap().read(&steps, None, Clock::utc(at(61)));
-        assert!(!watched.pick.is_behind(&watched.jobs, &watched.gauges), "now it is sure");
+        assert!(watched.selection.is_behind(&watched.jobs, &watched.trackers));
+        watched.trackers.get_mut(&watched.jobs[0].key).unwrap().read(&steps, None, Clock::utc(at(61)));
+        assert!(
+            !watched.selection.is_behind(&watched.jobs, &watched.trackers),
+            "the second reading is conclusive"
+        );
         assert_ne!(watched.next(at(61)), ["j0"]);
     }
 }

@@ -1,5 +1,5 @@
-//! Logins to any machine of a cluster: which machine is meant, whether it can be reached directly or through the head,
-//! and the command that logs in.
+//! Logins to any machine of a cluster: finds the machine, determines whether it can be reached directly or only through
+//! the head, and builds the command that logs in.
 
 use super::discover::{head_address, host_name};
 use super::login::tunnel_spec;
@@ -22,45 +22,45 @@ fn problem(what: String, hint: impl Into<Hint>) -> Problem {
 pub async fn find_host(
     spec: &ClusterSpec,
     options: &Options,
-    wish: &str,
+    target: &str,
     note: impl FnOnce(&Problem),
 ) -> Result<TpuHost, Problem> {
-    let is_address = wish.parse::<IpAddr>().is_ok();
+    let is_address = target.parse::<IpAddr>().is_ok();
     // `NAME/2` is a TPU VM's third host.
     let name = if spec.provider == Provider::Gcp {
-        wish.rsplit_once('/').map_or(wish, |(name, _)| name)
+        target.rsplit_once('/').map_or(target, |(name, _)| name)
     } else {
-        wish
+        target
     };
     HostName::parse(name).map_err(|e| problem(e.to_string(), "use an address or a TPU VM name"))?;
     if spec.provider != Provider::Gcp {
-        return Ok(TpuHost::at(wish));
+        return Ok(TpuHost::at(target));
     }
     match ask_cloud(spec, &options.google).await {
         Ok(view) if is_address => {
-            let found = view.at(wish).into_iter().next().map(|(_, host)| host);
-            Ok(found.unwrap_or_else(|| TpuHost::at(wish)))
+            let found = view.at(target).into_iter().next().map(|(_, host)| host);
+            Ok(found.unwrap_or_else(|| TpuHost::at(target)))
         }
-        Ok(view) => by_name(&view, spec.name.as_str(), wish),
+        Ok(view) => by_name(&view, spec.name.as_str(), target),
         // The head may be able to resolve it without Google.
         Err(e) if is_address => {
             note(&e);
-            Ok(TpuHost::at(wish))
+            Ok(TpuHost::at(target))
         }
         Err(e) => Err(e),
     }
 }
 
 /// The TPU VM with this name, or else the only one of this cluster whose name contains it.
-fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Problem> {
-    let (name, worker) = match wish.rsplit_once('/') {
+fn by_name(view: &CloudView, cluster: &str, target: &str) -> Result<TpuHost, Problem> {
+    let (name, worker) = match target.rsplit_once('/') {
         Some((name, number)) => {
             let number = number.parse().map_err(|_| {
                 problem(format!("`{number}` is not a worker number"), "use NAME/0 for the first host")
             })?;
             (name, number)
         }
-        None => (wish, 0),
+        None => (target, 0),
     };
     let ours = || view.vms.iter().filter(|vm| vm.ray_cluster.as_ref().is_some_and(|c| c.raw() == cluster));
     let exact = view.vms.iter().find(|vm| vm.name.raw() == name);
@@ -104,7 +104,7 @@ pub async fn visit(
         Some(line) => Purpose::Command { line, terminal },
         None => Purpose::Shell,
     };
-    go(spec, options, host, through, purpose).await
+    login_command(spec, options, host, through, purpose).await
 }
 
 /// The command whose standard input and output are a connection to a port of a host, as programs on that host reach it.
@@ -116,21 +116,21 @@ pub async fn dial(
     through: Option<TunnelSpec>,
     port: u16,
 ) -> Result<Command, Problem> {
-    go(spec, options, Some(host), through, Purpose::Port(port)).await
+    login_command(spec, options, Some(host), through, Purpose::Port(port)).await
 }
 
 /// The command that runs a command line on a host for a program that reads its output; like [`dial`], it never prompts.
-pub(super) async fn ask(
+pub(super) async fn batch(
     spec: &ClusterSpec,
     options: &Options,
     host: &TpuHost,
     through: Option<TunnelSpec>,
     line: String,
 ) -> Result<Command, Problem> {
-    go(spec, options, Some(host), through, Purpose::Batch { line }).await
+    login_command(spec, options, Some(host), through, Purpose::Batch { line }).await
 }
 
-async fn go(
+async fn login_command(
     spec: &ClusterSpec,
     options: &Options,
     host: Option<&TpuHost>,
@@ -150,11 +150,11 @@ async fn go(
     let visit = match host {
         None => Visit { to: head().await?, through: None, filed_as: None, purpose },
         Some(host) => {
-            let (address, needs_head) = way(spec, host);
+            let (address, needs_head) = route(spec, host);
             let mut to = tunnel_spec(spec, options, host_name(&address)?, Vec::new());
             let through = if needs_head { Some(head().await?) } else { None };
             if through.is_some() {
-                // It leads to the head.
+                // The proxy command leads to the head, not to this host.
                 to.auth.proxy_command = None;
             }
             Visit { to, through, filed_as: filed_as(spec, host), purpose }
@@ -176,14 +176,14 @@ pub fn pack(folder: &Path) -> Command {
 
 /// Whether the host can be reached only through the head.
 pub fn needs_head(spec: &ClusterSpec, host: &TpuHost) -> bool {
-    way(spec, host).1
+    route(spec, host).1
 }
 
 /// The address to connect to, and whether it can be reached only through the head.
-fn way(spec: &ClusterSpec, host: &TpuHost) -> (String, bool) {
+fn route(spec: &ClusterSpec, host: &TpuHost) -> (String, bool) {
     let internal = host.internal.raw().to_owned();
     match &host.external {
-        // This machine is in the same network, as it is for the head.
+        // This machine is in the network of the cluster, whose head is also reached by its internal address.
         _ if spec.google.internal_ips && !internal.is_empty() => (internal, false),
         Some(external) => (external.raw().to_owned(), false),
         None => {
@@ -193,7 +193,7 @@ fn way(spec: &ClusterSpec, host: &TpuHost) -> (String, bool) {
     }
 }
 
-/// RFC 1918, RFC 6598, RFC 4193.
+/// Whether an address is private (RFC 1918, RFC 6598, RFC 4193).
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4.is_private() || (v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64),
@@ -201,7 +201,7 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Filed under the TPU VM's name, which is never reused, unlike addresses.
+/// The name of the host's key in `known_hosts`: that of the TPU VM, which is never reused, unlike addresses.
 fn filed_as(spec: &ClusterSpec, host: &TpuHost) -> Option<String> {
     let is_word = |w: &str| {
         !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))

@@ -20,26 +20,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// Number of logs per reading, of the cluster on the screen and of another one.
+/// Number of logs per reading of the cluster on the screen.
 const LOGS: usize = 16;
-const LOGS_UNSEEN: usize = 8;
+/// Number of logs per reading of another cluster.
+const LOGS_BACKGROUND: usize = 8;
 /// Number of jobs whose page was opened last, and whose logs are therefore always read.
 const OPENED: usize = 4;
 /// Other clusters are read at this multiple of the interval.
-const SELDOM: u32 = 4;
-/// Number of lines of a log that are read first, or always if few of them are progress lines, and later on.
+const BACKGROUND_FACTOR: u32 = 4;
+/// Number of lines of the first read of a log, or of each read if few of its lines are progress lines.
 const FIRST_LINES: u32 = 1000;
+/// Number of lines of the other reads of a log.
 const LINES: u32 = 200;
-/// Number of lines of a log that a command reads, which reads only once.
+/// Number of lines of a log that a command reads; it reads only once.
 const LINES_ONCE: u32 = 2000;
-/// Number of places at which the past of a log that is longer than its first reading is sampled, once, and the bytes
-/// per place.
-const PLACES: (u32, u32) = (24, 6 << 10);
+/// Number of samples of the past of a log that is longer than its first read, taken once, and the bytes per sample.
+const SAMPLES: (u32, u32) = (24, 6 << 10);
 /// Maximum number of bytes per minute that vitals may cost a head: a larger reading delays the next one.
 const BUDGET: u64 = 1_000_000;
-/// The same until each log has been read once, and the maximum interval until then.
+/// Like [`BUDGET`], until each log has been read once.
 const FIRST_BUDGET: u64 = 6_000_000;
-const FIRST: Duration = Duration::from_secs(10);
+/// Maximum interval until each log has been read once.
+const FIRST_INTERVAL: Duration = Duration::from_secs(10);
 /// Number of machines whose figures are requested per reading.
 const MACHINES: usize = 4;
 
@@ -48,7 +50,7 @@ pub(super) type VitalsTrackers = HashMap<JobKey, VitalsTracker>;
 
 /// The result of a reading: the tracker of each job, the head's UTC offset in seconds, and the vitals.
 struct Reading {
-    gauges: VitalsTrackers,
+    trackers: VitalsTrackers,
     utc_offset: Option<i32>,
     /// Ray's lists, if the logs are still to be read.
     listed: Option<Holdings>,
@@ -59,10 +61,10 @@ struct Reading {
 pub(super) struct Watch {
     limits: VitalLimits,
     patterns: Patterns,
-    gauges: VitalsTrackers,
+    trackers: VitalsTrackers,
     utc_offset: Option<i32>,
-    /// The lists of the first reading, which shows at once which jobs wait: it reads no logs, and the second one no
-    /// lists.
+    /// The lists of the first reading, which reads no logs, so that waiting jobs are shown at once. The second reading
+    /// uses them.
     listed: Option<Holdings>,
     was_read: bool,
     jobs: Arc<Vec<Arc<Job>>>,
@@ -81,7 +83,7 @@ impl Watch {
         Self {
             limits,
             patterns,
-            gauges: VitalsTrackers::new(),
+            trackers: VitalsTrackers::new(),
             utc_offset: None,
             listed: None,
             was_read: false,
@@ -105,7 +107,7 @@ impl Watch {
         (self.jobs, self.nodes) = (Arc::clone(&snapshot.jobs), Arc::clone(&snapshot.nodes));
     }
 
-    /// The page of a job was opened: its log is read from now on.
+    /// Handles the opening of a job's page: its log is read from now on.
     pub fn open(&mut self, ids: &JobIds) {
         let submission = ids.submission.clone().map(JobKey::Submission);
         let Some(key) = submission.or_else(|| ids.driver.clone().map(JobKey::Driver)) else { return };
@@ -116,7 +118,7 @@ impl Watch {
         (self.due, self.is_hurried) = (Instant::now(), true);
     }
 
-    /// The cluster is on the screen now: its vitals are read soon.
+    /// Schedules a reading soon, because the cluster is now on the screen.
     pub fn hasten(&mut self) {
         self.due = self.due.min(Instant::now() + self.limits.every / 10);
     }
@@ -134,27 +136,27 @@ impl Watch {
         let most = match (self.was_read, is_focused) {
             (false, _) => 0,
             (true, true) => LOGS,
-            (true, false) => LOGS_UNSEEN,
+            (true, false) => LOGS_BACKGROUND,
         };
-        let pick = LogSelection { opened: self.opened.clone(), most };
-        let mut gauges = std::mem::take(&mut self.gauges);
-        gauges.retain(|key, _| jobs.iter().any(|job| job.key == *key));
+        let selection = LogSelection { opened: self.opened.clone(), most };
+        let mut trackers = std::mem::take(&mut self.trackers);
+        trackers.retain(|key, _| jobs.iter().any(|job| job.key == *key));
         let round = Round {
             client: client.clone(),
             head,
             limits: self.limits,
             patterns: self.patterns.clone(),
-            looks: Sampling::Often,
+            sampling: Sampling::Often,
             utc_offset: self.utc_offset,
             listed: self.listed.take(),
             jobs,
-            pick,
+            selection,
             node,
             lines: [FIRST_LINES, LINES],
         };
-        let every = self.limits.every * if is_focused { 1 } else { SELDOM };
+        let every = self.limits.every * if is_focused { 1 } else { BACKGROUND_FACTOR };
         self.is_hurried = false;
-        self.running = Some(tokio::spawn(round.read(gauges, every)));
+        self.running = Some(tokio::spawn(round.read(trackers, every)));
     }
 
     /// The vitals of a completed reading; `None` if they could not be read or nothing changed. Pends while no reading
@@ -164,7 +166,8 @@ impl Watch {
         let reading = running.await;
         self.running = None;
         let reading = reading.ok()?;
-        (self.gauges, self.utc_offset, self.listed) = (reading.gauges, reading.utc_offset, reading.listed);
+        (self.trackers, self.utc_offset, self.listed) =
+            (reading.trackers, reading.utc_offset, reading.listed);
         match reading.cluster_vitals {
             Ok(cluster_vitals) => {
                 let is_next_due = self.is_hurried || self.listed.is_some();
@@ -202,12 +205,12 @@ pub async fn read_vitals(
     jobs: Vec<Arc<Job>>,
     (limits, patterns): (VitalLimits, &Patterns),
 ) -> Result<ClusterVitals, RayError> {
-    let pick = LogSelection { opened: Vec::new(), most: usize::MAX };
-    read_once((client, head), snapshot, jobs, pick, (limits, patterns)).await
+    let selection = LogSelection { opened: Vec::new(), most: usize::MAX };
+    read_once((client, head), snapshot, jobs, selection, (limits, patterns)).await
 }
 
-/// The vitals of one job, together with what all running jobs hold and wait for: who holds what it waits for, and its
-/// position among the waiting jobs. Only its own log is read, if it is running.
+/// The vitals of one job, together with what all running jobs hold and wait for: this shows which jobs hold the
+/// resources that it waits for, and its position among the waiting jobs. Only its own log is read, if it is running.
 ///
 /// # Errors
 ///
@@ -220,23 +223,24 @@ pub async fn read_vitals_among(
 ) -> Result<ClusterVitals, RayError> {
     let runs = |job: &&Arc<Job>| job.status == JobStatus::Running;
     let most = usize::from(job.status == JobStatus::Running && job.submission_id().is_some());
-    let pick = LogSelection { opened: vec![job.key.clone()], most };
+    let selection = LogSelection { opened: vec![job.key.clone()], most };
     let jobs = snapshot.jobs.iter().filter(runs).cloned().collect();
-    read_once((client, head), snapshot, jobs, pick, (limits, patterns)).await
+    read_once((client, head), snapshot, jobs, selection, (limits, patterns)).await
 }
 
 async fn read_once(
     (client, head): (&Client, Option<LogHost>),
     snapshot: &Snapshot,
     jobs: Vec<Arc<Job>>,
-    pick: LogSelection,
+    selection: LogSelection,
     (limits, patterns): (VitalLimits, &Patterns),
 ) -> Result<ClusterVitals, RayError> {
     let Some(node) = head_of(&snapshot.nodes) else { return Ok(ClusterVitals::default()) };
-    let (client, looks, lines) = (client.clone(), Sampling::Once, [LINES_ONCE; 2]);
+    let (client, sampling, lines) = (client.clone(), Sampling::Once, [LINES_ONCE; 2]);
     let patterns = patterns.clone();
     let (utc_offset, listed) = (None, None);
-    let round = Round { client, head, limits, patterns, looks, utc_offset, listed, jobs, pick, node, lines };
+    let round =
+        Round { client, head, limits, patterns, sampling, utc_offset, listed, jobs, selection, node, lines };
     round.read(VitalsTrackers::new(), Duration::ZERO).await.cluster_vitals
 }
 
@@ -260,7 +264,7 @@ fn whole_lines(part: &[u8]) -> Vec<Line> {
     LineSplitter::default().push(&part[begins..])
 }
 
-/// The node of which drivers' logs are requested; Ray finds the right one.
+/// The node named in requests for drivers' logs; Ray finds the right one.
 fn head_of(nodes: &[Node]) -> Option<NodeId> {
     nodes.iter().find(|node| node.is_head && node.state.is_alive()).map(|node| node.id)
 }
@@ -281,12 +285,12 @@ struct Round {
     head: Option<LogHost>,
     limits: VitalLimits,
     patterns: Patterns,
-    looks: Sampling,
+    sampling: Sampling,
     utc_offset: Option<i32>,
-    /// Ray's lists of a moment ago, if they are not to be requested again.
+    /// Ray's lists from the previous reading, if they need not be requested again.
     listed: Option<Holdings>,
     jobs: Vec<Arc<Job>>,
-    pick: LogSelection,
+    selection: LogSelection,
     node: NodeId,
     /// Number of lines of a log that is read for the first time or has few progress lines, and of another log.
     lines: [u32; 2],
@@ -307,35 +311,35 @@ struct Read {
 }
 
 impl Round {
-    async fn read(mut self, gauges: VitalsTrackers, every: Duration) -> Reading {
+    async fn read(mut self, trackers: VitalsTrackers, every: Duration) -> Reading {
         if self.utc_offset.is_none() {
             self.utc_offset = self.client.utc_offset().await.ok();
         }
         let utc_offset = self.utc_offset;
         let (holdings, lists) = match self.listed.take() {
-            // The previous reading has paid for them.
+            // Their cost was counted in the previous reading.
             Some(holdings) => (Holdings { bytes: 0, ..holdings }, 0),
             None => match self.client.holdings().await {
                 Ok(holdings) => (holdings, 4),
-                Err(e) => return Reading { gauges, utc_offset, listed: None, cluster_vitals: Err(e) },
+                Err(e) => return Reading { trackers, utc_offset, listed: None, cluster_vitals: Err(e) },
             },
         };
-        let listed = (self.pick.most == 0).then(|| holdings.clone());
-        let mut read = self.logs(&gauges, &holdings).await;
+        let listed = (self.selection.most == 0).then(|| holdings.clone());
+        let mut read = self.logs(&trackers, &holdings).await;
         read.lists = lists;
-        read.past = self.past(&gauges, &read.logs).await;
-        read.figures = self.figures(&gauges, &holdings).await;
+        read.past = self.past(&trackers, &read.logs).await;
+        read.figures = self.figures(&trackers, &holdings).await;
         // Matching thousands of lines against the forms of progress lines takes a while.
         let evaluated =
-            tokio::task::spawn_blocking(move || self.evaluate(gauges, &holdings, read, every)).await;
+            tokio::task::spawn_blocking(move || self.evaluate(trackers, &holdings, read, every)).await;
         match evaluated {
-            Ok((gauges, cluster_vitals)) => {
-                Reading { gauges, utc_offset, listed, cluster_vitals: Ok(cluster_vitals) }
+            Ok((trackers, cluster_vitals)) => {
+                Reading { trackers, utc_offset, listed, cluster_vitals: Ok(cluster_vitals) }
             }
             Err(e) => {
                 let error = RayError::Malformed { route: "the vitals".to_owned(), why: e.to_string() };
                 Reading {
-                    gauges: VitalsTrackers::new(),
+                    trackers: VitalsTrackers::new(),
                     utc_offset,
                     listed: None,
                     cluster_vitals: Err(error),
@@ -345,15 +349,16 @@ impl Round {
     }
 
     /// The ends of the logs whose turn it is.
-    async fn logs(&self, gauges: &VitalsTrackers, holdings: &Holdings) -> Read {
-        let wanted = self.pick.next(&self.jobs, gauges, holdings, Timestamp::now()).into_iter();
+    async fn logs(&self, trackers: &VitalsTrackers, holdings: &Holdings) -> Read {
+        let wanted = self.selection.next(&self.jobs, trackers, holdings, Timestamp::now()).into_iter();
         let wanted = wanted.filter_map(|job| Some((job.key.clone(), job.submission_id()?.clone())));
-        let asked = |(key, id): (JobKey, SubmissionId)| async move {
-            let is_short = gauges.get(&key).is_some_and(|gauge| gauge.was_read() && !gauge.is_chatty());
+        let read_one = |(key, id): (JobKey, SubmissionId)| async move {
+            let is_short =
+                trackers.get(&key).is_some_and(|tracker| tracker.was_read() && !tracker.is_chatty());
             let lines = self.lines[usize::from(is_short)];
             (key, self.client.read_job_log(&id, self.node, lines).await)
         };
-        let mut answers = stream::iter(wanted.map(asked).collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+        let mut answers = stream::iter(wanted.map(read_one).collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
         let mut read = Read::default();
         while let Some((key, answer)) = answers.next().await {
             match answer {
@@ -366,20 +371,24 @@ impl Round {
     }
 
     /// Samples of logs that are read for the first time and are longer than that reading.
-    async fn past(&self, gauges: &VitalsTrackers, logs: &[(JobKey, Bytes)]) -> HashMap<JobKey, Vec<Vec<u8>>> {
+    async fn past(
+        &self,
+        trackers: &VitalsTrackers,
+        logs: &[(JobKey, Bytes)],
+    ) -> HashMap<JobKey, Vec<Vec<u8>>> {
         let Some(LogHost { remote, spec }) = &self.head else { return HashMap::new() };
-        let is_new = |key: &JobKey| !gauges.get(key).is_some_and(VitalsTracker::was_read);
+        let is_new = |key: &JobKey| !trackers.get(key).is_some_and(VitalsTracker::was_read);
         let is_cut = |log: &Bytes| log.split(|b| *b == b'\n').count() >= self.lines[0] as usize;
         let wanted = logs.iter().filter(|(key, log)| is_new(key) && is_cut(log));
         let read = |id: SubmissionId| async move {
             let mut file = LogFile::of_job(&id);
-            let places = match file.samples((remote, spec), PLACES).await {
+            let places = match file.samples((remote, spec), SAMPLES).await {
                 Err(ReadError::NoFolder | ReadError::Missing) if file.enter(spec) => {
-                    file.samples((remote, spec), PLACES).await
+                    file.samples((remote, spec), SAMPLES).await
                 }
                 places => places,
             };
-            // A driver on another node has its log there. It is watched from now on, without its past.
+            // The log of a driver on another node is not on the head. It is read from now on, without its past.
             places.inspect_err(|e| tracing::debug!(job = %id, error = %e, "no past")).ok()
         };
         let wanted = wanted.filter_map(|(key, _)| match key {
@@ -393,11 +402,12 @@ impl Round {
     /// The figures of one machine of each job that may leave its chips idle.
     async fn figures(
         &self,
-        gauges: &VitalsTrackers,
+        trackers: &VitalsTrackers,
         holdings: &Holdings,
     ) -> Vec<(JobKey, Option<f64>, Option<f64>)> {
         let now = Timestamp::now();
-        let is_wanted = |job: &&Arc<Job>| gauges.get(&job.key).is_some_and(|gauge| gauge.wants_figures(now));
+        let is_wanted =
+            |job: &&Arc<Job>| trackers.get(&job.key).is_some_and(|tracker| tracker.wants_figures(now));
         let machine = |job: &Arc<Job>| {
             let holding = job.driver.as_ref().and_then(|id| holdings.by_job.get(id))?;
             let has_chips = ["TPU", "GPU"].iter().any(|chip| holding.holds.contains_key(*chip));
@@ -406,8 +416,8 @@ impl Round {
         };
         let machines: Vec<_> =
             self.jobs.iter().filter(is_wanted).filter_map(machine).take(MACHINES).collect();
-        let asked = |(key, node)| async move { (key, self.client.physical(node).await.ok().flatten()) };
-        let answers = stream::iter(machines.into_iter().map(asked)).buffer_unordered(AT_ONCE);
+        let read_one = |(key, node)| async move { (key, self.client.physical(node).await.ok().flatten()) };
+        let answers = stream::iter(machines.into_iter().map(read_one)).buffer_unordered(AT_ONCE);
         let figures = answers.filter_map(|(key, physical)| async move {
             let physical = physical?;
             let chips = physical.tpus.iter().filter_map(|chip| chip.tensorcore_percent);
@@ -418,14 +428,14 @@ impl Round {
 
     fn evaluate(
         self,
-        mut gauges: VitalsTrackers,
+        mut trackers: VitalsTrackers,
         holdings: &Holdings,
         mut read: Read,
         every: Duration,
     ) -> (VitalsTrackers, ClusterVitals) {
         let now = Timestamp::now();
         let clock = Clock { near: now, utc_offset: self.utc_offset.unwrap_or_default() };
-        let new = || VitalsTracker::new(self.limits, self.looks).knowing(self.patterns.clone());
+        let new = || VitalsTracker::new(self.limits, self.sampling).knowing(self.patterns.clone());
         let past = read.past.values().flatten().map(Vec::len).sum::<usize>();
         let (logs, mut bytes) = (read.logs.len(), holdings.bytes + past);
         let requests = read.lists + logs + read.figures.len();
@@ -435,34 +445,37 @@ impl Round {
             let lines = splitter.push(&log);
             let past: Vec<_> =
                 read.past.remove(&key).iter().flatten().map(|place| whole_lines(place)).collect();
-            let gauge = gauges.entry(key).or_insert_with(new);
-            gauge.past(&past, &lines, clock);
-            gauge.read(&lines, splitter.finish().as_ref(), clock);
+            let tracker = trackers.entry(key).or_insert_with(new);
+            tracker.past(&past, &lines, clock);
+            tracker.read(&lines, splitter.finish().as_ref(), clock);
         }
         for (key, _) in &read.missing {
-            gauges.entry(key.clone()).or_insert_with(new).missed(now);
+            trackers.entry(key.clone()).or_insert_with(new).missed(now);
         }
         for (key, chip, cpu) in read.figures {
-            gauges.entry(key).or_insert_with(new).measured(chip, cpu, now);
+            trackers.entry(key).or_insert_with(new).measured(chip, cpu, now);
         }
         let mut jobs = HashMap::with_capacity(self.jobs.len());
         for job in &self.jobs {
-            let gauge = gauges.entry(job.key.clone()).or_insert_with(new);
+            let tracker = trackers.entry(job.key.clone()).or_insert_with(new);
             let holding = holdings.of(job.driver.as_ref());
-            let mut vitals = gauge.vitals(job, holding.as_ref(), now);
-            // The lists say where it runs, as far as they go, even if Ray has truncated them.
+            let mut vitals = tracker.vitals(job, holding.as_ref(), now);
+            // The lists show where it runs, although Ray may have truncated them.
             let listed = job.driver.as_ref().and_then(|driver| holdings.by_job.get(driver));
             vitals.nodes = listed.map(|listed| listed.nodes.iter().copied().collect()).unwrap_or_default();
             jobs.insert(job.key.clone(), Arc::new(vitals));
         }
         let bytes = bytes as u64;
         let within = |budget: u64| Duration::from_secs(bytes * 60 / budget);
-        let is_first = self.pick.is_behind(&self.jobs, &gauges);
-        let every =
-            if is_first { FIRST.min(every).max(within(FIRST_BUDGET)) } else { every.max(within(BUDGET)) };
+        let is_first = self.selection.is_behind(&self.jobs, &trackers);
+        let every = if is_first {
+            FIRST_INTERVAL.min(every).max(within(FIRST_BUDGET))
+        } else {
+            every.max(within(BUDGET))
+        };
         let price = ReadingCost { requests: requests as u64, bytes, logs, every };
         let missing = read.missing.iter().map(|(key, why)| format!("log of {key}: {why}"));
         let missing = holdings.cut.iter().cloned().chain(missing).collect();
-        (gauges, ClusterVitals { read: Some(now), jobs, limits: self.limits, price, missing })
+        (trackers, ClusterVitals { read: Some(now), jobs, limits: self.limits, price, missing })
     }
 }

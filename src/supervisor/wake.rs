@@ -1,4 +1,4 @@
-//! Notices that the machine was suspended or moved to another network, so that broken connections are found within
+//! Detects that the machine was suspended or moved to another network, so that broken connections are found within
 //! seconds instead of when their keep-alives give up.
 
 use crate::model::Timestamp;
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn sleep_and_a_new_network_are_noticed() {
+    fn sleep_and_a_new_network_are_detected() {
         let t = Instant::now();
         let later = t + Duration::from_secs(1);
         let home = Some([10, 0, 0, 2]);

@@ -26,12 +26,12 @@ impl Zones {
             all.entry((place.project, place.zone)).or_default().clone()
         };
         let mut last = zone.lock().await;
-        if let Some((_, answer)) = last.as_ref().filter(|(asked, _)| *asked >= since) {
+        if let Some((_, answer)) = last.as_ref().filter(|(queried, _)| *queried >= since) {
             return answer.clone();
         }
-        let asked = Instant::now();
+        let queried = Instant::now();
         let answer = ask_cloud(spec, google).await.map(Arc::new);
-        *last = Some((asked, answer.clone()));
+        *last = Some((queried, answer.clone()));
         answer
     }
 }

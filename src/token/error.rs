@@ -47,7 +47,7 @@ fn shown(files: &[PathBuf]) -> String {
 }
 
 impl TokenError {
-    /// What to do about it; `cached` is where a token of your own may be put.
+    /// What to do about it; `cached` is the path for the user's own token file.
     pub fn hint(&self, cached: &Path) -> Hint {
         match self {
             Self::NotFound { .. } => {

@@ -1,4 +1,4 @@
-//! A token as a file or a secret holds it.
+//! Parses the token in a file or a secret.
 
 use super::{Source, TokenError};
 use crate::model::Secret;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Maximum size of a token file in bytes; Ray reads its first line only.
-const LONGEST: u64 = 64 << 10;
+const MAX_SIZE: u64 = 64 << 10;
 
 /// A token and where it came from.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Found {
 
 pub(super) fn read(file: &Path) -> Result<Found, TokenError> {
     let unreadable = |error| TokenError::Unreadable { file: file.into(), error };
-    let bytes = regular::read(file, LONGEST).map_err(unreadable)?;
+    let bytes = regular::read(file, MAX_SIZE).map_err(unreadable)?;
     let source = Source::File(file.into());
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| TokenError::Unusable { place: source.clone(), why: "is not a text file" })?;

@@ -1,4 +1,4 @@
-//! Keeping a fetched token: one file per secret and, for the default secret, `~/.ray/auth_token`.
+//! Saves a fetched token: one file per secret and, for the default secret, `~/.ray/auth_token`.
 //!
 //! A file is replaced atomically and is never readable by other users.
 
@@ -17,10 +17,10 @@ impl Places {
     /// Saves the token of that version. Returns the errors of files that could not be written; the token is usable anyway.
     pub fn keep(&self, secret: &SecretName, version: &str, token: &Secret) -> Vec<TokenError> {
         let file = self.file_of(secret);
-        let mut troubles = Vec::new();
+        let mut errors = Vec::new();
         let mut write = |file: &Path, text: &str| {
             if let Err(error) = save(file, text) {
-                troubles.push(TokenError::Unwritable { file: file.into(), error });
+                errors.push(TokenError::Unwritable { file: file.into(), error });
             }
         };
         write(&file, &format!("{}\n", token.expose()));
@@ -31,10 +31,10 @@ impl Places {
                 write(&home, &format!("{}\n", token.expose()));
             }
         }
-        if !troubles.iter().any(|e| e.is_of_writing(&file)) {
-            troubles.extend(self.remove_old_copy(secret));
+        if !errors.iter().any(|e| e.is_of_writing(&file)) {
+            errors.extend(self.remove_old_copy(secret));
         }
-        troubles
+        errors
     }
 
     /// Removes the secret's copy in the older layout, which is no longer updated. The token is removed before its version
@@ -58,7 +58,7 @@ impl Places {
     }
 }
 
-/// A short checksum to tell two tokens apart, in a private file; too short to derive the token.
+/// A short checksum to distinguish two tokens, stored in a private file; too short to derive the token.
 fn fingerprint(token: &Secret) -> String {
     let digest = Sha1::digest(token.expose().as_bytes());
     let [a, b, c, d, ..] = digest.0;
@@ -70,7 +70,7 @@ pub(super) fn close_to_others(file: &Path) -> io::Result<()> {
     fs::set_permissions(file, Permissions::from_mode(0o600))
 }
 
-/// Replaces a private file, in a folder that is made for it.
+/// Replaces a private file, and creates its folder if necessary.
 fn save(file: &Path, text: &str) -> io::Result<()> {
     // For a symbolic link the target is replaced.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.into());

@@ -1,4 +1,4 @@
-//! Paths of token files: a cluster's own in `clusters/NAME`, which a person writes, and a secret's copy in
+//! Paths of token files: a cluster's own in `clusters/NAME`, which the user writes, and a secret's copy in
 //! `secrets/PROJECT.SECRET`, which [`Places::keep`] writes. Separate folders prevent name collisions.
 //!
 //! The older layout had both in one folder. Its files are still found, after the new places; a copy is recognized by
@@ -14,7 +14,7 @@ impl Places {
         [self.cache.join("clusters"), self.cache.join("secrets")]
     }
 
-    /// Path of the cluster's own token file, which a person writes.
+    /// Path of the cluster's own token file, which the user writes.
     pub fn cluster_file(&self, cluster: &ClusterName) -> PathBuf {
         let [clusters, _] = self.folders();
         clusters.join(cluster.as_str())
@@ -37,7 +37,7 @@ impl Places {
         std::iter::once(self.file_of(secret)).chain(home).collect()
     }
 
-    /// The cluster's own files, in search order; none when its name would lead out of the folder.
+    /// The cluster's own files, in search order; none if its name would lead out of the folder.
     pub(super) fn own_files(&self, cluster: &ClusterName) -> Vec<PathBuf> {
         let name = cluster.as_str();
         if name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {
@@ -52,7 +52,7 @@ impl Places {
         [Some(self.file_of(secret)), self.old_copy(secret)].into_iter().flatten().collect()
     }
 
-    /// Whether a token is the copy of the secret of that name in another project, and not of this one.
+    /// Whether a token is a copy of the secret with the same name in another project, and not of this secret.
     pub(super) fn is_of_another_project(&self, secret: &SecretName, token: &Secret) -> bool {
         let [_, secrets] = self.folders();
         let (own, ending) = (copy_name(secret), format!(".{}", secret.name));
@@ -72,7 +72,8 @@ impl Places {
     }
 }
 
-/// Whether the name has only letters, digits, `-`, `_`, `.` and `:`, so that it cannot lead to another folder.
+/// File name of a secret's copy. It has only letters, digits, `-`, `_`, `.` and `:`, so it cannot lead to another
+/// folder.
 fn copy_name(secret: &SecretName) -> String {
     let project = secret.project.as_deref().filter(|p| SecretName::is_project(p)).unwrap_or("unknown");
     format!("{project}.{}", secret.name)
@@ -80,14 +81,14 @@ fn copy_name(secret: &SecretName) -> String {
 
 const VERSION: &str = ".version";
 
-/// The file beside a secret's copy that says which version it is.
+/// The file beside a secret's copy that contains its version.
 pub(super) fn version_file(copy: &Path) -> PathBuf {
     let mut name = copy.as_os_str().to_owned();
     name.push(VERSION);
     name.into()
 }
 
-/// Whether this is a file: the folders `clusters` and `secrets` lie where the older layout has its files.
+/// Whether this is a file and not a folder: the older layout has its files beside the folders `clusters` and `secrets`.
 fn is_there(file: &Path) -> bool {
     file.exists() && !file.is_dir()
 }

@@ -1,18 +1,18 @@
-//! The places where tokens are searched.
+//! The places that are searched for tokens.
 
 use crate::model::Secret;
 use crate::model::text::printable;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The places where a token is searched, in this order.
+/// The places that are searched for a token, in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// `RAY_AUTH_TOKEN`; an empty value counts as unset.
     pub variable: Option<Secret>,
-    /// `RAY_AUTH_TOKEN_PATH`; a file that cannot be used there is an error, nothing after it is tried.
+    /// `RAY_AUTH_TOKEN_PATH`; an unusable file is an error, and later places are not tried.
     pub path_variable: Option<PathBuf>,
-    /// Folder of the token files: `clusters/NAME`, which a person writes, and `secrets/PROJECT.SECRET`, the copies.
+    /// Folder of the token files: `clusters/NAME`, which the user writes, and `secrets/PROJECT.SECRET`, the copies.
     pub cache: PathBuf,
     /// The home folder, for `~/.ray/auth_token`.
     pub home: Option<PathBuf>,

@@ -13,19 +13,19 @@ impl Follower {
         }
         match self.matching(remote).await? {
             Ok(()) => {
-                let opened = self.sought.take().and_then(|sought| sought.opened);
+                let opened = self.query.take().and_then(|query| query.opened);
                 if let Some(opened) = opened {
                     self.position.read_on(opened.inode, opened.size, &mut self.out).await?;
                 }
                 Ok(Ended::Again)
             }
             Err(why @ (ReadError::Failed(_) | ReadError::Utf16)) => {
-                self.sought = None;
+                self.query = None;
                 self.note(&format!("cannot search on the head: {why}; reading all lines instead")).await?;
                 Ok(Ended::Again)
             }
             Err(ReadError::Replaced) => {
-                self.sought = None;
+                self.query = None;
                 self.unread(ReadError::Replaced).await
             }
             Err(why) => self.unread(why).await,
@@ -35,9 +35,9 @@ impl Follower {
     /// Reads the result to its end. Lines received before the connection was lost are not passed on again: searching
     /// the same part of a file that only grows gives the same result.
     async fn matching(&mut self, remote: &Remote) -> Result<Result<(), ReadError>, Closed> {
-        let Some(sought) = &self.sought else { return Ok(Ok(())) };
-        let mut known = sought.came;
-        let mut stream = match self.file.matched((remote, &self.spec), sought) {
+        let Some(query) = &self.query else { return Ok(Ok(())) };
+        let mut known = query.received;
+        let mut stream = match self.file.matched((remote, &self.spec), query) {
             Ok(stream) => stream,
             Err(why) => return Ok(Err(why)),
         };
@@ -50,9 +50,9 @@ impl Follower {
             let again = usize::try_from(known).unwrap_or(usize::MAX).min(bytes.len());
             known -= again as u64;
             self.out.feed(&bytes[again..]).await?;
-            if let Some(sought) = &mut self.sought {
-                sought.opened.get_or_insert(opened);
-                sought.came += (bytes.len() - again) as u64;
+            if let Some(query) = &mut self.query {
+                query.opened.get_or_insert(opened);
+                query.received += (bytes.len() - again) as u64;
             }
             match self.chunk(&mut stream).await? {
                 Ok(Some(more)) => bytes = more.to_vec(),

@@ -13,7 +13,7 @@ const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 /// Exit code of the scripts: there is another lock, or not the expected one.
 const OTHER: i32 = 3;
 /// Maximum number of bytes read of a lock.
-const LONGEST: usize = 4096;
+const LOCK_BYTES_MAX: usize = 4096;
 
 /// Path of the lock file on the head, as shown to operators.
 pub fn path(cluster: &ClusterName) -> String {
@@ -26,7 +26,7 @@ fn script(cluster: &ClusterName, body: &str) -> String {
 
 /// Prints the lock, or nothing if there is none. Only a regular file counts, because opening a pipe would never end.
 pub fn reading(cluster: &ClusterName) -> String {
-    script(cluster, &format!("[ ! -f \"$f\" ] || [ -h \"$f\" ] || head -c {LONGEST} \"$f\""))
+    script(cluster, &format!("[ ! -f \"$f\" ] || [ -h \"$f\" ] || head -c {LOCK_BYTES_MAX} \"$f\""))
 }
 
 /// Parses the output of [`reading`].
@@ -39,7 +39,7 @@ pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationLo
         return Ok(None);
     }
     let path = path(cluster);
-    let odd = || {
+    let invalid = || {
         let what = format!("{path} on the head is not an operation lock of {cluster}");
         Problem::new(
             ProblemKind::Other,
@@ -48,7 +48,7 @@ pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationLo
             Timestamp::now(),
         )
     };
-    OperationLock::parse(text.trim(), cluster).map(Some).ok_or_else(odd)
+    OperationLock::parse(text.trim(), cluster).map(Some).ok_or_else(invalid)
 }
 
 /// Writes the text of the lock to a separate file that everybody may read; `$t` is its path.
@@ -100,8 +100,8 @@ pub fn done(output: &Output) -> Result<bool, Problem> {
 }
 
 fn failed(output: &Output) -> Problem {
-    let said = if output.stderr.is_empty() { "no error message" } else { &output.stderr };
-    let what = format!("cannot write the operation lock on the head ({}): {said}", output.status);
+    let message = if output.stderr.is_empty() { "no error message" } else { &output.stderr };
+    let what = format!("cannot write the operation lock on the head ({}): {message}", output.status);
     Problem::new(
         ProblemKind::Other,
         what,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_who_place_one_has_it_and_only_its_owner_changes_it() {
+    fn one_of_two_operators_gets_the_lock_and_only_its_owner_changes_it() {
         let (dir, lab) = (tempfile::tempdir().unwrap(), ClusterName::new("lab"));
         let run = |script: String| run(dir.path(), &script);
         let there = || read(&run(reading(&lab)), &lab).unwrap();
@@ -151,16 +151,20 @@ mod tests {
         assert_eq!(there(), Some(moved));
         assert!(!done(&run(removing(&lab, &theirs.id))).unwrap());
         let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(names, ["marin-tui-operation-lab.json"], "nothing else is left, and no word was run");
+        assert_eq!(
+            names,
+            ["marin-tui-operation-lab.json"],
+            "no other file remains, and no text was executed"
+        );
         let mode = std::fs::metadata(dir.path().join(&names[0])).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o644);
         assert!(done(&run(removing(&lab, &ours.id))).unwrap());
         assert_eq!(there(), None);
-        assert!(!done(&run(renewing(&lab, &ours))).unwrap(), "one that is gone is not made again");
+        assert!(!done(&run(renewing(&lab, &ours))).unwrap(), "a removed lock is not created again");
     }
 
     #[test]
-    fn what_somebody_else_put_there_is_neither_followed_nor_taken_for_a_lock() {
+    fn symlinks_and_other_files_are_not_locks() {
         let (dir, lab) = (tempfile::tempdir().unwrap(), ClusterName::new("lab"));
         let file = dir.path().join("marin-tui-operation-lab.json");
         let secret = dir.path().join("secret");
@@ -171,10 +175,11 @@ mod tests {
         assert!(!done(&run(dir.path(), &removing(&lab, "00000000aaaaaaaa"))).unwrap());
         std::fs::remove_file(&file).unwrap();
         std::fs::write(&file, "x".repeat(1 << 20)).unwrap();
-        let said = read(&run(dir.path(), &reading(&lab)), &lab).unwrap_err();
+        let problem = read(&run(dir.path(), &reading(&lab)), &lab).unwrap_err();
         assert!(
-            said.what.contains("is not an operation lock") && said.hint.to_string().contains("rm /var/tmp/"),
-            "{said:?}"
+            problem.what.contains("is not an operation lock")
+                && problem.hint.to_string().contains("rm /var/tmp/"),
+            "{problem:?}"
         );
         assert!(path(&ClusterName::new("../a b")).starts_with("/var/tmp/marin-tui-operation-%2E%2E%2Fa%20b"));
     }

@@ -10,7 +10,7 @@ use crate::model::{ClusterName, OperationLock, Problem, ProblemKind, Timestamp};
 use crc32c::crc32c;
 
 /// Maximum length of a group's name (RFC 1035).
-const LONGEST: usize = 63;
+const NAME_MAX: usize = 63;
 /// The named port whose number is the step.
 const STEP: &str = "step";
 /// The named port whose number is the step, once the operation has stopped there.
@@ -23,11 +23,11 @@ pub fn name(cluster: &ClusterName) -> String {
     let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
     let (prefix, shown) = ("marin-tui-operation-", cluster.as_str());
     let name: String = prefix.chars().chain(shown.chars().map(plain)).collect();
-    if name[prefix.len()..] == *shown && name.len() <= LONGEST && !name.ends_with('-') {
+    if name[prefix.len()..] == *shown && name.len() <= NAME_MAX && !name.ends_with('-') {
         return name;
     }
     let sum = format!("-{:08x}", crc32c(shown.as_bytes()));
-    name.chars().take(LONGEST - sum.len()).collect::<String>() + &sum
+    name.chars().take(NAME_MAX - sum.len()).collect::<String>() + &sum
 }
 
 fn place_of(place: &TpuPlace) -> (&str, &str) {
@@ -54,7 +54,7 @@ async fn find(
         let hint = "check it in the Google Cloud console; marin-tui does not delete it";
         return Err(Problem::new(ProblemKind::Other, what, hint, Timestamp::now()));
     };
-    let lock = heed(lock, &group.named_ports);
+    let lock = with_ports(lock, &group.named_ports);
     Ok(Some((group, lock)))
 }
 
@@ -64,7 +64,7 @@ fn ports(lock: &OperationLock) -> Vec<(String, u16)> {
     vec![(word.to_owned(), step), (format!("{SEEN}{}", lock.seen_ms.max(0)), 1)]
 }
 
-fn heed(mut lock: OperationLock, ports: &[(String, u16)]) -> OperationLock {
+fn with_ports(mut lock: OperationLock, ports: &[(String, u16)]) -> OperationLock {
     for (word, port) in ports {
         if matches!(word.as_str(), STEP | STOPPED) {
             lock.step = usize::from(*port).clamp(1, lock.steps.max(1));
@@ -144,13 +144,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cluster_has_a_name_of_its_own_that_compute_takes() {
+    fn names_are_unique_and_valid_at_compute_engine() {
         let of = |cluster: &str| name(&ClusterName::new(cluster));
         assert_eq!(of("marin-us-central2"), "marin-tui-operation-marin-us-central2");
         let long = "a".repeat(63);
         let names = ["a_b", "a-b", "a.b", "A-b", "a-b-", &long, &format!("{long}b")].map(of);
         for name in &names {
-            assert!(name.len() <= LONGEST && !name.ends_with('-'), "{name}");
+            assert!(name.len() <= NAME_MAX && !name.ends_with('-'), "{name}");
             assert!(
                 name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
                 "{name}"

@@ -7,11 +7,12 @@ use crate::model::{ClusterSpec, Timestamp};
 use crate::ssh::Remote;
 use std::ops::Range;
 
-/// Number of bytes read at once, and read first when looking for a line with a time.
+/// Maximum number of bytes per read.
 const PART: u64 = 64 << 10;
-const LINE: u64 = 4 << 10;
-/// Maximum number of bytes read when looking for a line with a time: a log with fewer times is not searched.
-const FAR: u64 = 4 << 20;
+/// Number of bytes of the first read when searching for a line with a time.
+const FIRST_READ: u64 = 4 << 10;
+/// Maximum number of bytes read to find a line with a time. A log with a longer part without times is not searched.
+const SCAN_MAX: u64 = 4 << 20;
 
 impl LogFile {
     /// The position of the first line of that time, by the times in the lines. `None` if no line has a time, or all are
@@ -22,9 +23,10 @@ impl LogFile {
         since: Timestamp,
         clock: Clock,
     ) -> Result<Option<Start>, ReadError> {
-        let output = remote.run(&self.command(spec, ("place", script::PLACE), &[])?, super::QUICK).await?;
-        let mut said = output.stdout;
-        let opened = match (ReadError::of(output.status), Opened::take(&mut said)) {
+        let output =
+            remote.run(&self.command(spec, ("place", script::PLACE), &[])?, super::COMMAND_TIMEOUT).await?;
+        let mut stdout = output.stdout;
+        let opened = match (ReadError::of(output.status), Opened::take(&mut stdout)) {
             (Some(why), _) => return Err(why),
             (None, Some(opened)) => opened?,
             (None, None) => return Err(ReadError::Failed(output.stderr)),
@@ -62,7 +64,7 @@ async fn first_since(
             }
         }
     }
-    if high - low > FAR {
+    if high - low > SCAN_MAX {
         return Ok(None);
     }
     let rest = if low < high { read(low..high).await? } else { Vec::new() };
@@ -84,7 +86,7 @@ struct Seen {
 }
 
 /// Finds a line with a time. Bytes before the first line break may be the end of a line and are skipped. `None` if
-/// there is no such line within [`FAR`] bytes.
+/// there is no such line within [`SCAN_MAX`] bytes.
 async fn timed(
     bytes: Range<u64>,
     clock: Clock,
@@ -93,9 +95,9 @@ async fn timed(
     let mut first = None;
     // The beginning of an incomplete line, and its position.
     let (mut held, mut at) = (Vec::new(), bytes.start);
-    let (mut next, mut most) = (bytes.start, LINE);
+    let (mut next, mut most) = (bytes.start, FIRST_READ);
     while next < bytes.end {
-        if next - bytes.start >= FAR {
+        if next - bytes.start >= SCAN_MAX {
             return Ok(None);
         }
         let part = read(next..bytes.end.min(next + most)).await?;
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_read_of_a_large_log() {
+    fn only_a_small_part_of_a_large_log_is_read() {
         let log: String = (0..60_000).rev().map(|ago| line(ago, 1)).collect();
         let (at, bytes) = found(log.as_bytes(), NOW.minus(std::time::Duration::from_secs(600)));
         assert!(log[at.unwrap() as usize..].starts_with(&line(600, 1)), "{at:?}");
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_longer_than_a_part_are_found_whole() {
+    fn lines_longer_than_a_part_are_found() {
         let long = |ago: u64| line(ago, 0).replace("step", &"x".repeat(3 * PART as usize));
         let log: String = [500, 400, 300, 200, 100].map(long).concat();
         let (at, _) = found(log.as_bytes(), NOW.minus(std::time::Duration::from_secs(300)));
@@ -182,9 +184,9 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Checks that it is the first line of that time, whatever lines are between.
+        /// Checks that the found line is the first one of that time, for any lines in between.
         #[test]
-        fn no_line_is_left_out(
+        fn the_first_line_is_found(
             steps in prop::collection::vec((0u64..40, 0usize..1500), 1..120),
             since in 0u64..2400,
         ) {

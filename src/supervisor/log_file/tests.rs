@@ -1,15 +1,15 @@
-//! The scripts, as the shell of this machine runs them.
+//! Tests of the scripts in the shell of this machine.
 
 use super::*;
 use crate::logs::Pattern;
 use std::path::Path;
 use std::process::Command;
 
-/// What a search answers: of all of a file, or of the part of it that begins to be followed.
-fn answer(file: &Path, script: &str, sought: &ContentSearch) -> (Option<i32>, String) {
+/// The exit status and the output of a search script.
+fn answer(file: &Path, script: &str, query: &ContentSearch) -> (Option<i32>, String) {
     let mut sh = Command::new("sh");
     let script = format!("{}{}{script}", script::OPEN, script::GREP);
-    sh.args(["-c", &script, "search"]).arg(file).args(sought.arguments());
+    sh.args(["-c", &script, "search"]).arg(file).args(query.arguments());
     let output = sh.output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -23,7 +23,7 @@ fn searched(file: &Path, pattern: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_whole_file_is_searched_by_the_systems_grep() {
+fn whole_files_are_searched_with_grep() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a 'log'.txt");
     let long = format!("Error {}", "x".repeat(2000));
@@ -34,45 +34,48 @@ fn a_whole_file_is_searched_by_the_systems_grep() {
     assert_eq!(found("\u{c9}\u{e9}|\u{e9}$"), "2:7:\0binary 'quoted' \u{e9}\nstatus 0\n");
     assert_eq!(found("nowhere"), "status 1\n");
     assert_eq!(found("Error").len(), 1000 + "\nstatus 0\n".len(), "a long line is cut");
-    assert!(found("error").ends_with(":error two\nstatus 0\n"), "any case, and the line without an end");
+    assert!(
+        found("error").ends_with(":error two\nstatus 0\n"),
+        "case is ignored, and the last line needs no line break"
+    );
     std::fs::write(&file, "yes\n".repeat(5000)).unwrap();
     let all = found("yes");
     assert!(all.starts_with("3000:11996:yes\n") && all.lines().count() == 2002);
 }
 
-fn matched(file: &Path, sought: &ContentSearch) -> (Option<i32>, String) {
-    answer(file, script::MATCHED, sought)
+fn matched(file: &Path, query: &ContentSearch) -> (Option<i32>, String) {
+    answer(file, script::MATCHED, query)
 }
 
 #[test]
-fn colours_and_what_was_overwritten_hide_no_line() {
+fn lines_with_colors_or_overwritten_text_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("log");
     let red = "\x1b[1;31mERROR\x1b[0m: out of memory";
     std::fs::write(&file, format!("plain\n{red}\n10%|#\r20%|## done\r\n")).unwrap();
     let found = |pattern: &str| searched(&file, pattern).1;
     assert_eq!(found("^ERROR: out"), format!("2:6:{red}\nstatus 0\n"));
-    assert!(found("^20%.* done$").starts_with("3:"), "as a terminal shows it");
-    let mut sought = ContentSearch { to_end: false, ..ContentSearch::all(words("^ERROR: out")) };
+    assert!(found("^20%.* done$").starts_with("3:"), "the text as a terminal shows it");
+    let mut query = ContentSearch { to_end: false, ..ContentSearch::all(words("^ERROR: out")) };
     let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&file).unwrap());
     let size = std::fs::metadata(&file).unwrap().len();
-    assert_eq!(matched(&file, &sought).1, format!("{inode} {size} 0 1\n{red}\n"));
-    // The part above the colours is searched once more as it was.
-    sought.opened = Some(Opened { inode, size: 6, from: 0, is_drawn: false });
-    sought.words = words("plain");
-    assert_eq!(matched(&file, &sought).1, format!("{inode} 6 0 1\nplain\n"));
+    assert_eq!(matched(&file, &query).1, format!("{inode} {size} 0 1\n{red}\n"));
+    // The part above the colors is searched again in the same way.
+    query.opened = Some(Opened { inode, size: 6, from: 0, is_drawn: false });
+    query.words = words("plain");
+    assert_eq!(matched(&file, &query).1, format!("{inode} 6 0 1\nplain\n"));
 }
 
 #[test]
-fn utf_16_is_not_taken_for_text() {
+fn utf_16_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("log");
     let wide: Vec<u8> = "\u{feff}ERROR: wide\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     std::fs::write(&file, &wide).unwrap();
     assert_eq!(searched(&file, "wide").0, Some(86));
     std::fs::write(&file, [b":job_id:01000000\n".repeat(100), wide.repeat(50)].concat()).unwrap();
-    assert_eq!(searched(&file, "wide").0, Some(86), "behind the lines that Ray begins it with");
-    // What a truncated file begins with, and some bytes that are no text.
+    assert_eq!(searched(&file, "wide").0, Some(86), "after the lines with which Ray starts the file");
+    // NULs as at the start of a truncated file, and some bytes that are not text.
     std::fs::write(&file, [&[0; 4096][..], b"ERROR: wide\n", &b"a\0b of a line\n".repeat(50)].concat())
         .unwrap();
     assert_eq!(searched(&file, "wide$").0, Some(0));
@@ -84,34 +87,34 @@ fn a_part_is_searched_to_its_end_or_to_the_last_line_break() {
     let file = folder.path().join("log");
     std::fs::write(&file, "step 1\nstep 2\nstep 3").unwrap();
     let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&file).unwrap());
-    let mut sought =
+    let mut query =
         ContentSearch { start: Start::At { inode, from: 7 }, ..ContentSearch::all(words("step")) };
-    assert_eq!(matched(&file, &sought).1, format!("{inode} 20 7 0\nstep 2\nstep 3\n"));
-    sought.to_end = false;
-    assert_eq!(matched(&file, &sought).1, format!("{inode} 14 7 0\nstep 2\n"));
-    sought.start = Start::At { inode, from: 14 };
-    assert_eq!(matched(&file, &sought).1, format!("{inode} 14 14 0\n"), "it is followed from there");
-    sought.start = Start::At { inode: inode + 1_000_000, from: 14 };
-    assert_eq!(matched(&file, &sought).0, Some(81));
+    assert_eq!(matched(&file, &query).1, format!("{inode} 20 7 0\nstep 2\nstep 3\n"));
+    query.to_end = false;
+    assert_eq!(matched(&file, &query).1, format!("{inode} 14 7 0\nstep 2\n"));
+    query.start = Start::At { inode, from: 14 };
+    assert_eq!(matched(&file, &query).1, format!("{inode} 14 14 0\n"), "following starts there");
+    query.start = Start::At { inode: inode + 1_000_000, from: 14 };
+    assert_eq!(matched(&file, &query).0, Some(81));
 }
 
 #[test]
 fn whole_lines_are_searched_before_a_file_is_followed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("log");
-    let mut sought = ContentSearch { to_end: false, ..ContentSearch::all(words("-?step [0-9]*5$")) };
+    let mut query = ContentSearch { to_end: false, ..ContentSearch::all(words("-?step [0-9]*5$")) };
     let lines = |numbers: Range<u32>| numbers.fold(String::new(), |text, n| text + &format!("step {n}\n"));
     let mut found = |text: &str, lines: Option<u32>| {
         std::fs::write(&file, text).unwrap();
-        sought.start = lines.map_or(Start::Beginning, Start::Lines);
-        let (status, answer) = matched(&file, &sought);
+        query.start = lines.map_or(Start::Beginning, Start::Lines);
+        let (status, answer) = matched(&file, &query);
         assert_eq!(status, Some(0), "{answer}");
         let (head, rest) = answer.split_once('\n').unwrap();
         let opened = Opened::parse(head.as_bytes()).unwrap();
         (opened.from, opened.size, rest.to_owned())
     };
     assert_eq!(found("", None), (0, 0, String::new()));
-    assert_eq!(found("step 5", None), (0, 0, String::new()), "a line that has not ended is followed");
+    assert_eq!(found("step 5", None), (0, 0, String::new()), "an incomplete line is left for following");
     assert_eq!(found(&lines(0..10), None), (0, 70, "step 5\n".into()));
     assert_eq!(found(&(lines(0..10) + "step 15"), None), (0, 70, "step 5\n".into()));
     assert_eq!(found(&(lines(0..10) + "step 15"), Some(4)), (42, 70, String::new()));
@@ -119,22 +122,22 @@ fn whole_lines_are_searched_before_a_file_is_followed() {
     let bar = "x".repeat(200_000);
     assert_eq!(found(&(lines(4..6) + &bar), None), (0, 14, "step 5\n".into()));
     assert_eq!(found(&bar, None), (0, 0, String::new()));
-    // Once more of the same part, of a file that has grown, and of one that is gone.
+    // The same part is searched again, in a file that has grown and in one that is gone.
     let opened = |inode| Some(Opened { inode, size: 70, from: 0, is_drawn: false });
     std::fs::write(&file, lines(0..20)).unwrap();
     let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&file).unwrap());
-    sought.opened = opened(inode);
-    assert_eq!(matched(&file, &sought), (Some(0), format!("{inode} 70 0 0\nstep 5\n")));
-    sought.opened = opened(inode + 1_000_000);
-    assert_eq!(matched(&file, &sought).0, Some(81));
+    query.opened = opened(inode);
+    assert_eq!(matched(&file, &query), (Some(0), format!("{inode} 70 0 0\nstep 5\n")));
+    query.opened = opened(inode + 1_000_000);
+    assert_eq!(matched(&file, &query).0, Some(81));
 }
 
 #[test]
-fn a_file_that_cannot_be_searched_says_why() {
+fn reasons_why_a_file_cannot_be_searched_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let status = |name: &str| searched(&folder.path().join(name), "x").0;
     assert_eq!((status("missing"), status("."), status("no/folder")), (Some(80), Some(84), Some(83)));
-    // A machine that lacks a program.
+    // A machine without one of the programs.
     std::fs::write(folder.path().join("log"), "x\n").unwrap();
     for (has, lacks) in [("head", "tail"), ("tail", "head"), ("head tail", "grep")] {
         let tools = folder.path().join(lacks);
@@ -149,12 +152,12 @@ fn a_file_that_cannot_be_searched_says_why() {
         sh.args(["-c", &script, "matched"]).arg(folder.path().join("log"));
         let output =
             sh.args(ContentSearch::all(words("x")).arguments()).env("PATH", &tools).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(127) && said.contains(lacks), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(127) && stderr.contains(lacks), "{stderr}");
     }
 }
 
-/// A docker whose container has Ray's log folder beside the script.
+/// A fake `docker` whose container has the log directory `logs` beside the script.
 const DOCKER: &str = r#"#!/bin/sh
 folder=${0%/*}
 if [ "$1" = inspect ]; then echo true; exit; fi
@@ -172,7 +175,7 @@ exec "$@"
 "#;
 
 #[test]
-fn without_a_log_folder_the_container_has_the_file() {
+fn without_a_log_directory_the_file_is_read_in_the_container() {
     use crate::model::Provider;
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
@@ -190,10 +193,10 @@ fn without_a_log_folder_the_container_has_the_file() {
         ..ClusterSpec::sample("lab", Provider::Local)
     };
     let has_none = spec("cluster_name: lab\n");
-    assert!(!LogFile::new("a 'log'").enter(&has_none), "there is nowhere else to look");
+    assert!(!LogFile::new("a 'log'").enter(&has_none), "the cluster file names no container");
     let has_one = spec("cluster_name: lab\ndocker: {image: i, container_name: ray_docker}\n");
     let mut log = LogFile::new("a 'log'");
-    assert!(log.enter(&has_one) && !log.enter(&has_one), "once");
+    assert!(log.enter(&has_one) && !log.enter(&has_one), "it is entered only once");
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let answer = |script: (&str, &str), arguments: &[String]| {
         let line = log.command(&has_one, script, arguments).unwrap();
@@ -202,13 +205,13 @@ fn without_a_log_folder_the_container_has_the_file() {
         String::from_utf8(output.stdout).unwrap()
     };
     let search = format!("{}{}", script::GREP, script::SEARCH);
-    let sought = ContentSearch::all(words("ERROR")).arguments();
-    assert_eq!(answer(("search", &search), &sought), "2:7:ERROR 2\nstatus 0\n");
+    let query = ContentSearch::all(words("ERROR")).arguments();
+    assert_eq!(answer(("search", &search), &query), "2:7:ERROR 2\nstatus 0\n");
     assert_eq!(answer(("last", script::LAST), &["1".to_owned()]), "step 3\n");
 }
 
 #[test]
-fn places_of_a_file_are_read_from_its_beginning_on() {
+fn samples_are_evenly_spaced_from_the_beginning() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("log");
     let script = format!("{}{}", script::OPEN, script::SAMPLES);
@@ -221,6 +224,6 @@ fn places_of_a_file_are_read_from_its_beginning_on() {
         parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect::<Vec<_>>()
     };
     assert_eq!(sampled("0123456789abcdefghijklmnopqrstuvwxyzABCD"), ["01234", "abcde", "klmno", "uvwxy"]);
-    assert_eq!(sampled("ab\nc"), ["ab\nc", "b\nc", "\nc", "c"], "a short one");
+    assert_eq!(sampled("ab\nc"), ["ab\nc", "b\nc", "\nc", "c"], "a short file");
     assert_eq!(sampled(""), ["", "", "", ""]);
 }

@@ -13,11 +13,11 @@ impl ClusterTask {
         match request {
             ConnectionRequest::Reconnect { attempt } if attempt == self.attempt => return Some(End::Again),
             ConnectionRequest::Connect | ConnectionRequest::Reconnect { .. } => {}
-            ConnectionRequest::Refresh => s.polling.ask(),
+            ConnectionRequest::Refresh => s.polling.request(),
             ConnectionRequest::Forward { services, reply } => {
                 self.forwarded.extend(services);
                 let open = self.open_ports(s).await;
-                self.hand_out(&s.session);
+                self.publish(&s.session);
                 // The requester may have given up.
                 let _ = reply.send(open);
             }
@@ -50,14 +50,14 @@ impl ClusterTask {
 
     /// Opens the local ports of all services, or closes them.
     pub(super) async fn want_ports(&mut self, open: bool, s: &mut Serving) {
-        self.note(Request::Ports(open));
+        self.remember(Request::Ports(open));
         if open {
             // A port that cannot be opened is reported as news.
             drop(self.open_ports(s).await);
         } else {
             self.close_ports(s).await;
         }
-        self.hand_out(&s.session);
+        self.publish(&s.session);
     }
 
     /// Closes the local ports, if any are open.
@@ -71,12 +71,12 @@ impl ClusterTask {
 
     /// Puts another token in force, for everything that uses the session.
     pub(super) async fn renew(&mut self, s: &mut Serving) -> Result<(), Problem> {
-        connect::renew_token(&self.spec, &self.care, &mut s.session).await?;
+        connect::renew_token(&self.spec, &self.tokens, &mut s.session).await?;
         tracing::info!(cluster = %self.spec.name, "a different token was found");
-        s.polling = Polling::new(&s.session.client, self.pace);
+        s.polling = Polling::new(&s.session.client, self.mode);
         self.client = Some(s.session.client.clone());
         self.streams.set_client(&s.session.client);
-        self.hand_out(&s.session);
+        self.publish(&s.session);
         Ok(())
     }
 }

@@ -13,9 +13,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 
 /// A host that sends nothing for this long, not even an empty round, counts as lost.
-const SILENT: Duration = Duration::from_secs(20);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum backoff before logging in to a host again.
-const LONGEST: Duration = Duration::from_secs(15);
+const MAX_BACKOFF: Duration = Duration::from_secs(15);
 /// First byte of a line that is not part of a log.
 const MARK: u8 = 0x1e;
 /// Maximum length of such a line, in bytes.
@@ -26,7 +26,7 @@ const HEADER_MAX: usize = 200;
 pub enum FileEvent {
     /// The next bytes of the log.
     Bytes(Bytes),
-    /// The host sends again.
+    /// The host sends data again.
     Again,
     /// The host sends nothing, with the reason; the connection is retried.
     Lost(String),
@@ -41,7 +41,7 @@ pub struct FollowedFile {
     name: String,
     /// Its inode, and the position of the next byte; `None` before the first byte.
     place: Option<(u64, u64)>,
-    /// Whether the bytes up to the first line break belong to a line that is not wanted.
+    /// Whether the bytes up to the first line break are the end of an earlier line, which is dropped.
     is_cut: bool,
     to: mpsc::Sender<FileEvent>,
 }
@@ -79,59 +79,59 @@ pub struct Files {
     /// Number of lines before the end to start with, for each file.
     keep: u32,
     /// Whether the host has sent anything.
-    is_begun: bool,
+    has_output: bool,
     is_lost: bool,
 }
 
 /// The task that follows the files of one host with one remote command.
 pub struct HostFiles {
-    ways: LogAccessWatch,
+    access_watch: LogAccessWatch,
     spec: Arc<ClusterSpec>,
     options: Arc<Options>,
     /// The host's address; `None` for the head.
     host: Option<Text>,
     files: Files,
     logins: Arc<Semaphore>,
-    /// Whether to look in the container that the cluster file names.
+    /// Whether to follow the files in the container that the cluster file names.
     inside: bool,
 }
 
 impl HostFiles {
     /// The files of the host with this address, or of the head.
     pub fn new(
-        ways: LogAccessWatch,
+        access_watch: LogAccessWatch,
         (spec, options): (Arc<ClusterSpec>, Arc<Options>),
         host: Option<Text>,
         files: Files,
         logins: Arc<Semaphore>,
     ) -> Self {
-        Self { ways, spec, options, host, files, logins, inside: false }
+        Self { access_watch, spec, options, host, files, logins, inside: false }
     }
 
     /// Follows the files while any of them has a reader.
     pub async fn run(mut self) {
         let mut backoff = Backoff::default();
         while self.files.is_read() {
-            let way = self.ways.borrow_and_update().clone();
-            let Some(way) = way else {
+            let log_access = self.access_watch.borrow_and_update().clone();
+            let Some(log_access) = log_access else {
                 self.files.lost("cluster not connected").await;
-                if self.ways.changed().await.is_err() {
+                if self.access_watch.changed().await.is_err() {
                     return;
                 }
                 continue;
             };
-            let Err(why) = self.follow(&way).await else { continue };
+            let Err(why) = self.follow(&log_access).await else { continue };
             if matches!(why, ReadError::NoFolder) && !std::mem::replace(&mut self.inside, true) {
                 continue;
             }
-            if !self.files.is_begun {
+            if !self.files.has_output {
                 return self.elsewhere(&why).await;
             }
             self.files.lost(&why.to_string()).await;
             // A new connection is tried at once.
             tokio::select! {
-                () = sleep(backoff.next(LONGEST)) => {}
-                changed = self.ways.changed() => if changed.is_err() { return },
+                () = sleep(backoff.next(MAX_BACKOFF)) => {}
+                changed = self.access_watch.changed() => if changed.is_err() { return },
             }
         }
     }
@@ -146,9 +146,9 @@ impl HostFiles {
         }
     }
 
-    /// Runs the command until it ends, nobody reads any more, or the connection changes.
-    async fn follow(&mut self, way: &LogAccess) -> Result<(), ReadError> {
-        let Some(remote) = way.remote.clone() else {
+    /// Runs the command until it ends, no file has a reader, or the connection changes.
+    async fn follow(&mut self, log_access: &LogAccess) -> Result<(), ReadError> {
+        let Some(remote) = log_access.remote.clone() else {
             return Err(ReadError::Failed("SSH is not available".to_owned()));
         };
         let line = self.command()?;
@@ -156,21 +156,22 @@ impl HostFiles {
             spec: &self.spec,
             options: &self.options,
             remote: remote.clone(),
-            login: way.login.clone(),
+            login: log_access.login.clone(),
         };
         // The login is complete with the first output.
-        let mut turn = self.logins.clone().acquire_owned().await.ok();
-        let mut answer = access.begin(self.host.as_ref(), line).await?;
+        let mut permit = self.logins.clone().acquire_owned().await.ok();
+        let mut stream = access.begin(self.host.as_ref(), line).await?;
         let mut frames = Frames::default();
         loop {
             let chunk = tokio::select! {
-                chunk = timeout(SILENT, answer.chunk()) => chunk,
-                changed = self.ways.changed() => {
-                    let way = self.ways.borrow_and_update();
+                chunk = timeout(SILENCE_TIMEOUT, stream.chunk()) => chunk,
+                changed = self.access_watch.changed() => {
+                    let log_access = self.access_watch.borrow_and_update();
                     // A new token does not affect a login; a new connection affects a command that runs over the
                     // head's.
-                    let is_same = way.as_ref().and_then(|way| way.remote.as_ref()).is_some_and(|now| now.is_same(&remote));
-                    if changed.is_ok() && (is_same || (way.is_some() && self.host.is_some())) {
+                    let now = log_access.as_ref().and_then(|access| access.remote.as_ref());
+                    let is_same = now.is_some_and(|now| now.is_same(&remote));
+                    if changed.is_ok() && (is_same || (log_access.is_some() && self.host.is_some())) {
                         continue;
                     }
                     return Ok(());
@@ -181,10 +182,13 @@ impl HostFiles {
                 Ok(Ok(None)) => return Err(ReadError::Lost("the remote command ended".to_owned())),
                 Ok(Err(why)) => return Err(why),
                 Err(_) => {
-                    return Err(ReadError::Lost(format!("no data received for {} s", SILENT.as_secs())));
+                    return Err(ReadError::Lost(format!(
+                        "no data received for {} s",
+                        SILENCE_TIMEOUT.as_secs()
+                    )));
                 }
             };
-            drop(turn.take());
+            drop(permit.take());
             frames.push(bytes);
             while let Some(frame) = frames.next() {
                 if !self.files.take(frame?).await {
@@ -207,7 +211,7 @@ impl HostFiles {
 impl Files {
     /// Files of which nothing has been read.
     pub fn new(feeds: Vec<FollowedFile>, keep: u32) -> Self {
-        Self { feeds, keep, is_begun: false, is_lost: false }
+        Self { feeds, keep, has_output: false, is_lost: false }
     }
 
     fn is_read(&self) -> bool {
@@ -238,14 +242,14 @@ impl Files {
 
     /// Handles a frame; returns whether any file still has a reader.
     async fn take(&mut self, frame: Frame) -> bool {
-        self.is_begun = true;
+        self.has_output = true;
         if std::mem::take(&mut self.is_lost) {
             for feed in &self.feeds {
                 feed.send(FileEvent::Again).await;
             }
         }
         match frame {
-            Frame::Looked => return self.is_read(),
+            Frame::RoundEnd => return self.is_read(),
             Frame::Begin { file, inode, from } => {
                 if let Some(feed) = self.feeds.get_mut(file) {
                     feed.is_cut = feed.place.is_none() && from > 0;
@@ -296,10 +300,10 @@ enum Frame {
     Truncated(usize),
     Unread(usize, ReadError),
     /// A round over all files is complete.
-    Looked,
+    RoundEnd,
 }
 
-fn strange() -> ReadError {
+fn unexpected_output() -> ReadError {
     ReadError::Failed("unexpected output from the host's shell".to_owned())
 }
 
@@ -307,32 +311,32 @@ fn strange() -> ReadError {
 #[derive(Default)]
 struct Frames {
     held: Vec<u8>,
-    came: Bytes,
+    received: Bytes,
     /// The file whose bytes follow, and the number of bytes left.
     open: Option<(usize, usize)>,
 }
 
 impl Frames {
     fn push(&mut self, bytes: Bytes) {
-        self.came = bytes;
+        self.received = bytes;
     }
 
     /// The next frame of the output received so far; `None` if it is incomplete.
     fn next(&mut self) -> Option<Result<Frame, ReadError>> {
-        if self.came.is_empty() {
+        if self.received.is_empty() {
             return None;
         }
         if let Some((file, left)) = self.open {
-            let bytes = self.came.split_to(left.min(self.came.len()));
+            let bytes = self.received.split_to(left.min(self.received.len()));
             self.open = Some((file, left - bytes.len())).filter(|(_, left)| *left > 0);
             return Some(Ok(Frame::Bytes { file, bytes }));
         }
-        let Some(end) = self.came.iter().position(|b| *b == b'\n') else {
-            self.held.extend_from_slice(&std::mem::take(&mut self.came));
-            return (self.held.len() > HEADER_MAX).then(|| Err(strange()));
+        let Some(end) = self.received.iter().position(|b| *b == b'\n') else {
+            self.held.extend_from_slice(&std::mem::take(&mut self.received));
+            return (self.held.len() > HEADER_MAX).then(|| Err(unexpected_output()));
         };
-        let line = [&std::mem::take(&mut self.held), &self.came.split_to(end + 1)[..end]].concat();
-        Some(self.header(&line).ok_or_else(strange))
+        let line = [&std::mem::take(&mut self.held), &self.received.split_to(end + 1)[..end]].concat();
+        Some(self.header(&line).ok_or_else(unexpected_output))
     }
 
     fn header(&mut self, line: &[u8]) -> Option<Frame> {
@@ -340,7 +344,7 @@ impl Frames {
         let mut fields = line.split(' ');
         let kind = fields.next()?;
         if kind == "." {
-            return Some(Frame::Looked);
+            return Some(Frame::RoundEnd);
         }
         let mut number = || fields.next()?.parse::<u64>().ok();
         let file = usize::try_from(number()?).ok()?.checked_sub(1)?;
@@ -433,7 +437,7 @@ mod tests {
         let mut events = Vec::new();
         let is_read = |events: &[String]| of(events, 0).ends_with("four") && !of(events, 2).is_empty();
         shell.run(folder.path(), &mut events, is_read).await;
-        assert_eq!(of(&events, 0), "\x1eb 2 1 1 3\nfour", "words of ours in a log are its own");
+        assert_eq!(of(&events, 0), "\x1eb 2 1 1 3\nfour", "control lines in a log are passed on as text");
         assert_eq!((of(&events, 1), of(&events, 2)), ("first\n".to_owned(), "Elsewhere(None)".to_owned()));
         // After a restart, each file continues at its position.
         add(&a, " and\nfive\n");
@@ -446,11 +450,11 @@ mod tests {
         add(&a, "six\n");
         let mut events = Vec::new();
         shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("six\n")).await;
-        assert_eq!(of(&events, 0), "six\n", "nothing comes twice");
+        assert_eq!(of(&events, 0), "six\n", "no line is sent twice");
     }
 
     #[tokio::test]
-    async fn a_file_that_is_rotated_loses_no_line() {
+    async fn no_line_is_lost_in_a_rotation() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("worker.out");
         add(&log, "one\n");
@@ -470,7 +474,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_and_a_file_of_another_user_are_said_once() {
+    async fn a_directory_is_reported_once_as_unreadable() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("dir.out")).unwrap();
         let mut shell = Shell::new(&["dir.out"], 5);
