@@ -98,14 +98,14 @@ pub struct Arguments {
     /// The command for scripts; without one the console opens.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// The new form of the line, if it was one of the retired scripts or of Ray's own command.
+    /// The rewritten command line, if the original was for a retired script or for Ray's own command.
     #[arg(skip)]
     pub renewed: Option<String>,
 }
 
 /// Commands for scripts.
 #[derive(Debug, Subcommand)]
-#[allow(clippy::large_enum_variant, reason = "there is one of it, for as long as the program runs")]
+#[allow(clippy::large_enum_variant, reason = "only one value exists, for the lifetime of the program")]
 pub enum Command {
     /// List clusters, and cluster files that cannot be read
     #[command(after_help = list::EXAMPLES)]
@@ -243,7 +243,7 @@ Examples:
 }
 
 impl Command {
-    /// The command's name if it changes a cluster; a read-only session refuses it then.
+    /// The command's name if it changes a cluster, which a read-only session refuses.
     fn changes(&self) -> Option<&'static str> {
         match self {
             Self::Jobs(command) => command.changes(),
@@ -314,12 +314,12 @@ pub fn answer_shell() -> Option<std::process::ExitCode> {
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
     let words: Vec<OsString> = words.into_iter().collect();
     let command = Arguments::command();
-    // An argument that is not UTF-8 is the name of a file, so the line is a new one.
+    // An argument that is not UTF-8 is a file name, so the line already has the new form.
     let typed: Option<Vec<String>> = words.iter().skip(1).map(|w| w.to_str().map(str::to_owned)).collect();
     let Some(typed) = typed else { return Arguments::try_parse_from(words) };
     let renewed = old::renew(&typed, &command, &Env::current());
     let renewed = renewed.map_err(|why| clap::Error::raw(ErrorKind::InvalidSubcommand, why))?;
-    if let Some(renewed) = renewed.as_ref().filter(|_| output::asks_a_person()) {
+    if let Some(renewed) = renewed.as_ref().filter(|_| output::can_ask()) {
         eprintln!("marin-tui: this command is now `{}`", renewed.line);
         if let Some(note) = renewed.note {
             eprintln!("marin-tui: {note}");
@@ -337,7 +337,7 @@ mod tests {
     use crate::model::{ClusterName, OperationKind, Target, Verb};
 
     #[test]
-    fn the_commands_of_hints_are_commands() {
+    fn commands_in_hints_can_be_parsed() {
         let cluster = ClusterName::new("lab");
         let read = |line: &str| {
             let words = line.split_whitespace();
@@ -354,7 +354,7 @@ mod tests {
                 assert!(arguments.command.is_some(), "{line}");
             }
         }
-        // For several workers the hint names none; the reader fills it in.
+        // For several workers the hint names none; the user fills in the name.
         read(&Verb::RemoveWorker.command("", Target::of(&cluster)).unwrap());
         for (verb, command) in [
             (Verb::TakeOver, "restart-cluster"),

@@ -58,10 +58,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The actions that a folder's content leads to, each with the files that ask for it.
+/// The actions that a folder's content would cause, each with the files that request it.
 type Claims = BTreeMap<Claim, Vec<String>>;
 
-/// Why the console cannot start at all.
+/// Why the configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file cannot be used.
@@ -118,14 +118,14 @@ pub fn cluster_of(text: &str, file: &Path, settings: &Settings) -> Result<Cluste
     cluster::parse(text, file, settings, &Env::default())
 }
 
-/// The folders and files that clusters come from: `--infra`, else the settings', else `./infra`.
+/// The folders and files that clusters are read from: `--infra`, else those in the settings, else `./infra`.
 pub fn places(sources: &Sources, settings: &Settings, env: &Env) -> Vec<PathBuf> {
     places_and_owners(sources, settings, env).into_iter().map(|(place, _)| place).collect()
 }
 
-/// The same, each with whether it depends on the working folder and was not given on the command line.
+/// The same, each with whether it depends on the working folder without being given on the command line.
 fn places_and_owners(sources: &Sources, settings: &Settings, env: &Env) -> Vec<(PathBuf, bool)> {
-    // A relative path in the settings is another place in each folder.
+    // A relative path in the settings depends on the working folder.
     let is_here = |p: &Path| p.is_relative() && !p.starts_with("~");
     match &sources.infra {
         Some(place) => vec![(env.expand(place), false)],
@@ -148,7 +148,7 @@ pub fn is_unnamed(place: &Path, sources: &Sources, settings: &Settings, env: &En
 pub struct Loaded {
     config: Config,
     env: Env,
-    /// Without the variables of `.marin.yaml`.
+    /// The environment without the variables of `.marin.yaml`.
     plain: Env,
     looked_in: PathBuf,
     review: Option<Review>,
@@ -156,18 +156,18 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// What has to be trusted; `None` when the working folder has no files of ours.
+    /// The files to be trusted; `None` when no file of the working folder is used.
     pub fn review(&self) -> Option<&Review> {
         self.review.as_ref()
     }
 
-    /// Whether the command line names the clusters: the working folder's variables can be left out then.
+    /// Whether the command line names the clusters, so that the working folder's variables can be left out.
     pub fn is_named(&self) -> bool {
         self.is_named
     }
 
     /// Settings, clusters and variables for use. Fails when the folder is not trusted, unless the command line names the
-    /// clusters; the variables of `.marin.yaml` are left out then.
+    /// clusters; in that case the variables of `.marin.yaml` are left out.
     pub fn admit(self, records: &Records) -> Result<(Config, Env), ConfigError> {
         let state = self.review.as_ref().map(|review| (review.folder.clone(), review.state(records)));
         let env = match state {
@@ -187,7 +187,7 @@ impl Loaded {
     }
 }
 
-/// Reads the settings and every cluster file, for looking or where all places were named.
+/// Reads the settings and every cluster file, for display only, or when all places were named.
 pub fn load(sources: &Sources, env: &Env, now: Timestamp) -> Result<Config, ConfigError> {
     read(sources, env, now)?.look()
 }
@@ -230,8 +230,8 @@ pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, Conf
     Ok(Loaded { config, env, plain, looked_in, review, is_named })
 }
 
-/// The environment with the variables of the folder's `.marin.yaml`, the files with and named by these variables, and
-/// the actions that they lead to.
+/// The environment with the variables of the folder's `.marin.yaml`, the files that contain these variables or are
+/// named by them, and the actions that they would cause.
 fn with_variables(env: &Env, us: &CurrentUser) -> Result<(Env, Vec<CheckedFile>, Claims), ConfigError> {
     let file = env.cwd().join(shared::FILE);
     if file.symlink_metadata().is_err() {
@@ -244,7 +244,7 @@ fn with_variables(env: &Env, us: &CurrentUser) -> Result<(Env, Vec<CheckedFile>,
         return Ok((env, Vec::new(), Claims::new()));
     }
     let mut files = vec![held];
-    // Every variable is reviewed, also one that is set in the environment now: next time it may not be.
+    // Every variable is reviewed, even one that the environment overrides now: next time it may be unset.
     let path = variables.get("RAY_AUTH_TOKEN_PATH").filter(|path| !path.is_empty());
     let token_file = path.map(|path| {
         let (held, place) = CheckedFile::place_of(&env.expand(Path::new(path)), us);
@@ -257,8 +257,8 @@ fn with_variables(env: &Env, us: &CurrentUser) -> Result<(Env, Vec<CheckedFile>,
 }
 
 impl Config {
-    /// Adds what a file describes. Of one that is the working folder's (`us` is who may have written it) the file as it
-    /// was read comes back with its text, when it describes a cluster.
+    /// Adds the entry of a file. For a file of the working folder (`us` is the user who may have written it), returns
+    /// the file as it was read and its text, if it describes a cluster.
     fn add(
         &mut self,
         file: &Path,
@@ -276,7 +276,7 @@ impl Config {
             let spec = (!is_template_text(&text)).then(|| cluster::parse(&text, file, &self.settings, env));
             let spec = spec.transpose()?;
             if us.is_some() && spec.is_some() {
-                // The review reads all of it: a duplicate key, which Ray accepts, would hide the rest.
+                // The review covers the whole file: a duplicate key, which Ray accepts, would hide the rest.
                 yaml::parse::<serde_yaml::Value>(&text, file)?;
             }
             Ok((spec, text))
@@ -346,7 +346,7 @@ pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     Ok(files)
 }
 
-/// The only cluster, where an address is named: `--address`, else `RAY_ADDRESS`.
+/// The only cluster, if an address is given: `--address`, else `RAY_ADDRESS`.
 fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<ClusterSpec>, ConfigError> {
     let Some(address) = sources.address(env) else { return Ok(None) };
     let dashboard = address.trim().trim_end_matches('/');
@@ -373,7 +373,7 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
     }))
 }
 
-/// Without a file only the settings can name a secret.
+/// The names for a cluster without a file: only the settings can name a secret.
 fn direct_names(name: &str, settings: &Settings) -> GoogleNames {
     let none = serde_yaml::Value::Null;
     let declared = google::Declared {

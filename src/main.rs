@@ -40,8 +40,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// A panic anywhere, in a background task too, ends the process: one that goes on without one of its parts would show
-/// stale data as if it were true.
+/// Makes a panic in any thread or task end the process: without one of its parts, the program would show stale data as
+/// current.
 fn end_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

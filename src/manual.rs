@@ -1,6 +1,6 @@
 //! The pages of the manual, which are part of the program: `marin-tui help TOPIC` prints them, the console shows them.
 
-/// The pages by topic, in reading order. `tests/unit/readme.rs` holds the list to `assets/manual`.
+/// The pages by topic, in reading order. `tests/unit/readme.rs` compares the list with `assets/manual`.
 pub const PAGES: [(&str, &str); 16] = [
     ("getting-started", include_str!("../assets/manual/getting-started.md")),
     ("console", include_str!("../assets/manual/console.md")),
@@ -20,12 +20,12 @@ pub const PAGES: [(&str, &str); 16] = [
     ("style", include_str!("../assets/manual/style.md")),
 ];
 
-/// The text of a page; none if there is no such topic.
+/// The text of a page; `None` if there is no such topic.
 pub fn page(topic: &str) -> Option<&'static str> {
     PAGES.iter().find(|(known, _)| *known == topic).map(|(_, text)| *text)
 }
 
-/// The states that the console shows, each with its glyph and its meaning: the table of its page.
+/// The states that the console shows, each with its glyph and meaning, from the table on the page `console`.
 pub fn states() -> Vec<(String, String)> {
     let text = page("console").unwrap_or_default();
     let section = text.split_once("\n## States\n").map_or("", |(_, after)| after);
@@ -34,23 +34,23 @@ pub fn states() -> Vec<(String, String)> {
     table.map(|(state, meaning)| (state.replace('`', ""), meaning.replace('`', ""))).collect()
 }
 
-/// Whether the page of commands has a row of that command.
+/// Whether the page `commands` has a row for this command.
 pub fn has_command(name: &str) -> bool {
     let rows = page("commands").unwrap_or_default().lines().filter_map(|line| line.strip_prefix("| "));
     let mut names = rows.filter_map(|row| row.split(" | ").next()).flat_map(|first| {
-        // What is between two backticks.
+        // Every second part is between backticks.
         first.split('`').skip(1).step_by(2).filter_map(|words| words.split(' ').next())
     });
     names.any(|known| known == name)
 }
 
-/// The first sentence of a page, which stands below its title.
+/// The first line of text below a page's title.
 pub fn summary(text: &str) -> &str {
     text.lines().find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default()
 }
 
-/// A page as labels and texts: a row of a table has its first cell as its label, and the lines of a paragraph are one
-/// text, which is wrapped where it is shown.
+/// A page as pairs of label and text. The label of a table row is its first cell; other labels are empty. The lines of
+/// a paragraph are joined into one text, to be wrapped on display.
 pub fn rows(text: &str) -> Vec<(String, String)> {
     let mut rows: Vec<(String, String)> = Vec::new();
     let mut is_open = false;
@@ -60,7 +60,7 @@ pub fn rows(text: &str) -> Vec<(String, String)> {
         let begins =
             line.starts_with("- ") || line.split_once(". ").is_some_and(|(n, _)| n.parse::<u8>().is_ok());
         if is_table {
-            rows.extend(cells(line).map(|(label, text)| (spoken(&label), spoken(&text))));
+            rows.extend(cells(line).map(|(label, text)| (without_markup(&label), without_markup(&text))));
         } else if is_open && !is_own && !begins {
             if let Some((_, paragraph)) = rows.last_mut() {
                 paragraph.push(' ');
@@ -73,13 +73,13 @@ pub fn rows(text: &str) -> Vec<(String, String)> {
     }
     for (label, text) in rows.iter_mut().filter(|(label, text)| label.is_empty() && !text.starts_with("    "))
     {
-        (*label, *text) = (String::new(), spoken(text));
+        (*label, *text) = (String::new(), without_markup(text));
     }
     rows
 }
 
-/// A text without the marks of bold words and of links, whose addresses lead out of the manual or follow their words.
-fn spoken(text: &str) -> String {
+/// A text without the markup of bold words and links. The address of a link out of the manual follows in parentheses.
+fn without_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, (words, address, after))) = link(rest) {
@@ -94,7 +94,7 @@ fn spoken(text: &str) -> String {
     out.replace("**", "")
 }
 
-/// The text before the first link, and its words, its address and what follows it.
+/// The text before the first link; then the link's text, its address and the text after it.
 fn link(text: &str) -> Option<(&str, (&str, &str, &str))> {
     let (head, tail) = text.split_once("](")?;
     let (address, after) = tail.split_once(')')?;
@@ -102,7 +102,7 @@ fn link(text: &str) -> Option<(&str, (&str, &str, &str))> {
     Some((&head[..open], (&head[open + 1..], address, after)))
 }
 
-/// A row of a table; none for the line below the titles.
+/// The first cell of a table row, and the others joined; `None` for the line below the header.
 fn cells(line: &str) -> Option<(String, String)> {
     let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
     let (first, others) = cells.split_first()?;
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_known_by_their_names() {
+    fn commands_are_found_by_name() {
         for name in ["audit", "list-jobs", "start-cluster", "stop-cluster", "job-logs"] {
             assert!(has_command(name), "{name}");
         }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_of_a_page_is_lost() {
+    fn rows_keep_all_words_of_a_page() {
         for (topic, text) in PAGES {
             let shown: Vec<String> =
                 rows(text).into_iter().map(|(label, text)| format!("{label} {text}")).collect();
@@ -166,7 +166,7 @@ mod tests {
                 let words = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
                 words.map(str::to_owned).collect::<Vec<_>>()
             };
-            assert_eq!(words(&shown), words(&spoken(text)), "{topic}");
+            assert_eq!(words(&shown), words(&without_markup(text)), "{topic}");
         }
     }
 }

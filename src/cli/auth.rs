@@ -26,7 +26,7 @@ The dashboard opens at http://CLUSTER.localhost:PORT. Each cluster has its own o
 cookies. The tunnel stays open until ctrl-c.";
 
 /// Timeout for the first connection to the cluster.
-const LONGEST: Duration = Duration::from_secs(90);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Message when there is neither a desktop clipboard nor a terminal that can set one (OSC 52).
 const NOT_COPIED: &str = "token not copied: no clipboard and no terminal found here; run this \
@@ -59,7 +59,7 @@ pub fn run(
     make_folders(&folders, &context.places)?;
     let mut options = Options::new(&config.settings, &folders, context.places.clone());
     options.google = google::waiting(&options.google);
-    // The news report it.
+    // Actions are recorded in the audit log; the news report them.
     options.note = AuditSink::by({
         let audit = audit::log(env, &folders);
         move |cluster, what, outcome| audit::write(&audit, cluster, what, outcome)
@@ -91,7 +91,7 @@ async fn of_secret(spec: &ClusterSpec, name: &str, context: &TokenContext<'_>) -
     let project = spec.google.token_secret.as_ref().and_then(|s| s.project.as_ref());
     let project = project.or(spec.google.project.as_ref()).cloned();
     let secret = SecretName { project, name: name.into() };
-    Ok(context.care.fetch(&secret).await.map_err(|p| failed(&p))?.token)
+    Ok(context.manager.fetch(&secret).await.map_err(|p| failed(&p))?.token)
 }
 
 async fn serve(
@@ -140,7 +140,7 @@ async fn serve(
             () = sleep_until(forget), if copied.is_some() => clear(copied.take()),
             Some(update) = news.recv() => match update.news {
                 News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) => {
-                    eprintln!("{}", say(&problem));
+                    eprintln!("{}", message(&problem));
                 }
                 News::Ports { notes, .. } => notes.iter().for_each(|note| eprintln!("{}: {note}", spec.name)),
                 _ => {}
@@ -161,7 +161,7 @@ fn clear(copied: Option<(Copier, Secret)>) {
 
 /// Waits until the cluster is connected and reports progress; returns whether it requires a token.
 async fn until_up(spec: &ClusterSpec, news: &mut mpsc::Receiver<Update>) -> anyhow::Result<bool> {
-    let deadline = sleep(LONGEST);
+    let deadline = sleep(CONNECT_TIMEOUT);
     tokio::pin!(deadline);
     let mut last: Option<Problem> = None;
     loop {
@@ -174,14 +174,14 @@ async fn until_up(spec: &ClusterSpec, news: &mut mpsc::Receiver<Update>) -> anyh
             News::Link(Link::Up { token_auth, .. }) => return Ok(token_auth),
             News::Link(Link::Connecting { phase, .. }) => eprintln!("{}: {}", spec.name, words(phase)),
             News::Link(Link::Stopped { problem }) => return Err(failed(&problem)),
-            // Only the operator can change that.
+            // A retry cannot succeed without action by the operator.
             News::Link(Link::Retrying { problem, .. })
                 if matches!(problem.kind, ProblemKind::Login | ProblemKind::TokenMissing) =>
             {
                 return Err(failed(&problem));
             }
             News::Link(Link::Retrying { problem, .. }) => {
-                eprintln!("{}: {}", spec.name, say(&problem));
+                eprintln!("{}: {}", spec.name, message(&problem));
                 last = Some(problem);
             }
             News::Note(note) => eprintln!("{}: {note}", spec.name),
@@ -190,7 +190,7 @@ async fn until_up(spec: &ClusterSpec, news: &mut mpsc::Receiver<Update>) -> anyh
     }
     match last {
         Some(problem) => Err(failed(&problem)),
-        None => bail!("{}: not connected after {} s", spec.name, LONGEST.as_secs()),
+        None => bail!("{}: not connected after {} s", spec.name, CONNECT_TIMEOUT.as_secs()),
     }
 }
 
@@ -202,6 +202,6 @@ fn words(phase: Phase) -> &'static str {
     }
 }
 
-fn say(problem: &Problem) -> String {
+fn message(problem: &Problem) -> String {
     failed(problem).to_string()
 }

@@ -55,10 +55,10 @@ pub(super) fn run(
     let mut is_well = true;
     let audit = super::audit::log(env, folders);
     // An operation that started while the question was open may need one of them.
-    let now_there = backups(&folders.state).map_err(|p| anyhow::anyhow!("{}", p.what))?;
+    let remaining = backups(&folders.state).map_err(|p| anyhow::anyhow!("{}", p.what))?;
     for backup in old {
-        let Some(as_it_is) = now_there.iter().find(|b| b.folder == backup.folder) else { continue };
-        let outcome = delete(as_it_is);
+        let Some(current) = remaining.iter().find(|b| b.folder == backup.folder) else { continue };
+        let outcome = delete(current);
         is_well &= outcome.is_ok();
         let outcome = match outcome {
             Ok(()) => "deleted".to_owned(),
@@ -77,7 +77,7 @@ pub(super) fn run(
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The console's message at its start if there are old backups.
+/// The message that the console shows at its start if there are old backups.
 pub(super) fn reminder(folders: &Folders, settings: &Settings) -> Option<String> {
     let age = settings.backup_age()?;
     let now = Timestamp::now();

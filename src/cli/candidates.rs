@@ -10,13 +10,13 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// How long a Tab waits for a cluster.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit for reading a cluster's jobs after a Tab.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The options that say where the clusters are.
+/// The options that select the clusters.
 const PLACES: [&str; 6] = ["--cluster", "--accept-host-key", "--infra", "--config", "--address", "--gcs"];
 
-/// Names of clusters; without their common first word if the typed word begins no full name.
+/// Names of clusters; without their first word if no full name begins with the typed word.
 pub(super) fn clusters() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         let Some(typed) = typed.to_str() else { return Vec::new() };
@@ -85,13 +85,13 @@ fn ids(typed: &str) -> Vec<CompletionCandidate> {
     let text = |row: &Value, field: &str| row[field].as_str().unwrap_or_default().to_owned();
     let named = wanted
         .map(|row| (text(row, "submission_id"), format!("{} {}", text(row, "status"), text(row, "owner"))));
-    let begun = named.filter(|(id, _)| id.starts_with(typed));
-    begun.filter_map(|(id, about)| candidate(&id, about.trim_end())).collect()
+    let matching = named.filter(|(id, _)| id.starts_with(typed));
+    matching.filter_map(|(id, about)| candidate(&id, about.trim_end())).collect()
 }
 
 /// Runs `list-jobs` in a separate process without a terminal, so that it never prompts; its errors are ignored.
 fn listed() -> Option<Vec<Value>> {
     let places = PLACES.iter().filter_map(|name| Some(format!("{name}={}", option(name)?)));
     let words: Vec<String> = places.chain(["list-jobs", "--all", "--json"].map(str::to_owned)).collect();
-    serde_json::from_slice(&supervisor::run_self(&words, PATIENCE)?).ok()
+    serde_json::from_slice(&supervisor::run_self(&words, TIMEOUT)?).ok()
 }

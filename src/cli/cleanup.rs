@@ -1,4 +1,4 @@
-//! `run-cleanup`: shows what is proved to be left over on a cluster, with the evidence, then removes it; once, or at
+//! `run-cleanup`: shows the proven leftovers of a cluster with their evidence, then removes them; once, or at
 //! intervals.
 
 mod rows;
@@ -74,7 +74,7 @@ pub struct CleanupArguments {
 }
 
 impl CleanupArguments {
-    /// The command's name if it changes a cluster; a read-only session refuses it then.
+    /// The command's name if it changes a cluster, which a read-only session refuses.
     pub(super) fn changes(&self) -> Option<&'static str> {
         (!self.dry_run).then_some("run-cleanup")
     }
@@ -109,7 +109,7 @@ struct Round<'a> {
 struct Found {
     tpus: Vec<Leftover>,
     hosts: Vec<HostFound>,
-    /// What could not be checked, so that more may be left over.
+    /// What could not be checked and may have more leftovers.
     gaps: Vec<String>,
 }
 
@@ -123,12 +123,12 @@ impl Found {
 
 impl Round<'_> {
     async fn once(&self) -> anyhow::Result<ExitCode> {
-        let found = self.look().await?;
+        let found = self.find_leftovers().await?;
         let rows = found.rows();
         if self.arguments.dry_run {
             return self.report(&rows, &found);
         }
-        if !rows.iter().any(Row::is_deed) {
+        if !rows.iter().any(Row::is_action) {
             eprintln!("{}: nothing to clean up", self.reach.spec.name);
             return self.report(&rows, &found);
         }
@@ -141,7 +141,7 @@ impl Round<'_> {
     async fn repeat(&self, pause: Duration) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::listen()?;
         let every = brief(pause);
-        let first = self.look().await?;
+        let first = self.find_leftovers().await?;
         if !self.arguments.yes {
             self.ask(&first.rows(), &format!(" now, and then every {every} until ctrl-c"))?;
         }
@@ -152,7 +152,7 @@ impl Round<'_> {
                 Ok((self.clean(&found).await?, found.gaps))
             };
             tokio::select! {
-                done = round => self.say(done)?,
+                done = round => self.print_round(done)?,
                 () = signals.any() => break,
             }
             tokio::select! {
@@ -160,7 +160,7 @@ impl Round<'_> {
                 () = signals.any() => break,
             }
             found = tokio::select! {
-                found = self.look() => found,
+                found = self.find_leftovers() => found,
                 () = signals.any() => break,
             };
         }
@@ -168,8 +168,8 @@ impl Round<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Prints the line of a round. The loop continues after a failed round.
-    fn say(&self, done: anyhow::Result<(Vec<Row>, Vec<String>)>) -> anyhow::Result<()> {
+    /// Prints the result of a round on one line. The loop continues after a failed round.
+    fn print_round(&self, done: anyhow::Result<(Vec<Row>, Vec<String>)>) -> anyhow::Result<()> {
         let at = jiff::Zoned::now();
         let now = at.strftime("%Y-%m-%d %H:%M:%S").to_string();
         match done {
@@ -193,7 +193,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    async fn look(&self) -> anyhow::Result<Found> {
+    async fn find_leftovers(&self) -> anyhow::Result<Found> {
         let (reach, asked) = (self.reach, self.arguments);
         let progress = Progress::new();
         let mut found = Found::default();
@@ -225,12 +225,12 @@ impl Round<'_> {
                 found.gaps.push(what);
             }
             progress.show("checking workers");
-            self.look_at_hosts(&mut found, ray.ok().as_ref(), cloud.as_ref()).await;
+            self.check_hosts(&mut found, ray.ok().as_ref(), cloud.as_ref()).await;
         }
         Ok(found)
     }
 
-    async fn look_at_hosts(&self, found: &mut Found, ray: Option<&Snapshot>, cloud: Option<&CloudView>) {
+    async fn check_hosts(&self, found: &mut Found, ray: Option<&Snapshot>, cloud: Option<&CloudView>) {
         found.hosts = self.cleanup().look(ray, cloud).await;
         for host in &mut found.hosts {
             match &mut host.left {
@@ -272,11 +272,11 @@ impl Round<'_> {
         confirm(&format!("Clean up {name}{when}: {}?", rows::summary(rows)), self.arguments.yes)
     }
 
-    /// Removes what was found. Each item is checked again on its machine right before.
+    /// Removes the leftovers. Each is checked again on its machine immediately before.
     async fn clean(&self, found: &Found) -> anyhow::Result<Vec<Row>> {
         let reach = self.reach;
         let planned = found.rows();
-        if planned.iter().any(Row::is_deed) {
+        if planned.iter().any(Row::is_action) {
             // Recorded before the first change, so that an interrupted cleanup is in the audit log.
             reach.note("run-cleanup", &format!("started: {}", rows::summary(&planned)));
         }
@@ -292,7 +292,7 @@ impl Round<'_> {
         let ended = self.cleanup().end(&found.hosts).await;
         for (host, ended) in found.hosts.iter().zip(&ended) {
             let rows = Row::of_host(host, ended);
-            for row in rows.iter().filter(|row| row.is_deed()) {
+            for row in rows.iter().filter(|row| row.is_action()) {
                 reach.note(&row.audit_label(), &row.words());
             }
             done.extend(rows);

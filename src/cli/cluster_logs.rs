@@ -92,7 +92,7 @@ const OF_EACH: usize = 20;
 /// Number of lines read of a file that is not searched on its host.
 const LINES: u32 = 1000;
 /// Maximum number of bytes of a matching line; longer lines are cut.
-const LONGEST: usize = 64 << 10;
+const MAX_LINE: usize = 64 << 10;
 
 /// A node and one of its files.
 type Place = (NodeId, Text);
@@ -188,13 +188,13 @@ pub(super) fn run_all(arguments: &ClusterLogArguments, clusters: &[Reach]) -> an
                     all.add(searched);
                     read += 1;
                 }
-                // Nobody reads the output any more.
+                // The reader has closed the output.
                 Err(error) if error.is::<std::io::Error>() => return Err(error),
                 Err(error) => eprintln!("incomplete: {error:#}"),
             }
         }
         eprintln!("{} in {} of {}", all.words(arguments), read, counted(clusters.len(), "cluster"));
-        all.tell_unsearched(arguments);
+        all.report_unsearched(arguments);
         Ok(if all.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     })
 }
@@ -255,7 +255,7 @@ async fn with(
         } else if searched.lines == 0 && asked.is_none() {
             eprintln!("no matching lines in {file} on the head; --node all searches the logs of all nodes");
         }
-        searched.tell_unsearched(arguments);
+        searched.report_unsearched(arguments);
         return Ok(if searched.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
     if is_all {
@@ -306,8 +306,8 @@ async fn matching(
     Ok(places)
 }
 
-fn incomplete(error: &RayError, deed: &str, what: &str) {
-    eprintln!("incomplete: cannot {deed} {what}: {error}");
+fn incomplete(error: &RayError, action: &str, what: &str) {
+    eprintln!("incomplete: cannot {action} {what}: {error}");
 }
 
 /// Reason why a search ended early.
@@ -349,7 +349,7 @@ impl Searched {
         format!("{lines} on {nodes}; searched: {}", self.tally.words(arguments.lines()))
     }
 
-    fn tell_unsearched(&self, arguments: &ClusterLogArguments) {
+    fn report_unsearched(&self, arguments: &ClusterLogArguments) {
         self.tally.unsearched(arguments.lines()).iter().for_each(|what| eprintln!("{what}"));
     }
 }
@@ -379,7 +379,7 @@ impl Search<'_> {
         let lines = arguments.lines();
         let asked =
             FileSearch { id: FileSearchId(0), pattern: pattern.text().to_owned(), nodes, lines, most };
-        let searcher = FileSearcher { client: &channel.client, hosts, longest: LONGEST };
+        let searcher = FileSearcher { client: &channel.client, hosts, longest: MAX_LINE };
         let (found, mut matches_of_files) = mpsc::unbounded_channel::<FileMatches>();
         let (mut searched, mut hosts, from) = (Searched::default(), BTreeSet::new(), arguments.from());
         let print_all = async {
@@ -425,7 +425,7 @@ fn is_since(from: Option<Timestamp>, time: Option<Timestamp>) -> bool {
     from.is_none_or(|from| time.is_some_and(|time| time >= from))
 }
 
-/// The lines from this time on. Lines before an older one are older as well.
+/// The lines from this time on. All lines before an older one are older as well.
 fn since(matches: FileMatches, from: Option<Timestamp>) -> FileMatches {
     let all = matches.lines.len();
     let lines: Vec<LineMatch> =
@@ -516,7 +516,7 @@ async fn follow(
     session: &Session,
     (cluster, node, file): (&Cluster, &Node, &Text),
 ) -> anyhow::Result<ExitCode> {
-    // A file that cannot be read at all is an error now rather than an interruption.
+    // A file that cannot be read at all is an error now, not an interruption.
     match session.client.worker_log(node.id, file, 1).await {
         Err(e) if e.is_no_file() => {
             anyhow::bail!("{}: {}", reach.spec.name, no_file(cluster, file.raw(), &[node]));

@@ -1,5 +1,5 @@
 //! `marin-tui completions`: shell completion for commands, options, names of clusters and ids of jobs. The shell's
-//! script asks this program at each Tab, so that it is never out of date.
+//! script queries this program at each Tab, so it is never out of date.
 
 use super::output;
 use anyhow::Context as _;

@@ -126,7 +126,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<()> {
             let image = images::image(&folder, &table, stem)?;
             let settings = Settings::read(sources.config.as_deref(), env)?;
             if config::is_unnamed(&folder, sources, &settings, env) {
-                // It queries Google as the files say.
+                // What is requested from Google depends on the content of the files.
                 let loaded = config::read(sources, env, Timestamp::now())?;
                 let is_trusted = loaded.review().is_some();
                 if is_trusted {
@@ -303,7 +303,7 @@ pub(super) fn set_image(
     // The files must be valid before the table is written.
     let planned = update::Update::plan(folder, &changed, &[])?;
     if !mode.diff {
-        planned.is_right()?;
+        planned.check_findings()?;
     }
     if !mode.diff && text != table.text {
         infra::replace(&table.file, &text)

@@ -18,7 +18,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
-/// Capacity of the channel to the front end; a cluster task that is faster waits.
+/// Capacity of the channel to the front end. When it is full, the clusters' tasks wait.
 const NEWS: usize = 256;
 
 /// Fails if the console is requested and stdin or stdout is not a terminal.
@@ -107,7 +107,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         let parts = (supervisor, environment, typed);
         tui::run(&mut app, effects, &looks, parts, news, !arguments.look.no_mouse).await
     })?;
-    // Threads that still wait for a network must not delay the shell.
+    // Threads that still wait for the network must not delay the exit.
     runtime.shutdown_background();
     if let Some(why) = log.failure() {
         eprintln!("marin-tui: the log file in {} is incomplete: {why}", folders.state.display());

@@ -224,11 +224,11 @@ fn apply(fault: &str, plan: &mut Plan) -> anyhow::Result<()> {
         let known: Vec<&str> = FaultKind::ALL.iter().map(|(name, _)| *name).collect();
         format!("unknown fault `{kind}`; known faults: {}", known.join(", "))
     })?;
-    let mut met = false;
+    let mut is_found = false;
     for planned in plan.clusters.iter_mut().filter(|c| cluster.is_none_or(|name| c.name == name)) {
-        (planned.trouble, met) = (fault, true);
+        (planned.trouble, is_found) = (fault, true);
     }
-    if let (Some(cluster), false) = (cluster, met) {
+    if let (Some(cluster), false) = (cluster, is_found) {
         let names: Vec<&str> = plan.clusters.iter().map(|c| c.name.as_str()).collect();
         anyhow::bail!("no cluster `{cluster}` in the scenario; its clusters: {}", names.join(", "));
     }
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said_with_what_is() {
+    fn unknown_names_are_reported_with_the_known_ones() {
         for (argument, words) in [
             ("--fault=flu", "rotated-token"),
             ("--fault=nowhere=slow", "marin-big-run"),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_demo_brings_itself_is_not_offered_and_refused() {
+    fn options_that_a_demo_sets_itself_are_hidden_and_refused() {
         let mut all = Arguments::command();
         all.build();
         let help = all.find_subcommand_mut("demo").unwrap().render_long_help().to_string();
@@ -294,7 +294,7 @@ mod tests {
             assert!(!help.contains(&format!("{switch} <")), "{help}");
             for words in [["marin-tui", "demo", switch, "x"], ["marin-tui", switch, "x", "demo"]] {
                 let Ok(arguments) = Arguments::try_parse_from(words) else {
-                    assert_eq!(switch, "--gcs", "it goes with --address only");
+                    assert_eq!(switch, "--gcs", "it requires --address");
                     continue;
                 };
                 let Some(Command::Demo(options)) = &arguments.command else { panic!("{arguments:?}") };

@@ -1,5 +1,5 @@
-//! `marin-tui demo-ray`: takes the place of ray in a demo. It passes its arguments to the demo's process, prints the
-//! result, and touches nothing real.
+//! `marin-tui demo-ray`: stands in for the ray command in a demo. It passes its arguments to the demo's process and
+//! prints the result; it changes nothing real.
 
 use anyhow::Context;
 use clap::Args;
@@ -45,35 +45,35 @@ pub fn run(asked: &RayArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The end of a request.
+/// The demo's answer to a request.
 enum Answer {
-    /// With this exit code.
+    /// The command ended with this exit code.
     Ended(u8),
-    /// With a question.
+    /// The command asks this question.
     Asks(String),
 }
 
 fn pass_on(socket: &Path, words: &[OsString]) -> anyhow::Result<Answer> {
-    let over = "the demo that runs this cluster has exited; start a new one";
-    let mut demo = UnixStream::connect(socket).context(over)?;
+    let demo_ended = "the demo that runs this cluster has exited; start a new one";
+    let mut demo = UnixStream::connect(socket).context(demo_ended)?;
     let words: Vec<&[u8]> = words.iter().map(|w| w.as_bytes()).collect();
-    demo.write_all(&words.join(&0)).and_then(|()| demo.shutdown(Shutdown::Write)).context(over)?;
+    demo.write_all(&words.join(&0)).and_then(|()| demo.shutdown(Shutdown::Write)).context(demo_ended)?;
     let mut stdout = super::output::stdout();
     for line in BufReader::new(demo).lines() {
-        let line = line.context(over)?;
+        let line = line.context(demo_ended)?;
         if let Some(question) = line.strip_prefix('?') {
             return Ok(Answer::Asks(question.to_owned()));
         }
         match (line.strip_prefix('+'), line.strip_prefix('=').and_then(|code| code.parse::<u8>().ok())) {
-            (Some(said), _) => {
-                writeln!(stdout, "{said}")?;
+            (Some(text), _) => {
+                writeln!(stdout, "{text}")?;
                 stdout.flush()?;
             }
             (None, Some(code)) => return Ok(Answer::Ended(code)),
             (None, None) => break,
         }
     }
-    anyhow::bail!(over)
+    anyhow::bail!(demo_ended)
 }
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
     use clap::Parser;
 
     #[test]
-    fn whatever_ray_is_asked_for_is_passed_on() {
+    fn all_arguments_are_passed_on() {
         for words in [
             &["--version"][..],
             &["up", "-y", "--no-config-cache", "--log-style", "pretty", "a.yaml"],

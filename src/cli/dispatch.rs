@@ -1,4 +1,4 @@
-//! Runs a command with what it needs: nothing, files on this machine, or clusters.
+//! Runs a command and provides what it needs: nothing, files on this machine, or clusters.
 
 #[cfg(feature = "demo")]
 use super::demo_ray;

@@ -33,7 +33,7 @@ pub struct ExecArguments {
     command: Vec<String>,
 }
 
-/// Replaces this process by ssh.
+/// Replaces this process with ssh.
 pub(super) fn run(arguments: &ExecArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     let host = arguments.host.as_deref();
     let line = (!arguments.command.is_empty()).then(|| entrypoint(&arguments.command));

@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 
 /// Capacity of the channel of news. If the reader of the lines is slower, the clusters' tasks wait.
 const NEWS: usize = 256;
-/// Interval for checking whether anybody still reads the lines.
-const GONE: Duration = Duration::from_secs(1);
+/// Interval at which to check whether the reader has closed the output.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Prints the changes of all clusters, or of the chosen one, until a signal, or until nobody reads the output any more.
+/// Prints the changes of all clusters, or of the chosen one, until a signal, or until the reader closes the output.
 pub(super) fn run(
     mut app: App,
     mut specs: Vec<ClusterSpec>,
@@ -71,10 +71,10 @@ async fn print(app: &mut App, all: bool, news: &mut mpsc::Receiver<Update>) -> i
     Ok(())
 }
 
-/// Resolves when nobody can read the output any more. Without changes for hours, no write would notice.
+/// Resolves when the reader has closed the output. While nothing changes, no write would detect that.
 async fn gone() {
     while !output::is_gone() {
-        tokio::time::sleep(GONE).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }
 

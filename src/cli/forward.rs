@@ -1,4 +1,4 @@
-//! `marin-tui forward`: opens TCP ports of this machine that lead to a head's services, while the command runs.
+//! `marin-tui forward`: opens local TCP ports that forward to a head's services, while the command runs.
 
 use super::output;
 use super::reach::{Progress, Reach};
@@ -107,7 +107,7 @@ async fn serve(
                     print(arguments, reach, &open)?;
                 }
             }
-            // Reconnecting cannot succeed without an operator's fix.
+            // Reconnecting cannot succeed without action by the operator.
             ConnectionState::Down { problem, retry_at: None, .. } => return Err(reach.error(&problem)),
             ConnectionState::Down { problem, .. } if lost.is_none() => {
                 lost = Some(Instant::now());

@@ -1,4 +1,4 @@
-//! Google Cloud for commands: calls wait when Google asks to, and report it.
+//! Google Cloud for commands: calls wait as long as Google asks, and the wait is reported.
 
 use crate::config::Settings;
 use crate::gcp::Google;
@@ -6,17 +6,17 @@ use crate::model::GoogleWait;
 use crate::supervisor;
 use std::time::Duration;
 
-/// Interval of the lines that report how long Google still asks to wait.
-const COUNTED: Duration = Duration::from_secs(10);
+/// Interval of the messages about the remaining wait.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Google Cloud according to the settings.
+/// A client of Google Cloud according to the settings.
 pub(super) fn google(settings: &Settings) -> Google {
     waiting(&supervisor::google(settings))
 }
 
 /// The same client, whose calls wait as long as Google asks; the wait is reported on stderr.
 pub(super) fn waiting(google: &Google) -> Google {
-    // Called on the runtime of the call.
+    // The callback runs on the runtime of the call.
     google.tell_waits(|wait| drop(tokio::spawn(count_down(wait))));
     google.patient()
 }
@@ -24,9 +24,9 @@ pub(super) fn waiting(google: &Google) -> Google {
 async fn count_down(wait: GoogleWait) {
     eprintln!("{}", wait.words(wait.left));
     let mut left = wait.left;
-    while left > COUNTED {
-        tokio::time::sleep(COUNTED).await;
-        left -= COUNTED;
+    while left > REPORT_INTERVAL {
+        tokio::time::sleep(REPORT_INTERVAL).await;
+        left -= REPORT_INTERVAL;
         eprintln!("{}", GoogleWait::next(left));
     }
 }

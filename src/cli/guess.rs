@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use strsim::osa_distance;
 
 /// Commands that change nothing. A command missing here counts as one that changes something.
-const LOOKS: [&str; 28] = [
+const READ_ONLY: [&str; 28] = [
     "audit",
     "auth",
     "auth-env",
@@ -39,7 +39,7 @@ const LOOKS: [&str; 28] = [
     "wait-job",
 ];
 
-/// The error for an unknown word, with other suggestions than those of clap.
+/// The error for an unknown word, with suggestions that replace those of clap.
 pub fn instead(mut error: clap::Error, words: &[String], command: &Command) -> clap::Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) => proposals(typed, words, command),
@@ -64,19 +64,20 @@ fn proposals(typed: &str, words: &[String], command: &Command) -> Vec<String> {
     }
     let all: Vec<&str> =
         parent.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name).collect();
-    let looks = |name: &str| LOOKS.contains(&&*format!("{path}{name}"));
+    let is_read_only = |name: &str| READ_ONLY.contains(&&*format!("{path}{name}"));
     // An old name is replaced by the new one.
-    let old: Vec<(&str, &str)> = renamed().filter(|(_, new)| path.is_empty() && looks(new)).collect();
-    let candidates = all.iter().copied().filter(|name| looks(name)).chain(old.iter().map(|(old, _)| *old));
+    let old: Vec<(&str, &str)> = renamed().filter(|(_, new)| path.is_empty() && is_read_only(new)).collect();
+    let candidates =
+        all.iter().copied().filter(|name| is_read_only(name)).chain(old.iter().map(|(old, _)| *old));
     let near = nearest(typed, candidates)
         .map(|near| old.iter().find(|(old, _)| *old == near).map_or(near, |(_, new)| new));
     let similar: Vec<&str> =
-        all.iter().copied().filter(|name| !looks(name) && osa_distance(typed, name) <= 1).collect();
-    let mut said = Vec::new();
-    said.extend(near.map(|near| format!("did you mean `{path}{near}`?")));
+        all.iter().copied().filter(|name| !is_read_only(name) && osa_distance(typed, name) <= 1).collect();
+    let mut suggestions = Vec::new();
+    suggestions.extend(near.map(|near| format!("did you mean `{path}{near}`?")));
     if !similar.is_empty() {
-        said.push(format!("commands with similar names: {}", similar.join(", ")));
+        suggestions.push(format!("commands with similar names: {}", similar.join(", ")));
     }
-    said.push("`marin-tui help` lists the commands".to_owned());
-    said
+    suggestions.push("`marin-tui help` lists the commands".to_owned());
+    suggestions
 }

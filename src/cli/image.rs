@@ -1,7 +1,7 @@
 //! `marin-tui image`: builds the container image of the clusters and pushes it to the registries of clusters.yaml.
 //!
 //! docker or podman is used. A push logs in with an access token of the Google login, which is never on a command line
-//! nor in the user's own docker configuration.
+//! or in the user's own docker configuration.
 
 mod engine;
 mod options;
@@ -65,7 +65,7 @@ pub struct BuildArguments {
 
 /// Runs the subcommand.
 pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
-    let deed = match action {
+    let purpose = match action {
         Action::Build(_) => "build an image from its Dockerfile, whose commands then run in a container",
         Action::Push(_) => "push an image to the registries in it, with your Google login",
     };
@@ -75,7 +75,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
         bail!(fault);
     }
     let engine = Engine::find(options.engine, env)?;
-    let targets = Targets::read(sources, env, deed)?;
+    let targets = Targets::read(sources, env, purpose)?;
     let audit = audit::log(env, &Folders::new(env));
     Reach::block_on(async {
         let mut signals = Signals::listen()?;
@@ -85,7 +85,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
                 Action::Push(asked) => push::run(asked, &engine, &targets, &audit).await,
             }
         };
-        // Child processes end with it, and its files are removed.
+        // Dropping the work ends its child processes and removes its files.
         tokio::select! {
             done = work => done.map(|()| ExitCode::SUCCESS),
             () = signals.any() => bail!("interrupted"),

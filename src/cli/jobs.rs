@@ -60,7 +60,7 @@ Exit codes: 0 the job succeeded, 3 the job did not succeed, 4 timed out (--timeo
 
 /// Commands on jobs.
 #[derive(Debug, Subcommand)]
-#[allow(clippy::large_enum_variant, reason = "there is one of it, for as long as the program runs")]
+#[allow(clippy::large_enum_variant, reason = "only one value exists, for the lifetime of the program")]
 pub enum JobCommand {
     /// List jobs that have not ended, or all jobs
     #[command(after_help = "\
@@ -166,7 +166,7 @@ pub struct WaitArguments {
 }
 
 impl JobCommand {
-    /// The command's name if it changes a cluster; a read-only session refuses it then.
+    /// The command's name if it changes a cluster, which a read-only session refuses.
     pub(super) fn changes(&self) -> Option<&'static str> {
         let name = |name, dry_run: bool| (!dry_run).then_some(name);
         match self {
@@ -240,7 +240,7 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
     let session = reach.connect(progress).await?;
     let id = id(&arguments.id);
     let limit = arguments.timeout.map(Duration::from_secs);
-    // An id that Ray does not know is an error now rather than a wait.
+    // An id that Ray does not know is an error now; waiting for it would never end.
     let first = session.client.job(&id).await.map_err(failed(reach))?;
     progress.show(format!("waiting for {id}"));
     let mut following = Following::new(reach, &session, arguments.give_up);

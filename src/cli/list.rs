@@ -37,7 +37,7 @@ pub struct ListArguments {
 /// The running heads of the clusters for which Google was queried.
 type Heads = BTreeMap<ClusterName, Vec<Head>>;
 
-/// What a row needs besides its entry.
+/// Data for the rows besides their entries.
 struct Known<'a> {
     /// The index of each cluster in the list.
     places: BTreeMap<&'a ClusterName, usize>,
@@ -47,8 +47,8 @@ struct Known<'a> {
 /// Prints all clusters and all broken files, or the chosen cluster.
 pub(super) fn run(asked: ListArguments, config: &Config, chosen: Option<&str>) -> anyhow::Result<ExitCode> {
     let only = chosen.map(|name| config::resolve(name, &config.entries)).transpose()?;
-    let is_meant = |e: &&Entry| only.is_none_or(|only| e.cluster().is_some_and(|c| c.name == only.name));
-    let entries = || config.entries.iter().filter(is_meant);
+    let is_selected = |e: &&Entry| only.is_none_or(|only| e.cluster().is_some_and(|c| c.name == only.name));
+    let entries = || config.entries.iter().filter(is_selected);
     let clusters: Vec<&ClusterSpec> = entries().filter_map(Entry::cluster).collect();
     let (heads, is_complete) =
         if asked.wide { Reach::block_on(read_heads(&clusters, config))? } else { (Heads::new(), true) };

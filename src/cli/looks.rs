@@ -10,7 +10,7 @@ use anyhow::Context;
 use std::collections::BTreeMap;
 
 /// Maximum number of themes that extend each other.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// The themes for a dark and a light terminal; the same if a theme was chosen.
 pub(super) fn chosen(
@@ -23,12 +23,12 @@ pub(super) fn chosen(
     let name = arguments.theme.as_deref().unwrap_or(&settings.theme);
     let glyphs = if settings.plain { Glyphs::Plain } else { Glyphs::Full };
     if name == AUTO_THEME {
-        let look = |name| anyhow::Ok(ThemeFile::built_in(name)?.theme(colors).on_terminal().with(glyphs));
+        let theme = |name| anyhow::Ok(ThemeFile::built_in(name)?.theme(colors).on_terminal().with(glyphs));
         let asks = colors != ui::Colors::None && env.var("TERM") != Some("linux");
         let guess = env.var("COLORFGBG").and_then(Background::of_colorfgbg).unwrap_or(Background::Dark);
-        return Ok(ThemeChoice { dark: look("dark")?, light: look("light")?, guess, asks });
+        return Ok(ThemeChoice { dark: theme("dark")?, light: theme("light")?, guess, asks });
     }
-    let theme = load(name, env, folders, DEEPEST)?.theme(colors).with(glyphs);
+    let theme = load(name, env, folders, MAX_DEPTH)?.theme(colors).with(glyphs);
     Ok(ThemeChoice { dark: theme, light: theme, guess: Background::Dark, asks: false })
 }
 
@@ -52,7 +52,7 @@ pub(super) fn columns(settings: &Settings) -> anyhow::Result<&BTreeMap<String, V
 }
 
 /// Loads a theme and those that it extends.
-fn load(name: &str, env: &Env, folders: &Folders, deepest: usize) -> anyhow::Result<ThemeFile> {
+fn load(name: &str, env: &Env, folders: &Folders, depth_left: usize) -> anyhow::Result<ThemeFile> {
     if BUILT_IN.iter().any(|(known, _)| *known == name) {
         return ThemeFile::built_in(name).context("a built-in theme cannot be read");
     }
@@ -69,10 +69,10 @@ fn load(name: &str, env: &Env, folders: &Folders, deepest: usize) -> anyhow::Res
     }
     let theme: ThemeFile = config::read_theme(&file)?;
     let base = theme.extends.clone().unwrap_or_else(|| "dark".into());
-    if deepest == 0 || base == name {
+    if depth_left == 0 || base == name {
         anyhow::bail!("{}: themes extend each other in a loop; extend a built-in theme", file.display());
     }
-    let base = load(&base, env, folders, deepest - 1);
+    let base = load(&base, env, folders, depth_left - 1);
     Ok(theme.over(base.with_context(|| format!("{}: cannot extend a theme", file.display()))?))
 }
 
@@ -107,7 +107,7 @@ mod tests {
             fs::write(self.0.path().join(format!(".config/marin-tui/themes/{name}.yaml")), text).unwrap();
         }
 
-        fn look(&self, theme: &str) -> Result<ThemeChoice, String> {
+        fn theme_choice(&self, theme: &str) -> Result<ThemeChoice, String> {
             let home = self.0.path().to_str().unwrap();
             let env = Env::new(&[&[("HOME", home)], &self.1[..]].concat(), home);
             let arguments = LookArguments { no_mouse: false, colors: None, plain: false, theme: None };
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_column_is_named_with_those_that_are_there() {
+    fn a_mistyped_column_is_reported_with_the_valid_ones() {
         let read = |table: &str, ids: &[&str]| {
             let ids = ids.iter().map(ToString::to_string).collect();
             let settings = Settings { columns: [(table.to_owned(), ids)].into(), ..Settings::default() };
@@ -132,40 +132,42 @@ mod tests {
     }
 
     #[test]
-    fn auto_has_a_look_for_each_background_and_asks_unless_there_are_no_colours() {
+    fn auto_has_a_theme_for_each_background_and_asks_unless_there_are_no_colors() {
         let home = Home::new(&[("COLORTERM", "truecolor")]);
-        let looks = home.look("auto").unwrap();
-        assert!(looks.asks && looks.guess == Background::Dark && looks.dark != looks.light);
-        assert_eq!(looks.dark, Theme::new(ui::Colors::Full));
-        let looks = Home::new(&[("COLORFGBG", "0;15")]).look("auto").unwrap();
-        assert!(looks.asks && looks.guess == Background::Light);
-        assert_eq!(looks.dark, Theme::new(ui::Colors::Sixteen));
-        let looks = Home::new(&[("COLORTERM", "truecolor"), ("NO_COLOR", "1")]).look("auto").unwrap();
-        assert!(!looks.asks && looks.dark == looks.light);
-        assert!(!home.look("light").unwrap().asks);
+        let choice = home.theme_choice("auto").unwrap();
+        assert!(choice.asks && choice.guess == Background::Dark && choice.dark != choice.light);
+        assert_eq!(choice.dark, Theme::new(ui::Colors::Full));
+        let choice = Home::new(&[("COLORFGBG", "0;15")]).theme_choice("auto").unwrap();
+        assert!(choice.asks && choice.guess == Background::Light);
+        assert_eq!(choice.dark, Theme::new(ui::Colors::Sixteen));
+        let choice =
+            Home::new(&[("COLORTERM", "truecolor"), ("NO_COLOR", "1")]).theme_choice("auto").unwrap();
+        assert!(!choice.asks && choice.dark == choice.light);
+        assert!(!home.theme_choice("light").unwrap().asks);
     }
 
     #[test]
-    fn a_theme_of_ones_own_extends_another() {
+    fn a_user_theme_extends_another() {
         let home = Home::new(&[("COLORTERM", "truecolor")]);
         home.write("mine", "extends: base\nfull: {bad: bold magenta}\n");
         home.write("base", "extends: light\nfull: {warn: italic cyan}\n");
-        let (mine, light) = (home.look("mine").unwrap().dark, home.look("light").unwrap().dark);
+        let (mine, light) =
+            (home.theme_choice("mine").unwrap().dark, home.theme_choice("light").unwrap().dark);
         assert_ne!(mine.bad, light.bad);
         assert_ne!(mine.warn, light.warn);
         let mut expected = light;
         (expected.bad, expected.warn) = (mine.bad, mine.warn);
         assert_eq!(mine, expected);
         let path = home.0.path().join(".config/marin-tui/themes/mine.yaml");
-        assert_eq!(home.look(path.to_str().unwrap()).unwrap().dark, mine);
+        assert_eq!(home.theme_choice(path.to_str().unwrap()).unwrap().dark, mine);
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_file_line_and_names() {
+    fn errors_have_the_file_the_line_and_the_valid_names() {
         let home = Home::new(&[("COLORTERM", "truecolor")]);
         let why = |name: &str, text: &str| {
             home.write(name, text);
-            home.look(name).unwrap_err()
+            home.theme_choice(name).unwrap_err()
         };
         let role = why("a", "extends: dark\nfull:\n  good: green\n  baad: red\n");
         assert!(role.contains("themes/a.yaml:4:") && role.contains("unknown role `baad`"), "{role}");
@@ -182,9 +184,9 @@ mod tests {
         assert!(comment.contains("quote a color"), "{comment}");
         let rgb = why("e", "sixteen: {bad: '#ff0000'}\n");
         assert!(rgb.contains("`#ff0000` is not a color"), "{rgb}");
-        let turn = why("f", "extends: f\n");
-        assert!(turn.contains("extend each other"), "{turn}");
-        let name = home.look("drak").unwrap_err();
+        let cycle = why("f", "extends: f\n");
+        assert!(cycle.contains("extend each other"), "{cycle}");
+        let name = home.theme_choice("drak").unwrap_err();
         assert!(name.contains("did you mean `dark`? use auto, dark, light, color-blind"), "{name}");
     }
 }

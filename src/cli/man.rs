@@ -92,7 +92,7 @@ fn notes(page: &mut Roff, text: &str) {
     }
 }
 
-/// References: the program's page names the topics, the others name it and `commands`.
+/// Writes the references: the program's page lists all topics, other pages list the program and `commands`.
 fn see_also(page: &mut Roff, top: bool) {
     page.control("SH", ["SEE ALSO"]);
     let topics = manual::PAGES.iter().map(|(topic, _)| *topic).filter(|topic| top || *topic == "commands");

@@ -6,7 +6,8 @@ use crate::manual::{PAGES, page, summary};
 use anyhow::bail;
 use clap::Command;
 
-/// Prints the help of a subcommand of `command`, or a page of the manual; without a word the help of the program and the list of pages.
+/// Prints the help of a subcommand of `command`, or a page of the manual; without words, the help of the program and
+/// the list of pages.
 pub(super) fn run(words: &[String], mut command: Command) -> anyhow::Result<()> {
     // Without this, the usage of a subcommand does not begin with the program's name.
     command.build();
@@ -22,7 +23,7 @@ pub(super) fn run(words: &[String], mut command: Command) -> anyhow::Result<()> 
         print!("{text}");
         return Ok(());
     }
-    // An old name of a command, unless it is also a word of the manual.
+    // An old name of a command, unless its first word is a current command.
     let renewed = renamed().find(|(old, _)| *old == words.join(" "));
     if let Some((old, new)) = renewed.filter(|_| command.find_subcommand(&words[0]).is_none()) {
         println!("`{old}` is now `{new}`.\n");

@@ -1,4 +1,4 @@
-//! `marin-tui list-nodes`: the console's table of nodes, read once.
+//! `marin-tui list-nodes`: prints the console's table of nodes, read once.
 
 use super::reach::{Progress, Reach};
 use super::{columns, output, seen};

@@ -1,5 +1,5 @@
 //! Command lines of the retired `cluster.py`, the scripts beside it and Ray's own command: rewritten to current ones
-//! before parsing, or answered with the line to type if the meaning differs.
+//! before parsing, or refused with the line to type if the meaning differs.
 //!
 //! `assets/manual/old-script.md` lists all of them, and `tests/program/old_script.rs` runs that table.
 
@@ -27,7 +27,7 @@ pub struct Renewed {
     pub words: Vec<String>,
     /// The whole line as it can be typed, without the values of secrets.
     pub line: String,
-    /// What the old line did and this one does not, as a sentence without a full stop.
+    /// What the old line did and the new one does not, as a sentence without a full stop.
     pub note: Option<&'static str>,
 }
 
@@ -35,8 +35,7 @@ pub struct Renewed {
 ///
 /// # Errors
 ///
-/// A sentence why the line is not run: it contradicts itself, or has another meaning now; in that case with the line to
-/// type.
+/// Why the line is not run: it contradicts itself, or has another meaning now; the latter with the line to type.
 pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Renewed>, String> {
     let mut valued = valued(command, "submit-job");
     valued.extend(VALUED.map(str::to_owned));
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_an_answer_can_be_typed() {
+    fn the_suggested_line_can_be_typed() {
         for (old, new) in [
             ("dashboard --port 9999", "marin-tui"),
             ("-c lab start-cleanup --interval", "marin-tui -c lab run-cleanup --interval 10m"),

@@ -1,6 +1,6 @@
 //! Operations from a shell: restart, start and stop a cluster, back up and restore its jobs; and the audit log.
 
-use super::reach::{Progress as Telling, Reach};
+use super::reach::{Progress as CommandProgress, Reach};
 use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::amount::counted;
 use crate::model::text::printable;
@@ -101,7 +101,7 @@ pub struct FolderArguments {
 }
 
 impl OperateCommand {
-    /// The command's name if it changes a cluster; a read-only session refuses it then.
+    /// The command's name if it changes a cluster, which a read-only session refuses.
     pub(super) fn changes(&self) -> Option<&'static str> {
         let name = |name, dry_run: bool| (!dry_run).then_some(name);
         match self {
@@ -148,7 +148,7 @@ pub(super) fn run(command: &OperateCommand, reach: &Reach) -> anyhow::Result<Exi
 }
 
 async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
-    let progress = Telling::new();
+    let progress = CommandProgress::new();
     let session = reach.connect(&progress).await?;
     let dir = std::path::absolute(&arguments.dir).context("no such directory")?;
     let dry = arguments.dry_run;
@@ -199,7 +199,7 @@ fn backed_json(backed: &BackupContent, dir: &Path, dry: bool) -> serde_json::Val
 
 async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     let executor = if arguments.dry_run { Executor::recording() } else { Executor::Real };
-    let progress = Telling::new();
+    let progress = CommandProgress::new();
     let session = reach.connect(&progress).await?;
     progress.show("restoring the jobs");
     let restored = restore(&session.client, &arguments.dir, &executor).await;
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_switch_takes_the_words_of_the_old_script() {
+    fn a_switch_accepts_the_words_of_the_old_script() {
         for (word, is_on) in [("1", true), ("True", true), ("y", true), ("False", false), ("NO", false)] {
             assert_eq!(yes_or_no(word), Ok(is_on), "{word}");
         }

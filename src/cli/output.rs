@@ -39,7 +39,7 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Whether nobody can read stdout any more: a pipe's other end is closed, or the terminal is gone.
+/// Whether stdout can no longer be read: the other end of the pipe is closed, or the terminal is gone.
 pub fn is_gone() -> bool {
     let out = io::stdout();
     let mut out = [PollFd::new(&out, PollFlags::empty())];
@@ -48,7 +48,7 @@ pub fn is_gone() -> bool {
 }
 
 /// Whether stderr is a terminal, so that questions can be asked there.
-pub fn asks_a_person() -> bool {
+pub fn can_ask() -> bool {
     io::stderr().is_terminal()
 }
 
@@ -109,7 +109,8 @@ pub fn error_line(words: Arguments<'_>) {
     error_text(format_args!("{words}\n"));
 }
 
-/// Writes text to stderr, cleaned, with passwords in addresses masked. A failure is ignored: there is no other place to report it.
+/// Writes text to stderr, cleaned, with passwords in addresses masked. A failure is ignored: there is no other place to
+/// report it.
 pub fn error_text(words: Arguments<'_>) {
     let words = words.to_string();
     let _ = io::stderr().lock().write_all(printable_lines(&without_passwords(&words)).as_bytes());
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_colours_reach_a_terminal_alone() {
+    fn our_own_colors_are_written_only_to_a_terminal() {
         let mut out = Cleaned { to: Vec::new(), cleans: true, cut: Vec::new() };
         out.style("\x1b[31m").and_then(|()| write!(out, "x\x1b")).unwrap();
         assert_eq!(out.to, "\x1b[31mx·".as_bytes());
@@ -196,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_the_bytes_are_cut_does_not_matter(
+        fn the_split_of_the_bytes_does_not_matter(
             bytes in prop::collection::vec(prop::sample::select(&b"a\n\t\x1b\xc2\x9b\xe2\x80\xae\xf0\x9f\x98\x80"[..]), 0..40),
             cut in 0usize..40,
         ) {

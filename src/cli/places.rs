@@ -1,4 +1,4 @@
-//! The program's own directories, and the places where tokens are looked for.
+//! The program's own directories, and the places that are searched for tokens.
 
 use crate::config::{self, Env, Folders};
 use crate::model::Secret;
@@ -15,7 +15,7 @@ pub(super) fn make_folders(folders: &Folders, places: &token::Places) -> anyhow:
     Ok(())
 }
 
-/// Where a cluster's token is looked for.
+/// The places that are searched for a cluster's token.
 pub(super) fn places(env: &Env, folders: &Folders) -> token::Places {
     token::Places {
         variable: env.var("RAY_AUTH_TOKEN").map(Secret::new),

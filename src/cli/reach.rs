@@ -1,5 +1,4 @@
-//! From a command's arguments to a cluster that responds, with progress on stderr for anything that takes longer than a
-//! second.
+//! Connects a command to its cluster, with progress on stderr if that takes longer than a second.
 
 use super::places::{make_folders, places};
 use super::{GlobalArguments, google};
@@ -15,7 +14,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Delay before the first progress message.
-const SILENCE: Duration = Duration::from_secs(1);
+const DELAY: Duration = Duration::from_secs(1);
 
 /// The runtime of the tasks of a command or the console, which wait for networks rather than for a processor.
 pub(super) fn runtime() -> io::Result<Runtime> {
@@ -66,7 +65,7 @@ impl Reach {
         if arguments.sources.accept_host_key.is_some() {
             anyhow::bail!("--accept-host-key is for one cluster; choose it with --cluster");
         }
-        // They share answers about Google's zones.
+        // The clusters share answers about Google's zones.
         let first = Self::of(first.clone(), arguments, config, env.clone())?;
         let others = clusters.zip(1..).map(|(spec, place)| Self {
             spec: spec.clone(),
@@ -111,7 +110,7 @@ impl Reach {
     pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
         let runtime = runtime()?;
         let done = runtime.block_on(work);
-        // Threads that still wait for a network must not delay the shell.
+        // Threads that still wait for the network must not delay the exit.
         runtime.shutdown_background();
         done
     }
@@ -169,7 +168,7 @@ pub(super) struct Progress {
 
 #[derive(Default)]
 struct State {
-    speaks: bool,
+    is_visible: bool,
     words: String,
 }
 
@@ -179,9 +178,9 @@ impl Progress {
         let state = Arc::new(Mutex::new(State::default()));
         let later = Arc::clone(&state);
         let timer = tokio::spawn(async move {
-            tokio::time::sleep(SILENCE).await;
+            tokio::time::sleep(DELAY).await;
             let mut state = locked(&later);
-            state.speaks = true;
+            state.is_visible = true;
             if !state.words.is_empty() {
                 eprintln!("{}", state.words);
             }
@@ -205,14 +204,14 @@ impl Progress {
         if state.words == words {
             return;
         }
-        if state.speaks {
+        if state.is_visible {
             eprintln!("{words}");
         }
         state.words = words;
     }
 
-    /// Discards words that were not printed yet: none may follow a question that waits for its answer.
-    pub fn hush(&self) {
+    /// Discards a message that was not printed yet: none may follow a question that waits for its answer.
+    pub fn discard(&self) {
         locked(&self.state).words.clear();
     }
 }

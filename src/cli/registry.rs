@@ -113,8 +113,8 @@ impl Planned {
 /// Runs the subcommand.
 pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
     let Action::CleanupPolicy(asked) = action;
-    let deed = "change the cleanup policies of the registries in it, with your Google login";
-    let targets = Targets::read(sources, env, deed)?;
+    let purpose = "change the cleanup policies of the registries in it, with your Google login";
+    let targets = Targets::read(sources, env, purpose)?;
     let registries = targets.registries(None, &asked.regions)?;
     if registries.len() > 1 && asked.regions.is_empty() && !asked.all {
         let regions: Vec<&str> = registries.iter().map(|r| r.location.as_str()).collect();
@@ -135,7 +135,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
             progress.show(format!("checking which images are in use in {}", planned.registry));
             warn(&google, &targets, &planned.registry, cleanup).await;
         }
-        progress.hush();
+        progress.discard();
         let number = plan.iter().filter(|planned| planned.changes(asked.enforce)).count();
         if number > 0 && !asked.dry_run {
             let question = format!(
@@ -219,7 +219,7 @@ fn show(plan: &[Planned], asked: &PolicyArguments) -> Result<()> {
     Ok(())
 }
 
-/// Warns of tags in clusters.yaml that would be deleted: Ray could not start machines with such an image.
+/// Warns about tags in clusters.yaml that would be deleted: Ray could not start machines with such an image.
 async fn warn(google: &Google, targets: &Targets, registry: &Registry, cleanup: Cleanup) {
     let limit = Duration::from_secs(u64::from(cleanup.older_than_days) * 24 * 3600);
     let mut seen: Vec<&ImageName> = Vec::new();

@@ -4,7 +4,7 @@
 mod print;
 
 use super::changes;
-use super::reach::{Progress as Telling, Reach, confirm};
+use super::reach::{Progress as CommandProgress, Reach, confirm};
 use crate::model::{
     Confirmation, Confirmed, Consent, Drift, Gate, Hint, JournaledOperation, NewWorker, Operation,
     OperationEnd, OperationKind, OperationLock, OperationNews, Order, Preview, Progress, Refusal, StepName,
@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// After an interrupt, how long to wait for an operation that has not started.
-const FAREWELL: Duration = Duration::from_secs(3);
+const START_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Options of all operations.
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub(super) struct RunOptions<'a> {
     pub others: bool,
     /// Allow ending running work on the worker.
     pub now: bool,
-    /// Skip machines that could not be cleared.
+    /// Skip machines that could not be cleaned up.
     pub skip_failed_step: bool,
     /// Do not wait for capacity.
     pub no_wait: bool,
@@ -257,7 +257,7 @@ impl Front<'_> {
 
     /// Sends an order without steps and shows progress until it is answered.
     async fn ask(&mut self, order: Order) -> anyhow::Result<Answer> {
-        let progress = Telling::new();
+        let progress = CommandProgress::new();
         let mut state = self.connection.watch();
         self.operations.order(&self.reach.spec.name, order);
         loop {
@@ -302,8 +302,8 @@ impl Front<'_> {
                     self.operations.order(&self.reach.spec.name, Order::Interrupt);
                     continue;
                 }
-                // Before it starts, it waits only for a network.
-                () = after(interrupted, FAREWELL), if operation.is_none() => {
+                // An operation that has not started waits only for the network.
+                () = after(interrupted, START_TIMEOUT), if operation.is_none() => {
                     anyhow::bail!("interrupted before the first step; nothing was changed");
                 }
             };
@@ -353,13 +353,12 @@ impl Front<'_> {
             println!("{}: done", operation.title);
             return Ok(());
         }
-        let workers = |deed: &str| {
+        let workers = |key: &str| {
             let workers = touched.workers.iter();
-            workers.map(|(name, hosts)| json!({"name": name, "hosts": hosts, deed: true})).collect()
+            workers.map(|(name, hosts)| json!({"name": name, "hosts": hosts, key: true})).collect()
         };
-        let cluster = |deed: &str| {
-            vec![json!({"name": operation.cluster.as_str(), deed: true, "backup": touched.saved})]
-        };
+        let cluster =
+            |key: &str| vec![json!({"name": operation.cluster.as_str(), key: true, "backup": touched.saved})];
         let rows: Vec<_> = match &operation.task {
             Task::AddWorker(NewWorker::Queued { names, .. }) if options.no_wait => {
                 names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect()

@@ -1,4 +1,4 @@
-//! `marin-tui list-nodes --slices`: the console's table of slices, read once.
+//! `marin-tui list-nodes --slices`: prints the console's table of slices, read once.
 
 use super::reach::{Progress, Reach};
 use super::{columns, output, seen};
@@ -21,8 +21,8 @@ pub(super) fn run(
     let cluster = Reach::block_on(read(reach))?;
     seen::check_type(node_type, reach, &cluster)?;
     let wanted = |hosts: &Hosts| {
-        let is_news = all || hosts.alive > 0 || hosts.is_lost();
-        is_news && node_type.is_none_or(|wanted| hosts.node_type.raw() == wanted)
+        let is_listed = all || hosts.alive > 0 || hosts.is_lost();
+        is_listed && node_type.is_none_or(|wanted| hosts.node_type.raw() == wanted)
     };
     if is_json {
         let rows = (0..).map_while(|number| HostsRow::of(&cluster, 0, number));

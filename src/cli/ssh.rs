@@ -30,14 +30,14 @@ pub struct SshArguments {
     command: Vec<String>,
 }
 
-/// Replaces this process by ssh.
+/// Replaces this process with ssh.
 pub(super) fn run(arguments: &SshArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     let line = (!arguments.command.is_empty()).then(|| entrypoint(&arguments.command));
     replace(reach, arguments.host.as_deref(), line, false)
 }
 
-/// Replaces this process by ssh to this host (`None`: the head), which runs a command line there (`None`: a login
-/// shell), with `terminal` in a terminal.
+/// Replaces this process with ssh to this host (`None`: the head), which runs a command line there (`None`: a login
+/// shell), in a terminal if `terminal` is set.
 pub(super) fn replace(
     reach: &Reach,
     host: Option<&str>,
@@ -49,9 +49,9 @@ pub(super) fn replace(
         progress.show("looking up the host");
         let (spec, options) = (&reach.spec, &reach.options);
         let host = match host {
-            Some(wish) => {
+            Some(name) => {
                 let note = |p: &Problem| eprintln!("{}: using the host name as given", reach.error(p));
-                let found = supervisor::find_host(spec, options, wish, note).await;
+                let found = supervisor::find_host(spec, options, name, note).await;
                 Some(found.map_err(|p| reach.error(&p))?)
             }
             None => None,

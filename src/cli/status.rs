@@ -1,4 +1,4 @@
-//! `marin-tui status`: the issues of a cluster as in the console, with evidence and hints, read once.
+//! `marin-tui status`: prints the issues of clusters as in the console, with evidence and hints, read once.
 
 use super::reach::{Progress, Reach};
 use super::{GlobalArguments, columns, hints, output};
@@ -71,7 +71,7 @@ pub(super) fn run(
         .zip(&states)
         .map(|(reach, state)| Seen { reach, state, began, now: Timestamp::now() })
         .collect();
-    // In the console's order: what needs action first.
+    // In the console's order: clusters that need action first.
     seen.sort_by_key(|seen| {
         (seen.state.issues() == 0, seen.state.worst().map_or(Severity::Info, |f| f.severity))
     });
@@ -134,7 +134,7 @@ impl Seen<'_> {
         if self.state.is_up() { "up" } else { "down" }
     }
 
-    /// A number of the reading; `None` if it failed.
+    /// A number from the state; `None` if the cluster could not be read.
     fn known<T>(&self, number: T) -> Option<T> {
         self.state.known.then_some(number)
     }

@@ -23,8 +23,9 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    /// Reads them. If only the working directory names the directory, the user has to confirm the change.
-    pub fn read(sources: &Sources, env: &Env, deed: &str) -> Result<Self> {
+    /// Reads the directory. If only the working directory leads to it, the user has to confirm
+    /// the action, which `purpose` describes.
+    pub fn read(sources: &Sources, env: &Env, purpose: &str) -> Result<Self> {
         let settings = Settings::read(sources.config.as_deref(), env)?;
         let folder = configs::table_folder(&config::places(sources, &settings, env))?;
         let table = Table::read(&folder)?;
@@ -33,13 +34,13 @@ impl Targets {
             if loaded.review().is_some() {
                 super::trust::admit(loaded, env)?;
             }
-            super::trust::allow(&table.file, deed)?;
+            super::trust::allow(&table.file, purpose)?;
         }
         let images = configs::images(&folder, &table)?;
         Ok(Self { folder, table, settings, images })
     }
 
-    /// The image that `name` stands for, or else that of `defaults` in the table.
+    /// The image `name`, or else that of `defaults` in the table.
     pub fn image<'a>(&'a self, name: Option<&'a str>) -> Result<&'a str> {
         let is_there = |name: &str| self.images.iter().any(|(_, image)| image.name == name);
         let all = || {
@@ -66,10 +67,10 @@ impl Targets {
 
     /// The clusters with this image: all, or those whose registry is in one of these regions.
     pub fn clusters<'a>(&'a self, image: &'a str, regions: &'a [String]) -> Vec<&'a (String, ImageName)> {
-        let is_meant = |(_, own): &&(String, ImageName)| {
+        let is_selected = |(_, own): &&(String, ImageName)| {
             own.name == image && (regions.is_empty() || regions.contains(&own.location))
         };
-        self.images.iter().filter(is_meant).collect()
+        self.images.iter().filter(is_selected).collect()
     }
 
     /// The repositories of the image, or of all images, in these regions or in all.
@@ -90,7 +91,7 @@ impl Targets {
             let near = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
             bail!("no images in region `{other}`{near}; the regions are {}", known.join(", "));
         }
-        let is_meant = |r: &Registry| regions.is_empty() || regions.contains(&r.location);
-        Ok(all.into_iter().filter(is_meant).collect())
+        let is_selected = |r: &Registry| regions.is_empty() || regions.contains(&r.location);
+        Ok(all.into_iter().filter(is_selected).collect())
     }
 }

@@ -74,7 +74,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The command's name if it changes anything outside this machine; a read-only session refuses it then.
+    /// The command's name if it changes anything outside this machine, which a read-only session refuses.
     pub(super) fn changes(&self) -> Option<&'static str> {
         matches!(self, Self::InitSecret { .. }).then_some("token init-secret")
     }
@@ -91,11 +91,11 @@ pub enum Shell {
     Csh,
 }
 
-/// Shared by the commands: clusters, places, Google.
+/// The context of the commands: clusters, places, Google.
 pub(super) struct TokenContext<'a> {
     pub config: &'a Config,
     pub places: Places,
-    pub care: Arc<TokenManager>,
+    pub manager: Arc<TokenManager>,
     chosen: Option<&'a str>,
 }
 
@@ -103,8 +103,8 @@ impl<'a> TokenContext<'a> {
     pub fn new(config: &'a Config, env: &Env, chosen: Option<&'a str>) -> Self {
         let folders = Folders::new(env);
         let places = super::places::places(env, &folders);
-        let care = TokenManager::new(places.clone(), google(&config.settings));
-        Self { config, places, care: Arc::new(care), chosen }
+        let manager = TokenManager::new(places.clone(), google(&config.settings));
+        Self { config, places, manager: Arc::new(manager), chosen }
     }
 
     /// The cluster of `--cluster`, or the only configured one.
@@ -143,9 +143,9 @@ pub fn run(action: &Action, config: &Config, env: &Env, chosen: Option<&str>) ->
             }
             let done = runtime()?.block_on(async {
                 if *rotate {
-                    context.care.add_version(&secret, token).await
+                    context.manager.add_version(&secret, token).await
                 } else {
-                    context.care.init(&secret, token).await
+                    context.manager.init(&secret, token).await
                 }
             });
             let outcome = match &done {
@@ -172,7 +172,7 @@ pub fn auth_env(shell: Shell, config: &Config, env: &Env, chosen: Option<&str>) 
 async fn missing(context: &TokenContext<'_>, spec: &ClusterSpec, here: Problem) -> Problem {
     let named = context.places.variable.is_some() || context.places.path_variable.is_some();
     let Some(secret) = spec.google.token_secret.as_ref().filter(|_| !named) else { return here };
-    match context.care.latest(secret).await {
+    match context.manager.latest(secret).await {
         Ok((version, _)) => {
             let what = format!("{}; version {version} of secret {secret} can be fetched", here.what);
             let line = Target::of(&spec.name).line("token fetch");
@@ -190,7 +190,7 @@ async fn status(context: &TokenContext<'_>, as_json: bool) -> anyhow::Result<()>
     let mut rows = Vec::new();
     let mut values = Vec::new();
     let clusters = context.clusters()?;
-    let found = clusters.iter().map(async |spec| match context.care.on_this_machine(spec) {
+    let found = clusters.iter().map(async |spec| match context.manager.on_this_machine(spec) {
         Ok(found) => Ok(found),
         Err(here) => Err(missing(context, spec, here).await),
     });
@@ -226,7 +226,7 @@ async fn status(context: &TokenContext<'_>, as_json: bool) -> anyhow::Result<()>
     Ok(columns::print(&mut output::stdout(), &["CLUSTER", "SECRET", "VERSION", "SOURCE"], &rows)?)
 }
 
-/// The secrets to fetch, without duplicates.
+/// Fetches the secrets of the clusters, each once.
 async fn fetch(context: &TokenContext<'_>) -> anyhow::Result<()> {
     let clusters = context.clusters()?;
     let secrets: BTreeSet<&SecretName> =
@@ -236,7 +236,7 @@ async fn fetch(context: &TokenContext<'_>) -> anyhow::Result<()> {
     }
     let mut failures = 0;
     for secret in &secrets {
-        match context.care.fetch(secret).await {
+        match context.manager.fetch(secret).await {
             Ok(fetched) => {
                 print_fetched(&fetched);
                 if !fetched.kept {
@@ -267,16 +267,16 @@ fn saved(fetched: &Fetched) -> String {
 }
 
 fn print_fetched(fetched: &Fetched) {
-    for trouble in &fetched.troubles {
-        eprintln!("marin-tui: {trouble}");
+    for error in &fetched.troubles {
+        eprintln!("marin-tui: {error}");
     }
 }
 
 /// The path of the cluster's token file.
 async fn path(context: &TokenContext<'_>) -> anyhow::Result<PathBuf> {
     let spec = context.cluster()?;
-    context.care.token(spec).await.map_err(|p| failed(&p))?;
-    let found = context.care.on_this_machine(spec).map_err(|p| failed(&p))?;
+    context.manager.token(spec).await.map_err(|p| failed(&p))?;
+    let found = context.manager.on_this_machine(spec).map_err(|p| failed(&p))?;
     match found.source {
         Source::File(path) => Ok(path),
         other => {
@@ -285,7 +285,7 @@ async fn path(context: &TokenContext<'_>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The secret that is named, else that of the cluster.
+/// The named secret, or else that of the cluster.
 fn secret_of<'a>(
     context: &TokenContext<'a>,
     name: Option<&str>,
@@ -305,14 +305,14 @@ fn secret_of<'a>(
 
 /// The token in a file, or on standard input.
 fn read_token(file: &Path) -> anyhow::Result<Secret> {
-    /// The largest payload (Secret Manager v1, `SecretPayload.data`).
-    const LARGEST: u64 = 64 * 1024;
+    /// Maximum size of a payload (Secret Manager v1, `SecretPayload.data`).
+    const MAX_SIZE: u64 = 64 * 1024;
     let place = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
     let mut text = String::new();
     let read = if file == Path::new("-") {
-        io::stdin().lock().take(LARGEST).read_to_string(&mut text)
+        io::stdin().lock().take(MAX_SIZE).read_to_string(&mut text)
     } else {
-        File::open(file).and_then(|file| file.take(LARGEST).read_to_string(&mut text))
+        File::open(file).and_then(|file| file.take(MAX_SIZE).read_to_string(&mut text))
     };
     read.with_context(|| format!("cannot read the token from {place}"))?;
     Ok(token::parse_payload(&text, &place)?)

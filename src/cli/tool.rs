@@ -22,7 +22,7 @@ pub(super) struct Ran {
 
 impl Ran {
     /// Its output, or an error with its last line if it failed.
-    pub fn good(self, what: &str) -> anyhow::Result<Vec<String>> {
+    pub fn require_success(self, what: &str) -> anyhow::Result<Vec<String>> {
         if self.code == 0 {
             return Ok(self.lines);
         }
@@ -43,7 +43,7 @@ pub(super) fn find(program: &Path, env: &Env) -> Option<PathBuf> {
     std::env::split_paths(env.var("PATH")?).map(|folder| folder.join(program)).find(is_program)
 }
 
-/// A directory that nobody else can enter, removed when the value is dropped.
+/// A directory that only this user can access, removed when the value is dropped.
 pub(super) fn private_folder() -> io::Result<TempDir> {
     tempfile::Builder::new().prefix("marin-tui-").permissions(Permissions::from_mode(0o700)).tempdir()
 }
@@ -51,7 +51,7 @@ pub(super) fn private_folder() -> io::Result<TempDir> {
 /// Runs a program until it ends, and passes on each line as it is received.
 pub(super) async fn run(command: &[impl AsRef<OsStr>], mut on_line: impl FnMut(&str)) -> anyhow::Result<Ran> {
     let command: Vec<OsString> = command.iter().map(|word| word.as_ref().to_owned()).collect();
-    let (sender, mut heard) = mpsc::channel(256);
+    let (sender, mut receiver) = mpsc::channel(256);
     let running = supervisor::run_program(command, sender);
     tokio::pin!(running);
     let mut lines = Vec::new();
@@ -62,11 +62,11 @@ pub(super) async fn run(command: &[impl AsRef<OsStr>], mut on_line: impl FnMut(&
     let code = loop {
         tokio::select! {
             biased;
-            Some(line) = heard.recv() => take(line),
+            Some(line) = receiver.recv() => take(line),
             code = &mut running => break code.map_err(|p| anyhow!("{}", p.in_commands(Target::default())))?,
         }
     };
-    while let Ok(line) = heard.try_recv() {
+    while let Ok(line) = receiver.try_recv() {
         take(line);
     }
     Ok(Ran { code, lines })
@@ -88,19 +88,23 @@ mod tests {
         }
         let path = format!("{}:{}", one.display(), two.display());
         let env = Env::new(&[("PATH", &path)], "/");
-        assert_eq!(find(Path::new("tool"), &env), Some(two.join("tool")), "what cannot be run is skipped");
+        assert_eq!(
+            find(Path::new("tool"), &env),
+            Some(two.join("tool")),
+            "a file that is not executable is skipped"
+        );
         assert_eq!(find(&two.join("tool"), &env), Some(two.join("tool")));
         assert_eq!(find(&one.join("tool"), &env), None);
         assert_eq!(find(Path::new("folder"), &env), None);
     }
 
     #[tokio::test]
-    async fn a_failure_is_told_with_the_last_line() {
+    async fn a_failure_is_reported_with_the_last_line() {
         let mut lines = Vec::new();
         let ran = run(&["sh", "-c", "echo one; echo two >&2; exit 3"], |line| lines.push(line.to_owned()));
         let ran = ran.await.unwrap();
         assert_eq!((ran.code, &ran.lines), (3, &lines));
-        assert_eq!(ran.good("`x`").unwrap_err().to_string(), "`x` failed with exit code 3: two");
+        assert_eq!(ran.require_success("`x`").unwrap_err().to_string(), "`x` failed with exit code 3: two");
         let none = run(&["no-such-program-here"], |_| ()).await.unwrap();
         assert_eq!(none.code, 127);
     }

@@ -46,7 +46,7 @@ pub enum TpuCommand {
 }
 
 impl TpuCommand {
-    /// The command's name if it changes a cluster; a read-only session refuses it then.
+    /// The command's name if it changes a cluster, which a read-only session refuses.
     pub(super) fn changes(&self) -> Option<&'static str> {
         match self {
             Self::Tpus { .. } => None,
@@ -75,8 +75,8 @@ async fn show(as_json: bool, reach: &Reach) -> anyhow::Result<ExitCode> {
     let ray = async { Ok(ask_ray(reach, &progress).await) };
     let (cloud, nodes) = tokio::try_join!(google, ray).map_err(|p| reach.error(&p))?;
     drop(progress);
-    let said = table::Said { spec: &reach.spec, cloud: &cloud, nodes: &nodes, now: Timestamp::now() };
-    said.print(as_json)?;
+    let answers = table::Answers { spec: &reach.spec, cloud: &cloud, nodes: &nodes, now: Timestamp::now() };
+    answers.print(as_json)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -102,7 +102,7 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
         }
         TrustState::Unsafe(fault) => bail!("{}", unsafe_words(fault)),
         state => {
-            if !io::stdin().is_terminal() || !output::asks_a_person() {
+            if !io::stdin().is_terminal() || !output::can_ask() {
                 let folder = shown(&review.folder);
                 let lines = review.lines().join("\n");
                 bail!(

@@ -1,5 +1,5 @@
-//! The actions that the content of a folder leads to: commands, hosts, secrets, files and addresses, listed for review
-//! before any of them is used.
+//! The actions that the content of a folder would cause: commands, hosts, secrets, files and addresses, listed for
+//! review before any of them is used.
 
 use super::settings::Settings;
 use crate::model::text::printable;
@@ -8,8 +8,8 @@ use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Maximum number of characters shown of one command: a long one must not push the others off the screen.
-const LONGEST: usize = 1000;
+/// Maximum number of characters shown of one command, so that a long one does not push the others off the screen.
+const MAX_SHOWN: usize = 1000;
 
 /// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ pub enum ClaimKind {
 }
 
 impl ClaimKind {
-    /// The verb, as the list and JSON have it.
+    /// The verb in the list and in JSON.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -36,13 +36,13 @@ impl ClaimKind {
     }
 }
 
-/// One action that the content leads to.
+/// One action that the content would cause.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim {
     pub kind: ClaimKind,
-    /// The command, host, file, secret or address, as the content has it.
+    /// The command, host, file, secret or address, as written in the content.
     pub what: String,
-    /// What for, and when.
+    /// The purpose, and when it happens.
     pub why: String,
 }
 
@@ -52,7 +52,7 @@ impl Claim {
     }
 }
 
-/// The actions that a cluster file leads to; `text` is the file's.
+/// The actions that a cluster file would cause; `text` is its content.
 pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Claim> {
     let mut all = Vec::new();
     let mut claim = |kind, what: String, why: &str| all.push(Claim::new(kind, what, why));
@@ -102,7 +102,7 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
     all
 }
 
-/// The actions of keys that are no fields of a [`ClusterSpec`]. Every mapping of the file is searched, including those
+/// The actions of keys that are not fields of a [`ClusterSpec`]. Every mapping of the file is searched, including those
 /// with anchors and merge keys.
 fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
     let mut all = Vec::new();
@@ -114,7 +114,7 @@ fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
         ));
     }
     each_entry(value, &mut |key, value| match key {
-        // Outside `auth`, and as a map by region, only ray uses it.
+        // Outside `auth`, or as a map by region, only ray uses it.
         "ssh_proxy_command" => each_text(value, &mut |text| {
             if spec.auth.proxy_command.as_deref() != Some(text) {
                 all.push(Claim::new(
@@ -174,7 +174,7 @@ fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
 /// A command, cut for display.
 fn cut(text: &str) -> String {
     let text = text.trim();
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_SHOWN) {
         None => text.to_owned(),
         Some((at, _)) => format!("{}… (+{} characters)", &text[..at], text[at..].chars().count()),
     }
@@ -184,33 +184,34 @@ fn sent(text: &str, key: &str) -> Claim {
     Claim::new(ClaimKind::Send, text, format!("to the cluster's machines, when you start them ({key})"))
 }
 
-/// Every `key: value` of a value, however deep.
-fn each_entry(value: &Value, see: &mut impl FnMut(&str, &Value)) {
+/// Calls `visit` for every `key: value` pair, at any depth.
+fn each_entry(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
     match value {
         Value::Mapping(entries) => {
             for (key, value) in entries {
-                see(key.as_str().unwrap_or_default(), value);
-                each_entry(value, see);
+                visit(key.as_str().unwrap_or_default(), value);
+                each_entry(value, visit);
             }
         }
-        Value::Sequence(items) => items.iter().for_each(|item| each_entry(item, see)),
-        Value::Tagged(tagged) => each_entry(&tagged.value, see),
+        Value::Sequence(items) => items.iter().for_each(|item| each_entry(item, visit)),
+        Value::Tagged(tagged) => each_entry(&tagged.value, visit),
         _ => {}
     }
 }
 
-/// Every text of a value, however deep.
-fn each_text(value: &Value, see: &mut impl FnMut(&str)) {
+/// Calls `visit` for every string, at any depth.
+fn each_text(value: &Value, visit: &mut impl FnMut(&str)) {
     match value {
-        Value::String(text) => see(text),
-        Value::Sequence(items) => items.iter().for_each(|item| each_text(item, see)),
-        Value::Mapping(entries) => entries.iter().for_each(|(_, value)| each_text(value, see)),
-        Value::Tagged(tagged) => each_text(&tagged.value, see),
+        Value::String(text) => visit(text),
+        Value::Sequence(items) => items.iter().for_each(|item| each_text(item, visit)),
+        Value::Mapping(entries) => entries.iter().for_each(|(_, value)| each_text(value, visit)),
+        Value::Tagged(tagged) => each_text(&tagged.value, visit),
         _ => {}
     }
 }
 
-/// The actions of the variables of `.marin.yaml`. `token_file` is the path in `RAY_AUTH_TOKEN_PATH`, links resolved.
+/// The actions of the variables of `.marin.yaml`. `token_file` is the path in `RAY_AUTH_TOKEN_PATH`, with
+/// links resolved.
 pub fn of_variables(variables: &BTreeMap<String, String>, token_file: Option<&Path>) -> Vec<Claim> {
     let mut all = Vec::new();
     if let Some(address) = variables.get("RAY_ADDRESS") {
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_a_file_leads_to_is_named() {
+    fn all_actions_of_a_cluster_file_are_listed() {
         let all = claims(
             "cluster_name: a\nprovider: {type: local, head_ip: 10.0.0.1, worker_ips: [w1, w2], coordinator_address: 'c:1'}\n\
              auth: {ssh_user: me, ssh_private_key: ~/.ssh/id, ssh_proxy_command: 'nc evil 22'}\n\
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_shows_nothing_that_a_terminal_acts_on() {
+    fn control_characters_are_removed_from_the_list() {
         let claim = Claim::new(ClaimKind::Run, "a\u{1b}[2Jb\nc", "x");
         let many = (0..4).map(|n| format!("c{n}")).collect();
         let lines = lines(&BTreeMap::from([(claim, many)]));

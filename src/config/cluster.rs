@@ -10,7 +10,7 @@ use crate::model::{
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// The type that Ray gives to every node of a `local` cluster.
+/// Ray's node type for every node of a `local` cluster.
 const LOCAL_TYPE: &str = "local.cluster.node";
 /// The parts of Ray's `ray-schema.json` that are read.
 #[derive(Deserialize)]
@@ -62,7 +62,7 @@ struct Auth {
 struct NodeType {
     min_workers: Option<u32>,
     max_workers: Option<u32>,
-    /// Anything but a mapping says nothing.
+    /// Anything but a mapping is ignored.
     #[serde(default)]
     resources: serde_yaml::Value,
     #[serde(default)]
@@ -70,15 +70,15 @@ struct NodeType {
 }
 
 impl NodeType {
-    /// The whole resources of a node, and that of the head of its slice, which Ray names after the TPU type
-    /// (`get_current_node_additional_resources` in Ray's `_private/accelerators/tpu.py`).
+    /// The resources of a node as whole numbers, and the resource of the first host of its slice, which Ray names after
+    /// the TPU type (`get_current_node_additional_resources` in Ray's `_private/accelerators/tpu.py`).
     fn gives(&self) -> Vec<(String, u64)> {
-        let said = self.resources.as_mapping().into_iter().flatten();
+        let declared = self.resources.as_mapping().into_iter().flatten();
         let whole = |n: &serde_yaml::Value| n.as_u64().or_else(|| n.as_f64().map(|n| n as u64));
-        let said = said.filter_map(|(name, n)| Some((name.as_str()?.to_owned(), whole(n)?)));
+        let declared = declared.filter_map(|(name, n)| Some((name.as_str()?.to_owned(), whole(n)?)));
         let kind = self.node_config["acceleratorType"].as_str();
         let head = kind.map(|kind| (format!("TPU-{kind}-head"), 1));
-        said.chain(head).collect()
+        declared.chain(head).collect()
     }
 }
 
@@ -140,7 +140,7 @@ fn google(
     google::names(&declared, chosen, settings)
 }
 
-/// Project and zone become parts of URLs.
+/// Checks the project and the zone, which become parts of URLs.
 fn check_google(provider: &ProviderKeys, path: &Path) -> Result<(), FileError> {
     let refused = |what: &str, value: &str, hint: &str| {
         Err(FileError::new(path, format!("`{value}` is not a Google Cloud {what}"), hint))
@@ -190,7 +190,7 @@ fn auth(auth: &Auth, chosen: &Override, env: &Env, path: &Path) -> Result<SshAut
     })
 }
 
-/// A name that `useradd` takes, or one of a directory service (useradd(8), shadow-utils).
+/// Whether `useradd` would accept the name, or a directory service may have it (useradd(8), shadow-utils).
 fn is_user(name: &str) -> bool {
     let name = name.strip_suffix('$').unwrap_or(name);
     !name.is_empty()
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn provider_and_login_may_come_by_merge_keys() {
+    fn provider_and_login_can_come_from_merge_keys() {
         let spec = read(
             "cluster_name: m\ng: &gcp {type: gcp, project_id: p, availability_zone: a}\nl: &auth {ssh_user: ray, ssh_private_key: ~/k}\n\
              provider: {<<: *gcp, availability_zone: z}\nauth: {<<: *auth}\n",
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_and_what_to_do() {
+    fn errors_have_a_place_and_a_hint() {
         let what = |text: &str| read(text).map(|_| ()).unwrap_err().what();
         assert_eq!(
             what("cluster_name: x\nprovider: {type: loca, head_ip: a}"),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_addresses_that_would_be_something_else_are_refused_where_they_stand() {
+    fn invalid_names_and_addresses_are_refused_with_their_line() {
         let what = |text: &str| read(text).map(|_| ()).unwrap_err().what();
         for (bad, why) in [
             ("-oProxyCommand=x", "read it as an option"),

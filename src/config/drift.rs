@@ -1,9 +1,9 @@
 //! Compares a cluster's file with the configuration that its head runs with.
 //!
 //! `ray up` writes the file to the head as `~/ray_bootstrap_config.yaml`, with Ray's defaults filled in (`prepare_config`
-//! in `ray/autoscaler/_private/util.py`, `prepare_local` in `local/config.py`) and with what the provider adds
-//! (`bootstrap_gcp`). Both sides are brought into that form here. What the file leaves to a default of Ray that differs
-//! between its releases is not compared: the commands that start Ray, and on Google those that set it up.
+//! in `ray/autoscaler/_private/util.py`, `prepare_local` in `local/config.py`) and with the additions of the provider
+//! (`bootstrap_gcp`). Both sides are converted to that form here. Keys that the file omits and whose default differs
+//! between Ray's releases are not compared: the commands that start Ray, and on Google those that set it up.
 
 use super::held;
 use super::yaml::{self, FileError};
@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 
 /// The only node type of a `local` cluster (`LOCAL_CLUSTER_NODE_TYPE`).
 const LOCAL: &str = "local.cluster.node";
-/// What `bootstrap_gcp` adds to a `node_config` that has none of its own.
+/// Keys that `bootstrap_gcp` adds to a `node_config` without them.
 const ADDED: [&str; 2] = ["networkInterfaces", "networkConfig"];
-/// Keys of `auth` that the head has otherwise, or not at all (`_set_up_config_for_head_node`).
+/// Keys of `auth` that are different or missing on the head (`_set_up_config_for_head_node`).
 const OF_LAUNCHER: [&str; 3] = ["ssh_private_key", "ssh_proxy_command", "ssh_proxy_use_node_id"];
 
 /// The keys of the cluster's file whose values differ from `running`, the configuration on its head.
@@ -71,7 +71,7 @@ fn compare(file: &Value, running: &Value) -> Vec<Drift> {
     found.all
 }
 
-/// Both sides, and what differs so far.
+/// Both sides, and the differences found so far.
 struct Found<'a> {
     file: &'a Value,
     running: &'a Value,
@@ -79,7 +79,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Compares the values at a path of keys, unless the file leaves it to Ray.
+    /// Compares the values at a path of keys, unless the file leaves the key to Ray's default.
     fn at(&mut self, path: &str, effect: Effect) {
         let of = |value: &Value| path.split('.').fold(value.clone(), |value, key| value[key].clone());
         let is_left_to_ray = !path.contains('.') && self.file.get(path).is_none();
@@ -97,11 +97,11 @@ impl Found<'_> {
     fn provider(&mut self) {
         const PLACE: [&str; 5] = ["type", "region", "availability_zone", "project_id", "head_ip"];
         for key in keys(&self.file["provider"], &self.running["provider"]) {
-            // What begins with this is the launcher's own.
+            // Keys with this prefix are internal to the launcher.
             if key.starts_with('_') {
                 continue;
             }
-            // The autoscaler makes its provider once.
+            // The autoscaler creates its provider only once.
             let effect = if PLACE.contains(&key.as_str()) { Effect::OtherCluster } else { Effect::Restart };
             self.at(&format!("provider.{key}"), effect);
         }
@@ -123,7 +123,7 @@ impl Found<'_> {
                 let (mine, other) = (file[&field].clone(), running[&field].clone());
                 let (other, effect) = match field.as_str() {
                     "node_config" => (without(&other, &mine, |k| ADDED.contains(&k)), ends.clone()),
-                    // `fillout_available_node_types_resources` of the provider adds those of TPU slices.
+                    // `fillout_available_node_types_resources` of the provider adds the resources of TPU slices.
                     "resources" => {
                         let effect = if name == head { Effect::Restart } else { Effect::NewWorkers };
                         (without(&other, &mine, |k| k.starts_with("TPU-") && k.ends_with("-head")), effect)
@@ -137,8 +137,8 @@ impl Found<'_> {
         }
     }
 
-    /// The head has the paths of mounts alone. A container gets a new one by being started again (`run_init` in
-    /// `command_runner.py`).
+    /// Compares the paths of mounts; the head's configuration has nothing else of them. A container gets a new mount
+    /// only when it is restarted (`run_init` in `command_runner.py`).
     fn mounts(&mut self) {
         let paths = |value: &Value| keys(&value["file_mounts"], &Value::Null);
         let (ours, theirs) = (paths(self.file), paths(self.running));
@@ -158,7 +158,7 @@ fn keys(a: &Value, b: &Value) -> BTreeSet<String> {
     [a, b].into_iter().filter_map(Value::as_object).flatten().map(|(key, _)| key.clone()).collect()
 }
 
-/// An object without those keys that `mine` lacks.
+/// The object without the added keys that `mine` lacks.
 fn without(object: &Value, mine: &Value, added: impl Fn(&str) -> bool) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
@@ -167,7 +167,7 @@ fn without(object: &Value, mine: &Value, added: impl Fn(&str) -> bool) -> Value 
     object
 }
 
-/// Equality by value: 5 is 5.0, and what is empty is as good as nothing.
+/// Equality by value: 5 equals 5.0, and an empty value equals a missing one.
 fn same(a: &Value, b: &Value) -> bool {
     let is_empty = |v: &Value| match v {
         Value::Null => true,
@@ -186,7 +186,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A head's configuration without the common setup commands before those of each kind, where Ray has put them.
+/// A head's configuration without the common setup commands, which Ray prepends to those of the head and of workers.
 fn unmerged(running: &Value) -> Value {
     let mut config = running.clone();
     let common = config["setup_commands"].as_array().cloned().unwrap_or_default();
@@ -200,7 +200,7 @@ fn unmerged(running: &Value) -> Value {
     config
 }
 
-/// The configuration as Ray prepares it; done twice it stays the same.
+/// The configuration as Ray prepares it. Idempotent.
 fn prepared(config: &Value) -> Value {
     let mut config = config.clone();
     let Some(map) = config.as_object_mut() else { return config };
@@ -232,7 +232,7 @@ fn prepared(config: &Value) -> Value {
     config
 }
 
-/// One node type for all hosts, with the limits of the file, at most one worker a host.
+/// One node type for all hosts, with the limits of the file, and at most one worker per host.
 fn prepare_local(map: &mut Map<String, Value>) {
     for key in ["setup_commands", "head_setup_commands"] {
         map.entry(key).or_insert(json!([]));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_says_what_it_takes() {
+    fn each_key_has_its_effect() {
         assert_eq!(changed(|_| ()), []);
         let raised = changed(|file| file["max_workers"] = json!(5));
         assert!(raised.contains(&("max_workers".to_owned(), Effect::Now)));
@@ -310,14 +310,14 @@ mod tests {
         let image = changed(|file| file["docker"]["worker_image"] = json!("j"));
         assert_eq!(image, one("docker.worker_image", Effect::NewWorkers));
         let mounted = changed(|file| file["file_mounts"]["/b"] = json!("~/b"));
-        assert_eq!(mounted, one("file_mounts./b", Effect::Restart), "a container is started again for it");
+        assert_eq!(mounted, one("file_mounts./b", Effect::Restart), "the container is restarted for it");
         assert_eq!(
             changed(|f| f["provider"]["region"] = json!("x")),
             one("provider.region", Effect::OtherCluster)
         );
         assert_eq!(changed(|f| f["auth"]["ssh_user"] = json!("x")), one("auth.ssh_user", Effect::Restart));
         assert_eq!(changed(|f| f["auth"]["ssh_private_key"] = json!("x")), []);
-        // An order counts, for commands follow each other; what is left to Ray does not.
+        // Keys that are left to Ray's default are not compared.
         assert_eq!(changed(|f| drop(f.as_object_mut().unwrap().remove("setup_commands"))), []);
     }
 
@@ -333,7 +333,7 @@ mod tests {
         let raised = compare(&file(9), &running);
         let most: Vec<_> =
             raised.iter().map(|d| (d.running.clone(), d.file.clone(), d.effect.clone())).collect();
-        assert_eq!(most, vec![(json!(2), json!(3), Effect::Now); 2], "one worker a host: {raised:?}");
+        assert_eq!(most, vec![(json!(2), json!(3), Effect::Now); 2], "one worker per host: {raised:?}");
         let mut other = file(2);
         other["provider"]["worker_ips"] = json!(["a", "b"]);
         assert_eq!(compare(&other, &running)[0].effect, Effect::Restart);
@@ -370,9 +370,9 @@ mod tests {
     }
 
     proptest! {
-        /// A head may say anything.
+        /// A head may report anything.
         #[test]
-        fn nothing_that_a_head_says_panics(file in tree(), running in tree()) {
+        fn no_configuration_of_a_head_panics(file in tree(), running in tree()) {
             compare(&file, &running);
             let once = prepared(&file);
             prop_assert_eq!(prepared(&once), once);

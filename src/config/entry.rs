@@ -1,9 +1,9 @@
-//! What a folder of cluster files holds: clusters, and files that could not be understood.
+//! The content of a folder of cluster files: clusters, and files that could not be read.
 
 use crate::model::{ClusterSpec, Problem};
 use std::path::PathBuf;
 
-/// A file that could not be understood.
+/// A file that could not be read or parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// Path of the cluster file.

@@ -59,7 +59,7 @@ impl Env {
         self.vars.get(name).or(shared).map(String::as_str).filter(|v| !v.is_empty())
     }
 
-    /// A variable that a job is to have, from here or from `.marin.yaml`.
+    /// A variable to pass to a job, from the environment or from `.marin.yaml`.
     pub fn for_job(&self, name: &str) -> Option<&str> {
         self.var(name).or_else(|| self.shared.get(name).map(String::as_str).filter(|v| !v.is_empty()))
     }

@@ -1,4 +1,4 @@
-//! Files that are written once, on a machine that has none yet: the first settings file, and a private key.
+//! Writes files that do not exist yet: the first settings file, and a private key.
 
 use super::paths::create_private;
 use super::settings::{DEFAULTS, Settings};
@@ -9,9 +9,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The text of a settings file with every default, this folder of cluster files, and this secret with the clusters' key.
+/// The text of a settings file with all defaults, the folder of cluster files, and the secret with the clusters' key.
 pub fn first_settings(infra: Option<&Path>, key_secret: Option<&str>) -> Result<String, FileError> {
-    // A string of JSON is one of YAML.
+    // A JSON string is also a YAML string.
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = DEFAULTS.to_owned();
     if let Some(infra) = infra {
@@ -24,7 +24,7 @@ pub fn first_settings(infra: Option<&Path>, key_secret: Option<&str>) -> Result<
     Ok(text)
 }
 
-/// Writes a file that is not there yet, for its owner alone; a folder that is missing is made, for the same person.
+/// Writes a new file that only its owner can read, and fails if it exists. A missing folder is private as well.
 pub fn write_first(file: &Path, content: &Secret) -> io::Result<()> {
     if file.symlink_metadata().is_ok() {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it already exists"));
@@ -44,7 +44,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_first_settings_file_is_the_defaults_with_what_was_given() {
+    fn the_first_settings_file_has_the_defaults_and_the_given_values() {
         let infra = Path::new("/src/a \"b\"/infra");
         let text = first_settings(Some(infra), Some("KEY")).unwrap();
         let settings: Settings = yaml::parse(&text, Path::new("c")).unwrap();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_written_once_and_for_its_owner_alone() {
+    fn a_file_is_written_once_and_only_its_owner_can_read_it() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(".ssh/key.pem");
         write_first(&file, &Secret::new("one")).unwrap();
@@ -67,7 +67,7 @@ mod tests {
         let again = write_first(&file, &Secret::new("two")).unwrap_err();
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&file).unwrap(), "one");
-        // Another's folder is left as it is.
+        // The mode of an existing folder is not changed.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         write_first(&dir.path().join("beside"), &Secret::new("x")).unwrap();
         assert_eq!(mode(dir.path()), 0o755);

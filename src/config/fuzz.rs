@@ -1,11 +1,11 @@
-//! Mutated files of other people: cluster YAML and `.marin.yaml`; see [`crate::model::fuzz`].
+//! Fuzzes the parsers of files from other people: cluster YAML and `.marin.yaml`; see [`crate::model::fuzz`].
 
 use super::{Env, Settings, claims, cluster, shared};
 use crate::model::fuzz::fuzz;
 use std::fs;
 use std::path::Path;
 
-/// The cluster files that the repository holds.
+/// The cluster files in the repository.
 fn cluster_files() -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let listed = fs::read_dir(root.join("infra")).unwrap().map(|e| e.unwrap().path());

@@ -18,12 +18,12 @@ pub struct CheckedFile {
     pub text: Result<String, FileError>,
     /// Digest of the path and the content.
     pub digest: Digest,
-    /// Why another user could change it; `None` when none can.
+    /// Why another user could change it; `None` if nobody else can.
     pub fault: Option<Unsafe>,
 }
 
 impl CheckedFile {
-    /// Reads a file by an absolute path, and looks who could have written it.
+    /// Reads a file at an absolute path, and checks who could have written it.
     pub fn read(path: &Path, us: &CurrentUser) -> Self {
         let opened = open_regular(path);
         let (text, seen) = match opened {

@@ -9,10 +9,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Ray's own way to start a worker, when the file has none (Ray, `autoscaler/gcp/defaults.yaml`).
+/// Ray's default commands to start a worker, for a file without any (Ray, `autoscaler/gcp/defaults.yaml`).
 const START: [&str; 2] =
     ["ray stop", "ulimit -n 65536; ray start --address=$RAY_HEAD_IP:6379 --object-manager-port=8076"];
-/// The GCS's port, when no command says another.
+/// Port of the GCS, unless a command names another.
 const PORT: u16 = 6379;
 
 /// How workers of a cluster are started.
@@ -25,7 +25,7 @@ pub struct Launch {
     /// Whether the file sets that name: then Ray's launcher runs all its commands in the container, for every provider
     /// (`get_command_runner` in `ray/autoscaler/node_provider.py`).
     pub in_container: bool,
-    /// `docker.use_podman`: the container is podman's.
+    /// `docker.use_podman`: the container runs under podman.
     pub use_podman: bool,
     /// Port of the GCS, as the workers' start commands name it.
     pub port: u16,
@@ -42,9 +42,9 @@ pub struct Launch {
 pub struct NodeLaunch {
     /// `docker.worker_image` of the type.
     pub image: Option<String>,
-    /// Options of `docker run`, words of a shell.
+    /// Options of `docker run`, as shell words.
     pub run_options: Vec<String>,
-    /// `initialization_commands`: on the machine itself, before there is a container.
+    /// `initialization_commands`: run on the machine itself, before the container starts.
     pub init: Vec<String>,
     /// `setup_commands` and `worker_setup_commands`.
     pub setup: Vec<String>,
@@ -122,7 +122,7 @@ impl NodeLaunch {
 }
 
 impl Launch {
-    /// Reads it from the file of a cluster; a file that was trusted must not have changed since.
+    /// Reads the file of a cluster. A trusted file must not have changed since it was trusted.
     pub fn of(spec: &ClusterSpec) -> Result<Self, FileError> {
         match (&spec.file, &spec.accepted) {
             (Some(file), Some(accepted)) => Self::parse(&held::unchanged(file, accepted)?, file),
@@ -135,7 +135,7 @@ impl Launch {
         }
     }
 
-    /// Reads it from a cluster's file.
+    /// Reads a cluster's file.
     pub fn read(file: &Path) -> Result<Self, FileError> {
         Self::parse(&yaml::read(file)?, file)
     }
@@ -198,7 +198,7 @@ impl Launch {
     }
 }
 
-/// The port behind `$RAY_HEAD_IP:`, however the variable is quoted.
+/// The port after `$RAY_HEAD_IP:`, whatever the quoting of the variable.
 fn port(start: &[String]) -> u16 {
     let after = |rest: &str| {
         let quotes = ['"', '\'', '\\'];
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_may_come_by_merge_keys() {
+    fn a_type_can_come_from_merge_keys() {
         let launch = parse(
             "x: &base {node_config: &config {acceleratorType: v4-8, runtimeVersion: r}, resources: {TPU: 4}}\n\
              available_node_types:\n  a: {<<: *base}\n  b: {<<: *base, node_config: {<<: *config, acceleratorType: v4-16}}\n",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_container_that_is_named_is_used() {
+    fn only_a_named_container_is_used() {
         for (docker, named) in
             [("{image: i, container_name: c}", true), ("{container_name: ''}", false), ("{}", false)]
         {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_port_is_seen_however_the_variable_is_quoted() {
+    fn the_port_is_found_with_any_quoting() {
         let of = |address: &str| port(&["ulimit -n 1".to_owned(), format!("ray start --address={address}")]);
         let ways = [
             "$RAY_HEAD_IP:7001",

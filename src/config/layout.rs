@@ -1,24 +1,24 @@
-//! The file of what was arranged in the console. It is the program's own and apart from the settings, whose comments and
-//! order are the operator's.
+//! The file with the layout that was arranged in the console. The program owns it; it is separate from the settings
+//! file, whose comments and order belong to the operator.
 
 use super::yaml::{self, FileError};
 use crate::model::{Layout, TableLayout};
 use crate::replace;
 use std::path::{Path, PathBuf};
 
-/// The beginning of the file.
+/// The header of the file.
 const HEAD: &str = "\
 # Written by marin-tui when columns are chosen, a table is made wide, nodes are shown by slice or not,
 # or panes are resized.
 # Remove this file to return to the settings.
 ";
 
-/// Where it is kept, in the folder of the state.
+/// Path of the file, in the state folder.
 pub fn layout_file(state: &Path) -> PathBuf {
     state.join("layout.yaml")
 }
 
-/// What was arranged; nothing where the file is missing.
+/// Reads the layout; the default if the file does not exist.
 pub fn read_layout(file: &Path) -> Result<Layout, FileError> {
     if !file.exists() {
         return Ok(Layout::default());
@@ -27,12 +27,12 @@ pub fn read_layout(file: &Path) -> Result<Layout, FileError> {
         .map_err(|e| FileError { hint: "remove it, or correct this line".into(), ..e })
 }
 
-/// Adds to the file what was arranged since. What another console has written meanwhile stays; a file that cannot be
-/// used is replaced.
+/// Merges changes into the file. Changes that another console wrote in the meantime are kept; an unusable file is
+/// replaced.
 pub fn keep_layout(file: &Path, since: Layout) -> Result<(), FileError> {
     let mut layout = read_layout(file).unwrap_or_default();
     layout.take(since);
-    // What is as usual is not worth a line.
+    // Default layouts are not written.
     layout.tables.retain(|_, table| *table != TableLayout::default());
     let failed = |why: String| {
         FileError::new(file, format!("cannot be written: {why}"), "check its directory and the disk")
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_arranged_comes_back_and_the_rest_stays() {
+    fn a_layout_is_read_back_and_the_rest_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("layout.yaml");
         assert_eq!(read_layout(&file).unwrap(), Layout::default());
@@ -64,11 +64,11 @@ mod tests {
         assert_eq!((&layout.tables["jobs"], layout.panes), (&table(&["job"], false), panes));
         keep_layout(&file, Layout::of("nodes", TableLayout::default())).unwrap();
         let tables = read_layout(&file).unwrap().tables;
-        assert_eq!(tables.keys().collect::<Vec<_>>(), ["jobs"], "what is as usual is not written");
+        assert_eq!(tables.keys().collect::<Vec<_>>(), ["jobs"], "default layouts are not written");
     }
 
     #[test]
-    fn a_file_that_cannot_be_used_is_named_and_then_replaced() {
+    fn an_unusable_file_is_reported_and_then_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("layout.yaml");
         std::fs::write(&file, "tables: 3\n").unwrap();

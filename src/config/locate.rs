@@ -11,7 +11,7 @@ pub fn is_block(text: &str, path: &[&str]) -> bool {
     block_of(text, path).len() == path.len()
 }
 
-/// The line of each key of the path, as far as they have lines of their own.
+/// The line of each key of the path, up to the first key without a line of its own.
 fn block_of(text: &str, path: &[&str]) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -43,7 +43,7 @@ fn block_of(text: &str, path: &[&str]) -> Vec<usize> {
     found
 }
 
-/// The key that a line of block style begins with.
+/// The key at the beginning of a line in block style.
 pub(super) fn key_of(body: &str) -> Option<&str> {
     let (key, rest) = body.split_once(':')?;
     let key = key.trim_end().trim_matches(|c| c == '"' || c == '\'');
@@ -57,7 +57,7 @@ mod tests {
     const TEXT: &str = "# x\na: 1\nb:\n  # c: 0\n  c:\n    a: 2\n  \"d\": {e: 3}\nc: 4\n";
 
     #[test]
-    fn keys_are_found_where_they_stand() {
+    fn keys_are_found_on_their_lines() {
         assert_eq!(line_of(TEXT, &["a"]), Some(2));
         assert_eq!(line_of(TEXT, &["b", "c", "a"]), Some(6));
         assert_eq!(line_of(TEXT, &["c"]), Some(8));

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where things are kept (XDG Base Directory Specification).
+/// The program's folders (XDG Base Directory Specification).
 #[derive(Clone, Debug)]
 pub struct Folders {
     pub config: PathBuf,
@@ -20,7 +20,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// From `XDG_*` and `HOME`; without a home everything lies in the working folder's `.marin-tui`.
+    /// From `XDG_*` and `HOME`; without a home folder, everything is in `.marin-tui` in the working folder.
     pub fn new(env: &Env) -> Self {
         let home = env.home().unwrap_or_else(|| env.cwd().join(".marin-tui"));
         let place = |var, default: &str| {
@@ -39,8 +39,8 @@ impl Folders {
     }
 }
 
-/// Creates the folder with mode 0700, parents as usual. An existing folder must be ours, and no other user may be able
-/// to write into it or to replace it: in /tmp another user may have created it first.
+/// Creates the folder with mode 0700, and its parents with the default mode. An existing folder must belong to this
+/// user, and no other user may be able to write into it or replace it: in /tmp another user may have created it first.
 pub fn create_private(folder: &Path) -> io::Result<()> {
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent)?;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_folder_is_for_its_owner_alone() {
+    fn a_private_folder_is_accessible_only_to_its_owner() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("a/b");
         create_private(&folder).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_could_write_or_swap_is_refused() {
+    fn a_folder_that_others_could_write_or_replace_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("a");
         create_private(&folder).unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_somebody_else_is_refused() {
+    fn a_folder_of_another_user_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut folder = dir.path().join("a");
         create_private(&folder).unwrap();

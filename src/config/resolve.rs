@@ -34,7 +34,7 @@ pub fn chosen<'a>(name: Option<&str>, entries: &'a [Entry]) -> Result<&'a Cluste
     }
 }
 
-/// The cluster of that name, as [`crate::model::named()`] understands it.
+/// The cluster of that name, resolved by [`crate::model::named()`].
 pub fn resolve<'a>(name: &str, entries: &'a [Entry]) -> Result<&'a ClusterSpec, Unresolved> {
     let clusters: Vec<&ClusterSpec> = entries.iter().filter_map(Entry::cluster).collect();
     match named(name, &clusters) {
@@ -93,7 +93,7 @@ mod tests {
             Err(Unresolved::Unknown { name: "us-esat5".into(), nearest: Some("us-east5".into()) })
         );
         assert!(name("").is_err());
-        // Of two with the same rest, neither is meant.
+        // Two names that differ only in their first word are ambiguous without it.
         let twins = ["prod-a", "dev-a"].map(|name| {
             let text = format!("cluster_name: {name}\nprovider: {{type: gcp}}\n");
             cluster::parse(&text, Path::new("x.yaml"), &Settings::default(), &Env::default()).unwrap()

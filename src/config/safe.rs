@@ -1,8 +1,8 @@
-//! Whether a file can be changed or swapped by another user, as sshd's `StrictModes` asks before it believes
+//! Checks whether another user can change or replace a file, as sshd's `StrictModes` does before it trusts
 //! `authorized_keys` (`safe_path` in OpenSSH's `misc.c`).
 //!
 //! Every folder and every symbolic link of the path is checked: whoever can write to one of them can replace the file.
-//! The superuser is not counted as another user.
+//! The superuser does not count as another user.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -11,9 +11,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Symbolic links that are followed, as Linux does (`MAXSYMLINKS`).
-const MOST_LINKS: usize = 40;
-/// A folder in which only its owner may remove or rename an entry.
+/// Maximum number of symbolic links that are followed, as on Linux (`MAXSYMLINKS`).
+const MAX_LINKS: usize = 40;
+/// Mode bit of a folder in which only the owner of an entry may remove or rename it.
 const STICKY: u32 = 0o1000;
 
 /// Why another user can change a file.
@@ -26,7 +26,7 @@ pub struct Unsafe {
     pub fix: String,
 }
 
-/// The current user, and the groups without other members.
+/// The current user, with `/etc/passwd` and `/etc/group` to find groups without other members.
 pub struct CurrentUser {
     uid: u32,
     passwd: String,
@@ -45,8 +45,8 @@ impl CurrentUser {
         uid == self.uid || uid == 0
     }
 
-    /// Whether the group is the private one of this user, as Debian and Red Hat make one for each: it has the user's
-    /// name and no other member. A group that is not in `/etc/group` may have any.
+    /// Whether the group is this user's private group, as Debian and Red Hat create one for each user: it has the
+    /// user's name and no other member. A group that is not in `/etc/group` may have any members.
     fn is_alone_in(&self, gid: u32) -> bool {
         let fields = |text: &'_ str| -> Vec<Vec<String>> {
             text.lines().map(|l| l.split(':').map(str::to_owned).collect()).collect()
@@ -119,7 +119,7 @@ impl CurrentUser {
             }
             if meta.is_symlink() {
                 links += 1;
-                if links > MOST_LINKS {
+                if links > MAX_LINKS {
                     return Err(io::Error::other("too many symbolic links"));
                 }
                 let target = fs::read_link(&at)?;
@@ -141,12 +141,12 @@ mod tests {
     }
 
     fn us() -> CurrentUser {
-        // Nobody's group is known to be private, so that the person who runs the tests does not matter.
+        // No group counts as private, so that the result does not depend on who runs the tests.
         CurrentUser { passwd: String::new(), group: String::new(), ..CurrentUser::here() }
     }
 
     #[test]
-    fn who_can_write_on_the_way_decides() {
+    fn every_entry_of_the_path_is_checked() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let (folder, file) = (root.join("a/b"), root.join("a/b/c.yaml"));
@@ -168,11 +168,11 @@ mod tests {
             }
             fs::set_permissions(place, kept).unwrap();
         }
-        // As /tmp: others may add to it, but not take away.
+        // As in /tmp: other users can create entries, but not remove ours.
         mode(&folder, 0o1777);
         assert_eq!(fault(&file), Ok(file.clone()));
         mode(&folder, 0o755);
-        // A link leads out, through a folder that others can write in.
+        // A link through a folder that other users can write to.
         let open = root.join("open");
         fs::create_dir(&open).unwrap();
         fs::write(open.join("t.yaml"), "x").unwrap();
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_another_user_is_refused() {
+    fn a_file_of_another_user_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().canonicalize().unwrap().join("f");
         fs::write(&file, "x").unwrap();
         mode(&file, 0o600);
-        let stranger = CurrentUser { uid: us().uid + 1, ..us() };
-        let fault = stranger.walk(&file).unwrap();
-        // Where the superuser runs the tests, a file of theirs is trusted.
+        let other_user = CurrentUser { uid: us().uid + 1, ..us() };
+        let fault = other_user.walk(&file).unwrap();
+        // If the superuser runs the tests, their file is trusted.
         assert_eq!(fault.is_err(), us().uid != 0, "{fault:?}");
         if fs::metadata(&file).unwrap().uid() == 0 {
             std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
@@ -212,8 +212,8 @@ mod tests {
         assert!(us("me:x:1000:").is_alone_in(1000));
         assert!(us("me:x:1000:me").is_alone_in(1000));
         assert!(!us("me:x:1000:you").is_alone_in(1000));
-        assert!(!us("team:x:50:me").is_alone_in(50), "others may be in it by another directory");
-        assert!(!us("me:x:20:").is_alone_in(20), "somebody's first group");
+        assert!(!us("team:x:50:me").is_alone_in(50), "a directory service may have other members");
+        assert!(!us("me:x:20:").is_alone_in(20), "the primary group of another user");
         assert!(!us("").is_alone_in(1000) && !us("me:x:1000:").is_alone_in(7));
         assert!(!us("me:x:1000:\nalias:x:1000:you").is_alone_in(1000));
     }

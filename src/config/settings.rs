@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Every setting with its default, ready to be saved (`marin-tui config print`).
 pub const DEFAULTS: &str = include_str!("../../assets/config.yaml");
 
-/// The theme that suits the terminal's background.
+/// Selects the theme that suits the terminal's background.
 pub const AUTO_THEME: &str = "auto";
 
 #[derive(Clone, Debug, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Settings {
     pub ray: Vec<String>,
     /// Seconds between two refreshes of the cluster on the screen.
     pub refresh_seconds: f64,
-    /// The same for the others.
+    /// Seconds between two refreshes of the other clusters.
     pub background_refresh_seconds: f64,
     /// Poll interval of Google Cloud for a cluster's TPUs, in seconds; 0 disables it.
     pub cloud_refresh_seconds: u64,
@@ -38,7 +38,7 @@ pub struct Settings {
     pub token_secret: String,
     /// Secret that holds the private key of clusters, which `setup` fetches when the key file is missing.
     pub ssh_key_secret: Option<String>,
-    /// How capacity is requested when a worker is added; missing entries are as in [`DEFAULTS`].
+    /// How capacity is requested when a worker is added; missing entries have the values of [`DEFAULTS`].
     pub tpu_capacity: BTreeMap<String, CapacityField>,
     /// Whether every change to a cluster is refused.
     pub read_only: bool,
@@ -46,13 +46,13 @@ pub struct Settings {
     pub google_endpoint: Option<String>,
     /// File with Google credentials in place of the application-default ones.
     pub google_credentials: Option<PathBuf>,
-    /// Days after which a backup of jobs is offered for deletion; 0: none is.
+    /// Days after which a backup of jobs is offered for deletion; 0 means never.
     pub backup_days: u64,
-    /// From when on the vitals of jobs are findings.
+    /// Thresholds from which the vitals of jobs are findings.
     pub vitals: VitalSettings,
-    /// Megabytes of memory that the lines of one open log take.
+    /// Maximum memory for the lines of one open log, in megabytes.
     pub log_memory_mb: u32,
-    /// Regular expressions of progress lines, beside those of common trainers.
+    /// Regular expressions for progress lines, in addition to those of common trainers.
     pub progress_patterns: Vec<String>,
     /// Keys by action, in place of the default ones.
     pub keys: BTreeMap<String, Vec<String>>,
@@ -70,7 +70,7 @@ pub struct Settings {
 pub struct CapacityField {
     /// Version of the Cloud TPU API.
     pub api: TpuVersion,
-    /// Fields of the queued resource; `{project}` and `{zone}` in their texts are filled in.
+    /// Fields of the queued resource; `{project}` and `{zone}` in their strings are replaced.
     pub field: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -78,7 +78,7 @@ pub struct CapacityField {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TpuVersion {
-    /// The stable one.
+    /// The stable version.
     V2,
     /// The version with best effort and flex-start.
     V2Alpha1,
@@ -131,8 +131,8 @@ impl Default for Settings {
     }
 }
 
-/// The fields of the API's discovery documents, `tpu` v2 and v2alpha1 of October 2026, where flex-start runs for seven days
-/// at most.
+/// The fields of the API's discovery documents, `tpu` v2 and v2alpha1 of October 2026. Flex-start runs for at most
+/// seven days.
 fn capacities() -> BTreeMap<String, CapacityField> {
     let reservation = "projects/{project}/locations/{zone}/reservations/-";
     let flex = json!({"provisioningModel": "FLEX_START", "runDuration": {"maxRunDuration": "604800s"}});
@@ -236,14 +236,14 @@ impl Settings {
             .chain([("token_secret", &self.token_secret)])
     }
 
-    /// The secret that holds a cluster's private key, in the cluster's project; none when the settings name none.
+    /// The secret that holds a cluster's private key, in the cluster's project; `None` if the settings name none.
     pub fn key_secret(&self, spec: &ClusterSpec) -> Option<SecretName> {
         let own = self.clusters.get(spec.name.as_str()).and_then(|c| c.ssh_key_secret.as_ref());
         let name = own.or(self.ssh_key_secret.as_ref())?.clone();
         Some(SecretName { project: spec.google.project.clone(), name })
     }
 
-    /// Bytes that the lines of one open log take at most.
+    /// Maximum memory for the lines of one open log, in bytes.
     pub fn log_memory(&self) -> usize {
         self.log_memory_mb as usize * 1_000_000
     }
@@ -259,7 +259,7 @@ impl Settings {
         Duration::from_secs_f64(self.refresh_seconds)
     }
 
-    /// The same for the others.
+    /// Time between two refreshes of the other clusters.
     pub fn background_refresh(&self) -> Duration {
         Duration::from_secs_f64(self.background_refresh_seconds)
     }
@@ -270,7 +270,7 @@ impl Settings {
     }
 }
 
-/// The hint for a file that seems to be another one.
+/// The hint for a file that does not seem to be a settings file.
 const OTHER_FILE: &str = "run `marin-tui config print` to list all settings, e.g. `infra` and `refresh_seconds`; a \
                           cluster file has `cluster_name` and `provider`";
 
@@ -303,12 +303,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_the_default() {
+    fn the_printed_settings_are_the_defaults() {
         assert_eq!(format!("{:?}", read(DEFAULTS).unwrap()), format!("{:?}", Settings::default()));
     }
 
     #[test]
-    fn a_mistyped_setting_is_named_with_the_one_that_was_meant() {
+    fn a_mistyped_setting_is_reported_with_the_nearest_name() {
         let e = read("ray: [ray]\nrefresh_second: 3\n").unwrap_err();
         assert!(e.what().contains(":2:1: unknown setting `refresh_second`"), "{}", e.what());
         assert_eq!(e.hint, "did you mean `refresh_seconds`?");
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_is_there_twice_is_an_error_at_the_second_place() {
+    fn a_duplicate_setting_is_an_error_at_the_second_place() {
         for (text, at) in [
             ("plain: true\ninfra: []\nplain: false\n", (3, 1)),
             ("clusters:\n  a: {user: x}\n  b: {user: y}\n  a: {port: 1}\n", (4, 3)),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_checked_where_they_stand() {
+    fn invalid_hosts_are_reported_with_their_line() {
         let e = read("clusters:\n  a:\n    user: me\n    address: me@host\n").unwrap_err();
         assert!(e.what().contains(":4:") && e.what().contains("contains a user"), "{}", e.what());
         assert!(read("clusters: {a: {address: -oProxyCommand=x}}").is_err());

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The file in the working folder.
 pub const FILE: &str = ".marin.yaml";
-/// Variables that the console itself takes from it.
+/// Variables that the console itself uses.
 pub const NAMES: [&str; 3] = ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS"];
 
 /// The variables of a file's text; none when there is no `env` in it.
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_what_is_not_set_and_only_what_leads_to_a_cluster() {
+    fn only_unset_variables_for_reaching_a_cluster_are_used() {
         let text = "env:\n  RAY_AUTH_TOKEN: shared\n  RAY_ADDRESS: http://shared:8265\n  HOME: /elsewhere\n  \
                     WANDB_API_KEY: key\n  STEPS: 10\n  DEBUG: true\n  NOTHING:\nother: 1\n";
         let env = env(text, &[("RAY_ADDRESS", "http://mine:8265")]).unwrap();
@@ -72,13 +72,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_and_empty_is_set() {
+    fn an_empty_variable_counts_as_set() {
         let env = env("env: {RAY_AUTH_TOKEN: shared}", &[("RAY_AUTH_TOKEN", "")]).unwrap();
         assert_eq!((env.var("RAY_AUTH_TOKEN"), env.for_job("RAY_AUTH_TOKEN")), (None, None));
     }
 
     #[test]
-    fn without_a_file_or_a_table_there_is_nothing_and_errors_show_no_value() {
+    fn an_empty_file_has_no_variables_and_errors_show_no_value() {
         for text in ["", "\n", "other: 1\n", "env:\n"] {
             assert!(env(text, &[]).is_ok(), "{text:?}");
         }

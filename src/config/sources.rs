@@ -1,11 +1,11 @@
-//! Where the command line and `RAY_ADDRESS` say that clusters and settings are.
+//! The sources of clusters and settings: options of the command line, and `RAY_ADDRESS`.
 
 use super::{Env, yaml};
 use crate::model::shown_address;
 use crate::model::text::printable;
 use std::path::{Path, PathBuf};
 
-/// The command line's options that say where clusters come from.
+/// The command line's options that select the sources of clusters.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// `--infra`.
@@ -26,8 +26,8 @@ impl Sources {
         self.address.as_deref().or_else(|| self.of_env(env).filter(|address| !self.is_another(address)))
     }
 
-    /// A sentence about a `RAY_ADDRESS` that is not used, and what to do instead: `-c` wins over it, or it is none of a
-    /// dashboard. Ray itself also accepts `HOST:PORT` (the GCS), `ray://` (the Ray client server) and `auto` there.
+    /// A message about a `RAY_ADDRESS` that is ignored, with a hint: `-c` overrides it, or it is not the address of a
+    /// dashboard. Ray itself also accepts `HOST:PORT` (the GCS), `ray://` (the Ray client server) and `auto`.
     pub fn unused_address(&self, env: &Env) -> Option<String> {
         let address = env.var("RAY_ADDRESS").filter(|_| self.infra.is_none() && self.address.is_none())?;
         let shown = shown_address(address);
@@ -57,25 +57,25 @@ impl Sources {
         address.filter(|_| self.infra.is_none() && self.address.is_none())
     }
 
-    /// Whether `--cluster` is not the dashboard at this address.
+    /// Whether `--cluster` names something else than the dashboard at this address.
     fn is_another(&self, address: &str) -> bool {
         self.cluster.as_deref().is_some_and(|name| host_of(address) != Some(name))
     }
 }
 
-/// Host and port of an http URL, as which a dashboard without a file is named.
+/// Host and port of an http URL: the name of a dashboard without a cluster file.
 pub(super) fn host_of(url: &str) -> Option<&str> {
     let rest = ["http://", "https://"].iter().find_map(|scheme| url.trim().strip_prefix(scheme))?;
     rest.split(['/', '?', '#']).next()
 }
 
-/// Whether a place has clusters rather than settings: a folder, or a file with a key that each cluster file has. Files
-/// that can be read only once are not read.
+/// Whether a place has clusters rather than settings: a folder, or a file with a key that every cluster file has. Only
+/// regular files are read.
 pub fn has_clusters(place: &Path) -> bool {
     let is_key = |key: &str| matches!(key.trim_matches(['"', '\'']), "cluster_name" | "provider");
     let has = |text: &str| match serde_yaml::from_str::<serde_yaml::Mapping>(text) {
         Ok(keys) => keys.keys().any(|key| key.as_str().is_some_and(is_key)),
-        // The error of a broken file is that of what it was to be.
+        // A broken file is classified by its lines, so that its error is that of a cluster file or of settings.
         Err(_) => text.lines().filter_map(|line| line.split_once(':')).any(|(key, _)| is_key(key)),
     };
     place.is_dir() || (place.is_file() && yaml::read(place).is_ok_and(|text| has(&text)))
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cluster_that_is_named_wins_over_the_environment() {
+    fn a_named_cluster_overrides_the_environment() {
         let env = |address| Env::new(&[("RAY_ADDRESS", address)], "/");
         let of =
             |cluster: Option<&str>| Sources { cluster: cluster.map(str::to_owned), ..Sources::default() };
@@ -99,7 +99,7 @@ mod tests {
         // The name of the dashboard itself.
         assert!(of(Some("127.0.0.1:8265")).address(&url).is_some());
         assert_eq!(of(Some("127.0.0.1:8265")).unused_address(&url), None);
-        // What is not used anyway needs no words.
+        // An address that is not used anyway needs no message.
         let infra = Sources { infra: Some("infra".into()), ..of(Some("lab")) };
         assert_eq!((infra.address(&url), infra.unused_address(&url)), (None, None));
         assert_eq!(of(Some("lab")).unused_address(&env("ray://h:10001")), None);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_none_of_a_dashboard_is_not_ignored_silently() {
+    fn an_address_of_something_else_is_ignored_with_a_message() {
         let of = |address: &str| Env::new(&[("RAY_ADDRESS", address)], "/");
         for (address, kind) in [
             ("ray://h:10001", "the address of a Ray client server"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_and_settings_are_told_apart_by_what_is_in_them() {
+    fn clusters_and_settings_are_distinguished_by_their_content() {
         let dir = tempfile::tempdir().unwrap();
         let is_cluster = |text: &str| {
             let file = dir.path().join("a b.yaml");

@@ -1,4 +1,4 @@
-//! The user's own theme files: where they lie, and errors that name file, line and the valid names.
+//! The user's own theme files: their paths, and errors with the file, the line and the valid names.
 
 use super::nearest::nearest;
 use super::yaml::{self, FileError};
@@ -6,8 +6,7 @@ use super::{Env, Folders};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
-/// The file of a theme that is not part of the program: a path as it is, a name as `themes/NAME.yaml` beside the
-/// settings file.
+/// The file of a theme that is not built in: the given path, or for a name `themes/NAME.yaml` beside the settings file.
 pub fn theme_file(theme: &str, env: &Env, folders: &Folders) -> PathBuf {
     let path = Path::new(theme);
     if theme.contains('/') || path.extension().is_some_and(|extension| extension == "yaml") {
@@ -16,7 +15,7 @@ pub fn theme_file(theme: &str, env: &Env, folders: &Folders) -> PathBuf {
     folders.config.join("themes").join(format!("{theme}.yaml"))
 }
 
-/// Reads a theme file as `T`, whose names of roles and colours are checked by `T` itself.
+/// Reads a theme file as `T`, which validates the names of roles and colours.
 pub fn read_theme<T: DeserializeOwned>(file: &Path) -> Result<T, FileError> {
     yaml::parse(&yaml::read(file)?, file).map_err(with_names)
 }

@@ -1,4 +1,4 @@
-//! Which folders are trusted, with which content: one record for each, in the state folder, its owner's alone.
+//! The trusted folders and their content: one record per folder, in the state folder, accessible only to its owner.
 //!
 //! A record has a digest of every accepted file of the folder. Changed and added files must be confirmed again, as with
 //! direnv.
@@ -24,7 +24,7 @@ pub struct Review {
     pub folder: PathBuf,
     /// Its files that would be used, and the files that they name.
     pub(super) files: Vec<CheckedFile>,
-    /// The actions they lead to, each with the clusters or files that ask for it.
+    /// The actions that they would cause, each with the clusters or files that request it.
     pub claims: BTreeMap<Claim, Vec<String>>,
 }
 
@@ -121,7 +121,7 @@ impl Records {
         replace::write(&file, &text)
     }
 
-    /// Removes the folder's record; true when it was trusted.
+    /// Removes the folder's record; returns whether there was one.
     pub fn remove(&self, folder: &Path) -> io::Result<bool> {
         let Some(file) = self.file(folder) else { return Ok(false) };
         match fs::remove_file(file) {

@@ -1,4 +1,4 @@
-//! Lines that were typed into the console, in a file of the state folder: one per line, as JSON, the latest last.
+//! History of the lines typed into the console, in a file in the state folder: one per line, as JSON, newest last.
 //!
 //! Several consoles may add lines at once: each reads the file, adds its line and replaces the file while it holds a
 //! lock.
@@ -9,17 +9,17 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Lines kept of each kind.
+/// Maximum number of lines kept of each kind.
 const KEPT: usize = 50;
-/// Bytes of a line that is kept at most.
-const LONGEST: usize = 2000;
-/// Bytes of the file at most. What is kept has room in it several times.
-const LARGEST: u64 = 4 << 20;
+/// Maximum length of a line that is kept, in bytes.
+const MAX_LENGTH: usize = 2000;
+/// Maximum size of the file in bytes, several times that of all kept lines.
+const MAX_SIZE: u64 = 4 << 20;
 
 /// A kind of line, e.g. `filter`, and its text.
 pub type TypedLine = (String, String);
 
-/// The file of the lines that were typed.
+/// The history file.
 #[derive(Clone, Debug)]
 pub struct TypedLines {
     file: PathBuf,
@@ -36,13 +36,13 @@ impl TypedLines {
         &self.file
     }
 
-    /// The lines, the latest last; none when there is no file.
+    /// The lines, newest last; empty if there is no file.
     ///
     /// # Errors
     ///
-    /// Those of reading, and one when the file is too large or has other content.
+    /// The file cannot be read, is too large, or has other content.
     pub fn read(&self) -> io::Result<Vec<TypedLine>> {
-        let bytes = match regular::read(&self.file, LARGEST) {
+        let bytes = match regular::read(&self.file, MAX_SIZE) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             read => read?,
         };
@@ -54,25 +54,26 @@ impl TypedLines {
         parsed.collect()
     }
 
-    /// Adds a line as the latest. Each text is kept once, and only the latest of each kind; a very long one is not kept.
+    /// Adds a line as the newest. Each text is kept once, and only the newest lines of each kind; a very long line is
+    /// not kept.
     ///
     /// # Errors
     ///
     /// Those of [`Self::read`], of locking and of writing. The file is then unchanged.
     pub fn add(&self, kind: &str, text: &str) -> io::Result<()> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_LENGTH {
             return Ok(());
         }
-        let turn = self.turn()?;
-        turn.lock()?;
+        let lock = self.lock_file()?;
+        lock.lock()?;
         let mut lines = self.read()?;
         lines.retain(|(k, t)| (k.as_str(), t.as_str()) != (kind, text));
         lines.push((kind.to_owned(), text.to_owned()));
         let mut over = lines.iter().filter(|(k, _)| k == kind).count().saturating_sub(KEPT);
         lines.retain(|(k, _)| {
-            let goes = k == kind && over > 0;
-            over -= usize::from(goes);
-            !goes
+            let is_removed = k == kind && over > 0;
+            over -= usize::from(is_removed);
+            !is_removed
         });
         let mut content = Vec::new();
         for line in &lines {
@@ -82,8 +83,8 @@ impl TypedLines {
         replace::write(&self.file, &content)
     }
 
-    /// The file whose lock says who may write; the lock ends when it is closed.
-    fn turn(&self) -> io::Result<File> {
+    /// Opens the lock file, whose lock permits writing. Closing the file releases the lock.
+    fn lock_file(&self) -> io::Result<File> {
         let options = OpenOptions::new().create(true).write(true).truncate(false).mode(0o600).clone();
         options.open(self.file.with_extension("lock"))
     }
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_kept_once_for_their_owner_alone_and_bounded() {
+    fn lines_are_kept_once_private_and_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let lines = TypedLines::new(dir.path());
         assert_eq!(lines.read().unwrap(), [], "there is no file yet");
@@ -109,7 +110,7 @@ mod tests {
             lines.add("filter", text).unwrap();
         }
         lines.add("search", "one").unwrap();
-        lines.add("filter", &"x".repeat(LONGEST + 1)).unwrap();
+        lines.add("filter", &"x".repeat(MAX_LENGTH + 1)).unwrap();
         assert_eq!(texts(&lines, "filter"), ["two\n\"x\"", "one"]);
         assert_eq!(texts(&lines, "search"), ["one"]);
         let mode = fs::metadata(lines.path()).unwrap().permissions().mode();
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn consoles_that_write_at_once_lose_nothing() {
+    fn concurrent_consoles_lose_no_lines() {
         let dir = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for console in 0..4 {
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_other_content_is_left_as_it_is() {
+    fn a_file_with_other_content_is_not_changed() {
         let dir = tempfile::tempdir().unwrap();
         let lines = TypedLines::new(dir.path());
         fs::write(lines.path(), "[\"filter\",\"x\"]\nnot typed\n").unwrap();

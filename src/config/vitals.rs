@@ -1,28 +1,28 @@
-//! The settings of vitals: how often they are read, and from when on they are findings.
+//! The settings of vitals: how often they are read, and the thresholds from which they are findings.
 
 use crate::model::VitalLimits;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Minutes and percents; 0 turns a finding off.
+/// Thresholds in minutes and percent; 0 disables a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VitalSettings {
-    /// Time between two readings of the cluster on the screen; 0: none are read.
+    /// Seconds between two reads for the cluster on the screen; 0 disables them.
     pub every_seconds: u64,
-    /// Minutes without a step after which a run is stalled; 0 turns the finding off.
+    /// Minutes without a step after which a run is stalled.
     pub stalled_minutes: u64,
-    /// Fewer steps a second than before.
+    /// Decrease of the steps per second, in percent.
     pub slowed_percent: u64,
-    /// Loss over its trend.
+    /// Increase of the loss over its trend, in percent.
     pub diverging_percent: u64,
-    /// Pending, or waiting for its first resources.
+    /// Minutes for which a job is pending, or waits for its first resources.
     pub pending_minutes: u64,
-    /// No new checkpoint.
+    /// Minutes without a new checkpoint.
     pub checkpoint_minutes: u64,
-    /// Chips that are held and do nothing.
+    /// Minutes for which held chips are idle.
     pub idle_minutes: u64,
-    /// A driver whose workers are gone.
+    /// Minutes for which a driver runs without its workers.
     pub driver_minutes: u64,
 }
 
@@ -47,8 +47,8 @@ impl Default for VitalSettings {
 impl VitalSettings {
     /// The name of a setting that is out of range.
     pub(super) fn wrong(&self) -> Option<&'static str> {
-        /// The longest time that a limit may be, in minutes: a year.
-        const MOST: u64 = 366 * 24 * 60;
+        /// Maximum of a threshold in minutes: one year.
+        const MAX: u64 = 366 * 24 * 60;
         let minutes = [
             ("stalled_minutes", self.stalled_minutes),
             ("pending_minutes", self.pending_minutes),
@@ -60,10 +60,10 @@ impl VitalSettings {
         (is_every_wrong.then_some("every_seconds"))
             .or_else(|| (self.slowed_percent >= 100).then_some("slowed_percent"))
             .or_else(|| (self.diverging_percent > 10_000).then_some("diverging_percent"))
-            .or_else(|| minutes.iter().find(|(_, n)| *n > MOST).map(|(name, _)| *name))
+            .or_else(|| minutes.iter().find(|(_, n)| *n > MAX).map(|(name, _)| *name))
     }
 
-    /// The same as durations and shares.
+    /// The same as durations and fractions.
     pub fn limits(&self) -> VitalLimits {
         let minutes = |n: u64| Duration::from_secs(n * 60);
         VitalLimits {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_those_of_the_limits_and_nonsense_is_named() {
+    fn the_defaults_are_those_of_the_limits_and_invalid_values_are_named() {
         let defaults = VitalSettings::default();
         assert_eq!((defaults.limits(), defaults.wrong()), (VitalLimits::default(), None));
         let off = VitalSettings { every_seconds: 0, stalled_minutes: 0, slowed_percent: 0, ..defaults };

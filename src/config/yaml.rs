@@ -1,4 +1,4 @@
-//! Reading YAML files with errors that say where and what to do.
+//! Reads YAML files, with errors that have a place and a hint.
 
 use super::locate::key_of;
 use crate::model::text::printable;
@@ -25,7 +25,7 @@ pub struct FileError {
 impl FileError {
     /// An error about the whole file.
     pub fn new(file: &Path, why: impl Into<String>, hint: impl Into<String>) -> Self {
-        // A line that is not as it should be may have an address in it.
+        // The message may quote an invalid line that contains an address with a password.
         let why = without_passwords(&why.into()).into_owned();
         Self { file: file.into(), at: None, why, hint: hint.into() }
     }
@@ -75,14 +75,14 @@ pub(super) fn read_open(open: fs::File, file: &Path) -> Result<String, FileError
     })
 }
 
-/// Parses the text into `T`, with merge keys (`<<`) applied as `PyYAML` and Ray do. A key that is there twice is an error
-/// wherever it is (YAML 1.2, section 3.2.1.3: keys are unique).
+/// Parses the text into `T`, with merge keys (`<<`) applied as `PyYAML` and Ray do. A duplicate key is an error at
+/// any level (YAML 1.2, section 3.2.1.3: keys are unique).
 pub fn parse<T: serde::de::DeserializeOwned>(text: &str, file: &Path) -> Result<T, FileError> {
     if text.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#')) {
         return Err(FileError::new(file, "is empty", "fill it in or delete it"));
     }
     let fail = |e: &serde_yaml::Error| error(text, file, e);
-    // A map of `T` would take the last of two.
+    // Finds duplicate keys: a map in `T` would take the last of two.
     let value: Value = serde_yaml::from_str(text).map_err(|e| fail(&e))?;
     if !may_merge(text) {
         return serde_yaml::from_str(text).map_err(|e| fail(&e));
@@ -100,7 +100,7 @@ pub fn parse<T: serde::de::DeserializeOwned>(text: &str, file: &Path) -> Result<
 fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
     let at = e.location().map(|l| {
         let at = (l.line(), l.column());
-        duplicate(text, &e.to_string(), at).unwrap_or_else(|| nearer(text, &e.to_string(), at))
+        duplicate(text, &e.to_string(), at).unwrap_or_else(|| precise_place(text, &e.to_string(), at))
     });
     let tab = at
         .and_then(|(line, _)| text.lines().nth(line - 1))
@@ -117,7 +117,7 @@ fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
     FileError { at, ..FileError::new(file, why, hint) }
 }
 
-/// For a key that is there twice the library reports the place of its mapping; this is that of the second one.
+/// The place of the second of two duplicate keys; the library reports that of their mapping.
 fn duplicate(text: &str, error: &str, at: (usize, usize)) -> Option<(usize, usize)> {
     let named =
         error.split_once("duplicate entry with key ").or_else(|| error.split_once("duplicate field "))?.1;
@@ -132,12 +132,12 @@ fn duplicate(text: &str, error: &str, at: (usize, usize)) -> Option<(usize, usiz
     let mapping =
         lines.iter().take_while(|(i, line)| i + 1 == at.0 || !is_text(line) || indent(line) >= width);
     let own = |(_, line): &&(usize, &str)| indent(line) == width && key_of(line.trim_start()) == Some(key);
-    // The first key of a mapping in a list stands behind its `- `.
+    // The first key of a mapping in a list follows `- `.
     let head = lines.first().filter(|(_, line)| line.is_char_boundary(width.min(line.len())));
     let head =
         head.filter(|(_, line)| indent(line) < width && key_of(&line[width.min(line.len())..]) == Some(key));
     let second = head.into_iter().chain(mapping.filter(own)).nth(1).map(|(i, _)| (i + 1, width + 1));
-    // In braces.
+    // In a flow mapping.
     second.or_else(|| {
         let (i, line) = lines.first()?;
         let is_key =
@@ -146,9 +146,9 @@ fn duplicate(text: &str, error: &str, at: (usize, usize)) -> Option<(usize, usiz
     })
 }
 
-/// For a refused value the library reports the place of its mapping. The first line from there on that contains the
-/// value (which the error has between backticks) is nearer.
-fn nearer(text: &str, error: &str, at: (usize, usize)) -> (usize, usize) {
+/// A more precise place for an invalid value, for which the library reports the place of its mapping: the first line
+/// from there on that contains the value, which the error has in backticks.
+fn precise_place(text: &str, error: &str, at: (usize, usize)) -> (usize, usize) {
     let Some(value) = error
         .split('`')
         .nth(1)
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_merged_may_merge_itself_and_the_nearer_wins() {
+    fn merged_mappings_can_merge_others_and_own_keys_win() {
         let text = "a: &a {x: 1, y: 1, z: 1}\nb: &b {<<: *a, y: 2}\nc: {<<: *b, z: 3}\n\
                     list: [{<<: *b}]\ntagged: !t {<<: *a}\n";
         let value = value(text);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_list_the_earlier_wins() {
+    fn in_a_list_the_earlier_mapping_wins() {
         let text = "- &a {x: 1}\n- &b {x: 2, y: 2}\n- {y: 3, <<: [*a, *b], z: 3}\n- {'<<' : [*b, *a]}\n";
         let value = value(text);
         let [x, y, z] = ["x", "y", "z"].map(|key| value[2][key].as_u64());
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_merged_is_an_error() {
+    fn an_invalid_merge_is_an_error() {
         for text in ["x: {<<: 1}", "x: {<<: [1]}", "x: {<<: [[{a: 1}]]}", "x: {<<: }"] {
             let error = parse::<Value>(text, Path::new("c.yaml")).unwrap_err();
             assert_eq!(error.what(), "c.yaml: `<<` needs a mapping of `key: value`", "{text}");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_there_twice_is_reported_where_it_is_the_second_time() {
+    fn a_duplicate_key_is_reported_at_its_second_place() {
         for (text, at) in [
             ("a: 1\nb: 2\na: 3\n", (3, 1)),
             ("# x\n\nx:\n  a: {a: 1}\n  # a: 0\n  b:\n    a: 2\n\n  a: 3\n", (9, 3)),

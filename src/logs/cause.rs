@@ -1,4 +1,4 @@
-//! The first cause of a failure: of all errors of all workers, and of the nodes that died, the one before all others.
+//! Finds the root cause of a failure: the earliest among all errors of all workers and all nodes that died.
 
 use super::fault::{Fault, of_unit};
 use super::prefix::{beginning, prefixed};
@@ -12,86 +12,86 @@ use std::time::Duration;
 /// A source of lines: a worker, the driver, a file of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// The host; sources with the same one have the same clock.
+    /// The host; sources on the same host have the same clock.
     pub host: String,
-    /// What it is on that host, as `rank 3` or `pid 1073`.
+    /// Its name on that host, such as `rank 3` or `pid 1073`.
     pub name: String,
     /// Milliseconds that the host's clock is ahead of ours.
     pub ahead_ms: i64,
-    /// How wrong that may be, in milliseconds either way; half of the round trip in which it was measured.
+    /// The uncertainty of that in milliseconds, in either direction: half of the round trip in which it was measured.
     pub unsure_ms: u64,
 }
 
-/// An error, and where it was found.
+/// An error and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// What kind of error.
+    /// The kind of error.
     pub fault: Fault,
-    /// Number of the source; none for what the cluster reports.
+    /// Number of the source; `None` for reports of the cluster.
     pub source: Option<u32>,
     /// The host, or the node that died.
     pub host: String,
-    /// Number of its first line, as the caller counts them.
+    /// Number of its first line, as counted by the caller.
     pub line: u64,
-    /// When, by our clock; none if the log says no time.
+    /// Its time by our clock; `None` if the log has no time.
     pub time: Option<Timestamp>,
-    /// What it says: the line, or the last exception of a traceback.
+    /// Its text: the line, or the last exception of a traceback.
     pub text: String,
-    /// The lines of a traceback; empty for a line of its own.
+    /// The lines of a traceback; empty for a single line.
     pub trace: Vec<String>,
 }
 
-/// Errors of one kind that came with or after the first one.
+/// Errors of one kind that occurred with or after the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// The kind of error that all of them are.
+    /// The kind of all these errors.
     pub fault: Fault,
     /// Number of errors on all hosts.
     pub errors: u64,
-    /// On how many hosts.
+    /// Number of hosts with such errors.
     pub hosts: usize,
     /// The earliest of them.
     pub first: Evidence,
 }
 
-/// How sure it is that the first one is the cause.
+/// How certain it is that the first error is the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
     /// It is earlier than the errors of all other hosts by more than the clocks may differ.
     Earliest,
-    /// Errors of other hosts are so close that the order is not known from the clocks; they are the candidates.
+    /// Errors of other hosts are so close that the clocks do not determine the order; they are the candidates.
     Close,
-    /// Other hosts had lost a worker before it: what they lost said nothing, or is not among the sources.
+    /// Other hosts had lost a worker before: the lost workers logged nothing, or are not among the sources.
     AfterLosses,
-    /// All errors follow from another one, which is not in these logs.
+    /// All errors are consequences of another one, which is not in these logs.
     OnlyConsequences,
-    /// It says no time, or others say none: the order is not known.
+    /// It has no time, or others have none, so the order is not known.
     NoTime,
 }
 
-/// The first cause and what followed.
+/// The root cause and what followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The earliest error that no other one explains; of those that follow if there is no other.
+    /// The earliest error that is not a consequence of another; a consequence if there is no other.
     pub first: Evidence,
-    /// How sure that is.
+    /// The certainty.
     pub certainty: Certainty,
-    /// Errors of other hosts that may have been first as well, in the order of their times, one of each host.
+    /// Errors of other hosts that may also have been first, in order of time, one per host.
     pub candidates: Vec<Evidence>,
-    /// What other hosts had lost before it, one of each host; see [`Certainty::AfterLosses`].
+    /// Losses of other hosts before it, one per host; see [`Certainty::AfterLosses`].
     pub before: Vec<Evidence>,
-    /// All other errors but those that may have been first: what follows from another worker's failure, and what came
-    /// later, in the order of their first times.
+    /// All other errors except the candidates: consequences of another worker's failure, and later ones, in the order
+    /// of their first times.
     pub followed: Vec<Followed>,
-    /// How long after the first one the next error of another host came, of those that it does not explain.
+    /// Time from the first error to the next one of another host that is not a consequence.
     pub ahead_of_next: Option<Duration>,
-    /// Errors after which their worker went on: none of them ended the run.
+    /// Number of errors after which their worker continued, so that they did not end the run.
     pub survived: u64,
-    /// Sources without an error.
+    /// Sources without errors.
     pub silent: Vec<u32>,
 }
 
-/// Finds the first cause. Feed it all lines of all sources, each source in its own order.
+/// Finds the root cause. All lines of all sources must be added, each source in its own order.
 #[derive(Debug)]
 pub struct Causes {
     sources: Vec<Source>,
@@ -103,33 +103,33 @@ pub struct Causes {
 #[derive(Debug, Default)]
 struct State {
     units: Units,
-    /// The first errors since it last went on, each with the lines that had gone before.
+    /// The first errors since it last continued, each with the number of lines before it.
     errors: Vec<(u64, Evidence)>,
-    /// Errors beyond those that are kept, by kind.
+    /// Number of further errors, by kind.
     more: BTreeMap<Fault, u64>,
     survived: u64,
     step: Option<u64>,
-    /// Lines that are no error.
+    /// Number of lines that are not errors.
     ordinary: u64,
 }
 
-/// Errors that are kept of a source.
+/// Maximum number of errors kept per source.
 const KEPT: usize = 32;
-/// A source that writes so many more lines that are no error has survived an error: what ends a process leaves it to
-/// say a few words.
+/// A source that writes this many more lines that are not errors has survived an error: after a fatal one, a process
+/// writes only a few lines.
 const WENT_ON: u64 = 200;
-/// Bytes that are kept of an error's text.
+/// Maximum number of bytes of an error's text.
 const LONGEST: usize = 4096;
 
 impl Causes {
-    /// The sources, in the order of their numbers. The log of a driver is as many sources as it has writers
-    /// ([`super::Writers`]): their lines alternate.
+    /// The sources, in the order of their numbers. The log of a driver has as many sources as writers
+    /// ([`super::Writers`]), because their lines alternate.
     pub fn new(sources: Vec<Source>, patterns: Patterns) -> Self {
         let states = sources.iter().map(|_| State::default()).collect();
         Self { sources, states, deaths: Vec::new(), patterns }
     }
 
-    /// Adds a source; its number.
+    /// Adds a source; returns its number.
     pub fn add(&mut self, source: Source) -> u32 {
         self.sources.push(source);
         self.states.push(State::default());
@@ -141,15 +141,15 @@ impl Causes {
         &self.sources
     }
 
-    /// States that a node died, when (by our clock) and why, as the cluster reports it.
+    /// Records that a node died, with the time (by our clock) and the reason reported by the cluster.
     pub fn node_died(&mut self, host: &str, time: Option<Timestamp>, reason: &str) {
         let (host, text) = (host.to_owned(), beginning(reason, LONGEST).to_owned());
         let (source, line, trace) = (None, 0, Vec::new());
         self.deaths.push(Evidence { fault: Fault::NodeDied, source, host, line, time, text, trace });
     }
 
-    /// Adds a line of a source: its number there, its time by that host's clock or that of the line before it
-    /// ([`super::Times`]), and its text, with Ray's prefix or without.
+    /// Adds a line of a source: its number there, its time by that host's clock or that of the line before
+    /// ([`super::Times`]), and its text, with or without Ray's prefix.
     pub fn push(&mut self, source: u32, line: u64, time: Option<Timestamp>, text: &str) {
         let at = source as usize;
         let (Some(known), Some(state)) = (self.sources.get(at), self.states.get_mut(at)) else { return };
@@ -161,7 +161,7 @@ impl Causes {
         state.units = units;
     }
 
-    /// The first cause, of what has been read so far; none if there is no error.
+    /// The root cause according to the lines so far; `None` if there is no error.
     pub fn explain(&mut self) -> Option<Explanation> {
         for (at, (known, state)) in self.sources.iter().zip(&mut self.states).enumerate() {
             let mut units = std::mem::take(&mut state.units);
@@ -169,12 +169,12 @@ impl Causes {
         }
         let mut errors: Vec<&Evidence> =
             self.deaths.iter().chain(self.states.iter().flat_map(State::ending)).collect();
-        // What says no time goes last: it cannot be shown to be early.
+        // Errors without a time come last, because they cannot be shown to be early.
         errors.sort_by_key(|e| (e.time.is_none(), e.time, e.source, e.line));
         let first = first_of(&errors)?;
         errors.retain(|e| !std::ptr::eq(*e, first));
         let others = || errors.iter().copied().filter(|e| e.host != first.host);
-        // Errors that explain as much as the first one does.
+        // Errors that explain as much as the first one.
         let rivals = || {
             let is_alike = |e: &&Evidence| e.fault.is_consequence() == first.fault.is_consequence();
             others().filter(is_alike).filter(|e| !is_copy_of(e, first))
@@ -215,11 +215,11 @@ impl Causes {
         })
     }
 
-    /// How far apart two times must be for their order to be known.
+    /// The minimum difference of two times for their order to be known.
     fn unsure(&self, a: &Evidence, b: &Evidence) -> Duration {
         let unsure = |e: &Evidence| {
             let clock = e.source.and_then(|s| self.sources.get(s as usize)).map_or(0, |s| s.unsure_ms);
-            // A time in whole seconds is up to a second early.
+            // A time in whole seconds may be up to a second too early.
             let is_whole = e.time.is_some_and(|time| time.as_millis() % 1000 == 0);
             clock.saturating_add(if is_whole { 1000 } else { 1 })
         };
@@ -242,23 +242,23 @@ impl Causes {
     }
 }
 
-/// The first of the errors, which are in the order of their times, that no other one explains.
+/// The first error that is not a consequence of another; the errors are in order of time.
 fn first_of<'a>(errors: &[&'a Evidence]) -> Option<&'a Evidence> {
     let own = || errors.iter().copied().filter(|e| !e.fault.is_consequence());
-    // Ray tells the driver what its worker raised: the worker's own log is the place, whatever the clocks say.
+    // Ray reports a worker's exception to the driver: the worker's own log is preferred, whatever the clocks say.
     let is_copy = |e: &Evidence| own().any(|other| is_copy_of(e, other));
     let first = own().find(|e| !is_copy(e)).or_else(|| own().next()).or_else(|| errors.first().copied())?;
     if first.fault != Fault::Error {
         return Some(first);
     }
-    // A logger's line before the traceback, or before the kernel's words, says less.
+    // A logger's line before the traceback, or before the kernel's message, is less informative.
     let is_same = |e: &&Evidence| e.source == first.source && e.fault != Fault::Error;
     let soon =
         |e: &&Evidence| first.time.zip(e.time).is_none_or(|(a, b)| a.age(b) <= Duration::from_secs(10));
     own().filter(is_same).find(soon).or(Some(first))
 }
 
-/// Whether it is what Ray reports of the other one to the driver, or to a task that waited for it: `RayTaskError` in
+/// Whether it is Ray's report of the other error to the driver, or to a task that waited for it: `RayTaskError` in
 /// `ray/exceptions.py` repeats the worker's traceback.
 fn is_copy_of(e: &Evidence, other: &Evidence) -> bool {
     let repeats = |e: &Evidence| e.trace.iter().any(|line| line.contains("RayTaskError("));
@@ -275,7 +275,7 @@ impl State {
         let Some(fault) = of_unit(&unit) else {
             self.ordinary += 1;
             if let Some(step) = patterns.step(&unit.text) {
-                // It went on, or was started again: what went before did not end this run.
+                // It continued, or was restarted: earlier errors did not end this run.
                 if self.step != Some(step) {
                     self.survived += self.errors.len() as u64 + self.more.values().sum::<u64>();
                     self.errors.clear();
@@ -301,7 +301,7 @@ impl State {
         self.errors.push((self.ordinary, evidence));
     }
 
-    /// How many of the first errors that are kept it has survived by the lines that it wrote since.
+    /// Number of the first kept errors that it has survived, according to the lines that it wrote since.
     fn gone(&self) -> u64 {
         self.errors.iter().take_while(|(at, _)| self.ordinary - at > WENT_ON).count() as u64
     }
@@ -345,7 +345,7 @@ mod tests {
         }
     }
 
-    /// 24 workers on three hosts train; one raises, the others lose it.
+    /// 24 workers on three hosts are training; one raises an exception, and the others lose it.
     fn story() -> Causes {
         let mut causes = causes(24);
         for n in 0..24 {
@@ -432,7 +432,7 @@ mod tests {
         push(&mut causes, 9, 2.0, &["ray.exceptions.ActorDiedError: The actor died unexpectedly"]);
         let found = causes.explain().unwrap();
         assert_eq!((found.first.source, found.certainty), (Some(3), Certainty::OnlyConsequences));
-        // One that fails after others lost a worker did not cause that.
+        // A worker that fails after others lost one is not the cause of that.
         push(&mut causes, 10, 5.0, &TRACE);
         let found = causes.explain().unwrap();
         assert_eq!((found.first.source, found.certainty), (Some(10), Certainty::AfterLosses));

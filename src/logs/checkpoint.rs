@@ -1,6 +1,6 @@
 //! Lines that report a saved checkpoint, and the step that it was saved at.
 
-/// Words that end with `checkpoint` and report that one is saved.
+/// Words before `checkpoint` that report a saved one.
 const VERBS: [&str; 5] = [
     "Saved checkpoint",
     "saved checkpoint",

@@ -1,4 +1,4 @@
-//! What an error says about who is at fault: the worker itself, or another one that it lost.
+//! Classifies errors: whether the worker itself is at fault, or another one that it lost.
 
 use super::level::Level;
 use super::noise::noise;
@@ -27,16 +27,16 @@ pub enum Fault {
     Exception,
     /// A line at the level of an error.
     Error,
-    /// It waited for the others too long.
+    /// It waited too long for the others.
     Timeout,
     /// It lost another worker, or the coordinator.
     PeerLost,
-    /// Ray says that another worker, actor or node is dead.
+    /// Ray reports that another worker, actor or node is dead.
     ActorDied,
 }
 
 impl Fault {
-    /// Whether another worker's failure explains it.
+    /// Whether it is a consequence of another worker's failure.
     pub const fn is_consequence(self) -> bool {
         matches!(self, Self::Timeout | Self::PeerLost | Self::ActorDied)
     }
@@ -109,7 +109,7 @@ const TABLE: [(Fault, &str); 12] = [
     (Fault::Error, r"RESOURCE_EXHAUSTED"),
 ];
 
-/// Whether a line names a fault, whatever its level: cheap to refuse.
+/// Whether a line reports a fault, whatever its level; fast for other lines.
 pub fn fault(text: &str) -> Option<Fault> {
     static PATTERNS: LazyLock<RegexSet> =
         LazyLock::new(|| RegexSet::new(TABLE.iter().map(|(_, pattern)| *pattern)).unwrap_or_default());
@@ -117,18 +117,18 @@ pub fn fault(text: &str) -> Option<Fault> {
     TABLE.get(first).map(|(fault, _)| *fault)
 }
 
-/// The kind of error that a unit is; none if it is none. A traceback is what its exceptions say: a frame may name
-/// anything.
+/// The kind of error of a unit; `None` if it is not an error. A traceback is classified by its exceptions, because
+/// frames may contain anything.
 pub(super) fn of_unit(unit: &Unit<'_>) -> Option<Fault> {
     if unit.is_traceback() {
         let said = unit.trace.iter().filter(|line| !line.starts_with([' ', '\t']));
         let all =
             said.filter_map(|line| fault(line)).filter(|f| !matches!(f, Fault::Exception | Fault::Error));
-        // One that says what happened explains the others of the chain.
+        // A specific exception explains the others of the chain.
         return Some(all.min().unwrap_or(Fault::Exception));
     }
     let found = match (fault(&unit.text), unit.level) {
-        // What is no error to its logger is one only if it tells of this process or this host.
+        // A line that is not an error for its logger is one only if it concerns this process or this host.
         (Some(found), Some(Level::Debug | Level::Info | Level::Warning)) => {
             let is_own =
                 matches!(found, Fault::Preempted | Fault::HostMemory | Fault::Signal | Fault::Hardware);
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn errors_are_known_by_their_words() {
         for (line, expected) in [
-            // What happened here.
+            // Local faults.
             (
                 "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom:",
                 Some(Fault::DeviceMemory),
@@ -184,7 +184,7 @@ mod tests {
             ("Fatal Python error: Segmentation fault", Some(Fault::Signal)),
             ("ValueError: bad shape", Some(Fault::Exception)),
             ("KeyboardInterrupt", Some(Fault::Exception)),
-            // What followed from another worker's failure.
+            // Consequences of another worker's failure.
             (
                 "E0926 17:26:32.075402  157988 coordination_service_agent.cc:332] Polled an error from coordination \
                  service (this can be an error from this or another task).",
@@ -213,7 +213,7 @@ mod tests {
                 "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
                 Some(Fault::ActorDied),
             ),
-            // Ordinary.
+            // Ordinary lines.
             ("step 3 loss 2.1", None),
             ("Connected to peer 10.0.0.1", None),
             ("", None),

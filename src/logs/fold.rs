@@ -1,4 +1,4 @@
-//! What many sources say alike becomes one row: `248 of 256  step 1200 loss 2.31`.
+//! Folds equal lines of many sources into one row: `248 of 256  step 1200 loss 2.31`.
 
 use super::level::Level;
 use super::normal::{Shape, shape, shape_of_trace};
@@ -10,16 +10,16 @@ use crate::model::Timestamp;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-/// Who said a row.
+/// A source of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Number of the source.
     pub source: u32,
-    /// Number of the line that it said it in first, as the caller counts the lines of that source.
+    /// Number of the line in which it wrote it first, as the caller counts the lines of that source.
     pub line: u64,
-    /// How often it said it within the window, counting what Ray left out (`[repeated 12x across cluster]`).
+    /// How often it wrote it within the window, including lines that Ray left out (`[repeated 12x across cluster]`).
     pub times: u32,
-    /// When it said it first.
+    /// When it wrote it first.
     pub time: Option<Timestamp>,
 }
 
@@ -28,15 +28,15 @@ pub struct Member {
 pub struct Row {
     /// Its number, which never changes.
     pub id: u64,
-    /// What the first of its members said: the line, or the exception of a traceback.
+    /// The text of its first member: the line, or the exception of a traceback.
     pub text: String,
-    /// The lines of the traceback; empty for a line of its own.
+    /// The lines of the traceback; empty for a single line.
     pub trace: Vec<String>,
-    /// The level that it says.
+    /// The level in the line.
     pub level: Option<Level>,
-    /// The step that it reports.
+    /// The step in the line.
     pub step: Option<u64>,
-    /// Lines of any worker that Ray left out, and that this one stands for; 0 where it left out none.
+    /// Number of lines of other workers that Ray left out in favor of this one; 0 if none.
     pub left_out: u64,
     /// Time of its first line, and of its last.
     pub time: Option<(Timestamp, Timestamp)>,
@@ -45,38 +45,38 @@ pub struct Row {
 }
 
 impl Row {
-    /// Who said it, in the order of the sources.
+    /// The sources that wrote it, in order.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// What it stands for, where Ray left lines out.
+    /// The lines that it stands for, if Ray left some out.
     pub fn repeated(&self) -> Option<Repeated> {
         (self.left_out > 0).then(|| Repeated::new(&self.text, self.left_out))
     }
 
-    /// The lines of all members together.
+    /// The number of lines of all members together.
     pub fn times(&self) -> u64 {
         self.members.iter().map(|m| u64::from(m.times)).sum()
     }
 
-    /// The sources, of so many, that did not say it.
+    /// The sources, of so many, that did not write it.
     pub fn missing(&self, sources: u32) -> Vec<u32> {
         let said = |source: &u32| self.members.binary_search_by_key(source, |m| m.source).is_ok();
         (0..sources).filter(|source| !said(source)).collect()
     }
 
-    /// Bytes that it takes in memory.
+    /// Its size in memory, in bytes.
     fn bytes(&self) -> usize {
         let trace: usize = self.trace.iter().map(|line| line.len() + size_of::<String>()).sum();
         size_of::<Self>() + 64 + self.text.len() + trace + self.members.len() * size_of::<Member>()
     }
 }
 
-/// Bytes that a row keeps of its text.
+/// Maximum number of bytes of a row's text.
 const LONGEST: usize = 4096;
 
-/// Folds lines as they come. The rows are in the order in which their first lines came.
+/// Folds lines as they are received. The rows are in the order of their first lines.
 #[derive(Debug)]
 pub struct Fold {
     window: Duration,
@@ -85,14 +85,15 @@ pub struct Fold {
     units: Vec<Units>,
     rows: VecDeque<Row>,
     bytes: usize,
-    /// Number of the first row that is held.
+    /// Number of the first row that is kept.
     first: u64,
-    /// The newest row of what is said.
+    /// The newest row for each text.
     newest: HashMap<(Shape, Option<u64>), u64>,
 }
 
 impl Fold {
-    /// Lines that are this far apart are no longer the same event; as bytes, what the rows may take in memory.
+    /// Lines further apart than `window` are not the same event; `limit` is the maximum size of the rows in memory, in
+    /// bytes.
     pub fn new(window: Duration, limit: usize, patterns: Patterns) -> Self {
         Self {
             window,
@@ -106,8 +107,8 @@ impl Fold {
         }
     }
 
-    /// Adds a line of a source (a number from 0), in the order of time ([`super::Merge`]): its number there, its
-    /// time or that of the line before it, and its text, with Ray's prefix or without.
+    /// Adds a line of a source (numbered from 0), in order of time ([`super::Merge`]): its number there, its time or
+    /// that of the line before, and its text, with or without Ray's prefix.
     pub fn push(&mut self, source: u32, line: u64, time: Option<Timestamp>, text: &str) {
         let at = source as usize;
         if at >= self.units.len() {
@@ -120,7 +121,7 @@ impl Fold {
         self.trim();
     }
 
-    /// Adds the tracebacks that are still open: at the end of the logs, or when it has been quiet.
+    /// Adds tracebacks that are not complete: at the end of the logs, or after a pause.
     pub fn flush(&mut self) {
         for at in 0..self.units.len() {
             let mut units = std::mem::take(&mut self.units[at]);
@@ -129,17 +130,17 @@ impl Fold {
         self.trim();
     }
 
-    /// The rows that are held.
+    /// The rows that are kept.
     pub fn rows(&self) -> impl DoubleEndedIterator<Item = &Row> + ExactSizeIterator {
         self.rows.iter()
     }
 
-    /// A row by its number; none if it was dropped, or is not there yet.
+    /// A row by its number; `None` if it was dropped or does not exist yet.
     pub fn row(&self, id: u64) -> Option<&Row> {
         self.rows.get(usize::try_from(id.checked_sub(self.first)?).ok()?)
     }
 
-    /// Number of the first row that is held: so many were dropped.
+    /// Number of the first row that is kept, which equals the number of dropped rows.
     pub const fn first(&self) -> u64 {
         self.first
     }
@@ -182,7 +183,7 @@ impl Fold {
         if self.bytes <= self.limit {
             return;
         }
-        // The bytes of a member are counted for every line of it: what is held is less.
+        // A member is counted for each of its lines, so the actual size is smaller.
         self.bytes = self.rows.iter().map(Row::bytes).sum();
         while self.bytes > self.limit / 4 * 3
             && self.rows.len() > 1
@@ -196,10 +197,10 @@ impl Fold {
     }
 }
 
-/// Puts a line into a row, if it is the same event.
+/// Adds a line to a row, if it is the same event.
 fn join(row: &mut Row, member: Member, window: Duration) -> bool {
     let found = row.members.binary_search_by_key(&member.source, |m| m.source);
-    // A step is the same however late a worker comes to it; a worker that comes to it again has restarted.
+    // A step is the same event however late a worker reaches it; a worker that reaches it again has restarted.
     let since = match found {
         Ok(at) => row.members[at].time,
         Err(_) if row.step.is_some() => None,

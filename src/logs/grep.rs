@@ -17,23 +17,23 @@ use std::fmt::{self, Write as _};
 pub struct Grep {
     /// The extended regular expression; not yet quoted for a shell.
     pub expression: String,
-    /// The same for lines as a terminal draws them: sequences that colour or clear (ECMA-48, 5.4) may stand anywhere, and
-    /// the line begins behind the last carriage return.
+    /// The same for lines as a terminal displays them: color and erase sequences (ECMA-48, 5.4) may be anywhere, and
+    /// the line begins after the last carriage return.
     pub drawn: String,
     /// Whether `-i` is needed.
     pub any_case: bool,
-    /// Whether it has only ASCII in it. Then `LC_ALL=C` makes grep compare bytes, which is fast and takes any file.
+    /// Whether it is all ASCII. Then `LC_ALL=C` makes grep compare bytes, which is fast and works with any file.
     pub is_ascii: bool,
 }
 
-/// Why a pattern cannot be given to grep.
+/// Reason why a pattern cannot be used with grep.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not supported by grep on the host; rewrite it, e.g. with [0-9] or (a|b)")]
 pub struct NotForGrep(&'static str);
 
 impl Grep {
-    /// The pattern as an extended regular expression; refused if a part of it cannot be expressed in one. None for the empty
-    /// pattern.
+    /// The pattern as an extended regular expression; an error if a part of it cannot be expressed. `None` for the
+    /// empty pattern.
     pub fn of(pattern: &Pattern) -> Result<Option<Self>, NotForGrep> {
         let Some(syntax) = pattern.syntax() else { return Ok(None) };
         let written = |drawn| {
@@ -50,20 +50,20 @@ impl Grep {
     }
 }
 
-/// Sequences that colour or clear, or none.
+/// Optional color and erase sequences.
 const SEQUENCES: &str = "(\x1b\\[[0-9;:?]*[A-Za-z])*";
 
 /// Writes one of the expressions.
 struct Writer {
     out: String,
     any_case: bool,
-    /// Whether it is for lines as they are drawn.
+    /// Whether it is for lines as displayed.
     drawn: bool,
 }
 
 impl Writer {
     fn put(&mut self, words: fmt::Arguments<'_>) {
-        // Nothing fails that is written to a string.
+        // Writing to a string cannot fail.
         let _ = self.out.write_fmt(words);
     }
 
@@ -93,7 +93,7 @@ impl Writer {
             }
             Ast::Repetition(repetition) => {
                 self.operand(&repetition.ast)?;
-                // Which of the possible matches is taken (`*?`) makes no difference to which lines match.
+                // Greediness (`*?`) does not affect which lines match.
                 match &repetition.op.kind {
                     RepetitionKind::ZeroOrOne => self.out.push('?'),
                     RepetitionKind::ZeroOrMore => self.out.push('*'),
@@ -130,14 +130,14 @@ impl Writer {
         Ok(())
     }
 
-    /// Behind a character that was written.
+    /// Called after a character was written.
     fn passed(&mut self) {
         if self.drawn {
             self.out.push_str(SEQUENCES);
         }
     }
 
-    /// What is repeated, in a group where it is more than one atom.
+    /// The operand of a repetition, in a group if it is more than one atom.
     fn operand(&mut self, node: &Ast) -> Result<(), NotForGrep> {
         let is_one =
             matches!(node, Ast::Literal(_) | Ast::Dot(_) | Ast::ClassPerl(_) | Ast::ClassBracketed(_));
@@ -152,7 +152,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A line has no end of line in it, so that the flags about those make no difference.
+    /// A line contains no line breaks, so the flags about them do not matter.
     fn flag(&mut self, kind: &FlagsItemKind) -> Result<(), NotForGrep> {
         use regex_syntax::ast::Flag;
         match kind {
@@ -179,10 +179,11 @@ impl Writer {
             (AssertionKind::StartLine | AssertionKind::StartText, true) => "^(.*\r)?",
             (AssertionKind::EndLine | AssertionKind::EndText, false) => "$",
             (AssertionKind::EndLine | AssertionKind::EndText, true) => "\r*$",
-            // Not of POSIX, but GNU, BSD and BusyBox have both.
+            // Not in POSIX, but supported by GNU, BSD and BusyBox.
             (AssertionKind::WordBoundary, false) => r"\b",
             (AssertionKind::NotWordBoundary, false) => r"\B",
-            // The letter that ends a sequence is of no word, which cannot be said: more is found.
+            // The letter that ends a sequence does not belong to a word, which cannot be expressed, so too many lines
+            // are found.
             (AssertionKind::WordBoundary | AssertionKind::NotWordBoundary, true) => "",
             _ => return Err(NotForGrep("a half word boundary")),
         });
@@ -190,14 +191,14 @@ impl Writer {
         Ok(())
     }
 
-    /// In brackets a backslash is no escape (POSIX.1, 9.3.5): `]` stands first, `^` not first, `-` last.
+    /// In brackets a backslash is literal (POSIX.1, 9.3.5): `]` must be first, `^` not first, `-` last.
     fn bracketed(&mut self, class: &ClassBracketed) -> Result<(), NotForGrep> {
         let ClassSet::Item(item) = &class.kind else { return Err(NotForGrep("a class intersection")) };
         let mut inside = Inside::default();
         inside.item(item)?;
         let Inside { closes, caret, dash, items } = inside;
         let close = if closes { "]" } else { "" };
-        // `[^]` is no class of one caret.
+        // `[^]` is not a class of one caret.
         let alone = caret && !class.negated && items.is_empty() && !closes;
         if alone {
             self.out.push_str(if dash { "[-^]" } else { r"\^" });
@@ -211,7 +212,7 @@ impl Writer {
     }
 }
 
-/// What is in brackets.
+/// The content of brackets.
 #[derive(Default)]
 struct Inside {
     closes: bool,
@@ -228,7 +229,7 @@ impl Inside {
                 ']' => self.closes = true,
                 '^' => self.caret = true,
                 '-' => self.dash = true,
-                // `[.`, `[=` and `[:` would begin something else.
+                // `[.`, `[=` and `[:` would have another meaning.
                 '[' => self.items.insert(0, '['),
                 c => self.items.push(c),
             },
@@ -262,7 +263,7 @@ fn perl(class: &ClassPerl) -> &'static str {
     }
 }
 
-/// The classes that POSIX has, too.
+/// The classes that POSIX has as well.
 fn ascii(kind: &ClassAsciiKind) -> Result<&'static str, NotForGrep> {
     Ok(match kind {
         ClassAsciiKind::Alnum => "alnum",
@@ -361,7 +362,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// Colours hide no line.
+        /// Colors hide no lines.
         #[test]
         fn lines_are_found_whatever_colours_them(
             text in r"\^?(\\d|\\w|\\b|[a-c]|A|\.|\[ab\]|\[\^a\]| ){1,4}([*+?]|\{2\}|\{1,2\})?(\|[ab1]{1,2}|\$)?",
@@ -377,7 +378,7 @@ mod tests {
             }
         }
 
-        /// The system's grep finds the lines that the pattern finds.
+        /// The system's grep finds the same lines as the pattern.
         #[test]
         fn grep_and_the_pattern_find_the_same_lines(
             text in r"(\\d|\\w|\\s|\\S|[a-c]|A|\.|\[ab\]|\[\^a\]|\[\\\]x\^-\]|-|'| ){1,4}([*+?]|\{2\}|\{1,2\})?(\|[ab1]{1,2}|\$)?",

@@ -4,31 +4,31 @@ use crate::model::{Line, LogPart};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Number of the first line that is added: below it there is room for the lines above, which may come later.
+/// Number of the first line that is added; lower numbers are for lines above, which may be added later.
 const FIRST: u64 = 1 << 40;
 
-/// A stretch of a log. Lines are numbered, so that a line keeps its number while others come or go at either end, and
-/// has it again when it is read once more.
+/// A section of a log. Lines are numbered, so that a line keeps its number while others are added or dropped at either
+/// end, and has the same number when it is read again.
 #[derive(Clone, Debug)]
 pub struct LogBuffer {
     lines: VecDeque<Line>,
     bytes: usize,
     /// Number of the first line.
     first: u64,
-    /// Most lines, and most bytes.
+    /// Maximum number of lines, and of bytes.
     limit: (usize, usize),
-    /// Where parts of the log begin: number of a line, and its position. Ascending, and never behind the last line.
+    /// Where parts of the log begin: number of a line, and its position. Ascending, and never after the last line.
     marks: VecDeque<(u64, u64)>,
-    /// Position behind the last line, once one was placed.
+    /// Position after the last line, once one is known.
     until: Option<u64>,
     /// Position of the log's first byte, once known.
     begin: Option<u64>,
-    /// Whether lines were dropped at the end, so that those which come now do not follow.
+    /// Whether lines were dropped at the end, so that new ones do not follow.
     is_cut: bool,
 }
 
 impl LogBuffer {
-    /// Nothing yet, and never more than so many lines and bytes.
+    /// Empty, with a maximum number of lines and bytes.
     pub const fn new(lines: usize, bytes: usize) -> Self {
         Self {
             lines: VecDeque::new(),
@@ -42,20 +42,20 @@ impl LogBuffer {
         }
     }
 
-    /// Holds at most so many lines and bytes from now on.
+    /// Sets the maximum number of lines and bytes.
     pub fn limit(&mut self, lines: usize, bytes: usize) {
         self.limit = (lines, bytes);
     }
 
-    /// Adds a line at the end; its number.
+    /// Adds a line at the end; returns its number.
     pub fn push(&mut self, line: Line) -> u64 {
         self.bytes += line.bytes();
         self.lines.push_back(line);
         self.end() - 1
     }
 
-    /// Adds what was written last. What does not follow the lines held replaces them: all of them are above it
-    /// then. Returns the numbers of the new lines. Nothing is added after lines were dropped at the end.
+    /// Adds the newest lines. Lines that do not follow the held ones replace them. Returns the numbers of the new
+    /// lines. Nothing is added after lines were dropped at the end.
     pub fn append(&mut self, part: LogPart) -> Range<u64> {
         if self.is_cut {
             return self.end()..self.end();
@@ -76,11 +76,11 @@ impl LogBuffer {
         from..self.end()
     }
 
-    /// Adds what lies above: the part that ends at [`Self::start`]. Beyond the limits the newest lines are dropped.
-    /// Returns the numbers of the new lines; none if the part ends elsewhere.
+    /// Adds older lines: the part that ends at [`Self::start`]. Beyond the limits the newest lines are dropped. Returns
+    /// the numbers of the new lines; `None` if the part ends elsewhere.
     pub fn prepend(&mut self, part: LogPart) -> Option<Range<u64>> {
         let (number, _) = self.mark().filter(|(_, at)| *at == part.bytes.end)?;
-        // Lines above the mark are the last ones of this part.
+        // The lines above the mark are the last ones of this part.
         while self.first < number && self.drop_first() {}
         for line in part.lines.into_iter().rev() {
             self.bytes += line.bytes();
@@ -127,17 +127,17 @@ impl LogBuffer {
         self.marks.front().copied().or_else(|| Some((self.end(), self.until?)))
     }
 
-    /// Position of the log's first byte; none as long as it is unknown how much lies above what was read.
+    /// Position of the log's first byte; `None` while the size of the unread part above is unknown.
     pub const fn begin(&self) -> Option<u64> {
         self.begin
     }
 
-    /// Position from which the log is read backwards for what lies above; none before anything was placed.
+    /// Position before which older parts are read; `None` while no position is known.
     pub fn start(&self) -> Option<u64> {
         self.mark().map(|(_, at)| at)
     }
 
-    /// The numbers of the lines of the part that was added with this position; none when it is not held.
+    /// The numbers of the lines of the part with this position; `None` if it is not held.
     pub fn around(&self, position: u64) -> Option<Range<u64>> {
         let behind = self.marks.partition_point(|(_, at)| *at <= position);
         let (from, _) = *self.marks.get(behind.checked_sub(1)?)?;
@@ -145,12 +145,12 @@ impl LogBuffer {
         (self.until? > position).then_some(from..to)
     }
 
-    /// Bytes of the log above the first line, more or less; none when that is unknown.
+    /// Approximate number of bytes of the log above the first line; `None` if unknown.
     pub fn above(&self) -> Option<u64> {
         Some(self.start()?.saturating_sub(self.begin?))
     }
 
-    /// Bytes of the log from [`Self::start`] to the last line that was read; none before anything was placed.
+    /// Number of bytes of the log from [`Self::start`] to the last line read; `None` while no position is known.
     pub fn placed(&self) -> Option<u64> {
         Some(self.until?.saturating_sub(self.start()?))
     }
@@ -165,7 +165,7 @@ impl LogBuffer {
         self.lines.len()
     }
 
-    /// Whether there is no line.
+    /// Whether there are no lines.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
@@ -175,17 +175,17 @@ impl LogBuffer {
         self.first
     }
 
-    /// Number behind the last line.
+    /// One more than the number of the last line.
     pub fn end(&self) -> u64 {
         self.first + self.lines.len() as u64
     }
 
-    /// A line by its place, from 0.
+    /// A line by its index, from 0.
     pub fn get(&self, place: usize) -> Option<&Line> {
         self.lines.get(place)
     }
 
-    /// The lines at these places.
+    /// The lines at these indices.
     pub fn range(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = &Line> {
         self.lines.range(places)
     }
@@ -195,7 +195,7 @@ impl LogBuffer {
         (self.first..).zip(&self.lines)
     }
 
-    /// The place of a line by its number; 0 for one that was dropped.
+    /// The index of a line by its number; 0 for a dropped one.
     pub fn place(&self, number: u64) -> usize {
         usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX)
     }
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Lines of ten bytes each, the first one being so and so.
+    /// Lines of ten bytes each, the first one with this number.
     fn part(lines: Range<u64>) -> LogPart {
         let text = lines.clone().map(|n| format!("line {n:04}").into()).collect();
         LogPart { lines: text, bytes: lines.start * 10..lines.end * 10, begin: Some(0) }

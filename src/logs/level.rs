@@ -2,7 +2,7 @@
 
 use super::prefix::{beginning, prefixed};
 
-/// How bad a line is, in ascending order.
+/// The severity of a line, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Debugging and tracing.
@@ -15,7 +15,7 @@ pub enum Level {
     Error,
 }
 
-/// Bytes that are judged: loggers put the level at the beginning.
+/// Number of bytes that are examined: loggers put the level at the beginning.
 const HEAD: usize = 120;
 
 /// Words that name a level, as Python's `logging`, absl, Rust's `tracing` and Ray write them.
@@ -37,17 +37,17 @@ const WORDS: [(&str, Level); 15] = [
     ("warning", Level::Warning),
 ];
 
-/// The level that a line says; none if it says none. Ray's prefix may stand before it.
+/// The level in a line; `None` if it has none. Ray's prefix may precede it.
 pub fn level(line: &str) -> Option<Level> {
     let text = prefixed(line).text;
     if let Some(level) = letter(text) {
         return Some(level);
     }
     let head = beginning(text, HEAD);
-    // The first word that names a level is the logger's; what follows is what a program reports about another one.
+    // The first word that names a level is the logger's; later ones may be part of a report about another program.
     words(head).find_map(|(at, word)| {
         match WORDS.iter().find(|(name, _)| *name == word) {
-            // In lower case they are words of any sentence: only `error:` names a level.
+            // In lower case they are ordinary words: only `error:` names a level.
             Some((name, level)) if name.as_bytes()[0].is_ascii_lowercase() => {
                 head[at + word.len()..].starts_with(':').then_some(*level)
             }
@@ -70,7 +70,7 @@ fn exception(head: &str, at: usize, word: &str) -> Option<Level> {
     (is_named && is_first && is_said).then_some(Level::Error)
 }
 
-/// Words of ASCII letters with the place of each.
+/// Words of ASCII letters with their positions.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_letter = |b: u8| b.is_ascii_alphabetic();
     let bytes = text.as_bytes();

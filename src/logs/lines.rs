@@ -81,8 +81,8 @@ impl LineSplitter {
     }
 }
 
-/// A line in UTF-16 as one in ASCII: every other byte is a NUL, which is the half of a line break, too. Other letters
-/// than those of ASCII are lost.
+/// Converts a line in UTF-16 to ASCII: every second byte is a NUL, including half of the line break. Letters other than
+/// ASCII are lost.
 fn narrowed(mut line: Vec<u8>) -> Vec<u8> {
     let mark = if line.starts_with(&[0xff, 0xfe]) || line.starts_with(&[0xfe, 0xff]) { 2 } else { 0 };
     let nuls = line.split(|b| *b == 0).count() - 1;

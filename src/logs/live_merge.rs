@@ -1,23 +1,23 @@
-//! Lines of several logs that are followed together, in the order of their times.
+//! Merges the lines of several followed logs in order of time.
 
 use super::merge::{Merge, Merged};
 use super::time::{Clock, Times};
 use crate::model::{Line, Timestamp};
 use std::time::Duration;
 
-/// Lines wait so long for those of other logs that come later and are earlier.
+/// How long lines wait for earlier lines of other logs.
 const WINDOW: Duration = Duration::from_secs(1);
-/// At the beginning they wait so long for a log that has sent nothing yet.
+/// At the beginning, how long they wait for a log that has sent nothing yet.
 const FIRST: Duration = Duration::from_secs(4);
 
-/// Lines of several logs that are followed together. What comes within a second is put in order; what comes later is
-/// given out later, and [`Merged::is_late`] says so.
+/// Merges the lines of several followed logs. Lines received within a second are sorted; later ones are returned later
+/// and marked by [`Merged::is_late`].
 #[derive(Clone, Debug)]
 pub struct LiveMerge {
     merge: Merge<Line>,
     logs: Vec<Log>,
     since: Timestamp,
-    /// When the first of the lines came that wait.
+    /// When the first of the waiting lines was received.
     waiting: Option<Timestamp>,
 }
 
@@ -28,25 +28,25 @@ struct Log {
 }
 
 impl LiveMerge {
-    /// No log yet.
+    /// Without logs.
     pub fn new(now: Timestamp) -> Self {
         Self { merge: Merge::new(Duration::ZERO), logs: Vec::new(), since: now, waiting: None }
     }
 
-    /// Adds a log whose times are read by that clock; its number.
+    /// Adds a log whose times are read by this clock; returns its number.
     pub fn add(&mut self, clock: Clock) -> u32 {
         self.logs.push(Log { times: Times::new(clock), has_begun: false });
         self.logs.len() as u32 - 1
     }
 
-    /// Reads the times of a log by another clock from now on.
+    /// Sets the clock by which the times of a log are read.
     pub fn set_clock(&mut self, log: u32, clock: Clock) {
         if let Some(log) = self.logs.get_mut(log as usize) {
             log.times = Times::new(clock);
         }
     }
 
-    /// Adds lines of a log that have come now.
+    /// Adds lines of a log that were received now.
     pub fn push(&mut self, log: u32, lines: Vec<Line>, now: Timestamp) {
         let Some(known) = self.logs.get_mut(log as usize) else { return };
         known.has_begun = true;
@@ -56,14 +56,14 @@ impl LiveMerge {
         }
     }
 
-    /// Waits no longer for a log that has sent nothing: it has no lines, or cannot be read.
+    /// Stops waiting for a log that has sent nothing: it has no lines, or cannot be read.
     pub fn begun(&mut self, log: u32) {
         if let Some(log) = self.logs.get_mut(log as usize) {
             log.has_begun = true;
         }
     }
 
-    /// How long until lines are due; none if none waits.
+    /// How long until lines are due; `None` if none are waiting.
     pub fn wait(&self, now: Timestamp) -> Option<Duration> {
         let waiting = self.waiting?;
         let of_window = WINDOW.saturating_sub(waiting.age(now));
@@ -77,7 +77,7 @@ impl LiveMerge {
         if self.wait(now).is_some_and(|wait| wait.is_zero()) { self.take_all() } else { Vec::new() }
     }
 
-    /// All lines that wait, in order.
+    /// All waiting lines, in order.
     pub fn take_all(&mut self) -> Vec<Merged<Line>> {
         self.waiting = None;
         std::iter::from_fn(|| self.merge.next_anyway()).collect()

@@ -1,25 +1,25 @@
-//! Lines of many sources in the order of their times.
+//! Merges the lines of many sources in order of time.
 
 use crate::model::Timestamp;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// A line in its place.
+/// A line of the merged sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged<T> {
     /// Number of the source.
     pub source: u32,
-    /// Its time by the reference clock; none if its source has said none yet.
+    /// Its time by the reference clock; `None` if its source has had no time yet.
     pub time: Option<Timestamp>,
-    /// Whether lines with a later time went before it, for it came later than the window allows.
+    /// Whether it came after a line with a later time, because it arrived later than the window allows.
     pub is_late: bool,
-    /// The line, or what the caller knows it by.
+    /// The line, or what identifies it for the caller.
     pub item: T,
 }
 
-/// Sorts lines that arrive out of order, as long as they are no more than a window late. Lines of one source that say
-/// the same time, or none, keep their order.
+/// Sorts lines that arrive out of order by at most a window. Lines of one source with the same time, or without one,
+/// keep their order.
 #[derive(Clone, Debug)]
 pub struct Merge<T> {
     window: Duration,
@@ -27,7 +27,7 @@ pub struct Merge<T> {
     waiting: BinaryHeap<Reverse<Waiting<T>>>,
     arrived: u64,
     newest: Option<i64>,
-    /// Time of the line that was given out last.
+    /// Time of the line that was last returned.
     given: Option<i64>,
     most: usize,
 }
@@ -41,7 +41,7 @@ struct Source {
 
 #[derive(Clone, Debug)]
 struct Waiting<T> {
-    /// The time of its place, its source, and its number among all that arrived.
+    /// The time by which it is sorted, its source, and its number among all lines.
     key: (Option<i64>, u32, u64),
     time: Option<i64>,
     item: T,
@@ -65,16 +65,16 @@ impl<T> Ord for Waiting<T> {
 }
 
 impl<T> Merge<T> {
-    /// Lines that wait at most; beyond that the earliest are given out before their window has passed.
+    /// Maximum number of waiting lines; beyond that the earliest are returned before their window has passed.
     pub const MOST: usize = 200_000;
 
-    /// Waits this long for lines of other sources; by the times of the lines, so that old logs merge at once.
+    /// Waits this long for lines of other sources, by the times of the lines, so that old logs merge at once.
     pub fn new(window: Duration) -> Self {
         let waiting = BinaryHeap::new();
         Self { window, sources: Vec::new(), waiting, arrived: 0, newest: None, given: None, most: Self::MOST }
     }
 
-    /// States how many milliseconds a source's clock is ahead of the reference; holds for lines that follow.
+    /// Sets how many milliseconds a source's clock is ahead of the reference, for the lines that follow.
     pub fn set_skew(&mut self, source: u32, ahead_ms: i64) {
         self.source(source).ahead = ahead_ms;
     }
@@ -87,7 +87,7 @@ impl<T> Merge<T> {
         &mut self.sources[at]
     }
 
-    /// Adds a line, with the time that it says by its own clock.
+    /// Adds a line, with its time by its own clock.
     pub fn push(&mut self, source: u32, time: Option<Timestamp>, item: T) {
         let given = self.given;
         let known = self.source(source);
@@ -96,7 +96,7 @@ impl<T> Merge<T> {
                 known.last = Some(time.as_millis().saturating_sub(known.ahead));
                 known.last
             }
-            // It was written then or later, so it is not late where others have gone on meanwhile.
+            // It was written then or later, so it is not late if others have continued meanwhile.
             None => known.last.map(|last| given.map_or(last, |given| given.max(last))),
         };
         let time = known.last;
@@ -113,8 +113,7 @@ impl<T> Merge<T> {
         if is_ready { self.next_anyway() } else { None }
     }
 
-    /// The next line, whether others may still come before it or not: for the end of the logs, or when nothing has
-    /// arrived for as long as the window.
+    /// The next line, even if others may still precede it: for the end of the logs, or after a pause of a window.
     pub fn next_anyway(&mut self) -> Option<Merged<T>> {
         let Reverse(Waiting { key: (place, source, _), time, item }) = self.waiting.pop()?;
         let is_late = place.is_some() && place < self.given;
@@ -122,12 +121,12 @@ impl<T> Merge<T> {
         Some(Merged { source, time: time.map(Timestamp::from_millis), is_late, item })
     }
 
-    /// Lines that wait for their window to pass.
+    /// Number of waiting lines.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether none waits.
+    /// Whether no lines are waiting.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -215,8 +214,8 @@ mod tests {
             let mut all: Vec<_> = out.iter().map(|m| m.item).collect();
             all.sort_unstable();
             prop_assert_eq!(all, (0..lines.len()).collect::<Vec<_>>());
-            // Those that say a time are in order but for those that are marked; none is marked if the window is as
-            // long as they are late.
+            // Lines with a time are in order except marked ones; none is marked if the window is as long as their
+            // delay.
             let mut last = None;
             for m in &out {
                 if lines[m.item].2 {

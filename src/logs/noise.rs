@@ -1,4 +1,4 @@
-//! Lines that every run writes and that say nothing about this one.
+//! Lines that every run writes and that are irrelevant.
 
 use regex::RegexSet;
 use std::sync::LazyLock;
@@ -8,13 +8,13 @@ use std::sync::LazyLock;
 pub struct Noise {
     /// A regular expression that matches it, anywhere in the line.
     pub pattern: &'static str,
-    /// Who writes it.
+    /// The program that writes it.
     pub from: &'static str,
-    /// Why it says nothing.
+    /// Why it is irrelevant.
     pub why: &'static str,
 }
 
-/// Known noise. A line that is here is never the cause of a failure: what only looks harmless is left out.
+/// Known noise. Nothing here can be the cause of a failure: lines that only seem harmless are not included.
 pub const KNOWN: [Noise; 18] = [
     Noise {
         pattern: r"All log messages before absl::InitializeLog\(\) is called are written to STDERR",
@@ -108,7 +108,7 @@ pub const KNOWN: [Noise; 18] = [
     },
 ];
 
-/// The kind of noise that a line is; none if it may mean something.
+/// The kind of noise of a line; `None` if it may be relevant.
 pub fn noise(line: &str) -> Option<&'static Noise> {
     static PATTERNS: LazyLock<RegexSet> =
         LazyLock::new(|| RegexSet::new(KNOWN.iter().map(|noise| noise.pattern)).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Lines that say the same but for numbers, addresses and names of hosts have the same shape.
+//! The shape of lines: lines that differ only in numbers, addresses and host names have the same shape.
 
 use super::prefix::{beginning, prefixed};
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Shape(pub u64);
 
-/// Bytes of a line that count; what follows does not change its shape.
+/// Number of bytes of a line that determine its shape.
 const LONGEST: usize = 2048;
 
 /// The shape of a line without Ray's prefix.
@@ -17,8 +17,8 @@ pub fn shape(line: &str) -> Shape {
     Shape(hash.0)
 }
 
-/// The shape of a traceback. Its frames count as they are: workers that fail in the same way fail at the same line of
-/// the same file.
+/// The shape of a traceback. Frames are not normalized: workers that fail in the same way fail at the same line of the
+/// same file.
 pub(super) fn shape_of_trace<'a>(lines: impl IntoIterator<Item = &'a str>) -> Shape {
     let mut hash = Fnv::default();
     for line in lines {

@@ -80,7 +80,7 @@ impl Row {
     }
 
     /// Whether a cleanup acts on it.
-    pub(super) const fn is_deed(&self) -> bool {
+    pub(super) const fn is_action(&self) -> bool {
         !matches!(self.outcome, Outcome::Named)
     }
 
@@ -130,9 +130,9 @@ impl Row {
         match (&self.outcome, &self.host) {
             (Outcome::Tpu(Cleaned::Failed { hint, .. }), _) => Some(hint.clone()),
             (Outcome::Named, Some(host)) => {
-                let look =
+                let command =
                     format!("ssh {} -- 'df -h; sudo du -xh -d 2 / | sort -h | tail -n 20'", host.raw());
-                let line = Target::of(&reach.spec.name).line(&look);
+                let line = Target::of(&reach.spec.name).line(&command);
                 Some(Fix::command("see what uses the space", line).into())
             }
             _ => None,

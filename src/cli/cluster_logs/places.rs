@@ -8,7 +8,7 @@ use crate::model::{Fix, Hint, Node, NodeId, Problem, ProblemKind, SearchedNode, 
 
 /// The word for all nodes.
 pub(super) const ALL: &str = "all";
-/// What is searched on all nodes, and on the head.
+/// The files that are searched by default on all nodes, and those that are also searched on the head.
 pub(super) const WORKERS: &str = "worker-*";
 const DRIVERS: &str = "job-driver-*";
 
@@ -33,21 +33,21 @@ pub(super) fn with_drivers(file: Option<&str>, node: &Node) -> Vec<String> {
     }
 }
 
-/// The alive nodes that the word selects.
+/// The live nodes that the word selects.
 pub(super) fn chosen<'c>(cluster: &'c Cluster, word: &str) -> Result<Vec<&'c Node>, Problem> {
     let alive = || cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
-    let is_it = |node: &&Node| {
+    let is_selected = |node: &&Node| {
         word == cluster.node_name(node).raw()
             || word == node.address.raw()
             || (word.len() >= 8 && node.id.to_string().starts_with(word))
             || (word == "head" && node.is_head)
     };
     let found: Vec<&Node> =
-        if word == ALL { alive().collect() } else { alive().filter(is_it).take(1).collect() };
+        if word == ALL { alive().collect() } else { alive().filter(is_selected).take(1).collect() };
     if !found.is_empty() {
         return Ok(found);
     }
-    let dead = cluster.snapshot.nodes.iter().find(|node| is_it(node));
+    let dead = cluster.snapshot.nodes.iter().find(|node| is_selected(node));
     let list = Target::of(cluster.name()).line("list-nodes");
     let list = Hint::from(Fix::command("list the nodes that are alive", list));
     let now = Timestamp::now();

@@ -19,9 +19,9 @@ pub fn image(folder: &Path, table: &Table, stem: &str) -> Result<ImageName> {
         return Err(e.into());
     }
     let text = planned.map_or("", |p| p.after.as_str());
-    let said = docker_image(text, &folder.join(format!("{stem}.yaml")))?;
-    ImageName::parse(&said)
-        .with_context(|| format!("the image of {stem} (`{said}`) is not in Artifact Registry"))
+    let name = docker_image(text, &folder.join(format!("{stem}.yaml")))?;
+    ImageName::parse(&name)
+        .with_context(|| format!("the image of {stem} (`{name}`) is not in Artifact Registry"))
 }
 
 /// The image of each cluster that has one in Artifact Registry, by the name of its file, as it would be rendered.
@@ -30,13 +30,13 @@ pub fn all(folder: &Path, table: &Table) -> Result<Vec<(String, ImageName)>> {
     super::update::rendered(&plan)?;
     let mut images = Vec::new();
     for planned in plan.iter().filter(|planned| planned.state != State::Orphan) {
-        let said = docker_image(&planned.after, &planned.file)?;
-        images.extend(ImageName::parse(&said).map(|image| (planned.stem.clone(), image)));
+        let name = docker_image(&planned.after, &planned.file)?;
+        images.extend(ImageName::parse(&name).map(|image| (planned.stem.clone(), image)));
     }
     Ok(images)
 }
 
-/// The image that a cluster's file names at present.
+/// The image that a cluster's file currently names.
 pub fn of_file(file: &Path) -> Option<ImageName> {
     let text = yaml::read(file).ok()?;
     ImageName::parse(&docker_image(&text, file).ok()?)
@@ -82,8 +82,8 @@ pub fn run(image: &ImageName, stem: &str, settings: &Settings, as_json: bool) ->
         let header = ["TAGS", "UPLOADED", "SIZE", "DIGEST", ""];
         super::super::columns::print(&mut output::stdout(), &header, &rows)?;
     }
-    let there = image.tag.is_empty() || builds.iter().any(|b| b.tags.iter().any(|t| used(t.raw())));
-    if !there {
+    let exists = image.tag.is_empty() || builds.iter().any(|b| b.tags.iter().any(|t| used(t.raw())));
+    if !exists {
         bail!(
             "{image} does not exist: push it, or set another tag (`{}`)",
             Target::default().line(&format!("configs set-image TAG {}", word(stem)))

@@ -60,7 +60,7 @@ impl Update {
     }
 
     /// Prints the findings, and fails if what would be written breaks a rule.
-    pub fn is_right(&self) -> Result<()> {
+    pub fn check_findings(&self) -> Result<()> {
         let errors = self.findings.iter().filter(|f| f.severity == Severity::Error).count();
         if errors == 0 {
             return Ok(());
@@ -79,7 +79,7 @@ impl Update {
         let Self { plan, orphans, findings } = self;
         let writes = !mode.check && !mode.diff;
         if writes {
-            self.is_right()?;
+            self.check_findings()?;
         }
         let stale: Vec<&Planned> = plan.iter().filter(|p| p.state != State::Current).collect();
         let (mut written, mut left) = (Vec::new(), Vec::new());
@@ -105,7 +105,7 @@ impl Update {
             report(plan, orphans, &stale, &written, mode);
         }
         if !writes {
-            self.is_right()?;
+            self.check_findings()?;
         }
         // Errors were shown above, with the warnings.
         print::findings(&mut output::stderr(), findings)?;

@@ -1,4 +1,4 @@
-//! docker, or podman instead.
+//! The container engine: docker or podman.
 
 use crate::cli::tool::{self, Ran};
 use crate::config::{self, Env};
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// Where its documentation describes the installation.
+    /// URL of its installation instructions.
     const fn manual(self) -> &'static str {
         match self {
             Self::Docker => "https://docs.docker.com/engine/install",
@@ -74,7 +74,7 @@ impl Engine {
     /// Runs a command line and prints its output.
     pub async fn shown(&self, command: &[String]) -> Result<()> {
         let ran = tool::run(command, |line| eprintln!("{line}")).await?;
-        ran.good(&format!("`{}`", line(command))).map(drop)
+        ran.require_success(&format!("`{}`", line(command))).map(drop)
     }
 
     /// Runs a command line without showing anything.
@@ -82,7 +82,8 @@ impl Engine {
         tool::run(&self.command(words), |_| ()).await
     }
 
-    /// A configuration without the user's logins, in a directory that nobody else can enter. It uses the same daemon.
+    /// A configuration without the user's logins, in a directory that only this user can access. It uses the same
+    /// daemon.
     pub async fn private(&self) -> Result<Private<'_>> {
         let folder = tool::private_folder().context("cannot create a directory for the login")?;
         let place = folder.path().display();
@@ -125,13 +126,13 @@ impl Private<'_> {
             shell.into_iter().chain([file.to_string_lossy().into_owned()]).chain(login).collect();
         let ran = tool::run(&command, |_| ()).await;
         fs::remove_file(&file).context("cannot remove the token of the login")?;
-        ran?.good(&format!("the login of {} to {host}", self.engine.kind.name())).map(drop)
+        ran?.require_success(&format!("the login of {} to {host}", self.engine.kind.name())).map(drop)
     }
 
     /// Runs a command line and prints its output.
     pub async fn shown(&self, words: &[&str]) -> Result<()> {
         let ran = tool::run(&self.command(words), |line| eprintln!("{line}")).await?;
-        ran.good(&format!("`{}`", line(&self.engine.command(words)))).map(drop)
+        ran.require_success(&format!("`{}`", line(&self.engine.command(words)))).map(drop)
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn run(
             missing.push(registry);
         }
     }
-    progress.hush();
+    progress.discard();
     let local = format!("{name}:{}", tag.tag);
     let tags = tag.tags();
     let creation = |registry| google.repository_creation(registry, "Container images of Ray clusters");

@@ -78,7 +78,7 @@ pub(super) async fn for_push(
     };
     // Listed with the newest first.
     let asked = engine.quiet(&["image", "ls", "--format", "{{.Tag}}", image]).await?;
-    let tags = asked.good("listing the images of this machine")?;
+    let tags = asked.require_success("listing the images of this machine")?;
     let is_of_commit = |tag: &&String| {
         let date = tag.trim().strip_suffix(&mark).and_then(|date| date.strip_suffix('-'));
         date.is_some_and(|date| date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit()))
@@ -93,7 +93,7 @@ pub(super) async fn for_push(
 }
 
 /// The commit of the directory's repository; `None` if there is no repository. Uncommitted files are refused unless
-/// they are allowed, because nobody could build the same image again.
+/// they are allowed, because the image could not be reproduced.
 async fn commit(options: &ImageOptions, folder: &Path) -> Result<Option<Commit>> {
     let folder = folder.to_string_lossy();
     let git = |words: &[&'static str]| {
@@ -103,7 +103,8 @@ async fn commit(options: &ImageOptions, folder: &Path) -> Result<Option<Commit>>
     let head = tool::run(&git(&["rev-parse", "--short", "HEAD"]), |_| ()).await?;
     let is_hash = |line: &&String| line.len() >= 4 && line.bytes().all(|b| b.is_ascii_hexdigit());
     let Some(hash) = head.lines.iter().rfind(is_hash).filter(|_| head.code == 0) else { return Ok(None) };
-    let changed = tool::run(&git(&["status", "--porcelain"]), |_| ()).await?.good("`git status`")?;
+    let changed =
+        tool::run(&git(&["status", "--porcelain"]), |_| ()).await?.require_success("`git status`")?;
     if !changed.is_empty() && !options.allow_dirty {
         let first = changed[0].trim();
         let are = if changed.len() == 1 { "is" } else { "are" };

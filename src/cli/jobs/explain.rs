@@ -3,7 +3,7 @@
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, hints, output};
 use super::failed;
-use super::reader::{Reader, clock_time, report_incomplete, reporting};
+use super::reader::{JobReader, clock_time, report_incomplete, reporting};
 use crate::app::Cluster;
 use crate::job_workers::{
     Findings, JobWorkers, Known, Verdict, certainty_words, first_few, place, without_error,
@@ -54,15 +54,16 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
     let report = reporting(progress);
-    let Reader { mut gangs, mut job_workers, cluster } =
-        Reader::read(&arguments.id, reach, &session, &report).await?;
+    let JobReader { mut worker_reader, mut job_workers, cluster } =
+        JobReader::read(&arguments.id, reach, &session, &report).await?;
     if matches!(job_workers.known.job.status, JobStatus::Running | JobStatus::Pending) {
         progress.show("reading the vitals of the run");
         read_vitals(&mut job_workers, &cluster, &session, reach).await;
     }
-    let (mut found, logs) = gangs.explain(&mut job_workers, arguments.lines).await.map_err(failed(reach))?;
+    let (mut found, logs) =
+        worker_reader.explain(&mut job_workers, arguments.lines).await.map_err(failed(reach))?;
     if let Some(logs) = logs {
-        found = gangs.with_clocks(&mut job_workers, found, &logs).await;
+        found = worker_reader.with_clocks(&mut job_workers, found, &logs).await;
     }
     session.close().await;
     report_incomplete(&job_workers);
@@ -75,15 +76,15 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds what the vitals of the job show: what is wrong with its run, according to the end of its driver's log, what it
-/// waits for, and who holds that.
+/// Adds findings from the vitals of the job: what is wrong with its run according to the end of its driver's log, which
+/// resources it waits for, and who holds them.
 async fn read_vitals(job_workers: &mut JobWorkers, cluster: &Cluster, session: &Session, reach: &Reach) {
     let job = Arc::clone(&job_workers.known.job);
     let how = (reach.options.vitals, &reach.options.patterns);
     let from = (&session.client, session.log_host(&reach.spec));
     match supervisor::read_vitals_among(from, &cluster.snapshot, &job, how).await {
         Ok(cluster_vitals) => {
-            let known = knowing(cluster, cluster_vitals).known_of(&job);
+            let known = with_vitals(cluster, cluster_vitals).known_of(&job);
             job_workers.known = Known { job, ..known };
         }
         Err(why) => job_workers.incomplete.push(format!("cannot read the vitals of the run: {why}")),
@@ -91,7 +92,7 @@ async fn read_vitals(job_workers: &mut JobWorkers, cluster: &Cluster, session: &
 }
 
 /// The cluster with these vitals.
-fn knowing(cluster: &Cluster, cluster_vitals: ClusterVitals) -> Cluster {
+fn with_vitals(cluster: &Cluster, cluster_vitals: ClusterVitals) -> Cluster {
     let mut state = ClusterState::clone(cluster.state());
     state.learn(&News::Vitals(Arc::new(cluster_vitals)));
     Cluster::of(cluster.spec.clone(), state)
@@ -185,8 +186,8 @@ fn print_cause(
         writeln!(out, "    {line}")?;
     }
     writeln!(out, "    {}", first.text)?;
-    if let Some(sure) = certainty_words(found) {
-        writeln!(out, "  {sure}")?;
+    if let Some(words) = certainty_words(found) {
+        writeln!(out, "  {words}")?;
     }
     for followed in &found.followed {
         writeln!(

@@ -20,10 +20,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// Maximum backoff between requests to a connected cluster that does not answer.
-const LONGEST: Duration = Duration::from_secs(10);
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
 /// Poll interval while a restart may bring a job back.
-const RESTART_LOOK: Duration = Duration::from_secs(3);
+const RESTART_POLL_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Options for a cluster that stops answering.
 #[derive(Clone, Copy, Debug, Args)]
@@ -38,7 +38,7 @@ pub struct GiveUp {
 pub enum FollowError {
     /// The cluster did not respond within `--give-up-after`.
     GaveUp,
-    /// Ray was restarted and the job was lost with its session; the text says so in a sentence.
+    /// Ray was restarted and the job was lost with its session, as the message explains.
     Lost(String),
 }
 
@@ -58,9 +58,9 @@ pub struct Following<'a> {
     connection: Connection,
     state: watch::Receiver<ConnectionState>,
     limit: Option<Duration>,
-    /// What alone is wanted of the lines that a log has at the beginning.
-    sought: Option<Grep>,
-    /// The head's node id, where a file of it is followed.
+    /// Search that selects lines from the existing part of a log.
+    grep: Option<Grep>,
+    /// The head's node id, if a file of the head is followed.
     head: Option<NodeId>,
     /// When the cluster stopped answering.
     lost: Option<Instant>,
@@ -72,7 +72,7 @@ pub struct Following<'a> {
     pub seen: Option<JobStatus>,
 }
 
-type Proof = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>>;
+type Check = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>>;
 
 impl<'a> Following<'a> {
     /// Follows jobs over the connection of this command.
@@ -81,14 +81,14 @@ impl<'a> Following<'a> {
         let state = connection.watch();
         let limit = give_up.give_up_after.map(Duration::from_secs);
         let ray_session = session.ray_session.clone();
-        let (sought, head, lost, reported, seen) = (None, None, None, None, None);
-        Self { reach, connection, state, limit, sought, head, lost, reported, ray_session, seen }
+        let (grep, head, lost, reported, seen) = (None, None, None, None, None);
+        Self { reach, connection, state, limit, grep, head, lost, reported, ray_session, seen }
     }
 
-    /// Wants only the lines that match of those that the log has at the beginning. Others may come all the same, where its
-    /// machine cannot search.
+    /// Selects only matching lines from the existing part of the log. If its host cannot search, other lines are passed
+    /// on as well.
     pub fn search(&mut self, words: Grep) {
-        self.sought = Some(words);
+        self.grep = Some(words);
     }
 
     /// Passes the lines of a job's log to `print` until the job has ended, and returns how it ended.
@@ -112,21 +112,21 @@ impl<'a> Following<'a> {
         start: Start,
         mut print: impl FnMut(Vec<Line>) -> io::Result<()>,
     ) -> anyhow::Result<Result<(), FollowError>> {
-        let (ways, heard) = watch::channel(self.way()?);
+        let (access_sender, access) = watch::channel(self.log_access()?);
         let spec = Arc::new(self.reach.spec.clone());
         let source = LogSource::Job(id.clone());
         let follow = |start| {
             let spec = Arc::clone(&spec);
-            supervisor::follow(heard.clone(), spec, source.clone(), start, LineSplitter::WHOLE)
+            supervisor::follow(access.clone(), spec, source.clone(), start, LineSplitter::WHOLE)
         };
-        let mut tail = match self.sought.take() {
+        let mut tail = match self.grep.take() {
             Some(words) => {
-                let (ways, spec) = (heard.clone(), Arc::clone(&spec));
-                supervisor::follow_matching(ways, spec, source.clone(), (words, start), LineSplitter::WHOLE)
+                let (access, spec) = (access.clone(), Arc::clone(&spec));
+                supervisor::follow_matching(access, spec, source.clone(), (words, start), LineSplitter::WHOLE)
             }
             None => follow(start),
         };
-        let mut proof: Option<Proof> = None;
+        let mut check: Option<Check> = None;
         loop {
             tokio::select! {
                 event = tail.next() => match event {
@@ -139,13 +139,13 @@ impl<'a> Following<'a> {
                     Some(LogEvent::Older(_)) => {}
                     Some(LogEvent::Interrupted(why)) => {
                         self.lose(&why);
-                        if ways.borrow().is_some() && proof.is_none() {
-                            proof = Some(self.proof());
+                        if access_sender.borrow().is_some() && check.is_none() {
+                            check = Some(self.check());
                         }
                     }
                     Some(LogEvent::Failed(error)) => match self.gone(id, &error).await? {
                         Gone::Back => {
-                            ways.send_replace(self.way()?);
+                            access_sender.send_replace(self.log_access()?);
                             tail = follow(Start::Beginning);
                         }
                         Gone::FollowError(unseen) => return Ok(Err(unseen)),
@@ -154,14 +154,16 @@ impl<'a> Following<'a> {
                     Some(LogEvent::Complete) | None => return Ok(Ok(())),
                 },
                 _ = self.state.changed() => {
-                    ways.send_replace(self.way()?);
+                    access_sender.send_replace(self.log_access()?);
                 }
-                proved = outcome(&mut proof) => {
-                    proof = None;
-                    match proved {
-                        // The log retries at once.
+                checked = outcome(&mut check) => {
+                    check = None;
+                    match checked {
+                        // Makes the log retry at once.
                         Ok(()) => {
-                            ways.send_if_modified(|way| way.as_mut().map(|way| way.nudges += 1).is_some());
+                            access_sender.send_if_modified(|access| {
+                                access.as_mut().map(|access| access.nudges += 1).is_some()
+                            });
                         }
                         Err(problem) => self.report(&problem.what),
                     }
@@ -181,10 +183,10 @@ impl<'a> Following<'a> {
         mut print: impl FnMut(&[Line]) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         self.head = node.is_head.then_some(node.id);
-        let (ways, heard) = watch::channel(self.way()?);
+        let (access_sender, access) = watch::channel(self.log_access()?);
         let spec = Arc::new(self.reach.spec.clone());
         let source = LogSource::File { node: node.id, name: name.clone() };
-        let mut tail = supervisor::follow(heard, spec, source, Start::Lines(keep), LineSplitter::WHOLE);
+        let mut tail = supervisor::follow(access, spec, source, Start::Lines(keep), LineSplitter::WHOLE);
         loop {
             tokio::select! {
                 event = tail.next() => match event {
@@ -200,7 +202,7 @@ impl<'a> Following<'a> {
                     Some(LogEvent::Complete) | None => anyhow::bail!("{name} ended"),
                 },
                 _ = self.state.changed() => {
-                    ways.send_replace(self.way()?);
+                    access_sender.send_replace(self.log_access()?);
                 }
                 () = too_long(self.lost, self.limit) => return Ok(()),
             }
@@ -211,7 +213,7 @@ impl<'a> Following<'a> {
     /// job again, so this waits for the restart.
     async fn gone(&mut self, id: &SubmissionId, error: &RayError) -> anyhow::Result<Gone> {
         let Some(why) = self.why_lost(id, error).await else { return Ok(Gone::Unexplained) };
-        let mut is_told = false;
+        let mut is_reported = false;
         loop {
             // Read the lock before the job: once the lock is gone, the restart has restored all it can.
             let restart = self.restart_under_way().await;
@@ -225,12 +227,12 @@ impl<'a> Following<'a> {
                 return Ok(Gone::Back);
             }
             let Some(lock) = restart else { return Ok(Gone::FollowError(FollowError::Lost(why))) };
-            if !is_told {
-                is_told = true;
+            if !is_reported {
+                is_reported = true;
                 eprintln!("{id}: {}; waiting for the job to be restored", lock.brief(Timestamp::now()));
             }
             tokio::select! {
-                () = sleep(RESTART_LOOK) => {}
+                () = sleep(RESTART_POLL_INTERVAL) => {}
                 () = too_long(self.lost, self.limit) => return Ok(Gone::FollowError(FollowError::GaveUp)),
             }
         }
@@ -243,10 +245,10 @@ impl<'a> Following<'a> {
             return None;
         }
         let access = Access { spec, options, connection: &self.connection };
-        // Without permission to read locks the job counts as lost, as it does where none are kept.
+        // If locks cannot be read, the job counts as lost, as on a cluster without locks.
         let lock = supervisor::read_lock(access).await.ok().flatten()?;
-        let is_at_work = lock.pulse(Timestamp::now()) == Liveness::Fresh;
-        (is_at_work && lock.command == OperationKind::Restart.command()).then_some(lock)
+        let is_running = lock.pulse(Timestamp::now()) == Liveness::Fresh;
+        (is_running && lock.command == OperationKind::Restart.command()).then_some(lock)
     }
 
     /// Why a job was lost, if Ray was restarted since the job was last seen.
@@ -278,7 +280,7 @@ impl<'a> Following<'a> {
                         return Ok(Ok(status));
                     }
                     backoff.reset();
-                    LOOK
+                    POLL_INTERVAL
                 }
                 Some(Err(e @ (RayError::NotFound(_) | RayError::Forbidden(_)))) => {
                     match self.gone(id, &e).await? {
@@ -289,17 +291,17 @@ impl<'a> Following<'a> {
                 }
                 Some(Err(error)) => {
                     self.lose(&error.to_string());
-                    let proved = tokio::select! {
-                        proved = self.proof() => proved,
+                    let checked = tokio::select! {
+                        checked = self.check() => checked,
                         () = too_long(self.lost, self.limit) => return Ok(Err(FollowError::GaveUp)),
                     };
-                    if let Err(problem) = proved {
+                    if let Err(problem) = checked {
                         self.report(&problem.what);
                     }
-                    backoff.next(LONGEST)
+                    backoff.next(MAX_BACKOFF)
                 }
-                // The cluster's task reconnects, and its state changes then.
-                None => LONGEST,
+                // When the cluster's task has reconnected, its state changes.
+                None => MAX_BACKOFF,
             };
             tokio::select! {
                 () = sleep(pause) => {}
@@ -312,11 +314,11 @@ impl<'a> Following<'a> {
     /// The client of the current connection, if there is one. An error if reconnecting cannot succeed without action by
     /// the operator.
     fn client(&mut self) -> anyhow::Result<Option<Client>> {
-        Ok(self.way()?.map(|way| way.client))
+        Ok(self.log_access()?.map(|access| access.client))
     }
 
-    /// The same for access to logs.
-    fn way(&mut self) -> anyhow::Result<Option<LogAccess>> {
+    /// Like [`Self::client`], for access to logs.
+    fn log_access(&mut self) -> anyhow::Result<Option<LogAccess>> {
         let now = self.state.borrow_and_update().clone();
         match now {
             ConnectionState::Up(channel) => {
@@ -332,9 +334,9 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Sends a small request to the cluster. It replaces a refused token by the latest one, and a dead connection by a
-    /// new one.
-    fn proof(&self) -> Proof {
+    /// Checks the connection with a small request. This replaces a refused token with the latest one, and a dead
+    /// connection with a new one.
+    fn check(&self) -> Check {
         let connection = self.connection.clone();
         Box::pin(async move { connection.channel().await.map(|_| ()) })
     }
@@ -376,9 +378,9 @@ impl<'a> Following<'a> {
 }
 
 /// Resolves with the result of a connection check; pends forever if there is none.
-async fn outcome(proof: &mut Option<Proof>) -> Result<(), Problem> {
-    match proof {
-        Some(proof) => proof.await,
+async fn outcome(check: &mut Option<Check>) -> Result<(), Problem> {
+    match check {
+        Some(check) => check.await,
         None => std::future::pending().await,
     }
 }
@@ -392,7 +394,7 @@ async fn too_long(lost: Option<Instant>, limit: Option<Duration>) {
 }
 
 /// Poll interval while waiting for a job.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn id(id: &str) -> SubmissionId {
     SubmissionId(Text::from(id))

@@ -1,5 +1,5 @@
-//! The source from which `job-logs` reads a driver's log: the file on the head over ssh, or the dashboard if ssh does
-//! not lead to the file. Never holds more than the requested part.
+//! Reads a driver's log for `job-logs`: the file on the head over ssh, or the dashboard if ssh does not reach the file.
+//! Never holds more than the requested part.
 
 use super::super::reach::Reach;
 use super::failed;
@@ -16,7 +16,7 @@ use bytes::Bytes;
 const SEARCHED: u32 = 100_000;
 /// After this many lines without a time, the log is assumed to have no times.
 const UNTIMED: u32 = 100_000;
-/// Numbers of lines before the end in which the first line of a time is looked for, one after the other.
+/// Numbers of lines before the end that are tried, in this order, to find the first line of a time.
 const STEPS: [u32; 4] = [1000, 10_000, 100_000, 1_000_000];
 
 /// A job's driver log, or another file of the head while its dashboard does not respond.
@@ -25,9 +25,9 @@ pub struct LogSource<'a> {
     /// The job and Ray; `None` if only the head can be reached.
     ray: Option<(&'a Session, &'a SubmissionId)>,
     file: LogFile,
-    /// The head's shell, while the file may be there.
+    /// A shell on the head, as long as the file may be there.
     remote: Option<Remote>,
-    /// Whether the head was asked where the driver runs.
+    /// Whether the head has been asked where the driver runs.
     is_placed: bool,
     /// The driver's node, once it is known.
     node: Option<NodeId>,
@@ -80,8 +80,8 @@ impl<'a> LogSource<'a> {
         Self { reach, ray: None, file, remote: Some(remote), is_placed: true, node: None }
     }
 
-    /// Starts reading at this position, or only the matching lines, which the machine of the file searches for; `None`
-    /// while the job has no driver. Without a shell on the head, all lines are read.
+    /// Starts reading at this position; with `words` only matching lines, which the host of the file searches for.
+    /// `None` while the job has no driver. Without a shell on the head, all lines are read.
     pub async fn open(&mut self, start: Start, words: Option<&Grep>) -> Result<Option<LogBytes>> {
         let why = match self.over_ssh(start, words).await {
             Ok(bytes) => return Ok(Some(bytes)),
@@ -105,18 +105,18 @@ impl<'a> LogSource<'a> {
         };
         let lines = if let Start::Lines(lines) = start { lines } else { SEARCHED };
         let log = client.read_job_log(id, node, lines).await.map_err(failed(self.reach))?;
-        let came = log.split(|b| *b == b'\n').count();
-        if !matches!(start, Start::Lines(_)) && came > SEARCHED as usize {
-            let deed = if words.is_some() { "searched" } else { "read" };
+        let received = log.split(|b| *b == b'\n').count();
+        if !matches!(start, Start::Lines(_)) && received > SEARCHED as usize {
+            let verb = if words.is_some() { "searched" } else { "read" };
             let n = grouped(SEARCHED as usize);
-            eprintln!("only the last {n} lines were {deed}, through the dashboard; -n reads more");
+            eprintln!("only the last {n} lines were {verb}, through the dashboard; -n reads more");
         }
         Ok(Some(LogBytes::Read(log)))
     }
 
     /// Reads the file on the head if it is there; otherwise returns why it cannot be read, if that is known.
     async fn over_ssh(&mut self, start: Start, words: Option<&Grep>) -> Result<LogBytes, Option<ReadError>> {
-        self.look_where().await;
+        self.locate_driver().await;
         loop {
             let over = (self.remote.as_ref().ok_or(None)?, &self.reach.spec);
             let opened = match words {
@@ -124,7 +124,7 @@ impl<'a> LogSource<'a> {
                     matched(&self.file, over, &ContentSearch { start, ..ContentSearch::all(words.clone()) })
                         .await
                 }
-                None => begun(self.file.rest(over, start)).await,
+                None => read_first(self.file.rest(over, start)).await,
             };
             match opened {
                 Ok(bytes) => return Ok(bytes),
@@ -135,7 +135,7 @@ impl<'a> LogSource<'a> {
     }
 
     /// Finds out, once, whether the driver runs on the head.
-    async fn look_where(&mut self) {
+    async fn locate_driver(&mut self) {
         // A head that does not report it may still have the file.
         let Some((session, id)) = self.ray.filter(|_| !std::mem::replace(&mut self.is_placed, true)) else {
             return;
@@ -159,10 +159,10 @@ impl<'a> LogSource<'a> {
         false
     }
 
-    /// Where the lines since a time begin, by the times in the lines: the byte in the file on the head, or else a
-    /// number of lines that includes them all.
+    /// Finds where the lines since a time begin, by the times in the lines: a byte position in the file on the head, or
+    /// else a number of lines that includes them all.
     pub async fn since(&mut self, since: Timestamp, clock: Clock) -> Result<Start> {
-        self.look_where().await;
+        self.locate_driver().await;
         while let Some(remote) = &self.remote {
             match self.file.since((remote, &self.reach.spec), since, clock).await {
                 Ok(Some(start)) => return Ok(start),
@@ -196,8 +196,8 @@ impl<'a> LogSource<'a> {
     }
 }
 
-/// The first bytes of a stream, and the rest; nothing may be read after its end.
-async fn begun(stream: Result<RemoteStream, ReadError>) -> Result<LogBytes, ReadError> {
+/// Reads the first bytes of a stream, which must not be read again if it has ended.
+async fn read_first(stream: Result<RemoteStream, ReadError>) -> Result<LogBytes, ReadError> {
     let mut stream = stream?;
     Ok(match stream.chunk().await? {
         Some(first) => LogBytes::Remote(first, Box::new(stream)),
@@ -209,14 +209,14 @@ async fn begun(stream: Result<RemoteStream, ReadError>) -> Result<LogBytes, Read
 async fn matched(
     file: &LogFile,
     over: (&Remote, &ClusterSpec),
-    sought: &ContentSearch,
+    search: &ContentSearch,
 ) -> Result<LogBytes, ReadError> {
-    let (mut stream, mut came) = (file.matched(over, sought)?, Vec::new());
+    let (mut stream, mut received) = (file.matched(over, search)?, Vec::new());
     while let Some(chunk) = stream.chunk().await? {
-        came.extend_from_slice(&chunk);
-        if let Some(opened) = Opened::take(&mut came) {
+        received.extend_from_slice(&chunk);
+        if let Some(opened) = Opened::take(&mut received) {
             opened?;
-            return Ok(LogBytes::Remote(came.into(), Box::new(stream)));
+            return Ok(LogBytes::Remote(received.into(), Box::new(stream)));
         }
     }
     Ok(LogBytes::Read(Bytes::new()))

@@ -82,7 +82,7 @@ pub(super) fn print(lines: Vec<Line>) -> io::Result<()> {
 struct Printer<'a> {
     grep: Option<&'a Pattern>,
     since: Option<Timestamp>,
-    /// Whether all lines without a time count as being of that time.
+    /// Whether lines without a time count as being since then.
     all_since: bool,
     times: Times,
     json: bool,
@@ -95,8 +95,8 @@ impl Printer<'_> {
             // Times are parsed only if they are needed.
             let time = if self.json || self.since.is_some() { self.times.next(line.text()) } else { None };
             let is_since = |since| time.map_or(self.all_since, |time| time >= since);
-            let is_then = self.since.is_none_or(is_since);
-            if !is_then || self.grep.is_some_and(|grep| !grep.is_match(line.text())) {
+            let is_in_time = self.since.is_none_or(is_since);
+            if !is_in_time || self.grep.is_some_and(|grep| !grep.is_match(line.text())) {
                 continue;
             }
             if self.json {
@@ -111,7 +111,7 @@ impl Printer<'_> {
         out.flush()
     }
 
-    /// Reports what a search or a time did not cover.
+    /// Reports why `--since` matched no line.
     fn report_rest(&self) {
         let Some(since) = self.since.filter(|_| !self.all_since) else { return };
         match self.times.last() {
@@ -122,7 +122,7 @@ impl Printer<'_> {
     }
 }
 
-/// Prints the log. With `--follow` the exit code says how the job ended.
+/// Prints the log. With `--follow` the exit code depends on how the job ended.
 pub(super) async fn run(
     arguments: &LogArguments,
     reach: &Reach,
@@ -177,7 +177,7 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where to begin in the log, what to print of it, and what its machine searches for.
+/// Determines where to start in the log, what to print, and what its host searches for.
 async fn prepare<'a>(
     arguments: &'a LogArguments,
     source: &mut LogSource<'_>,
@@ -228,14 +228,14 @@ pub(in crate::cli) async fn head_alone(
         return None;
     }
     progress.show("logging in to the head");
-    // The earlier problem explains more.
+    // If this fails too, the earlier problem is the better explanation.
     let login = log_in_to_head(&reach.spec, &reach.options).await.ok()?;
-    progress.hush();
+    progress.discard();
     eprintln!("{}: {}; reading the file on the head over SSH", reach.spec.name, printable(&problem.what));
     Some(login)
 }
 
-/// The pattern that the log's machine searches for; `None` if it has to send all lines.
+/// The pattern that the log's host searches for; `None` if it has to send all lines.
 fn for_its_host(pattern: &Pattern) -> Option<Grep> {
     Grep::of(pattern).unwrap_or_else(|why| {
         eprintln!("{why}; reading all lines instead");

@@ -3,7 +3,7 @@
 use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::failed;
-use super::reader::{Reader, clock_time, report_incomplete, reporting, too_old};
+use super::reader::{JobReader, clock_time, report_incomplete, reporting, too_old};
 use crate::job_workers::{
     FOLDED, JobWorkers, NamedWorker, WorkerLine, first_few, fold, found_in_order, in_order,
 };
@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 /// Number of lines read of a file that cannot be searched on its host.
 const ENDS: u32 = 1000;
 /// Maximum number of lines found per file, the last ones.
-const MOST: usize = 10_000;
+const MAX_MATCHES: usize = 10_000;
 /// The hosts of a row are named if there are at most this many.
 const FEW: usize = 3;
 
@@ -57,14 +57,15 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
     let report = reporting(progress);
-    let Reader { mut gangs, mut job_workers, .. } = Reader::read(id, reach, &session, &report).await?;
+    let JobReader { mut worker_reader, mut job_workers, .. } =
+        JobReader::read(id, reach, &session, &report).await?;
     let whole = wanted.grep.filter(|_| wanted.lines.is_none());
     let all: Box<dyn Iterator<Item = WorkerLine>> = if let Some(pattern) = whole {
         report("searching the logs of the workers".to_owned());
         Box::new(search(pattern, &mut job_workers, reach, &session).await?)
     } else {
         let lines = wanted.lines.unwrap_or(FOLDED);
-        let tails = gangs.tails(&mut job_workers, lines).await.map_err(failed(reach))?;
+        let tails = worker_reader.tails(&mut job_workers, lines).await.map_err(failed(reach))?;
         Box::new(in_order(&job_workers, tails))
     };
     session.close().await;
@@ -75,11 +76,11 @@ pub(super) async fn run(
     }
     let since = wanted.since.map(|span| Timestamp::now().minus(span));
     let (mut timeless, mut newest) = (0, None);
-    let lines = all.filter(|said| {
-        timeless += usize::from(since.is_some() && said.time.is_none());
-        newest = newest.max(said.time);
-        since.is_none_or(|since| said.time.is_some_and(|time| time >= since))
-            && wanted.grep.is_none_or(|grep| grep.is_match(said.line.text()))
+    let lines = all.filter(|found| {
+        timeless += usize::from(since.is_some() && found.time.is_none());
+        newest = newest.max(found.time);
+        since.is_none_or(|since| found.time.is_some_and(|time| time >= since))
+            && wanted.grep.is_none_or(|grep| grep.is_match(found.line.text()))
     });
     print(lines, &job_workers, wanted)?;
     if let (Some(newest), Some(since)) = (newest, since)
@@ -121,7 +122,7 @@ async fn search(
         pattern: pattern.text().to_owned(),
         nodes: nodes.into_values().collect(),
         lines: ENDS,
-        most: MOST,
+        most: MAX_MATCHES,
     };
     let searcher = FileSearcher { client: &channel.client, hosts, longest: LineSplitter::WHOLE };
     let (found, mut matches) = mpsc::unbounded_channel::<FileMatches>();
@@ -164,25 +165,25 @@ fn print_merged(
 ) -> anyhow::Result<()> {
     let width = workers.iter().map(|worker| worker.who().chars().count()).max().unwrap_or(0);
     let mut out = output::stdout();
-    for said in lines {
-        let worker = &workers[said.worker];
+    for found in lines {
+        let worker = &workers[found.worker];
         if json {
-            output::json_line(&for_scripts(&said, worker))?;
+            output::json_line(&for_scripts(&found, worker))?;
         } else {
-            let time = said.time.map_or_else(|| "-".repeat(18), clock_time);
-            writeln!(out, "{time}  {:<width$}  {}", worker.who(), said.line.text())?;
+            let time = found.time.map_or_else(|| "-".repeat(18), clock_time);
+            writeln!(out, "{time}  {:<width$}  {}", worker.who(), found.line.text())?;
         }
     }
     Ok(out.flush()?)
 }
 
 /// As JSON: `time_ms`, `node_id`, `host`, `slice`, `pid`, `name`, `stream`, `text`.
-fn for_scripts(said: &WorkerLine, worker: &NamedWorker) -> Value {
+fn for_scripts(found: &WorkerLine, worker: &NamedWorker) -> Value {
     let or_null = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     json!({
-        "time_ms": said.time.map(Timestamp::as_millis), "node_id": worker.process.node.to_string(), "host": worker.host,
+        "time_ms": found.time.map(Timestamp::as_millis), "node_id": worker.process.node.to_string(), "host": worker.host,
         "slice": or_null(&worker.slice), "pid": worker.process.pid, "name": or_null(worker.process.name.raw()),
-        "stream": if said.is_err { "err" } else { "out" }, "text": said.line.text(),
+        "stream": if found.is_err { "err" } else { "out" }, "text": found.line.text(),
     })
 }
 
@@ -202,19 +203,19 @@ fn print_folded(
         let names = |of: &mut dyn Iterator<Item = u32>| -> Vec<String> {
             of.filter_map(|at| workers.get(at as usize)).map(NamedWorker::who).collect()
         };
-        let said = names(&mut row.members().iter().map(|member| member.source));
+        let writers = names(&mut row.members().iter().map(|member| member.source));
         let missing = names(&mut among.missing.iter().copied());
         if json {
-            output::json_line(&row_for_scripts(row, &said, (&missing, among.workers)))?;
+            output::json_line(&row_for_scripts(row, &writers, (&missing, among.workers)))?;
             continue;
         }
         let time = row.time.map_or_else(|| "-".repeat(18), |(first, _)| clock_time(first));
-        let who = if said.len() <= FEW && workers.len() > FEW {
-            format!("[{}] ", said.join(", "))
+        let who = if writers.len() <= FEW && workers.len() > FEW {
+            format!("[{}] ", writers.join(", "))
         } else {
             String::new()
         };
-        writeln!(out, "{time}  {:>digits$} of {}  {who}{}", said.len(), among.workers, row.text)?;
+        writeln!(out, "{time}  {:>digits$} of {}  {who}{}", writers.len(), among.workers, row.text)?;
         let pad = " ".repeat(20 + 2 * digits + 6);
         if let Some(repeated) = row.repeated() {
             writeln!(out, "{pad}{}", stands_for(&repeated))?;
@@ -237,12 +238,12 @@ fn stands_for(repeated: &Repeated) -> String {
 }
 
 /// As JSON: `first_ms`, `last_ms`, `workers`, `of`, `lines`, `level`, `step`, `text`, `trace`, `written_by`, `missing`, `repeated`.
-fn row_for_scripts(row: &Row, said: &[String], (missing, of): (&[String], usize)) -> Value {
+fn row_for_scripts(row: &Row, writers: &[String], (missing, of): (&[String], usize)) -> Value {
     json!({
         "first_ms": row.time.map(|(first, _)| first.as_millis()), "last_ms": row.time.map(|(_, last)| last.as_millis()),
-        "workers": said.len(), "of": of, "lines": row.times(),
+        "workers": writers.len(), "of": of, "lines": row.times(),
         "level": row.level.map(level_word), "step": row.step, "text": row.text, "trace": row.trace,
-        "written_by": said, "missing": missing, "repeated": row.repeated().as_ref().map(repeated_for_scripts),
+        "written_by": writers, "missing": missing, "repeated": row.repeated().as_ref().map(repeated_for_scripts),
     })
 }
 

@@ -4,7 +4,7 @@ use super::super::reach::{Progress, Reach};
 use super::super::seen;
 use super::follow::{Following, GiveUp};
 use super::merged::{Wanted, print};
-use super::reader::{Reader, report_incomplete, reporting};
+use super::reader::{JobReader, report_incomplete, reporting};
 use super::status::find;
 use super::{conclude, id};
 use crate::job_workers::{FOLDED, JobWorkers, NamedWorker, WorkerLine};
@@ -20,20 +20,20 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Number of lines at the end of each file in which those since a time are looked for.
+/// Number of lines at the end of each file that are searched for those since a time.
 const SINCE: u32 = 10_000;
 /// Interval between checks for workers that have started; each check without a new worker doubles it.
-const FIRST_LOOK: Duration = Duration::from_secs(3);
+const MIN_INTERVAL: Duration = Duration::from_secs(3);
 /// Maximum interval between checks.
-const LAST_LOOK: Duration = Duration::from_secs(24);
+const MAX_INTERVAL: Duration = Duration::from_secs(24);
 /// Time limit of a check.
-const LOOKING: Duration = Duration::from_secs(10);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait for lines after the job has ended.
 const LAST_LINES: Duration = Duration::from_secs(3);
 /// Lines received within this time are folded.
 const FOLDED_TIME: Duration = Duration::from_secs(10);
 
-/// Prints the lines of the job's workers as they are received. The exit code says how the job ended.
+/// Prints the lines of the job's workers as they are received. The exit code depends on how the job ended.
 pub(super) async fn run(
     name: &str,
     wanted: &Wanted<'_>,
@@ -43,8 +43,9 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
     let report = reporting(progress);
-    let Reader { mut gangs, job_workers, .. } = Reader::read(name, reach, &session, &report).await?;
-    progress.hush();
+    let JobReader { mut worker_reader, job_workers, .. } =
+        JobReader::read(name, reach, &session, &report).await?;
+    progress.discard();
     report_incomplete(&job_workers);
     if job_workers.workers.is_empty() {
         eprintln!("{}; waiting for them", job_workers.why_empty());
@@ -56,9 +57,9 @@ pub(super) async fn run(
     let id = id(name);
     let mut following = Following::new(reach, &session, give_up);
     let (mut ended, mut last) = (None, None);
-    let mut pause = FIRST_LOOK;
-    let mut look_at = Instant::now() + pause;
-    let (mut said, mut fold_at) = (Vec::new(), None::<Instant>);
+    let mut pause = MIN_INTERVAL;
+    let mut check_at = Instant::now() + pause;
+    let (mut pending, mut fold_at) = (Vec::new(), None::<Instant>);
     {
         let end = following.end(&id);
         tokio::pin!(end);
@@ -72,32 +73,36 @@ pub(super) async fn run(
                 Some((log, event)) = workers.events.recv() => workers.take(log, event),
                 () = sleep(due.unwrap_or_default()), if due.is_some() => {
                     let lines = workers.merge.take(Timestamp::now());
-                    said.extend(workers.lines(lines, wanted));
+                    pending.extend(workers.lines(lines, wanted));
                     if !wanted.options.fold {
-                        print(std::mem::take(&mut said).into_iter(), &workers.job_workers, wanted)?;
-                    } else if !said.is_empty() {
+                        print(std::mem::take(&mut pending).into_iter(), &workers.job_workers, wanted)?;
+                    } else if !pending.is_empty() {
                         fold_at.get_or_insert_with(|| Instant::now() + FOLDED_TIME);
                     }
                 }
                 () = at(fold_at) => {
                     fold_at = None;
-                    print(std::mem::take(&mut said).into_iter(), &workers.job_workers, wanted)?;
+                    print(std::mem::take(&mut pending).into_iter(), &workers.job_workers, wanted)?;
                 }
-                () = sleep_until(look_at), if ended.is_none() => {
-                    // Lines received meanwhile wait for the check, but not for a cluster that is gone.
-                    let look = workers.look(reach, &session, &mut gangs, name);
-                    let _ = tokio::time::timeout(LOOKING, look).await;
+                () = sleep_until(check_at), if ended.is_none() => {
+                    // Lines received meanwhile wait for the check, so it has a time limit.
+                    let check = workers.check(reach, &session, &mut worker_reader, name);
+                    let _ = tokio::time::timeout(CHECK_TIMEOUT, check).await;
                     let has_new = workers.follow_new(Some(u32::MAX), has_shell)?;
-                    pause = if has_new || workers.sources.is_empty() { FIRST_LOOK } else { LAST_LOOK.min(pause * 2) };
-                    look_at = Instant::now() + pause;
+                    pause = if has_new || workers.sources.is_empty() {
+                        MIN_INTERVAL
+                    } else {
+                        MAX_INTERVAL.min(pause * 2)
+                    };
+                    check_at = Instant::now() + pause;
                 }
                 () = at(last) => break,
             }
         }
     }
     let lines = workers.merge.take_all();
-    said.extend(workers.lines(lines, wanted));
-    print(said.into_iter(), &workers.job_workers, wanted)?;
+    pending.extend(workers.lines(lines, wanted));
+    print(pending.into_iter(), &workers.job_workers, wanted)?;
     drop(workers);
     session.close().await;
     Ok(ended.map_or(ExitCode::SUCCESS, |ended| conclude(&following, &id, ended)))
@@ -125,9 +130,9 @@ struct FollowedWorkers {
     sources: Vec<Source>,
     known: BTreeSet<(NodeId, Text)>,
     merge: LiveMerge,
-    /// Hosts that do not send at the moment.
+    /// Hosts with a lost connection.
     lost: BTreeSet<String>,
-    ways: LogAccessWatch,
+    access: LogAccessWatch,
     of: (Arc<ClusterSpec>, Arc<Options>),
     /// Whether only lines since a time are printed.
     is_since: bool,
@@ -144,7 +149,7 @@ impl FollowedWorkers {
             known: BTreeSet::new(),
             merge: LiveMerge::new(Timestamp::now()),
             lost: BTreeSet::new(),
-            ways: ways(session.connection()),
+            access: ways(session.connection()),
             of: (Arc::new(reach.spec.clone()), Arc::new(reach.options.clone())),
             is_since,
             to,
@@ -152,7 +157,7 @@ impl FollowedWorkers {
         }
     }
 
-    /// Follows the logs of new workers, starting so many lines before their ends; returns whether there are any.
+    /// Follows the logs of new workers, starting `lines` lines before their ends; returns whether there are any.
     fn follow_new(&mut self, lines: Option<u32>, has_shell: bool) -> anyhow::Result<bool> {
         let keep = lines.unwrap_or(if self.is_since { SINCE } else { FOLDED });
         let mut logs = Vec::new();
@@ -170,7 +175,7 @@ impl FollowedWorkers {
             anyhow::bail!("{name}: {why}; omit --follow to print their last lines, or search them with -g");
         }
         let first = self.sources.len() - logs.len();
-        let tails = follow_several(&self.ways, (&self.of.0, &self.of.1), logs, LineSplitter::WHOLE);
+        let tails = follow_several(&self.access, (&self.of.0, &self.of.1), logs, LineSplitter::WHOLE);
         for (number, tail) in (first as u32..).zip(tails) {
             tokio::spawn(pass_on(number, tail, self.to.clone()));
         }
@@ -178,11 +183,17 @@ impl FollowedWorkers {
     }
 
     /// Checks for workers that have started since.
-    async fn look(&mut self, reach: &Reach, session: &Session, gangs: &mut WorkerReader<'_>, name: &str) {
+    async fn check(
+        &mut self,
+        reach: &Reach,
+        session: &Session,
+        worker_reader: &mut WorkerReader<'_>,
+        name: &str,
+    ) {
         // A cluster that does not respond is checked again later.
         let Ok(cluster) = seen::read_open(reach, session).await else { return };
         let Ok(job) = find(&cluster, name) else { return };
-        let Ok(now) = gangs.job_workers(cluster.known_of(job)).await else { return };
+        let Ok(now) = worker_reader.job_workers(cluster.known_of(job)).await else { return };
         let is_known = |worker: &NamedWorker| {
             let process = &worker.process;
             let same =
@@ -208,7 +219,7 @@ impl FollowedWorkers {
             LogEvent::Note(what) => eprintln!("{who}: {what}"),
             LogEvent::Interrupted(why) => {
                 // An event of the whole cluster is reported once for all logs.
-                let is_cluster = self.ways.borrow().is_none();
+                let is_cluster = self.access.borrow().is_none();
                 if !is_cluster && self.lost.insert(host.clone()) {
                     eprintln!("{host}: connection lost: {why}; reconnecting");
                 }

@@ -12,13 +12,13 @@ use crate::supervisor::Session;
 use anyhow::Result;
 
 /// A job's workers, and a reader for their files.
-pub(super) struct Reader<'a> {
-    pub gangs: WorkerReader<'a>,
+pub(super) struct JobReader<'a> {
+    pub worker_reader: WorkerReader<'a>,
     pub job_workers: JobWorkers,
     pub cluster: Cluster,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JobReader<'a> {
     /// Reads the job of this id, its cluster and its workers. `report` receives progress messages.
     pub async fn read(
         id: &str,
@@ -29,9 +29,10 @@ impl<'a> Reader<'a> {
         report("reading the cluster".to_owned());
         let cluster = seen::read_open(reach, session).await?;
         let job = find(&cluster, id).map_err(|problem| reach.error(&problem))?.clone();
-        let mut gangs = WorkerReader::new((&reach.spec, &reach.options), &session.client, report);
-        let job_workers = gangs.job_workers(cluster.known_of(&job)).await.map_err(super::failed(reach))?;
-        Ok(Self { gangs, job_workers, cluster })
+        let mut worker_reader = WorkerReader::new((&reach.spec, &reach.options), &session.client, report);
+        let job_workers =
+            worker_reader.job_workers(cluster.known_of(&job)).await.map_err(super::failed(reach))?;
+        Ok(Self { worker_reader, job_workers, cluster })
     }
 }
 

@@ -66,7 +66,7 @@ impl SeveralArguments {
     }
 }
 
-/// The name of a single job, or of the first of several.
+/// The names of the jobs; of many jobs only the first three.
 pub(super) fn named(ids: &[String]) -> String {
     match ids {
         [a, b, c, rest @ ..] if rest.len() > 7 => format!("{a}, {b}, {c} and {} more jobs", rest.len()),
@@ -125,12 +125,12 @@ pub(super) fn show(
         Err(error) => vec![id.clone(), "?".to_owned(), error.to_string()],
     };
     let rows: Vec<_> = ids.iter().zip(jobs).map(row).collect();
-    progress.hush();
+    progress.discard();
     columns::print(&mut output::stderr(), &["JOB", "OWNER", "STATUS"], &rows)?;
     Ok(())
 }
 
-/// Asks with a list of the jobs, their owners and their states; returns the cluster if confirmed.
+/// Asks for confirmation with a list of the jobs, their owners and their states; returns the session if confirmed.
 async fn confirmed(
     arguments: &SeveralArguments,
     ids: &[String],
@@ -138,7 +138,7 @@ async fn confirmed(
     reach: &Reach,
     progress: &Progress,
 ) -> anyhow::Result<Session> {
-    // Without a terminal nobody can answer, and no login is needed to find that out.
+    // Without a terminal there is no answer, and no login is needed to find that out.
     if arguments.yes || !std::io::stdin().is_terminal() {
         confirm(question, arguments.yes)?;
         return reach.connect(progress).await;

@@ -58,7 +58,7 @@ pub(super) async fn run(
     progress.show("reading the workers of the job");
     let driver = driver(&arguments.id, reach, client).await?;
     let stacks = Stacks { spec: &reach.spec, options: &reach.options, client };
-    let found = look(&stacks, &driver, arguments.interval, progress).await;
+    let found = sample(&stacks, &driver, arguments.interval, progress).await;
     session.close().await;
     let found = found.map_err(|problem| reach.error(&problem))?;
     if arguments.json {
@@ -72,7 +72,7 @@ pub(super) async fn run(
     Ok(if found.unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn look(
+async fn sample(
     stacks: &Stacks<'_>,
     driver: &JobId,
     again: Option<Duration>,

@@ -1,4 +1,4 @@
-//! `marin-tui job-status`: one job as on its page in the console, read once.
+//! `marin-tui job-status`: prints a job once, as its page in the console shows it.
 
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output, seen};
@@ -33,7 +33,7 @@ pub struct StatusArguments {
     json: bool,
 }
 
-/// Prints what is known of the job.
+/// Prints the details of the job.
 pub(super) async fn run(
     arguments: &StatusArguments,
     reach: &Reach,

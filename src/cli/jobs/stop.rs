@@ -34,8 +34,8 @@ impl StopArguments {
     }
 }
 
-/// The job's owner, if stopping it has to be allowed: it has not ended, and does not belong to the operator as far as
-/// is known.
+/// The job's owner, if stopping the job requires permission: it has not ended, and is not known to belong to the
+/// operator.
 fn other(id: &str, job: &Result<Job, RayError>, me: &str) -> Option<Others> {
     let owner = match job {
         Ok(job) if job.status.is_ended() => return None,
@@ -53,7 +53,7 @@ struct Stop<'a> {
     arguments: &'a StopArguments,
     reach: &'a Reach,
     ids: Vec<String>,
-    /// For each job: its owner, if stopping it has to be allowed.
+    /// For each job: its owner, if stopping it requires permission.
     others: Vec<Option<Others>>,
 }
 
@@ -100,7 +100,8 @@ impl Stop<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Nothing was stopped because `--others` is missing: whom to ask, and the line that allows it.
+    /// The error that nothing was stopped because `--others` is missing. It names the owners and the command line that
+    /// allows it.
     fn refused(&self) -> anyhow::Error {
         if self.arguments.common.json
             && let Err(e) = report(&self.rows("not stopped", "not stopped: needs --others"), true)
@@ -149,7 +150,7 @@ pub(super) async fn stop(
     }
     let mut stop = Stop { arguments, reach, ids, others: Vec::new() };
     if !common.dry_run && !common.yes && !std::io::stdin().is_terminal() {
-        // Nobody can answer, and no login is needed to find that out.
+        // Without a terminal there is no answer, and no login is needed to find that out.
         confirm(&stop.question(), false)?;
     }
     let session = reach.connect(progress).await?;

@@ -4,7 +4,7 @@ use super::super::candidates;
 use super::super::columns;
 use super::super::output;
 use super::super::reach::{Progress, Reach};
-use super::reader::{Reader, report_incomplete, reporting};
+use super::reader::{JobReader, report_incomplete, reporting};
 use crate::job_workers::{CALLED, NamedWorker, age_words, roll_call};
 use crate::logs::Answer;
 use crate::model::Timestamp;
@@ -49,10 +49,10 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
     let report = reporting(progress);
-    let Reader { mut gangs, mut job_workers, .. } =
-        Reader::read(&arguments.id, reach, &session, &report).await?;
+    let JobReader { mut worker_reader, mut job_workers, .. } =
+        JobReader::read(&arguments.id, reach, &session, &report).await?;
     let idle = if arguments.all { 0 } else { job_workers.leave_out_idle() };
-    let tails = gangs.tails(&mut job_workers, CALLED).await.map_err(super::failed(reach))?;
+    let tails = worker_reader.tails(&mut job_workers, CALLED).await.map_err(super::failed(reach))?;
     session.close().await;
     let answers = roll_call(&job_workers, &tails, Timestamp::now());
     report_incomplete(&job_workers);

@@ -18,7 +18,7 @@ pub(super) fn page(name: &str, summary: &str, text: &str) -> String {
     page.roff.render()
 }
 
-/// Lines that are printed unchanged.
+/// Writes lines that are printed unchanged.
 pub(super) fn verbatim<'a>(page: &mut Roff, lines: impl IntoIterator<Item = &'a str>) {
     page.control("PP", []).control("RS", ["4"]).control("nf", []);
     for line in lines {
@@ -131,7 +131,7 @@ impl Page {
         }
     }
 
-    /// The title is already in the name of the page.
+    /// Writes a heading, except for the title, which is already the name of the page.
     fn heading(&mut self, level: HeadingLevel) {
         let text = plain(&std::mem::take(&mut self.text));
         match level {

@@ -21,7 +21,7 @@ pub struct Line {
     pub rest: Vec<String>,
     /// What follows `--`.
     pub tail: Option<Vec<String>>,
-    /// Why the line is answered with its new form instead of run, as a sentence without a full stop.
+    /// Why the line is not run and its new form is suggested instead, as a sentence without a full stop.
     pub why: Option<String>,
     /// Options that take a value.
     pub valued: BTreeSet<String>,

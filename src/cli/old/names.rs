@@ -4,11 +4,11 @@ use super::line::{Line, is_plain, one};
 use super::places::{self, is_file, only_one};
 use super::submit;
 
-/// How a row rewrites a line apart from the name.
+/// Rewrites a line apart from its command's name.
 pub type Form = fn(&mut Line) -> Result<(), String>;
 
 /// An old name, the words of the new one, and how the rest of the line is rewritten. A form refuses contradictions, and
-/// answers lines that have another meaning now or would end something without confirmation.
+/// suggests a new line if the old one has another meaning now or would end something without confirmation.
 const NAMES: [(&str, &str, Form); 38] = [
     ("list-configs", "clusters", same),
     ("cluster-info", "clusters --wide", same),
@@ -55,20 +55,20 @@ pub fn row(old: &str) -> Option<(&'static str, Form)> {
     NAMES.iter().find(|(name, ..)| *name == old).map(|(_, new, form)| (*new, *form))
 }
 
-/// Old names that are not commands any more, each with its replacement.
+/// Old names that are no longer commands, each with its replacement.
 pub fn renamed() -> impl Iterator<Item = (&'static str, &'static str)> {
     let rows = NAMES.iter().filter(|(old, new, _)| old != new);
     rows.map(|(old, new, _)| (*old, new.split(" --").next().unwrap_or(new)))
 }
 
 /// Keeps the rest of the line.
-#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+#[allow(clippy::unnecessary_wraps, reason = "all forms have this signature")]
 fn same(_: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// All cluster files are generated from one table, in the directory of the named one.
-#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+/// Replaces a file given with `--infra` by its directory: all cluster files are generated from one table there.
+#[allow(clippy::unnecessary_wraps, reason = "all forms have this signature")]
 fn of_the_folder(line: &mut Line) -> Result<(), String> {
     line.replace(&["--infra"], |_, place| {
         let place = std::path::Path::new(place);
@@ -79,7 +79,7 @@ fn of_the_folder(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+#[allow(clippy::unnecessary_wraps, reason = "all forms have this signature")]
 fn monitor(line: &mut Line) -> Result<(), String> {
     if line.take("--wandb") {
         line.answer("nothing is sent to Weights & Biases; `status --json` is for programs");
@@ -88,7 +88,7 @@ fn monitor(line: &mut Line) -> Result<(), String> {
 }
 
 /// `ssh-head ls -l`, with and without `--`.
-#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+#[allow(clippy::unnecessary_wraps, reason = "all forms have this signature")]
 fn a_command(line: &mut Line) -> Result<(), String> {
     let mut command = line.bare();
     if !command.is_empty() {
@@ -98,14 +98,14 @@ fn a_command(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds a placeholder to an answer, where the old script searched the machines of a whole project.
+/// Adds a placeholder for the cluster to a suggested line: the old script searched the machines of a whole project.
 fn on_a_cluster(line: &mut Line) {
     if !places::is_named(line) {
         line.first.splice(0..0, ["-c", "NAME"].map(str::to_owned));
     }
 }
 
-/// A machine is looked up in the cluster's own project and zone.
+/// Removes project and zone: a machine is looked up in those of its cluster.
 fn without_zone(line: &mut Line) -> Result<(), String> {
     if line.value("--project")?.is_some() | line.value("--zone")?.is_some() {
         line.answer("project and zone come from the cluster file");
@@ -129,7 +129,7 @@ fn tpu_host(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// Ray's commands have the cluster file as their first word.
+/// Passes the cluster file, the first word of Ray's commands, with `--infra`.
 fn of_a_file(line: &mut Line) -> Result<(), String> {
     let mut bare = line.bare();
     let is_file = bare.first().is_some_and(|word| is_file(word));
@@ -164,7 +164,7 @@ fn own_port(line: &mut Line) -> Result<(), String> {
 }
 
 /// `dashboard` without a cluster: a page with all of them.
-#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+#[allow(clippy::unnecessary_wraps, reason = "all forms have this signature")]
 pub fn all_clusters(line: &mut Line) -> Result<(), String> {
     line.rest.clear();
     line.answer(
@@ -174,14 +174,14 @@ pub fn all_clusters(line: &mut Line) -> Result<(), String> {
 }
 
 /// `ray get-auth-token`, which prints the token.
-#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+#[allow(clippy::unnecessary_wraps, reason = "all forms have this signature")]
 fn token_file(line: &mut Line) -> Result<(), String> {
     line.answer("tokens are never printed; the path of the token file is printed instead");
     Ok(())
 }
 
 /// `ray get-auth-token --generate`, which writes a new token into a file on this machine.
-#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+#[allow(clippy::unnecessary_wraps, reason = "all forms have this signature")]
 pub fn generated(line: &mut Line) -> Result<(), String> {
     line.take("--generate");
     line.answer("a cluster's token is created in its secret, which all its machines read");
@@ -193,7 +193,7 @@ fn autoscaler_log(line: &mut Line) -> Result<(), String> {
         line.rest.push("-f".to_owned());
     }
     last_lines(line)?;
-    if !says_lines(line) {
+    if !has_line_count(line) {
         line.rest.extend(["-n", "100"].map(str::to_owned));
     }
     Ok(())
@@ -203,26 +203,26 @@ fn autoscaler_log(line: &mut Line) -> Result<(), String> {
 fn last_lines(line: &mut Line) -> Result<(), String> {
     let Some(lines) = line.value("--tail")? else { return Ok(()) };
     lines.parse::<u32>().map_err(|_| format!("`--tail {lines}` is not a number of lines"))?;
-    if says_lines(line) {
+    if has_line_count(line) {
         return Err("the number of lines is given twice, by --tail and by -n; give it once".to_owned());
     }
     line.rest.extend(["-n".to_owned(), lines]);
     Ok(())
 }
 
-fn says_lines(line: &Line) -> bool {
+fn has_line_count(line: &Line) -> bool {
     line.has("-n") || line.has("--lines")
 }
 
 fn repeated(line: &mut Line) -> Result<(), String> {
     let interval = line.value("--interval")?.unwrap_or_else(|| "600".to_owned());
-    // Without its value.
+    // The option without its value.
     line.take("--interval");
     on_a_cluster(line);
     let interval = match interval.parse::<u32>() {
         Ok(seconds) if seconds % 60 == 0 => format!("{}m", seconds / 60),
         Ok(seconds) => format!("{seconds}s"),
-        // In the current form.
+        // It already has the current form.
         Err(_) => interval,
     };
     line.rest.extend(["--interval".to_owned(), interval]);
@@ -238,7 +238,7 @@ fn clean_processes(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// The type without an option before it, and the options of `manual_ray_worker_launch.py`.
+/// Rewrites a type without an option before it, and the options of `manual_ray_worker_launch.py`.
 pub fn add_worker(line: &mut Line) -> Result<(), String> {
     for (old, capacity) in [
         ("--reserved", "reserved"),
@@ -278,8 +278,8 @@ fn named_worker(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// The command waits until the jobs have ended; ctrl-c ends the waiting at any time.
-#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+/// Removes `--no-wait`: the command waits until the jobs have ended; ctrl-c ends the wait at any time.
+#[allow(clippy::unnecessary_wraps, reason = "all forms have this signature")]
 fn stop_job(line: &mut Line) -> Result<(), String> {
     line.take("--no-wait");
     line.take("--no_wait");
@@ -298,7 +298,7 @@ fn down(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// `ray up` and `ray down`: without the options that skip questions or belong to Ray.
+/// `ray up` and `ray down`: removes the options that skip questions or belong to Ray.
 fn launcher(line: &mut Line) -> Result<(), String> {
     of_a_file(line)?;
     for option in ["-y", "--yes", "--no-config-cache", "--no-restart", "--restart-only"] {

@@ -1,4 +1,4 @@
-//! Options of an old line, before or after the command's name, that say where its cluster is.
+//! Options of an old line that select its cluster, before or after the command's name.
 
 use super::line::{Line, one};
 use crate::config::{self, Env};
@@ -7,7 +7,7 @@ use std::path::Path;
 /// Ray's default port of the GCS.
 const GCS_PORT: &str = ":6379";
 
-/// Options that say where a cluster is.
+/// Options that select a cluster.
 const WHERE: [&str; 6] = ["--cluster", "-c", "--infra", "--config", "--address", "--gcs"];
 
 /// Rewrites `--config` and `--cluster` with a cluster file, `--cluster_yaml`, and `--address HOST:6379`, and removes

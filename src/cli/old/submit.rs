@@ -23,7 +23,7 @@ const SENT: [&str; 3] = ["GIT_COMMIT", "HF_TOKEN", "WANDB_API_KEY"];
 pub const NOTE: &str = "the project's dependencies are not added to the job; to install them, put `uv run --extra tpu` before its command";
 
 /// Whether a line without a command's name is one of `ray_run.py`: `--cluster X -e NAME VALUE -- python x.py`. Without an
-/// option of that script, the line has to say where the cluster is.
+/// option of that script, the line has to select a cluster.
 pub fn is_ray_run(line: &Line) -> bool {
     let has_command = line.tail.as_ref().is_some_and(|tail| !tail.is_empty());
     has_command && (has_own_option(line) || places::is_named(line))
@@ -36,7 +36,7 @@ pub fn has_own_option(line: &Line) -> bool {
 }
 
 /// `-c X -- stop-cluster`: a command of this program, which must not be submitted as a job.
-#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+#[allow(clippy::unnecessary_wraps, reason = "all forms have this signature")]
 pub fn own_command(line: &mut Line) -> Result<(), String> {
     line.rest.extend(line.tail.take().unwrap_or_default());
     line.answer(
@@ -67,7 +67,7 @@ pub fn pass_variables(line: &mut Line, env: &Env) {
     }
 }
 
-/// Rewrites such a line. It packs the working directory.
+/// Rewrites a line of `ray_run.py`, which packs the working directory.
 pub fn ray_run(line: &mut Line) -> Result<(), String> {
     rewrite(line, true)?;
     if !line.has("--working-dir") {
@@ -81,7 +81,8 @@ pub fn form(line: &mut Line) -> Result<(), String> {
     rewrite(line, false)
 }
 
-/// With `is_empty`, a variable without a value is empty; otherwise it is read from the environment.
+/// Rewrites a submission. With `is_empty`, a variable without a value is empty; otherwise it is read from the
+/// environment.
 fn rewrite(line: &mut Line, is_empty: bool) -> Result<(), String> {
     if line.take("--no_wait") {
         line.rest.push("--no-wait".to_owned());
@@ -129,17 +130,17 @@ fn variables(line: &mut Line, is_empty: bool) -> Result<bool, String> {
             new.push(word);
             continue;
         }
-        let mut said = Vec::new();
+        let mut values = Vec::new();
         while let Some(next) = old.next_if(|next| is_plain(next)) {
-            said.push(next);
+            values.push(next);
         }
         // Without `--`, the last words are the job's command.
         let is_end = !has_command && old.peek().is_none();
-        let pairs = said.first().is_some_and(|name| !name.contains('='));
-        unclear |= is_end && pairs && said.len() == 2;
+        let pairs = values.first().is_some_and(|name| !name.contains('='));
+        unclear |= is_end && pairs && values.len() == 2;
         let ours = if pairs && !unclear { 2 } else { 1 };
-        let command = if is_end { said.split_off(said.len().min(ours)) } else { Vec::new() };
-        match &said[..] {
+        let command = if is_end { values.split_off(values.len().min(ours)) } else { Vec::new() };
+        match &values[..] {
             [] => new.push(word),
             [name] if name.contains('=') || !(is_empty || word == "--env_vars") => {
                 // This form is also current.
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_are_set_are_sent_once() {
+    fn variables_in_the_environment_are_sent_once() {
         let env = Env::new(&[("HF_TOKEN", "a"), ("WANDB_API_KEY", "b")], "/");
         let mut line = submitted("-e HF_TOKEN c -- x").unwrap();
         pass_variables(&mut line, &env);
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn extras_stand_before_the_command() {
+    fn extras_come_before_the_command() {
         let line = submitted("--extra tpu,eval -- python x.py").unwrap();
         assert_eq!(line.tail.unwrap().join(" "), "uv run --extra tpu --extra eval python x.py");
         assert!(line.why.is_some());

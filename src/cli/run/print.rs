@@ -15,8 +15,8 @@ pub(super) fn show(operation: &Operation, progress: &Progress) {
     let words = match progress {
         Progress::Began(step) => format!("[{}] {}", place(*step), step.what()),
         Progress::Output(line) => format!("      {}", crate::model::text::log_line(line)),
-        Progress::Done(step, said) => format!("[{}] {}", place(*step), printable(said)),
-        Progress::Skipped(step, said) => format!("[{}] already done: {}", place(*step), printable(said)),
+        Progress::Done(step, result) => format!("[{}] {}", place(*step), printable(result)),
+        Progress::Skipped(step, result) => format!("[{}] already done: {}", place(*step), printable(result)),
         Progress::Failed(step, problem) => format!("[{}] failed: {}", place(*step), problem.what),
     };
     eprintln!("{words}");
@@ -79,7 +79,7 @@ pub(super) fn what_stays(journaled: &JournaledOperation) -> String {
 
 /// Prints the affected jobs.
 pub(super) fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
-    // An update only ends what runs on workers.
+    // An update ends only work on workers.
     let is_of_cluster = operation.kind().takes_down();
     let now = crate::model::Timestamp::now();
     let row = |job: &AffectedJob| {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const LOGIN: &str = "google-login";
 const PERMISSIONS: &str = "google-permissions";
 
-/// The login, then the permissions in each project.
+/// Checks the login, then the permissions in each project.
 pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
     if !setup.needs_google() {
         let why =

@@ -10,7 +10,7 @@ use crate::model::{Fix, HeadAddress, Hint, Secret};
 use crate::supervisor;
 use std::path::Path;
 
-/// The settings file, which is written on request.
+/// Checks the settings file, and writes it on request.
 pub(super) fn settings(asked: &SetupArguments, sources: &Sources, env: &Env) -> Check {
     let name = "settings";
     let file = sources.config.as_deref().map_or_else(|| Settings::file(env), |named| env.expand(named));
@@ -39,7 +39,7 @@ pub(super) fn settings(asked: &SetupArguments, sources: &Sources, env: &Env) -> 
     }
 }
 
-/// The program's own directories. Every command creates those that it needs, so a missing one is not a fault.
+/// Checks the program's own directories. Every command creates those that it needs, so a missing one is not a fault.
 pub(super) fn folders(setup: &Setup) -> Check {
     let name = "folders";
     let Setup { folders, env, .. } = setup;
@@ -62,7 +62,7 @@ fn is_direct(setup: &Setup) -> bool {
     !setup.clusters.is_empty() && setup.clusters.iter().all(|spec| is_direct(&spec.head))
 }
 
-/// The ssh program.
+/// Checks the ssh program.
 pub(super) async fn ssh(setup: &Setup) -> Check {
     let (name, settings) = ("ssh", &setup.config.settings);
     let of = settings.ssh.display().to_string();
@@ -80,8 +80,8 @@ pub(super) async fn ssh(setup: &Setup) -> Check {
     }
 }
 
-/// The ray command, and whether it fits the Ray of a head (its version, if one was reached): an older one may not know
-/// settings in the cluster file.
+/// Checks the ray command, and whether it matches the version of a head (if one was reached): an older command may not
+/// know settings in the cluster file.
 pub(super) async fn ray(setup: &Setup, head: Option<&str>) -> Check {
     let (name, command) = ("ray", &setup.config.settings.ray);
     let of = command.join(" ");
@@ -104,15 +104,18 @@ pub(super) async fn ray(setup: &Setup, head: Option<&str>) -> Check {
     }
     setup.progress.show(format!("asking `{of}` for its version"));
     let words: Vec<&str> = command.iter().map(String::as_str).chain(["--version"]).collect();
-    let lines = match tool::run(&words, |_| ()).await.and_then(|ran| ran.good(&format!("`{of} --version`"))) {
+    let lines = match tool::run(&words, |_| ())
+        .await
+        .and_then(|ran| ran.require_success(&format!("`{of} --version`")))
+    {
         Ok(lines) => lines,
         Err(e) => return Check::needs(name, of, format!("{e:#}"), install()),
     };
     // `ray, version 2.60.0`.
-    let said = lines.iter().rev().find_map(|line| line.split("version ").nth(1)).map(str::trim);
-    let Some(own) = said else {
-        let said = lines.last().cloned().unwrap_or_default();
-        return Check::needs(name, of, format!("it printed no version: {said}"), install());
+    let printed = lines.iter().rev().find_map(|line| line.split("version ").nth(1)).map(str::trim);
+    let Some(own) = printed else {
+        let printed = lines.last().cloned().unwrap_or_default();
+        return Check::needs(name, of, format!("it printed no version: {printed}"), install());
     };
     match (numbers(own), head, head.and_then(numbers)) {
         (Some(mine), Some(head), Some(theirs)) if mine < theirs || mine.0 != theirs.0 => {

@@ -75,7 +75,7 @@ impl Key<'_> {
         }
     }
 
-    /// Checked again after its permissions were restricted.
+    /// Checks the key again after its permissions were restricted.
     async fn again(&self, mode: u32) -> Check {
         match supervisor::inspect_key(self.file).await {
             Ok(()) | Err((KeyFault::Locked, _)) => {
@@ -85,7 +85,7 @@ impl Key<'_> {
         }
     }
 
-    /// A usable key, compared with that of the secret, which may differ.
+    /// Compares a usable key with that of the secret.
     async fn compared(&self, status: Status, what: &str) -> Check {
         let Some(secret) = &self.secret else { return self.is(status, what) };
         match self.latest(secret).await {
@@ -162,7 +162,7 @@ fn is_same(file: &Path, key: &Secret) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.trim_end() == key.expose().trim_end())
 }
 
-/// Whether ssh could load the key, which is briefly written to a directory that nobody else can enter.
+/// Whether ssh could load the key, which is briefly written to a directory that only this user can access.
 async fn is_key(key: &Secret) -> std::io::Result<bool> {
     let folder = tool::private_folder()?;
     let file = folder.path().join("key");

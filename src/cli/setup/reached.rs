@@ -22,19 +22,19 @@ pub(super) async fn tokens(setup: &Setup) -> Vec<Check> {
         let of = secret.map_or_else(|| spec.name.to_string(), ToString::to_string);
         groups.entry(of).or_default().push(spec);
     }
-    let care = Arc::new(TokenManager::new(places(&setup.env, &setup.folders), setup.google.clone()));
+    let manager = Arc::new(TokenManager::new(places(&setup.env, &setup.folders), setup.google.clone()));
     let mut checks = Vec::new();
     for (of, specs) in groups {
         setup.progress.show(format!("looking up the token of {of}"));
-        checks.push(token(setup, &care, of, &specs).await);
+        checks.push(token(setup, &manager, of, &specs).await);
     }
     checks
 }
 
-/// The token of these clusters, which share a secret: that of the first one without a token, if any.
-async fn token(setup: &Setup, care: &Arc<TokenManager>, of: String, specs: &[&ClusterSpec]) -> Check {
+/// Checks the token of clusters that share a secret, and reports the first cluster without a token, if any.
+async fn token(setup: &Setup, manager: &Arc<TokenManager>, of: String, specs: &[&ClusterSpec]) -> Check {
     let name = "token";
-    let found: Vec<_> = specs.iter().map(|spec| care.on_this_machine(spec)).collect();
+    let found: Vec<_> = specs.iter().map(|spec| manager.on_this_machine(spec)).collect();
     let shared = match specs.len() {
         1 => String::new(),
         n => format!(", for {}", counted(n, "cluster")),
@@ -59,7 +59,7 @@ async fn token(setup: &Setup, care: &Arc<TokenManager>, of: String, specs: &[&Cl
     };
     let failed = |of, problem: &Problem| Check::problem(name, of, problem);
     if !setup.fixes {
-        return match care.latest(secret).await {
+        return match manager.latest(secret).await {
             Ok((version, _)) => {
                 let what = format!("not on this machine; version {version} can be fetched{shared}");
                 Check::needs(name, of, what, Fix::command("fetch it", &setup.again))
@@ -67,7 +67,7 @@ async fn token(setup: &Setup, care: &Arc<TokenManager>, of: String, specs: &[&Cl
             Err(problem) => failed(of, &problem),
         };
     }
-    match care.fetch(secret).await {
+    match manager.fetch(secret).await {
         Ok(fetched) if fetched.kept => {
             Check::new(name, of, Status::Fixed, format!("fetched version {}{shared}", fetched.version))
         }
@@ -77,7 +77,7 @@ async fn token(setup: &Setup, care: &Arc<TokenManager>, of: String, specs: &[&Cl
 }
 
 /// Connects to the chosen cluster, or to all until one responds; also returns the version of its Ray. Nothing is tried
-/// unless the previous checks succeeded: connecting would fetch what a check alone must not.
+/// unless the previous checks succeeded: connecting would fetch a missing token, which a check must not do.
 pub(super) async fn head(setup: &Setup, global: &GlobalArguments, ready: bool) -> (Check, Option<String>) {
     let name = "head";
     let of = global.sources.cluster.clone().unwrap_or_default();

@@ -9,7 +9,7 @@ use std::io::Write;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     Ok,
-    /// It was not, and has been fixed.
+    /// It was not ok, and has been fixed.
     Fixed,
     /// The operator has to act.
     NeedsYou,
@@ -27,7 +27,7 @@ impl Status {
         }
     }
 
-    /// In JSON.
+    /// Its name in JSON.
     const fn name(self) -> &'static str {
         match self {
             Self::NeedsYou => "needs-action",
@@ -53,7 +53,7 @@ impl Check {
         Self { name, of: of.into(), status, what: what.into(), hint: Hint::none() }
     }
 
-    /// A check that needs the operator.
+    /// A check that needs action by the operator.
     pub fn needs(
         name: &'static str,
         of: impl Into<String>,
@@ -73,7 +73,7 @@ impl Check {
         &self.what
     }
 
-    /// The same as one of several with this result.
+    /// The same, with a summary of several checks with this result.
     pub fn among(self, words: &str) -> Self {
         Self { what: format!("{words}; {}", self.what), ..self }
     }

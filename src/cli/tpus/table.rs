@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// The answers of Google and Ray.
-pub struct Said<'a> {
+pub struct Answers<'a> {
     /// The cluster of the table.
     pub spec: &'a ClusterSpec,
     /// Google's answer.
@@ -23,7 +23,7 @@ pub struct Said<'a> {
     pub now: Timestamp,
 }
 
-impl Said<'_> {
+impl Answers<'_> {
     /// Prints the table, rows with issues first. As JSON: `cluster`, `asked_ms`, `complete` (whether Google could list
     /// all), `ray` (`answered`, `error`, `hint`, `fixes`), `chips` by generation, `types`, `rows`.
     pub fn print(&self, as_json: bool) -> anyhow::Result<()> {
