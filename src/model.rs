@@ -1,7 +1,7 @@
-//! Ground: plain data that every room speaks in. No I/O, no async, no ratatui.
+//! Plain data types that all modules share. No I/O, no async, no ratatui.
 //!
-//! Words are Ray's own (node, job, submission id, driver, resource demand). Text that a cluster sent is [`Text`],
-//! so that nothing hostile can be printed by accident; what must stay secret is a [`Secret`].
+//! Terms are Ray's own (node, job, submission id, driver, resource demand). Text received from a cluster is a [`Text`],
+//! so that hostile text cannot be printed by accident; secrets are a [`Secret`].
 
 pub mod amount;
 pub mod autoscaler;

@@ -1,9 +1,9 @@
-//! Amounts of Ray's resources in words.
+//! Formats amounts of Ray's resources.
 
 use super::Text;
 
-/// The order in which people count resources: chips first, then a slice's or a type's own word, which says more than
-/// its CPUs, memory last.
+/// Display order of resources: chips, then resources named after a slice or type, which are more specific than CPUs,
+/// then CPUs, memory last.
 pub fn rank(resource: &str) -> u8 {
     match resource {
         "TPU" => 0,
@@ -14,19 +14,19 @@ pub fn rank(resource: &str) -> u8 {
     }
 }
 
-/// Whether Ray counts a resource in bytes.
+/// Whether the unit of a resource is bytes.
 pub fn is_bytes(resource: &str) -> bool {
     matches!(resource, "memory" | "object_store_memory")
 }
 
-/// An amount of a resource: memory in bytes with a unit, everything else as a number.
+/// Formats an amount of a resource: memory as bytes with a unit, other resources as a number.
 pub fn amount(resource: &str, value: f64) -> String {
     if is_bytes(resource) { bytes(value) } else { number(value) }
 }
 
-/// At most two decimals, none when whole; thousands are grouped.
+/// Formats a number with at most two decimals, none if it is whole; thousands are grouped.
 pub fn number(value: f64) -> String {
-    // Most amounts are whole, and exact decimals cost more than all else in a table.
+    // Most amounts are whole, and formatting decimals is the most expensive part of a table.
     if value.fract() == 0.0 && (0.0..1e15).contains(&value) {
         return grouped(value as usize);
     }
@@ -36,7 +36,7 @@ pub fn number(value: f64) -> String {
     whole.parse().map_or_else(|_| text.to_owned(), |whole| format!("{}{decimals}", grouped(whole)))
 }
 
-/// Bytes with a decimal unit of three digits: `1.2 GB`.
+/// Formats bytes with a decimal unit: `1.2 GB`.
 pub fn bytes(value: f64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
     let mut value = value.max(0.0);
@@ -52,12 +52,12 @@ pub fn bytes(value: f64) -> String {
     }
 }
 
-/// `1 job`, `2 jobs`, `2,904 jobs`.
+/// A count with its noun: `1 job`, `2 jobs`, `2,904 jobs`.
 pub fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{} {what}s", grouped(n)) }
 }
 
-/// `2904` as `2,904`.
+/// Groups thousands: `2,904`.
 pub fn grouped(n: usize) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -70,7 +70,7 @@ pub fn grouped(n: usize) -> String {
     out
 }
 
-/// `TPU 16, CPU 4, memory 2.0 GB`: in the order of [`rank`]. Empty when there are none.
+/// Resources with amounts, in the order of [`rank`]: `TPU 16, CPU 4, memory 2.0 GB`. Empty if there are none.
 pub fn shape(resources: &[(Text, f64)]) -> String {
     let mut sorted: Vec<&(Text, f64)> = resources.iter().collect();
     sorted.sort_by_key(|(name, _)| rank(name.raw()));
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_read_as_people_say_them() {
+    fn amounts_are_readable() {
         assert_eq!([4.0, 1264.0, 1264.5, -2.0].map(number), ["4", "1,264", "1,264.5", "-2"]);
         assert_eq!(number(0.500_000_000_000_000_1), "0.5");
         assert_eq!(bytes(0.0), "0 B");

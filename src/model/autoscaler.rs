@@ -5,65 +5,65 @@ use super::{Text, Timestamp};
 /// The autoscaler version that reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AutoscalerVersion {
-    /// The legacy one; its report carries its own time.
+    /// The legacy version; its report contains its own timestamp.
     V1,
-    /// The default since Ray 2.50; its text report pretends to be fresh even when the monitor is dead.
+    /// The default since Ray 2.50; its text report looks current even if the monitor is dead.
     V2,
-    /// None runs (a cluster started by hand), or it has not reported yet.
+    /// No autoscaler is running (a manually started cluster), or it has not reported yet.
     None,
 }
 
-/// Nodes of one type against its limits.
+/// Node counts of one type, and its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct NodeTypeCount {
     /// Name of the node type, as in the cluster file.
     pub name: Text,
-    /// `min_workers` of the YAML; `None` when no YAML is known.
+    /// `min_workers` of the YAML; `None` without a YAML.
     pub min: Option<u32>,
     /// `max_workers` of the YAML.
     pub max: Option<u32>,
-    /// Nodes that are alive.
+    /// Number of live nodes.
     pub active: u32,
-    /// Alive with nothing to do (v1 counts these as active).
+    /// Number of live but idle nodes (v1 counts these as active).
     pub idle: u32,
-    /// Machine there, Ray not yet.
+    /// Number of machines that exist but have not joined Ray.
     pub pending: u32,
-    /// Asked of the provider, no machine yet.
+    /// Number of nodes requested from the provider that have no machine yet.
     pub launching: u32,
-    /// Recent failed launches.
+    /// Number of recent failed launches.
     pub failed: u32,
 }
 
-/// A node on its way.
+/// A pending node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingNode {
     /// Name of the node type.
     pub node_type: Text,
     /// Address or instance id of the node.
     pub address: Text,
-    /// What it is doing (`setting-up`); v2 often says nothing.
+    /// Its status (`setting-up`); often empty with v2.
     pub status: Text,
 }
 
-/// Where a demand comes from.
+/// Source of a demand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DemandKind {
-    /// Tasks and actors that wait.
+    /// Pending tasks and actors.
     Task,
     /// A placement group, with its strategy or details.
     Group(Text),
-    /// A request by `request_resources()`.
+    /// A call of `request_resources()`.
     Request,
 }
 
 /// Resources that are requested but not available.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
-    /// One bundle: resource name and amount, by name. A group's bundles are summed.
+    /// One bundle: resource names and amounts, sorted by name. The bundles of a group are summed.
     pub shape: Vec<(Text, f64)>,
     /// Number of such requests.
     pub count: u64,
-    /// What the request comes from.
+    /// Source of the request.
     pub kind: DemandKind,
     /// No node type can satisfy the demand (reported by v2 only).
     pub infeasible: bool,
@@ -87,17 +87,17 @@ pub struct LaunchFailure {
 pub struct Autoscaler {
     /// The autoscaler version.
     pub version: AutoscalerVersion,
-    /// When it last worked through its loop; `None` when that cannot be known from this channel.
+    /// When its loop last ran; `None` if this channel does not show it.
     pub reported: Option<Timestamp>,
     /// Counts by node type, busiest first.
     pub types: Vec<NodeTypeCount>,
-    /// Nodes that are launching.
+    /// Pending nodes.
     pub pending: Vec<PendingNode>,
     /// Unmet demands, largest first.
     pub demands: Vec<Demand>,
     /// Recent failures, newest first.
     pub failures: Vec<LaunchFailure>,
-    /// An error the autoscaler reported about itself (v1's `autoscalingError`); empty when none.
+    /// The autoscaler's own error (v1's `autoscalingError`); empty if none.
     pub error: Text,
 }
 

@@ -1,24 +1,24 @@
-//! How TPUs are asked for, and what becomes of a request for them.
+//! Types of TPU capacity, and states of a request for TPUs.
 
-/// How a TPU was asked for.
+/// Type of capacity with which a TPU was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Capacity {
-    /// Billed on demand, kept until deleted.
+    /// On demand; kept until deleted.
     OnDemand,
-    /// Preemptible, after a day at the latest.
+    /// Preemptible; preempted after 24 hours at the latest.
     Preemptible,
     /// Spot: preemptible at any time.
     Spot,
-    /// What is left over (API v2alpha1).
+    /// Best effort: unused capacity (API v2alpha1).
     BestEffort,
     /// Capacity of a reservation.
     Reserved,
-    /// As soon as there is capacity, for seven days at most (Compute Engine).
+    /// Provisioned as soon as there is capacity, for at most seven days (Compute Engine).
     FlexStart,
 }
 
 impl Capacity {
-    /// The word on the screen.
+    /// The type as shown on the screen.
     pub const fn word(self) -> &'static str {
         match self {
             Self::OnDemand => "on demand",
@@ -34,19 +34,19 @@ impl Capacity {
 /// State of a queued resource (`QueuedResource.state.state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QueuedState {
-    /// Asked for; waits for capacity.
+    /// Requested; waits for capacity.
     Waiting,
     /// The TPU VMs are being created.
     Provisioning,
-    /// Its TPU VMs are there.
+    /// Its TPU VMs have been created.
     Active,
-    /// Its TPU VMs were taken away and do not come back.
+    /// Its TPU VMs were preempted and will not be recreated.
     Suspended,
-    /// Refused; stays until it is deleted.
+    /// Failed; kept until it is deleted.
     Failed,
     /// The queued resource is being deleted.
     Deleting,
-    /// A state that is not known here.
+    /// A state that this version does not know.
     Unknown,
 }
 
@@ -64,7 +64,7 @@ impl QueuedState {
         }
     }
 
-    /// The word on the screen.
+    /// The state as shown on the screen.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",

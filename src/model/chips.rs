@@ -1,38 +1,38 @@
-//! The chips of hosts: how busy each is, how full its memory, and which ones stand out.
+//! The chips of hosts: duty cycle, memory use, and outliers.
 
 use super::text::printable;
 use super::{NodeId, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A chip is another than those beside it when its duty cycle is so far from theirs, in percent.
-const APART: f64 = 20.0;
-/// Chips of one slice or node type from which on one can be another than the rest.
-const SEVERAL: usize = 4;
+/// Minimum difference of an outlier's duty cycle from the median of its group, in percentage points.
+const MIN_DIFFERENCE: f64 = 20.0;
+/// Minimum number of chips in a slice or node type to detect outliers.
+const MIN_CHIPS: usize = 4;
 
 /// A TPU chip, or a GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChipUse {
     /// Its number on its host.
     pub number: u32,
-    /// What it is, as its driver names it: `NVIDIA H100 80GB HBM3`; empty where it is not reported.
+    /// Model name as its driver reports it: `NVIDIA H100 80GB HBM3`; empty if not reported.
     pub name: Text,
-    /// Duty cycle: the share of the time in which it computed, 0 to 100 percent.
+    /// Duty cycle: the share of time in which it was computing, 0 to 100 percent.
     pub duty_percent: Option<f64>,
-    /// Memory in use and in all, bytes.
+    /// Memory used and total, bytes.
     pub memory: Option<(u64, u64)>,
 }
 
-/// Who reports the chips of a host.
+/// Source of the data about the chips of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChipSource {
     /// Ray's agent on the host.
     Ray,
-    /// The libtpu of the program that holds them, asked over ssh.
+    /// The libtpu of the program that holds them, queried over SSH.
     Libtpu,
 }
 
 impl ChipSource {
-    /// The word for people and scripts.
+    /// Name of the source, for people and scripts.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Ray => "ray",
@@ -41,16 +41,16 @@ impl ChipSource {
     }
 }
 
-/// What is read of the chips of a host.
+/// Data read about the chips of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChipsRead {
-    /// Who said it.
+    /// Source of the data.
     pub source: ChipSource,
     /// One entry per chip, by its number on the host.
     pub chips: Vec<ChipUse>,
-    /// The program that its cores run, counted: the lowest `run_id` of its tensor cores. None where it is not reported.
+    /// Program launch counter: the lowest `run_id` of its tensor cores. None if not reported.
     pub run: Option<i64>,
-    /// What a core has stopped for, in libtpu's words.
+    /// Why a core has stopped, in libtpu's words.
     pub error: Option<Text>,
 }
 
@@ -61,36 +61,36 @@ pub struct HostChips {
     pub node: NodeId,
     /// The node's address.
     pub address: Text,
-    /// Its number in its slice (label `ray.io/tpu-worker-id`); none elsewhere.
+    /// Its number in its slice (label `ray.io/tpu-worker-id`); none without a slice.
     pub worker: Option<u32>,
-    /// Its slice, else its node type: hosts of one group do the same.
+    /// Its slice, else its node type; hosts of one group are expected to do the same work.
     pub group: Text,
-    /// Chips that Ray counts there.
+    /// Number of chips on the host according to Ray.
     pub expected: u32,
-    /// Those of them that Ray has given to tasks and actors; none where it does not say.
+    /// Number of these chips that Ray has assigned to tasks and actors; none if not reported.
     pub used: Option<u32>,
-    /// What is read of them, or why they cannot be read.
+    /// The data, or why it cannot be read.
     pub read: Result<ChipsRead, String>,
-    /// Whether its program is behind that of nearly all other hosts of its group, and stays there.
+    /// Whether its program launch counter is behind those of most other hosts of its group, and stays behind.
     pub is_behind: bool,
 }
 
 /// The chips of several hosts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chips {
-    /// When the last of them was read.
+    /// When the last host was read.
     pub at: Timestamp,
-    /// By group, number in the slice, and address.
+    /// The hosts, sorted by group, number in the slice, and address.
     pub hosts: Vec<HostChips>,
 }
 
 impl HostChips {
-    /// Its chips; none where they could not be read.
+    /// Its chips; empty if they could not be read.
     pub fn chips(&self) -> &[ChipUse] {
         self.read.as_ref().map_or(&[], |read| &read.chips)
     }
 
-    /// Memory in use and in all of its chips together; none where one of them does not report it.
+    /// Sum of used and total memory of its chips; none if a chip does not report it.
     pub fn memory(&self) -> Option<(u64, u64)> {
         let mut chips = self.chips().iter().map(|chip| chip.memory);
         let sum = chips.try_fold((0u64, 0u64), |(used, all), memory| {
@@ -100,8 +100,8 @@ impl HostChips {
         sum.filter(|(_, all)| *all > 0)
     }
 
-    /// What is to be known of it beside its figures, safe for a terminal: that it is behind, why it stopped, why it could
-    /// not be read.
+    /// Notes about the host, safe for a terminal: whether it is behind, why it stopped, whether chips are missing, or
+    /// why it could not be read.
     pub fn note(&self) -> String {
         match &self.read {
             Err(why) => printable(why).into_owned(),
@@ -116,14 +116,14 @@ impl HostChips {
         }
     }
 
-    /// The program that it runs, counted.
+    /// Its program launch counter ([`ChipsRead::run`]).
     pub fn run(&self) -> Option<i64> {
         self.read.as_ref().ok()?.run
     }
 }
 
 impl Chips {
-    /// The chips whose duty cycle is far from that of most of their group: the place of the host, and the chip's number.
+    /// The chips whose duty cycle is far from the median of their group: the index of the host and the chip's number.
     pub fn outliers(&self) -> BTreeSet<(usize, u32)> {
         let mut groups: BTreeMap<&str, Vec<(usize, u32, f64)>> = BTreeMap::new();
         for (place, host) in self.hosts.iter().enumerate() {
@@ -131,11 +131,12 @@ impl Chips {
             groups.entry(host.group.raw()).or_default().extend(busy);
         }
         let mut found = BTreeSet::new();
-        for mut chips in groups.into_values().filter(|chips| chips.len() >= SEVERAL) {
+        for mut chips in groups.into_values().filter(|chips| chips.len() >= MIN_CHIPS) {
             chips.sort_by(|a, b| a.2.total_cmp(&b.2));
-            let usual = chips[chips.len() / 2].2;
-            let apart: Vec<_> = chips.iter().filter(|(.., duty)| (duty - usual).abs() >= APART).collect();
-            // Where many differ nothing is usual.
+            let median = chips[chips.len() / 2].2;
+            let apart: Vec<_> =
+                chips.iter().filter(|(.., duty)| (duty - median).abs() >= MIN_DIFFERENCE).collect();
+            // If many chips differ, the median does not represent the group.
             if apart.len() * 4 <= chips.len() {
                 found.extend(apart.into_iter().map(|(place, number, _)| (*place, *number)));
             }
@@ -143,9 +144,9 @@ impl Chips {
         found
     }
 
-    /// The hosts whose program is behind the one of most hosts of their group: places, and how far those are. They may only
-    /// have been read earlier; who is behind still when it is read again hangs. While most of a group are at different
-    /// programs the group moves, and none of it is here.
+    /// Hosts whose program launch counter is behind that of most hosts of their group: the index of the host, and
+    /// the group's highest counter. A host may be behind only because it was read earlier; if it is still behind when
+    /// it is read again, it hangs. A group with half or more of its hosts behind makes progress and is not included.
     pub fn behind(&self) -> Vec<(usize, i64)> {
         let mut groups: BTreeMap<&str, Vec<(usize, i64)>> = BTreeMap::new();
         for (place, host) in self.hosts.iter().enumerate() {
@@ -162,7 +163,7 @@ impl Chips {
         found
     }
 
-    /// Groups in order, each with the places of its hosts.
+    /// Groups in order, each with the indices of its hosts.
     pub fn groups(&self) -> Vec<(&Text, Vec<usize>)> {
         let mut groups: Vec<(&Text, Vec<usize>)> = Vec::new();
         for (place, host) in self.hosts.iter().enumerate() {
@@ -211,33 +212,33 @@ mod tests {
         hosts[2] = host(2, &[97.0, 31.0, f64::NAN, 96.0], None);
         assert_eq!(of(hosts.clone()).outliers(), BTreeSet::from([(2, 1)]));
         hosts[2].group = "slice-b".into();
-        assert!(of(hosts).outliers().is_empty(), "with three figures none is usual");
+        assert!(of(hosts).outliers().is_empty(), "three values are too few to detect an outlier");
     }
 
     #[test]
-    fn where_chips_differ_none_is_an_outlier() {
+    fn chips_that_all_differ_are_not_outliers() {
         let hosts = (0..4).map(|n| host(n, &[5.0, 90.0, 45.0, 70.0], None)).collect();
         assert!(of(hosts).outliers().is_empty());
         assert!(of(Vec::new()).outliers().is_empty());
     }
 
     #[test]
-    fn a_host_is_behind_where_most_stand_at_one_program() {
+    fn a_host_is_behind_if_most_others_are_at_the_same_program() {
         let at = |runs: &[Option<i64>]| {
             let hosts = (0..).zip(runs).map(|(n, run)| host(n, &[], *run)).collect();
             of(hosts).behind()
         };
         assert_eq!(at(&[Some(9), Some(9), Some(8), Some(9)]), [(2, 9)]);
         assert_eq!(at(&[Some(9), Some(9), None, Some(7)]), [(3, 9)]);
-        assert!(at(&[Some(6), Some(7), Some(8), Some(9)]).is_empty(), "they move while they are read");
-        assert!(at(&[Some(9), Some(8)]).is_empty(), "of two nobody knows which");
+        assert!(at(&[Some(6), Some(7), Some(8), Some(9)]).is_empty(), "the group is making progress");
+        assert!(at(&[Some(9), Some(8)]).is_empty(), "of two hosts, neither is in the majority");
         assert!(at(&[Some(9), Some(9)]).is_empty() && at(&[None, None]).is_empty());
     }
 
     #[test]
-    fn hosts_that_could_not_be_read_are_in_their_group_all_the_same() {
-        let silent = HostChips { read: Err("no way".into()), ..host(1, &[], None) };
-        let chips = of(vec![host(0, &[1.0], None), silent]);
+    fn hosts_that_could_not_be_read_are_still_in_their_group() {
+        let unread = HostChips { read: Err("no route".into()), ..host(1, &[], None) };
+        let chips = of(vec![host(0, &[1.0], None), unread]);
         assert_eq!(chips.groups(), [(&Text::from("slice-a"), vec![0, 1])]);
         assert!(chips.hosts[1].chips().is_empty());
     }

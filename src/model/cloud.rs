@@ -1,5 +1,5 @@
-//! What Google Cloud says of a cluster's TPUs. Terms and states: Cloud TPU API v2, `nodes` and `queuedResources`; Compute
-//! Engine v1, `instances` and `instanceGroupManagers`, for TPUs that are made with it.
+//! A cluster's TPUs as reported by Google Cloud. Terms and states: Cloud TPU API v2, `nodes` and `queuedResources`;
+//! Compute Engine v1, `instances` and `instanceGroupManagers`, for TPUs that are created with it.
 
 pub use super::capacity::{Capacity, QueuedState};
 use super::{ResizeRequest, RunningHead, Text, Timestamp};
@@ -12,9 +12,9 @@ pub const READY_TIME: Duration = Duration::from_secs(30 * 60);
 /// State of a TPU VM (`Node.state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VmState {
-    /// Asked for; waits for capacity (Compute Engine, which has the machine or its group before that).
+    /// Requested; waits for capacity (Compute Engine, where the instance or its group exists before that).
     Waiting,
-    /// Coming: being created, started, restarted, reimaged or repaired.
+    /// Being created, started, restarted, reimaged or repaired.
     Coming,
     /// The VM is up.
     Ready,
@@ -22,11 +22,11 @@ pub enum VmState {
     Stopped,
     /// Preempted by Google. It was not deleted, so it holds quota.
     Preempted,
-    /// Terminated by Google; it holds quota, too.
+    /// Terminated by Google; it also holds quota.
     Terminated,
     /// The VM is being deleted.
     Deleting,
-    /// A state that is not known here.
+    /// A state that this version does not know.
     Unknown,
 }
 
@@ -44,8 +44,8 @@ impl VmState {
         }
     }
 
-    /// Parses a state of Compute Engine (`Instance.status`). `is_spot`: Google may take it at any time. A spot TPU that
-    /// has stopped cannot be started again, whoever stopped it (docs.cloud.google.com/tpu/docs/spot-compute).
+    /// Parses a state of Compute Engine (`Instance.status`). `is_spot`: Google may preempt it at any time. A stopped
+    /// spot TPU cannot be started again, whoever stopped it (docs.cloud.google.com/tpu/docs/spot-compute).
     pub fn from_instance(word: &str, is_spot: bool) -> Self {
         match word {
             "PENDING" => Self::Waiting,
@@ -60,12 +60,12 @@ impl VmState {
         }
     }
 
-    /// Taken away or ended, and not deleted.
+    /// Whether it was preempted or terminated, but not deleted.
     pub const fn is_gone(self) -> bool {
         matches!(self, Self::Preempted | Self::Terminated)
     }
 
-    /// The word on the screen.
+    /// The state as shown on the screen.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -80,26 +80,26 @@ impl VmState {
     }
 }
 
-/// What a TPU is that was made with Compute Engine: a single instance, or a managed instance group whose instances are
-/// the hosts of one slice.
+/// A TPU created with Compute Engine: a single instance, or a managed instance group whose instances are the hosts of
+/// one slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ComputeTpu {
-    /// Its managed instance group below the project, e.g. `zones/us-central1-c/instanceGroupManagers/a`; none for an
-    /// instance that a person or Ray's autoscaler made.
+    /// Path of its managed instance group below the project, e.g. `zones/us-central1-c/instanceGroupManagers/a`; none
+    /// for an instance that was created manually or by Ray's autoscaler.
     pub group: Option<String>,
-    /// Whether it is the whole group. Otherwise it is one of its instances, each of which is a slice of one host.
+    /// Whether it is the whole group. Otherwise it is one instance, and each instance is a slice of one host.
     pub whole: bool,
-    /// The numbers that Google gave its instances.
+    /// Ids that Google assigned to its instances.
     pub instances: Vec<String>,
-    /// The number of its chips.
+    /// Number of chips.
     pub chips: u32,
 }
 
 /// A TPU VM: one host, or a slice of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TpuVm {
-    /// The number that Google gave it and gives no other TPU VM; none where it named none.
+    /// Unique id that Google assigned to it; none if not reported.
     pub id: Option<Text>,
     /// Name of the TPU VM.
     pub name: Text,
@@ -107,25 +107,25 @@ pub struct TpuVm {
     pub accelerator_type: Text,
     /// State of the TPU VM.
     pub state: VmState,
-    /// The same in Google's own word, e.g. `REPAIRING`; empty when it gave none.
+    /// The state as Google names it, e.g. `REPAIRING`; empty if not reported.
     pub api_state: Text,
-    /// What is wrong with it, when its health is not `HEALTHY`.
+    /// The problem, if its health is not `HEALTHY`.
     pub unhealthy: Option<Text>,
     /// Internal address of each host, by worker number; empty before it is up.
     pub hosts: Vec<Text>,
-    /// Address of each in the Internet, in the same order; none of a host without.
+    /// External address of each host, in the same order; none for a host without one.
     pub external: Vec<Option<Text>>,
-    /// How it was asked for.
+    /// Type of capacity that was requested.
     pub capacity: Capacity,
-    /// The queued resource that it came from.
+    /// The queued resource that created it.
     pub queued_resource: Option<Text>,
-    /// When it was asked for.
+    /// When it was requested.
     pub created: Option<Timestamp>,
     /// Value of the label `ray-cluster-name`.
     pub ray_cluster: Option<Text>,
     /// Label `ray-user-node-type`: the node type in the cluster's YAML.
     pub ray_type: Option<Text>,
-    /// What it is at Compute Engine; none for a node of Cloud TPU.
+    /// The Compute Engine resource; none for a node of Cloud TPU.
     pub compute: Option<ComputeTpu>,
 }
 
@@ -143,31 +143,31 @@ pub struct TpuHost {
 }
 
 impl TpuHost {
-    /// A host of which only the address or the name is known.
+    /// A host for which only the address or name is known.
     pub fn at(address: &str) -> Self {
         Self { vm: Text::new(""), worker: 0, internal: Text::new(address), external: None }
     }
 }
 
-/// Google's word for a state that has none here.
+/// `word` for a known state, else Google's name of the state.
 fn state_words(word: &'static str, is_known: bool, api_state: &Text) -> String {
     if is_known || api_state.is_empty() { word.to_owned() } else { api_state.to_string() }
 }
 
 impl QueuedResource {
-    /// Its state in words, safe to print: Google's own where it is not known here.
+    /// Its state in words, safe to print; Google's name of it if this version does not know the state.
     pub fn state_words(&self) -> String {
         state_words(self.state.word(), self.state != QueuedState::Unknown, &self.api_state)
     }
 }
 
 impl TpuVm {
-    /// The number of its chips; 0 when its type is not known.
+    /// Number of chips; 0 if its type is unknown.
     pub fn chips(&self) -> u32 {
         self.compute.as_ref().map_or_else(|| chips(self.accelerator_type.raw()).unwrap_or(0), |c| c.chips)
     }
 
-    /// What it is at Google, in Google's words.
+    /// The kind of resource, in Google's words.
     pub fn kind(&self) -> &'static str {
         match &self.compute {
             None => "tpu vm",
@@ -176,17 +176,17 @@ impl TpuVm {
         }
     }
 
-    /// Its state in words, safe to print: Google's own where it is not known here.
+    /// Its state in words, safe to print; Google's name of it if this version does not know the state.
     pub fn state_words(&self) -> String {
         state_words(self.state.word(), self.state != VmState::Unknown, &self.api_state)
     }
 
-    /// Whether it is on its way in that state, and not ready for longer than any takes ([`READY_TIME`]).
+    /// Whether it has been in [`VmState::Coming`] for longer than [`READY_TIME`].
     pub fn is_late(&self, since: Timestamp, now: Timestamp) -> bool {
         self.state == VmState::Coming && since.age(now) > READY_TIME
     }
 
-    /// Since when it is in its state; none where Google does not say so, as of a repair.
+    /// When it entered its state; none if Google does not report it, e.g. for a repair.
     pub fn state_since(&self) -> Option<Timestamp> {
         self.created.filter(|_| self.api_state.raw() == "CREATING")
     }
@@ -209,17 +209,17 @@ pub struct QueuedResource {
     pub name: Text,
     /// State of the queued resource.
     pub state: QueuedState,
-    /// The same in Google's own word, e.g. `WAITING_FOR_RESOURCES`; empty when it gave none.
+    /// The state as Google names it, e.g. `WAITING_FOR_RESOURCES`; empty if not reported.
     pub api_state: Text,
-    /// The error that made the request fail.
+    /// Why the request failed.
     pub error: Option<Text>,
     /// Accelerator type, e.g. `v4-128`.
     pub accelerator_type: Text,
-    /// Names of its TPU VMs, whether they exist or not.
+    /// Names of its TPU VMs, including ones that do not exist.
     pub nodes: Vec<Text>,
-    /// How it was asked for.
+    /// Type of capacity that was requested.
     pub capacity: Capacity,
-    /// When it was asked for.
+    /// When it was requested.
     pub created: Option<Timestamp>,
     /// Label `ray-cluster-name` of its nodes.
     pub ray_cluster: Option<Text>,
@@ -232,27 +232,27 @@ pub struct CloudView {
     pub vms: Vec<TpuVm>,
     /// All queued resources of the zone.
     pub queued: Vec<QueuedResource>,
-    /// Resize requests of the zone's managed instance groups with TPUs that are open or failed; those of a group without an
-    /// instance are told with the group.
+    /// Open or failed resize requests of the zone's managed instance groups with TPUs. Requests of a group without
+    /// instances are reported with the group.
     pub resizes: Vec<ResizeRequest>,
-    /// Running machines of the zone that are labelled as heads, of all clusters; none where they cannot be listed.
+    /// Running machines of the zone that are labelled as heads, of all clusters; empty if they cannot be listed.
     pub heads: Vec<RunningHead>,
-    /// Whether Google listed all; it names places that it could not reach.
+    /// Whether Google's list is complete: Google reports locations that it could not reach.
     pub complete: bool,
-    /// Why the TPUs that were made with Compute Engine are missing here, if they are.
+    /// Why TPUs created with Compute Engine are missing here, if they are.
     pub unlisted: Option<Text>,
     /// Time of the query.
     pub asked: Timestamp,
 }
 
 impl CloudView {
-    /// Whether nothing can be missing here.
+    /// Whether the view is complete.
     pub fn is_whole(&self) -> bool {
         self.complete && self.unlisted.is_none()
     }
 
-    /// The hosts with that internal or external address, each with its TPU VM. Living ones come first: one that was
-    /// taken away may still be listed with an address that another has now.
+    /// The hosts with this internal or external address, each with its TPU VM. Existing TPU VMs come first: a preempted
+    /// one may still be listed with an address that another one has now.
     pub fn at(&self, address: &str) -> Vec<(&TpuVm, TpuHost)> {
         let is_it = |h: &TpuHost| {
             h.internal.raw() == address || h.external.as_ref().is_some_and(|e| e.raw() == address)
@@ -264,8 +264,8 @@ impl CloudView {
     }
 }
 
-/// Chips of an accelerator type: the number in it counts `TensorCores` up to v4, for v5p and for `TPU7x`, chips for
-/// v5e and v6e (cloud.google.com/tpu/docs, "TPU architecture"). `None` when it is no accelerator type.
+/// Number of chips of an accelerator type: its number counts `TensorCores` up to v4, for v5p and for `TPU7x`, and chips
+/// for v5e and v6e (cloud.google.com/tpu/docs, "TPU architecture"). `None` if it is not an accelerator type.
 pub fn chips(accelerator_type: &str) -> Option<u32> {
     let (generation, size) = accelerator_type.rsplit_once('-')?;
     let size: u32 = size.parse().ok()?;

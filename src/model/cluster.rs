@@ -1,27 +1,27 @@
-//! A cluster as its cluster-launcher YAML and the settings describe it.
+//! A cluster as described by its cluster launcher YAML and the settings.
 
 use super::{Digest, HostName, Provider};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A beginning of all names that is shorter than this is not left out.
-const WORTH: usize = 3;
-/// Most characters of a cluster's name.
+/// A common prefix of the names is omitted only if it is longer than this, in bytes.
+const PREFIX_LIMIT: usize = 3;
+/// Maximum length of a cluster name in characters.
 const LONGEST_NAME: usize = 63;
 
-/// The `cluster_name` of a Ray cluster YAML (or the host of `--address`): the identity of everything on screen.
+/// The `cluster_name` of a Ray cluster YAML, or the host of `--address`: identifies a cluster throughout the program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterName(Arc<str>);
 
 impl ClusterName {
-    /// Wraps a name that is known to be sound. What comes from a file goes through [`Self::parse`].
+    /// Wraps a name that is known to be valid. Names from files must go through [`Self::parse`].
     pub fn new(s: impl Into<Arc<str>>) -> Self {
         Self(s.into())
     }
 
-    /// Checks the `cluster_name` of a file: it becomes a file name here, a label at Google (63 characters, Compute
-    /// Engine, "requirements for labels") and a word on the screen.
+    /// Checks the `cluster_name` of a file: it is used as a file name, as a label at Google (63 characters, Compute
+    /// Engine, "requirements for labels") and on the screen.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl ClusterName {
         &self.0
     }
 
-    /// How many bytes all names begin with, up to a hyphen; none where that is not worth leaving out.
+    /// Length in bytes of the common prefix of all names, up to a hyphen; 0 if it is too short to omit.
     pub fn shared<'a>(mut names: impl Iterator<Item = &'a Self>) -> usize {
         let Some(first) = names.next() else { return 0 };
         let mut prefix = first.as_str();
@@ -59,19 +59,19 @@ impl ClusterName {
             let hyphen = prefix.as_bytes()[..same].iter().rposition(|b| *b == b'-');
             prefix = &prefix[..hyphen.map_or(0, |at| at + 1)];
         }
-        if others > 0 && prefix.len() > WORTH { prefix.len() } else { 0 }
+        if others > 0 && prefix.len() > PREFIX_LIMIT { prefix.len() } else { 0 }
     }
 
-    /// The name without what all names begin with, as tables show it where it has no room; none where nothing is left
-    /// out, or where another cluster has that name.
+    /// The name without the common prefix of all names, for narrow tables; none if nothing would be omitted, or if
+    /// another cluster has that name.
     pub fn short_among<'a>(&self, all: impl Iterator<Item = &'a Self> + Clone) -> Option<&str> {
         let shared = Self::shared(all.clone());
         let short = self.0.get(shared..).filter(|short| shared > 0 && !short.is_empty())?;
         all.into_iter().all(|name| name.as_str() != short).then_some(short)
     }
 
-    /// Where a browser on this machine finds the cluster's dashboard behind that loopback port: an origin of its own,
-    /// because a cookie is scoped to the host name and not to the port, and two clusters with different tokens on
+    /// URL of the cluster's dashboard on this loopback port, for a browser on this machine. Each cluster has its own
+    /// host name because cookies are scoped to the host name and not to the port: two clusters with different tokens on
     /// `localhost` would log each other out. Browsers resolve `*.localhost` to loopback (RFC 6761, section 6.3).
     pub fn browser_url(&self, port: u16) -> String {
         let label: String = self.0.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -96,21 +96,21 @@ impl fmt::Display for ClusterName {
 pub enum HeadAddress {
     /// A host name, address or ssh alias for the system's ssh (`provider.head_ip`, or the settings' override).
     Ssh(HostName),
-    /// Not in the file: `ray get-head-ip FILE` prints it (any provider that Ray supports).
+    /// Not in the file: read from `ray get-head-ip FILE` (any provider that Ray supports).
     AskRay,
     /// A dashboard URL to attach to directly, without SSH (`--address`, `RAY_ADDRESS`), and the GCS address
     /// (`host:port`) if the user gave one.
     Direct {
         /// Base URL of the dashboard, e.g. `http://10.0.0.1:8265`.
         dashboard: String,
-        /// `host:port` of the GCS, when it can be reached directly too.
+        /// `host:port` of the GCS, if it can also be reached directly.
         gcs: Option<String>,
     },
 }
 
 #[cfg(test)]
 impl ClusterSpec {
-    /// A cluster of which nothing but the name and the provider is known.
+    /// A cluster with this name and provider; all else is empty.
     pub(crate) fn sample(name: &str, provider: Provider) -> Self {
         Self {
             name: ClusterName::new(name),
@@ -127,7 +127,7 @@ impl ClusterSpec {
 }
 
 impl ClusterSpec {
-    /// Where its head's address is from, in words for a table.
+    /// The head's address or its source, in words for a table.
     pub fn head_words(&self) -> String {
         match &self.head {
             HeadAddress::Ssh(host) => host.to_string(),
@@ -143,11 +143,11 @@ impl ClusterSpec {
 /// The YAML's `auth` section (Ray cluster YAML reference, "auth").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshAuth {
-    /// `ssh_user`; the system's ssh decides when absent.
+    /// `ssh_user`; if absent, the default of the system's ssh.
     pub user: Option<String>,
     /// `auth.ssh_private_key`, with `~` expanded.
     pub private_key: Option<PathBuf>,
-    /// `ssh_proxy_command`, passed to ssh's `ProxyCommand`.
+    /// `ssh_proxy_command`, passed to ssh as `ProxyCommand`.
     pub proxy_command: Option<String>,
     /// Port, from the settings file (the YAML has none).
     pub port: Option<u16>,
@@ -160,28 +160,28 @@ pub struct NodeTypeLimits {
     pub name: String,
     /// `min_workers` of the node type.
     pub min: u32,
-    /// `max_workers`; the cluster's own limit when the type has none.
+    /// `max_workers` of the node type, else of the cluster.
     pub max: u32,
     /// Whether this is the `head_node_type`.
     pub is_head: bool,
-    /// Resources of one of its nodes as far as the file says them (`resources`), whole ones; of a TPU slice also that of
-    /// its head, which Ray adds. Empty when it says none.
+    /// Whole-number resources of one node, as far as the file specifies them (`resources`); for a TPU slice also the
+    /// resource of its head, which Ray adds. Empty if the file specifies none.
     pub gives: Vec<(String, u64)>,
 }
 
-/// A cluster that the console knows. Built by `config`, used by the supervisor.
+/// A configured cluster. Built by `config`, used by the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSpec {
     /// `cluster_name` of the cluster file.
     pub name: ClusterName,
-    /// The YAML it came from; none with `--address`.
+    /// Path of its YAML; none with `--address`.
     pub file: Option<PathBuf>,
-    /// The content of the file when its folder was trusted; none if the operator named it (`--infra`, settings). A
-    /// changed file is not used.
+    /// Digest of the file when its folder was trusted; none if the operator named it (`--infra`, settings). A
+    /// file that has changed since then is not used.
     pub accepted: Option<Digest>,
     /// `provider.type`.
     pub provider: Provider,
-    /// Where it runs, in the provider's words (`us-central2-b`), when the YAML says so.
+    /// The provider's zone (`us-central2-b`), if the YAML contains it.
     pub zone: Option<String>,
     /// How to reach the head.
     pub head: HeadAddress,
@@ -189,25 +189,25 @@ pub struct ClusterSpec {
     pub auth: SshAuth,
     /// Limits by node type, in the file's order.
     pub node_types: Vec<NodeTypeLimits>,
-    /// Its names in Google Cloud.
+    /// Its names and settings in Google Cloud.
     pub google: GoogleNames,
 }
 
-/// What a cluster is called in Google Cloud.
+/// A cluster's names and settings in Google Cloud.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GoogleNames {
     /// `provider.project_id` of the cluster file.
     pub project: Option<String>,
-    /// `provider.use_internal_ips`: heads are reached inside their network.
+    /// `provider.use_internal_ips`: heads are reached by their internal addresses.
     pub internal_ips: bool,
-    /// The secret that holds its Ray token; none when Google is not asked for it.
+    /// The secret that holds its Ray token; none if the token is not read from Google.
     pub token_secret: Option<SecretName>,
 }
 
 /// A secret of Secret Manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretName {
-    /// Its project, when it is known.
+    /// Its project, if known.
     pub project: Option<String>,
     /// Name of the secret, without its project.
     pub name: String,
@@ -217,18 +217,19 @@ impl SecretName {
     /// The secret whose token is also written to `~/.ray/auth_token`, for Ray's own commands.
     pub const DEFAULT: &str = "RAY_AUTH_TOKEN";
 
-    /// Whether it is the default one.
+    /// Whether this is [`Self::DEFAULT`].
     pub fn is_default(&self) -> bool {
         self.name == Self::DEFAULT
     }
 
-    /// Letters, digits, `-` and `_`, 255 at most (Secret Manager v1, `secretId`): safe in URLs, files and shells.
+    /// Whether `text` is a valid secret name: at most 255 letters, digits, `-` and `_` (Secret Manager v1, `secretId`).
+    /// Such a name is safe in URLs, file names and shells.
     pub fn is_name(text: &str) -> bool {
         (1..=255).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
     }
 
-    /// A project's id or number, its organisation's domain included (`example.com:project`).
+    /// Whether `text` has the form of a project's id, optionally with a domain (`example.com:project`), or number.
     pub fn is_project(text: &str) -> bool {
         text.starts_with(|c: char| c.is_ascii_alphanumeric())
             && text.len() <= 128
@@ -250,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_all_names_begin_with_can_be_left_out() {
+    fn only_a_prefix_of_all_names_can_be_omitted() {
         let shared = |names: &[&str]| {
             let names: Vec<ClusterName> = names.iter().map(|name| ClusterName::new(*name)).collect();
             ClusterName::shared(names.iter())
@@ -258,13 +259,13 @@ mod tests {
         assert_eq!(shared(&["marin-us-east1", "marin-us-east5", "marin-eu-west4"]), "marin-".len());
         assert_eq!(shared(&["marin-a", "marin-a-vllm"]), "marin-".len());
         assert_eq!(shared(&["marin-a", "lab"]), 0);
-        assert_eq!(shared(&["marin-a"]), 0, "an only name is shown as it is");
+        assert_eq!(shared(&["marin-a"]), 0, "a single name is not shortened");
         assert_eq!(shared(&["é-a", "ê-b"]), 0);
         assert_eq!(shared(&[]), 0);
     }
 
     #[test]
-    fn a_short_name_is_that_of_one_cluster_alone() {
+    fn a_short_name_is_unique() {
         let short = |names: &[&str]| {
             let names: Vec<ClusterName> = names.iter().map(|name| ClusterName::new(*name)).collect();
             names[0].short_among(names.iter()).map(str::to_owned)
@@ -272,7 +273,7 @@ mod tests {
         assert_eq!(short(&["marin-us-central2", "marin-eu-west4"]).as_deref(), Some("us-central2"));
         assert_eq!(short(&["marin-us-central2"]), None, "nothing is shared");
         assert_eq!(short(&["marin-us-central2", "lab"]), None);
-        assert_eq!(short(&["marin-marin-a", "marin-a"]), None, "another one is called so");
+        assert_eq!(short(&["marin-marin-a", "marin-a"]), None, "another cluster has this name");
         assert_eq!(short(&["marin-", "marin-a"]), None);
     }
 }

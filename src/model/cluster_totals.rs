@@ -1,15 +1,15 @@
-//! A state in a few numbers: what a row of the fleet shows.
+//! Totals of a cluster's state, as shown in a row of the fleet table.
 
 use super::{JobStatus, Snapshot};
 
-/// What chips are counted in: the best that a cluster has.
+/// Kind of chip that is counted: the first of these that a cluster has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Chip {
     /// Google TPU chips.
     Tpu,
     /// NVIDIA or other GPUs.
     Gpu,
-    /// CPUs, where there is nothing else.
+    /// CPUs, if there are no TPUs or GPUs.
     #[default]
     Cpu,
 }
@@ -28,32 +28,32 @@ impl Chip {
 /// Totals of a cluster's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClusterTotals {
-    /// Nodes alive, the head included.
+    /// Number of live nodes, including the head.
     pub alive: usize,
-    /// Nodes on their way: machines that have not joined, and launches asked for.
+    /// Number of pending nodes: machines that have not joined, and requested launches.
     pub pending: usize,
-    /// Nodes that died, as far as Ray remembers.
+    /// Number of dead nodes that Ray still reports.
     pub dead: usize,
-    /// Those of them that were lost lately ([`super::Node::is_lost`]).
+    /// Number of dead nodes that were lost recently ([`super::Node::is_lost`]).
     pub lost: usize,
     /// Kind of chip that is counted.
     pub chip: Chip,
-    /// Chips of live nodes.
+    /// Number of chips of live nodes.
     pub chips: f64,
-    /// Chips in use; `None` if the channel does not report it.
+    /// Number of chips in use; `None` if the channel does not report it.
     pub used: Option<f64>,
-    /// Number of jobs that Ray calls running.
+    /// Number of jobs that Ray reports as running.
     pub running: usize,
     /// Number of pending jobs.
     pub waiting: usize,
-    /// Number of running jobs that hold nothing and wait for a node, as their vitals show.
+    /// Number of running jobs that hold nothing and wait for a node, according to their vitals.
     pub held_up: usize,
     /// Number of unmet demands.
     pub wants: u64,
 }
 
 impl ClusterTotals {
-    /// Computes the totals of a snapshot; what only vitals show is zero.
+    /// Computes the totals of a snapshot. `held_up` is zero because it requires vitals.
     pub fn of(snapshot: &Snapshot) -> Self {
         let alive = || snapshot.nodes.iter().filter(|n| n.state.is_alive());
         let report = &snapshot.autoscaler;
@@ -79,12 +79,12 @@ impl ClusterTotals {
         }
     }
 
-    /// The numbers of jobs that run and that wait, whatever Ray calls them.
+    /// The number of jobs that actually run, and of jobs that wait, including those that Ray reports as running.
     pub const fn jobs(&self) -> (usize, usize) {
         (self.running.saturating_sub(self.held_up), self.waiting + self.held_up)
     }
 
-    /// The share of the chips in use, 0 to 1; `None` when unknown or when there are none.
+    /// The fraction of chips in use, 0 to 1; `None` if unknown or if there are no chips.
     pub fn share(&self) -> Option<f64> {
         self.used.filter(|_| self.chips > 0.0).map(|used| (used / self.chips).clamp(0.0, 1.0))
     }

@@ -1,4 +1,4 @@
-//! Command lines that hints suggest: each can be pasted into the shell in which the program was started.
+//! Command lines suggested in hints: each can be pasted into the shell in which the program was started.
 
 use super::text::printable;
 use super::{ClusterName, shown_address};
@@ -8,16 +8,16 @@ use std::sync::OnceLock;
 /// The options of this program's own command line, set once when it starts.
 static GIVEN: OnceLock<Given> = OnceLock::new();
 
-/// Options that say where clusters and settings are. A suggested line without them would mean other clusters.
+/// Options that select the clusters and settings. A suggested command line without them would use other clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Given {
     options: String,
-    /// Whether they lead to one cluster, which `-c` need not name.
+    /// Whether they select exactly one cluster, so that `-c` is not needed.
     is_one: bool,
 }
 
 impl Given {
-    /// With `--infra` and `--config`, as they were typed.
+    /// The options `--infra` and `--config` as given.
     pub fn files(infra: Option<&Path>, config: Option<&Path>) -> Self {
         let mut given = Self::default();
         for (option, path) in [("--infra", infra), ("--config", config)] {
@@ -28,7 +28,7 @@ impl Given {
         given
     }
 
-    /// The same with `--address` and `--gcs`, without what is secret in a URL.
+    /// Adds `--address` and `--gcs`; passwords in URLs are masked.
     #[must_use]
     pub fn at(mut self, address: Option<&str>, gcs: Option<&str>) -> Self {
         if let Some(address) = address {
@@ -41,7 +41,7 @@ impl Given {
         self
     }
 
-    /// Makes them those of this program; the first call counts.
+    /// Stores the options for all command lines of this process; only the first call has an effect.
     pub fn keep(self) {
         let _ = GIVEN.set(self);
     }
@@ -59,12 +59,12 @@ impl Given {
     }
 }
 
-/// The line that runs this command of the program, on the cluster or without naming one.
+/// The command line that runs this command of the program, for the cluster if there is one.
 pub(super) fn line(cluster: Option<&ClusterName>, rest: &str) -> String {
     GIVEN.get_or_init(Given::default).line(cluster, rest)
 }
 
-/// A word as a shell reads it, without control characters.
+/// Quotes a word for a shell, and removes control characters.
 pub fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_the_options_that_lead_to_the_same_clusters() {
+    fn a_line_has_the_options_that_select_the_same_clusters() {
         let lab = ClusterName::new("lab");
         let none = Given::default();
         assert_eq!(none.line(Some(&lab), "status"), "marin-tui -c lab status");

@@ -1,44 +1,44 @@
-//! The gates before an operation, what the operator has allowed, and which gate still refuses.
+//! The gates before an operation, the operator's permissions, and the gate that still refuses.
 //!
 //! The rule about affected jobs is defined only here. The operations service enforces it; dialogs and commands query it
-//! first, to say what has to be allowed.
+//! first, to show which permissions are required.
 
 use super::{ClusterName, Operation, OperationKind, Others, Preview, Task};
 
-/// A rule by which an order about an operation is refused.
+/// A rule that refuses an order for an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// Nothing may be changed from here.
+    /// An option or the settings make the program read-only.
     ReadOnly,
     /// The operation cannot be done on this cluster: provider, file or settings.
     NotOffered,
-    /// The cluster runs already, so there is nothing to start.
+    /// The cluster is already running, so there is nothing to start.
     RunsAlready,
-    /// The cluster runs with what its file says, so there is nothing to update.
+    /// The running cluster matches its file, so there is nothing to update.
     UpToDate,
     /// A change of the cluster file needs a restart of Ray, which was not allowed.
     NeedsRestart,
-    /// Another operation on the cluster was interrupted: it is resumed or abandoned first.
+    /// Another operation on the cluster was interrupted and must be resumed or abandoned first.
     Interrupted,
-    /// Another program on this machine works on the cluster.
+    /// Another process on this machine is running an operation on the cluster.
     AtWork,
     /// No operation on the cluster was interrupted.
     NothingToResume,
-    /// The interrupted operation is of another kind than the one that was named.
+    /// The interrupted operation is of a different kind than the named one.
     OtherKind,
-    /// The operation was begun with another cluster file than that of the cluster of this name.
+    /// The operation was started with a different cluster file than the one that now has this cluster name.
     OtherFile,
-    /// Later steps need the step that was to be skipped.
+    /// Later steps need the step that should be skipped.
     NotSkippable,
-    /// The cluster does not answer, so affected jobs are unknown.
+    /// The cluster does not respond, so affected jobs are unknown.
     UnknownJobs,
-    /// The worker is not there as it was named, or what runs there could not be read.
+    /// No worker with this name was found, or the work that runs on it could not be read.
     NotSeen,
-    /// Something runs on the worker that would be removed at once.
+    /// Work is running on a worker that would be removed at once.
     RunsThere,
     /// Other people's jobs would end.
     OthersJobs,
-    /// Another operator's operation on the cluster is marked as under way.
+    /// Another operator's operation holds the lock of the cluster.
     Locked,
     /// The confirmation that the operation requires is missing.
     NotConfirmed,
@@ -72,7 +72,7 @@ impl Gate {
     }
 }
 
-/// What a person has to do before an operation begins.
+/// The confirmation required before an operation begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirmation {
     /// No confirmation is needed.
@@ -83,7 +83,7 @@ pub enum Confirmation {
     Name,
 }
 
-/// What the person did to confirm an operation.
+/// The confirmation that was given for an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Confirmed {
     /// Not confirmed.
@@ -98,8 +98,8 @@ pub enum Confirmed {
 }
 
 impl Confirmed {
-    /// By a typed name of the cluster: its own, or its short name among the clusters that the person sees. What is kept
-    /// is the whole name.
+    /// Confirmation by a typed cluster name: the full name, or the short name among the displayed clusters, which is
+    /// stored as the full name.
     pub fn typed(text: &str, cluster: &ClusterName, short: Option<&str>) -> Self {
         let typed = text.trim();
         let is_short = short.is_some_and(|short| short == typed);
@@ -110,17 +110,17 @@ impl Confirmed {
 /// The operation of another operator that may be taken over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TakeOver {
-    /// Does not take over an operation.
+    /// No operation may be taken over.
     #[default]
     Nobody,
-    /// Takes over the operation whose mark has this id, which the operator has seen.
+    /// The operation whose lock has this id, which the operator has seen.
     Mark(String),
-    /// Takes over any operation that is marked.
+    /// Any operation that holds the lock.
     Anybody,
 }
 
 impl TakeOver {
-    /// Whether the operation whose mark has this id may be taken over.
+    /// Whether the operation whose lock has this id may be taken over.
     pub fn covers(&self, id: &str) -> bool {
         match self {
             Self::Nobody => false,
@@ -130,35 +130,35 @@ impl TakeOver {
     }
 }
 
-/// What a person has allowed and confirmed.
+/// The permissions and the confirmation that were given for an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a permission of its own")]
 pub struct Consent {
-    /// These jobs of other people may end.
+    /// Other people's jobs that may end.
     pub others: Others,
-    /// Jobs of anybody may end.
+    /// All jobs may end, whoever owns them.
     pub anybody: bool,
-    /// Take over another operator's operation.
+    /// The operation of another operator that may be taken over.
     pub take_over: TakeOver,
     /// Continue although affected jobs are unknown.
     pub unknown: bool,
-    /// Whatever runs on the worker may end.
+    /// Work on the worker may end.
     pub now: bool,
     /// The confirmation that was given.
     pub confirmed: Confirmed,
-    /// Capacity is asked for and not waited for.
+    /// Request capacity without waiting for it.
     pub no_wait: bool,
-    /// The kind of the interrupted operation that the person means; none where it was not named.
+    /// The kind of the interrupted operation to resume or skip; none if it was not named.
     pub means: Option<OperationKind>,
 }
 
 impl Consent {
-    /// Jobs of other people that would end without having been allowed.
+    /// Other people's jobs that would end without permission.
     pub fn not_allowed(&self, seen: &Preview) -> Others {
         if self.anybody { Others::default() } else { seen.others().beyond(&self.others) }
     }
 
-    /// The gate of affected jobs that refuses the operation, now that it was seen what runs.
+    /// The gate for affected jobs that refuses the operation, given what runs on the cluster; none if it may begin.
     pub fn missing(&self, operation: &Operation, seen: &Preview) -> Option<Gate> {
         if !operation.kind().may_end_jobs() {
             return None;
@@ -185,7 +185,8 @@ impl Consent {
         }
     }
 
-    /// With what would pass this gate, now that it was seen what runs; none where nothing a person allows does.
+    /// This consent with the permission that passes this gate, given what runs on the cluster; none if no permission
+    /// does.
     pub fn passing(mut self, gate: Gate, seen: &Preview) -> Option<Self> {
         match gate {
             Gate::UnknownJobs => self.unknown = true,
@@ -201,7 +202,7 @@ impl Consent {
 }
 
 impl Operation {
-    /// What a person has to do before it begins.
+    /// The confirmation required before it begins.
     pub const fn confirmation(&self) -> Confirmation {
         match (self.kind().is_of_cluster(), self.destructive) {
             (true, true) => Confirmation::Name,
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_allowed_passes_its_gate_and_no_other() {
+    fn a_permission_passes_its_gate_and_no_other() {
         let restart = of(Task::Restart { preserve: true });
         let none = Consent::default();
         assert_eq!(none.missing(&restart, &seen(&["me"])), None);
@@ -250,7 +251,7 @@ mod tests {
         let allowed = none.clone().passing(Gate::OthersJobs, &others).unwrap();
         assert_eq!(allowed.missing(&restart, &others), None);
         assert_eq!(allowed.others.people, ["al", "bo"]);
-        assert_eq!(allowed.missing(&restart, &seen(&["cy"])), Some(Gate::OthersJobs), "who came since");
+        assert_eq!(allowed.missing(&restart, &seen(&["cy"])), Some(Gate::OthersJobs), "not allowed");
         let problem = Problem::new(ProblemKind::Unreachable, "no route", "", Timestamp::from_millis(0));
         let blind = Preview { problem: Some(problem), ..Preview::default() };
         assert_eq!(allowed.missing(&restart, &blind), Some(Gate::UnknownJobs));

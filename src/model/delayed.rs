@@ -1,27 +1,27 @@
-//! TPU VMs that Google creates, starts or repairs for longer than that takes.
+//! TPU VMs whose creation, start or repair takes too long.
 
 use super::cloud::{CloudView, VmState};
 use super::{Text, Timestamp};
 use std::collections::BTreeMap;
 
-/// One that is late.
+/// A TPU VM that is late ([`super::cloud::TpuVm::is_late`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelayedTpu {
     /// Name of the TPU VM.
     pub name: Text,
-    /// Google's word for what it does with it.
+    /// Its state as Google names it, e.g. `REPAIRING`.
     pub api_state: Text,
-    /// Since when: when it was requested, or when that state was first seen.
+    /// When it was requested, or when that state was first seen.
     pub since: Timestamp,
 }
 
-/// Since when TPU VMs of a cluster are on their way. Google says that of new ones alone; of a repair the first answer that
-/// has it counts.
+/// When the TPU VMs of a cluster entered a state that precedes ready. Google reports this only for new TPU VMs; for a
+/// repair, it is the time of the first response that contains it.
 #[derive(Clone, Debug, Default)]
 pub struct DelayedSince(BTreeMap<Text, (Text, Timestamp)>);
 
 impl DelayedSince {
-    /// Learns an answer of Google's; returns those of that cluster that are late.
+    /// Records a response from Google; returns the late TPU VMs of this cluster.
     pub fn learn(&mut self, cluster: &str, view: &CloudView) -> Vec<DelayedTpu> {
         let mut before = std::mem::take(&mut self.0);
         let is_ours = |l: &Option<Text>| l.as_ref().is_some_and(|l| l.raw() == cluster);
@@ -36,7 +36,7 @@ impl DelayedSince {
             self.0.insert(vm.name.clone(), (vm.api_state.clone(), since));
         }
         if !view.complete {
-            // One that Google could not list may still be there.
+            // A TPU VM that Google could not list may still exist.
             before.retain(|name, _| !view.vms.iter().any(|vm| vm.name == *name));
             self.0.extend(before);
         }

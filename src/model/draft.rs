@@ -1,23 +1,23 @@
-//! A job that is about to be submitted, as a person writes it down.
+//! A job to be submitted, as entered by the user.
 
 use super::SubmissionId;
 use std::fmt;
 
-/// Placeholder for a recorded value of a variable that is kept unchanged.
+/// Placeholder for the recorded value of a variable, which is kept unchanged.
 pub const AS_IT_WAS: &str = "***";
 
-/// A job as it is typed into the form. Empty means: not said.
+/// A job as entered in the form. Empty fields are not set.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// The job that the form was made from; it provides the values shown as [`AS_IT_WAS`].
+    /// The job that the form was copied from; it provides the values shown as [`AS_IT_WAS`].
     pub like: Option<SubmissionId>,
     /// Shell command of the job.
     pub entrypoint: String,
-    /// A folder or `.zip` here, or a URI.
+    /// A local folder or `.zip` file, or a URI.
     pub working_dir: String,
-    /// `NAME=VALUE`, or `NAME` to take it from here. Values are secrets.
+    /// `NAME=VALUE`, or `NAME` to copy the variable from the local environment. Values are secrets.
     pub variables: Vec<String>,
-    /// The rest of the runtime environment: JSON or YAML, or a file of it.
+    /// The rest of the runtime environment: JSON or YAML, or a file that contains it.
     pub runtime_env: String,
     /// CPUs of the entrypoint itself.
     pub cpus: String,
@@ -27,17 +27,17 @@ pub struct Draft {
     pub memory: String,
     /// Other resources of the entrypoint itself, as JSON.
     pub resources: String,
-    /// Type of the TPU slice that is requested for the entrypoint, e.g. `v4-128`.
+    /// Type of the TPU slice to request for the entrypoint, e.g. `v4-128`.
     pub tpu: String,
-    /// Its id; one is made up when it is empty.
+    /// Its submission id; generated if empty.
     pub id: String,
-    /// Pairs of the submitter's own, `KEY=VALUE`.
+    /// The submitter's own metadata, `KEY=VALUE`.
     pub metadata: Vec<String>,
-    /// The warnings that its author has seen.
+    /// The warnings that the user has seen.
     pub seen: Vec<String>,
 }
 
-/// Without what may be secret.
+/// Omits fields that may contain secrets.
 impl fmt::Debug for Draft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Draft")
@@ -47,21 +47,21 @@ impl fmt::Debug for Draft {
     }
 }
 
-/// Identifies a form. Work for a closed form continues, and its news must not reach another form.
+/// Identifies a form. Requests of a closed form continue, and their news must not reach another form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormId(pub u64);
 
 /// News about a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormNews {
-    /// What the job was submitted with.
+    /// The form, filled with the values of an earlier job.
     Filled(Box<Draft>),
     /// Progress: the current action.
     Doing(String),
     /// Ray has accepted the job.
     Submitted(SubmissionId),
-    /// It was not submitted: what is unwise in it, one sentence each. It is once they are seen.
+    /// The job was not submitted because of these warnings, one sentence each. It is submitted once they were seen.
     Warned(Vec<String>),
-    /// It was not submitted, or could not be read; why, and what to do.
+    /// The job could not be submitted or read; why, and what to do.
     Failed(String),
 }

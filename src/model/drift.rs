@@ -1,30 +1,31 @@
-//! Where a cluster's file differs from what the cluster runs with, and what it takes to apply each difference.
+//! Differences between a cluster's file and the running cluster, and how each takes effect.
 
 use serde_json::Value;
 
-/// One key that differs.
+/// A key with different values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drift {
     /// The key in the cluster file: `max_workers`, `available_node_types.tpu_worker.min_workers`.
     pub key: String,
-    /// The value that the cluster runs with; null for none.
+    /// The value in the running cluster; null for none.
     pub running: Value,
     /// The value in the file; null for none.
     pub file: Value,
-    /// What applies it.
+    /// How the difference takes effect.
     pub effect: Effect,
 }
 
-/// What it takes to apply a difference, the least first.
+/// How a difference takes effect, in order of increasing disruption.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// The autoscaler reads it at once; Ray, its jobs and its workers stay.
+    /// The autoscaler applies it immediately; Ray, its jobs and its workers keep running.
     Now,
-    /// Only workers that are started from now on have it.
+    /// It applies only to workers that are started later.
     NewWorkers,
-    /// The autoscaler ends the workers of this node type, whatever they do: they are no longer what the file describes.
+    /// The autoscaler terminates the workers of this node type, even if they are busy, because they no longer match the
+    /// file.
     EndsWorkers(String),
-    /// Ray has to be stopped and started.
+    /// Ray must be restarted.
     Restart,
     /// The file describes a different cluster.
     OtherCluster,
@@ -57,12 +58,12 @@ impl Effect {
 }
 
 impl Drift {
-    /// The keys that need a restart of Ray, or describe another cluster.
+    /// The keys that require a restart of Ray or describe a different cluster.
     pub fn beyond_update(all: &[Self]) -> Vec<&Self> {
         all.iter().filter(|drift| drift.effect >= Effect::Restart).collect()
     }
 
-    /// The node types whose workers end.
+    /// The node types whose workers are terminated.
     pub fn ended_types(all: &[Self]) -> Vec<&str> {
         let mut types: Vec<&str> = all
             .iter()

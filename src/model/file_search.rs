@@ -1,89 +1,89 @@
-//! A search through many log files of a cluster: on their hosts, or through their last lines.
+//! A search of many log files of a cluster: on their hosts, or of their last lines.
 
 use super::amount::{counted, grouped};
 use super::text::printable;
 use super::{Line, NodeId, Text, Timestamp};
 
-/// Identifies one search, so that what an earlier one finds is dropped.
+/// Identifies a search, so that matches of an earlier one are dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileSearchId(pub u64);
 
-/// What is searched for, and where.
+/// The pattern and scope of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSearch {
-    /// Which search this is.
+    /// Id of this search.
     pub id: FileSearchId,
     /// The regular expression.
     pub pattern: String,
-    /// Where it is searched for.
+    /// Nodes whose log files are searched.
     pub nodes: Vec<SearchedNode>,
-    /// Lines at the end of a file that are searched where its host cannot be logged in to.
+    /// Number of lines at the end of a file that are searched if its host cannot be reached by SSH.
     pub lines: u32,
-    /// Most lines of each file that are told, the last ones that match.
+    /// Maximum number of matches reported for each file; the last ones are reported.
     pub most: usize,
 }
 
 /// A node whose log files are searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchedNode {
-    /// Which node it is.
+    /// Ray's id of the node.
     pub node: NodeId,
     /// The address of its host.
     pub address: Text,
-    /// Whether that is the head.
+    /// Whether this is the head.
     pub is_head: bool,
-    /// Globs of names in its log folder.
+    /// Globs for file names in its log folder.
     pub globs: Vec<String>,
 }
 
-/// The lines of a file that match.
+/// The matching lines of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileMatches {
     /// The node that the file is on.
     pub node: NodeId,
-    /// Its name in the log folder.
+    /// Name of the file in the log folder.
     pub name: Text,
-    /// The last lines that match, in the order of the file.
+    /// The last matching lines, in the order of the file.
     pub lines: Vec<LineMatch>,
-    /// How many before these match, too.
+    /// Number of earlier matches that were omitted.
     pub more: usize,
-    /// Whether all of the file was searched, on its host.
+    /// Whether the whole file was searched, on its host.
     pub is_whole: bool,
 }
 
-/// A line that matches.
+/// A matching line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineMatch {
     /// The line.
     pub line: Line,
-    /// Its time, or that of the line before it.
+    /// Its timestamp, or that of the previous line.
     pub time: Option<Timestamp>,
-    /// The lines above it, the nearest last: they tell it from others with the same text.
+    /// The lines before it, nearest last: they distinguish it from other lines with the same text.
     pub above: Vec<String>,
-    /// Position of its first byte in the file, where that was searched on its host.
+    /// Position of its first byte in the file, if the file was searched on its host.
     pub at: Option<u64>,
 }
 
-/// What a search has looked at.
+/// What a search has covered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchTally {
-    /// Files that were searched.
+    /// Number of files that were searched.
     pub files: usize,
-    /// Files among them of which all was searched, on their hosts.
+    /// Number of these files that were searched completely, on their hosts.
     pub whole: usize,
-    /// Files among the others that may have more lines than were read.
+    /// Number of the other files that may have more lines than were read.
     pub full: usize,
-    /// Why hosts or files were not searched where they are, in a sentence each: `10.0.0.7: Permission denied`.
+    /// Why files were not searched on their hosts, in a sentence each: `10.0.0.7: Permission denied`.
     pub ends: Vec<String>,
     /// What could not be read, in a sentence each.
     pub incomplete: Vec<String>,
 }
 
 impl SearchTally {
-    /// Reasons that are told why files were not searched on their hosts.
+    /// Maximum number of reasons reported for files that were not searched on their hosts.
     const REASONS: usize = 3;
 
-    /// Adds what another search has looked at.
+    /// Adds the coverage of another search.
     pub fn add(&mut self, other: Self) {
         self.files += other.files;
         self.whole += other.whole;
@@ -92,8 +92,8 @@ impl SearchTally {
         self.incomplete.extend(other.incomplete);
     }
 
-    /// `all of 512 files, the last 1,000 lines of 3 files`, where so many lines were read of those not searched on their
-    /// hosts.
+    /// `all of 512 files, the last 1,000 lines of 3 files`; `lines` is the number of lines that were read of files not
+    /// searched on their hosts.
     pub fn words(&self, lines: u32) -> String {
         let ends = || {
             let n = grouped(lines as usize);
@@ -108,9 +108,9 @@ impl SearchTally {
 
     /// What was not searched, and why, in a sentence each; safe to print.
     pub fn unsearched(&self, lines: u32) -> Vec<String> {
-        let told = self.ends.iter().take(Self::REASONS);
+        let reported = self.ends.iter().take(Self::REASONS);
         let mut all: Vec<String> =
-            told.map(|why| format!("not searched on its host: {}", printable(why))).collect();
+            reported.map(|why| format!("not searched on its host: {}", printable(why))).collect();
         if let Some(more @ 1..) = self.ends.len().checked_sub(Self::REASONS) {
             all.push(format!("and {more} more"));
         }
@@ -125,10 +125,10 @@ impl SearchTally {
 /// News of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FileSearchNews {
-    /// Lines that match, of some files.
+    /// Matching lines of some files.
     Found(Vec<FileMatches>),
-    /// All files were searched, or as many as could be read.
+    /// All files that could be read were searched.
     Done(SearchTally),
-    /// The search has ended, and why: what was told before stays true.
+    /// The search failed, and why; matches reported before remain valid.
     Failed(String),
 }

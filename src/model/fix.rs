@@ -1,35 +1,35 @@
-//! What to do about a problem, as data. Each front end shows the same fix in its own way: the console with the key that
-//! is bound to it now, a command with a line that can be pasted.
+//! What to do about a problem, as data. Each front end shows a fix in its own way: the console with the key that is
+//! currently bound to it, a command with a command line that can be pasted.
 
 use super::ClusterName;
 use super::command_line::{self, word};
 use super::text::printable;
 use std::fmt;
 
-/// What can be done, in the order to try it; empty when waiting is all there is. Its texts are safe to print.
+/// Fixes in the order in which to try them; empty if the operator can only wait. The texts are safe to print.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hint(Vec<Fix>);
 
-/// One thing to do.
+/// One fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fix {
-    /// Advice in words.
+    /// Advice as text.
     Text(String),
-    /// A command line, complete, and what it is for; may be for nothing but itself.
+    /// A complete command line, and what it is for.
     Command {
         /// An imperative without a full stop; may be empty.
         aim: String,
         /// The line to paste into a shell.
         line: String,
     },
-    /// An action of this program, which the console and the commands both have.
+    /// An action of this program, available in the console and as a command.
     Action {
         /// An imperative without a full stop.
         aim: String,
-        /// What the fix does, in the console and as a command.
+        /// The action.
         verb: Verb,
-        /// What the command names beside the cluster: a worker, a fingerprint, the command of an interrupted operation;
-        /// empty when it names none.
+        /// The command's argument besides the cluster: a worker, a job, a fingerprint, the command of an interrupted
+        /// operation; empty if there is none.
         of: String,
     },
 }
@@ -41,15 +41,15 @@ pub enum Verb {
     MonitorLog,
     /// Read the output of the machines while Ray is installed on them.
     MonitorOut,
-    /// See which nodes Ray has.
+    /// List Ray's nodes.
     Nodes,
-    /// See the cluster's TPUs.
+    /// List the cluster's TPUs.
     Tpus,
     /// Log in to a machine of the cluster.
     Ssh,
-    /// Connect again now.
+    /// Reconnect now.
     Reconnect,
-    /// Compare the fingerprints of a changed host key, and accept it.
+    /// Compare the fingerprints of a changed host key, and accept the new one.
     HostKey,
     /// Start the cluster.
     Start,
@@ -61,7 +61,7 @@ pub enum Verb {
     RestartWithoutJobs,
     /// Add a worker.
     AddWorker,
-    /// Start Ray on a worker again.
+    /// Restart Ray on a worker.
     InitWorker,
     /// Remove a worker.
     RemoveWorker,
@@ -81,11 +81,11 @@ pub enum Verb {
     JobStacks,
     /// Read the log of a job.
     JobLog,
-    /// See why a job waits, hangs or failed.
+    /// Explain why a job waits, hangs or failed.
     ExplainJob,
-    /// Wait until the work on the worker has ended.
+    /// Drain the worker: wait until its work has ended.
     Drain,
-    /// End what runs on the worker.
+    /// End the work on the worker.
     EndWork,
     /// Allow ending other people's jobs.
     AllowOthers,
@@ -96,32 +96,32 @@ pub enum Verb {
 /// What a suggested command line acts on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Target<'a> {
-    /// The cluster; without one the command chooses the only cluster there is.
+    /// The cluster; if none, the command uses the only configured cluster.
     pub cluster: Option<&'a ClusterName>,
     /// The command of the operation that is resumed or abandoned, e.g. `restart-cluster`.
     pub operation: Option<&'static str>,
 }
 
 impl<'a> Target<'a> {
-    /// Commands on this cluster.
+    /// A target for commands on this cluster.
     pub const fn of(cluster: &'a ClusterName) -> Self {
         Self { cluster: Some(cluster), operation: None }
     }
 
-    /// The same for the operation of this command.
+    /// The target with the operation of this command.
     #[must_use]
     pub const fn with(self, command: &'static str) -> Self {
         Self { operation: Some(command), ..self }
     }
 
-    /// The command line that does `rest` on it, with the options that lead to it ([`command_line::Given`]).
+    /// The command line that runs `rest` on the target, with the options that select it ([`command_line::Given`]).
     pub fn line(&self, rest: &str) -> String {
         command_line::line(self.cluster, rest)
     }
 }
 
 impl Verb {
-    /// Every verb, once; scripts rely on their names.
+    /// All verbs; scripts rely on their names.
     pub const ALL: &[Self] = &[
         Self::MonitorLog,
         Self::MonitorOut,
@@ -185,18 +185,18 @@ impl Verb {
         }
     }
 
-    /// The fix with this verb, in these words.
+    /// The fix with this verb and aim.
     pub fn to(self, aim: impl Into<String>) -> Fix {
         Fix::Action { aim: clean(&aim.into()), verb: self, of: String::new() }
     }
 
-    /// The same on a worker, with a fingerprint, or of an operation's command.
+    /// The fix with an argument: a worker, a job, a fingerprint, or an operation's command.
     pub fn on(self, of: &str, aim: impl Into<String>) -> Fix {
         Fix::Action { aim: clean(&aim.into()), verb: self, of: of.to_owned() }
     }
 
-    /// The command that does it: a whole line, or for a permission the option that the refused command was lacking. None
-    /// where each command does it unasked.
+    /// The command for this action: a complete command line, or for a permission, the option to add to the refused
+    /// command. None if each command does it automatically.
     pub fn command(self, of: &str, target: Target<'_>) -> Option<String> {
         let on = |command: &str| match of {
             "" => command.to_owned(),
@@ -212,7 +212,7 @@ impl Verb {
             Self::Nodes => target.line("list-nodes"),
             Self::Tpus => target.line("tpus"),
             Self::Ssh => target.line(&on("ssh")),
-            // Each command connects.
+            // Each command connects automatically.
             Self::Reconnect => return None,
             Self::HostKey if of.is_empty() => target.line("list-jobs --accept-host-key FINGERPRINT"),
             Self::HostKey => target.line(&format!("list-jobs --accept-host-key {}", word(of))),
@@ -238,7 +238,7 @@ impl Verb {
         })
     }
 
-    /// Whether it is a permission: an option of the refused command, and of the dialog that asks.
+    /// Whether this is a permission: an option of the refused command and of the dialog.
     pub const fn is_permission(self) -> bool {
         matches!(self, Self::TakeOver | Self::Drain | Self::EndWork | Self::AllowOthers | Self::AllowUnknown)
     }
@@ -248,23 +248,23 @@ fn monitor(file: &str) -> String {
     format!("ssh -- tail -n 200 /tmp/ray/session_latest/logs/{file}")
 }
 
-/// The name of the worker or of the job, or what stands for it where several are meant.
+/// The name of the worker or job, or the placeholder `any` if there is none.
 fn worker(of: &str, any: &str) -> String {
     if of.is_empty() { any.to_owned() } else { word(of) }
 }
 
 impl Fix {
-    /// A complete command line, and what it is for.
+    /// A fix that is a complete command line, and what it is for.
     pub fn command(aim: impl AsRef<str>, line: impl AsRef<str>) -> Self {
         Self::Command { aim: clean(aim.as_ref()), line: clean(line.as_ref()) }
     }
 
-    /// The command that submits the jobs of a backup.
+    /// The command that submits the jobs of a backup again.
     pub fn restore_jobs(cluster: &ClusterName, folder: &str, aim: impl AsRef<str>) -> Self {
         Self::command(aim, Target::of(cluster).line(&format!("restore-jobs {}", word(folder))))
     }
 
-    /// What it is for, in words; empty for a command line that is for nothing but itself.
+    /// What it is for; may be empty for a command line.
     pub fn aim(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -272,7 +272,7 @@ impl Fix {
         }
     }
 
-    /// The command line, or option, that does it; none for advice, and for what each command does by itself.
+    /// The command line or option; none for advice, and for actions that each command does automatically.
     pub fn line(&self, target: Target<'_>) -> Option<String> {
         match self {
             Self::Text(_) => None,
@@ -281,7 +281,7 @@ impl Fix {
         }
     }
 
-    /// As a command prints it.
+    /// The fix as a command prints it.
     pub fn in_commands(&self, target: Target<'_>) -> String {
         match (self.aim(), self.line(target)) {
             (aim, None) => aim.to_owned(),
@@ -296,42 +296,42 @@ impl Fix {
 }
 
 impl Hint {
-    /// No fix: one can only wait.
+    /// No fix: the operator can only wait.
     pub const fn none() -> Self {
         Self(Vec::new())
     }
 
-    /// Whether there is nothing to do.
+    /// Whether there is no fix.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Its fixes, first thing first.
+    /// Its fixes, in the order in which to try them.
     pub fn fixes(&self) -> &[Fix] {
         &self.0
     }
 
-    /// With further fixes after its own.
+    /// The hint with more fixes appended.
     #[must_use]
     pub fn and(mut self, more: impl Into<Self>) -> Self {
         self.0.extend(more.into().0);
         self
     }
 
-    /// Without the permissions, for a dialog that has an option for each.
+    /// The hint without permissions, for a dialog that has an option for each of them.
     #[must_use]
     pub fn without_permissions(&self) -> Self {
         Self(self.0.iter().filter(|fix| !fix.is_permission()).cloned().collect())
     }
 
-    /// As a command prints it; for the same hint in the console see `App::hint`.
+    /// The hint as a command prints it; for the console, see `App::hint`.
     pub fn in_commands(&self, target: Target<'_>) -> String {
         self.0.iter().map(|fix| fix.in_commands(target)).collect::<Vec<_>>().join("; ")
     }
 }
 
 impl fmt::Display for Hint {
-    /// As a command prints it that names no cluster, e.g. in the log file.
+    /// The hint as printed without a target, e.g. in the log file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.in_commands(Target::default()))
     }
@@ -354,7 +354,7 @@ impl<const N: usize> From<[Fix; N]> for Hint {
 }
 
 impl From<&str> for Hint {
-    /// Plain advice; none when the text is empty.
+    /// Advice as text; no fix if the text is empty.
     fn from(text: &str) -> Self {
         if text.is_empty() { Self::none() } else { Self(vec![Fix::from(text)]) }
     }
@@ -405,12 +405,12 @@ mod tests {
                     assert!(option.starts_with("--"), "{verb:?}: {option}");
                 }
                 Some(line) => assert!(line.starts_with("marin-tui -c lab "), "{verb:?}: {line}"),
-                None => assert_eq!(*verb, Verb::Reconnect, "each command connects by itself"),
+                None => assert_eq!(*verb, Verb::Reconnect, "each command connects automatically"),
             }
         }
         let names: BTreeSet<&str> = Verb::ALL.iter().map(|verb| verb.name()).collect();
-        assert_eq!(names.len(), Verb::ALL.len(), "scripts tell them apart");
-        // `AllowUnknown` is the enum's last.
+        assert_eq!(names.len(), Verb::ALL.len(), "names are unique for scripts");
+        // `AllowUnknown` is the last variant.
         assert_eq!(Verb::ALL.len(), Verb::AllowUnknown as usize + 1);
         assert_eq!(Verb::Resume.command("", target).unwrap(), "marin-tui -c lab restart-cluster --resume");
         let hostile = Verb::RemoveNow.command("a'; rm \x1b", target).unwrap();
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_is_printed_fix_by_fix() {
+    fn all_fixes_of_a_hint_are_printed() {
         let hint = Hint::from("ask bo")
             .and(Verb::Restart.to("restart the cluster"))
             .and(Fix::command("", "chmod 600 key"))

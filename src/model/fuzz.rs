@@ -12,12 +12,12 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// Inputs that a test tries.
+/// Number of inputs that a test tries.
 const CASES: u32 = 400;
-/// Seconds to try others for, in place of that number.
+/// Environment variable: time in seconds for which a test tries random inputs instead.
 const SECONDS: &str = "FUZZ_SECONDS";
-/// Bytes of an input, at most: long ones find little and take long.
-const LONGEST: usize = 64 << 10;
+/// Maximum size of an input in bytes: longer ones are slow and find few errors.
+const MAX_BYTES: usize = 64 << 10;
 /// Tokens that are likely to break parsers.
 const TOKENS: [&[u8]; 28] = [
     b"",
@@ -61,15 +61,15 @@ enum Mutation {
     Insert(Index, Index),
     /// Removes a range.
     Cut(Index, Index),
-    /// Says a part again, so often.
+    /// Repeats a range a number of times.
     Repeat(Index, Index, u8),
     /// Truncates the input.
     End(Index),
-    /// Puts the rest of another example there.
+    /// Replaces the rest with the end of another example.
     Splice(Index, Index, Index),
 }
 
-/// An input, printed so that it can be made a test of.
+/// An input, printed as a literal that can be copied into a test.
 struct Input(Vec<u8>);
 
 impl fmt::Debug for Input {
@@ -105,7 +105,7 @@ pub fn fuzz(seeds: &[Vec<u8>], parse: impl Fn(&[u8])) {
         run(TestRunner::new(config.clone()));
         tried += u64::from(CASES);
     }
-    // Not captured by the test harness: whoever waits for an hour sees it at once.
+    // Not captured by the test harness, so that it is visible during a long run.
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     let _ = writeln!(io::stderr(), "{name}: {tried} inputs");
 }
@@ -160,12 +160,12 @@ fn apply(mut bytes: Vec<u8>, mutation: &Mutation, seeds: &[Vec<u8>]) -> Vec<u8> 
             bytes.extend_from_slice(&other[from.index(other.len() + 1)..]);
         }
     }
-    bytes.truncate(LONGEST);
+    bytes.truncate(MAX_BYTES);
     bytes
 }
 
 #[test]
 #[should_panic(expected = "minimal failing input: b\"")]
-fn what_breaks_a_parser_is_found_and_printed() {
+fn failing_inputs_are_found_and_printed() {
     fuzz(&[b"abc".to_vec()], |bytes| assert!(!bytes.contains(&0)));
 }

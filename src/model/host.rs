@@ -15,8 +15,8 @@ const LONGEST_NAME: usize = 253;
 /// Longest label of a host name in characters (RFC 1123, section 2.1).
 const LONGEST_LABEL: usize = 63;
 
-/// An IP address, a host name (RFC 1123) or an ssh alias of the same shape; `_` is allowed, as aliases have it. It
-/// holds no user, no port, no option, no blank and nothing that a shell or a URL reads as its own.
+/// An IP address, a host name (RFC 1123) or an ssh alias of the same form; `_` is allowed because aliases may contain
+/// it. It contains no user, port, option or blank, and no characters that are special in a shell or a URL.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostName(Arc<str>);
 
@@ -35,7 +35,7 @@ impl HostName {
     ///
     /// # Errors
     ///
-    /// [`NotAHost`] says what is wrong with the text.
+    /// [`NotAHost`] describes what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, NotAHost> {
         match fault(text) {
             None => Ok(Self(text.into())),
@@ -43,7 +43,7 @@ impl HostName {
         }
     }
 
-    /// The host as ssh takes it.
+    /// The host as passed to ssh.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -54,7 +54,7 @@ impl HostName {
     }
 }
 
-/// What keeps a text from being a host.
+/// Why a text is not a host; none if it is one.
 fn fault(text: &str) -> Option<&'static str> {
     if text.parse::<IpAddr>().is_ok() {
         return None;
@@ -88,7 +88,7 @@ fn fault(text: &str) -> Option<&'static str> {
     if !name.split('.').all(is_label) {
         return Some("parts between dots must have 1 to 63 characters and no `-` at either end");
     }
-    // `10.0.0.256` and `0x7f.1` are numbers to the resolver, and not the address that one reads.
+    // The resolver parses `10.0.0.256` and `0x7f.1` as numbers, which may give a different address than expected.
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|b| b.is_ascii_digit())
         || last.strip_prefix("0x").is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
@@ -120,7 +120,7 @@ impl<'de> Deserialize<'de> for HostName {
 }
 
 /// Parses the part between `://` and the path of a URL, or an address as `HOST:PORT`: a host, an IPv6 address in
-/// brackets, and a port if there is one. A user, which a URL may have, is refused.
+/// brackets, and an optional port. A user, which a URL may contain, is refused.
 pub fn authority(text: &str) -> Result<(HostName, Option<u16>), NotAHost> {
     let refused = |why| NotAHost { text: text.to_owned(), why };
     let (host, port) = match text.strip_prefix('[') {
@@ -143,11 +143,11 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_password_is_not_told_with_the_address_that_was_refused() {
+    fn passwords_in_refused_addresses_are_masked() {
         for text in ["me:hunter2@h", "http://me:hunter2@h:8265", "me:hunter2@h:80"] {
             let errors = [HostName::parse(text).unwrap_err(), authority(text).unwrap_err()];
-            for said in errors.map(|e| e.to_string()) {
-                assert!(said.contains("me:***@h") && !said.contains("hunter2"), "{said}");
+            for message in errors.map(|e| e.to_string()) {
+                assert!(message.contains("me:***@h") && !message.contains("hunter2"), "{message}");
             }
         }
     }
@@ -222,9 +222,9 @@ mod tests {
     }
 
     proptest! {
-        /// What is accepted is one word to a shell, no option, and the host of a URL that holds it.
+        /// An accepted host is one word for a shell, not an option, and the host of a URL that contains it.
         #[test]
-        fn what_is_accepted_is_harmless(text in "[a-z0-9.:@/%;_\\-\\[\\] \\$\n]{0,24}") {
+        fn accepted_hosts_are_harmless(text in "[a-z0-9.:@/%;_\\-\\[\\] \\$\n]{0,24}") {
             if let Ok(host) = HostName::parse(&text) {
                 prop_assert!(!host.as_str().starts_with('-'));
                 prop_assert!(host.as_str().bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b)));

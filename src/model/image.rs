@@ -11,9 +11,9 @@ pub struct ImageName {
     pub project: String,
     /// Artifact Registry repository.
     pub repository: String,
-    /// Name; it may hold slashes.
+    /// Name; may contain slashes.
     pub name: String,
-    /// Tag; `latest` when none is said. Empty for a digest.
+    /// Tag; `latest` if the name has none. Empty for a digest.
     pub tag: String,
 }
 
@@ -41,8 +41,8 @@ impl fmt::Display for Registry {
     }
 }
 
-/// Why a text is not an image tag (Docker's reference grammar: at most 128 letters, digits and `. _ -`, the first one no
-/// `.` or `-`); none for a tag.
+/// Why a text is not an image tag; none if it is one. Docker's reference grammar: at most 128 letters, digits and
+/// `. _ -`; the first character is not `.` or `-`.
 pub fn tag_fault(text: &str) -> Option<String> {
     if text.contains('@') || text.starts_with("sha256:") {
         let why = "is a digest, not a tag; give a tag, e.g. 20261120";
@@ -55,13 +55,13 @@ pub fn tag_fault(text: &str) -> Option<String> {
 }
 
 impl ImageName {
-    /// The repository that holds it.
+    /// The repository that contains the image.
     pub fn registry(&self) -> Registry {
         let Self { location, project, repository, .. } = self.clone();
         Registry { project, location, repository }
     }
 
-    /// Takes a name apart; `None` when it is of no Artifact Registry.
+    /// Parses an image name; `None` if it is not in Artifact Registry.
     pub fn parse(text: &str) -> Option<Self> {
         let plain = |s: &str| {
             let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
@@ -75,8 +75,8 @@ impl ImageName {
             (None, Some((name, tag))) => (name, tag),
             (None, None) => (rest, "latest"),
         };
-        let sound = [location, project, repository].into_iter().all(plain) && name.split('/').all(plain);
-        sound.then(|| Self {
+        let is_valid = [location, project, repository].into_iter().all(plain) && name.split('/').all(plain);
+        is_valid.then(|| Self {
             location: location.into(),
             project: project.into(),
             repository: repository.into(),
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_apart() {
+    fn names_are_parsed() {
         let parts = |text: &str| {
             ImageName::parse(text)
                 .map(|i| [i.location, i.project, i.repository, i.name, i.tag].join(" "))
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_told_from_a_digest_and_from_what_is_neither() {
+    fn tags_are_distinguished_from_digests_and_other_text() {
         for tag in ["latest", "20261120-0a1b2c3", "_x", "1e5"] {
             assert_eq!(tag_fault(tag), None, "{tag}");
         }

@@ -1,82 +1,82 @@
-//! What is asked of Ray for the page of one job or one host: more than the tables of a cluster have of it.
+//! Data queried from Ray for the page of one job or host, beyond the data in the tables of a cluster.
 
 use super::{ChipUse, JobId, JobIds, JobWorker, Line, NodeId, Text, Timestamp};
 
-/// What a page is of.
+/// Subject of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A job, by its driver.
+    /// A job, by its ids.
     Job {
-        /// Its driver and its submission.
+        /// Ids of its driver and its submission.
         ids: JobIds,
-        /// A living node, through which Ray reads the job's log: that of its driver, where it is known.
+        /// A live node through which Ray reads the job's log: the driver's node, if known.
         through: Option<NodeId>,
     },
     /// A node that is alive.
     Host(NodeId),
 }
 
-/// What Ray answered.
+/// Ray's data about a subject.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inspection {
-    /// Of a job.
+    /// About a job.
     Job(JobInspection),
-    /// Of a host.
+    /// About a host.
     Host(HostInspection),
 }
 
-/// A job beside its row: what it was started with, where it runs, its last words. A part that could not be read says why.
+/// Details of a job: its environment, where it runs, its last log lines. A part that could not be read has the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobInspection {
-    /// Its runtime environment: paths of its values (`pip.packages`) and the values, those of `env_vars` masked.
+    /// Its runtime environment: paths (`pip.packages`) and values; the values of `env_vars` are masked.
     pub environment: Result<Vec<(Text, Text)>, String>,
     /// Its placement groups.
     pub groups: Result<Vec<PlacementGroup>, String>,
     /// Its processes: those that run a task or an actor, and those that failed.
     pub workers: Result<Vec<JobWorker>, String>,
-    /// The last lines of its driver's log; none of a driver that was started by hand.
+    /// The last lines of its driver's log; empty for a manually started driver.
     pub log: Result<Vec<Line>, String>,
 }
 
-/// Resources that were set aside together, as `ray.util.placement_group` does.
+/// Resources that are reserved together (`ray.util.placement_group`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacementGroup {
     /// Ray's id of the placement group, hexadecimal.
     pub id: Text,
-    /// Its name; empty for most.
+    /// Its name; usually empty.
     pub name: Text,
-    /// Ray's word: `CREATED`, `PENDING`, `RESCHEDULING`, `REMOVED`.
+    /// Its state as reported by Ray: `CREATED`, `PENDING`, `RESCHEDULING`, `REMOVED`.
     pub state: Text,
-    /// Why it has no place, in Ray's word: `NO_RESOURCES`, `INFEASIBLE`; empty when it has one.
+    /// Why it is not placed, as reported by Ray: `NO_RESOURCES`, `INFEASIBLE`; empty if it is placed.
     pub why: Text,
-    /// Since when it is there.
+    /// When it was created.
     pub created: Option<Timestamp>,
-    /// Its bundles: what each sets aside, and where; none for one that has no place.
+    /// Its bundles.
     pub bundles: Vec<Bundle>,
 }
 
-/// A part of a placement group: what it sets aside on one node, and on which, once it has a place.
+/// A bundle of a placement group: the resources that it reserves on one node, and that node, if it is placed.
 pub type Bundle = (Vec<(Text, f64)>, Option<NodeId>);
 
-/// A host beside its row: its processes, chips and files.
+/// Details of a host: its processes, chips and log files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostInspection {
-    /// The chips that Ray's agent sees there.
+    /// The chips that Ray's agent reports.
     pub chips: Vec<ChipUse>,
-    /// Ray's processes there: those that serve a job first, by memory.
+    /// Ray's processes on the host: those that serve a job first, sorted by memory.
     pub processes: Vec<HostProcess>,
-    /// The files in its log folder, by Ray's categories, or why they cannot be listed.
+    /// The files in its log folder by Ray's categories, or why they cannot be listed.
     pub logs: Result<Vec<(Text, Vec<Text>)>, String>,
 }
 
 /// A process of Ray on a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostProcess {
-    /// Process id there.
+    /// Process id on the host.
     pub pid: u32,
     /// Its title: `ray::train_step`, `ray::IDLE`.
     pub title: Text,
-    /// The driver that it serves; none for Ray's own.
+    /// The job that it serves; none for Ray's own processes.
     pub job: Option<JobId>,
     /// CPU use in percent of one core.
     pub cpu_percent: Option<f64>,

@@ -16,18 +16,18 @@ pub struct SubmissionId(pub Text);
 pub struct JobId(pub Text);
 
 impl SubmissionId {
-    /// The name of its driver's log (`JobSupervisor` in `ray/dashboard/modules/job/job_supervisor.py`), as it is on disk.
+    /// The file name of its driver's log (`JobSupervisor` in `ray/dashboard/modules/job/job_supervisor.py`).
     pub fn driver_log(&self) -> String {
         format!("job-driver-{}.log", self.0.raw())
     }
 
-    /// The job whose driver log has that name; none of another file.
+    /// The job whose driver log has this name; none for another file.
     pub fn of_driver_log(name: &str) -> Option<Self> {
         let id = name.strip_prefix("job-driver-")?.strip_suffix(".log")?;
         (!id.is_empty()).then(|| Self(id.into()))
     }
 
-    /// Why the job is not there any more, once Ray was restarted; `session` is the `session_name` before that.
+    /// Why the job no longer exists after a restart of Ray; `session` is the `session_name` before the restart.
     pub fn lost_with(&self, session: &Text) -> String {
         format!(
             "{self} was lost when Ray was restarted; its log on the head: \
@@ -54,12 +54,12 @@ impl fmt::Display for JobId {
 pub enum JobKey {
     /// A submitted job: has logs, can be stopped.
     Submission(SubmissionId),
-    /// A driver started by hand (Ray's type `DRIVER`): Ray keeps no log of it and cannot stop it.
+    /// A manually started driver (Ray's type `DRIVER`): Ray keeps no log of it and cannot stop it.
     Driver(JobId),
 }
 
 impl JobKey {
-    /// The id as it came: for requests and comparisons, never for a screen.
+    /// The id verbatim: for requests and comparisons, never for a screen.
     pub fn raw(&self) -> &str {
         match self {
             Self::Submission(id) => id.0.raw(),
@@ -77,19 +77,19 @@ impl fmt::Display for JobKey {
     }
 }
 
-/// By what Ray knows the two halves of a job: its driver, and the entrypoint that was submitted.
+/// The ids that Ray uses for the two parts of a job: its driver, and the submitted entrypoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobIds {
-    /// Its driver, once that has called `ray.init`.
+    /// Its driver, once the job has called `ray.init`.
     pub driver: Option<JobId>,
-    /// Its submission; none when it was started by hand.
+    /// Its submission; none for a manually started driver.
     pub submission: Option<SubmissionId>,
 }
 
 /// Status of a job, as in Ray's `ray.job_submission.JobStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobStatus {
-    /// Accepted, its driver not started yet.
+    /// Accepted; the driver has not started yet.
     Pending,
     /// The driver is running.
     Running,
@@ -99,7 +99,7 @@ pub enum JobStatus {
     Stopped,
     /// Ended with an error.
     Failed,
-    /// A word that this version of the console does not know.
+    /// A status that this version of the console does not know.
     Unknown,
 }
 
@@ -121,7 +121,7 @@ impl JobStatus {
         matches!(self, Self::Succeeded | Self::Stopped | Self::Failed)
     }
 
-    /// The word on the screen.
+    /// The status as shown on the screen.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -134,7 +134,7 @@ impl JobStatus {
     }
 }
 
-/// A job. Its `runtime_env` is not kept: it may hold secrets.
+/// A job. Its `runtime_env` is not kept because it may contain secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// Key that identifies the job.
@@ -145,8 +145,8 @@ pub struct Job {
     pub status: JobStatus,
     /// Shell command of the job.
     pub entrypoint: Text,
-    /// What Ray says about the state. Of more than [`Job::MESSAGE_LIMIT`] bytes (a failed job's may carry 20 kB of log) its
-    /// first line and its end.
+    /// Ray's message about the status. If longer than [`Job::MESSAGE_LIMIT`] bytes (a failed job's may contain 20 kB of
+    /// log), only its first line and its end.
     pub message: Text,
     /// Ray's error class, e.g. `JOB_ENTRYPOINT_COMMAND_ERROR`; empty when none.
     pub error_type: Text,
@@ -160,19 +160,19 @@ pub struct Job {
     pub driver_node: Option<NodeId>,
     /// The driver's exit code, once ended.
     pub exit_code: Option<i32>,
-    /// Resources that the entrypoint requests of the node that it runs on, by name; none when Ray did not report it: the
-    /// GCS does, `GET /api/jobs/` does not.
+    /// Resources that the entrypoint requests on its node, by name; none when Ray did not report them: the GCS does,
+    /// `GET /api/jobs/` does not.
     pub requested: Option<Vec<(Text, f64)>>,
 }
 
 impl Job {
-    /// Most bytes of a message that a table row keeps.
+    /// Maximum number of bytes of a message that a table row keeps.
     pub const MESSAGE_LIMIT: usize = 1024;
-    /// Metadata that names a job's owner; the first of them counts, and our own submissions carry it.
+    /// Metadata keys that name a job's owner, in order of precedence; our own submissions set the first one.
     pub const OWNER_KEYS: [&str; 5] = ["owner", "user", "username", "submitter", "job_owner"];
 
-    /// A message in a line: its first one. Below that of a failed command Ray quotes the end of its log
-    /// (`python/ray/dashboard/modules/job/job_supervisor.py`), of which the last line names the error.
+    /// A message in one line: its first line. For a failed command, Ray appends the end of the log
+    /// (`python/ray/dashboard/modules/job/job_supervisor.py`); then its last line, which names the error, is added.
     pub fn in_a_line(message: &str) -> Option<Cow<'_, str>> {
         let mut lines = message.lines().filter(|line| !line.trim().is_empty());
         let first = lines.next()?;
@@ -182,7 +182,7 @@ impl Job {
         })
     }
 
-    /// The error in a message, as briefly as it has it: the last line of the log that Ray quotes, else its first line.
+    /// The error in a message: the last line of the log that Ray quotes, else the first line of the message.
     pub fn error(message: &str) -> Option<&str> {
         let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
         let first = lines.next()?;
@@ -198,13 +198,13 @@ impl Job {
         }
     }
 
-    /// By what Ray knows its halves.
+    /// The ids of its driver and its submission.
     pub fn ids(&self) -> JobIds {
         JobIds { driver: self.driver.clone(), submission: self.submission_id().cloned() }
     }
 
     /// The job's owner, taken from the metadata ([`Self::OWNER_KEYS`]) or from an id like `ray-run-<user>-...` (Marin's
-    /// launcher). For a manually started driver only the metadata of its `ray.init` is used.
+    /// launcher). For a manually started driver, only the metadata of its `ray.init` is used.
     pub fn owner(&self) -> Option<&str> {
         let by_key = |k: &&str| self.metadata.iter().find(|(name, v)| name.raw() == *k && !v.is_empty());
         if let Some((_, v)) = Self::OWNER_KEYS.iter().find_map(by_key) {
@@ -214,31 +214,31 @@ impl Job {
         id.strip_prefix("ray-run-")?.split_once('-').map(|(user, _)| user).filter(|u| !u.is_empty())
     }
 
-    /// Its id without what says whose it is, safe to print: `exp1395_qwen3-4f1c` of `ray-run-dara-exp1395_qwen3-4f1c`. None
-    /// where its id does not begin so.
+    /// Its id without the owner's prefix, safe to print: `exp1395_qwen3-4f1c` for `ray-run-dara-exp1395_qwen3-4f1c`.
+    /// None if its id has no such prefix.
     pub fn short_id(&self) -> Option<Cow<'_, str>> {
         let own = self.submission_id()?.0.raw().strip_prefix("ray-run-")?;
         let own = own.strip_prefix(self.owner()?)?.strip_prefix('-')?;
         (!own.is_empty()).then(|| printable(own))
     }
 
-    /// The name by which it is shown beside its owner, safe to print: its short id where it has one, else its id.
+    /// The name shown next to its owner, safe to print: its short id if it has one, else its id.
     pub fn short_name(&self) -> Cow<'_, str> {
         self.short_id().unwrap_or_else(|| self.key.to_string().into())
     }
 
-    /// The TPU type that it trains on, e.g. `v4-128`: that of the resource `TPU-v4-128-head` where its entrypoint requests
-    /// that, else what its submitter says in the metadata. Otherwise the chips that the entrypoint requests, e.g. `TPU 4`.
+    /// The TPU type that it trains on, e.g. `v4-128`: from the resource `TPU-v4-128-head` that its entrypoint requests,
+    /// else from the key `tpu` in the metadata. Otherwise the chips that the entrypoint requests, e.g. `TPU 4`.
     pub fn accelerator(&self) -> Option<Cow<'_, str>> {
         let requested = || self.requested.iter().flatten();
         let of_slice = |name: &'_ Text| -> Option<String> {
             name.raw().strip_prefix("TPU-")?.strip_suffix("-head").map(str::to_owned)
         };
-        let said = || self.metadata.iter().find(|(name, value)| name.raw() == "tpu" && !value.is_empty());
+        let declared = || self.metadata.iter().find(|(name, value)| name.raw() == "tpu" && !value.is_empty());
         let is_chip = |name: &Text| matches!(name.raw(), "TPU" | "GPU");
         let chips = || requested().find(|(name, _)| is_chip(name));
         (requested().find_map(|(name, _)| of_slice(name)).map(|kind| printable(&kind).into_owned().into()))
-            .or_else(|| said().map(|(_, kind)| kind.shown()))
+            .or_else(|| declared().map(|(_, kind)| kind.shown()))
             .or_else(|| chips().map(|(name, n)| format!("{name} {}", amount(name.raw(), *n)).into()))
     }
 
@@ -248,12 +248,12 @@ impl Job {
     }
 }
 
-/// Shown instead of the owner of a job.
+/// Shown if the owner of a job is unknown.
 pub const OWNER_UNKNOWN: &str = "owner unknown";
 
 #[cfg(test)]
 impl Job {
-    /// A job of which only its id and its status are known.
+    /// A job with this id and status; all else is empty.
     pub(crate) fn sample(id: &str, status: JobStatus) -> Self {
         Self {
             key: JobKey::Submission(SubmissionId(id.into())),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tpu_is_that_of_the_requested_slice_or_of_the_metadata() {
+    fn the_accelerator_comes_from_the_requested_slice_or_the_metadata() {
         let requests = |all: &[(&str, f64)], metadata| Job {
             requested: Some(all.iter().map(|(name, n)| ((*name).into(), *n)).collect()),
             ..job("x", metadata)
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_commands_message_ends_in_its_error() {
+    fn the_message_of_a_failed_command_ends_with_its_error() {
         let message = "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n\
                        Traceback (most recent call last):\n  File \"x.py\", line 8\nValueError: no such bucket\n\n";
         let expected = "Job entrypoint command failed with exit code 1: ValueError: no such bucket";

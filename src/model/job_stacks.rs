@@ -1,10 +1,10 @@
-//! The Python stacks of a job's workers, equal ones grouped.
+//! The Python stacks of a job's workers, grouped by equal stacks.
 
 use super::node::host_words;
 use super::text::printable;
 use super::{NodeId, RayletThreads, Text, Timestamp};
 
-/// What two samples of a process say.
+/// Comparison of two samples of a process.
 const SAME: &str = "same in both samples";
 const CHANGED: &str = "changed between samples";
 
@@ -13,15 +13,15 @@ const CHANGED: &str = "changed between samples";
 pub struct JobStacks {
     /// When the stacks were taken.
     pub at: Timestamp,
-    /// Whether they were taken on the hosts over ssh, and not by Ray.
+    /// Whether they were taken on the hosts over SSH, and not by Ray.
     pub over_ssh: bool,
-    /// Workers with the same stack; the largest group first.
+    /// Workers grouped by equal stacks, largest group first.
     pub groups: Vec<StackGroup>,
-    /// Workers whose stacks could not be read, and why not.
+    /// Workers whose stacks could not be read, and why.
     pub unread: Vec<(StackWorker, String)>,
-    /// The job's driver; none where Ray does not say which process that is.
+    /// The job's driver; none if Ray does not report its process.
     pub driver: Option<DriverStacks>,
-    /// The raylets of the workers' hosts, in the order of their addresses; none where Ray gave the stacks.
+    /// The raylets of the workers' hosts, in the order of their addresses; empty if Ray took the stacks.
     pub raylets: Vec<RayletThreads>,
 }
 
@@ -30,7 +30,7 @@ pub struct JobStacks {
 pub struct DriverStacks {
     /// The process.
     pub process: StackWorker,
-    /// Its threads in which code of the program runs, the main one first; or why they could not be read.
+    /// Its threads that run user code, main thread first; or why they could not be read.
     pub threads: Result<Vec<StackThread>, String>,
 }
 
@@ -39,47 +39,47 @@ pub struct DriverStacks {
 pub struct StackThread {
     /// Its name, `MainThread`; empty when it has none.
     pub name: String,
-    /// The place in one line: `main (train.py:30) in get`.
+    /// The current location in one line: `main (train.py:30) in get`.
     pub place: String,
-    /// The frames of the program, the innermost first.
+    /// The frames of user code, innermost first.
     pub frames: Vec<String>,
 }
 
 /// Workers with the same stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackGroup {
-    /// The place in one line, safe for a terminal: `_read_batch (data.py:88) in wait`.
+    /// The current location in one line, safe for a terminal: `_read_batch (data.py:88) in wait`.
     pub place: String,
-    /// The frames of the program, the innermost first, safe for a terminal.
+    /// The frames of user code, innermost first, safe for a terminal.
     pub frames: Vec<String>,
-    /// The workers of the group, in the order in which they were asked for.
+    /// The workers of the group, in the order of the query.
     pub workers: Vec<StackWorker>,
 }
 
-/// A worker's process.
+/// A worker process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackWorker {
     /// Ray's id of the node that it runs on.
     pub node: NodeId,
-    /// The name that the node is shown by; its address where it has none.
+    /// The display name of the node; its address if it has no name.
     pub host: Text,
     /// The node's address.
     pub address: Text,
-    /// Its process id there.
+    /// Its process id on the node.
     pub pid: u32,
-    /// What it runs, as Ray names it; may be empty.
+    /// The task or actor that it runs, as Ray names it; may be empty.
     pub name: Text,
-    /// Whether its stack has changed since an earlier sample; none without one.
+    /// Whether its stack has changed since the earlier sample; none without an earlier sample.
     pub moved: Option<bool>,
 }
 
 impl JobStacks {
-    /// The number of workers whose stacks were asked for.
+    /// The number of workers whose stacks were requested.
     pub fn workers(&self) -> usize {
         self.groups.iter().map(|group| group.workers.len()).sum::<usize>() + self.unread.len()
     }
 
-    /// The workers whose stacks differ from the usual one, those of the smallest group first; last those that run nothing.
+    /// The workers whose stacks differ from the usual one, smallest group first; then small groups without user code.
     pub fn odd(&self) -> impl Iterator<Item = &StackWorker> {
         let differing = self.groups.iter().rev().filter(|group| group.differs(self));
         let idle = self.groups.iter().rev().filter(|group| !group.differs(self));
@@ -88,22 +88,22 @@ impl JobStacks {
 }
 
 impl StackGroup {
-    /// Workers of a group that are named beside it.
+    /// Maximum size of a group whose workers are listed by name.
     const NAMED: usize = 8;
 
-    /// The workers that are to be named: none of a large group, nor of the only one, because that is the usual stack of the run.
+    /// The workers to list by name: none for a large group, and none for the only group, the run's usual stack.
     pub fn named(&self, of: &JobStacks) -> &[StackWorker] {
         if of.groups.len() > 1 && self.workers.len() <= Self::NAMED { &self.workers } else { &[] }
     }
 
-    /// Whether it is what a look at the stacks is for: the workers of a small group that run code of the program.
+    /// Whether its stack is notable: a group that is listed by name, smaller than the largest one, and runs user code.
     pub fn differs(&self, of: &JobStacks) -> bool {
         let is_usual = of.groups.first().is_some_and(|largest| largest.workers.len() == self.workers.len());
         !is_usual && !self.frames.is_empty() && !self.named(of).is_empty()
     }
 
-    /// `same in both samples`, once the workers were sampled twice. Whether they make progress it does not say: a run that makes
-    /// two steps a second is nearly always found in the same line.
+    /// `same in both samples`, if the workers were sampled twice. This does not show whether they make progress: a run
+    /// with two steps per second is nearly always found on the same line.
     pub fn pace(&self) -> Option<String> {
         let same = self.workers.iter().filter(|worker| worker.moved == Some(false)).count();
         self.workers.iter().find(|worker| worker.moved.is_some())?;
@@ -114,14 +114,14 @@ impl StackGroup {
         })
     }
 
-    /// The frames further out than the place, which the place does not name.
+    /// The outer frames, which [`Self::place`] does not contain.
     pub fn callers(&self) -> &[String] {
         callers(&self.place, &self.frames)
     }
 }
 
 impl DriverStacks {
-    /// `driver 10.0.0.1 pid 867`, with what is to be known of it beside its threads; safe for a terminal.
+    /// `driver 10.0.0.1 pid 867`, and its state; safe for a terminal.
     pub fn words(&self) -> String {
         let StackWorker { pid, moved, .. } = &self.process;
         let pace = match (&self.threads, moved) {
@@ -141,7 +141,7 @@ impl StackThread {
         if self.name.is_empty() { self.place.clone() } else { format!("{}: {}", self.name, self.place) }
     }
 
-    /// The frames further out than the place.
+    /// The outer frames, which [`Self::place`] does not contain.
     pub fn callers(&self) -> &[String] {
         callers(&self.place, &self.frames)
     }
@@ -159,7 +159,7 @@ impl StackWorker {
     }
 }
 
-/// The frames behind the one that a place begins with.
+/// The frames after the one that `place` begins with.
 fn callers<'f>(place: &str, frames: &'f [String]) -> &'f [String] {
     let at = frames.iter().position(|frame| place.starts_with(frame.as_str()));
     &frames[at.map_or(0, |at| at + 1)..]
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_says_whose_stack_is_the_same() {
+    fn a_group_shows_whose_stack_is_the_same() {
         let of = |moved: &[Option<bool>]| group(moved).pace();
         assert_eq!(of(&[None, None]), None);
         assert_eq!(of(&[Some(true), Some(true)]).as_deref(), Some("changed between samples"));
@@ -201,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn only_the_few_are_named() {
-        let standing = |groups| JobStacks {
+    fn only_workers_of_small_groups_are_named() {
+        let stacks = |groups| JobStacks {
             at: Timestamp::from_millis(0),
             over_ssh: false,
             groups,
@@ -211,10 +211,10 @@ mod tests {
             raylets: Vec::new(),
         };
         let (many, few) = (group(&[None; 20]), group(&[None]));
-        let both = standing(vec![many.clone(), few.clone()]);
+        let both = stacks(vec![many.clone(), few.clone()]);
         assert_eq!((many.named(&both).len(), few.named(&both).len(), both.workers()), (0, 1, 21));
-        assert!(few.named(&standing(vec![few.clone()])).is_empty(), "that is the usual stack of the run");
+        assert!(few.named(&stacks(vec![few.clone()])).is_empty(), "the only group is the usual stack");
         assert_eq!(few.workers[0].words(), "tb-w7 (10.0.0.7) pid 7 W");
-        assert_eq!((both.odd().count(), standing(vec![few]).odd().count()), (1, 0));
+        assert_eq!((both.odd().count(), stacks(vec![few]).odd().count()), (1, 0));
     }
 }

@@ -1,42 +1,43 @@
-//! The worker processes of a job, and where their output lies.
+//! The worker processes of a job, and their log files.
 
 use super::{JobId, NodeId, Text, Timestamp};
 
 /// A worker process of a job. It writes `worker-WORKERID-JOBID-PID.out` and `.err` into the log folder of its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobWorker {
-    /// The node that it runs on, or ran on.
+    /// The node on which it runs or ran.
     pub node: NodeId,
     /// Process id on that node.
     pub pid: u32,
-    /// What it runs: an actor's name or class, or a task; empty when Ray does not report it.
+    /// What it runs: an actor's name or class, or a task; empty if Ray does not report it.
     pub name: Text,
-    /// Class of the actor or function of the task: workers of one kind do the same. Empty when Ray does not report it.
+    /// Class of the actor or function of the task, the same for workers that do the same work; empty if Ray does not
+    /// report it.
     pub kind: Text,
     /// Its state as far as Ray reports it.
     pub state: WorkerState,
-    /// The files of its standard output and its standard error; none for a node that is dead, whose files are gone.
+    /// The files of its standard output and standard error; empty for a dead node, whose files are gone.
     pub files: Vec<Text>,
 }
 
 /// State of a worker process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerState {
-    /// It runs a task, or an actor that is alive.
+    /// It runs a task or a live actor.
     Running,
-    /// Its task failed, or its actor died, and nobody had ended it.
+    /// Its task failed or its actor died, and it was not ended intentionally.
     Failed {
-        /// Ray's words; often a traceback.
+        /// Ray's error message; often a traceback.
         why: Text,
-        /// When its task ended; none when Ray does not report it.
+        /// When its task ended; none if Ray does not report it.
         at: Option<Timestamp>,
     },
-    /// It runs nothing: its tasks are done, or Ray has forgotten them.
+    /// It runs nothing: its tasks are finished, or Ray no longer reports them.
     Ended,
 }
 
 impl WorkerState {
-    /// The word for people and scripts.
+    /// The state in a word, for display and scripts.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -49,13 +50,13 @@ impl WorkerState {
 /// The workers of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerList {
-    /// By node and process id.
+    /// Workers, sorted by node and process id.
     pub workers: Vec<JobWorker>,
     /// Nodes whose files could not be listed, and why.
     pub unread: Vec<(NodeId, String)>,
-    /// What Ray left out of its lists, in a sentence each.
+    /// What Ray omitted from its lists, in a sentence each.
     pub cut: Vec<String>,
-    /// Requests that it took.
+    /// Number of requests that were sent to read the list.
     pub requests: usize,
 }
 
@@ -64,16 +65,16 @@ pub struct WorkerList {
 pub struct WorkerFile<'a> {
     /// Ray's id of the worker, hex digits.
     pub worker: &'a str,
-    /// The job that it was started for; all `f` when it was started before a job needed it.
+    /// The job that it was started for; all `f` if it was started before a job needed it.
     pub job: &'a str,
-    /// Process id on its host, as its log files have it in their names.
+    /// Process id on its host.
     pub pid: u32,
-    /// Whether it is standard error.
+    /// Whether this is the file of standard error.
     pub is_err: bool,
 }
 
 impl<'a> WorkerFile<'a> {
-    /// The parts of a file's name; `None` for a file that is no worker's.
+    /// Parses a file name; `None` if it is not a worker's file.
     pub fn parse(name: &'a str) -> Option<Self> {
         let (stem, suffix) = name.strip_prefix("worker-")?.rsplit_once('.')?;
         let is_err = match suffix {
@@ -88,7 +89,7 @@ impl<'a> WorkerFile<'a> {
         Some(Self { worker, job, pid: pid.parse().ok()?, is_err })
     }
 
-    /// Whether it was started for that job.
+    /// Whether the worker was started for this job.
     pub fn is_of(&self, job: &JobId) -> bool {
         self.job == job.0.raw()
     }
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_workers_file_says_whose_it_is() {
+    fn names_of_worker_files_are_parsed() {
         let id = "a06f00752eb0fabd6b4b37ad9e989c8424d704e38093b73016b48f8e";
         let name = format!("worker-{id}-04000000-1072.err");
         let file = WorkerFile::parse(&name).unwrap();

@@ -1,18 +1,18 @@
-//! What an operator has arranged on the screen, kept from one start of the console to the next.
+//! The operator's layout of the screen, which is saved between starts of the console.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What has been arranged.
+/// Changes to the default layout.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Layout {
-    /// The tables, by name.
+    /// Layouts of tables, by name of the table.
     pub tables: BTreeMap<String, TableLayout>,
-    /// Whether nodes are shown by slice; none where that was never chosen.
+    /// Whether nodes are grouped by slice; none if never chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_slice: Option<bool>,
-    /// The panes of a cluster's page; none where they were never resized.
+    /// The panes of a cluster's page; none if never resized.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panes: Option<PaneLayout>,
 }
@@ -21,15 +21,15 @@ pub struct Layout {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TableLayout {
-    /// The ids of the columns that are shown, from left to right; none stands for the usual ones.
+    /// The ids of the visible columns, from left to right; empty for the default columns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
-    /// Whether all the other columns are shown, too.
+    /// Whether all other columns are also shown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wide: bool,
 }
 
-/// How the panes of a cluster's page divide it, in thousandths.
+/// Sizes of the panes of a cluster's page, in thousandths of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PaneLayout {
@@ -37,7 +37,7 @@ pub struct PaneLayout {
     pub left: u16,
     /// The height of the upper panes.
     pub upper: u16,
-    /// The height of the log under the one pane of a small window.
+    /// The height of the log below the single pane of a small window.
     pub log: u16,
 }
 
@@ -48,32 +48,32 @@ impl Default for PaneLayout {
 }
 
 impl PaneLayout {
-    /// The least that a pane is given, in columns and in rows.
-    const LEAST: (u16, u16) = (24, 4);
+    /// Minimum size of a pane, in columns and rows.
+    const MIN_SIZE: (u16, u16) = (24, 4);
 
-    /// The columns of the left panes.
+    /// Number of columns of the left panes.
     pub fn left_of(self, width: u16) -> u16 {
-        part(self.left, width, Self::LEAST.0)
+        part(self.left, width, Self::MIN_SIZE.0)
     }
 
-    /// The rows of the upper panes.
+    /// Number of rows of the upper panes.
     pub fn upper_of(self, height: u16) -> u16 {
-        part(self.upper, height, Self::LEAST.1)
+        part(self.upper, height, Self::MIN_SIZE.1)
     }
 
-    /// The rows of the log in a small window.
+    /// Number of rows of the log in a small window.
     pub fn log_of(self, height: u16) -> u16 {
-        part(self.log, height, Self::LEAST.1)
+        part(self.log, height, Self::MIN_SIZE.1)
     }
 
-    /// The thousandths that give a part so many cells of all.
+    /// The thousandths that give a part `cells` of `of` cells.
     pub fn thousandths(cells: u16, of: u16) -> u16 {
         let thousandths = (u32::from(cells) * 1000).div_ceil(u32::from(of).max(1));
         u16::try_from(thousandths).unwrap_or(1000).min(1000)
     }
 }
 
-/// The cells of a part that leaves at least so many to itself and to the other one.
+/// Number of cells of a part; at least `least` for it and for the other part, if there are enough.
 fn part(thousandths: u16, of: u16, least: u16) -> u16 {
     let cells = u32::from(of) * u32::from(thousandths.min(1000)) / 1000;
     let least = least.min(of / 2);
@@ -86,7 +86,7 @@ impl Layout {
         Self { tables: BTreeMap::from([(table.to_owned(), layout)]), ..Self::default() }
     }
 
-    /// Applies what has been arranged since; the rest stays as it is.
+    /// Applies later changes; the rest is kept.
     pub fn take(&mut self, since: Self) {
         self.tables.extend(since.tables);
         self.panes = since.panes.or(self.panes);
@@ -100,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn panes_keep_the_least_that_they_need() {
+    fn panes_keep_their_minimum_size() {
         let panes = PaneLayout { left: 0, upper: 1000, log: 9999 };
         assert_eq!((panes.left_of(120), panes.upper_of(38), panes.log_of(21)), (24, 34, 17));
         assert_eq!(PaneLayout::default().left_of(120), 69);

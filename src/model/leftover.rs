@@ -1,5 +1,4 @@
-//! Preempted TPUs and queued resources of a cluster that were not deleted: they hold quota, and nothing replaces
-//! them.
+//! Preempted TPUs and queued resources of a cluster that were not deleted: they hold quota and are not replaced.
 
 use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm};
 use super::{Hint, Text, Timestamp};
@@ -8,13 +7,13 @@ use std::collections::BTreeSet;
 /// Kind of a leftover resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeftoverKind {
-    /// A TPU VM that was preempted or has ended.
+    /// A TPU VM that was preempted or terminated.
     TpuVm,
-    /// A queued resource that holds nothing but leftovers.
+    /// A queued resource that contains only leftovers.
     QueuedResource,
     /// An instance of Compute Engine that was preempted.
     Instance,
-    /// A managed instance group of Compute Engine, one slice, of which every instance was preempted.
+    /// A managed instance group of Compute Engine (one slice) whose instances were all preempted.
     InstanceGroup,
 }
 
@@ -39,16 +38,16 @@ pub struct Leftover {
     pub name: Text,
     /// Accelerator type, e.g. `v4-32`.
     pub accelerator_type: Text,
-    /// The number of its chips; a queued resource has none beside its TPU VMs.
+    /// Number of chips; 0 for a queued resource, whose TPU VMs are counted instead.
     pub chips: u32,
-    /// Of a queued resource: the TPU VMs in it that are leftovers too and have to go first.
+    /// For a queued resource: its TPU VMs, which are also leftovers and must be deleted first.
     pub holds: Vec<Text>,
-    /// When it was asked for.
+    /// When it was requested.
     pub created: Option<Timestamp>,
 }
 
 impl Leftover {
-    /// Its deletion as the audit log names it.
+    /// The label of its deletion in the audit log.
     pub fn audit_label(&self) -> String {
         format!("clean-preempted {} {}", self.kind.word(), self.name)
     }
@@ -57,13 +56,13 @@ impl Leftover {
 /// Outcome of deleting one leftover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cleaned {
-    /// Deleted, and seen to be gone.
+    /// Deleted; verified that it no longer exists.
     Deleted,
-    /// It was gone before it was touched.
+    /// It did not exist any more before the deletion.
     GoneAlready,
-    /// It is no leftover any more, so it was left alone; why.
+    /// Skipped because it is no longer a leftover; the reason.
     LeftAlone(String),
-    /// Not deleted, or still there afterwards; why, and what to do now.
+    /// Not deleted, or it still exists afterwards.
     Failed {
         /// What failed and why.
         what: String,
@@ -73,12 +72,12 @@ pub enum Cleaned {
 }
 
 impl Cleaned {
-    /// Whether nothing is left to be done.
+    /// Whether nothing remains to be done.
     pub const fn is_well(&self) -> bool {
         !matches!(self, Self::Failed { .. })
     }
 
-    /// The outcome as shown to people, with `words` for those of its hint.
+    /// The outcome in words; `words` formats its hint.
     pub fn words(&self, words: impl Fn(&Hint) -> String) -> String {
         match self {
             Self::Deleted => "deleted".into(),
@@ -90,7 +89,7 @@ impl Cleaned {
 }
 
 impl TpuVm {
-    /// Taken away, and a leftover of this cluster by its label.
+    /// Whether it is gone and belongs to this cluster by its label.
     pub fn is_left_by(&self, cluster: &str) -> bool {
         self.state.is_gone() && self.ray_cluster.as_ref().is_some_and(|l| l.raw() == cluster)
     }
@@ -105,7 +104,7 @@ impl QueuedResource {
     }
 }
 
-/// This cluster's leftovers: TPU VMs first, then the queued resources that hold them and nothing else, then what was made
+/// This cluster's leftovers: TPU VMs first, then the queued resources that contain only these, then resources created
 /// with Compute Engine.
 pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
     let vms: Vec<&TpuVm> = cloud.vms.iter().filter(|vm| vm.is_left_by(cluster)).collect();
@@ -121,9 +120,9 @@ pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
     let of_request = |q: &QueuedResource| {
         let inside = cloud.vms.iter().filter(|vm| is_in(vm, q)).map(|vm| vm.name.clone());
         let inside: Vec<Text> = inside.collect();
-        let lives = inside.iter().any(|vm| !names.contains(vm.raw()));
-        // An active one without a TPU VM in sight: its TPU VM may be where Google could not look.
-        if !q.is_left_by(cluster) || lives || (inside.is_empty() && q.state == QueuedState::Active) {
+        let has_others = inside.iter().any(|vm| !names.contains(vm.raw()));
+        // If no TPU VM of an active one is listed, it may be in a location that Google could not reach.
+        if !q.is_left_by(cluster) || has_others || (inside.is_empty() && q.state == QueuedState::Active) {
             return None;
         }
         Some(Leftover {
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_taken_away_and_carries_the_label() {
+    fn leftovers_are_gone_and_have_the_clusters_label() {
         let vms = vec![
             vm("taken", VmState::Preempted, Some("c"), None),
             vm("ended", VmState::Terminated, Some("c"), None),
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queued_resource_goes_only_when_it_holds_nothing_else() {
+    fn a_queued_resource_is_a_leftover_only_if_all_its_vms_are() {
         let vms = vec![
             vm("a", VmState::Preempted, Some("c"), Some("qa")),
             vm("b-0", VmState::Preempted, Some("c"), Some("qb")),
@@ -237,7 +236,7 @@ mod tests {
         let queued = vec![
             request("qa", QueuedState::Active, "c", &["a"]),
             request("qb", QueuedState::Active, "c", &["b-0", "b-1"]),
-            // Labelled ours, holds another's.
+            // Has this cluster's label, but contains another cluster's TPU VM.
             request("qx", QueuedState::Suspended, "c", &["x"]),
             request("qd", QueuedState::Provisioning, "c", &["d"]),
             request("empty", QueuedState::Suspended, "c", &["e-0", "e-1"]),
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_compute_engine_made_is_named_as_what_it_is() {
+    fn compute_engine_resources_are_named_by_their_kind() {
         let of = |name: &str, state, compute: ComputeTpu| TpuVm {
             compute: Some(ComputeTpu { chips: 8, ..compute }),
             ..vm(name, state, Some("c"), None)
@@ -271,7 +270,7 @@ mod tests {
             of("stopped-by-hand", VmState::Stopped, ComputeTpu::default()),
             of("up", VmState::Ready, group()),
         ];
-        // Of another API, whatever it is called.
+        // Belongs to another API, although its node has the same name.
         let queued = vec![request("q", QueuedState::Active, "c", &["alone"])];
         let expected = ["instance alone 8", "instance one-of-many 8", "instance group slice 8"];
         assert_eq!(names("c", vms, queued), expected);

@@ -1,16 +1,16 @@
-//! The state of the connection to a cluster: what works, what fails, since when, and a hint.
+//! The state of the connection to a cluster: its phase or problem, its age, and a hint.
 
 use super::{Hint, Target, Timestamp};
 use std::time::Duration;
 
-/// What the console is doing to reach a cluster.
+/// Phase of opening a connection to a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Looking up the head's address.
     Address,
     /// Opening the SSH connection and its forwards.
     Tunnel,
-    /// Waiting for the dashboard's first answer.
+    /// Waiting for the dashboard's first response.
     Dashboard,
 }
 
@@ -28,24 +28,24 @@ pub enum Link {
     Up {
         /// When the connection was opened.
         since: Timestamp,
-        /// Round trip of the last small request; none when it was not answered.
+        /// Round-trip time of the last small request; none if there was no response.
         latency: Option<Duration>,
-        /// State comes through the GCS; false: the dashboard answers for it (the slower fallback).
+        /// Whether state is read from the GCS; false if it is read from the dashboard (the slower fallback).
         gcs: bool,
-        /// The cluster asks for a token (`/api/authentication_mode`).
+        /// Whether the cluster requires a token (`/api/authentication_mode`).
         token_auth: bool,
-        /// What is wrong with the dashboard while the GCS answers: the state is shown, but logs, job actions and
-        /// machine figures are not available.
+        /// The problem with the dashboard while the GCS responds: the state is shown, but logs, job actions and machine
+        /// metrics are not available.
         dashboard: Option<Problem>,
     },
-    /// Broken; tries again by itself.
+    /// The connection is down and is retried automatically.
     Retrying {
         /// Cause of the failure.
         problem: Problem,
-        /// When the next try starts.
+        /// When the next attempt starts.
         at: Timestamp,
     },
-    /// The connection is down, and retrying cannot succeed without an operator's fix.
+    /// The connection is down, and retrying cannot succeed until the operator fixes the cause.
     Stopped {
         /// Cause of the failure.
         problem: Problem,
@@ -55,35 +55,35 @@ pub enum Link {
 /// The kind of a problem, which determines the actions that the console offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
-    /// The cluster's file or the settings are broken.
+    /// The cluster file or the settings are invalid.
     Config,
     /// No head address could be found.
     Address,
-    /// Several heads of the cluster are running, and none is chosen.
+    /// Several heads of the cluster are running, and none is selected.
     SeveralHeads,
-    /// The service that knows the head's address answers no more questions for now.
+    /// The service that provides the head's address currently refuses requests because of a quota.
     Quota {
-        /// For how long it wants none.
+        /// Time until requests are accepted again.
         after: Duration,
     },
     /// The host cannot be reached (DNS, route, refused, timed out).
     Unreachable,
     /// The host refused our key or user.
     KeyRefused,
-    /// The host's key is not the one we know.
+    /// The host key differs from the known one.
     HostKeyChanged {
-        /// Fingerprint of the known key, `SHA256:...`; empty when it could not be read.
+        /// Fingerprint of the known key, `SHA256:...`; empty if it could not be read.
         known: String,
-        /// Fingerprint that the host offers now.
+        /// Fingerprint of the key that the host offers now.
         offered: String,
     },
-    /// A local port could not be had.
+    /// A local port could not be opened.
     PortInUse,
     /// The connection was lost.
     TunnelLost,
-    /// The tunnel works; nothing answers behind it.
+    /// The tunnel works, but the dashboard does not respond.
     DashboardSilent,
-    /// The dashboard answers, but not as Ray does.
+    /// The responses do not come from a Ray dashboard.
     NotRay,
     /// 401: the cluster requires a token and none was found.
     TokenMissing,
@@ -96,7 +96,7 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// The problem in two or three words, the same in console and commands.
+    /// The problem in a few words, for console and commands.
     #[must_use]
     pub const fn words(&self) -> &'static str {
         match self {
@@ -118,45 +118,45 @@ impl ProblemKind {
         }
     }
 
-    /// Whether Ray answers but refuses the token, so that waiting does not help.
+    /// Whether Ray responds but the token is missing or refused, so that waiting does not help.
     #[must_use]
     pub const fn is_of_token(&self) -> bool {
         matches!(self, Self::TokenMissing | Self::TokenRefused)
     }
 }
 
-/// What is wrong, since when, and what to do about it.
+/// A problem, its start, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Kind of the problem.
     pub kind: ProblemKind,
-    /// One sentence in plain words; safe to print.
+    /// The problem in one sentence; safe to print.
     pub what: String,
-    /// What to do now; empty when waiting is all there is.
+    /// What to do; empty if the operator can only wait.
     pub hint: Hint,
-    /// Since when it is so.
+    /// When it began.
     pub since: Timestamp,
 }
 
 impl Problem {
-    /// A problem that begins at `since`. Its sentence is made safe to print, and a password in an address is masked.
+    /// A problem that began at `since`. Its sentence is made safe to print, and passwords in URLs are masked.
     pub fn new(kind: ProblemKind, what: impl AsRef<str>, hint: impl Into<Hint>, since: Timestamp) -> Self {
         let what = super::userinfo::without_passwords(what.as_ref());
         Self { kind, what: super::text::printable(&what).into_owned(), hint: hint.into(), since }
     }
 
-    /// What is wrong and what to do, as a command prints it.
+    /// The problem and its hint, as a command prints them.
     pub fn in_commands(&self, target: Target<'_>) -> String {
         self.joined(&self.hint.in_commands(target))
     }
 
-    /// What is wrong, and the hint in these words; a hint that says nothing is left out.
+    /// The problem, followed by the given hint unless it is empty.
     pub fn joined(&self, hint: &str) -> String {
         if hint.is_empty() { self.what.clone() } else { format!("{}; {hint}", self.what) }
     }
 }
 
-/// What the console costs a head: counted, so that it can be shown.
+/// The load that the console causes on a head, for display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Requests in the last minute.

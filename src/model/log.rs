@@ -1,20 +1,20 @@
-//! Log streams: where lines come from and how they arrive.
+//! Log streams: their sources, lines and states.
 
 use super::text::coloured_line;
 use super::{ClusterName, Look, NodeId, SubmissionId, Text};
 use std::fmt;
 use std::ops::Range;
 
-/// A line of a log: safe for a terminal, with the colours that its writer gave it.
+/// A log line: safe for a terminal, with the colours that the program wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     text: String,
-    /// From which byte on the text looks so.
+    /// Looks, each with the byte offset at which it starts.
     looks: Box<[(u32, Look)]>,
 }
 
 impl Line {
-    /// The line that a program wrote, cleaned as by [`super::text::log_line`]; its colours stay.
+    /// A line written by a program, cleaned as by [`super::text::log_line`] except that its colours are kept.
     pub fn cleaned(raw: &str) -> Self {
         let mut look = Look::default();
         let mut looks: Vec<(u32, Look)> = Vec::new();
@@ -24,7 +24,7 @@ impl Line {
             looks.pop_if(|(before, _)| *before == at);
             looks.push((at, look));
         });
-        // Most lines have no colours, and many end with the sequence that takes them back.
+        // Most lines have no colours, and many end with a reset sequence.
         if looks.iter().all(|(at, look)| look.is_plain() || *at as usize >= text.len()) {
             looks.clear();
         }
@@ -36,19 +36,19 @@ impl Line {
         &self.text
     }
 
-    /// The parts of the text that have a look of their own, in order.
+    /// The parts of the text that are not plain, in order.
     pub fn looks(&self) -> impl Iterator<Item = (Range<usize>, Look)> + '_ {
         let ends = self.looks.iter().skip(1).map(|(at, _)| *at as usize).chain([self.text.len()]);
         let parts = self.looks.iter().zip(ends).map(|((from, look), to)| (*from as usize..to, *look));
         parts.filter(|(range, look)| !range.is_empty() && !look.is_plain())
     }
 
-    /// Bytes that it takes in memory.
+    /// Memory usage in bytes.
     pub fn bytes(&self) -> usize {
         self.text.len() + size_of_val(&*self.looks) + size_of::<Self>()
     }
 
-    /// The same with a text behind it.
+    /// The line with plain text appended.
     #[must_use]
     pub fn and(mut self, more: &str) -> Self {
         if let Some((_, last)) = self.looks.last()
@@ -62,7 +62,7 @@ impl Line {
     }
 }
 
-/// A text that is safe already, without colours.
+/// From text that is already safe, without colours.
 impl From<String> for Line {
     fn from(text: String) -> Self {
         Self { text, looks: Box::default() }
@@ -81,7 +81,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// The log to follow.
+/// A log that can be followed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LogSource {
     /// The driver log of a submitted job.
@@ -97,7 +97,7 @@ pub enum LogSource {
     },
 }
 
-/// One of several logs that are followed together.
+/// A log that is followed together with others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LogPlace {
     /// Its cluster.
@@ -106,18 +106,18 @@ pub struct LogPlace {
     pub source: LogSource,
     /// The address of its host; none for the head.
     pub host: Option<Text>,
-    /// What its lines are marked with, safe to print.
+    /// Label of its lines, safe to print.
     pub name: String,
 }
 
 impl LogPlace {
-    /// Hosts of a cluster that are followed at a time: each takes a login that stays open.
+    /// Maximum number of hosts of a cluster that are followed at a time: each needs an open SSH session.
     pub const HOSTS: usize = 64;
-    /// Logs that are followed at a time where the dashboard is the only way: it is asked for each of them.
+    /// Maximum number of logs that are followed at a time without SSH: the dashboard is polled for each of them.
     pub const POLLED: usize = 32;
 
-    /// Why logs of so many hosts of a cluster are not followed together, in a sentence; none if they are. `has_shell`: its
-    /// hosts can be logged in to.
+    /// Why this many hosts or logs of a cluster cannot be followed together, in a sentence; none if they can.
+    /// `has_shell`: whether its hosts can be reached by SSH.
     pub fn too_many(hosts: usize, logs: usize, has_shell: bool) -> Option<String> {
         match has_shell {
             true if hosts > Self::HOSTS => Some(format!(
@@ -133,7 +133,7 @@ impl LogPlace {
     }
 }
 
-/// Identifies one open stream, so that lines of a stream that was closed are dropped.
+/// Identifies an open stream, so that lines of a closed stream are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u64);
 
@@ -142,29 +142,29 @@ pub struct StreamId(pub u64);
 pub enum LogEnd {
     /// The stream is open; more lines may follow.
     Open,
-    /// The job has ended and this was all of it.
+    /// The job has ended, and the stream is complete.
     Complete,
     /// The stream is interrupted. It reconnects without repeating lines; the text gives the cause and the fallback.
     Interrupted(String),
-    /// It cannot be read at all; why, and what to do.
+    /// The log cannot be read; the text gives the cause and what to do.
     Failed(String),
 }
 
-/// A part of a log: lines, and where they stand in it.
+/// A part of a log: lines and their position.
 ///
-/// A position is a number of bytes. It counts on when the file is replaced by another one, and is the same whenever
-/// the same part is read again. Where only lines can be asked for (Ray's state API) it counts from an arbitrary start.
+/// A position is a byte offset. It continues when the file is replaced by another one, and is the same whenever the
+/// same part is read again. Where only lines can be requested (Ray's state API), it is relative to an arbitrary start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogPart {
     /// Complete lines, in order.
     pub lines: Vec<Line>,
-    /// The bytes that the lines were made of. A part whose `start` is the `end` of another one follows it.
+    /// The byte range of the lines. A part whose `start` equals the `end` of another one follows it directly.
     pub bytes: Range<u64>,
-    /// Position of the log's first byte; none as long as it is unknown how much lies above.
+    /// Position of the log's first byte; none while the amount of earlier output is unknown.
     pub begin: Option<u64>,
 }
 
-/// Lines that have no place in the file, such as words of this program.
+/// From lines without a position in the file, such as messages of this program.
 impl From<Vec<Line>> for LogPart {
     fn from(lines: Vec<Line>) -> Self {
         Self { lines, ..Self::default() }
@@ -176,8 +176,8 @@ impl From<Vec<Line>> for LogPart {
 pub struct LogBatch {
     /// Stream that the lines belong to.
     pub stream: StreamId,
-    /// The lines. They follow those of the batch before unless their position says otherwise: then something between
-    /// them was left out.
+    /// The lines. They directly follow those of the previous batch unless the positions differ: then lines between them
+    /// were omitted.
     pub part: LogPart,
     /// State of the stream.
     pub end: LogEnd,
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_stay_where_they_were() {
+    fn colours_keep_their_position() {
         let line = Line::cleaned("\x1b[36m(train pid=7)\x1b[0m a\tb \x1b[1;31mERROR\x1b[m\n");
         assert_eq!(line.text(), "(train pid=7) a b ERROR");
         let looks: Vec<_> = line.looks().map(|(range, look)| (&line.text()[range], look)).collect();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_overwritten_has_no_colours() {
+    fn overwritten_text_has_no_colours() {
         let line = Line::cleaned("\x1b[31m10%\r\x1b[32m20%");
         let looks: Vec<_> = line.looks().collect();
         assert_eq!((line.text(), looks.len(), looks[0].1.colour), ("20%", 1, Some(Colour::Indexed(2))));

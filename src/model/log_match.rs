@@ -1,37 +1,37 @@
-//! What a search of a whole log on its host finds.
+//! Matches of a search of a whole log on its host.
 
 use super::Line;
 
-/// A line that matches.
+/// A matching line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogMatch {
-    /// Its number in the file, from 1.
+    /// Line number in the file, from 1.
     pub number: u64,
-    /// Position of its first byte in the file; none where the file was downloaded through the dashboard.
+    /// Position of its first byte in the file; none if the file was downloaded through the dashboard.
     pub at: Option<u64>,
-    /// Its text; of a very long line the beginning.
+    /// Text of the line; only the beginning if it is very long.
     pub line: Line,
 }
 
-/// The lines that match, in the order of the file.
+/// The matching lines, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogMatches {
-    /// The last of them.
+    /// The last matches.
     pub last: Vec<LogMatch>,
-    /// Whether there are more before these.
+    /// Whether there are earlier matches that were omitted.
     pub has_more: bool,
-    /// Whether the log goes on behind what was searched: more than [`DOWNLOADED`] bytes would have been downloaded.
+    /// Whether only the beginning of the log was searched because it is larger than [`DOWNLOADED`] bytes.
     pub is_cut: bool,
 }
 
-/// Most bytes of a log that are downloaded for a search.
+/// Maximum number of bytes of a log that are downloaded for a search.
 pub const DOWNLOADED: u64 = 1_000_000_000;
 
 /// Why a whole log was not searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotSearched {
-    /// It cannot be searched on its host, and would have to be downloaded; why.
+    /// It cannot be searched on its host and would have to be downloaded, and why.
     Remote(String),
-    /// It cannot be read, or the pattern is none; why.
+    /// It cannot be read, or the pattern is invalid, and why.
     Failed(String),
 }

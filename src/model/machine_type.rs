@@ -1,16 +1,16 @@
-//! Machine types of Compute Engine with TPUs. Cloud TPU calls a slice by its accelerator type (`v6e-16`), Compute Engine
-//! by the machine type of its hosts (`ct6e-standard-4t`) and their number.
+//! Machine types of Compute Engine with TPUs. Cloud TPU identifies a slice type by its accelerator type (`v6e-16`),
+//! Compute Engine by the machine type of its hosts (`ct6e-standard-4t`) and their number.
 
-/// What a machine type with TPUs consists of.
+/// A machine type with TPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TpuMachine<'a> {
     machine_type: &'a str,
-    /// Chips of one machine: the number before the `t`.
+    /// Number of chips of one machine: the number before the `t`.
     pub chips: u32,
 }
 
 impl<'a> TpuMachine<'a> {
-    /// A machine type such as `tpu7x-standard-4t` or `ct5p-hightpu-4t`; `None` for one without TPUs.
+    /// Parses a machine type such as `tpu7x-standard-4t` or `ct5p-hightpu-4t`; `None` for one without TPUs.
     pub fn parse(machine_type: &'a str) -> Option<Self> {
         let (family, rest) = machine_type.split_once('-')?;
         let number = family.strip_prefix("tpu").or_else(|| family.strip_prefix("ct"))?;
@@ -19,8 +19,8 @@ impl<'a> TpuMachine<'a> {
             .then_some(Self { machine_type, chips })
     }
 
-    /// The accelerator type of a slice of that many hosts, as libtpu and Ray name it (`tpu7x-16`); the machine type
-    /// where its generation is not known here.
+    /// The accelerator type of a slice with this many hosts, as libtpu and Ray name it (`tpu7x-16`); the machine type
+    /// if this version does not know its generation.
     pub fn slice(&self, hosts: usize) -> String {
         let chips = self.chips_of(hosts);
         match self.machine_type.split('-').next().unwrap_or_default() {
@@ -33,7 +33,7 @@ impl<'a> TpuMachine<'a> {
         }
     }
 
-    /// Chips of that many hosts.
+    /// Number of chips of this many hosts.
     pub fn chips_of(&self, hosts: usize) -> u32 {
         self.chips.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX))
     }
@@ -45,7 +45,7 @@ mod tests {
     use crate::model::cloud::chips;
 
     #[test]
-    fn a_slice_of_machines_is_named_as_cloud_tpu_names_it() {
+    fn slices_are_named_by_accelerator_type() {
         let slice = |machine: &str, hosts| TpuMachine::parse(machine).map(|m| m.slice(hosts));
         for (machine, hosts, named) in [
             ("tpu7x-standard-4t", 1, "tpu7x-8"),

@@ -1,26 +1,27 @@
-//! Which cluster a typed name means, in commands and on the console alike. Never guesses.
+//! Resolves a typed cluster name, in commands and in the console. An ambiguous name is never resolved.
 
 use super::ClusterSpec;
 
-/// What a typed name means.
+/// Result of resolving a name.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Named<'a> {
     /// Exactly one cluster has this name or prefix.
     One(&'a ClusterSpec),
     /// No cluster has this name or prefix.
     Nothing,
-    /// One of several: more of the name is needed.
+    /// Several clusters match; more of the name is needed.
     Several(Vec<&'a ClusterSpec>),
 }
 
-/// A name without its first word, which is often that of the team and the same in all: `us-central2` for
-/// `marin-us-central2`. A name of one word is left as it is.
+/// A name without its first word, which is often the team's name and the same for all clusters: `us-central2` for
+/// `marin-us-central2`. A name of one word is unchanged.
 pub fn without_first_word(name: &str) -> &str {
     name.split_once('-').map_or(name, |(_, rest)| rest)
 }
 
-/// The cluster of that name: exactly, without its first word, by its file's name, or by how one of these begins, in this
-/// order; at each step only if no other cluster has it too.
+/// Finds the cluster with this name. In this order, `name` is compared with the full name, the name without its first
+/// word, the file name, and prefixes of the names. The first comparison with a match decides; several matches are
+/// ambiguous.
 pub fn named<'a>(name: &str, clusters: &[&'a ClusterSpec]) -> Named<'a> {
     if name.is_empty() {
         return Named::Nothing;
@@ -40,8 +41,8 @@ pub fn named<'a>(name: &str, clusters: &[&'a ClusterSpec]) -> Named<'a> {
         &|c| file(c) == name || without_first_word(&file(c)) == name,
         &|c| full(c).starts_with(name) || short(c).starts_with(name),
     ];
-    for is in steps {
-        let found: Vec<&'a ClusterSpec> = clusters.iter().copied().filter(|c| is(c)).collect();
+    for matches in steps {
+        let found: Vec<&'a ClusterSpec> = clusters.iter().copied().filter(|c| matches(c)).collect();
         match found.as_slice() {
             [] => {}
             [only] => return Named::One(only),

@@ -1,4 +1,4 @@
-//! A node of a Ray cluster: what it offers, what of it is used, why it died.
+//! A node of a Ray cluster: its resources, their use, and its cause of death.
 
 use super::time::brief;
 use super::{Text, Timestamp};
@@ -9,18 +9,18 @@ use std::time::Duration;
 
 /// A Ray node id: 28 bytes, shown as 56 hex digits.
 ///
-/// There is no way to make one of another length: a malformed id in a GCS request kills the whole `gcs_server`
+/// An id of another length cannot be constructed: a malformed id in a GCS request crashes the whole `gcs_server`
 /// (a failed check in Ray's `NodeID`, seen on 2.60).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId([u8; 28]);
 
 impl NodeId {
-    /// From the bytes that the GCS sent; `None` unless there are exactly 28.
+    /// From bytes sent by the GCS; `None` unless there are exactly 28.
     pub fn from_bytes(b: &[u8]) -> Option<Self> {
         b.try_into().ok().map(Self)
     }
 
-    /// From 56 hex digits, as the dashboard writes them.
+    /// From 56 hex digits, as the dashboard reports them.
     pub fn from_hex(s: &str) -> Option<Self> {
         if s.len() != 56 || !s.bytes().all(|b| b.is_ascii_hexdigit()) {
             return None;
@@ -69,7 +69,7 @@ impl NodeState {
         !matches!(self, Self::Dead)
     }
 
-    /// The word on the screen.
+    /// The state as shown on the screen.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Alive => "alive",
@@ -85,11 +85,11 @@ impl NodeState {
 pub enum DeathReason {
     /// Ray gave no reason.
     Unspecified,
-    /// Stopped in order (`ray stop`, SIGTERM, the autoscaler).
+    /// Stopped regularly (`ray stop`, SIGTERM, the autoscaler).
     Expected,
     /// Missed its heartbeats or crashed.
     Unexpected,
-    /// Drained because the machine was taken away.
+    /// Drained because the machine was preempted.
     Preempted,
 }
 
@@ -98,15 +98,15 @@ pub enum DeathReason {
 pub struct Death {
     /// Reason reported by Ray.
     pub reason: DeathReason,
-    /// Ray's own sentence, e.g. `health check failed due to missing too many heartbeats`.
+    /// Ray's message, e.g. `health check failed due to missing too many heartbeats`.
     pub message: Text,
 }
 
-/// A lost node is news for that long; Ray remembers it for days.
+/// Time for which a lost node is reported; Ray keeps it for days.
 pub const LOST_LATELY: Duration = Duration::from_secs(3600);
 
 impl Node {
-    /// The value of the label with that key.
+    /// The value of the label with this key.
     pub fn label(&self, key: &str) -> Option<&Text> {
         self.labels.iter().find(|(k, _)| k.raw() == key).map(|(_, value)| value)
     }
@@ -142,7 +142,7 @@ pub struct Resource {
 pub struct Resources(pub Vec<Resource>);
 
 impl Resources {
-    /// The resource of that exact name.
+    /// The resource with exactly this name.
     pub fn get(&self, name: &str) -> Option<&Resource> {
         self.0.iter().find(|r| r.name.raw() == name)
     }
@@ -153,15 +153,15 @@ impl Resources {
 pub struct Node {
     /// Ray's node id.
     pub id: NodeId,
-    /// Ray's node name: the address unless the provider names it.
+    /// Ray's node name: the address, unless the provider sets a name.
     pub name: Text,
     /// IP address of the raylet.
     pub address: Text,
-    /// Host name; empty when unknown.
+    /// Host name; empty if unknown.
     pub hostname: Text,
     /// The autoscaler's node type (`tpu_worker`); empty for nodes that it did not start.
     pub node_type: Text,
-    /// The provider's id of the machine; empty when unknown.
+    /// The provider's id of the machine; empty if unknown.
     pub instance_id: Text,
     /// Whether this is the head.
     pub is_head: bool,
@@ -173,64 +173,64 @@ pub struct Node {
     pub ended: Option<Timestamp>,
     /// Cause of death.
     pub death: Option<Death>,
-    /// Idle for that long, in milliseconds; `None` when busy or unknown.
+    /// Idle time in milliseconds; `None` if busy or unknown.
     pub idle_ms: Option<u64>,
-    /// Logical resources with live use.
+    /// Logical resources with current use.
     pub resources: Resources,
-    /// Labels, sorted by key. A node keeps those that it registered with.
+    /// Labels, sorted by key. They do not change after registration.
     pub labels: Arc<[(Text, Text)]>,
 }
 
-/// The names that nodes are shown by, of those that have one beside their address: the provider's, else the host's.
+/// Display names of nodes that have a name besides their address: the provider's name, else the host name.
 pub fn node_names(nodes: &[Node]) -> HashMap<NodeId, Text> {
     let mut hosts: HashMap<&str, usize> = HashMap::new();
     for node in nodes.iter().filter(|n| n.state.is_alive()) {
         *hosts.entry(node.hostname.raw()).or_default() += 1;
     }
     let name = |node: &Node| {
-        // Containers on one machine may have its name, all of them.
-        let tells = !node.hostname.is_empty() && hosts.get(node.hostname.raw()).is_none_or(|n| *n < 2);
+        // All containers on one machine may have its host name.
+        let is_unique = !node.hostname.is_empty() && hosts.get(node.hostname.raw()).is_none_or(|n| *n < 2);
         match () {
             () if !node.name.is_empty() && node.name != node.address => Some(node.name.clone()),
-            () if tells => Some(node.hostname.clone()),
+            () if is_unique => Some(node.hostname.clone()),
             () => None,
         }
     };
     nodes.iter().filter_map(|node| Some((node.id, name(node)?))).collect()
 }
 
-/// What the machine itself measured (dashboard, `GET /nodes/{id}`). Sampled by the node's agent every 5 s.
+/// Metrics of the machine (dashboard, `GET /nodes/{id}`), sampled by the node's agent every 5 s.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Physical {
-    /// When the agent sampled this (the node's clock).
+    /// Time of the sample (the node's clock).
     pub sampled: Option<Timestamp>,
     /// Whole-machine CPU use, 0 to 100.
     pub cpu_percent: Option<f64>,
-    /// Memory in use and in all, bytes.
+    /// Memory used and total, bytes.
     pub memory: Option<(u64, u64)>,
-    /// Root disk in use and in all, bytes.
+    /// Root disk used and total, bytes.
     pub disk: Option<(u64, u64)>,
-    /// TPU chips, where the node's device plug-in reports them (GKE only; empty on plain TPU VMs).
+    /// TPU chips, if the node's device plug-in reports them (GKE only; empty on plain TPU VMs).
     pub tpus: Vec<TpuChip>,
 }
 
-/// One TPU chip as the device plug-in reports it.
+/// One TPU chip, as reported by the device plug-in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TpuChip {
     /// Tensor-core utilisation, 0 to 100.
     pub tensorcore_percent: Option<f64>,
-    /// Memory in use and in all, bytes.
+    /// Memory used and total, bytes.
     pub memory: Option<(u64, u64)>,
 }
 
-/// `t1v-n-7 (10.0.0.7)`, or the address alone where the host has no other name; safe for a terminal.
+/// `t1v-n-7 (10.0.0.7)`, or only the address if the host has no other name; safe for a terminal.
 pub(super) fn host_words(host: &Text, address: &Text) -> String {
     if host == address { address.to_string() } else { format!("{host} ({address})") }
 }
 
 #[cfg(test)]
 impl Node {
-    /// The living node number `n`, without resources.
+    /// A live node with number `n`, without resources.
     pub(crate) fn sample(n: u8) -> Self {
         Self {
             id: NodeId::from_bytes(&[n; 28]).expect("28 bytes"),

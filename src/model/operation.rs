@@ -1,6 +1,6 @@
-//! An operation as a value: what will happen to a cluster, step by step, before and while it does.
+//! An operation as a value: its task, cluster, steps and consequence.
 //!
-//! Dialog, command line, journal and audit log all show this one value.
+//! Dialogs, command line, journal and audit log all use this value.
 
 use super::{ClusterName, Hint, Problem, StepName, Verb};
 use serde::{Deserialize, Serialize};
@@ -19,14 +19,14 @@ pub enum OperationKind {
     Update,
     /// Adds workers outside the autoscaler.
     AddWorker,
-    /// Starts Ray again on a worker.
+    /// Restarts Ray on a worker.
     InitWorker,
     /// Removes a worker.
     RemoveWorker,
 }
 
 impl OperationKind {
-    /// The word on the screen.
+    /// Name of the kind as shown on the screen.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Restart => "restart",
@@ -39,7 +39,7 @@ impl OperationKind {
         }
     }
 
-    /// The command of `marin-tui` that does it.
+    /// The `marin-tui` command for this kind of operation.
     pub const fn command(self) -> &'static str {
         match self {
             Self::Restart => "restart-cluster",
@@ -52,12 +52,12 @@ impl OperationKind {
         }
     }
 
-    /// Whether it is done to the whole cluster.
+    /// Whether it affects the whole cluster.
     pub const fn is_of_cluster(self) -> bool {
         self.takes_down() || matches!(self, Self::Update)
     }
 
-    /// Whether the cluster does not answer while it is done.
+    /// Whether the cluster does not respond during the operation.
     pub const fn takes_down(self) -> bool {
         matches!(self, Self::Restart | Self::Start | Self::Stop)
     }
@@ -85,7 +85,7 @@ pub enum Task {
     Update,
     /// Add workers outside the autoscaler.
     AddWorker(NewWorker),
-    /// Start Ray again on a worker.
+    /// Restart Ray on a worker.
     InitWorker {
         /// Name of a TPU VM, or address of a host.
         worker: String,
@@ -99,7 +99,7 @@ pub enum Task {
     },
     /// Remove several workers in turn.
     RemoveWorkers {
-        /// Names of TPU VMs or queued resources, or addresses of hosts, each another worker's.
+        /// Names of TPU VMs or queued resources, or addresses of hosts; one for each worker.
         workers: Vec<String>,
         /// Drain timeout of each in seconds; none removes them at once.
         drain: Option<u64>,
@@ -108,28 +108,28 @@ pub enum Task {
     },
 }
 
-/// Workers that are to be added.
+/// Workers to be added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewWorker {
-    /// TPUs, each asked for as a queued resource of Google's.
+    /// TPUs, each requested as a queued resource at Google.
     Queued {
         /// A node type of the cluster's file, or an accelerator type (`v4-128`).
         node_type: String,
-        /// How capacity is asked for: a word of the settings' `tpu_capacity`.
+        /// Type of capacity to request: a value of the setting `tpu_capacity`.
         capacity: String,
         /// One name per worker.
         names: Vec<String>,
     },
-    /// A host that is there already, by SSH (provider `local`).
+    /// An existing host, reached by SSH (provider `local`).
     Host {
-        /// Its address, as Ray will have it.
+        /// Its address, as Ray will report it.
         address: String,
     },
 }
 
 impl Task {
-    /// What kind of operation it is.
+    /// The kind of operation.
     pub const fn kind(&self) -> OperationKind {
         match self {
             Self::Restart { .. } => OperationKind::Restart,
@@ -142,7 +142,7 @@ impl Task {
         }
     }
 
-    /// The one worker that it is about; empty when that is the whole cluster, or several workers.
+    /// The worker that the task affects; empty if it affects the whole cluster or several workers.
     pub fn worker(&self) -> &str {
         match self {
             Self::AddWorker(NewWorker::Queued { names, .. }) => match names.as_slice() {
@@ -156,7 +156,7 @@ impl Task {
         }
     }
 
-    /// The workers that it removes, and the drain timeout of each in seconds (none: at once); none of another task.
+    /// The workers that it removes, and the drain timeout of each in seconds (none: at once); none for other tasks.
     pub fn removal(&self) -> Option<(&[String], Option<u64>)> {
         match self {
             Self::RemoveWorker { worker, drain } => Some((std::slice::from_ref(worker), *drain)),
@@ -165,7 +165,7 @@ impl Task {
         }
     }
 
-    /// The workers that it is about, safe to print; empty when it is the whole cluster.
+    /// The workers that the task affects, safe to print; empty if it affects the whole cluster.
     pub fn subject(&self) -> String {
         let name = match self {
             Self::Restart { .. } | Self::Start | Self::Stop | Self::Update => return String::new(),
@@ -195,7 +195,7 @@ pub enum CancelledState {
     Requested,
     /// Ray was started on the worker, which has not joined yet.
     Joining,
-    /// The worker drains.
+    /// The worker is draining.
     Draining,
 }
 
@@ -210,7 +210,7 @@ impl CancelledState {
         }
     }
 
-    /// What to do about it, after this task was cancelled.
+    /// What to do after this task was cancelled.
     pub fn hint(self, task: &Task) -> Hint {
         let worker = task.worker();
         match self {
@@ -236,12 +236,12 @@ pub struct Operation {
     pub consequence: String,
     /// The steps in order.
     pub steps: Vec<StepName>,
-    /// Whether something that runs is ended.
+    /// Whether the operation may end something that is running.
     pub destructive: bool,
 }
 
 impl Operation {
-    /// The operation that does it.
+    /// The operation for a task on a cluster.
     pub fn new(task: Task, cluster: ClusterName) -> Self {
         use StepName::{
             Answer, Apply, Ask, Backup, Capacity, Check, Clear, Drain, Find, Join, Launch, Leave, Look,
@@ -301,18 +301,18 @@ impl Operation {
             cluster,
             consequence: consequence.to_owned(),
             steps,
-            // What an update would end is allowed by itself.
+            // Ending work by an update has a gate of its own.
             destructive: kind.may_end_jobs() && kind != OperationKind::Update,
             task,
         }
     }
 
-    /// What kind it is of.
+    /// The kind of operation.
     pub const fn kind(&self) -> OperationKind {
         self.task.kind()
     }
 
-    /// A line for the team's channel, before it begins.
+    /// An announcement for the team's channel, to send before the operation begins.
     pub fn announcement(&self) -> String {
         format!(
             "I am about to {}: {}. Please speak up now if this must not happen.",
@@ -320,7 +320,7 @@ impl Operation {
         )
     }
 
-    /// What the audit log calls it: `restart us-central2`, `add-worker extra (v4-8, reserved)`.
+    /// The label in the audit log: `restart us-central2`, `add-worker extra (v4-8, reserved)`.
     pub fn audit_label(&self) -> String {
         let (command, subject) = (self.kind().command(), self.task.subject());
         match &self.task {
@@ -336,7 +336,7 @@ impl Operation {
         }
     }
 
-    /// Whether the operation may be cancelled at this step: nothing was changed, or the change completes without us.
+    /// Whether the operation may be cancelled at this step: nothing was changed, or the change completes by itself.
     pub fn is_harmless_at(&self, step: StepName) -> bool {
         self.cancelled_at(step).is_some()
     }
@@ -347,7 +347,7 @@ impl Operation {
             return Some(CancelledState::Unchanged);
         }
         match step {
-            // The wait may take hours, and other operations on the cluster are blocked meanwhile.
+            // The wait may take hours and blocks other operations on the cluster.
             StepName::Capacity => Some(CancelledState::Requested),
             StepName::Join => Some(CancelledState::Joining),
             StepName::Drain => Some(CancelledState::Draining),
@@ -368,7 +368,7 @@ impl Operation {
         self.steps.iter().copied().find(|step| !done.iter().any(|(d, _)| d == step))
     }
 
-    /// Where a step is among all: `step 4 of 9 (ray down)`.
+    /// The position of a step: `step 4 of 9 (ray down)`.
     pub fn place(&self, step: StepName) -> String {
         format!("step {} of {} ({})", self.number(step), self.steps.len(), step.word())
     }
@@ -386,15 +386,15 @@ pub enum Progress {
     Began(StepName),
     /// A line that a program printed, safe to show.
     Output(String),
-    /// A step is done; what was seen.
+    /// A step is done, with its result.
     Done(StepName, String),
-    /// A step was done before the operation was interrupted.
+    /// A step that was completed before the operation was interrupted, with its result.
     Skipped(StepName, String),
     /// A step failed; the operation can be resumed there.
     Failed(StepName, Problem),
 }
 
-/// Why a cluster is not started: it runs, with so many jobs that have not ended.
+/// The message when a cluster to be started is already running, with the number of jobs that have not ended.
 pub fn runs_already(jobs: usize) -> String {
     match jobs {
         0 => "already running, without jobs".to_owned(),
@@ -414,7 +414,7 @@ mod tests {
         assert!(restart.number(StepName::Clear) < restart.number(StepName::Restore));
         assert!(restart.destructive && restart.title == "restart a");
         assert!(restart.is_harmless_at(StepName::Backup) && !restart.is_harmless_at(StepName::Stop));
-        assert!(!restart.is_harmless_at(StepName::Workers), "what comes after a change is none without one");
+        assert!(!restart.is_harmless_at(StepName::Workers), "a cancel after `ray down` is not harmless");
         assert_eq!(restart.audit_label(), "restart a");
         let done = |steps: &[StepName]| steps.iter().map(|s| (*s, String::new())).collect::<Vec<_>>();
         let saved = done(&[StepName::Check, StepName::Look, StepName::Backup]);
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_google_is_not_locked_in() {
+    fn waiting_for_google_can_be_cancelled() {
         let wanted = NewWorker::Queued {
             node_type: "v4-8".into(),
             capacity: "reserved".into(),

@@ -1,6 +1,6 @@
-//! The lock of an operation: what every operator of a cluster can read about an operation that is under way on it.
+//! The lock of an operation: every operator of a cluster can read it while the operation is in progress.
 //!
-//! It is written by whoever operates and read by all others, so its words are hostile text, and it holds no secret.
+//! It is written by one operator and read by all others, so it is untrusted text and contains no secrets.
 
 use super::text::printable;
 use super::time::brief;
@@ -8,33 +8,33 @@ use super::{ClusterName, Fix, Hint, Operation, Problem, ProblemKind, Timestamp, 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A working operation renews its lock this often.
+/// Interval at which a running operation renews its lock.
 pub const LOCK_PULSE: Duration = Duration::from_secs(60);
-/// A lock that was not renewed for so long is stale: three pulses in a row are missing.
+/// A lock that was not renewed for this long is stale: three renewals in a row are missing.
 pub const LOCK_STALE: Duration = Duration::from_secs(180);
-/// Maximum number of characters kept of a name or title in another operator's lock.
-const WORDS: usize = 120;
+/// Maximum length in characters of a name or title in another operator's lock; the rest is dropped.
+const MAX_WORDS: usize = 120;
 
 /// The lock of one operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationLock {
-    /// Random hexadecimal digits that no other operation has.
+    /// Unique id of the operation: random hexadecimal digits.
     pub id: String,
-    /// The cluster that is operated on.
+    /// Name of the cluster.
     pub cluster: String,
     /// The operator, as `user@host`.
     pub who: String,
-    /// The process on that host.
+    /// Process id on that host.
     pub process: u32,
-    /// The command that does it, such as `restart-cluster`.
+    /// The command of the operation, such as `restart-cluster`.
     pub command: String,
-    /// What is done, such as `restart marin-a`.
+    /// Title of the operation, such as `restart marin-a`.
     pub title: String,
-    /// How many steps the operation has.
+    /// Number of steps of the operation.
     pub steps: usize,
     /// When it began, in milliseconds since the epoch by the operator's clock.
     pub since_ms: i64,
-    /// The step it is at, from 1.
+    /// The current step, from 1.
     #[serde(default)]
     pub step: usize,
     /// When the lock was last renewed, in milliseconds since the epoch by the operator's clock.
@@ -45,19 +45,19 @@ pub struct OperationLock {
     pub stopped: bool,
 }
 
-/// Whether the program behind a lock still seems to run.
+/// Whether the program that holds a lock still seems to be running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
     /// It renewed its lock within [`LOCK_STALE`].
     Fresh,
-    /// It did not renew its lock for so long.
+    /// It has not renewed its lock for this long.
     Stale(Duration),
-    /// It said itself that the operation has stopped.
+    /// It has recorded that the operation has stopped.
     Stopped,
 }
 
 impl OperationLock {
-    /// The lock of an operation that begins now.
+    /// The lock of an operation that begins at `now`.
     pub fn new(id: String, operation: &Operation, who: &str, process: u32, now: Timestamp) -> Self {
         Self {
             id,
@@ -74,7 +74,7 @@ impl OperationLock {
         }
     }
 
-    /// Reads a lock of that cluster; none when the text is no lock, or that of another cluster.
+    /// Parses a lock of this cluster; none if the text is not a lock or belongs to another cluster.
     pub fn parse(text: &str, cluster: &ClusterName) -> Option<Self> {
         let mut lock: Self = serde_json::from_str(text).ok()?;
         let is_id = (8..=64).contains(&lock.id.len()) && lock.id.bytes().all(|b| b.is_ascii_hexdigit());
@@ -82,7 +82,7 @@ impl OperationLock {
             return None;
         }
         for words in [&mut lock.who, &mut lock.command, &mut lock.title] {
-            *words = printable(words).chars().take(WORDS).collect();
+            *words = printable(words).chars().take(MAX_WORDS).collect();
         }
         lock.steps = lock.steps.min(99);
         lock.step = lock.step.clamp(1, lock.steps.max(1));
@@ -104,8 +104,8 @@ impl OperationLock {
         self.who.split_once('@').map_or("the operator's machine", |(_, host)| host)
     }
 
-    /// Whether the program of the lock seems to run. Clocks of machines differ, so a lock from the future counts as
-    /// fresh.
+    /// Whether the program that holds the lock seems to be running. Clocks of machines differ, so a lock from the
+    /// future counts as fresh.
     pub fn pulse(&self, now: Timestamp) -> Liveness {
         let silent = Timestamp::from_millis(self.seen_ms).age(now);
         match () {
@@ -115,7 +115,7 @@ impl OperationLock {
         }
     }
 
-    /// `restart by alice, step 4 of 9`; a stopped or stale one says so.
+    /// `restart by alice, step 4 of 9`; also whether it is stopped or stale.
     pub fn brief(&self, now: Timestamp) -> String {
         let what =
             self.title.split_once(&format!(" {}", self.cluster)).map_or(self.title.as_str(), |(w, _)| w);
@@ -140,18 +140,18 @@ impl OperationLock {
             self.brief(now)
         );
         let aim = format!("check on {} whether it is running", self.host());
-        let look = Fix::command(aim, format!("ps -p {}", self.process));
+        let check = Fix::command(aim, format!("ps -p {}", self.process));
         let take_over = Verb::TakeOver.to("take it over");
         let hint = match self.pulse(now) {
             Liveness::Fresh => {
-                Hint::from([format!("wait for it to end, or ask {}", self.who).into(), look, take_over])
+                Hint::from([format!("wait for it to end, or ask {}", self.who).into(), check, take_over])
             }
             Liveness::Stopped => {
                 Hint::from([format!("ask {} to resume or abandon it", self.who).into(), take_over])
             }
             Liveness::Stale(_) => {
                 let ask = format!("its process appears to have exited: ask {}", self.who);
-                Hint::from([ask.into(), look, take_over])
+                Hint::from([ask.into(), check, take_over])
             }
         };
         Problem::new(ProblemKind::Other, what, hint, now)
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_says_who_works_where_it_is_and_whether_it_is_alive() {
+    fn a_lock_shows_operator_step_and_liveness() {
         assert_eq!(lock().brief(NOW), "restart by alice, step 4 of 9");
         assert_eq!(
             OperationLock { stopped: true, ..lock() }.brief(NOW),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mark_of_this_cluster_is_none_and_hostile_words_are_cleaned() {
+    fn other_locks_are_ignored_and_hostile_text_is_cleaned() {
         let lab = ClusterName::new("lab");
         let text = |m: &OperationLock| serde_json::to_string(m).unwrap();
         assert_eq!(OperationLock::parse(&text(&lock()), &lab), Some(lock()));
@@ -210,7 +210,7 @@ mod tests {
         let hostile = OperationLock { who: format!("\x1b[31m{}", "a".repeat(900)), step: 999, ..lock() };
         let read = OperationLock::parse(&text(&hostile), &lab).unwrap();
         assert!(
-            !read.who.contains('\x1b') && read.who.chars().count() <= WORDS && read.step == 9,
+            !read.who.contains('\x1b') && read.who.chars().count() <= MAX_WORDS && read.step == 9,
             "{read:?}"
         );
     }

@@ -1,4 +1,4 @@
-//! Orders of the operator to the service of operations, why one is refused, and the news of a running operation.
+//! Orders from the operator to the operations service, refusals of orders, and news about a running operation.
 
 use super::{
     CancelledState, Consent, Gate, Operation, OperationKind, OperationLock, Preview, Problem, Progress,
@@ -12,32 +12,32 @@ pub enum Order {
     ListOffers,
     /// Determine the jobs that the task would affect.
     Preview(Task),
-    /// Begin it, with what the person has allowed and confirmed.
+    /// Begin the task, with the given permissions and confirmation.
     Begin(Task, Consent),
     /// Resume the interrupted operation.
     Resume(Consent),
-    /// Resume it, and skip the step at which it failed.
+    /// Resume the interrupted operation, and skip the step at which it failed.
     SkipStep(Consent),
     /// Abandon the interrupted operation.
     Abandon,
-    /// End it, where that may be.
+    /// Cancel the running operation, if the current step allows it.
     Cancel,
-    /// End it at once, wherever it is: a person interrupts the program.
+    /// End the running operation at once, at any step: the user interrupts the program.
     Interrupt,
 }
 
-/// An operation that has begun and not ended, according to its journal.
+/// An operation that was started and has not ended, according to its journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournaledOperation {
     /// The operation with its steps.
     pub operation: Operation,
     /// When the operation began.
     pub since: Timestamp,
-    /// Steps that are done, with what was said.
+    /// Completed steps, each with its result.
     pub done: Vec<(StepName, String)>,
-    /// Why it stopped; empty when it was killed.
+    /// Why it stopped; empty if it was killed.
     pub why: String,
-    /// Where its jobs are saved.
+    /// The folder in which its jobs are saved, if any.
     pub saved: Option<String>,
     /// Another process on this machine is running the operation now.
     pub elsewhere: bool,
@@ -48,25 +48,25 @@ pub struct JournaledOperation {
 pub enum OperationNews {
     /// Workers that can be added.
     Offered(Result<WorkerOffer, Problem>),
-    /// An order of that kind of operation is refused, and why. Nothing was changed.
+    /// An order for this kind of operation is refused, and why. Nothing was changed.
     Refused(OperationKind, Refusal),
-    /// The jobs that the task would affect. The task is included, because the dialog may show another one by now.
+    /// The jobs that the task would affect. The task is included because the dialog may show a different one by now.
     Previewed(Task, Preview),
-    /// The mark of another operator's operation on the cluster, read for a dialog; none when there is none.
+    /// The lock of another operator's operation on the cluster, read for a dialog; none if there is no lock.
     Locked(Option<OperationLock>),
-    /// An operation is interrupted, here or in another program; none when there is none.
+    /// An interrupted operation, or one that runs in another process; none if there is none.
     Journaled(Option<JournaledOperation>),
     /// The operation begins or is resumed.
     Began(Operation),
     /// Progress of a step.
     Progress(Progress),
-    /// What it has worked on, right before its end.
+    /// The workers and files that it has changed, sent right before its end.
     Touched(Touched),
     /// The operation has ended.
     Ended(OperationEnd),
 }
 
-/// What an operation has worked on.
+/// The workers and files that an operation has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Workers by name, each with the addresses of its hosts.
@@ -75,16 +75,16 @@ pub struct Touched {
     pub saved: Option<String>,
 }
 
-/// How an operation came out.
+/// Outcome of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperationEnd {
-    /// All steps are done.
+    /// All steps are completed.
     Done,
-    /// The operation was cancelled, and leaves this state ([`Operation::cancelled_at`]).
+    /// The operation was cancelled and leaves this state ([`Operation::cancelled_at`]).
     Cancelled(CancelledState),
     /// The operation was abandoned.
     Abandoned,
-    /// It stopped; it can be resumed. With where its jobs are saved.
+    /// It stopped and can be resumed. With the folder in which its jobs are saved, if any.
     Stopped(Problem, Option<String>),
 }
 
@@ -95,12 +95,12 @@ pub struct Refusal {
     pub gate: Gate,
     /// What is wrong, and what to do about it.
     pub problem: Problem,
-    /// The same order with what would have to be allowed for it to pass this gate; none where no person can.
+    /// The same order with the permission that passes this gate; none if no permission does.
     pub allow: Option<Box<Order>>,
 }
 
 impl Refusal {
-    /// A refusal that no consent overcomes.
+    /// A refusal that no permission can override.
     pub const fn new(gate: Gate, problem: Problem) -> Self {
         Self { gate, problem, allow: None }
     }

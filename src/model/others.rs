@@ -1,5 +1,5 @@
-//! Other people whose jobs an operation would end. A job of unknown owner counts as another person's: a plain `ray job
-//! submit` and a manually started driver record no owner.
+//! Other people whose jobs an operation would end. A job of unknown owner counts as another person's: a plain
+//! `ray job submit` and a manually started driver record no owner.
 
 use super::JobKey;
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Others {
-    /// Their owners as the jobs name them, each once, sorted.
+    /// Owners as recorded in the jobs, unique and sorted.
     #[serde(rename = "others")]
     pub people: Vec<String>,
-    /// Jobs of unknown owner, sorted. Each is allowed by its id: who allows one has not seen the next.
+    /// Jobs of unknown owner, sorted. Each must be allowed by its id, so that a permission does not cover later jobs.
     pub unowned: Vec<JobKey>,
 }
 
@@ -40,7 +40,7 @@ impl Others {
         self.people.is_empty() && self.unowned.is_empty()
     }
 
-    /// Those among them that were not `allowed`.
+    /// The owners and jobs that are not in `allowed`.
     #[must_use]
     pub fn beyond(&self, allowed: &Self) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Others {
 /// `jobs of bo, carol and of unknown owner (raysubmit_1, 04000000)`, safe to print.
 impl fmt::Display for Others {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Ids in one sentence; the rest is counted.
+        /// Maximum number of ids that are listed; the rest is counted.
         const NAMED: usize = 8;
         f.write_str(&self.brief())?;
         if self.unowned.is_empty() {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_without_an_owner_is_another_persons_and_is_named_by_its_id() {
+    fn jobs_of_unknown_owner_are_listed_by_id() {
         let (a, b, c) = (submitted("a"), submitted("b\x1b"), JobKey::Driver(JobId("04000000".into())));
         let jobs = [
             (&a, Some("me")),
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(others.brief(), "jobs of al·ice, bo and of unknown owner");
         assert_eq!(Others::of([(&a, Some("bo"))], "me").to_string(), "jobs of bo");
         assert!(Others::of([(&a, Some("me"))], "me").is_empty());
-        // Where we do not know who we are nobody's job is ours.
+        // If the operator's name is unknown, no job is the operator's own.
         assert_eq!(Others::of([(&a, Some("")), (&a, None)], "").unowned, std::slice::from_ref(&a));
         let many: Vec<JobKey> = (0..11).map(|i| submitted(&format!("j{i:02}"))).collect();
         let many = Others::of(many.iter().map(|k| (k, None)), "me").to_string();
@@ -121,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_allowed_of_unknown_owner_is_allowed_job_by_job() {
+    fn jobs_of_unknown_owner_are_allowed_one_by_one() {
         let (old, new) = (submitted("old"), submitted("new"));
-        // An id that a driver has, too, is not that driver's.
+        // A driver with the same id is a different job.
         let driver = JobKey::Driver(JobId("old".into()));
         let allowed = Others::of([(&old, None), (&old, Some("bo"))], "me");
         let now = Others::of([(&old, None), (&new, None), (&driver, None), (&old, Some("bo"))], "me");

@@ -1,4 +1,4 @@
-//! What is determined before an operation begins: the jobs that it would affect, the workers that it could add.
+//! Data determined before an operation begins: the jobs that it would affect, the workers that it could add.
 
 use super::amount::{is_bytes, rank};
 use super::{Drift, Job, JobKey, JobStatus, NewWorker, OWNER_UNKNOWN, Others, Problem, Text, Timestamp};
@@ -14,25 +14,25 @@ pub struct AffectedJob {
     pub status: JobStatus,
     /// Time of submission or start.
     pub started: Option<Timestamp>,
-    /// What its tasks, actors and entrypoint hold, by resource; none when that could not be read.
+    /// Resources that its tasks, actors and entrypoint hold; none if they could not be read.
     pub holds: Option<Vec<(Text, f64)>>,
     /// Outcome of the operation for the job.
     pub restoration: Restoration,
 }
 
-/// What becomes of a job.
+/// Outcome of an operation for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restoration {
     /// Not determined yet.
     Unknown,
-    /// It is saved and resubmitted, from its beginning.
+    /// It is saved, and resubmitted from its beginning.
     Back,
-    /// It is lost, and why.
+    /// It is lost, with the reason.
     Lost(String),
 }
 
 impl Restoration {
-    /// Whether it comes back, in words, safe to print.
+    /// Whether it is restored, in words, safe to print.
     pub fn words(&self) -> String {
         match self {
             Self::Unknown => "?".to_owned(),
@@ -43,7 +43,7 @@ impl Restoration {
 }
 
 impl AffectedJob {
-    /// The entry for a job from the table of jobs, without its resources and its outcome.
+    /// The entry for a job from the jobs table, without resources and outcome.
     pub fn of(job: &Job) -> Self {
         Self {
             key: job.key.clone(),
@@ -60,7 +60,7 @@ impl AffectedJob {
         self.owner.as_ref().map_or_else(|| OWNER_UNKNOWN.to_owned(), ToString::to_string)
     }
 
-    /// What it holds in a few words, chips first: `TPU 16`, `CPU 2`; `-` for nothing, `?` when that is not known.
+    /// Its main resource, chips first: `TPU 16`, `CPU 2`; `-` if it holds nothing, `?` if unknown.
     pub fn holding(&self) -> String {
         let Some(holds) = &self.holds else { return "?".to_owned() };
         let held = holds.iter().filter(|(_, n)| *n > 0.0);
@@ -72,57 +72,57 @@ impl AffectedJob {
     }
 }
 
-/// What was seen before an operation.
+/// The state that was read before an operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preview {
-    /// Jobs that have not ended, in the order of the jobs' table.
+    /// Jobs that have not ended, in the order of the jobs table.
     pub jobs: Vec<AffectedJob>,
     /// The operator's name, to recognize other people's jobs.
     pub me: String,
     /// Why the affected jobs could not be determined.
     pub problem: Option<Problem>,
-    /// The workers that a removal is about, by name, each with the addresses of its hosts. Safe to print.
+    /// Workers to be removed, by name, each with the addresses of its hosts. Safe to print.
     pub workers: Vec<(String, Vec<String>)>,
-    /// What else is deleted at Google, besides what is named. Safe to print.
+    /// Other resources that are deleted at Google besides the named ones. Safe to print.
     pub also: Vec<String>,
-    /// What is known to be unwise in what is asked for; nothing is refused for it. Safe to print.
+    /// Warnings about the request; they do not cause a refusal. Safe to print.
     pub warnings: Vec<String>,
-    /// Of an update: where the cluster's file differs from what runs.
+    /// For an update: differences between the cluster file and the running cluster.
     pub changes: Vec<Drift>,
 }
 
 impl Preview {
-    /// Other people whose jobs would end, including jobs of unknown owner.
+    /// Other people whose jobs would end, and jobs of unknown owner.
     pub fn others(&self) -> Others {
         Others::of(self.jobs.iter().map(|j| (&j.key, j.owner.as_ref().map(Text::raw))), &self.me)
     }
 
-    /// Whether that job is ours for sure.
+    /// Whether the job is known to be the operator's own.
     pub fn is_ours(&self, job: &AffectedJob) -> bool {
         job.owner.as_ref().is_some_and(|o| !o.is_empty() && o.raw() == self.me)
     }
 
-    /// How many jobs come back.
+    /// Number of jobs that are restored.
     pub fn back(&self) -> usize {
         self.jobs.iter().filter(|j| j.restoration == Restoration::Back).count()
     }
 }
 
-/// Workers that can be added to a cluster, by its file and the settings.
+/// Workers that can be added to a cluster, according to its file and the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerOffer {
-    /// Types that Google is asked for; empty where hosts are added by their address.
+    /// Types that can be requested from Google; empty if hosts are added by address.
     pub types: Vec<WorkerType>,
-    /// Words for how capacity is asked for.
+    /// Names of the capacity types that can be requested.
     pub capacities: Vec<String>,
-    /// What was added last on this cluster.
+    /// The last workers that were added to this cluster.
     pub last: Option<NewWorker>,
 }
 
 /// A node type of the cluster file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerType {
-    /// Its name in the cluster's file.
+    /// Its name in the cluster file.
     pub name: String,
     /// Accelerator type, e.g. `v4-128`.
     pub accelerator: String,
@@ -146,16 +146,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_holds_is_said_by_its_dearest_resource() {
-        let said = |holds: Option<&[(&str, f64)]>| affected(None, holds).holding();
-        assert_eq!(said(Some(&[("CPU", 12.0), ("TPU", 16.0)])), "TPU 16");
-        assert_eq!(said(Some(&[("CPU", 0.1 + 0.2), ("memory", 2e9)])), "CPU 0.3");
-        assert_eq!(said(Some(&[("memory", 2e9)])), "2.0 GB");
-        assert_eq!((said(Some(&[("CPU", 0.0)])).as_str(), said(None).as_str()), ("-", "?"));
+    fn holding_shows_the_main_resource() {
+        let holding = |holds: Option<&[(&str, f64)]>| affected(None, holds).holding();
+        assert_eq!(holding(Some(&[("CPU", 12.0), ("TPU", 16.0)])), "TPU 16");
+        assert_eq!(holding(Some(&[("CPU", 0.1 + 0.2), ("memory", 2e9)])), "CPU 0.3");
+        assert_eq!(holding(Some(&[("memory", 2e9)])), "2.0 GB");
+        assert_eq!((holding(Some(&[("CPU", 0.0)])).as_str(), holding(None).as_str()), ("-", "?"));
     }
 
     #[test]
-    fn who_is_named_as_another_is_none_of_us() {
+    fn others_are_the_owners_other_than_me() {
         let jobs = [Some("bo"), Some("me"), None, Some("al\x1bice"), Some("bo")];
         let jobs = jobs.into_iter().map(|o| affected(o, None)).collect();
         let preview = Preview { jobs, me: "me".into(), problem: None, ..Preview::default() };

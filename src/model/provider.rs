@@ -1,18 +1,18 @@
-//! Whose machines a cluster runs on.
+//! The infrastructure provider of a cluster.
 
 use std::fmt;
 
 /// `provider.type` of a cluster file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Provider {
-    /// Not known: the cluster has no file (`--address`).
+    /// Unknown: the cluster has no file (`--address`).
     #[default]
     None,
     /// Google Cloud.
     Gcp,
     /// Machines whose addresses are in the file.
     Local,
-    /// Another one of Ray's, by its name. Such a cluster can be watched, but not restarted or grown.
+    /// Another provider that Ray supports, by name. Such a cluster can be monitored, but not restarted or extended.
     Other(&'static str),
 }
 
@@ -32,7 +32,7 @@ impl Provider {
         "spark",
     ];
 
-    /// The provider of that name; none when Ray has no such provider.
+    /// The provider with this name; none if Ray has no such provider.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match Self::NAMES.into_iter().find(|known| *known == name)? {
             "gcp" => Self::Gcp,
@@ -41,7 +41,7 @@ impl Provider {
         })
     }
 
-    /// Its name in the file; empty when it is not known.
+    /// Its name in the file; empty if unknown.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "",
@@ -52,7 +52,7 @@ impl Provider {
     }
 }
 
-/// Its name, or `none`.
+/// Prints its name, or `none`.
 impl fmt::Display for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if *self == Self::None { "none" } else { self.name() })
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_read_as_itself() {
+    fn every_name_is_parsed() {
         for name in Provider::NAMES {
             assert_eq!(Provider::parse(name).map(Provider::name), Some(name));
         }

@@ -4,19 +4,19 @@ use super::Text;
 use super::amount::counted;
 use super::node::host_words;
 
-/// Percent of a core above which a raylet's thread is named: it schedules for its whole host.
+/// CPU use in percent of a core from which a raylet thread is reported: the raylet schedules for its whole host.
 const BUSY: f64 = 50.0;
 
 /// The threads of a host's raylet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RayletThreads {
-    /// The name that its node is shown by; its address where it has none.
+    /// The display name of the node; its address if it has no name.
     pub host: Text,
     /// The node's address.
     pub address: Text,
     /// Its process id.
     pub pid: u32,
-    /// Its threads, the main one first.
+    /// Its threads, main thread first.
     pub threads: Vec<RayletThread>,
 }
 
@@ -27,7 +27,7 @@ pub struct RayletThread {
     pub name: Text,
     /// Its state as the kernel names it (`proc_pid_stat(5)`): `S` sleeping, `R` running, `D` blocked, `T` stopped.
     pub state: char,
-    /// Percent of a core that it used between two samples; none after one.
+    /// CPU use between two samples, in percent of a core; none after only one sample.
     pub cpu: Option<f64>,
 }
 
@@ -38,8 +38,8 @@ impl RayletThread {
         format!("{}  {}{cpu}", self.name, self.state)
     }
 
-    /// What is wrong with it; none where nothing is.
-    fn trouble(&self) -> Option<String> {
+    /// The problem with the thread; none if there is no problem.
+    fn problem(&self) -> Option<String> {
         let busy = self.cpu.filter(|cpu| *cpu >= BUSY);
         match (self.state, busy) {
             ('T' | 't', _) => Some(format!("{} is stopped", self.name)),
@@ -51,35 +51,36 @@ impl RayletThread {
 }
 
 impl RayletThreads {
-    /// `t1v-n-7 (10.0.0.7) pid 31: raylet uses 98% of a core`, safe for a terminal; none where nothing is wrong.
+    /// `t1v-n-7 (10.0.0.7) pid 31: raylet uses 98% of a core`, safe for a terminal; none if there is no
+    /// problem.
     pub fn trouble(&self) -> Option<String> {
-        let mut troubles: Vec<String> = self.threads.iter().filter_map(RayletThread::trouble).collect();
-        if troubles.is_empty() {
+        let mut problems: Vec<String> = self.threads.iter().filter_map(RayletThread::problem).collect();
+        if problems.is_empty() {
             return None;
         }
         if self.threads.iter().all(|thread| matches!(thread.state, 'T' | 't')) {
-            troubles = vec!["stopped by a signal or a debugger".to_owned()];
+            problems = vec!["stopped by a signal or a debugger".to_owned()];
         }
         let on = host_words(&self.host, &self.address);
-        Some(format!("{on} pid {}: {}", self.pid, troubles.join(", ")))
+        Some(format!("{on} pid {}: {}", self.pid, problems.join(", ")))
     }
 }
 
-/// The lines that raylets get below the stacks of a job: one for each with something wrong, which begins with `! `, and one
-/// for the others.
+/// The lines about raylets below the stacks of a job: one for each raylet with a problem, which begins with `! `, and
+/// one for the others.
 pub fn raylet_lines(raylets: &[RayletThreads]) -> Vec<String> {
     let mut lines: Vec<String> =
-        raylets.iter().filter_map(RayletThreads::trouble).map(|trouble| format!("! {trouble}")).collect();
-    let well: Vec<_> = raylets.iter().filter(|raylet| raylet.trouble().is_none()).collect();
-    if !well.is_empty() {
-        let threads: usize = well.iter().map(|raylet| raylet.threads.len()).sum();
-        let sampled = well.iter().all(|raylet| raylet.threads.iter().all(|thread| thread.cpu.is_some()));
+        raylets.iter().filter_map(RayletThreads::trouble).map(|problem| format!("! {problem}")).collect();
+    let healthy: Vec<_> = raylets.iter().filter(|raylet| raylet.trouble().is_none()).collect();
+    if !healthy.is_empty() {
+        let threads: usize = healthy.iter().map(|raylet| raylet.threads.len()).sum();
+        let sampled = healthy.iter().all(|raylet| raylet.threads.iter().all(|thread| thread.cpu.is_some()));
         let what = if sampled {
             format!("stopped, blocked or above {BUSY:.0}% of a core")
         } else {
             "stopped or blocked".to_owned()
         };
-        let hosts = counted(well.len(), "host");
+        let hosts = counted(healthy.len(), "host");
         lines.push(format!("{hosts}: none of {} is {what}", counted(threads, "thread")));
     }
     lines
@@ -104,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn a_raylet_with_something_wrong_is_named_and_the_others_are_counted() {
-        let well = raylet("tb-w1", &[('S', Some(1.0)), ('R', Some(3.0))]);
+    fn raylets_with_problems_are_listed_and_others_are_counted() {
+        let healthy = raylet("tb-w1", &[('S', Some(1.0)), ('R', Some(3.0))]);
         let all = [
             raylet("tb-w7", &[('S', Some(1.0)), ('R', Some(97.6))]),
-            well.clone(),
+            healthy.clone(),
             raylet("10.0.0.7", &[('T', None), ('T', None)]),
             raylet("tb-w8", &[('D', Some(0.0))]),
-            well.clone(),
+            healthy.clone(),
         ];
         assert_eq!(
             raylet_lines(&all),

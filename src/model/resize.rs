@@ -1,4 +1,4 @@
-//! Resize requests of managed instance groups: Compute Engine's queue, as queued resources are Cloud TPU's.
+//! Resize requests of managed instance groups: Compute Engine's counterpart to the queued resources of Cloud TPU.
 
 use super::{Capacity, QueuedState, Text, Timestamp};
 
@@ -12,21 +12,21 @@ pub struct ResizeRequest {
     pub group: Text,
     /// Zone of its group.
     pub zone: Text,
-    /// Its state, in the words of a queued resource.
+    /// Its state, as the corresponding state of a queued resource.
     pub state: QueuedState,
-    /// The same in Google's own word, e.g. `ACCEPTED`.
+    /// The state as Google names it, e.g. `ACCEPTED`.
     pub api_state: Text,
-    /// Why it failed, or why Google's last attempt did.
+    /// Why it failed, or why Google's last attempt failed.
     pub error: Option<Text>,
-    /// How many instances it is for.
+    /// Number of requested instances.
     pub size: usize,
-    /// The TPU that one of its instances is, e.g. `v6e-4`.
+    /// Accelerator type of one instance, e.g. `v6e-4`.
     pub accelerator_type: Text,
-    /// Chips of all its instances.
+    /// Number of chips of all its instances.
     pub chips: u32,
-    /// How its group asks for them.
+    /// Type of capacity that its group requests.
     pub capacity: Capacity,
-    /// When it was made.
+    /// When it was created.
     pub created: Option<Timestamp>,
     /// Label `ray-cluster-name` of the group's instances.
     pub ray_cluster: Option<Text>,
@@ -35,21 +35,21 @@ pub struct ResizeRequest {
 }
 
 impl ResizeRequest {
-    /// The state for Google's word. One that has succeeded or was cancelled is over: its instances are seen by
-    /// themselves, or there are none.
+    /// The state for Google's state name. None for a request that succeeded, whose instances are listed separately, or
+    /// was cancelled.
     pub fn state_of(word: &str) -> Option<QueuedState> {
         match word {
             "SUCCEEDED" | "CANCELLED" => None,
             // Queued until there is capacity.
             "ACCEPTED" => Some(QueuedState::Waiting),
-            // Taken in, and not yet queued.
+            // Accepted by the API, and not yet queued.
             "CREATING" => Some(QueuedState::Provisioning),
             "FAILED" => Some(QueuedState::Failed),
             _ => Some(QueuedState::Unknown),
         }
     }
 
-    /// What it is for and why it is not met, in a line.
+    /// The request, its state and its error, in one line.
     pub fn words(&self) -> String {
         let s = if self.size == 1 { "" } else { "s" };
         let why = self.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));

@@ -1,22 +1,23 @@
-//! Heads of one cluster that run side by side at Google.
+//! Running heads at Google, and the problem of several heads for one cluster.
 
 use super::command_line::word;
 use super::{ClusterName, Fix, Hint, Problem, ProblemKind, Text, Timestamp};
 
-/// A running machine that Ray's launcher labelled as a head.
+/// A running machine that Ray's cluster launcher labelled as a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningHead {
     /// Label `ray-cluster-name`.
     pub cluster: Text,
     /// Name of the machine.
     pub name: Text,
-    /// The zone of its machine at Google, e.g. `us-central2-b`.
+    /// The machine's zone, e.g. `us-central2-b`.
     pub zone: Text,
     /// Its external address, else its internal one.
     pub address: Option<Text>,
 }
 
-/// That several heads of the cluster are running, if they are. Nobody can tell which of them has the cluster's jobs.
+/// The problem that several heads of the cluster are running; none if it has fewer than two. It is unknown which of
+/// them has the cluster's jobs.
 pub fn several_heads(
     cluster: &ClusterName,
     project: &str,

@@ -1,10 +1,10 @@
-//! A value that must never be seen: tokens.
+//! Secret values, such as tokens, and detection of secrets in text.
 
 use super::userinfo::passwords;
 use std::fmt;
 use std::sync::Arc;
 
-/// A secret string. Prints as `***` everywhere; [`Secret::expose`] is called only where it goes on the wire or to
+/// A secret string. It is printed as `***` everywhere; [`Secret::expose`] is called only to send it or to copy it to
 /// the clipboard.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
@@ -33,8 +33,8 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Beginnings of secrets that their issuers mark, and what each of them is.
-const SIGNS: [(&str, &str); 10] = [
+/// Prefixes that issuers give their secrets, and the kind of each secret.
+const PREFIXES: [(&str, &str); 10] = [
     ("hf_", "Hugging Face token"),
     ("AIza", "Google API key"),
     ("ghp_", "GitHub token"),
@@ -46,28 +46,28 @@ const SIGNS: [(&str, &str); 10] = [
     ("sk-", "API key"),
     ("ya29.", "Google access token"),
 ];
-/// Characters that a secret has at least after its beginning.
-const SHORTEST: usize = 16;
-/// A line of a private key's file.
+/// Minimum number of characters of a secret after its prefix.
+const MIN_LENGTH: usize = 16;
+/// Part of the first line of a private key file.
 const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 /// Words in the names of variables and options whose values are secret.
 const NAMES: [&str; 7] = ["token", "secret", "password", "passwd", "key", "apikey", "credentials"];
 
-/// What kind of secret a line seems to contain, by the form that its issuer gives it; none when none is seen.
+/// The kind of secret that a line seems to contain, detected by its form; none if no secret is detected.
 pub fn marked_secret(line: &str) -> Option<&'static str> {
     if line.contains(PRIVATE_KEY) {
         return Some("private key");
     }
     let mut words = line.split(|c: char| c.is_whitespace() || "\"'=:/@,;()".contains(c));
-    let sign = |word: &str| {
-        let is = |sign: &str| word.starts_with(sign) && word.len() >= sign.len() + SHORTEST;
-        SIGNS.iter().find(|(it, _)| is(it)).map(|(_, what)| *what)
+    let kind = |word: &str| {
+        let has = |prefix: &str| word.starts_with(prefix) && word.len() >= prefix.len() + MIN_LENGTH;
+        PREFIXES.iter().find(|(prefix, _)| has(prefix)).map(|(_, kind)| *kind)
     };
-    words.find_map(sign)
+    words.find_map(kind)
 }
 
-/// Whether a command line seems to contain a secret: by its form, or as the value of a variable or an option whose name
-/// says so, such as `WANDB_API_KEY=...` and `--token ...`.
+/// Whether a command line seems to contain a secret: by its form, or as the value of a variable or option with the name
+/// of a secret, such as `WANDB_API_KEY=...` and `--token ...`.
 pub fn is_secret_in(line: &str) -> bool {
     let is_name = |word: &str| {
         let mut parts = word.split(|c: char| !c.is_ascii_alphanumeric());
@@ -81,16 +81,16 @@ pub fn is_secret_in(line: &str) -> bool {
     is_given || marked_secret(line).is_some()
 }
 
-/// How a word of a command is followed by a value: `NAME=VALUE`, `NAME: VALUE`, `--name VALUE`.
+/// Separators between a name and its value: `NAME=VALUE`, `NAME: VALUE`.
 const ASSIGNS: [char; 2] = ['=', ':'];
-/// Values that say something of a secret and are none.
-const PLAIN: [&str; 8] = ["true", "false", "yes", "no", "none", "null", "token", "password"];
-/// Characters of a key or token that is given without a name, at least.
-const BARE: usize = 20;
+/// Values after the name of a secret that are not secrets.
+const NOT_SECRET: [&str; 8] = ["true", "false", "yes", "no", "none", "null", "token", "password"];
+/// Minimum number of characters of a key or token without a name.
+const MIN_UNNAMED: usize = 20;
 
-/// The names under which commands and options seem to give a secret as it is: variables, options, headers, a login, a URL.
-/// A value that is read where it is used (`$(gcloud secrets ...)`, `$NAME`, a file) is none, nor is the name of a secret.
-/// The names are safe to print and never have the values in them.
+/// The names of variables, options, headers, logins and URLs that seem to contain a literal secret. References
+/// (`$(gcloud secrets ...)`, `$NAME`, a file) and names of secrets are not literal secrets. The returned names are safe
+/// to print and never contain the values.
 pub fn named_secrets(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in text.lines().filter(|l| !l.trim_start().starts_with('#')) {
@@ -109,7 +109,7 @@ pub fn named_secrets(text: &str) -> Vec<String> {
     found
 }
 
-/// The name of the secret that a word gives, by itself or with the next one, after these words.
+/// The name of the literal secret in a word, or in a word and the next one; `before` are the words before it.
 fn named(word: &str, next: &str, before: &[&str]) -> Option<String> {
     let quotes = ['"', '\''];
     let logs_in = |program: &str| before.iter().any(|w| w.trim_matches(quotes).ends_with(program));
@@ -117,19 +117,19 @@ fn named(word: &str, next: &str, before: &[&str]) -> Option<String> {
         let name = name.trim_matches(quotes);
         // `"X-Api-Key: VALUE"`, and the same in YAML and JSON.
         let value = if value.trim_matches(quotes).is_empty() && word.contains(':') { next } else { value };
-        return shortest(name).and_then(|least| literal(value, least)).map(|_| shown(name));
+        return min_length(name).and_then(|least| literal(value, least)).map(|_| shown(name));
     }
     let is_given = |least| literal(next, least).is_some();
     match word.trim_matches(quotes) {
         option if option.starts_with("--") => {
-            shortest(option).filter(|least| is_given(*least)).map(|_| shown(option))
+            min_length(option).filter(|least| is_given(*least)).map(|_| shown(option))
         }
         "-p" if (logs_in("login") || logs_in("sshpass")) && is_given(1) => Some("-p".to_owned()),
         "password" if logs_in("login") && is_given(1) => Some("password".to_owned()),
-        "Bearer" | "bearer" if is_given(BARE) => Some("Bearer".to_owned()),
+        "Bearer" | "bearer" if is_given(MIN_UNNAMED) => Some("Bearer".to_owned()),
         key if logs_in("wandb")
             && logs_in("login")
-            && literal(key, BARE).is_some()
+            && literal(key, MIN_UNNAMED).is_some()
             && !key.starts_with('-') =>
         {
             Some("wandb login".to_owned())
@@ -138,9 +138,9 @@ fn named(word: &str, next: &str, before: &[&str]) -> Option<String> {
     }
 }
 
-/// The fewest characters that a secret of that name has; none where the name is not that of a secret.
-fn shortest(name: &str) -> Option<usize> {
-    // Of gcloud, docker and kubectl: the name of a secret.
+/// Minimum number of characters of a secret with this name; none if it is not the name of a secret.
+fn min_length(name: &str) -> Option<usize> {
+    // In gcloud, docker and kubectl, the value of this option is the name of a secret.
     if name == "--secret" {
         return None;
     }
@@ -159,14 +159,14 @@ fn shortest(name: &str) -> Option<usize> {
     }
 }
 
-/// A value that is given as it is, of at least so many characters.
+/// The value without quotes, if it is a literal secret of at least `least` characters.
 fn literal(value: &str, least: usize) -> Option<&str> {
     let value = value.trim_matches(['"', '\'', '\\']);
-    let is_elsewhere = value.starts_with(['$', '`', '<', '/', '~', '.', '%', '*', '@', '-', '{'])
+    let is_reference = value.starts_with(['$', '`', '<', '/', '~', '.', '%', '*', '@', '-', '{'])
         || value.starts_with("projects/")
         || value.contains("://");
-    let is_plain = PLAIN.iter().any(|p| p.eq_ignore_ascii_case(value));
-    (value.chars().count() >= least && !is_elsewhere && !is_plain).then_some(value)
+    let is_plain = NOT_SECRET.iter().any(|p| p.eq_ignore_ascii_case(value));
+    (value.chars().count() >= least && !is_reference && !is_plain).then_some(value)
 }
 
 fn shown(name: &str) -> String {
@@ -220,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_value_is_in_a_name(value in "[a-zA-Z0-9+]{20,40}") {
+        fn names_do_not_contain_values(value in "[a-zA-Z0-9+]{20,40}") {
             for form in ["-e A_TOKEN=", "--password ", "docker login -p ", "wandb login ", "x://u:"] {
                 let found = named_secrets(&format!("{form}{value}@h"));
                 prop_assert!(!found.is_empty(), "{}", form);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_seen_by_their_form_and_their_name() {
+    fn secrets_are_detected_by_form_and_name() {
         for line in [
             "WANDB_API_KEY=0123 python train.py",
             "python train.py --token abc",

@@ -1,4 +1,4 @@
-//! Ray's services on a head that a person can have on a TCP port of this machine.
+//! Ray's services on a head that can be forwarded to a local TCP port.
 
 use super::ClusterName;
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ pub enum Service {
     Client,
 }
 
-/// Ports of this machine by the service that they lead to.
+/// Local ports by the service to which they are forwarded.
 pub type LocalPorts = BTreeMap<Service, u16>;
 
 impl Service {
     /// All services, in display order.
     pub const ALL: [Self; 3] = [Self::Dashboard, Self::Gcs, Self::Client];
 
-    /// Its port on a head, and the first one that is tried here.
+    /// Its port on a head, and the local port that is tried first.
     pub const fn port(self) -> u16 {
         match self {
             Self::Dashboard => 8265,
@@ -30,7 +30,7 @@ impl Service {
         }
     }
 
-    /// Name of the service as shown to people.
+    /// Name of the service for display.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Dashboard => "dashboard",
@@ -39,7 +39,7 @@ impl Service {
         }
     }
 
-    /// What a person types to use it behind that local port.
+    /// The address to use for the service on this local port.
     pub fn address(self, cluster: &ClusterName, port: u16) -> String {
         match self {
             Self::Dashboard => cluster.browser_url(port),
@@ -56,5 +56,5 @@ pub fn addresses(cluster: &ClusterName, ports: &LocalPorts) -> String {
     ports.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// What has to be said of the ports of a cluster without token authentication.
+/// Warning for the open ports of a cluster without token authentication.
 pub const OPEN_TO_ALL: &str = "no token authentication: any user on this machine can use the open ports";

@@ -1,22 +1,21 @@
-//! Colours of text, as programs set them with the escape sequence SGR (ECMA-48, 8.3.117; ISO 8613-6 for 256 and direct
-//! colours).
+//! Text colours set with the escape sequence SGR (ECMA-48, 8.3.117; ISO 8613-6 for 256 and direct colours).
 
-/// A colour of an SGR sequence: one of the terminal's own, or 24-bit (ECMA-48, ITU T.416).
+/// A colour of an SGR sequence: from the terminal's palette, or 24-bit (ECMA-48, ITU T.416).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// One of a terminal's 256; the first 16 are the terminal's own.
+    /// One of the 256 palette colours; the first 16 are defined by the terminal.
     Indexed(u8),
     /// Red, green, blue.
     Direct(u8, u8, u8),
 }
 
-/// How text is shown.
+/// Colours and attributes of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "each is set and taken back by a parameter of its own")]
+#[allow(clippy::struct_excessive_bools, reason = "each is set and reset by its own parameter")]
 pub struct Look {
-    /// Colour of the letters; none for the terminal's own.
+    /// Foreground colour; none for the terminal's default.
     pub colour: Option<Colour>,
-    /// Colour behind them.
+    /// Background colour; none for the terminal's default.
     pub behind: Option<Colour>,
     /// Bold.
     pub bold: bool,
@@ -26,15 +25,15 @@ pub struct Look {
     pub italic: bool,
     /// Underlined.
     pub underline: bool,
-    /// Both colours exchanged.
+    /// Foreground and background exchanged.
     pub reverse: bool,
 }
 
 impl Look {
-    /// Applies the parameters of one SGR sequence, `1;38;5;214`. Parameters that are unknown, concealed or blinking
-    /// text among them, change nothing: nothing that a program writes is hidden.
+    /// Applies the parameters of one SGR sequence, e.g. `1;38;5;214`. Unsupported parameters, including those for
+    /// concealed and blinking text, are ignored, so that no output is hidden.
     pub fn apply(&mut self, parameters: &str) {
-        // Anything else is a private sequence that happens to end with the same letter, e.g. xterm's `CSI > 4 ; 1 m`.
+        // Other characters occur in private sequences with the same final byte, e.g. xterm's `CSI > 4 ; 1 m`.
         if parameters.contains(|c: char| !c.is_ascii_digit() && c != ';' && c != ':') {
             return;
         }
@@ -66,7 +65,7 @@ impl Look {
         }
     }
 
-    /// Whether it is plain text.
+    /// Whether it has no colours and no attributes.
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
     }
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_is_plain_and_what_is_unknown_changes_nothing() {
+    fn resets_are_plain_and_unknown_parameters_are_ignored() {
         let mut all = look("1;2;3;4;7;31;42");
         all.apply("8;5;999;38;9");
         all.apply(">0");

@@ -1,24 +1,24 @@
-//! The slice that a TPU host is of, by what Ray reports of the host.
+//! The slice that a TPU host belongs to, from Ray's data about the host.
 //!
-//! Ray puts `ray.io/tpu-slice-name`, `ray.io/tpu-topology` and `ray.io/tpu-pod-type` on each host of a slice
-//! (`ray/_private/accelerators/tpu.py`, from 2.47 on). Before that only a resource says so, which is named after the TPU
-//! pod and of which each of its hosts has one.
+//! Ray sets the labels `ray.io/tpu-slice-name`, `ray.io/tpu-topology` and `ray.io/tpu-pod-type` on each host of a slice
+//! (`ray/_private/accelerators/tpu.py`, since 2.47). Earlier versions only have a resource that is named after the TPU
+//! pod, one unit on each of its hosts.
 
 use super::cloud::chips;
 use super::{Chip, Node, Resource, Text};
 
-/// More chips than the largest slice that exists has (v5p-12288) is no size but nonsense.
-const MOST_CHIPS: u32 = 16_384;
+/// Maximum plausible number of chips of a slice; the largest existing one is v5p-12288.
+const MAX_CHIPS: u32 = 16_384;
 
 impl Node {
-    /// Its TPU chips, else its GPUs; none where it has neither.
+    /// Its TPU chips, else its GPUs; none if it has neither.
     pub fn chips(&self) -> Option<&Resource> {
         let has = |chip: Chip| self.resources.get(chip.resource()).filter(|r| r.total > 0.0);
         has(Chip::Tpu).or_else(|| has(Chip::Gpu))
     }
 
-    /// The name of its slice: the label, else the resource that is named after the TPU pod, else the provider's id of the
-    /// machine, which the hosts of a pod share. None where it has no TPU, or nothing shows it.
+    /// The name of its slice: the label, else the resource that is named after the TPU pod, else the provider's id of
+    /// the machine, which the hosts of a pod share. None if it has no TPU, or if none of these is reported.
     pub fn slice(&self) -> Option<&Text> {
         let labelled = self.label("ray.io/tpu-slice-name").filter(|name| !name.is_empty());
         labelled.or_else(|| {
@@ -28,26 +28,26 @@ impl Node {
         })
     }
 
-    /// The type of its chips as Ray calls it: `v4-128` for a host of a slice, `A100` for one with GPUs.
+    /// Ray's name for its accelerator type: `v4-128` for a host of a slice, `A100` for a host with GPUs.
     pub fn chip_type(&self) -> Option<&Text> {
         let labels = ["ray.io/tpu-pod-type", "ray.io/accelerator-type"].into_iter();
         labels.filter_map(|key| self.label(key)).find(|kind| !kind.is_empty())
     }
 
-    /// How the chips of its slice are joined, e.g. `4x4x8`.
+    /// Topology of its slice, e.g. `4x4x8`.
     pub fn topology(&self) -> Option<&Text> {
         self.label("ray.io/tpu-topology").filter(|topology| !topology.is_empty())
     }
 
-    /// The number of hosts of its slice: the chips of the topology or of the type, divided by its own. None where the labels
-    /// do not show it.
+    /// Number of hosts of its slice: the chips of the topology or type, divided by the host's own chips. None if the
+    /// labels do not show it.
     pub fn hosts_of_slice(&self) -> Option<u32> {
         let here = self.resources.get(Chip::Tpu.resource()).map(|r| r.total).filter(|t| *t >= 1.0)?;
         let chips = self
             .topology()
             .and_then(|topology| chips_of_topology(topology.raw()))
             .or_else(|| chips(self.label("ray.io/tpu-pod-type")?.raw()))?;
-        (chips <= MOST_CHIPS).then(|| (f64::from(chips) / here).ceil() as u32)
+        (chips <= MAX_CHIPS).then(|| (f64::from(chips) / here).ceil() as u32)
     }
 }
 
@@ -91,16 +91,16 @@ mod tests {
         );
         assert_eq!(name(&host(&[("TPU", 4.0)], &[], "i")).as_deref(), Some("i"));
         assert_eq!(name(&host(&[("TPU", 4.0)], &[], "")), None);
-        assert_eq!(name(&host(&[("CPU", 4.0)], &[], "i")), None, "a machine without chips is no slice");
+        assert_eq!(name(&host(&[("CPU", 4.0)], &[], "i")), None, "a host without TPU chips has no slice");
     }
 
     #[test]
-    fn hosts_follow_from_the_chips_and_nonsense_is_not_believed() {
+    fn hosts_are_derived_from_chips_and_implausible_sizes_are_ignored() {
         let of = |labels: &[(&str, &str)]| host(&[("TPU", 4.0)], labels, "").hosts_of_slice();
         assert_eq!(of(&[("ray.io/tpu-topology", "4x4x8"), ("ray.io/tpu-pod-type", "v4-8")]), Some(32));
         assert_eq!(of(&[("ray.io/tpu-pod-type", "v4-64")]), Some(8));
         assert_eq!(of(&[("ray.io/tpu-topology", "64x64x64")]), None);
-        assert_eq!(of(&[("ray.io/tpu-pod-type", "v9-16")]), None, "a generation that is not known yet");
+        assert_eq!(of(&[("ray.io/tpu-pod-type", "v9-16")]), None, "unknown generation");
         assert_eq!(of(&[]), None);
         assert_eq!(host(&[("TPU", f64::NAN)], &[("ray.io/tpu-topology", "4x4")], "").hosts_of_slice(), None);
     }

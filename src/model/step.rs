@@ -1,4 +1,4 @@
-//! The steps of operations: their names, what each does, and which may be skipped.
+//! The steps of operations: their names, their effects, and which ones may be skipped.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepName {
-    /// Everything that is needed is there; nothing is changed.
+    /// Check the ray command and the cluster file; nothing is changed.
     Check,
-    /// What runs on the cluster is listed and recorded.
+    /// List and record the workers and jobs of the cluster.
     Look,
-    /// Jobs that have not ended are saved.
+    /// Save jobs that have not ended.
     Backup,
-    /// Ray on the head is ended.
+    /// Stop Ray on the head (`ray down`).
     Stop,
-    /// What it leaves behind on every machine is ended: raylets, and processes of jobs.
+    /// End remaining processes on all machines: raylets, and processes of jobs.
     Clear,
     /// Run `ray up`.
     Start,
-    /// Wait until the dashboard answers with a new Ray session.
+    /// Wait until the dashboard responds with a new Ray session.
     Answer,
     /// Submit the saved jobs again.
     Restore,
     /// Wait until earlier workers have rejoined, and list missing ones.
     Workers,
-    /// Find the worker and what runs on it.
+    /// Find the worker and the jobs that run on it.
     Find,
     /// Request queued resources from Google.
     Ask,
@@ -34,7 +34,7 @@ pub enum StepName {
     Launch,
     /// Wait until Ray has a live node on every host.
     Join,
-    /// Drain the worker: it takes no new work, and running work may end.
+    /// Drain the worker: it accepts no new work, and running work can finish.
     Drain,
     /// Delete the worker, or stop Ray on it.
     Remove,
@@ -42,14 +42,14 @@ pub enum StepName {
     Leave,
     /// Run `ray up --no-restart`.
     Apply,
-    /// Compare jobs, workers and the head's configuration with what they were.
+    /// Compare jobs, workers and the head's configuration with their previous state.
     Verify,
-    /// Several workers in turn: find, drain, remove and leave of each.
+    /// Remove several workers in turn: find, drain, remove and leave for each.
     Turns,
 }
 
 impl StepName {
-    /// What it does, in a word or two.
+    /// Name of the step as shown on the screen.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Check => "check",
@@ -75,7 +75,7 @@ impl StepName {
         }
     }
 
-    /// What it does, in words.
+    /// Description of the step.
     pub const fn what(self) -> &'static str {
         match self {
             Self::Check => "check the ray command and the cluster file",

@@ -1,7 +1,7 @@
-//! Text that came from a cluster: hostile until shown through here.
+//! Text received from a cluster: untrusted until cleaned by this module.
 //!
-//! A job's name may hold an escape sequence that retitles the terminal, a bidi override that reverses a row, or a
-//! newline that breaks a table. [`Text`] keeps it verbatim for the wire and cleans it whenever it is displayed.
+//! A job's name may contain an escape sequence that retitles the terminal, a bidi override that reverses a row, or a
+//! newline that breaks a table. [`Text`] keeps it verbatim for requests and cleans it whenever it is displayed.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::{Borrow, Cow};
@@ -9,22 +9,22 @@ use std::fmt::{self, Write};
 use std::sync::{Arc, LazyLock};
 use unicode_width::UnicodeWidthStr;
 
-/// A string as a cluster sent it. `Display` is safe for a terminal; [`Text::raw`] is verbatim, for requests only.
+/// A string received from a cluster. `Display` is safe for a terminal; [`Text::raw`] is verbatim, for requests only.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text(Arc<str>);
 
 impl Text {
-    /// Wraps a string that a cluster sent.
+    /// Wraps a string received from a cluster.
     pub fn new(s: impl Into<Arc<str>>) -> Self {
         Self(s.into())
     }
 
-    /// The bytes as they came: for URLs, request bodies and comparisons, never for a screen.
+    /// The text verbatim: for URLs, request bodies and comparisons, never for a screen.
     pub fn raw(&self) -> &str {
         &self.0
     }
 
-    /// The text with everything a terminal would act on made visible; borrowed when nothing had to change.
+    /// The text with all characters that a terminal would interpret replaced; borrowed if nothing was replaced.
     pub fn shown(&self) -> Cow<'_, str> {
         printable(&self.0)
     }
@@ -37,13 +37,13 @@ impl Text {
 
 impl Default for Text {
     fn default() -> Self {
-        /// Many a field of many a row is empty.
+        /// Shared, because many fields of many rows are empty.
         static EMPTY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
         Self(EMPTY.clone())
     }
 }
 
-/// Equal texts are equal strings, in order and by hash: sets of texts can be asked for a string.
+/// Equality, order and hash are those of the string, so that sets of texts can be queried with a string.
 impl Borrow<str> for Text {
     fn borrow(&self) -> &str {
         &self.0
@@ -62,7 +62,7 @@ impl fmt::Debug for Text {
     }
 }
 
-/// As it came: for files of ours.
+/// Verbatim, for this program's own files.
 impl Serialize for Text {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&self.0)
@@ -96,18 +96,18 @@ fn is_hostile(c: char) -> bool {
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Whether all of it is printable ASCII: one cell of the screen for each byte. Nearly every text is.
+/// Whether the text is printable ASCII, with one screen cell per byte. Nearly every text is.
 pub fn is_plain(s: &str) -> bool {
     s.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// Cells of the screen that a text takes.
+/// Width of a text in screen cells.
 pub fn width(s: &str) -> usize {
     if is_plain(s) { s.len() } else { s.width() }
 }
 
-/// One line that is safe to print: tabs and line breaks become a space, everything else a terminal would act on
-/// becomes `·`.
+/// One line that is safe to print: tabs and line breaks become a space, and other characters that a terminal would
+/// interpret become `·`.
 pub fn printable(s: &str) -> Cow<'_, str> {
     if is_plain(s) || !s.chars().any(is_hostile) {
         return Cow::Borrowed(s);
@@ -120,7 +120,7 @@ pub fn printable(s: &str) -> Cow<'_, str> {
     Cow::Owned(shown.collect())
 }
 
-/// Several lines that are safe to print: as [`printable`], except that tabs and line feeds stay.
+/// Several lines that are safe to print: like [`printable`], except that tabs and line feeds are kept.
 pub fn printable_lines(s: &str) -> Cow<'_, str> {
     if !s.chars().any(acts_in_lines) {
         return Cow::Borrowed(s);
@@ -133,8 +133,8 @@ pub fn printable_lines(s: &str) -> Cow<'_, str> {
     Cow::Owned(shown.collect())
 }
 
-/// Serialized JSON that is safe to print and means the same: control characters become `\u` escapes
-/// (RFC 8259, section 7). Such characters occur only inside strings.
+/// Serialized JSON that is safe to print and has the same value: control characters become `\u` escapes (RFC 8259,
+/// section 7). Such characters occur only inside strings.
 pub fn printable_json(s: &str) -> Cow<'_, str> {
     if !s.chars().any(acts_in_lines) {
         return Cow::Borrowed(s);
@@ -157,16 +157,16 @@ fn acts_in_lines(c: char) -> bool {
     is_hostile(c) && !matches!(c, '\t' | '\n')
 }
 
-/// A log line without the escape sequences that programs colour their output with (ECMA-48 CSI, OSC and the other
-/// string sequences), made [`printable`]. Text before a lone `\r` was overwritten on the writer's own terminal
-/// (progress bars), so only what follows the last one is kept. Tabs advance to the next multiple of eight.
+/// A log line without escape sequences (ECMA-48 CSI, OSC and the other string sequences), made [`printable`]. Text
+/// before a lone `\r` was overwritten on the program's own terminal (progress bars), so only the text after the last
+/// one is kept. Tabs advance to the next multiple of eight.
 pub fn log_line(s: &str) -> String {
     coloured_line(s, |_, _| ())
 }
 
-/// As [`log_line`]; `look` gets the parameters of each sequence that sets colours (SGR), with the place in the cleaned
-/// line from which it holds.
-pub(super) fn coloured_line(s: &str, mut look: impl FnMut(usize, &str)) -> String {
+/// Like [`log_line`]; `on_sgr` receives the parameters of each sequence that sets colours (SGR), with the byte offset
+/// in the cleaned line from which they apply.
+pub(super) fn coloured_line(s: &str, mut on_sgr: impl FnMut(usize, &str)) -> String {
     let s = s.trim_end_matches(['\r', '\n']);
     let s = s.rsplit('\r').next().unwrap_or(s);
     let mut out = String::with_capacity(s.len());
@@ -184,7 +184,7 @@ pub(super) fn coloured_line(s: &str, mut look: impl FnMut(usize, &str)) -> Strin
                 let sequence = &sequence[..sequence.len() - chars.as_str().len()];
                 let csi = if c == '\x1b' { sequence.strip_prefix('[') } else { Some(sequence) };
                 if let Some(parameters) = csi.and_then(|csi| csi.strip_suffix('m')) {
-                    look(out.len(), parameters);
+                    on_sgr(out.len(), parameters);
                 }
             }
             '\t' => {
@@ -203,14 +203,14 @@ pub(super) fn coloured_line(s: &str, mut look: impl FnMut(usize, &str)) -> Strin
 
 type Chars<'a> = std::str::Chars<'a>;
 
-/// Passes over the characters that are so.
-fn skip_while(chars: &mut Chars<'_>, is_so: impl Fn(char) -> bool) {
-    *chars = chars.as_str().trim_start_matches(is_so).chars();
+/// Skips the characters for which `skips` holds.
+fn skip_while(chars: &mut Chars<'_>, skips: impl Fn(char) -> bool) {
+    *chars = chars.as_str().trim_start_matches(skips).chars();
 }
 
-/// Passes over one character if it is so; whether it was.
-fn skip_if(chars: &mut Chars<'_>, is_so: impl Fn(char) -> bool) -> bool {
-    let is_next = chars.clone().next().is_some_and(is_so);
+/// Skips one character if `skips` holds for it; returns whether it did.
+fn skip_if(chars: &mut Chars<'_>, skips: impl Fn(char) -> bool) -> bool {
+    let is_next = chars.clone().next().is_some_and(skips);
     if is_next {
         chars.next();
     }
@@ -228,7 +228,7 @@ fn skip_escape(chars: &mut Chars<'_>) {
                 }
             }
         }
-        // Charset selection and the like: intermediates, then one final byte.
+        // Charset selection and similar sequences: intermediates, then one final byte.
         Some('\x20'..='\x2f') => {
             skip_while(chars, |c| ('\x20'..='\x2f').contains(&c));
             chars.next();
@@ -237,7 +237,7 @@ fn skip_escape(chars: &mut Chars<'_>) {
     }
 }
 
-/// Parameters and intermediates, then one final byte in `@..=~`.
+/// Skips parameters and intermediates, then one final byte in `@..=~`.
 fn skip_csi(chars: &mut Chars<'_>) {
     skip_while(chars, |c| ('\x20'..='\x3f').contains(&c));
     skip_if(chars, |c| ('@'..='~').contains(&c));
@@ -289,7 +289,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_hostile_survives(s in "\\PC*|[\\x00-\\x7f\u{80}-\u{9f}\u{200b}-\u{202e}]*") {
+        fn hostile_characters_are_removed(s in "\\PC*|[\\x00-\\x7f\u{80}-\u{9f}\u{200b}-\u{202e}]*") {
             prop_assert!(!printable(&s).chars().any(is_hostile));
             prop_assert!(!log_line(&s).chars().any(is_hostile));
             prop_assert!(!printable_lines(&s).chars().any(acts_in_lines));

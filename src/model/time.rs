@@ -1,4 +1,4 @@
-//! Wall-clock instants as Ray reports them, and ages in the words people use.
+//! Wall-clock times as Ray reports them, and durations for display and input.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The current wall-clock time. Only edges and front ends call this; `app` and `ui` are handed the time.
+    /// The current wall-clock time. Not called by `app` and `ui`, which receive the time as an argument.
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
@@ -28,34 +28,34 @@ impl Timestamp {
         self.0
     }
 
-    /// How long before `now` this was; zero when it lies in the future (clocks differ between machines).
+    /// Time from this instant to `now`; zero if it is in the future (clocks differ between machines).
     pub fn age(self, now: Self) -> Duration {
         Duration::from_millis(u64::try_from(now.0.saturating_sub(self.0)).unwrap_or(0))
     }
 
-    /// How long until this instant; zero when it has passed.
+    /// Time from `now` to this instant; zero if it has passed.
     pub fn until(self, now: Self) -> Duration {
         now.age(self)
     }
 
-    /// This instant moved into the future.
+    /// This instant plus a duration.
     #[must_use]
     pub fn plus(self, d: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// So much earlier.
+    /// This instant minus a duration.
     #[must_use]
     pub fn minus(self, d: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
     }
 }
 
-/// A duration as a person writes it: seconds, or a number with its unit, `600`, `90s`, `10m`, `2h`, `1d`.
+/// Parses a duration: seconds, or a number with a unit, e.g. `600`, `90s`, `10m`, `2h`, `1d`.
 ///
 /// # Errors
 ///
-/// It is none, or it is nothing; how to write one.
+/// A hint about the format, if the text is not a duration, or if the duration is zero or too long.
 pub fn span(text: &str) -> Result<Duration, String> {
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
@@ -73,7 +73,7 @@ pub fn span(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "use seconds, or a number with s, m, h or d, e.g. 10m".into())
 }
 
-/// A duration in two units at most: `42s`, `3m`, `6h 02m`, `3d 4h`, `12d`.
+/// A duration in at most two units: `42s`, `3m`, `6h 02m`, `3d 4h`, `12d`.
 pub fn brief(d: Duration) -> String {
     let s = d.as_secs();
     let (m, h, days) = (s / 60, s / 3600, s / 86_400);
@@ -91,14 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_people_say_them() {
-        let say = |s| brief(Duration::from_secs(s));
-        assert_eq!(say(0), "0s");
-        assert_eq!(say(59), "59s");
-        assert_eq!(say(60), "1m");
-        assert_eq!(say(6 * 3600 + 125), "6h 02m");
-        assert_eq!(say(3 * 86_400 + 4 * 3600), "3d 4h");
-        assert_eq!(say(12 * 86_400), "12d");
+    fn durations_are_brief() {
+        let words = |s| brief(Duration::from_secs(s));
+        assert_eq!(words(0), "0s");
+        assert_eq!(words(59), "59s");
+        assert_eq!(words(60), "1m");
+        assert_eq!(words(6 * 3600 + 125), "6h 02m");
+        assert_eq!(words(3 * 86_400 + 4 * 3600), "3d 4h");
+        assert_eq!(words(12 * 86_400), "12d");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What travels between the supervisor and a front end: news up, requests down.
+//! Messages between the supervisor and a front end: news up, requests down.
 
 use super::cloud::CloudView;
 use super::{
@@ -8,14 +8,14 @@ use super::{
 };
 use std::sync::Arc;
 
-/// The state of one cluster at one time. Each part is replaced whole; parts are shared, never copied.
+/// The state of one cluster at one time. Each part is replaced as a whole; parts are shared, never copied.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// When it was taken (our clock).
     pub taken: Timestamp,
     /// Value of `ray_version`, e.g. `2.60.0`.
     pub ray_version: Text,
-    /// `session_name`: changes when the head restarts.
+    /// Value of `session_name`, which changes when the head restarts.
     pub session: Text,
     /// All nodes, including dead ones.
     pub nodes: Arc<Vec<Node>>,
@@ -23,8 +23,8 @@ pub struct Snapshot {
     pub jobs: Arc<Vec<Arc<Job>>>,
     /// Report of the autoscaler.
     pub autoscaler: Arc<Autoscaler>,
-    /// What could not be read this time, in words: parts with the reason (`autoscaler: timed out`), jobs. The data
-    /// shown for it, if any, is older.
+    /// Parts or jobs that could not be read this time, with the reason (`autoscaler: timed out`). Any data shown for
+    /// them is older.
     pub missing: Vec<String>,
 }
 
@@ -35,109 +35,109 @@ pub enum News {
     Link(Link),
     /// A new snapshot of the cluster.
     Snapshot(Arc<Snapshot>),
-    /// Machine figures of some nodes.
+    /// Machine metrics of some nodes.
     Physical(Vec<(NodeId, Physical)>),
     /// New log lines.
     Log(LogBatch),
-    /// An older part of a log that was asked for, or why it cannot be read.
+    /// A requested older part of a log, or why it cannot be read.
     OlderLog {
-        /// Stream that it belongs to.
+        /// Stream that the part belongs to.
         stream: StreamId,
-        /// The part that ends where it was asked to.
+        /// The part that ends at the requested position.
         part: Result<LogPart, String>,
     },
-    /// What a search of a whole log found, or why it could not be searched.
+    /// The matches of a search of a whole log, or why it could not be searched.
     LogMatches {
         /// Stream of the log.
         stream: StreamId,
-        /// What was searched for.
+        /// The regular expression.
         pattern: String,
-        /// The lines that match.
+        /// The matching lines.
         found: Result<LogMatches, NotSearched>,
     },
-    /// Seconds that the zone of the head's clock is east of UTC, for the times in an open log.
+    /// UTC offset of the head's time zone, for the timestamps in an open log.
     LogZone {
         /// Stream of the log.
         stream: StreamId,
         /// Seconds east of UTC.
         utc_offset: i32,
     },
-    /// What a search through the ends of log files found, or how it ended.
+    /// Matches of a search through log files, or how the search ended.
     FileSearchNews(FileSearchId, FileSearchNews),
     /// A log is being downloaded for a search.
     LogDownload {
         /// Stream of the log.
         stream: StreamId,
-        /// Bytes that have come.
+        /// Bytes received so far.
         bytes: u64,
     },
-    /// How a stop-job request came out.
+    /// Outcome of a stop-job request.
     JobStop {
         /// Submission id of the job.
         id: SubmissionId,
-        /// What the job's status shows after the request.
+        /// The outcome, according to the job's status after the request.
         outcome: JobStopOutcome,
     },
-    /// What Google Cloud has in the cluster's zone, or why it did not say.
+    /// Google Cloud's TPUs in the cluster's zone, or why they could not be listed.
     Cloud(Result<Arc<CloudView>, Problem>),
-    /// What became of leftovers that were to be deleted, each verified.
+    /// Outcome of the requested deletion of leftovers, each verified.
     Cleaned(Result<Vec<(Leftover, Cleaned)>, Problem>),
-    /// How a delete-job request came out: done, or why not.
+    /// Outcome of a delete-job request.
     JobDelete {
         /// Submission id of the job.
         id: SubmissionId,
-        /// Whether the record is gone; else why it is not.
+        /// Whether the record was deleted, or why not.
         outcome: Result<(), String>,
     },
-    /// What a job does in Ray, or why that could not be read.
+    /// The work of a job in Ray, or why it could not be read.
     Work {
         /// The job that was queried.
         job: JobIds,
         /// Its work, or why it cannot be read.
         work: Result<Box<Work>, String>,
     },
-    /// What Ray answered about a job or a host for its page, or why it did not.
+    /// Ray's data about a job or a host for its page, or why it could not be read.
     Inspected(Subject, Result<Box<Inspection>, String>),
-    /// The vitals of its running jobs.
+    /// The vitals of the cluster's running jobs.
     Vitals(Arc<ClusterVitals>),
-    /// What we cost the head.
+    /// The load that this program causes on the head.
     Cost(Cost),
-    /// The mark of another operator's operation on the cluster, if any.
+    /// The lock of another operator's operation on the cluster, if any.
     Lock(Option<OperationLock>),
-    /// The TCP ports of this machine that lead to the head's services now.
+    /// The local TCP ports that are forwarded to the head's services.
     Ports {
         /// The open ports.
         open: LocalPorts,
-        /// What had to give way ("8265 is held by ssh (pid 4711), using 8266"), or why one could not be opened.
+        /// Ports that were replaced ("8265 is held by ssh (pid 4711), using 8266") or could not be opened, and why.
         notes: Vec<String>,
     },
-    /// What a person should know about how the head was found.
+    /// A note for the operator about how the head was found.
     Note(String),
 }
 
-/// What became of a stop request. Ray's answer alone is not trusted: the status is read again.
+/// Outcome of a stop-job request. Ray's response alone is not trusted: the status is read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobStopOutcome {
-    /// Asked; waiting for the effect.
+    /// Requested; waiting for the effect.
     Asked,
-    /// The job is seen ended, with that status word.
+    /// The job has ended, with this status.
     Ended(String),
-    /// Ray said "stopped", but the job is still in that state after a while.
+    /// Ray reported the job as stopped, but after a while it still has this status.
     StillThere(JobStatus),
     /// The request may have reached Ray, but the outcome is unknown.
     Unknown {
         /// Cause of the uncertainty.
         why: String,
-        /// The job is watched on, and another outcome follows.
+        /// Whether the job is still being watched, so that another outcome follows.
         watching: bool,
     },
-    /// Ray was not asked, or refused, and why.
+    /// The request was not sent, or Ray refused it, and why.
     Failed(String),
 }
 
 impl JobStopOutcome {
-    /// How it came out, for the audit log, where a later line corrects what was not known; none as long as nothing
-    /// went wrong and it is watched. May hold words of the cluster.
+    /// The outcome for the audit log, where a later line corrects an unknown outcome; none while a request is pending.
+    /// May contain text from the cluster.
     pub fn noted(&self) -> Option<String> {
         match self {
             Self::Asked => None,
@@ -149,22 +149,22 @@ impl JobStopOutcome {
     }
 }
 
-/// What a front end asks of a cluster's task.
+/// A request of a front end to a cluster's task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Refresh all data now.
     Refresh,
-    /// The cluster is (not) the one on the screen: decides how often it is read.
+    /// Whether the cluster is the one on the screen, which determines its poll interval.
     Focus(bool),
-    /// These nodes are on the screen: fetch their machine figures.
+    /// These nodes are on the screen: fetch their machine metrics.
     Visible(Vec<NodeId>),
     /// Stop a job and watch the effect.
     StopJob(SubmissionId),
     /// Delete an ended job's record from Ray.
     DeleteJob(SubmissionId),
-    /// Read what this job's entrypoint, tasks and actors do.
+    /// Read the work of this job's entrypoint, tasks and actors.
     Work(JobIds),
-    /// Read what the page of a job or a host shows of it.
+    /// Read the data for the page of a job or a host.
     Inspect(Subject),
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
@@ -174,7 +174,7 @@ pub enum Request {
     OlderLog(StreamId, u64),
     /// Search the whole file of a followed log, on its host, for this regular expression.
     SearchLog(StreamId, String),
-    /// Search the ends of log files. An earlier search of them ends.
+    /// Search log files. This ends an earlier such search.
     SearchFiles(Box<FileSearch>),
     /// Download a followed log through the dashboard and search it for this regular expression.
     DownloadLog(StreamId, String),
@@ -184,14 +184,14 @@ pub enum Request {
     TrustHostKey(String),
     /// Query Google Cloud now.
     Cloud,
-    /// Delete these leftovers, as far as they still are some.
+    /// Delete these resources, if they are still leftovers.
     CleanPreempted(Vec<Leftover>),
-    /// Open TCP ports of this machine that lead to all of the head's services, or close them. They are opened again
-    /// after each reconnection.
+    /// Open local TCP ports that are forwarded to all of the head's services, or close them. They are opened again
+    /// after each reconnect.
     Ports(bool),
-    /// Close the connection, if there is one, and connect at once.
+    /// Close the connection, if any, and reconnect at once.
     Reconnect,
-    /// An operation of this machine stops or starts the cluster from now on, or no longer does: Ray's restart is then no
+    /// Whether an operation on this machine is stopping or starting the cluster; meanwhile, a restart of Ray is not a
     /// finding.
     Operated(bool),
 }

@@ -1,5 +1,5 @@
-//! Users and passwords in URLs (`https://USER:PASSWORD@HOST`; RFC 3986, section 3.2.1). A password there is a secret that
-//! people do not think of as one.
+//! Users and passwords in URLs (`https://USER:PASSWORD@HOST`; RFC 3986, section 3.2.1), which must be masked like other
+//! secrets.
 
 use super::text::printable;
 use std::borrow::Cow;
@@ -7,18 +7,18 @@ use std::ops::Range;
 
 /// Characters that end a URL in a text.
 const ENDS: [char; 6] = ['"', '\'', '`', '<', '>', '\\'];
-/// A user without a password that is so long is a token: GitHub and others take one in the user's place.
-const TOKEN: usize = 20;
+/// Minimum length of a user without a password that counts as a token: GitHub and others accept a token as the user.
+const MIN_TOKEN: usize = 20;
 
-/// The secrets in the URLs of a text, by their place in it: passwords, and tokens in a user's place.
+/// The byte ranges of secrets in the URLs of a text: passwords, and tokens in place of the user.
 pub(super) fn passwords(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    for (mark, sign) in text.match_indices("://") {
-        let start = mark + sign.len();
+    for (at, separator) in text.match_indices("://") {
+        let start = at + separator.len();
         let rest = &text[start..];
         let url = rest.split(|c: char| c.is_whitespace() || ENDS.contains(&c)).next().unwrap_or_default();
         let authority = url.split(['/', '?', '#']).next().unwrap_or_default();
-        // A password that was not encoded may have a slash in it; what is behind a host's `:` is a number.
+        // An unencoded password may contain a slash; after a host, `:` is followed by a port number.
         let is_port = |port: &str| port.bytes().all(|b| b.is_ascii_digit());
         let is_cut =
             authority.rsplit_once(':').is_some_and(|(_, port)| !is_port(port) && !port.contains(']'));
@@ -29,14 +29,14 @@ pub(super) fn passwords(text: &str) -> Vec<Range<usize>> {
             Some((name, password)) if !password.is_empty() => {
                 found.push(start + name.len() + 1..start + end);
             }
-            None if user.len() >= TOKEN => found.push(start..start + end),
+            None if user.len() >= MIN_TOKEN => found.push(start..start + end),
             _ => {}
         }
     }
     found
 }
 
-/// The text with `***` in the place of the passwords in its URLs.
+/// The text with `***` in place of the secrets in its URLs.
 pub fn without_passwords(text: &str) -> Cow<'_, str> {
     let found = passwords(text);
     if found.is_empty() {
@@ -44,7 +44,7 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
     }
     let (mut shown, mut at) = (String::with_capacity(text.len()), 0);
     for password in found.iter().filter(|p| !p.is_empty()) {
-        // A URL in a URL's password was masked with it.
+        // A URL inside a password was masked with the password.
         if password.start < at {
             continue;
         }
@@ -56,7 +56,7 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// An address that was refused, as a message may show it: safe to print and without a password, also where it has no
+/// A refused address for display in a message: safe to print and without a password, even if it has no scheme such as
 /// `http://`.
 pub fn shown_address(text: &str) -> String {
     let url = if text.contains("://") { text.to_owned() } else { format!("://{text}") };
@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_password_is_never_left(user in "[a-z]{0,5}", password in "[a-z0-9@:%]{1,12}", text in "[a-z /:@?]{0,20}") {
+        fn every_password_is_masked(user in "[a-z]{0,5}", password in "[a-z0-9@:%]{1,12}", text in "[a-z /:@?]{0,20}") {
             let shown = without_passwords(&format!("{text} https://{user}:=={password}==@host/ {text}")).into_owned();
             prop_assert!(!shown.contains(&format!("=={password}==")), "{}", shown);
         }

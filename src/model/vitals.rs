@@ -1,5 +1,5 @@
-//! The vitals of a job: what it really does, what it holds, how its run goes. Ray says `RUNNING` of a job that waits for
-//! its first chip, and of one that hangs since an hour.
+//! The vitals of a job: its actual activity, the resources that it holds, the progress of its run. Ray reports
+//! `RUNNING` even for a job that waits for its first chip, and for one that has been hanging for an hour.
 
 use super::amount::{amount, grouped, rank, shape};
 use super::time::brief;
@@ -8,83 +8,83 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a running job does, as far as Ray and its driver's log show it.
+/// Activity of a running job, as far as Ray and its driver's log show it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobActivity {
-    /// It holds nothing, and tasks, actors or placement groups of it wait for a node.
+    /// It holds nothing, and its tasks, actors or placement groups wait for a node.
     Waits(Wait),
-    /// Only its driver runs: Ray has no task and no actor of it that runs or waits.
+    /// Only its driver runs: Ray reports no running or waiting task or actor of the job.
     DriverOnly,
-    /// It prepares its first step: it traces, lowers or compiles.
+    /// It prepares its first step: tracing, lowering or compiling.
     Compiles,
-    /// It makes steps.
+    /// It is executing steps.
     Steps,
-    /// Its log has had no new line since then, after it had made steps.
+    /// It has executed steps, and its log has had no new line since this time.
     Silent(Timestamp),
-    /// It works, and no line of its log that was read reports a step.
+    /// It is working, and no line read from its log reports a step.
     Works {
-        /// Tasks that run.
+        /// Number of running tasks.
         tasks: u64,
-        /// Actors that are alive.
+        /// Number of live actors.
         actors: u64,
     },
 }
 
-/// A checkpoint that a log reports as saved.
+/// A saved checkpoint, as reported in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The step that it was saved at, if the line says one.
+    /// The step at which it was saved, if the line contains it.
     pub step: Option<u64>,
-    /// When it was saved, if the log has times.
+    /// When it was saved, if the log has timestamps.
     pub at: Option<Timestamp>,
 }
 
-/// How a training run goes, from the progress lines of its driver's log.
+/// The progress of a training run, from the progress lines of its driver's log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
-    /// Optimizer steps done, as its progress lines report them.
+    /// Optimizer steps completed, as reported by its progress lines.
     pub step: Option<u64>,
-    /// Steps in all.
+    /// Total number of steps.
     pub total: Option<u64>,
-    /// The newest loss; may be infinite or no number.
+    /// The latest loss; may be infinite or NaN.
     pub loss: Option<f64>,
-    /// Losses for a sparkline, from the oldest to the newest, all finite.
+    /// Losses for a sparkline, oldest first, all finite.
     pub losses: Vec<f64>,
-    /// Steps a second, lately.
+    /// Recent rate in steps per second.
     pub rate: Option<f64>,
-    /// Steps a second, as they were before.
+    /// Earlier rate in steps per second.
     pub usual_rate: Option<f64>,
-    /// When it will be done at this rate.
+    /// Expected end at the recent rate.
     pub ends: Option<Timestamp>,
     /// Time of the newest progress line.
     pub at: Option<Timestamp>,
-    /// The last checkpoint that the lines read have.
+    /// The last checkpoint in the lines that were read.
     pub checkpoint: Option<Checkpoint>,
 }
 
-/// What a sign means for a job.
+/// Kind of a sign of a problem with a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SignKind {
-    /// The loss is infinite or no number.
+    /// The loss is infinite or NaN.
     NotFinite,
-    /// Its steps have stopped.
+    /// It no longer executes steps.
     Stalled,
-    /// The loss has risen over its trend and stays there.
+    /// The loss has risen above its trend and stays there.
     Diverging,
-    /// Its driver runs, and the workers that it had are gone.
+    /// Its driver is running, but its workers are gone.
     DriverAlone,
-    /// It holds chips that do nothing.
+    /// It holds chips that are idle.
     ChipsIdle,
     /// Its steps take longer than before.
     Slowed,
-    /// It makes steps, and has saved no checkpoint for long.
+    /// It executes steps, but has not saved a checkpoint for a long time.
     CheckpointLate,
-    /// It has been waiting for resources for long.
+    /// It has been waiting for resources for a long time.
     WaitsLong,
 }
 
 impl SignKind {
-    /// Every kind, the worst first.
+    /// All kinds, worst first.
     pub const ALL: [Self; 8] = [
         Self::NotFinite,
         Self::Stalled,
@@ -96,7 +96,7 @@ impl SignKind {
         Self::WaitsLong,
     ];
 
-    /// Whether it is found in the log of the job's driver, and not in what Ray says of its tasks.
+    /// Whether it is detected from the log of the job's driver, and not from what Ray reports about its tasks.
     pub const fn is_of_log(self) -> bool {
         !matches!(self, Self::DriverAlone | Self::ChipsIdle | Self::WaitsLong)
     }
@@ -116,33 +116,33 @@ impl SignKind {
     }
 }
 
-/// Something that is wrong with a job, with the evidence.
+/// A sign of a problem with a job, with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sign {
     /// What is wrong.
     pub kind: SignKind,
-    /// When it began: of a stalled run the time of its last step.
+    /// When it began; for a stalled run, the time of its last step.
     pub since: Timestamp,
-    /// The figures that show it, in a few words that are safe to print.
+    /// The figures that show it, in a few words; safe to print.
     pub evidence: String,
 }
 
-/// What was read of the log of a job's driver.
+/// Whether and when the log of a job's driver was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogRead {
-    /// There is none: the driver was started by hand.
+    /// There is no log: the driver was started manually.
     #[default]
     None,
-    /// Its turn has not come yet.
+    /// Not read yet: logs are read in turn.
     Unread,
-    /// Its end was last read then: what is said of steps and losses is as old.
+    /// The end of the log was last read at this time; steps and losses are from that time.
     At(Timestamp),
 }
 
 impl LogRead {
-    /// How old what was read is, when that is more than a screen may pass over.
+    /// The age of the data in words, if it is old enough to be shown.
     fn old(self, now: Timestamp) -> Option<String> {
-        /// So old is what is read again and again.
+        /// Logs that are read regularly are not older than this.
         const FRESH: Duration = Duration::from_secs(60);
         let Self::At(at) = self else { return None };
         Some(at.age(now)).filter(|age| *age >= FRESH).map(|age| format!(", {} ago", brief(age)))
@@ -159,33 +159,33 @@ impl Sign {
 /// The vitals of one job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vitals {
-    /// When Ray was asked what it holds and waits for.
+    /// When Ray was queried for the resources that the job holds and waits for.
     pub read: Timestamp,
-    /// What was read of its log.
+    /// Whether and when its log was read.
     pub log: LogRead,
-    /// What it does.
+    /// Its activity.
     pub doing: JobActivity,
-    /// Since when it does that, if that is known.
+    /// When this activity began, if known.
     pub since: Option<Timestamp>,
-    /// What its entrypoint, tasks and actors hold, by resource; none when Ray's lists were cut.
+    /// Resources that its entrypoint, tasks and actors hold; none when Ray's lists were truncated.
     pub holds: Option<Vec<(Text, f64)>>,
     /// Nodes on which its tasks and actors run.
     pub nodes: Vec<NodeId>,
-    /// What its tasks, actors and placement groups wait for, most first.
+    /// Resources that its tasks, actors and placement groups wait for, largest first.
     pub waits: Vec<Wait>,
-    /// How its run goes; none when its log was not read, or has no progress line.
+    /// Progress of its run; none when its log was not read or has no progress line.
     pub run: Option<Run>,
     /// Time of the newest line of its log.
     pub logged: Option<Timestamp>,
-    /// How often it has restarted: restarts of actors, attempts of tasks, and steps that went back.
+    /// Number of restarts: restarts of actors, retries of tasks, and returns to an earlier step.
     pub restarts: u64,
-    /// What is wrong with it, the worst first.
+    /// Signs of problems, worst first.
     pub signs: Vec<Sign>,
 }
 
 impl Vitals {
-    /// What it does in a few words, safe to print: `waits for v4-256, 12m`, `step 1,200/20,000`, `silent 22m`. What was read
-    /// a while ago says so: `step 1,200, 3m ago`.
+    /// Its activity in a few words, safe to print: `waits for v4-256, 12m`, `step 1,200/20,000`, `silent 22m`. Old data
+    /// is shown with its age: `step 1,200, 3m ago`.
     pub fn words(&self, now: Timestamp) -> String {
         let lasted = |since: Option<Timestamp>, behind: &str| {
             since.map(|at| format!("{behind}{}", brief(at.age(now)))).unwrap_or_default()
@@ -200,7 +200,7 @@ impl Vitals {
             },
             JobActivity::Steps => {
                 let old = self.log.old(now);
-                // The age is to be read in a narrow column, too.
+                // The total is omitted so that the age fits into a narrow column.
                 let total = |run: &Run| run.total.filter(|_| old.is_none());
                 let steps = self.run.as_ref().map(|run| run.steps_of(total(run)));
                 steps.unwrap_or_else(|| "running".to_owned()) + &old.unwrap_or_default()
@@ -217,7 +217,7 @@ impl Vitals {
         }
     }
 
-    /// The word for scripts.
+    /// Name of the activity for scripts.
     pub const fn word(&self) -> &'static str {
         match self.doing {
             JobActivity::Waits(_) => "waiting",
@@ -229,14 +229,14 @@ impl Vitals {
         }
     }
 
-    /// The chips that it holds, TPUs before GPUs, with their name; none when it holds none, or Ray did not report them.
+    /// Name and number of the chips that it holds, TPUs before GPUs; none if it holds none or Ray did not report them.
     pub fn chips(&self) -> Option<(&Text, f64)> {
         let holds = self.holds.as_deref()?;
         let chip = holds.iter().filter(|(name, n)| matches!(name.raw(), "TPU" | "GPU") && *n > 0.0);
         chip.min_by_key(|(name, _)| rank(name.raw())).map(|(name, n)| (name, *n))
     }
 
-    /// Time left until its last step.
+    /// Estimated time until its last step; none unless it is executing steps.
     pub fn left(&self, now: Timestamp) -> Option<Duration> {
         let is_moving = matches!(self.doing, JobActivity::Steps);
         self.run.as_ref()?.ends.filter(|_| is_moving).map(|at| at.until(now))
@@ -247,7 +247,7 @@ impl Vitals {
         matches!(self.doing, JobActivity::Waits(_))
     }
 
-    /// The worst sign.
+    /// The worst sign of a problem, if any.
     pub fn worst(&self) -> Option<&Sign> {
         self.signs.first()
     }
@@ -275,7 +275,7 @@ pub fn waits_for(needs: &[(Text, f64)], since: Option<Timestamp>, now: Timestamp
     format!("waits for {}{lasted}", need(needs))
 }
 
-/// The rarest part of what is needed, in words: `v4-256` for the resource `TPU-v4-256-head`, else `TPU 4`.
+/// The scarcest of the needed resources, in words: `v4-256` for the resource `TPU-v4-256-head`, else `TPU 4`.
 pub fn need(needs: &[(Text, f64)]) -> String {
     let slice =
         |name: &Text| name.raw().strip_prefix("TPU-").and_then(|s| s.strip_suffix("-head")).map(Text::from);
@@ -297,7 +297,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// A rate beside the one before, both in the unit of the one before: `0.77 steps/s, was 1.00`, `93.1 s/step, was 76.8`.
+/// A rate and the earlier rate, both in the earlier one's unit: `0.77 steps/s, was 1.00`, `93.1 s/step, was 76.8`.
 pub fn rate_was(now: f64, before: f64) -> String {
     if before >= 1.0 {
         let digits = if before < 10.0 { 2 } else { 1 };
@@ -307,7 +307,7 @@ pub fn rate_was(now: f64, before: f64) -> String {
     }
 }
 
-/// A loss with four significant digits, as people compare them.
+/// A loss with a precision that depends on its size: `2.340`, `12.35`, `4321`, `1.2e-4`.
 pub fn loss(value: f64) -> String {
     match value.abs() {
         size if !size.is_finite() => format!("{value}").to_lowercase(),
@@ -318,7 +318,7 @@ pub fn loss(value: f64) -> String {
     }
 }
 
-/// What jobs hold, in words.
+/// Resources that jobs hold, in words.
 pub fn held(holds: &[(Text, f64)]) -> String {
     if holds.is_empty() { "nothing".to_owned() } else { shape(holds) }
 }
@@ -327,24 +327,24 @@ fn counted(n: u64, what: &str) -> String {
     super::amount::counted(usize::try_from(n).unwrap_or(usize::MAX), what)
 }
 
-/// From when on a job's vitals are a finding; zero turns a finding off.
+/// Limits above which a job's vitals are a finding; zero disables a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VitalLimits {
-    /// Time between two readings of the cluster on the screen; zero: none are read.
+    /// Interval between readings for the cluster on the screen; zero disables them.
     pub every: Duration,
     /// No step for this long.
     pub stalled: Duration,
-    /// Steps a second fewer than before, as a share.
+    /// Decrease of the step rate, as a fraction of the earlier rate.
     pub slowed: f64,
-    /// Loss over its trend, as a share of it.
+    /// Loss above its trend, as a fraction of the trend.
     pub diverging: f64,
     /// Pending, or waiting for its first resources, for this long.
     pub pending: Duration,
-    /// No new checkpoint for this long, while steps are made.
+    /// No new checkpoint for this long while steps are executed.
     pub checkpoint: Duration,
-    /// Chips held and not used for this long.
+    /// Chips held but idle for this long.
     pub idle: Duration,
-    /// The driver runs alone for this long, after it had workers.
+    /// Only the driver has been running for this long, after it had workers.
     pub driver: Duration,
 }
 
@@ -364,34 +364,34 @@ impl Default for VitalLimits {
     }
 }
 
-/// The vitals of a cluster's jobs, as they were last read.
+/// The vitals of a cluster's jobs, as last read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterVitals {
-    /// When; none before the first reading.
+    /// When they were read; none before the first reading.
     pub read: Option<Timestamp>,
-    /// By job, those that run and were looked at.
+    /// Vitals by job, for running jobs that were read.
     pub jobs: HashMap<JobKey, Arc<Vitals>>,
-    /// From when on they are findings.
+    /// Limits above which they are findings.
     pub limits: VitalLimits,
-    /// What the reading cost the head.
+    /// Load that the reading caused on the head.
     pub price: ReadingCost,
-    /// What could not be read, and why, in words that are safe to print.
+    /// What could not be read, and why; safe to print.
     pub missing: Vec<String>,
 }
 
 impl ClusterVitals {
-    /// Those of a job that runs, as they were last read.
+    /// The vitals of a running job, as last read.
     pub fn of(&self, job: &Job) -> Option<&Vitals> {
-        // Most jobs have ended, and tables ask for all of them when they are sorted.
+        // Most jobs have ended, and tables query all of them for sorting.
         if job.status == JobStatus::Running { self.jobs.get(&job.key).map(AsRef::as_ref) } else { None }
     }
 
-    /// A job's status, with one that waits for its first node pending: whatever Ray says of it, it does not run.
+    /// A job's status. A job that holds nothing and waits for a node is pending, even if Ray reports it as running.
     pub fn status(&self, job: &Job) -> JobStatus {
         if self.of(job).is_some_and(Vitals::is_waiting) { JobStatus::Pending } else { job.status }
     }
 
-    /// That status in a word; beside Ray's own where they differ.
+    /// That status in a word; with Ray's own status where they differ.
     pub fn status_words(&self, job: &Job) -> String {
         let status = self.status(job);
         if status == job.status {
@@ -400,20 +400,20 @@ impl ClusterVitals {
         format!("{} (Ray reports {})", status.word(), job.status.word())
     }
 
-    /// What is most wrong with a run. That it waits is no fault of its own, and its activity says so.
+    /// The worst sign of a job, unless it is [`SignKind::WaitsLong`]: the job's activity already shows that it waits.
     pub fn wrong(&self, job: &Job) -> Option<SignKind> {
         self.of(job)?.worst().map(|sign| sign.kind).filter(|kind| *kind != SignKind::WaitsLong)
     }
 }
 
-/// What one reading of vitals costs a head.
+/// The load that one reading of vitals causes on a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadingCost {
-    /// HTTP and gRPC requests of the reading.
+    /// Number of HTTP and gRPC requests.
     pub requests: u64,
     /// Bytes that the head sent.
     pub bytes: u64,
-    /// Jobs whose logs were read.
+    /// Number of jobs whose logs were read.
     pub logs: usize,
     /// Time until the next reading.
     pub every: Duration,
@@ -421,7 +421,7 @@ pub struct ReadingCost {
 
 #[cfg(test)]
 impl Vitals {
-    /// Of a job that does this; nothing else is known.
+    /// The vitals of a job with this activity; nothing else is known.
     pub(crate) fn sample(doing: JobActivity, read: Timestamp) -> Self {
         let (holds, run) = (Some(Vec::new()), None);
         let (nodes, waits, signs) = (Vec::new(), Vec::new(), Vec::new());
@@ -435,21 +435,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_job_does_is_said_in_a_few_words() {
+    fn activities_are_described_in_a_few_words() {
         let at = |minute: i64| Timestamp::from_millis(minute * 60_000);
-        let said = |doing| Vitals { since: Some(at(26)), ..Vitals::sample(doing, at(30)) }.words(at(30));
+        let words = |doing| Vitals { since: Some(at(26)), ..Vitals::sample(doing, at(30)) }.words(at(30));
         let wait = |name: &str, n| Wait {
             shape: vec![("CPU".into(), 1.0), (name.into(), n)],
             count: 1,
             since: Some(at(18)),
         };
-        assert_eq!(said(JobActivity::Waits(wait("TPU-v4-256-head", 1.0))), "waits for v4-256, 12m");
-        assert_eq!(said(JobActivity::Waits(wait("GPU", 8.0))), "waits for GPU 8, 12m");
-        assert_eq!(said(JobActivity::DriverOnly), "driver only, 4m");
-        assert_eq!(said(JobActivity::Compiles), "compiling 4m");
-        assert_eq!(said(JobActivity::Silent(at(8))), "silent 22m");
-        assert_eq!(said(JobActivity::Works { tasks: 3, actors: 9 }), "3 tasks");
-        assert_eq!(said(JobActivity::Works { tasks: 0, actors: 1 }), "1 actor");
+        assert_eq!(words(JobActivity::Waits(wait("TPU-v4-256-head", 1.0))), "waits for v4-256, 12m");
+        assert_eq!(words(JobActivity::Waits(wait("GPU", 8.0))), "waits for GPU 8, 12m");
+        assert_eq!(words(JobActivity::DriverOnly), "driver only, 4m");
+        assert_eq!(words(JobActivity::Compiles), "compiling 4m");
+        assert_eq!(words(JobActivity::Silent(at(8))), "silent 22m");
+        assert_eq!(words(JobActivity::Works { tasks: 3, actors: 9 }), "3 tasks");
+        assert_eq!(words(JobActivity::Works { tasks: 0, actors: 1 }), "1 actor");
         let mut steps = Vitals::sample(JobActivity::Steps, at(30));
         assert_eq!(steps.words(at(30)), "running");
         steps.run = Some(Run { step: Some(1200), total: Some(20_000), ends: Some(at(90)), ..Run::default() });
@@ -460,17 +460,17 @@ mod tests {
         steps.log = LogRead::At(at(27));
         assert_eq!(steps.words(at(30)), "step 1,200, 3m ago");
         steps.doing = JobActivity::Silent(at(8));
-        assert_eq!(steps.words(at(30)), "silent 19m", "that is all that is known");
+        assert_eq!(steps.words(at(30)), "silent 19m", "the log was read 3m ago");
         let unread = Vitals {
             log: LogRead::Unread,
             ..Vitals::sample(JobActivity::Works { tasks: 3, actors: 9 }, at(30))
         };
         assert_eq!(unread.words(at(30)), "3 tasks, log not read yet");
-        assert_eq!(steps.left(at(30)), None, "nobody knows");
+        assert_eq!(steps.left(at(30)), None, "unknown while silent");
     }
 
     #[test]
-    fn figures_are_short_and_chips_come_before_anything_else() {
+    fn figures_are_short_and_chips_come_first() {
         assert_eq!(
             [2.34, 0.0, 12.3456, 4321.0, 0.000_12].map(loss),
             ["2.340", "0.000", "12.35", "4321", "1.2e-4"]
@@ -486,6 +486,6 @@ mod tests {
         vitals.holds = Some(holds.map(|(name, n)| (name.into(), n)).to_vec());
         assert_eq!(vitals.chips().map(|(name, n)| (name.raw(), n)), Some(("TPU", 16.0)));
         vitals.holds = None;
-        assert_eq!(vitals.chips(), None, "not known");
+        assert_eq!(vitals.chips(), None, "unknown");
     }
 }

@@ -1,33 +1,33 @@
-//! What a job does in Ray beside its driver: a job that "runs" may hold the whole cluster, or wait for its first chip.
+//! The work of a job in Ray besides its driver: a "running" job may hold the whole cluster, or wait for its first chip.
 
 use super::amount::{number, shape};
 use super::time::brief;
 use super::{NodeId, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a job's entrypoint, tasks and actors do.
+/// The work of a job's entrypoint, tasks and actors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
-    /// What the entrypoint, running tasks and living actors hold, by resource.
+    /// Resources that the entrypoint, running tasks and live actors hold.
     pub holds: Vec<(Text, f64)>,
-    /// What tasks and actors wait for a node for, most first.
+    /// Resources for which tasks and actors wait, largest first.
     pub waits: Vec<Wait>,
-    /// Its tasks by function, those of actors included.
+    /// Its tasks by function, including those of actors.
     pub tasks: Vec<Counted>,
-    /// Actors by class.
+    /// Its actors by class.
     pub actors: Vec<Counted>,
-    /// Actors that died and were not ended in order.
+    /// Actors that died unexpectedly.
     pub died: Vec<DeadActor>,
 }
 
-/// An actor that died, where and why.
+/// An actor that died, with its node and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadActor {
     /// Name of the actor class.
     pub class: Text,
-    /// Its name; empty for most.
+    /// Its name; usually empty.
     pub name: Text,
-    /// The node that it ran on; none when it never started.
+    /// The node that it ran on; none if it never started.
     pub node: Option<NodeId>,
     /// Address of that node.
     pub address: Text,
@@ -35,19 +35,19 @@ pub struct DeadActor {
     pub why: Text,
 }
 
-/// Tasks and actors that want the same and have no node.
+/// Tasks and actors that request the same resources and are not placed on a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// Resources that each of them requires, by name.
+    /// Resources that each of them requests, by name.
     pub shape: Vec<(Text, f64)>,
-    /// Number of such items.
+    /// Number of these tasks and actors.
     pub count: u64,
-    /// Since when the oldest of them has waited.
+    /// When the oldest of them began to wait.
     pub since: Option<Timestamp>,
 }
 
 impl Wait {
-    /// What is waited for: `3 times TPU 4, for 2m`.
+    /// The requested resources in words: `3 times TPU 4, for 2m`.
     pub fn words(&self, now: Timestamp) -> String {
         let times =
             if self.count == 1 { String::new() } else { format!("{} times ", number(self.count as f64)) };
@@ -57,28 +57,28 @@ impl Wait {
     }
 }
 
-/// Counts by state of the items with one name.
+/// Counts by state of tasks or actors with the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
-    /// A function or a class.
+    /// Name of the function or class.
     pub name: Text,
-    /// Count by Ray's state word: `RUNNING`, `PENDING_NODE_ASSIGNMENT`, `ALIVE`, ...
+    /// Count by Ray's state: `RUNNING`, `PENDING_NODE_ASSIGNMENT`, `ALIVE`, ...
     pub states: Vec<(Text, u64)>,
 }
 
-/// What the running tasks and living actors of a driver hold now, and what others of them wait for.
+/// Resources that the running tasks and live actors of a driver hold, and resources that others of them wait for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Holding {
-    /// What they hold, by resource.
+    /// Amounts that they hold, by resource.
     pub holds: BTreeMap<String, f64>,
-    /// Where they run.
+    /// Nodes on which they run.
     pub nodes: BTreeSet<NodeId>,
-    /// What tasks, actors and placement groups wait for a node for, most first.
+    /// Resources for which tasks, actors and placement groups wait, largest first.
     pub waits: Vec<Wait>,
-    /// Tasks that run.
+    /// Number of running tasks.
     pub tasks: u64,
-    /// Actors that are alive.
+    /// Number of live actors.
     pub actors: u64,
-    /// Restarts of its actors, and attempts of its tasks beyond the first.
+    /// Number of restarts of its actors and retries of its tasks.
     pub restarts: u64,
 }

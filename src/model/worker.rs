@@ -1,18 +1,18 @@
-//! Rules for workers that a person adds or removes: what they are called, how many, and how long one is waited for.
+//! Rules for workers that are added or removed manually: their names, their number, and the drain timeout.
 
 use super::Timestamp;
 
-/// Most workers that are asked for at once.
+/// Maximum number of workers that can be requested at once.
 pub const MOST_WORKERS: usize = 64;
 /// Default drain timeout in seconds, after which a worker is removed anyway.
 pub const DRAIN_SECS: u64 = 3600;
 
-/// Most characters of a name of Google's.
-const LONGEST: usize = 63;
+/// Maximum length of a resource name at Google in characters.
+const MAX_NAME: usize = 63;
 
-/// Whether Google takes that as the name of a TPU VM or a queued resource (RFC 1035).
+/// Whether Google accepts `name` as the name of a TPU VM or a queued resource (RFC 1035).
 pub fn is_worker_name(name: &str) -> bool {
-    name.len() <= LONGEST
+    name.len() <= MAX_NAME
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && !name.ends_with('-')
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
@@ -20,8 +20,8 @@ pub fn is_worker_name(name: &str) -> bool {
 
 /// Names for `count` new workers. Without a stem one is generated from the time; workers added together are numbered.
 pub fn worker_names(stem: &str, count: usize, now: Timestamp) -> Vec<String> {
-    let made_up = || format!("ray-worker-manual-{:x}", now.as_millis());
-    let stem = if stem.is_empty() { made_up() } else { stem.to_owned() };
+    let generated = || format!("ray-worker-manual-{:x}", now.as_millis());
+    let stem = if stem.is_empty() { generated() } else { stem.to_owned() };
     match count {
         1 => vec![stem],
         n => (1..=n).map(|i| format!("{stem}-{i}")).collect(),
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_what_google_takes() {
+    fn names_are_valid_at_google() {
         for good in ["a", "ray-worker-manual-7", &"a".repeat(63)] {
             assert!(is_worker_name(good), "{good}");
         }
