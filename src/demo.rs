@@ -1,24 +1,24 @@
 //! Simulated Ray heads for tests, benchmarks and demonstrations: a dashboard (HTTP, WebSocket, Ray's token check)
-//! and a GCS (gRPC) on loopback sockets, inside this process, with an SSH server in front if wanted.
+//! and a GCS (gRPC) on loopback sockets, inside this process, optionally behind an SSH server.
 //!
 //! A head returns the same fields as Ray 2.60, including odd and missing ones; one contract suite
-//! (`tests/support/contract`) compares it with the real Ray. It knows nothing of the console.
+//! (`tests/support/contract`) compares it with the real Ray. It does not depend on the console.
 //!
 //! The modules:
 //!
 //! - `scenario`: the properties and faults of a head. Plain values.
 //! - `cluster`: the state of a cluster at one moment: nodes, jobs, logs, the autoscaler.
-//! - `life`: the activity of a cluster: slices that come and go, users who submit jobs.
+//! - `life`: the activity of a cluster: slices that are created and preempted, users who submit jobs.
 //! - `dashboard`, `gcs`, `ssh`: the three interfaces of a head; `connection` accepts connections for the first two, and
 //!   `shared` is the state that all connections of a head share.
 //! - [`libtpu`]: the runtime metrics of a TPU host.
-//! - [`google`]: Google's services, for a test alone or with a fleet behind them.
+//! - [`google`]: simulated Google services, standalone for a test or connected to a fleet.
 //! - `fleet`: many heads with their SSH servers, the simulated Google and a folder, built from a plan.
 //! - `json`, `meter`, `witness`, `random`, `entropy`: Ray's JSON format, counters of requests, a callback for changes,
-//!   repeatable random numbers, and random bytes of the system.
+//!   repeatable random numbers, and random bytes from the operating system.
 
-#![allow(clippy::cast_possible_wrap, reason = "a simulation counts in small numbers")]
-#![allow(clippy::result_large_err, reason = "a refusal is an answer, made once a request")]
+#![allow(clippy::cast_possible_wrap, reason = "a simulation uses small numbers")]
+#![allow(clippy::result_large_err, reason = "an error is a response, at most one per request")]
 
 mod cluster;
 mod connection;

@@ -1,7 +1,8 @@
 //! The simulated cluster: its nodes and jobs, and how they change second by second.
 //!
-//! `node`, `job` and its `log`, the demand and its `autoscaling`, the `machines` that Google has of it,
-//! workers that are added `by_hand`, the `processes` of jobs, what `drivers` hold, the `draining` of nodes, and its `rebirth` under another Ray.
+//! `node`, `job` and its `log`; `autoscaling`: unmet demand and launches; `machines`: its TPU VMs at Google; `by_hand`:
+//! workers that a person added; `processes`: worker processes of jobs; `chips`: TPU activity; `drivers`: resources of
+//! entrypoints; `draining`: draining nodes; `rebirth`: a restart of Ray.
 
 pub(super) mod autoscaling;
 mod by_hand;
@@ -33,18 +34,18 @@ use std::ops::{Deref, DerefMut};
 
 /// A second, in milliseconds.
 const SECOND: i64 = 1000;
-/// Seconds that are played one by one after a pause; longer ones are skipped over.
+/// Maximum number of seconds that are simulated one by one after a pause; earlier ones are skipped.
 const MOST_STEPS: i64 = 600;
 
-/// The cluster at one moment, and what moves it on.
+/// The cluster at one moment, and the simulation that advances it.
 pub(super) struct Cluster {
-    /// What is there now.
+    /// The current state.
     pub(super) state: State,
-    /// Workers that persons have added.
+    /// Workers that a person added.
     pub by_hand: ByHand,
-    /// Without a life: workers that are to join a new head, one after the other.
+    /// Without a [`Life`](super::Life): workers that will join a restarted head, one per second.
     coming: VecDeque<SimNode>,
-    /// The version of which the drivers' CPUs were counted.
+    /// The version at which the drivers' CPUs were last counted.
     counted: u64,
     /// Its simulated activity.
     pub(super) life: Option<Engine>,
@@ -73,7 +74,7 @@ impl Cluster {
     pub fn new(scenario: &Scenario) -> Self {
         let now = scenario.clock.now().as_millis();
         let life = scenario.life.as_ref();
-        // A life's history begins before the simulation does.
+        // The history begins before the simulation does.
         let past = life.map_or(0, |l| i64::from(l.past_minutes) * 60 * SECOND);
         let mut cluster = Self::empty(scenario, now - past);
         cluster.began = now;
@@ -99,7 +100,7 @@ impl Cluster {
         cluster
     }
 
-    /// The scenario's machines at `now`, without a job.
+    /// The scenario's machines at `now`, without jobs.
     fn empty(scenario: &Scenario, now: i64) -> Self {
         let mut random = Random::new(scenario.seed);
         let nodes = nodes(scenario, &mut random, now);
@@ -119,7 +120,8 @@ impl Cluster {
         }
     }
 
-    /// A job of the history: the last tenth runs or waits, the others have ended.
+    /// Job `n` of the history: the last tenth is running or pending, the others have ended. With a life, all have
+    /// ended.
     fn invent(&mut self, n: usize) -> SimJob {
         let (all, now) = (self.scenario.jobs, self.now);
         let from_end = all - n;
@@ -145,13 +147,13 @@ impl Cluster {
         job
     }
 
-    /// Ends a node as if its raylet had crashed, and what cannot live without it; false when no such node lives.
+    /// Ends a node as if its raylet had crashed, and its slice; false if no such node is alive.
     pub fn kill(&mut self, id: NodeId) -> bool {
         let (reason, message) = ENDS[0];
         self.end(id, reason, message)
     }
 
-    /// Ends a node for that reason, and what cannot live without it; false when no such node lives.
+    /// Ends a node for a reason, and its slice; false if no such node is alive.
     pub fn end(&mut self, id: NodeId, reason: DeathReason, message: &'static str) -> bool {
         let now = self.now;
         let Some(node) = self.node(id).filter(|n| n.is_alive()) else { return false };
@@ -163,7 +165,7 @@ impl Cluster {
         true
     }
 
-    /// Ends a node and starts another on its machine; false when no such node lives.
+    /// Ends a node and starts another on its machine; false if no such node is alive.
     pub fn renew(&mut self, id: NodeId) -> bool {
         let Some(mut other) = self.node(id).cloned() else { return false };
         let was_alive = self.kill(id);
@@ -176,7 +178,7 @@ impl Cluster {
         was_alive
     }
 
-    /// Another machine joins, like that node's but at that address; false when there is no such node.
+    /// Adds a node like `like` with another address; false if there is no such node.
     pub fn join(&mut self, like: NodeId, address: &str) -> bool {
         let Some(mut other) = self.node(like).cloned() else { return false };
         other.id = NodeId::from_bytes(&self.random.bytes::<28>()).unwrap_or(like);
@@ -188,7 +190,7 @@ impl Cluster {
         true
     }
 
-    /// The hosts that a job has to itself, by its place in the job table: none outside a life.
+    /// The hosts that a job trains on, by its index in the job table; none without a life.
     pub fn hosts_of(&self, job: usize) -> &[NodeId] {
         self.life.as_ref().map_or(&[], |l| l.hosts_of(job))
     }
@@ -226,10 +228,10 @@ impl Cluster {
     fn step(&mut self) {
         self.steps += 1;
         self.version += 1;
-        for host in self.by_hand.tend(&mut self.state, &mut self.random) {
+        for host in self.by_hand.advance(&mut self.state, &mut self.random) {
             self.kill(host);
         }
-        self.tend_draining();
+        self.end_drained();
         self.join_next();
         let (state, random, step) = (&mut self.state, &mut self.random, self.steps);
         let now = state.now;
@@ -257,7 +259,7 @@ impl Cluster {
         }
     }
 
-    /// The oldest running job ends, a waiting one starts, a new one is submitted.
+    /// The oldest running job ends, a pending one starts, and a new one is submitted.
     fn turn_over(&mut self) {
         let now = self.now;
         let rate = self.scenario.log_rate;
@@ -275,28 +277,28 @@ impl Cluster {
         self.add_packed(job);
     }
 
-    /// What the autoscaler does about the demand.
+    /// The autoscaler's launches and failures.
     pub fn autoscaling(&self) -> Autoscaling {
         match self.life {
             Some(_) => self.scaling.clone(),
-            None => Autoscaling::for_want(&self.wanted, self.monitor.at),
+            None => Autoscaling::for_demand(&self.wanted, self.monitor.at),
         }
     }
 
-    /// Terminated nodes that the autoscaler's report names: in a life those that it has noticed.
+    /// Terminated nodes in the autoscaler's report; none without a life, or if the autoscaler is stuck.
     pub fn terminated(&self) -> Vec<&SimNode> {
         let notices = self.life.as_ref().is_some_and(|l| !l.stuck);
         if notices { terminated(&self.nodes, self.now) } else { Vec::new() }
     }
 }
 
-/// The head, the slices that fit, and then the dead.
+/// The head, the hosts of slices, and then the dead nodes.
 fn nodes(scenario: &Scenario, random: &mut Random, now: i64) -> Vec<SimNode> {
-    let lives = scenario.life.is_some();
-    let head = if lives { SimNode::head_default } else { SimNode::head };
+    let has_life = scenario.life.is_some();
+    let head = if has_life { SimNode::head_default } else { SimNode::head };
     let mut all = vec![head(random, now)];
     let first = first_host(scenario.network);
-    let living = if lives { 1 } else { scenario.nodes.max(1) };
+    let living = if has_life { 1 } else { scenario.nodes.max(1) };
     let hosts = living + scenario.dead;
     for kind in SLICES.iter().cycle() {
         if all.len() >= hosts {
@@ -307,7 +309,7 @@ fn nodes(scenario: &Scenario, random: &mut Random, now: i64) -> Vec<SimNode> {
             all.push(SimNode::of_slice(random, now, first + all.len() - 1, kind, &slice, worker));
         }
     }
-    for node in all.iter_mut().filter(|_| !lives) {
+    for node in all.iter_mut().filter(|_| !has_life) {
         node.work(random, now - random.clone().below(600_000) as i64);
     }
     for (i, node) in all.iter_mut().skip(living).enumerate() {
@@ -331,7 +333,7 @@ mod tests {
         Scenario { nodes: 40, dead: 3, jobs: 200, turnover: 1, clock, ..Scenario::default() }
     }
 
-    fn story(at: i64) -> Vec<String> {
+    fn state_texts(at: i64) -> Vec<String> {
         let mut cluster = Cluster::new(&scenario());
         cluster.advance(at);
         let head = cluster.head();
@@ -341,13 +343,13 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_tells_one_story() {
-        assert_eq!(story(T0 + 30_000), story(T0 + 30_000));
-        assert_ne!(story(T0), story(T0 + 30_000));
+    fn a_seed_gives_the_same_cluster() {
+        assert_eq!(state_texts(T0 + 30_000), state_texts(T0 + 30_000));
+        assert_ne!(state_texts(T0), state_texts(T0 + 30_000));
     }
 
     #[test]
-    fn the_cluster_is_as_large_as_asked() {
+    fn the_cluster_has_the_requested_size() {
         let cluster = Cluster::new(&scenario());
         assert_eq!(cluster.nodes.iter().filter(|n| n.is_alive()).count(), 40);
         assert_eq!(cluster.nodes.len(), 43);
@@ -357,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_job_stops_a_little_later() {
+    fn a_stopped_job_ends_a_little_later() {
         let mut cluster = Cluster::new(&scenario());
         let running = cluster.jobs.iter().find(|j| j.status == JobStatus::Running && j.submission.is_some());
         let id = running.and_then(|j| j.submission.clone()).unwrap();
@@ -366,6 +368,6 @@ mod tests {
         cluster.scenario.turnover = 0;
         cluster.advance(T0 + 1500);
         assert_eq!(cluster.job(&id).unwrap().status, JobStatus::Stopped);
-        assert!(!cluster.stop(&id), "nothing left to stop");
+        assert!(!cluster.stop(&id), "already stopped");
     }
 }

@@ -1,5 +1,5 @@
-//! Connections to a simulated head's HTTP ports, and the answers that go over them: the dashboard's, the GCS's and the
-//! Prometheus endpoints'.
+//! Connections to a simulated head's HTTP ports, and the responses of the dashboard, the GCS and the Prometheus
+//! endpoints.
 
 use super::meter::Metered;
 use super::shared::Shared;
@@ -13,13 +13,14 @@ use std::io;
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
 
-/// A body of any kind; an error hangs up in the middle of it.
+/// A response body of any kind; an error closes the connection in the middle of it.
 pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// A connection whose bytes are counted.
 pub(super) type Io = TokioIo<Metered<TcpStream>>;
 
-/// Accepts connections until the head is dropped, and serves each in a task that ends when connections are closed.
+/// Accepts connections until the head is dropped, and serves each in a task that ends when the head closes its
+/// connections.
 pub(super) async fn accept<F>(listener: TcpListener, shared: Arc<Shared>, serve: fn(Io, Arc<Shared>) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -31,7 +32,7 @@ where
             _ = closing.changed() => if shared.is_closed() { return } else { continue },
         };
         let Ok((stream, _)) = stream else { continue };
-        // Small answers must not wait for an acknowledgement; an error only costs speed.
+        // Small responses must not wait for an acknowledgement; an error only costs speed.
         let _ = stream.set_nodelay(true);
         let serving = serve(TokioIo::new(Metered::new(stream, shared.meter.clone())), shared.clone());
         let mut closing = shared.generation.subscribe();
@@ -44,7 +45,7 @@ where
     }
 }
 
-/// A whole answer.
+/// A response with a complete body.
 pub(super) fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Full::new(body.into()).map_err(|e| match e {}).boxed_unsync());
     *response.status_mut() = status;

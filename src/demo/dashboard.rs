@@ -1,8 +1,8 @@
 //! The simulated dashboard's HTTP server: HTTP/1.1 on a loopback socket, Ray's token check, and the faults.
 //!
-//! `routes` says who answers what: `jobs` (`tail`: a live log), `packages`, `logs`, `nodes`, `tasks`,
-//! `status`, `stacks`; `query` is what was asked, `rows` the state API's lists. `metrics` stands apart, on a socket of
-//! its own.
+//! `routes` passes requests to `jobs` (`tail`: a live log), `packages`, `logs`, `nodes`, `tasks`, `status` and
+//! `stacks`. `query` is the parsed query string, `rows` the lists of the state API. `metrics` is served on a separate
+//! socket.
 
 mod failure;
 mod jobs;
@@ -75,7 +75,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<R
     if let Err(refusal) = authorize(&path, request.headers(), &shared) {
         return Ok(refusal);
     }
-    // Who submits a job is heard with what is submitted.
+    // A submission is reported to the observer with its body, in `jobs::submit`.
     let submits = path == jobs::ROUTE && request.method() == Method::POST;
     if !submits && !matches!(*request.method(), Method::GET | Method::HEAD) {
         shared.hear(request.method().as_str(), &path, &Value::Null);
@@ -88,7 +88,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<R
     }
 }
 
-/// Ray's token check: the first credential that is there decides.
+/// Ray's token check: the first credential that is present decides.
 fn authorize(path: &str, headers: &HeaderMap, shared: &Shared) -> Result<(), Response<Body>> {
     let Some(token) = shared.token() else { return Ok(()) };
     if OPEN.contains(&path) || path.starts_with("/static/") {
@@ -119,13 +119,13 @@ async fn collect(answer: Response<Body>) -> io::Result<(http::response::Parts, B
     Ok((parts, body.collect().await?.to_bytes()))
 }
 
-/// Promises the whole body, sends half of it and hangs up.
+/// Announces the length of the whole body, sends half of it, and closes the connection.
 async fn half(answer: Response<Body>) -> io::Result<Response<Body>> {
     let (mut parts, body) = collect(answer).await?;
     parts.headers.insert(CONTENT_LENGTH, body.len().into());
     let first = stream::once(ready(Ok(Frame::data(body.slice(..body.len() / 2)))));
     let end = stream::once(async {
-        // What was written must be on its way before the connection breaks.
+        // The written half must be sent before the connection is closed.
         tokio::time::sleep(Duration::from_millis(50)).await;
         Err(io::ErrorKind::ConnectionReset.into())
     });

@@ -1,4 +1,4 @@
-//! Random bytes of the system, for keys and unguessable names; [`super::random`] is the repeatable kind.
+//! Random bytes from the operating system, for keys and unguessable names. [`super::random`] has repeatable ones.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
-//! A fleet of simulated heads, each behind an SSH server of its own, and the folder that leads a console to them.
+//! A fleet of simulated heads, each with its own SSH server, and the folder through which a console finds them.
 //!
-//! `plan` says what it is to be, `folder` is what a console finds of it, `head_machine` what each head runs
-//! on; `cloud` puts the clusters behind Google, `ray_command` makes and deletes heads.
+//! `plan`: the configuration of a fleet; `folder`: its files; `head_machine`: the machine of each head; `cloud`: the
+//! clusters' machines in the simulated Google; `ray_command`: creates and deletes heads.
 
 pub(super) mod cloud;
 mod folder;
@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 /// A running fleet. Dropping it ends every head and removes its folder.
 #[derive(Debug)]
 pub struct Fleet {
-    // The order matters: the folder is dropped last, when nothing writes into it any more.
+    // The order matters: the folder is dropped last, when nothing writes to it any more.
     members: Vec<Member>,
     #[allow(dead_code, reason = "it serves until it is dropped")]
     google: Google,
@@ -53,21 +53,21 @@ impl Member {
         self.server.address.port()
     }
 
-    /// Cuts all SSH connections to it, as a network would.
+    /// Closes all SSH connections to it, as a network failure would.
     pub fn drop_connections(&self) {
         self.server.drop_connections();
     }
 }
 
 impl Fleet {
-    /// Starts every cluster of a plan, whose `ray` refuses everything. Must be called inside a tokio runtime.
+    /// Starts all clusters of a plan, with a `ray` command that always fails. Must be called inside a tokio runtime.
     pub async fn start(plan: Plan) -> io::Result<Self> {
         Self::start_with_ray(plan, &[]).await
     }
 
-    /// The same with a `ray` that works: these words are run with the path of a socket and what ray is asked for, and
-    /// pass it on.
-    pub async fn start_with_ray(plan: Plan, words: &[String]) -> io::Result<Self> {
+    /// The same with a working `ray` command. The command line `command` is run with the path of a socket and the
+    /// arguments of `ray`, and must send the arguments to the socket.
+    pub async fn start_with_ray(plan: Plan, command: &[String]) -> io::Result<Self> {
         let folder = Folder::new()?;
         let keys = Keys::new()?;
         let mut heads = JoinSet::new();
@@ -81,7 +81,7 @@ impl Fleet {
             let rotated = planned.trouble == FaultKind::RotatedToken;
             folder.write_token(&planned.name, if rotated { &stale } else { &token })?;
             let (scenario, faults) = (planned.scenario(place, token), planned.faults());
-            // Side by side: ten thousand jobs take a moment to invent.
+            // Concurrently: generating ten thousand jobs takes a moment.
             heads.spawn(async move { Ok((place, head(scenario, faults).await?)) });
         }
         let mut started: Vec<(usize, Head)> =
@@ -98,48 +98,48 @@ impl Fleet {
             members.push(Member { name: planned.name.clone(), head, server });
         }
         let homes: Vec<Option<(String, String)>> = plan.clusters.iter().map(Planned::place).collect();
-        let at_home = |(m, home): (&Member, &Option<(String, String)>)| {
+        let machine_of = |(m, home): (&Member, &Option<(String, String)>)| {
             Some(HeadMachine::new(&m.name, home.clone()?, &m.head, &m.server))
         };
-        let heads: Vec<HeadMachine> = members.iter().zip(&homes).filter_map(at_home).collect();
+        let heads: Vec<HeadMachine> = members.iter().zip(&homes).filter_map(machine_of).collect();
         let google = google(&plan, &heads).await?;
         for (name, token) in &secrets {
             google.put_secret(name, token.expose());
         }
         let ray = RayCommand::listen(&folder.socket(), heads)?;
         let place = |(m, home): (&'_ Member, &Option<_>)| {
-            // Google tells where the others are.
+            // Google returns the addresses of the others.
             let address = home.is_none().then_some(ADDRESS);
             Place { cluster: m.name.clone(), port: m.port(), address }
         };
         let places: Vec<Place> = members.iter().zip(&homes).map(place).collect();
-        folder.write_files(&keys, &places, &google, words)?;
+        folder.write_files(&keys, &places, &google, command)?;
         Ok(Self { members, google, ray, folder })
     }
 
-    /// What a console needs to find it.
+    /// The files with which a console finds the fleet.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// Its clusters in the order of the plan.
+    /// The clusters in the order of the plan.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// The cluster of that name.
+    /// The cluster with this name.
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|m| m.name == name)
     }
 }
 
-/// Google with the machines of those clusters that are in it.
+/// The simulated Google, with the machines of those clusters that have a project and a zone.
 async fn google(plan: &Plan, heads: &[HeadMachine]) -> io::Result<Google> {
     let project = heads.first().map_or("", HeadMachine::project);
     let cloud = Cloud::of(project, heads.iter().cloned());
     for planned in &plan.clusters {
-        planned.queued.iter().for_each(|tpu| cloud.wait_in_vain(&planned.name, tpu));
-        planned.groups.iter().for_each(|tpu| cloud.make_group(&planned.name, tpu));
+        planned.queued.iter().for_each(|tpu| cloud.add_unavailable(&planned.name, tpu));
+        planned.groups.iter().for_each(|tpu| cloud.add_group(&planned.name, tpu));
     }
     Google::start_for(project, cloud).await
 }

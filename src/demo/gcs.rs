@@ -1,7 +1,7 @@
 //! The simulated GCS: unary gRPC over HTTP/2 without TLS, with the token in the metadata.
 //!
 //! A gRPC message is the protobuf after a frame header of five bytes, and the status is in the trailers; a server of
-//! unary calls needs no more of the protocol. `methods` implements the calls, `drain` the one that drains nodes.
+//! unary calls needs no other part of the protocol. `methods` implements the calls; `drain` implements `DrainNode`.
 
 mod call;
 mod drain;
@@ -21,7 +21,7 @@ use hyper_util::rt::TokioExecutor;
 use std::io;
 use std::sync::Arc;
 
-/// Serves the GCS on one connection; a dead `gcs_server` hangs up.
+/// Serves the GCS on one connection; closes it at once if the `gcs_server` is dead.
 pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
     if shared.gcs_is_dead() {
         return;
@@ -34,7 +34,7 @@ pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
 
 async fn call(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<Response<Body>> {
     let path = request.uri().path().to_owned();
-    let _answering = shared.meter.request(&path);
+    let _in_flight = shared.meter.request(&path);
     match shared.fault(&path) {
         Some(Fault::Latency(by)) => tokio::time::sleep(by).await,
         Some(Fault::Stall) => shared.stall(&path).await,
@@ -60,7 +60,7 @@ async fn call(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<Res
     Ok(outcome.map_or_else(|status| refusal(&status), answer))
 }
 
-/// A message and the status 0 behind it.
+/// A message, followed by the status 0.
 pub(super) fn answer(message: Bytes) -> Response<Body> {
     let mut head = BytesMut::with_capacity(5);
     head.put_u8(0);
@@ -72,7 +72,7 @@ pub(super) fn answer(message: Bytes) -> Response<Body> {
     with_type(Response::new(body.boxed_unsync()))
 }
 
-/// A status without a message.
+/// A response with a status and no message.
 pub(super) fn refusal(status: &Status) -> Response<Body> {
     let mut response =
         with_type(Response::new(http_body_util::Empty::new().map_err(|e| match e {}).boxed_unsync()));

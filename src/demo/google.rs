@@ -1,8 +1,9 @@
-//! A simulated Google: Secret Manager, Compute Engine, Cloud TPU, Artifact Registry, the permissions of Cloud Resource
-//! Manager and the OAuth token endpoint on one loopback port, with the wire formats, paging, long-running operations and errors recorded from the real services.
+//! Simulated Google services: Secret Manager, Compute Engine, Cloud TPU, Artifact Registry, the permissions of Cloud
+//! Resource Manager and the OAuth token endpoint on one loopback port, with the wire formats, paging, long-running
+//! operations and errors recorded from the real services.
 //!
-//! Requests without a token of `/token` are refused. `tests/real/google.rs` checks it with Google's own clients. Tests
-//! set its state directly; a simulated fleet shows its clusters there.
+//! Requests without a token issued by `/token` are refused. `tests/real/google.rs` checks the simulation with Google's
+//! own clients. Tests set its state directly; a simulated fleet adds its clusters to it.
 
 pub(super) mod answer;
 pub mod compute;
@@ -20,7 +21,7 @@ mod zonal;
 
 use super::fleet::cloud::Cloud;
 use super::locked;
-use answer::{Answer, Asked, base64, not_found, ok, refusal, status_of};
+use answer::{Answer, ApiRequest, base64, not_found, ok, refusal, status_of};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -42,7 +43,7 @@ pub use answer::{NUMBER, PROJECT};
 pub use fault::Fault;
 pub use state::{State, Stored};
 
-/// The running server; gone when dropped.
+/// The running server. Dropping it stops the server.
 pub struct Google {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -67,17 +68,17 @@ impl Google {
         Self::start_at("127.0.0.1:0").await
     }
 
-    /// Starts at this address; on port 80 of 169.254.169.254 it is a machine's metadata server too.
+    /// Starts at this address; on port 80 of 169.254.169.254 it also serves as a machine's metadata server.
     pub async fn start_at(address: &str) -> io::Result<Self> {
         Self::serving(address, PROJECT, None).await
     }
 
-    /// Starts on a free port, for that project and with the TPUs of a simulated fleet.
+    /// Starts on a free port for the given project, with the TPUs of a simulated fleet.
     pub(super) async fn start_for(project: &str, cloud: Cloud) -> io::Result<Self> {
         Self::serving("127.0.0.1:0", project, Some(cloud)).await
     }
 
-    /// Without a cloud only the lists of the state count.
+    /// Starts the server. Without a cloud, only the resources listed in the state exist.
     async fn serving(address: &str, project: &str, cloud: Option<Cloud>) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -104,7 +105,7 @@ impl Google {
         format!("http://{}", self.address)
     }
 
-    /// The state, to look at or to change.
+    /// The state, for reading and changing.
     pub fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
     }
@@ -114,7 +115,7 @@ impl Google {
         self.fail_at("", words, fault);
     }
 
-    /// The same for one HTTP method.
+    /// Like [`Self::fail`], for one HTTP method.
     pub fn fail_at(&self, method: &'static str, words: &str, fault: Fault) {
         self.state().faults.push((method, words.into(), fault));
     }
@@ -124,17 +125,17 @@ impl Google {
         self.state().faults.clear();
     }
 
-    /// Method and path with query of every request so far.
+    /// Method, path and query of every request so far.
     pub fn requests(&self) -> Vec<String> {
         self.state().requests.clone()
     }
 
-    /// The number of requests whose method and path contain these words.
+    /// The number of requests whose method and URI contain `words`.
     pub fn asked(&self, words: &str) -> usize {
         self.state().requests.iter().filter(|r| r.contains(words)).count()
     }
 
-    /// Adds a version to a secret, which is made when there is none; returns its number.
+    /// Adds a version to a secret, creating the secret if needed; returns the version number.
     pub fn put_secret(&self, name: &str, value: &str) -> usize {
         let mut state = self.state();
         let versions = state.secrets.entry(name.into()).or_default();
@@ -142,12 +143,12 @@ impl Google {
         versions.len()
     }
 
-    /// Writes application-default credentials of a person whose tokens come from this server.
+    /// Writes application-default credentials of a user account whose tokens are issued by this server.
     pub fn write_adc(&self, folder: &Path) -> io::Result<PathBuf> {
         write_login(&folder.join("adc.json"), &self.person())
     }
 
-    /// The same person's login, as gcloud writes it.
+    /// The credentials of a user account, as gcloud writes them.
     pub fn person(&self) -> Value {
         json!({
             "type": "authorized_user", "client_id": "id.apps.googleusercontent.com", "client_secret": "not-a-secret",
@@ -155,7 +156,7 @@ impl Google {
         })
     }
 
-    /// The login of a person who impersonates a service account (`gcloud auth application-default login
+    /// The credentials of a user who impersonates a service account (`gcloud auth application-default login
     /// --impersonate-service-account`).
     pub fn impersonated(&self, account: &str) -> Value {
         let url = format!("{}/v1/projects/-/serviceAccounts/{account}:generateAccessToken", self.url());
@@ -165,7 +166,7 @@ impl Google {
         })
     }
 
-    /// The login of an external account whose identity provider writes its tokens into a file (`gcloud iam
+    /// The credentials of an external account whose identity provider writes its tokens to a file (`gcloud iam
     /// workload-identity-pools create-cred-config`).
     pub fn external(&self, subject: &Path) -> Value {
         json!({
@@ -178,7 +179,7 @@ impl Google {
     }
 }
 
-/// Writes a login's file for this person alone.
+/// Writes credentials to a file that only its owner can read (mode 0600).
 pub fn write_login(file: &Path, login: &Value) -> io::Result<PathBuf> {
     let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
     open?.write_all(login.to_string().as_bytes())?;
@@ -196,10 +197,10 @@ async fn serve(
     let (fault, bearer) = {
         let mut state = locked(&state);
         state.requests.push(format!("{} {}", parts.method, parts.uri));
-        let is_meant = |(method, words, _): &&(&str, String, Fault)| {
+        let matches = |(method, words, _): &&(&str, String, Fault)| {
             (method.is_empty() || parts.method == *method) && path.contains(words.as_str())
         };
-        let fault = state.faults.iter().find(is_meant).map(|f| f.2.clone());
+        let fault = state.faults.iter().find(matches).map(|f| f.2.clone());
         (fault, parts.headers.get("authorization").and_then(|v| v.to_str().ok()).map(str::to_owned))
     };
     match &fault {
@@ -221,25 +222,25 @@ async fn serve(
     let query = parts.uri.query().unwrap_or_default();
     let query = query.split('&').filter_map(|p| p.split_once('=')).map(|(k, v)| (decoded(k), decoded(v)));
     let form = parts.headers.get("content-type").is_some_and(|t| t == "application/x-www-form-urlencoded");
-    let asked = Asked {
+    let request = ApiRequest {
         method: parts.method,
         path: decoded(&path),
         query: query.collect(),
         body: if form { from_form(&text) } else { serde_json::from_slice(&text).unwrap_or_default() },
         base: format!("http://{host}"),
     };
-    if asked.method != Method::GET && !login::is_meant(&asked.path) {
+    if request.method != Method::GET && !login::issues_token(&request.path) {
         let target = parts.uri.path_and_query().map_or_else(|| path.clone(), ToString::to_string);
         let witness = locked(&state).witness.clone();
-        witness.hear(asked.method.as_str(), &target, &asked.body);
+        witness.hear(request.method.as_str(), &target, &request.body);
     }
     let (code, body) = if let Some(Fault::Recorded { code, body }) = fault {
         (status_of(code), serde_json::from_str(body).map_err(io::Error::other)?)
-    } else if asked.path == "/token" {
-        login::refreshed(&asked, fault.as_ref())
-    } else if asked.path == "/v1/token" {
-        login::exchanged(&asked)
-    } else if let Some(of) = asked.path.strip_prefix(login::OF_MACHINE) {
+    } else if request.path == "/token" {
+        login::refreshed(&request, fault.as_ref())
+    } else if request.path == "/v1/token" {
+        login::exchanged(&request)
+    } else if let Some(of) = request.path.strip_prefix(login::OF_MACHINE) {
         match parts.headers.get("metadata-flavor") {
             Some(flavor) if flavor == "Google" => login::machine(of),
             _ => refusal(403, "PERMISSION_DENIED", None, "Missing required header 'Metadata-Flavor'"),
@@ -253,7 +254,7 @@ async fn serve(
         )
     } else if let Some(Fault::Refuse { code, status, reason, message }) = fault.clone() {
         let reason = Some(reason).filter(|r| !r.is_empty());
-        if asked.path.starts_with("/compute/") {
+        if request.path.starts_with("/compute/") {
             zonal::refusal(code, reason.unwrap_or("backendError"), message)
         } else {
             refusal(code, status, reason, message)
@@ -266,7 +267,7 @@ async fn serve(
             "Quota exceeded for requests per minute.",
         )
     } else {
-        route(&asked, &mut locked(&state), cloud.as_ref(), fault.as_ref())
+        route(&request, &mut locked(&state), cloud.as_ref(), fault.as_ref())
     };
     let mut answer = text_answer(code.as_u16(), "application/json; charset=UTF-8", body.to_string());
     if let Some(Fault::Busy(seconds)) = fault {
@@ -275,32 +276,34 @@ async fn serve(
     Ok(answer)
 }
 
-fn route(asked: &Asked, state: &mut State, cloud: Option<&Cloud>, fault: Option<&Fault>) -> Answer {
-    let parts: Vec<&str> = asked.path.trim_start_matches('/').split('/').collect();
+fn route(request: &ApiRequest, state: &mut State, cloud: Option<&Cloud>, fault: Option<&Fault>) -> Answer {
+    let parts: Vec<&str> = request.path.trim_start_matches('/').split('/').collect();
     match parts.as_slice() {
-        ["v1", "projects", "-", "serviceAccounts", account] => login::impersonated(asked, account),
+        ["v1", "projects", "-", "serviceAccounts", account] => login::impersonated(request, account),
         ["v1", "projects", project, "locations", location, rest @ ..] => {
-            registry::answer(asked, state, [project, location], rest)
+            registry::answer(request, state, [project, location], rest)
         }
-        ["v3", "projects", project] => permissions::answer(asked, state, project),
-        ["v1", "projects", project, rest @ ..] => secrets::answer(asked, state, project, rest, fault),
+        ["v3", "projects", project] => permissions::answer(request, state, project),
+        ["v1", "projects", project, rest @ ..] => secrets::answer(request, state, project, rest, fault),
         ["compute", "v1", "projects", project, rest @ ..] => match cloud {
-            Some(cloud) => cloud.around_machines(state, |state| compute::answer(asked, state, project, rest)),
-            None => compute::answer(asked, state, project, rest),
+            Some(cloud) => {
+                cloud.around_machines(state, |state| compute::answer(request, state, project, rest))
+            }
+            None => compute::answer(request, state, project, rest),
         },
         [version @ ("v2" | "v2alpha1"), "projects", project, "locations", zone, rest @ ..] => {
             let place = tpu::Place { version, project, zone };
-            let Some(cloud) = cloud else { return tpu::answer(asked, state, &place, rest) };
-            // Built only when needed: the list may have thousands of entries.
-            let reads = asked.method == Method::GET;
+            let Some(cloud) = cloud else { return tpu::answer(request, state, &place, rest) };
+            // Only the lists that are needed are built: they may have thousands of entries.
+            let reads = request.method == Method::GET;
             let kinds = if reads { rest.get(..1).unwrap_or_default() } else { &["nodes", "queuedResources"] };
-            cloud.around(zone, kinds, state, |state| tpu::answer(asked, state, &place, rest))
+            cloud.around(zone, kinds, state, |state| tpu::answer(request, state, &place, rest))
         }
-        _ => not_found(&asked.path),
+        _ => not_found(&request.path),
     }
 }
 
-/// The token endpoint takes forms too (RFC 6749, section 6); Google's Python client sends one.
+/// Parses a form. The token endpoint also accepts forms (RFC 6749, section 6); Google's Python client sends one.
 fn from_form(text: &[u8]) -> Value {
     let text = String::from_utf8_lossy(text);
     let fields = text.split('&').filter_map(|p| p.split_once('='));

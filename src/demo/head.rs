@@ -1,4 +1,4 @@
-//! A simulated head, and what a test changes of it while it runs.
+//! A simulated head, and the changes that a test can make to it while it runs.
 
 use super::cluster::Cluster;
 use super::cluster::log::Log;
@@ -16,9 +16,9 @@ use tokio::net::TcpListener;
 /// A simulated head. Dropping it closes its sockets and connections.
 #[derive(Debug)]
 pub struct Head {
-    /// Where the dashboard listens.
+    /// Address of the dashboard.
     pub dashboard: SocketAddr,
-    /// Where the GCS listens.
+    /// Address of the GCS.
     pub gcs: SocketAddr,
     pub(super) shared: Arc<Shared>,
 }
@@ -30,7 +30,7 @@ impl Head {
         Self::start_at(scenario, any, any).await
     }
 
-    /// Listens on the given addresses; fails when one is taken.
+    /// Listens on the given addresses; fails if one is in use.
     pub async fn start_at(scenario: Scenario, dashboard: SocketAddr, gcs: SocketAddr) -> io::Result<Self> {
         let (dashboard, gcs) = (TcpListener::bind(dashboard).await?, TcpListener::bind(gcs).await?);
         let metrics = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
@@ -42,17 +42,17 @@ impl Head {
         Ok(Self { dashboard: addresses.0, gcs: addresses.1, shared })
     }
 
-    /// Sets the faults of the head, the first match counts; an empty list removes all faults.
+    /// Sets the faults of the head; the first matching rule applies. An empty list removes all faults.
     pub fn trouble(&self, trouble: Vec<FaultRule>) {
         self.shared.trouble(trouble);
     }
 
-    /// Changes the token that requests must carry (`None`: no token authentication any more).
+    /// Changes the token that requests must carry; `None` disables token authentication.
     pub fn set_token(&self, token: Option<Secret>) {
         self.shared.set_token(token);
     }
 
-    /// Answers "stopped" to a stop request and does nothing, as some Ray versions do for a pending job.
+    /// Responds "stopped" to stop requests without stopping the job, as some Ray versions do for a pending job.
     pub fn ignore_stop(&self, ignore: bool) {
         self.shared.ignore_stop(ignore);
     }
@@ -77,17 +77,17 @@ impl Head {
         self.shared.meter.cost()
     }
 
-    /// Why the simulated `gcs_server` was killed, if it was: a node id of a wrong length, as with the real one.
+    /// Why the simulated `gcs_server` was killed, if it was: a node id of the wrong length kills it, as in real Ray.
     pub fn gcs_death(&self) -> Option<String> {
         self.shared.gcs_death()
     }
 
     /// Stops or resumes the autoscaler's monitor; its report does not change while it is stopped.
-    pub fn run_monitor(&self, runs: bool) {
-        self.shared.now(|c| c.monitor.alive = runs);
+    pub fn run_monitor(&self, is_running: bool) {
+        self.shared.now(|c| c.monitor.alive = is_running);
     }
 
-    /// Submission ids of jobs in that state, oldest first.
+    /// Submission ids of the jobs with this status, oldest first.
     pub fn submissions(&self, status: JobStatus) -> Vec<String> {
         let of = |c: &mut Cluster| {
             let jobs = c.jobs.iter().filter(|j| j.status == status);
@@ -96,7 +96,7 @@ impl Head {
         self.shared.now(of)
     }
 
-    /// Puts a job into a state; false when there is no such job.
+    /// Sets the status of a job; false if there is no such job.
     pub fn turn_job(&self, id: &str, status: JobStatus) -> bool {
         self.shared.now(|c| {
             let now = c.now;
@@ -105,12 +105,12 @@ impl Head {
         })
     }
 
-    /// Adds bytes to a job's log, whose invented text gives way to them; false when there is no such job.
+    /// Appends bytes to a job's log, replacing the generated text; false if there is no such job.
     pub fn write_job_log(&self, id: &str, bytes: &[u8]) -> bool {
         self.shared.now(|c| c.job(id).map(|j| j.log.write(bytes)).is_some())
     }
 
-    /// Adds bytes to a log file, e.g. `monitor.log`.
+    /// Appends bytes to a log file, e.g. `monitor.log`.
     pub fn write_file(&self, name: &str, bytes: &[u8]) {
         self.shared.now(|c| c.files.entry(name.to_owned()).or_insert(Log::none()).write(bytes));
     }
@@ -125,22 +125,22 @@ impl Head {
         self.shared.now(|c| c.nodes.iter().filter(|n| n.is_alive()).map(|n| n.id).collect())
     }
 
-    /// Ends a node as if its raylet had crashed; false when there is no such node.
+    /// Ends a node as if its raylet had crashed; false if there is no such node.
     pub fn kill_node(&self, id: NodeId) -> bool {
         self.shared.now(|c| c.kill(id))
     }
 
-    /// Ends a node and starts another on its machine, as a worker's startup does; false when there is no such node.
+    /// Ends a node and starts a new one on its machine, as a worker's startup does; false if there is no such node.
     pub fn renew_node(&self, id: NodeId) -> bool {
         self.shared.now(|c| c.renew(id))
     }
 
-    /// Another machine joins, like this node's but at that address; false when there is no such node.
+    /// Adds a machine like that of this node, with another address; false if there is no such node.
     pub fn join_node(&self, like: NodeId, address: &str) -> bool {
         self.shared.now(|c| c.join(like, address))
     }
 
-    /// Removes a node's metrics, as before its agent's first report.
+    /// Removes a node's metrics, as if its agent had not reported yet; false if there is no such node.
     pub fn silence_agent(&self, id: NodeId) -> bool {
         self.shared.now(|c| {
             c.version += 1;

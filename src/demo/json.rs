@@ -1,4 +1,4 @@
-//! JSON as Ray's dashboard writes it: Python's separators, so that sizes are real, and its mangled keys.
+//! JSON as Ray's dashboard writes it: Python's separators, so that sizes are realistic, and camel-case keys.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -22,16 +22,16 @@ impl Formatter for Python {
     }
 }
 
-/// The text of `value`.
+/// Serializes `value`.
 pub(super) fn dumps(value: &Value) -> String {
     let mut out = Vec::new();
-    // Writing a Value to memory has no way to fail: its keys are strings and a Vec takes every byte.
+    // Serializing a Value to memory cannot fail: its keys are strings and a Vec accepts every byte.
     let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, Python));
     debug_assert!(written.is_ok());
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// The text of the object `value` with further members whose text is already there.
+/// Serializes the object `value` with further members that are already JSON text.
 pub(super) fn dumps_with(value: &Value, members: &[(&str, &str)]) -> String {
     let mut out = dumps(value);
     out.pop();
@@ -48,7 +48,7 @@ pub(super) fn dumps_with(value: &Value, members: &[(&str, &str)]) -> String {
     out
 }
 
-/// A JSON array of texts that are already there.
+/// A JSON array of items that are already JSON text.
 pub(super) fn array<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let mut out = String::from("[");
     for item in items {
@@ -90,7 +90,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn text_reads_as_python_writes_it() {
+    fn output_matches_python() {
         assert_eq!(dumps(&json!({"a": [1, 2.0, null], "b": {}})), r#"{"a": [1, 2.0, null], "b": {}}"#);
         assert_eq!(dumps_with(&json!({"a": 1}), &[("b", "[]")]), r#"{"a": 1, "b": []}"#);
         assert_eq!(dumps_with(&json!({}), &[("b", "[]")]), r#"{"b": []}"#);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_mangled_as_ray_does_it() {
+    fn keys_are_converted_as_in_ray() {
         assert_eq!(camel("object_store_memory"), "objectStoreMemory");
         assert_eq!(camel("node:__internal_head__"), "node:InternalHead");
         assert_eq!(camel("TPU-v4-8-head"), "TPU-v4-8-head");

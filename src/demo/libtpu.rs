@@ -15,13 +15,13 @@ use prost::Message;
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// The port on which a host serves them.
+/// The port on which a host serves its metrics.
 pub(super) const PORT: u32 = 8431;
 
-/// A chip as its libtpu tells of it.
+/// A chip as reported by libtpu.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimChip {
-    /// Percent.
+    /// Duty cycle in percent.
     pub duty: f64,
     /// Bytes of memory in use.
     pub used: u64,
@@ -29,16 +29,16 @@ pub struct SimChip {
     pub total: u64,
 }
 
-/// What libtpu knows of a host.
+/// The state of a host, as libtpu reports it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TpuRuntime {
-    /// Its name.
+    /// Host name.
     pub host: String,
-    /// Number of its first core in the slice.
+    /// Number of the host's first core in the slice.
     pub first_core: i32,
-    /// Its chips; each is one device with one core.
+    /// The chips; each is one device with one core.
     pub chips: Vec<SimChip>,
-    /// Programs that its cores have started; none for a version that does not report it.
+    /// Number of programs that the cores have started; `None` for a version that does not report it.
     pub run: Option<i64>,
 }
 
@@ -57,7 +57,7 @@ pub async fn serve(
 async fn call(request: Request<Incoming>, runtime: TpuRuntime) -> io::Result<Response<Body>> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
-    let told = body.get(5..).ok_or_else(Status::malformed).and_then(|message| match path.as_str() {
+    let outcome = body.get(5..).ok_or_else(Status::malformed).and_then(|message| match path.as_str() {
         tpu::GET_RUNTIME_METRIC => metric(&parse::<wire::MetricRequest>(message)?.metric_name, &runtime),
         tpu::GET_RUNTIME_STATUS => {
             parse::<wire::GetTpuRuntimeStatusRequest>(message)?;
@@ -65,7 +65,7 @@ async fn call(request: Request<Incoming>, runtime: TpuRuntime) -> io::Result<Res
         }
         _ => Err(Status::unimplemented()),
     });
-    Ok(told.map_or_else(|status| refusal(&status), answer))
+    Ok(outcome.map_or_else(|status| refusal(&status), answer))
 }
 
 fn metric(name: &str, runtime: &TpuRuntime) -> Result<Bytes, Status> {
@@ -104,6 +104,6 @@ fn status(runtime: &TpuRuntime) -> Result<Bytes, Status> {
         (id, state)
     };
     let core_states = (0..).zip(&runtime.chips).map(core).collect();
-    let told = wire::GetTpuRuntimeStatusResponse { host_name: Some(runtime.host.clone()), core_states };
-    Ok(told.encode_to_vec().into())
+    let reply = wire::GetTpuRuntimeStatusResponse { host_name: Some(runtime.host.clone()), core_states };
+    Ok(reply.encode_to_vec().into())
 }

@@ -1,9 +1,9 @@
 //! The activity of a simulated cluster: TPU slices that join host by host and are preempted, users who submit jobs, an
 //! autoscaler that launches, fails or is stuck. Plain values, which a scenario file can set.
 //!
-//! `engine` plays them out, with `slices`, `jobs` (`again`: submitted once more) and the `machines` that
-//! Google sees; `gang`: the workers of a run; `tale` is the text of a log, in the words of the autoscaler's `monitor` or of a job that is
-//! in `train`.
+//! `engine` runs the events, with `slices`, `jobs` (`again`: resubmitted jobs) and `machines` (the TPU VMs that Google
+//! lists). `gang` is the workers of a run. `tale` is the text of a log; `monitor` writes the autoscaler's lines,
+//! `train` those of a training job.
 
 mod again;
 pub(super) mod engine;
@@ -18,24 +18,24 @@ pub(super) mod tale;
 mod train;
 mod work;
 
-use gang::Told;
+use gang::ScriptedRun;
 use serde::Deserialize;
 
-/// A node type of the cluster's YAML: `tpu_slice_v4_32` and what stands behind it.
+/// A TPU node type of the cluster's YAML, such as `tpu_slice_v4_32`, and its slices.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TpuType {
     /// The autoscaler's name for it.
     pub name: String,
-    /// Google's `acceleratorType`: `v4-32`, `v5litepod-16`. It says how many hosts a slice has.
+    /// Google's `acceleratorType`: `v4-32`, `v5litepod-16`. It determines how many hosts a slice has.
     pub accelerator_type: String,
-    /// Slices that the autoscaler keeps.
+    /// Minimum number of slices, which the autoscaler keeps.
     #[serde(default)]
     pub min_workers: usize,
-    /// Slices that it never goes beyond.
+    /// Maximum number of slices.
     #[serde(default = "most")]
     pub max_workers: usize,
-    /// Slices that are there when the simulation begins; never fewer than `min_workers`.
+    /// Slices that exist when the simulation begins; at least `min_workers` are created.
     #[serde(default)]
     pub slices: usize,
 }
@@ -46,78 +46,77 @@ fn most() -> usize {
 }
 
 impl TpuType {
-    /// A type of Marin's clusters, with that many slices at the beginning.
+    /// A node type of Marin's clusters with the given number of initial slices.
     pub fn new(name: &str, accelerator_type: &str, min_workers: usize, slices: usize) -> Self {
         let (name, accelerator_type) = (name.to_owned(), accelerator_type.to_owned());
         Self { name, accelerator_type, min_workers, max_workers: most(), slices }
     }
 }
 
-/// Why Google gives no machine.
+/// Why Google refuses to create a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// The zone has none left.
+    /// The zone has no capacity left.
     Stockout,
-    /// The project may not have more.
+    /// The project's quota is exceeded.
     Quota,
 }
 
-/// A slice of which half the hosts die.
+/// A slice that loses half of its hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Halved {
     /// Its node type.
     pub node_type: String,
-    /// Minutes before the simulation begins.
+    /// When the hosts die, in minutes before the simulation begins.
     pub minutes_ago: u32,
 }
 
-/// The life of a cluster. Rates are means of chance that the scenario's seed decides.
+/// The simulated activity of a cluster. Rates are averages of random events, which the scenario's seed determines.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Life {
-    /// `cluster_name`, of which Ray makes the machines' names.
+    /// `cluster_name`, which is part of the machines' names.
     pub cluster: String,
-    /// The zone that its machines are in.
+    /// The zone of its machines.
     pub zone: String,
-    /// Where checkpoints go, without `gs://`.
+    /// The bucket of the checkpoints, without `gs://`.
     pub bucket: String,
-    /// The YAML's TPU node types; jobs ask for an early one more often than for a late one.
+    /// The TPU node types of the YAML; jobs request the first ones more often than the last ones.
     pub types: Vec<TpuType>,
-    /// How long the cluster had lived so when the simulation begins, in minutes: what happened in that time is its
-    /// history.
+    /// Length of the history that is simulated before the simulation begins, in minutes.
     pub past_minutes: u32,
-    /// Jobs that arrive in an hour.
+    /// Jobs submitted per hour.
     pub jobs_per_hour: f64,
-    /// How long a job trains when nothing disturbs it, in minutes.
+    /// Mean training time of a job without interruptions, in minutes.
     pub job_minutes: f64,
-    /// Share of the jobs that fail by themselves, 0 to 1.
+    /// Share of the jobs that fail on their own, 0 to 1.
     pub failing: f64,
-    /// Slices that Google takes back in an hour, over the whole cluster.
+    /// Slices that Google preempts per hour, in the whole cluster.
     pub preemptions_per_hour: f64,
-    /// How long a slice takes from the request until its first host is there, in seconds.
+    /// Mean time from the request for a slice until Google creates or refuses it, in seconds.
     pub launch_seconds: f64,
-    /// What launches meet that fail; `None`: none fails.
+    /// Why launches fail; `None` if none fails.
     pub refusal: Option<Refusal>,
-    /// Share of the launches that fail so, 0 to 1.
+    /// Share of the launches that fail for this reason, 0 to 1.
     pub refused: f64,
-    /// Accelerator types that jobs wait for though no node type offers them: one job each.
+    /// Accelerator types that no node type offers; one job waits for each.
     pub infeasible: Vec<String>,
-    /// Runs that are there when the simulation begins, with what befalls their workers; those of one node type have its
-    /// first slice one after the other.
-    pub runs: Vec<Told>,
-    /// Slices of which half the hosts die, without work on them.
+    /// Runs that exist when the simulation begins, with the events that affect their workers. Runs of one node type use
+    /// its first slice one after the other.
+    pub runs: Vec<ScriptedRun>,
+    /// Slices that lose half of their hosts; no job runs on them.
     pub halved: Vec<Halved>,
-    /// Whether the cluster is unused: no job runs and none arrives.
+    /// Whether the cluster is unused: no job runs and none is submitted.
     pub idle: bool,
-    /// The autoscaler has failed to notice that all spot TPUs died: only the head is left, and it asks Google again
-    /// and again for a machine that is gone (ray#29698).
+    /// The autoscaler has not noticed that all spot TPUs died: only the head is left, and each loop fails because it
+    /// requests a machine from Google that no longer exists (ray#29698).
     pub stuck: bool,
 }
 
 impl Default for Life {
-    /// A day at the v4 cluster.
+    /// Typical activity of the v4 cluster.
     fn default() -> Self {
         Self {
             cluster: "marin-us-central2".into(),

@@ -1,4 +1,4 @@
-//! Counts what clients cost a head: connections, requests, bytes on the wire.
+//! Counts the load of clients on a head: connections, requests, bytes on the wire.
 
 use super::locked;
 use std::collections::BTreeMap;
@@ -9,18 +9,18 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What clients have cost a head so far.
+/// The load that clients have caused on a head so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Connections accepted, dashboard and GCS.
+    /// Connections accepted by the dashboard and the GCS.
     pub connections: u64,
-    /// Bytes written to them, headers included.
+    /// Bytes written to them, including headers.
     pub sent: u64,
     /// Bytes read from them.
     pub received: u64,
-    /// Requests by route; long path segments (ids) are written `*`.
+    /// Requests by route; long path segments (ids) are replaced by `*`.
     pub requests: BTreeMap<String, u64>,
-    /// The most requests that were being answered at the same time.
+    /// Maximum number of requests processed at the same time.
     pub most_at_once: usize,
 }
 
@@ -34,11 +34,11 @@ pub(super) struct Meter {
     most_at_once: AtomicUsize,
 }
 
-/// A request that is being answered, until this is dropped.
+/// A request in progress, until this is dropped.
 #[must_use]
-pub(super) struct Answering<'a>(&'a Meter);
+pub(super) struct InFlight<'a>(&'a Meter);
 
-impl Drop for Answering<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.at_once.fetch_sub(1, Ordering::Relaxed);
     }
@@ -46,13 +46,13 @@ impl Drop for Answering<'_> {
 
 impl Meter {
     /// Counts a request.
-    pub fn request(&self, path: &str) -> Answering<'_> {
+    pub fn request(&self, path: &str) -> InFlight<'_> {
         let route: Vec<&str> = path.split('/').map(|s| if s.len() > 48 { "*" } else { s }).collect();
         let mut requests = locked(&self.requests);
         *requests.entry(route.join("/")).or_default() += 1;
         let now = self.at_once.fetch_add(1, Ordering::Relaxed) + 1;
         self.most_at_once.fetch_max(now, Ordering::Relaxed);
-        Answering(self)
+        InFlight(self)
     }
 
     pub fn cost(&self) -> Cost {

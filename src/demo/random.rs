@@ -1,16 +1,16 @@
-//! Repeatable chance (`SplitMix64`, <https://prng.di.unimi.it/splitmix64.c>): one seed, one cluster.
+//! Repeatable random numbers (`SplitMix64`, <https://prng.di.unimi.it/splitmix64.c>): one seed gives one cluster.
 
 /// A generator; the same seed gives the same cluster and the same changes.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
 impl Random {
-    /// Seeded.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 bits.
+    /// The next 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,22 +18,22 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `n`; zero when `n` is zero.
+    /// A number below `n`; zero if `n` is zero.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }
 
-    /// From 0 to 1.
+    /// A number from 0 up to, but not including, 1.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// One of `all`, which is never empty.
+    /// One element of `all`, which must not be empty.
     pub fn pick<T: Copy, const N: usize>(&mut self, all: &[T; N]) -> T {
         all[self.below(N)]
     }
 
-    /// Bytes of an id.
+    /// Random bytes for an id.
     pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         std::array::from_fn(|_| self.next() as u8)
     }

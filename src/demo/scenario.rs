@@ -1,4 +1,4 @@
-//! What a simulated head pretends to be, and how it misbehaves. Plain values; no sockets.
+//! The properties and faults of a simulated head. Plain values; no sockets.
 
 use super::life::Life;
 use crate::model::{AutoscalerVersion, Secret, Timestamp};
@@ -9,42 +9,42 @@ use std::time::Duration;
 /// A cluster to simulate.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// `cluster_name`, of which Ray makes the machines' names.
+    /// `cluster_name`, from which Ray derives the names of machines.
     pub cluster: String,
-    /// Its hosts have addresses of their own among the clusters of one Google project: the number of their network.
+    /// Number of the cluster's network, so that its hosts have unique addresses among the clusters of a Google project.
     pub network: usize,
     /// The same seed gives the same cluster, and the same changes second by second.
     pub seed: u64,
-    /// What `/api/version` says.
+    /// The Ray version that `/api/version` reports.
     pub ray_version: String,
-    /// Living nodes, the head included; all others are hosts of TPU slices.
+    /// Living nodes, including the head; all others are hosts of TPU slices.
     pub nodes: usize,
-    /// Nodes that died, with each of Ray's reasons in turn.
+    /// Dead nodes, with each of Ray's death reasons in turn.
     pub dead: usize,
-    /// Jobs in the job table, most of them ended.
+    /// Jobs in the job table; most of them have ended.
     pub jobs: usize,
-    /// Running jobs of a plain `ray job submit`, without an owner.
+    /// Running jobs from a plain `ray job submit`, without an owner.
     pub unowned: usize,
-    /// Which autoscaler reports.
+    /// The autoscaler version.
     pub autoscaler: AutoscalerVersion,
-    /// TPU slices that are asked for and not there.
+    /// Pending TPU slices.
     pub pending: usize,
-    /// Nodes whose logical use changes each second.
+    /// Nodes whose logical resource usage changes each second.
     pub changes: usize,
     /// Jobs that end each second, each followed by a new one.
     pub turnover: usize,
-    /// Lines that each running job logs in a second.
+    /// Lines that each running job logs per second.
     pub log_rate: u64,
     /// Lines that each job had logged before the simulation began.
     pub log_backlog: u64,
-    /// How long a log tail waits at the end of the file (a second in Ray).
+    /// Poll interval of a log tail at the end of the file (1 s in Ray).
     pub tail_poll: Duration,
     /// The token that requests must carry; `None` is `RAY_AUTH_MODE=disabled`.
     pub token: Option<Secret>,
-    /// What happens by itself. Its slices are the nodes then, its people the demand: `nodes`, `pending`, `changes`,
-    /// `turnover` count for nothing, `dead` and `jobs` lie before its past.
+    /// Simulated activity. If set, its slices are the nodes and its users create the demand: `nodes`, `pending`,
+    /// `changes` and `turnover` are ignored; `dead` and `jobs` are older than its history.
     pub life: Option<Life>,
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: Clock,
 }
 
@@ -76,9 +76,9 @@ impl Default for Scenario {
 /// The simulation's clock.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The machine's.
+    /// The system clock.
     Wall,
-    /// Milliseconds since the Unix epoch, moved by the test that owns them.
+    /// Milliseconds since the Unix epoch, advanced by the test.
     Manual(Arc<AtomicI64>),
 }
 
@@ -94,27 +94,27 @@ impl Clock {
 /// A way in which a head misbehaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Answers late.
+    /// Delays the response by this duration.
     Latency(Duration),
-    /// Answers with this status and the text that aiohttp gives it.
+    /// Returns this status with aiohttp's text for it.
     Status(u16),
-    /// Promises the whole body, sends half of it and hangs up.
+    /// Announces the whole body, sends half of it and closes the connection.
     HalfBody,
-    /// Takes the request, and does not answer while the trouble lasts.
+    /// Accepts the request, and does not respond while the fault is set.
     Stall,
-    /// Answers 200 with a page of HTML, like a proxy that is in the way.
+    /// Returns status 200 with an HTML page, as an intervening proxy would.
     Html,
-    /// Hangs up without an answer.
+    /// Closes the connection without a response.
     HangUp,
-    /// Puts this many spaces in front of the body: valid JSON, far too much of it.
+    /// Prefixes the body with this many spaces: valid JSON, but too large.
     Padding(usize),
 }
 
-/// A [`Fault`] and the requests that meet it.
+/// A [`Fault`] and the requests to which it applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultRule {
     /// Start of the path; empty for every request, `/ray.rpc.` for the GCS.
     pub path: String,
-    /// What happens to them.
+    /// The fault.
     pub fault: Fault,
 }

@@ -1,4 +1,4 @@
-//! What all connections of a simulated head share: its cluster, how it behaves, what clients have cost it.
+//! State shared by all connections of a simulated head: its cluster, its behavior, and the load of its clients.
 
 use super::cluster::Cluster;
 use super::locked;
@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, watch};
 
-/// How the head behaves at the moment.
+/// The current behavior of the head.
 #[derive(Debug)]
 struct Behavior {
     token: Option<Secret>,
@@ -23,26 +23,26 @@ struct Behavior {
     closed: bool,
 }
 
-/// What all connections of a head share.
+/// State shared by all connections of a head.
 pub(super) struct Shared {
-    /// What it pretends to be.
+    /// The properties of the head.
     pub scenario: Scenario,
     cluster: Mutex<Cluster>,
     behavior: Mutex<Behavior>,
-    /// What clients cost it.
+    /// The load of its clients.
     pub meter: Arc<Meter>,
     gcs_death: Mutex<Option<String>>,
     witness: Mutex<RequestObserver>,
-    /// Big answers and the cluster version that they were made of.
+    /// Large responses, and the cluster version from which each was built.
     kept: Mutex<HashMap<&'static str, (u64, Bytes)>>,
-    /// Where all nodes' Prometheus endpoints are.
+    /// Address of the Prometheus endpoint of all nodes.
     pub metrics: SocketAddr,
-    /// How many requests those had.
+    /// Number of requests to it.
     pub scraped: AtomicUsize,
-    /// Counts the times that all connections were closed.
+    /// Incremented each time all connections are closed.
     pub generation: watch::Sender<u64>,
-    /// Tells requests that stall that the trouble is another.
-    relief: Notify,
+    /// Notifies stalled requests that the faults have changed.
+    faults_changed: Notify,
 }
 
 impl std::fmt::Debug for Shared {
@@ -65,16 +65,16 @@ impl Shared {
             metrics,
             scraped: AtomicUsize::new(0),
             generation: watch::Sender::new(0),
-            relief: Notify::new(),
+            faults_changed: Notify::new(),
             scenario,
         }
     }
 
-    /// Looks at, or changes, the cluster as it is now.
-    pub fn now<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
+    /// Reads or changes the cluster, advanced to the current time.
+    pub fn now<R>(&self, access: impl FnOnce(&mut Cluster) -> R) -> R {
         let mut cluster = locked(&self.cluster);
         cluster.advance(self.scenario.clock.now().as_millis());
-        look(&mut cluster)
+        access(&mut cluster)
     }
 
     /// A large response, rebuilt only when the cluster has changed.
@@ -102,12 +102,12 @@ impl Shared {
         locked(&self.behavior).token = token;
     }
 
-    /// Whether stop requests are answered and ignored.
+    /// Whether stop requests are acknowledged but ignored.
     pub fn ignores_stop(&self) -> bool {
         locked(&self.behavior).ignores_stop
     }
 
-    /// Sets whether stop requests are answered and ignored.
+    /// Sets whether stop requests are acknowledged but ignored.
     pub fn ignore_stop(&self, ignore: bool) {
         locked(&self.behavior).ignores_stop = ignore;
     }
@@ -117,78 +117,78 @@ impl Shared {
         self.generation.send_modify(|n| *n += 1);
     }
 
-    /// Ends the GCS; the first reason stays.
+    /// Ends the GCS; keeps the first reason.
     pub fn kill_gcs(&self, why: &str) {
         locked(&self.gcs_death).get_or_insert_with(|| why.to_owned());
     }
 
-    /// What has killed the GCS, if something did.
+    /// Why the GCS was killed, if it was.
     pub fn gcs_death(&self) -> Option<String> {
         locked(&self.gcs_death).clone()
     }
 
-    /// Whether something has killed the GCS.
+    /// Whether the GCS was killed.
     pub fn gcs_is_dead(&self) -> bool {
         locked(&self.gcs_death).is_some()
     }
 
-    /// Nobody accepts connections any more, and the open ones are closed.
+    /// Stops accepting connections and closes the open ones.
     pub fn close(&self) {
         locked(&self.behavior).closed = true;
         self.drop_connections();
     }
 
-    /// Whether that has happened.
+    /// Whether the head was closed.
     pub fn is_closed(&self) -> bool {
         locked(&self.behavior).closed
     }
 
-    /// Misbehaves from now on as `trouble` says.
+    /// Replaces the fault rules.
     pub fn trouble(&self, trouble: Vec<FaultRule>) {
         locked(&self.behavior).trouble = trouble;
-        self.relief.notify_waiters();
+        self.faults_changed.notify_waiters();
     }
 
-    /// Waits until requests for this path do not stall any more.
+    /// Waits until requests for this path no longer stall.
     pub async fn stall(&self, path: &str) {
         loop {
-            let relief = self.relief.notified();
+            let faults_changed = self.faults_changed.notified();
             if self.fault(path) != Some(Fault::Stall) {
                 return;
             }
-            relief.await;
+            faults_changed.await;
         }
     }
 
-    /// The fault that a request for this path meets.
+    /// The fault that applies to requests for this path.
     pub fn fault(&self, path: &str) -> Option<Fault> {
         let behavior = locked(&self.behavior);
         behavior.trouble.iter().find(|t| path.starts_with(&t.path)).map(|t| t.fault.clone())
     }
 
-    /// The callback for changing requests.
+    /// Sets the callback for changing requests.
     pub fn set_witness(&self, witness: RequestObserver) {
         *locked(&self.witness) = witness;
     }
 
-    /// Tells of a changing request.
+    /// Reports a changing request to the callback.
     pub fn hear(&self, method: &str, path: &str, body: &Value) {
         let witness = locked(&self.witness).clone();
         witness.hear(method, path, body);
     }
 
-    /// The head's machine and its autoscaler are gone; the TPUs stay until they are deleted.
+    /// Simulates the loss of the head's machine and its autoscaler; TPUs remain until they are deleted.
     pub fn fall(&self) {
         self.now(|c| c.monitor.alive = false);
         self.drop_connections();
     }
 
-    /// `ray up` has written the head's configuration.
+    /// Writes the head's bootstrap configuration, as `ray up` does.
     pub fn write_bootstrap(&self, config: &[u8]) {
         self.now(|c| c.bootstrap = config.to_vec());
     }
 
-    /// A new Ray has begun, where nothing is wrong.
+    /// Starts a new Ray session and removes all faults.
     pub fn rise(&self) {
         self.now(|cluster| {
             cluster.begin_anew();

@@ -1,11 +1,12 @@
 //! An SSH server in front of a simulated head, inside this process, for the console's own `ssh`.
 //!
-//! It listens on a free loopback port, knows one host key and one client key, both made when it starts, and offers
-//! what the console needs of a head: connections to Ray's ports, commands, a small shell.
+//! It listens on a free loopback port, has one host key and one client key, both generated when it starts, and provides
+//! what the console needs on a head: connections to Ray's ports, commands, a small shell.
 //!
-//! Of a fleet it leads to the workers' hosts, too, as a head does (`worker`).
+//! In a fleet it also forwards to the workers' hosts, as a head does (`worker`).
 //!
-//! `door` is its port, `distance` the way to it, `session` one login: `words` of a line, run by `commands`.
+//! `door` is its port, `distance` adds network latency, `session` is one login, `words` splits a command line, and
+//! `commands` runs it.
 
 mod answer;
 mod commands;
@@ -18,7 +19,7 @@ mod worker;
 
 use super::{Head, entropy};
 use answer::Files;
-use distance::apart;
+use distance::with_latency;
 use door::{Door, Doorway};
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::ssh_key::private::Ed25519Keypair;
@@ -41,16 +42,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use worker::{Login, Workers};
 
-/// Ray's ports on a head: the dashboard's and the GCS's.
+/// Ray's ports on a head: the dashboard and the GCS.
 const DASHBOARD: u32 = 8265;
 const GCS: u32 = 6379;
-/// Cheap for both sides: one process may serve twenty heads. Ring computes it with the processor's own means.
+/// Cheap for both sides, since one process may serve twenty heads: ring uses the processor's AES instructions.
 const CIPHERS: &[cipher::Name] = &[cipher::AES_256_GCM];
 
-/// Bytes between a far connection and its session.
+/// Size in bytes of the buffer between a delayed connection and its session.
 const BUFFER: usize = 64 << 10;
 
-/// The keys of a fleet, never used again.
+/// The keys of a fleet, generated for each run.
 pub struct Keys {
     host: PrivateKey,
     client: PrivateKey,
@@ -68,7 +69,7 @@ impl Keys {
         Ok(Self { host: key()?, client: key()? })
     }
 
-    /// Writes the key that may log in, in OpenSSH's format and for its owner alone, to a file that does not exist.
+    /// Writes the client key in OpenSSH format to a new file that only its owner can read (mode 0600).
     pub fn write_client(&self, file: &Path) -> io::Result<()> {
         let text = self.client.to_openssh(LineEnding::LF).map_err(io::Error::other)?;
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(text.as_bytes())
@@ -78,20 +79,20 @@ impl Keys {
 /// A running server. Dropping it closes its port and its connections.
 #[derive(Debug)]
 pub struct SshServer {
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
     door: Arc<Door>,
     logins: Arc<AtomicU64>,
 }
 
 impl SshServer {
-    /// Listens in front of a head that calls itself `name` and is a round trip away. Must be called inside a tokio
+    /// Listens in front of the head of the cluster `name`, with this round-trip time. Must be called inside a tokio
     /// runtime.
     pub async fn start(head: &Head, name: &str, keys: &Keys, round_trip: Duration) -> io::Result<Self> {
         Self::listen(head, name, keys, (round_trip, None)).await
     }
 
-    /// The same, with hosts of workers behind the head.
+    /// Like [`Self::start`], with the hosts of workers behind the head.
     pub(super) async fn start_with_workers(
         head: &Head,
         name: &str,
@@ -126,17 +127,17 @@ impl SshServer {
         Ok(Self { address, door, logins })
     }
 
-    /// Cuts all connections, as a network would; new ones are accepted.
+    /// Closes all connections, as a network failure would; new ones are accepted.
     pub fn drop_connections(&self) {
         self.door.cut();
     }
 
-    /// Logins that were let in since it was started.
+    /// Number of successful logins since the start.
     pub fn logins(&self) -> u64 {
         self.logins.load(Ordering::Relaxed)
     }
 
-    /// What opens and shuts its port.
+    /// Opens and closes its port.
     pub(super) fn door(&self) -> &Arc<Door> {
         &self.door
     }
@@ -186,26 +187,27 @@ async fn accept(
 async fn serve(stream: TcpStream, host: Arc<Host>, mut door: watch::Receiver<Doorway>) {
     // Small answers must not wait for an acknowledgement; an error only costs speed.
     let _ = stream.set_nodelay(true);
-    // The session lives in a task of its own, which ends with its socket: we keep another handle of that.
-    let Ok((stream, socket)) = twice(stream) else { return };
+    // The session runs in its own task, which ends with its socket: keep a second handle to the socket.
+    let Ok((stream, socket)) = duplicate(stream) else { return };
     let (round_trip, config) = (host.round_trip, host.config.clone());
     let session = async {
         if round_trip.is_zero() {
-            return talk(config, stream, Connection(host)).await;
+            return run_session(config, stream, Connection(host)).await;
         }
         let (near, far) = tokio::io::duplex(BUFFER);
-        // An error on the way is one side that went away; the other one sees its end.
-        let _ = tokio::join!(apart(stream, near, round_trip), talk(config, far, Connection(host)));
+        // An error means that one side disconnected; the other side sees the end of the stream.
+        let _ =
+            tokio::join!(with_latency(stream, near, round_trip), run_session(config, far, Connection(host)));
     };
     tokio::select! {
         () = session => {}
         _ = door.changed() => {}
     }
-    // Fails only when it is closed already.
+    // Fails only if it is already closed.
     let _ = socket.shutdown(Shutdown::Both);
 }
 
-async fn talk<S, H>(config: Arc<Config>, stream: S, connection: H)
+async fn run_session<S, H>(config: Arc<Config>, stream: S, connection: H)
 where
     H: server::Handler + Send + 'static,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -216,13 +218,13 @@ where
     }
 }
 
-fn twice(stream: TcpStream) -> io::Result<(TcpStream, std::net::TcpStream)> {
+fn duplicate(stream: TcpStream) -> io::Result<(TcpStream, std::net::TcpStream)> {
     let stream = stream.into_std()?;
     let other = stream.try_clone()?;
     Ok((TcpStream::from_std(stream)?, other))
 }
 
-/// What all connections to a head share.
+/// State shared by all connections to a head.
 struct Host {
     dashboard: SocketAddr,
     gcs: SocketAddr,
@@ -230,7 +232,7 @@ struct Host {
     client: PublicKey,
     round_trip: Duration,
     logins: Arc<AtomicU64>,
-    /// The hosts behind it.
+    /// The worker hosts behind the head.
     workers: Option<Arc<Workers>>,
     config: Arc<Config>,
 }
@@ -238,7 +240,7 @@ struct Host {
 struct Connection(Arc<Host>);
 
 impl Connection {
-    fn judge(&self, key: &PublicKey) -> Auth {
+    fn check(&self, key: &PublicKey) -> Auth {
         if key.key_data() == self.0.client.key_data() { Auth::Accept } else { Auth::reject() }
     }
 }
@@ -247,16 +249,16 @@ impl server::Handler for Connection {
     type Error = russh::Error;
 
     async fn auth_publickey_offered(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, Self::Error> {
-        Ok(self.judge(key))
+        Ok(self.check(key))
     }
 
-    /// The client has proved that it holds this key.
+    /// Called after the client has proved that it holds this key.
     async fn auth_publickey(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, Self::Error> {
-        let judged = self.judge(key);
-        if matches!(judged, Auth::Accept) {
+        let decision = self.check(key);
+        if matches!(decision, Auth::Accept) {
             self.0.logins.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(judged)
+        Ok(decision)
     }
 
     async fn channel_open_session(
@@ -270,7 +272,7 @@ impl server::Handler for Connection {
         Ok(())
     }
 
-    // The session's task sees these requests as well; they are answered here, each before the next is read.
+    // The session's task also receives these requests; they are answered here, each before the next is read.
     async fn pty_request(
         &mut self,
         channel: ChannelId,
@@ -320,7 +322,7 @@ impl server::Handler for Connection {
         if let Some(workers) = self.0.workers.as_ref().filter(|workers| workers.has(host)) {
             reply.accept().await;
             let login = Login { workers: workers.clone(), address: host.to_owned() };
-            tokio::spawn(talk(self.0.config.clone(), channel.into_stream(), login));
+            tokio::spawn(run_session(self.0.config.clone(), channel.into_stream(), login));
             return Ok(());
         }
         let here = matches!(host, "localhost" | "127.0.0.1" | "::1");
@@ -334,7 +336,7 @@ impl server::Handler for Connection {
     }
 }
 
-/// Forwards bytes between a channel and a port of the head; without a listener it fails as sshd does.
+/// Forwards bytes between a channel and a port of the head; if nothing listens there, rejects the channel as sshd does.
 async fn forward(channel: Channel<Msg>, to: Option<SocketAddr>, reply: ChannelOpenHandle) {
     let stream = match to {
         Some(to) => TcpStream::connect(to).await.ok(),
@@ -345,6 +347,6 @@ async fn forward(channel: Channel<Msg>, to: Option<SocketAddr>, reply: ChannelOp
     };
     let _ = stream.set_nodelay(true);
     reply.accept().await;
-    // An error is one side that went away; the other one sees its end.
+    // An error means that one side disconnected; the other side sees the end of the stream.
     let _ = tokio::io::copy_bidirectional(&mut channel.into_stream(), &mut stream).await;
 }

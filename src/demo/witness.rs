@@ -1,25 +1,25 @@
-//! A callback for changing requests at a simulated head or at the simulated Google. It is called when a request has
-//! arrived and before it is answered.
+//! A callback for changing requests to a simulated head or to the simulated Google services. It is called after a
+//! request has arrived and before the response is sent.
 
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-type Hears = dyn Fn(&str, &str, &Value) + Send + Sync;
+type Callback = dyn Fn(&str, &str, &Value) + Send + Sync;
 
 /// Called with the method, the path with its query, and the JSON body (null without one) of each changing request.
 #[derive(Clone, Default)]
-pub struct RequestObserver(Option<Arc<Hears>>);
+pub struct RequestObserver(Option<Arc<Callback>>);
 
 impl RequestObserver {
-    /// A witness with this callback, which must not access the simulated service.
-    pub fn new(hears: impl Fn(&str, &str, &Value) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(hears)))
+    /// An observer with this callback, which must not access the simulated service.
+    pub fn new(callback: impl Fn(&str, &str, &Value) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(callback)))
     }
 
     pub(super) fn hear(&self, method: &str, path: &str, body: &Value) {
-        if let Some(hears) = &self.0 {
-            hears(method, path, body);
+        if let Some(callback) = &self.0 {
+            callback(method, path, body);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the simulated autoscaler knows: demand that is not met, machines under way, and launches that failed.
+//! The state of the simulated autoscaler: unmet demand, launching and joining machines, and failed launches.
 
 use super::node::{SLICES, SimNode};
 use std::sync::Arc;
@@ -6,40 +6,40 @@ use std::sync::Arc;
 /// How long a failure counts as recent, in milliseconds.
 pub(in crate::demo) const RECENT: i64 = 1_800_000;
 
-/// Demand that is not met.
+/// Unmet demand.
 #[derive(Clone, Debug)]
 pub(in crate::demo) struct Wanted {
     pub shape: Vec<(String, f64)>,
     pub count: i64,
-    /// No node type can satisfy it.
+    /// Whether no node type can satisfy it.
     pub infeasible: bool,
-    /// The node type that is being launched for it.
+    /// The node type that is launched for it.
     pub node_type: Arc<str>,
 }
 
-/// The autoscaler's process, which works through its loop every five seconds while it lives.
+/// The autoscaler's process, which runs its loop every five seconds while it is alive.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::demo) struct Monitor {
-    /// Whether it runs.
+    /// Whether it is running.
     pub alive: bool,
-    /// When it last worked through its loop, in milliseconds since the epoch.
+    /// When it last completed its loop, in milliseconds since the epoch.
     pub at: i64,
-    /// How often it has done so.
+    /// Number of completed loops.
     pub loops: i64,
-    /// The cluster's version then.
+    /// The cluster's version at that time.
     pub saw: u64,
 }
 
-/// Machines that were asked for and do not exist yet.
+/// Machines that are requested and do not exist yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::demo) struct Launching {
     pub node_type: Arc<str>,
     pub count: i32,
-    /// Since when, in milliseconds since the epoch.
+    /// When they were requested, in milliseconds since the epoch.
     pub since: i64,
 }
 
-/// A machine that exists and has not joined.
+/// A machine that exists and has not joined Ray.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::demo) struct Joining {
     pub node_type: Arc<str>,
@@ -48,39 +48,40 @@ pub(in crate::demo) struct Joining {
     pub instance_id: String,
 }
 
-/// The last launch of a node type that failed.
+/// The last failed launch of a node type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::demo) struct Refused {
     pub node_type: Arc<str>,
-    /// How many machines were asked for.
+    /// Number of requested machines.
     pub count: i32,
-    /// The legacy autoscaler's word for the reason.
+    /// The legacy autoscaler's category of the reason.
     pub category: &'static str,
-    /// The provider's sentence.
+    /// The provider's message.
     pub reason: String,
-    /// Asked for and refused at, in milliseconds since the epoch.
+    /// When they were requested, in milliseconds since the epoch.
     pub since: i64,
-    /// See `since`.
+    /// When the launch failed, in milliseconds since the epoch.
     pub at: i64,
 }
 
 /// The autoscaler's view, as of its last loop.
 #[derive(Clone, Debug, Default)]
 pub(in crate::demo) struct Autoscaling {
-    /// Asked for.
+    /// Requested machines.
     pub launching: Vec<Launching>,
-    /// On their way.
+    /// Machines that have not joined Ray.
     pub joining: Vec<Joining>,
-    /// Failed lately.
+    /// Recently failed launches.
     pub refused: Vec<Refused>,
 }
 
 impl Autoscaling {
-    /// For each shape of demand a launch that waits for quota, tried again in each loop.
-    pub fn for_want(wanted: &[Wanted], monitor_at: i64) -> Self {
+    /// For each shape of demand, a launch that fails for lack of quota and is retried in each loop.
+    pub fn for_demand(wanted: &[Wanted], monitor_at: i64) -> Self {
         let mut view = Self::default();
-        for want in wanted.iter().filter(|w| !w.infeasible) {
-            let (node_type, count, since) = (want.node_type.clone(), want.count as i32, monitor_at - 60_000);
+        for demand in wanted.iter().filter(|w| !w.infeasible) {
+            let (node_type, count, since) =
+                (demand.node_type.clone(), demand.count as i32, monitor_at - 60_000);
             view.launching.push(Launching { node_type: node_type.clone(), count, since });
             let reason =
                 "Quota 'TPUV5sLitepodPerProjectPerZone' exceeded.  Limit: 0.0 in zone us-central2-b.";
@@ -97,7 +98,7 @@ impl Autoscaling {
     }
 }
 
-/// Slices that are asked for: the first can never be had, the others wait for quota.
+/// Requested slices: no node type offers the first one, and the others wait for quota.
 pub(super) fn wanted(count: usize) -> Vec<Wanted> {
     let one = |i: usize| {
         let kind = &SLICES[i % SLICES.len()];
@@ -112,10 +113,10 @@ pub(super) fn wanted(count: usize) -> Vec<Wanted> {
     (0..count).map(one).collect()
 }
 
-/// Nodes that the autoscaler still lists as terminated at `now`, the latest last.
+/// Nodes that the autoscaler still lists as terminated at `now`, in order of their end.
 pub(super) fn terminated(nodes: &[SimNode], now: i64) -> Vec<&SimNode> {
     let recently = |n: &&SimNode| n.end.is_some_and(|e| now - e.at < RECENT);
-    let mut gone: Vec<&SimNode> = nodes.iter().filter(recently).collect();
-    gone.sort_by_key(|n| n.end.map(|e| e.at));
-    gone
+    let mut terminated: Vec<&SimNode> = nodes.iter().filter(recently).collect();
+    terminated.sort_by_key(|n| n.end.map(|e| e.at));
+    terminated
 }

@@ -14,7 +14,7 @@ const WAITING: i64 = 4000;
 const PROVISIONING: i64 = 4000;
 /// Boot time of its hosts, in milliseconds.
 const BOOTING: i64 = 3000;
-/// Time from then until the first host joins Ray, and from the first to the last, in milliseconds.
+/// Time from the end of booting until the first host joins Ray, and from the first to the last, in milliseconds.
 const STARTING: i64 = 2000;
 const JOINING: i64 = 8000;
 
@@ -25,18 +25,19 @@ struct Request {
     /// Name of its TPU VM.
     vm: String,
     kind: SliceKind,
-    /// What was asked for, as Google shows it.
+    /// The request body, as Google returns it.
     body: Value,
-    /// Asked for at, in milliseconds since the epoch.
+    /// When it was requested, in milliseconds since the epoch.
     since: i64,
-    /// No host joins before.
+    /// The earliest time at which a host joins, in milliseconds since the epoch.
     not_before: i64,
     /// Whether capacity never becomes available.
-    in_vain: bool,
+    never_granted: bool,
     first_host: usize,
     /// Hosts that have joined, by worker number.
     hosts: Vec<NodeId>,
-    gone: Option<i64>,
+    /// When it was deleted, in milliseconds since the epoch.
+    deleted: Option<i64>,
 }
 
 /// The phase of a request.
@@ -51,7 +52,7 @@ enum Stage {
 impl Request {
     fn stage(&self, now: i64) -> Stage {
         match now - self.since {
-            _ if self.in_vain => Stage::Waiting,
+            _ if self.never_granted => Stage::Waiting,
             ..WAITING => Stage::Waiting,
             age if age < WAITING + PROVISIONING => Stage::Provisioning,
             age if age < WAITING + PROVISIONING + BOOTING => Stage::Booting,
@@ -59,7 +60,7 @@ impl Request {
         }
     }
 
-    /// Google's word for its state.
+    /// Google's name for its state.
     fn state(&self, now: i64) -> &'static str {
         match self.stage(now) {
             Stage::Waiting => "WAITING_FOR_RESOURCES",
@@ -70,7 +71,7 @@ impl Request {
 
     fn tpu_vm(&self, now: i64) -> Option<TpuVm> {
         let stage = self.stage(now);
-        if self.gone.is_some() || matches!(stage, Stage::Waiting | Stage::Provisioning) {
+        if self.deleted.is_some() || matches!(stage, Stage::Waiting | Stage::Provisioning) {
             return None;
         }
         let is_up = stage == Stage::Up;
@@ -85,11 +86,11 @@ impl Request {
         })
     }
 
-    /// How many hosts should have joined by now.
+    /// Number of hosts that should have joined by `now`.
     fn due(&self, now: i64) -> usize {
         let first = self.since + WAITING + PROVISIONING + BOOTING + STARTING;
         let joining = now - first.max(self.not_before);
-        if self.in_vain || joining < 0 || self.gone.is_some() {
+        if self.never_granted || joining < 0 || self.deleted.is_some() {
             return 0;
         }
         let all = self.kind.hosts;
@@ -105,23 +106,32 @@ pub(in crate::demo) struct ByHand {
 }
 
 impl ByHand {
-    /// No requests yet, in the cluster of that network.
+    /// Without requests, for the cluster with this network number.
     pub fn new(network: usize) -> Self {
         Self { requests: Vec::new(), next: first_by_hand(network) }
     }
 
-    /// Takes the request of that name for a TPU VM of that name, made at `since`.
-    pub fn ask(&mut self, name: &str, vm: &str, kind: SliceKind, body: Value, since: i64, in_vain: bool) {
+    /// Adds a request for a TPU VM, made at `since`; `name` is the queued resource's, `vm` the TPU VM's.
+    pub fn add(
+        &mut self,
+        name: &str,
+        vm: &str,
+        kind: SliceKind,
+        body: Value,
+        since: i64,
+        never_granted: bool,
+    ) {
         let first_host = self.next;
         self.next += kind.hosts;
         let (name, vm) = (name.to_owned(), vm.to_owned());
-        let (not_before, hosts, gone) = (since, Vec::new(), None);
-        let request = Request { name, vm, kind, body, since, not_before, in_vain, first_host, hosts, gone };
+        let (not_before, hosts, deleted) = (since, Vec::new(), None);
+        let request =
+            Request { name, vm, kind, body, since, not_before, never_granted, first_host, hosts, deleted };
         self.requests.push(request);
     }
 
-    /// The same for a new head, which their hosts join by themselves.
-    pub fn anew(&mut self, now: i64) -> Self {
+    /// Moves all requests to a restarted head, which their hosts join by themselves.
+    pub fn for_new_head(&mut self, now: i64) -> Self {
         let mut requests = std::mem::take(&mut self.requests);
         for request in &mut requests {
             request.hosts.clear();
@@ -130,28 +140,28 @@ impl ByHand {
         Self { requests, next: self.next }
     }
 
-    /// Each queued resource: Google's word for its state, and what was asked for.
+    /// The state and the request body of each queued resource.
     pub fn queued(&self, now: i64) -> impl Iterator<Item = (&'static str, &Value)> {
-        self.requests.iter().filter(|r| r.gone.is_none()).map(move |r| (r.state(now), &r.body))
+        self.requests.iter().filter(|r| r.deleted.is_none()).map(move |r| (r.state(now), &r.body))
     }
 
-    /// The request for the TPU VM of that name; `None` when there was none.
+    /// The request body of the TPU VM with this name; `None` if it was not added by hand.
     pub fn body(&self, vm: &str) -> Option<&Value> {
-        self.requests.iter().find(|r| r.gone.is_none() && r.vm == vm).map(|r| &r.body)
+        self.requests.iter().find(|r| r.deleted.is_none() && r.vm == vm).map(|r| &r.body)
     }
 
-    /// Whether that TPU VM was added by hand, also one that was deleted a moment ago.
+    /// Whether this TPU VM was added by hand; also true shortly after its deletion.
     pub fn has(&self, vm: &str) -> bool {
         self.requests.iter().any(|r| r.vm == vm)
     }
 
-    /// The TPU VMs that have come of it.
+    /// The TPU VMs that exist.
     pub fn tpu_vms(&self, now: i64) -> impl Iterator<Item = TpuVm> {
         self.requests.iter().filter_map(move |r| r.tpu_vm(now))
     }
 
-    /// Lets hosts join that are due; returns those that go, because Google took them away.
-    pub fn tend(&mut self, state: &mut State, random: &mut Random) -> Vec<NodeId> {
+    /// Adds the hosts that are due to join; returns those that Ray loses because their TPU VM was deleted.
+    pub fn advance(&mut self, state: &mut State, random: &mut Random) -> Vec<NodeId> {
         let now = state.now;
         for request in &mut self.requests {
             for worker in request.hosts.len()..request.due(now) {
@@ -163,14 +173,15 @@ impl ByHand {
                 state.nodes.push(node);
             }
         }
-        let is_over = |r: &Request| r.gone.is_some_and(|gone| gone + MISSED <= now);
+        let is_over = |r: &Request| r.deleted.is_some_and(|deleted| deleted + MISSED <= now);
         self.requests.extract_if(.., |r| is_over(r)).flat_map(|r| r.hosts).collect()
     }
 
-    /// Deletes a queued resource with its TPU VM, by the name of either; false when there is none.
+    /// Deletes a queued resource with its TPU VM, by the name of either; false if there is none.
     pub fn delete(&mut self, name: &str, now: i64) -> bool {
-        let found = self.requests.iter_mut().find(|r| r.gone.is_none() && (r.vm == name || r.name == name));
-        found.map(|r| r.gone = Some(now)).is_some()
+        let found =
+            self.requests.iter_mut().find(|r| r.deleted.is_none() && (r.vm == name || r.name == name));
+        found.map(|r| r.deleted = Some(now)).is_some()
     }
 }
 
@@ -195,36 +206,36 @@ mod tests {
         cluster.nodes.iter().filter(|n| n.is_alive()).map(|n| n.ip.clone()).collect()
     }
 
-    /// State of the queued resource, and state and hosts of the TPU VM.
-    fn standing(cluster: &Cluster) -> (Vec<&'static str>, Vec<(&'static str, usize)>) {
+    /// The states of queued resources, and the states and numbers of hosts of TPU VMs.
+    fn status(cluster: &Cluster) -> (Vec<&'static str>, Vec<(&'static str, usize)>) {
         let queued = cluster.by_hand.queued(cluster.now).map(|(state, _)| state).collect();
         let vms = cluster.by_hand.tpu_vms(cluster.now).map(|vm| (vm.state, vm.hosts.len())).collect();
         (queued, vms)
     }
 
     #[test]
-    fn a_request_waits_is_made_joins_and_leaves() {
+    fn a_request_waits_is_provisioned_joins_and_is_deleted() {
         let mut cluster = cluster();
         let kind = slice_kind("tpu_slice_v4_16", "v4-16", "z");
-        cluster.by_hand.ask("q", "w", kind.clone(), json!({}), T0, false);
-        cluster.by_hand.ask("v", "v", kind, json!({}), T0, true);
-        let waits = "WAITING_FOR_RESOURCES";
-        assert_eq!(standing(&cluster), (vec![waits, waits], vec![]));
+        cluster.by_hand.add("q", "w", kind.clone(), json!({}), T0, false);
+        cluster.by_hand.add("v", "v", kind, json!({}), T0, true);
+        let waiting = "WAITING_FOR_RESOURCES";
+        assert_eq!(status(&cluster), (vec![waiting, waiting], vec![]));
         cluster.advance(T0 + WAITING);
-        assert_eq!(standing(&cluster), (vec!["PROVISIONING", waits], vec![]));
+        assert_eq!(status(&cluster), (vec!["PROVISIONING", waiting], vec![]));
         cluster.advance(T0 + WAITING + PROVISIONING);
-        assert_eq!(standing(&cluster), (vec!["ACTIVE", waits], vec![("CREATING", 0)]));
+        assert_eq!(status(&cluster), (vec!["ACTIVE", waiting], vec![("CREATING", 0)]));
         cluster.advance(T0 + WAITING + PROVISIONING + BOOTING);
-        assert_eq!(standing(&cluster), (vec!["ACTIVE", waits], vec![("READY", 2)]));
-        assert_eq!(alive(&cluster).len(), 3, "none has joined yet");
+        assert_eq!(status(&cluster), (vec!["ACTIVE", waiting], vec![("READY", 2)]));
+        assert_eq!(alive(&cluster).len(), 3, "no host has joined yet");
         cluster.advance(T0 + 60_000);
         let hosts = cluster.by_hand.tpu_vms(cluster.now).next().unwrap().hosts;
         assert_eq!(alive(&cluster)[3..], hosts);
         assert!(cluster.by_hand.delete("w", cluster.now) && !cluster.by_hand.delete("w", cluster.now));
-        assert_eq!(standing(&cluster), (vec![waits], vec![]));
-        assert_eq!(alive(&cluster).len(), 5, "ray has not missed them yet");
+        assert_eq!(status(&cluster), (vec![waiting], vec![]));
+        assert_eq!(alive(&cluster).len(), 5, "Ray has not noticed yet");
         cluster.advance(cluster.now + MISSED + 1000);
         assert_eq!(alive(&cluster).len(), 3);
-        assert_eq!(cluster.by_hand.requests.len(), 1, "nothing is kept of it");
+        assert_eq!(cluster.by_hand.requests.len(), 1, "the deleted request is removed");
     }
 }

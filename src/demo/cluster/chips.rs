@@ -1,5 +1,5 @@
-//! What the chips of simulated hosts do: at work while a run trains on them, idle on the host whose worker waits for a batch
-//! that does not come, while the others wait for it in a collective.
+//! The activity of simulated TPU chips: busy while a run trains on them. If one worker hangs while it reads a batch,
+//! the chips of its host are idle, and the others are busy in a collective operation that waits for it.
 
 use super::super::libtpu::{SimChip, TpuRuntime};
 use super::super::life::gang::Gang;
@@ -7,20 +7,20 @@ use super::Cluster;
 use super::node::SimNode;
 
 const GIB: u64 = 1 << 30;
-/// Milliseconds of a step.
+/// Duration of a training step in milliseconds.
 const STEP: i64 = 900;
 
 impl Cluster {
-    /// What libtpu tells on the host with that address; none while no program holds its chips.
+    /// The metrics of libtpu on the host with this address; none while no program holds its chips.
     pub fn tpu_runtime(&self, address: &str) -> Option<TpuRuntime> {
         let node = self.nodes.iter().find(|node| node.ip == address && node.is_alive())?;
         let chips = node.resources.iter().find(|(name, ..)| name == "TPU")?.1 as usize;
         let gangs = self.life.iter().flat_map(|life| &life.gangs).filter(|gang| gang.runs(self.now));
-        let mut at_work =
+        let mut running =
             gangs.filter_map(|gang| Some((gang, gang.hosts.iter().position(|host| *host == node.id)?)));
-        let (worker, run, hangs) = match at_work.next_back() {
-            Some((gang, worker)) => told(gang, worker, self.now),
-            // Outside a life a host is at work or not.
+        let (worker, run, hangs) = match running.next_back() {
+            Some((gang, worker)) => activity(gang, worker, self.now),
+            // Without a life a host is either busy or idle.
             None if self.life.is_none() && node.idle_since.is_none() => {
                 (0, (self.now - node.started) / STEP, false)
             }
@@ -44,10 +44,10 @@ impl Cluster {
     }
 }
 
-/// The number of a worker, the program that it is at, and whether it is the one that the others wait for.
-fn told(gang: &Gang, worker: usize, now: i64) -> (usize, i64, bool) {
+/// A worker's number, the number of its current program run, and whether it is the worker that the others wait for.
+fn activity(gang: &Gang, worker: usize, now: i64) -> (usize, i64, bool) {
     let at = |ms: i64| (ms - gang.began()).max(0) / STEP;
-    match gang.waits(now) {
+    match gang.silent_worker(now) {
         None => (worker, at(now), false),
         Some((silent, since)) if silent == worker => (worker, at(since), true),
         Some((_, since)) => (worker, at(since) + 1, false),

@@ -6,8 +6,8 @@ use super::state::State;
 use crate::model::NodeId;
 
 impl Cluster {
-    /// Ends those that are idle or out of time.
-    pub fn tend_draining(&mut self) {
+    /// Removes draining nodes that are idle or past their deadline.
+    pub fn end_drained(&mut self) {
         let State { now, nodes, draining, .. } = &mut self.state;
         let is_over = |id: NodeId, latest: i64| {
             let node = nodes.iter().find(|n| n.id == id);
@@ -30,7 +30,7 @@ mod tests {
     use std::sync::atomic::AtomicI64;
 
     #[test]
-    fn a_drained_node_ends_when_it_is_idle_or_out_of_time() {
+    fn a_draining_node_ends_when_it_is_idle_or_at_its_deadline() {
         let clock = Clock::Manual(Arc::new(AtomicI64::new(0)));
         let mut cluster =
             Cluster::new(&Scenario { nodes: 4, dead: 0, changes: 0, clock, ..Scenario::default() });

@@ -28,7 +28,7 @@ mod tests {
     const T0: i64 = 1_795_000_000_000;
 
     #[test]
-    fn the_head_s_cpus_are_used_by_the_drivers_that_asked_for_them() {
+    fn drivers_use_the_cpus_of_the_head_that_they_requested() {
         let clock = Clock::Manual(Arc::new(AtomicI64::new(T0)));
         let mut cluster =
             Cluster::new(&Scenario { nodes: 2, jobs: 0, changes: 0, clock, ..Scenario::default() });
@@ -38,7 +38,7 @@ mod tests {
             (cpu.2, c.nodes[0].idle_since)
         };
         let mut at = T0;
-        let mut goes_on = |c: &mut Cluster| {
+        let mut advance = |c: &mut Cluster| {
             at += 1000;
             c.advance(at);
             now(c)
@@ -49,21 +49,21 @@ mod tests {
             job.asked.cpus = cpus;
             assert!(cluster.add(job));
         }
-        assert_eq!(goes_on(&mut cluster), (2.3, None), "who waits holds nothing");
+        assert_eq!(advance(&mut cluster), (2.3, None), "a pending job holds nothing");
         let ids: Vec<String> = cluster.jobs.iter().filter_map(|j| j.submission.clone()).collect();
         cluster.job(&ids[3]).unwrap().turn(JobStatus::Running, T0);
         cluster.version += 1;
-        assert_eq!(goes_on(&mut cluster), (32.0, None), "all that there are");
+        assert_eq!(advance(&mut cluster), (32.0, None), "all CPUs of the head");
         cluster.nodes[0].rest(T0);
-        assert_eq!(now(&cluster), (32.0, None), "work that ends is not theirs");
+        assert_eq!(now(&cluster), (32.0, None), "the end of other work does not change it");
         assert!(cluster.stop(&ids[3]));
-        goes_on(&mut cluster);
-        assert_eq!(goes_on(&mut cluster), (2.3, None));
+        advance(&mut cluster);
+        assert_eq!(advance(&mut cluster), (2.3, None));
         for id in &ids[1..3] {
             cluster.job(id).unwrap().turn(JobStatus::Failed, T0);
         }
-        let idle = goes_on(&mut cluster);
-        assert_eq!(idle, (0.0, Some(T0 + 5000)), "idle since the last of them went");
-        assert_eq!(goes_on(&mut cluster), idle);
+        let idle = advance(&mut cluster);
+        assert_eq!(idle, (0.0, Some(T0 + 5000)), "idle since the last driver ended");
+        assert_eq!(advance(&mut cluster), idle);
     }
 }

@@ -1,4 +1,4 @@
-//! A simulated job, and how the Jobs API and the GCS key-value store write it.
+//! A simulated job, and its formats in the Jobs API and the GCS key-value store.
 
 use super::super::json::dumps;
 use super::super::random::Random;
@@ -7,16 +7,16 @@ use crate::model::{JobStatus, NodeId};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// Where the head's jobs run: the driver runs on the head.
+/// The head's address; drivers run on the head.
 pub(in crate::demo) const HEAD_IP: &str = "10.128.0.1";
-/// The process id that each driver has.
+/// The process id of every driver.
 pub(in crate::demo) const DRIVER_PID: u32 = 867;
 
 const OWNERS: [&str; 8] = ["ahmed", "dlwh", "helw", "kaiyue", "rav", "rohith", "tonyhlee", "will"];
 const WORK: [&str; 6] = ["train-8b", "tokenize-fineweb", "eval-mmlu", "sweep-lr", "dedup-stack", "sft-olmo"];
 const WAITS: &str = "Job has not started yet. It may be waiting for resources (CPUs, GPUs, memory, custom resources) to become available. It may be waiting for the runtime environment to be set up.";
 
-/// What an entrypoint itself needs, apart from its tasks.
+/// The resources that an entrypoint itself requests, apart from its tasks.
 #[derive(Clone, Debug, Default)]
 pub(in crate::demo) struct Asked {
     pub cpus: f64,
@@ -38,32 +38,32 @@ pub(in crate::demo) struct SimJob {
     pub status: JobStatus,
     /// The shell command.
     pub entrypoint: String,
-    /// What Ray says.
+    /// Ray's message.
     pub message: Option<String>,
     /// Ray's error class.
     pub error: Option<&'static str>,
-    /// Submitted at, milliseconds since the epoch.
+    /// When it was submitted, in milliseconds since the epoch.
     pub started: i64,
     pub ended: Option<i64>,
-    /// The submitter's own pairs.
+    /// The submitter's metadata.
     pub metadata: Option<Value>,
-    /// `runtime_env`, secrets included, as Ray shows it.
+    /// `runtime_env` as Ray returns it, including secrets.
     pub runtime_env: Option<Value>,
-    /// What the entrypoint itself needs.
+    /// The resources that the entrypoint itself requests.
     pub asked: Asked,
-    /// A stop was asked for and takes effect then.
+    /// When a requested stop takes effect, in milliseconds since the epoch.
     pub stopping: Option<i64>,
-    /// Its driver starts then; `None` when only the simulation's turnover starts it.
+    /// When its driver starts, in milliseconds since the epoch; `None` if only the simulation's turnover starts it.
     pub starting: Option<i64>,
     pub log: Log,
-    /// The text in `/api/jobs/`, until the next change.
+    /// The JSON in `/api/jobs/`, cached until the next change.
     pub written: Option<String>,
-    /// The text in the key-value store, until the next change.
+    /// The JSON in the key-value store, cached until the next change.
     pub in_store: Option<Bytes>,
 }
 
 impl SimJob {
-    /// Number `n` of a cluster's history, in the state given.
+    /// Job number `n` of a cluster, with the given status.
     pub fn invent(random: &mut Random, n: usize, started: i64, status: JobStatus, log: Log) -> Self {
         let (owner, work) = (random.pick(&OWNERS), random.pick(&WORK));
         let submission = if n.is_multiple_of(3) {
@@ -109,7 +109,7 @@ impl SimJob {
         job
     }
 
-    /// Number `n` of the jobs of a plain `ray job submit`: with an id from Ray and without an owner.
+    /// Job number `n` of a plain `ray job submit`: with an id from Ray and without an owner.
     pub fn unowned(n: usize, started: i64, log: Log) -> Self {
         let mut job =
             Self::invent(&mut Random::new(n as u64), 243 + 12 * n, started, JobStatus::Running, log);
@@ -140,7 +140,7 @@ impl SimJob {
         }
     }
 
-    /// Puts the job into a state, with what Ray says about it then.
+    /// Sets the job's status, with Ray's message for it.
     pub fn turn(&mut self, status: JobStatus, at: i64) {
         self.status = status;
         self.stopping = None;
@@ -169,7 +169,7 @@ impl SimJob {
         self.runtime_env.as_ref()?["working_dir"].as_str()
     }
 
-    /// The driver's exit code, once it has one.
+    /// The driver's exit code, if there is one.
     pub fn exit_code(&self) -> Option<i32> {
         match self.status {
             JobStatus::Succeeded if self.submission.is_some() => Some(0),
@@ -178,7 +178,7 @@ impl SimJob {
         }
     }
 
-    /// Whether its record was deleted: it has no id any more.
+    /// Whether its record was deleted, so that it has no id.
     pub fn is_forgotten(&self) -> bool {
         self.submission.is_none() && self.driver.is_none()
     }
@@ -187,18 +187,18 @@ impl SimJob {
         self.submission.is_some() && self.status != JobStatus::Pending
     }
 
-    /// CPUs that its entrypoint holds on the driver's node, the head, for as long as it runs.
+    /// CPUs that its entrypoint holds on the driver's node, the head, while it runs.
     pub fn held_cpus(&self) -> f64 {
-        let holds = self.submission.is_some() && self.status == JobStatus::Running;
-        if holds { self.asked.cpus } else { 0.0 }
+        let is_held = self.submission.is_some() && self.status == JobStatus::Running;
+        if is_held { self.asked.cpus } else { 0.0 }
     }
 
-    /// Ray's word for the state.
+    /// Ray's name for the status.
     pub fn status_word(&self) -> String {
         self.status.word().to_uppercase()
     }
 
-    /// The text in `/api/jobs/` and `/api/jobs/{id}`, kept until the job changes.
+    /// The JSON in `/api/jobs/` and `/api/jobs/{id}`, cached until the job changes.
     pub fn text(&mut self, head: NodeId) -> &str {
         if self.written.is_none() {
             self.written = Some(dumps(&self.details(head)));
@@ -219,7 +219,7 @@ impl SimJob {
             "message": self.message,
             "error_type": self.error,
             "start_time": self.started,
-            // A driver that still runs says 0, a submission null.
+            // It is 0 for a running driver and null for a submission.
             "end_time": self.ended.or(by_hand.then_some(0)),
             "metadata": self.metadata,
             "runtime_env": self.runtime_env,
@@ -229,7 +229,7 @@ impl SimJob {
         })
     }
 
-    /// The value under `_ray_internal_job_info_<id>` in the GCS, kept until the job changes.
+    /// The value under `_ray_internal_job_info_<id>` in the GCS, cached until the job changes.
     pub fn stored(&mut self, head: NodeId) -> Bytes {
         if self.in_store.is_none() {
             self.in_store = Some(self.info(head).into());

@@ -1,29 +1,29 @@
-//! The text of a simulated log. An invented one is a pure function of the time, so that ten thousand lines a second
-//! cost no memory; a test may write its own bytes instead.
+//! The text of a simulated log. A generated log is a pure function of time, so that ten thousand lines per second cost
+//! no memory; a test can write its own bytes instead.
 
 use super::super::life::tale::Tale;
 use std::fmt::Write;
 
-/// Most lines in one frame of `/api/jobs/{id}/logs/tail`.
+/// Maximum number of lines in one frame of `/api/jobs/{id}/logs/tail`.
 const FRAME_LINES: u64 = 10;
-/// A frame ends after the line that passes this many bytes.
+/// A frame of written bytes also ends once it exceeds this many bytes.
 const FRAME_BYTES: usize = 20_000;
 
 #[derive(Clone, Debug)]
 pub(in crate::demo) enum Log {
     /// Numbered lines.
-    Invented {
-        /// The first line's time, milliseconds since the epoch.
+    Numbered {
+        /// When the log began, in milliseconds since the epoch.
         since: i64,
-        /// Lines that are there at `since`.
+        /// Number of lines at `since`.
         backlog: u64,
-        /// Lines a second from then on.
+        /// Lines per second from then on.
         rate: u64,
-        /// No lines from then on.
+        /// When the log ended, in milliseconds since the epoch.
         closed: Option<i64>,
     },
     /// The log of a simulated job or of the autoscaler.
-    Told(Tale),
+    Simulated(Tale),
     /// Written bytes.
     Written(Vec<u8>),
 }
@@ -33,48 +33,48 @@ impl Log {
         Self::Written(Vec::new())
     }
 
-    /// A file that grows.
+    /// A growing log with numbered lines.
     pub const fn growing(since: i64, backlog: u64, rate: u64) -> Self {
-        Self::Invented { since, backlog, rate, closed: None }
+        Self::Numbered { since, backlog, rate, closed: None }
     }
 
-    /// Ends an invented log.
+    /// Ends a generated log at `at`.
     pub fn close(&mut self, at: i64) {
         match self {
-            Self::Invented { closed, .. } => {
+            Self::Numbered { closed, .. } => {
                 closed.get_or_insert(at);
             }
-            Self::Told(tale) => tale.close(at),
+            Self::Simulated(tale) => tale.close(at),
             Self::Written(_) => {}
         }
     }
 
-    /// Adds bytes; an invented text gives way to them.
+    /// Appends bytes; they replace a generated log.
     pub fn write(&mut self, bytes: &[u8]) {
         match self {
             Self::Written(all) => all.extend_from_slice(bytes),
-            Self::Invented { .. } | Self::Told(_) => *self = Self::Written(bytes.to_vec()),
+            Self::Numbered { .. } | Self::Simulated(_) => *self = Self::Written(bytes.to_vec()),
         }
     }
 
-    /// How far the log reaches at `now`: lines of an invented one, bytes of a written one.
+    /// The length of the log at `now`: in lines if it is generated, in bytes if it was written.
     fn end(&self, now: i64) -> u64 {
         match self {
-            Self::Invented { since, backlog, rate, closed } => {
+            Self::Numbered { since, backlog, rate, closed } => {
                 let lasted = closed.map_or(now, |c| c.min(now)).saturating_sub(*since);
                 backlog + u64::try_from(lasted).unwrap_or(0) * rate / 1000
             }
-            Self::Told(tale) => tale.lines(now),
+            Self::Simulated(tale) => tale.lines(now),
             Self::Written(all) => all.len() as u64,
         }
     }
 
-    /// What a tail sends next: at most ten lines from `*at` on, which moves behind them. Empty at the end.
+    /// The next frame of a tail: at most ten lines from `*at`, which is advanced past them. Empty at the end.
     pub fn frame(&self, at: &mut u64, now: i64) -> Vec<u8> {
         let end = self.end(now);
         let from = (*at).min(end);
         match self {
-            Self::Invented { .. } | Self::Told(_) => {
+            Self::Numbered { .. } | Self::Simulated(_) => {
                 *at = end.min(from + FRAME_LINES);
                 self.lines(from, *at)
             }
@@ -92,11 +92,11 @@ impl Log {
         }
     }
 
-    /// The last `lines` lines; all of them when `None`.
+    /// The last `lines` lines; all of them if `None`.
     pub fn tail(&self, lines: Option<u64>, now: i64) -> Vec<u8> {
         let end = self.end(now);
         match self {
-            Self::Invented { .. } | Self::Told(_) => {
+            Self::Numbered { .. } | Self::Simulated(_) => {
                 self.lines(lines.map_or(0, |n| end.saturating_sub(n)), end)
             }
             Self::Written(all) => {
@@ -110,7 +110,7 @@ impl Log {
         }
     }
 
-    /// Where the log ends now: the place from which [`Log::frame`] goes on.
+    /// The end of the log at `now`: the position from which [`Log::frame`] continues.
     pub fn place(&self, now: i64) -> u64 {
         self.end(now)
     }
@@ -118,8 +118,8 @@ impl Log {
     fn lines(&self, from: u64, to: u64) -> Vec<u8> {
         let mut out = String::new();
         let (since, backlog, rate) = match self {
-            Self::Invented { since, backlog, rate, .. } => (since, backlog, rate),
-            Self::Told(tale) => {
+            Self::Numbered { since, backlog, rate, .. } => (since, backlog, rate),
+            Self::Simulated(tale) => {
                 (from..to).for_each(|n| tale.line(&mut out, n));
                 return out.into_bytes();
             }
@@ -127,14 +127,14 @@ impl Log {
         };
         for n in from..to {
             let ms = since + (n.saturating_sub(*backlog) * 1000 / (*rate).max(1)) as i64;
-            invent(&mut out, n, ms);
+            write_line(&mut out, n, ms);
         }
         out.into_bytes()
     }
 }
 
-/// Line `n`: numbered, so that a reader can tell whether one is missing or came twice.
-fn invent(out: &mut String, n: u64, ms: i64) {
+/// Writes line `n` with its number, so that a reader can detect missing and repeated lines.
+fn write_line(out: &mut String, n: u64, ms: i64) {
     let (h, m, s) = (ms / 3_600_000 % 24, ms / 60_000 % 60, ms / 1000 % 60);
     let loss = 2.0 + 8.0 / (1.0 + n as f64 / 50.0);
     let prefix = if n % 7 == 3 { "\u{1b}[36m(train_step pid=1073, ip=10.128.0.5)\u{1b}[0m " } else { "" };
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_ten_lines_are_the_whole_log() {
+    fn frames_of_ten_lines_add_up_to_the_whole_log() {
         let log = Log::growing(0, 25, 10);
         let (mut at, mut all, mut frames) = (0, Vec::new(), 0);
         loop {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn written_bytes_come_back_as_they_are() {
+    fn written_bytes_are_returned_unchanged() {
         let mut log = Log::growing(0, 25, 10);
         log.write(b"a\nb\n\xff\nlast");
         assert_eq!(log.tail(Some(2), 0), b"\xff\nlast");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_log_stands_still() {
+    fn a_closed_log_does_not_grow() {
         let mut log = Log::growing(0, 0, 10);
         log.close(500);
         assert_eq!(text(log.tail(None, 9_000)).lines().count(), 5);

@@ -1,4 +1,5 @@
-//! The TPU VMs of a simulated cluster at Google: one for each slice that is requested, running, or lost and not deleted.
+//! The TPU VMs of a simulated cluster at Google: one for each slice that is requested, running, or lost and not
+//! deleted.
 
 use super::Cluster;
 use super::node::SliceKind;
@@ -7,18 +8,18 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 impl Cluster {
-    /// Every TPU VM that Google has of this cluster.
+    /// All TPU VMs of this cluster that Google lists.
     pub fn tpu_vms(&self) -> Vec<TpuVm> {
         let mut all = match &self.life {
             Some(life) => life.tpu_vms(),
-            None => self.standing(),
+            None => self.live_slices(),
         };
         all.extend(self.by_hand.tpu_vms(self.now));
         all
     }
 
-    /// Without a life the slices are those that Ray has; what died was deleted.
-    fn standing(&self) -> Vec<TpuVm> {
+    /// The TPU VMs without a life: the slices in Ray; those of dead nodes are deleted.
+    fn live_slices(&self) -> Vec<TpuVm> {
         let mut slices: BTreeMap<&str, TpuVm> = BTreeMap::new();
         for node in self.nodes.iter().filter(|n| n.is_alive()) {
             let label = |key| node.labels.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
@@ -42,14 +43,14 @@ impl Cluster {
         slices.into_values().collect()
     }
 
-    /// A slice that a person made at `since`, some time ago: its hosts are in Ray. `body` is what was asked for.
-    pub fn made_by_hand(&mut self, name: &str, kind: SliceKind, body: Value, since: i64) {
-        self.by_hand.ask(name, name, kind, body, since, false);
-        self.by_hand.tend(&mut self.state, &mut self.random);
+    /// Adds a slice that a person created at `since`, so that its hosts have joined Ray by now. `body`: the request.
+    pub fn add_existing_slice(&mut self, name: &str, kind: SliceKind, body: Value, since: i64) {
+        self.by_hand.add(name, name, kind, body, since, false);
+        self.by_hand.advance(&mut self.state, &mut self.random);
         self.version += 1;
     }
 
-    /// Google deletes a TPU VM: its hosts are gone, and Ray hears nothing of it until it misses their heartbeats.
+    /// Google deletes a TPU VM. Ray does not know until it misses the heartbeats of the hosts.
     pub fn delete_tpu_vm(&mut self, name: &str) {
         if self.by_hand.delete(name, self.state.now) {
             return;
@@ -58,10 +59,10 @@ impl Cluster {
             life.delete(name);
             return;
         }
-        let of_it = |n: &super::node::SimNode| {
+        let is_its_host = |n: &super::node::SimNode| {
             n.is_alive() && n.labels.iter().any(|(k, v)| k == "ray.io/tpu-slice-name" && v == name)
         };
-        let hosts: Vec<_> = self.nodes.iter().filter(|n| of_it(n)).map(|n| n.id).collect();
+        let hosts: Vec<_> = self.nodes.iter().filter(|n| is_its_host(n)).map(|n| n.id).collect();
         for host in hosts {
             self.kill(host);
         }

@@ -1,4 +1,4 @@
-//! A simulated node: its resources, their use, its death. Its JSON is in `dashboard/nodes`.
+//! A simulated node: its resources, their usage, and its death. Its JSON is in `dashboard/nodes`.
 
 use super::super::life::TpuType;
 use super::super::random::Random;
@@ -6,7 +6,7 @@ use crate::model::{DeathReason, NodeId};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A kind of TPU slice: the node type of each of its hosts.
+/// A kind of TPU slice: the node type of its hosts.
 #[derive(Clone, Debug)]
 pub(in crate::demo) struct SliceKind {
     /// The autoscaler's node type.
@@ -17,19 +17,19 @@ pub(in crate::demo) struct SliceKind {
     pub accelerator: Cow<'static, str>,
     /// Ray's topology label.
     pub topology: Cow<'static, str>,
-    /// The zone that it is in.
+    /// The zone.
     pub zone: Cow<'static, str>,
-    /// Hosts, each with four chips.
+    /// Number of hosts, each with four chips.
     pub hosts: usize,
-    /// CPUs of a host.
+    /// CPUs of each host.
     pub cpus: f64,
 }
 
-/// Where slices are unless a life says otherwise.
+/// The zone of slices without a life.
 const ZONE: &str = "us-central2-b";
 
 impl SliceKind {
-    /// The kind behind a node type of Marin's YAML: four chips a host, 120 of its CPUs offered.
+    /// The slices of a node type of Marin's YAML: four chips and 120 offered CPUs per host.
     pub fn of(tpu: &TpuType, zone: &str) -> Self {
         let (generation, size) =
             tpu.accelerator_type.rsplit_once('-').unwrap_or((&tpu.accelerator_type, "4"));
@@ -49,7 +49,7 @@ impl SliceKind {
     }
 }
 
-/// Chips in a mesh of that many sides, the smaller ones first: `2x2x4`, `4x8`.
+/// The topology of so many chips in a mesh of two or three dimensions, the smaller ones first: `2x2x4`, `4x8`.
 fn topology(chips: usize, sides: usize) -> String {
     let mut mesh = vec![1; sides];
     let mut product = 1;
@@ -61,14 +61,14 @@ fn topology(chips: usize, sides: usize) -> String {
         product *= 2;
     }
     mesh.sort_unstable();
-    // A single board is written flat: 2x2x1.
+    // A single board has the size 1 last: 2x2x1.
     if mesh[0] == 1 {
         mesh.rotate_left(1);
     }
     mesh.iter().map(usize::to_string).collect::<Vec<_>>().join("x")
 }
 
-/// The kinds in a simulated fleet, in turn.
+/// The kinds of slices in a simulated cluster, repeated in this order.
 pub(in crate::demo) const SLICES: [SliceKind; 4] = [
     SliceKind {
         node_type: Cow::Borrowed("tpu_slice_v5e_16"),
@@ -108,23 +108,23 @@ pub(in crate::demo) const SLICES: [SliceKind; 4] = [
     },
 ];
 
-/// Hosts of one network; their numbers go on in the next.
+/// Host numbers of one network; those of the next network follow.
 const NETWORK: usize = 64_000;
-/// Hosts that were added by hand are in a network of their own, so many of each cluster's.
+/// The first number of hosts that were added by hand, which are in a network of their own, and the numbers per cluster.
 const BY_HAND: usize = 125 * NETWORK;
 const BY_HAND_EACH: usize = 1000;
 
-/// The number of a cluster's first host but its head.
+/// The number of a cluster's first worker host.
 pub(in crate::demo) fn first_host(network: usize) -> usize {
     network % 124 * NETWORK + 1
 }
 
-/// The number of its first host that was added by hand.
+/// The number of a cluster's first host that was added by hand.
 pub(super) fn first_by_hand(network: usize) -> usize {
     BY_HAND + network % (NETWORK / BY_HAND_EACH) * BY_HAND_EACH
 }
 
-/// The address of the host of that number; 0 is the head.
+/// The address of the host with this number; 0 is the head.
 pub(in crate::demo) fn address(number: usize) -> String {
     format!("10.{}.{}.{}", 128 + number / NETWORK % 128, number / 250 % 256, number % 250 + 1)
 }
@@ -136,18 +136,18 @@ pub(in crate::demo) struct End {
     pub at: i64,
     /// Ray's reason.
     pub reason: DeathReason,
-    /// Ray's sentence.
+    /// Ray's message.
     pub message: &'static str,
 }
 
-/// Each reason that Ray knows, in Ray's own words.
+/// Death reasons with Ray's messages.
 pub(in crate::demo) const ENDS: [(DeathReason, &str); 3] = [
     (DeathReason::Unexpected, "health check failed due to missing too many heartbeats"),
     (DeathReason::Expected, "Terminated by autoscaler."),
     (DeathReason::Preempted, "Node was preempted."),
 ];
 
-/// From the end of a machine until the GCS misses its heartbeats: 13 to 14 seconds.
+/// Time from the end of a machine until the GCS marks its node as dead, in milliseconds; 13 to 14 s in Ray.
 pub(in crate::demo) const MISSED: i64 = 13_500;
 
 #[derive(Clone, Debug)]
@@ -163,29 +163,29 @@ pub(in crate::demo) struct SimNode {
     pub instance_id: String,
     /// Whether this is the head.
     pub is_head: bool,
-    /// Registered at, in milliseconds since the epoch.
+    /// When it registered, in milliseconds since the epoch.
     pub started: i64,
-    /// Idle since; `None` while it works.
+    /// When it became idle, in milliseconds since the epoch; `None` while it is busy.
     pub idle_since: Option<i64>,
-    /// How it ended, once it has.
+    /// How it ended; `None` while it is alive.
     pub end: Option<End>,
     /// Logical resources: name, total, used.
     pub resources: Vec<(String, f64, f64)>,
-    /// CPUs that drivers hold, of those that are used.
+    /// The part of the used CPUs that drivers hold.
     drivers: f64,
     pub labels: Vec<(String, String)>,
-    /// When the agent last measured; `None` while the agent is not up.
+    /// When the agent last measured, in milliseconds since the epoch; `None` before its first measurement.
     pub sampled: Option<i64>,
-    /// Measured CPU use, 0 to 100.
+    /// Measured CPU usage in percent.
     pub cpu_percent: f64,
-    /// Measured memory use, 0 to 1.
+    /// Measured memory usage, 0 to 1.
     pub memory_share: f64,
     /// The text of `/nodes?view=summary`, until the next change.
     pub written: Option<String>,
 }
 
 impl SimNode {
-    /// A head of 32 CPUs.
+    /// A head with 32 CPUs.
     pub fn head(random: &mut Random, now: i64) -> Self {
         let mut node = Self::host(random, now, 0, "head", 32.0);
         node.is_head = true;
@@ -193,7 +193,7 @@ impl SimNode {
         node
     }
 
-    /// A head as in Marin's clusters: it runs no task, but jobs may ask to be there.
+    /// A head as in Marin's clusters: it offers no CPU, but jobs can request its `head_node` resource.
     pub fn head_default(random: &mut Random, now: i64) -> Self {
         let mut node = Self::host(random, now, 0, "head_default", 12.0);
         node.is_head = true;
@@ -266,12 +266,12 @@ impl SimNode {
         }
     }
 
-    /// Whether it has not died.
+    /// Whether it is alive.
     pub fn is_alive(&self) -> bool {
         self.end.is_none()
     }
 
-    /// Gives the node work, or takes it away: all chips of a host or none, and some CPUs.
+    /// Makes the node busy or idle at random: all chips or none, and some CPUs.
     pub fn work(&mut self, random: &mut Random, now: i64) {
         let busy = random.below(4) > 0;
         let share = random.unit();
@@ -288,7 +288,7 @@ impl SimNode {
         self.add_drivers();
     }
 
-    /// Gives all its chips and that many of its CPUs to a task.
+    /// Assigns all chips and this many CPUs to a task.
     pub fn train(&mut self, cpus: f64) {
         for (name, total, used) in &mut self.resources {
             *used = match name.as_str() {
@@ -302,7 +302,7 @@ impl SimNode {
         self.add_drivers();
     }
 
-    /// Takes all work away.
+    /// Ends all tasks.
     pub fn rest(&mut self, now: i64) {
         for (_, _, used) in &mut self.resources {
             *used = 0.0;
@@ -311,22 +311,22 @@ impl SimNode {
         self.add_drivers();
     }
 
-    /// From now on drivers hold that many of its CPUs, or all that it offers; its tasks make room for them.
+    /// Sets the CPUs that drivers hold, at most all that the node offers.
     pub fn hold(&mut self, cpus: f64, now: i64) {
         let Some((_, total, used)) = self.resources.iter_mut().find(|r| r.0 == "CPU") else { return };
         let cpus = cpus.min(*total);
         if cpus.total_cmp(&self.drivers).is_eq() {
             return;
         }
-        // Ray counts in ten-thousandths; nothing smaller may be left.
+        // Ray counts in units of 0.0001; round to them.
         *used = ((*used - self.drivers) * 1e4).round() / 1e4;
         self.drivers = cpus;
-        let works = self.resources.iter().any(|(.., used)| *used > 0.0);
-        self.idle_since = if works { None } else { self.idle_since.or(Some(now)) };
+        let is_busy = self.resources.iter().any(|(.., used)| *used > 0.0);
+        self.idle_since = if is_busy { None } else { self.idle_since.or(Some(now)) };
         self.add_drivers();
     }
 
-    /// Adds what drivers hold to what tasks use: a node with either is not idle.
+    /// Adds the CPUs that drivers hold to the used ones; the node is then not idle.
     fn add_drivers(&mut self) {
         self.written = None;
         if self.drivers <= 0.0 {
@@ -338,7 +338,7 @@ impl SimNode {
         self.idle_since = None;
     }
 
-    /// Measures the machine, as its agent does every five seconds; `is_silent` if the worker there does nothing any more.
+    /// Measures the machine, as its agent does every five seconds; `is_silent` if its worker hangs.
     pub fn sample(&mut self, random: &mut Random, now: i64, is_silent: bool) {
         self.sampled = Some(now);
         self.cpu_percent = cpu(random, self.idle_since.is_none() && !is_silent);
@@ -346,18 +346,18 @@ impl SimNode {
         self.written = None;
     }
 
-    /// The part of its disk that is used, 0 to 1.
+    /// Used share of its disk, 0 to 1.
     pub fn disk_share(&self) -> f64 {
         0.15 + 0.7 * self.memory_share
     }
 
-    /// Ends it.
+    /// Ends the node.
     pub fn die(&mut self, at: i64, reason: DeathReason, message: &'static str) {
         self.end = Some(End { at, reason, message });
         self.written = None;
     }
 
-    /// Ray's `stateMessage`: the reason in words and the sentence.
+    /// Ray's `stateMessage`: the reason and the message.
     pub fn state_message(&self) -> Option<String> {
         let end = self.end?;
         let kind = match end.reason {
@@ -369,8 +369,9 @@ impl SimNode {
         Some(format!("{kind}: {}", end.message))
     }
 }
-/// The CPU of a machine in percent: hosts that work do the same, so that their figures are near each other.
-fn cpu(random: &mut Random, works: bool) -> f64 {
-    let (least, more) = if works { (58.0, 12.0) } else { (1.0, 2.0) };
-    ((least + more * random.unit()) * 10.0).round() / 10.0
+
+/// CPU usage of a machine in percent. Busy hosts run the same program, so that their values are similar.
+fn cpu(random: &mut Random, is_busy: bool) -> f64 {
+    let (least, range) = if is_busy { (58.0, 12.0) } else { (1.0, 2.0) };
+    ((least + range * random.unit()) * 10.0).round() / 10.0
 }

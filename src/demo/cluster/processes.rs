@@ -1,5 +1,5 @@
-//! The worker processes of the simulated jobs: in a life one on each host of a job's slice, otherwise a few for each driver
-//! that runs. What the lists of tasks say of them, and the files that they write.
+//! The worker processes of simulated jobs, their tasks and their log files. With a life there is one on each host of a
+//! job's slice, otherwise a few for each running driver.
 
 use super::super::life::gang::Gang;
 use super::Cluster;
@@ -7,48 +7,48 @@ use super::job::DRIVER_PID;
 use super::log::Log;
 use crate::model::{JobStatus, NodeId, WorkerFile};
 
-/// Tasks of each running driver outside a life; the last of them waits for a node.
+/// Tasks of each running driver without a life; the last of them waits for a node.
 const TASKS: usize = 4;
 
-/// A task, and the process that runs it.
+/// A task and its worker process.
 pub(in crate::demo) struct Task {
     /// Its driver's job id.
     pub job: String,
     pub id: String,
-    /// Where it runs; none while it waits for a node.
+    /// The process that runs it; none while it waits for a node.
     pub process: Option<Process>,
-    /// Ray's word.
+    /// Ray's name for its state.
     pub state: &'static str,
-    /// Milliseconds since the epoch.
+    /// Times in milliseconds since the epoch.
     pub created: i64,
     pub began: Option<i64>,
     pub ended: Option<i64>,
-    /// What it failed with.
+    /// The error that it failed with.
     pub error: Option<String>,
-    /// What it requires beside a CPU.
+    /// The resource that it requires in addition to a CPU.
     pub needs: (String, f64),
 }
 
 /// A worker process.
 pub(in crate::demo) struct Process {
     pub node: NodeId,
-    /// Ray's id of the worker.
+    /// Ray's worker id.
     pub worker: String,
     pub pid: u32,
 }
 
 impl Process {
-    /// The name of the file that it writes.
+    /// The name of its log file with this suffix.
     pub fn file(&self, job: &str, suffix: &str) -> String {
         format!("worker-{}-{job}-{}.{suffix}", self.worker, self.pid)
     }
 }
 
-/// A worker process as its node tells of it.
+/// A worker process as its node reports it.
 #[derive(Default)]
 pub(in crate::demo) struct Serving {
     pub pid: u32,
-    /// The job id of the driver that it serves, and what it runs; none while it idles.
+    /// The job id of the driver that it serves, and the name of its task or actor; none while it is idle.
     pub job: Option<(String, String)>,
 }
 
@@ -56,9 +56,9 @@ pub(in crate::demo) struct Serving {
 pub(in crate::demo) struct Group<'a> {
     /// Its driver's job id.
     pub job: &'a str,
-    /// Milliseconds since the epoch.
+    /// When it was created, in milliseconds since the epoch.
     pub created: i64,
-    /// A bundle's host each; none while it waits.
+    /// The host of each bundle; empty while it is pending.
     pub hosts: &'a [NodeId],
 }
 
@@ -75,27 +75,27 @@ impl Cluster {
         self.tasks().into_iter().filter_map(running).chain(actors).collect()
     }
 
-    /// The placement groups of runs; outside a life there are none.
+    /// The placement groups of runs; none without a life.
     pub fn groups(&self) -> Vec<Group<'_>> {
         let Some(life) = &self.life else { return Vec::new() };
         let running = life.gangs.iter().filter(|gang| gang.runs(self.now));
         let placed =
             running.map(|gang| Group { job: &gang.driver, created: gang.began() - 900, hosts: &gang.hosts });
-        let waits = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
-        placed.chain(waits.map(|(_, job, created)| Group { job, created, hosts: &[] })).collect()
+        let waiting_runs = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
+        placed.chain(waiting_runs.map(|(_, job, created)| Group { job, created, hosts: &[] })).collect()
     }
 
-    /// Tasks of all jobs.
+    /// The tasks of all jobs.
     pub fn tasks(&self) -> Vec<Task> {
         if let Some(life) = &self.life {
             let ran =
                 life.gangs.iter().flat_map(|gang| (0..gang.hosts.len()).map(|n| of_gang(gang, n, self.now)));
-            let waits = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
-            let waits = waits.map(|(place, job, started)| Task {
+            let waiting_runs = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
+            let waiting_tasks = waiting_runs.map(|(place, job, started)| Task {
                 needs: self.needs_of(place),
                 ..waiting(job, started, 0)
             });
-            return ran.chain(waits).collect();
+            return ran.chain(waiting_tasks).collect();
         }
         let alive: Vec<NodeId> = self.nodes.iter().filter(|n| n.is_alive()).map(|n| n.id).collect();
         let of_driver = |(number, (_, job, started)): (usize, (usize, &str, i64))| {
@@ -107,19 +107,19 @@ impl Cluster {
         self.running().enumerate().flat_map(of_driver).collect()
     }
 
-    /// What the task of a run that waits requires: the head of a slice, or what no node type has.
+    /// The resource that the task of a waiting run requires: the head resource of a slice, or four chips if unknown.
     fn needs_of(&self, place: usize) -> (String, f64) {
         let pod_type = self.jobs[place].metadata.as_ref().and_then(|pairs| pairs["tpu"].as_str());
         pod_type.map_or_else(|| ("TPU".into(), 4.0), |kind| (format!("TPU-{kind}-head"), 1.0))
     }
 
-    /// Drivers that run: their jobs' places in the job table, their job ids, and when they were submitted.
+    /// Running drivers: the index in the job table, the driver's job id, and when the job was submitted.
     pub fn running(&self) -> impl Iterator<Item = (usize, &str, i64)> {
         let running = self.jobs.iter().enumerate().filter(|(_, j)| j.status == JobStatus::Running);
         running.filter_map(|(place, j)| Some((place, j.driver.as_deref()?, j.started)))
     }
 
-    /// An actor of each driver that runs, on the head, with the driver's job id.
+    /// One actor on the head for each running driver, with the driver's job id.
     pub fn actors(&self) -> impl Iterator<Item = (&str, Process)> {
         self.running().enumerate().map(|(i, (_, job, started))| {
             let worker = format!("{:08x}{started:048x}", 0xac70_0000 + i);
@@ -127,7 +127,7 @@ impl Cluster {
         })
     }
 
-    /// The names of the files that worker processes have written on a node.
+    /// The names of the log files of worker processes on a node: standard outputs and standard errors.
     pub fn worker_files(&self, node: NodeId) -> [Vec<String>; 2] {
         let names = |suffix: &str| -> Vec<String> {
             let of_actors =
@@ -150,7 +150,7 @@ impl Cluster {
         ["out", "err"].map(names)
     }
 
-    /// What a worker process has written into that file of a node; none if it has no such file.
+    /// The contents of a worker's log file on a node; none if there is no such file.
     pub fn worker_log(&self, node: NodeId, name: &str) -> Option<Log> {
         let file = WorkerFile::parse(name)?;
         if !self.worker_files(node)[usize::from(file.is_err)].iter().any(|known| known == name) {
@@ -168,24 +168,24 @@ impl Cluster {
         let mut gangs = life.gangs.iter().filter(|gang| gang.driver == file.job);
         gangs.find_map(|gang| {
             let worker = (0..gang.hosts.len()).find(|worker| is_it(&gang, *worker))?;
-            Some(Log::Told(gang.log(worker)))
+            Some(Log::Simulated(gang.log(worker)))
         })
     }
 }
 
-/// The stacks of a worker outside a life, which is in its step.
+/// The stack of a worker without a life: in a training step.
 const AT_WORK: &str = "    train_step (train.py:5)\n";
 
 impl Cluster {
-    /// What py-spy writes of a worker that runs; none when there is no such process on the node.
+    /// The stacks of a running worker or driver as py-spy prints them; none if there is no such process on the node.
     pub fn stacks(&self, node: NodeId, pid: u32) -> Option<String> {
         if node == self.head() && pid == DRIVER_PID {
-            return Some(written_of_driver(pid));
+            return Some(driver_stacks(pid));
         }
         let is_actor =
             node == self.head() && (ACTOR_PID..ACTOR_PID + self.running().count() as u32).contains(&pid);
         if is_actor {
-            return Some(written(pid, "ray::Holder", ""));
+            return Some(worker_stacks(pid, "ray::Holder", ""));
         }
         let is_it = |task: &Task| {
             let process = task.process.as_ref();
@@ -198,15 +198,15 @@ impl Cluster {
             Some(gang.frames(worker, self.now))
         });
         let frames = of_gang.unwrap_or_else(|| AT_WORK.to_owned());
-        Some(written(pid, "ray::train_step", &frames))
+        Some(worker_stacks(pid, "ray::train_step", &frames))
     }
 }
 
-/// The process id of the first driver's actor; the others' follow.
+/// Process id of the first driver's actor; those of the others follow.
 const ACTOR_PID: u32 = 970;
 
-/// What py-spy writes of a driver, which waits for its tasks.
-fn written_of_driver(pid: u32) -> String {
+/// The output of py-spy for a driver, which waits for its tasks.
+fn driver_stacks(pid: u32) -> String {
     format!(
         "Process {pid}: python -m marin.run.train\nPython v3.11.13 (/home/ray/anaconda3/bin/python3.11)\n\nThread {pid} (idle): \
          \"MainThread\"\n    get_objects (ray/_private/worker.py:980)\n    get (ray/_private/worker.py:2962)\n    main \
@@ -217,8 +217,8 @@ fn written_of_driver(pid: u32) -> String {
     )
 }
 
-/// What py-spy writes of a worker that is in these frames.
-fn written(pid: u32, process: &str, frames: &str) -> String {
+/// The output of py-spy for a worker with these frames.
+fn worker_stacks(pid: u32, process: &str, frames: &str) -> String {
     format!(
         "Process {pid}: {process}\nPython v3.11.13 (/home/ray/anaconda3/bin/python3.11)\n\nThread {pid} (idle): \
              \"MainThread\"\n{frames}    main_loop (ray/_private/worker.py:1031)\n    <module> \
@@ -277,7 +277,7 @@ fn task_id(at: i64, i: usize, job: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::life::gang::{Moment, Told};
+    use super::super::super::life::gang::{Moment, ScriptedRun};
     use super::*;
     use crate::demo::{Clock, Life, Scenario, TpuType};
     use std::sync::Arc;
@@ -290,14 +290,14 @@ mod tests {
         busy_cluster(60, 0.0)
     }
 
-    /// The same after so many minutes in which others submitted jobs, too.
+    /// The same after `past_minutes` in which other users also submitted jobs.
     fn busy_cluster(past_minutes: u32, jobs_per_hour: f64) -> Cluster {
-        let told = |fails, silent, slow| Told {
+        let scripted = |fails, silent, slow| ScriptedRun {
             node_type: "tpu_slice_v4_128".into(),
             fails,
             silent,
             slow,
-            ..Told::default()
+            ..ScriptedRun::default()
         };
         let life = Life {
             types: vec![TpuType::new("tpu_slice_v4_128", "v4-128", 1, 1)],
@@ -305,8 +305,8 @@ mod tests {
             jobs_per_hour,
             preemptions_per_hour: 0.0,
             runs: vec![
-                told(Some(Moment { worker: 5, minutes_ago: 30 }), None, None),
-                told(None, Some(Moment { worker: 9, minutes_ago: 20 }), Some(3)),
+                scripted(Some(Moment { worker: 5, minutes_ago: 30 }), None, None),
+                scripted(None, Some(Moment { worker: 9, minutes_ago: 20 }), Some(3)),
             ],
             ..Life::default()
         };
@@ -314,7 +314,7 @@ mod tests {
         Cluster::new(&Scenario { dead: 0, jobs: 0, life: Some(life), clock, ..Scenario::default() })
     }
 
-    /// The standard errors of a job's workers, in the order of the hosts.
+    /// The standard error logs of a job's workers, in the order of the hosts.
     fn logs(cluster: &Cluster, job: usize) -> Vec<String> {
         let driver = cluster.jobs[job].driver.clone().unwrap();
         let nodes = cluster.nodes.iter().filter(|node| !node.is_head);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn one_worker_fails_first_and_the_others_say_that_it_is_gone() {
+    fn one_worker_fails_first_and_the_others_report_it_as_lost() {
         let cluster = cluster();
         assert_eq!(cluster.jobs[0].status, JobStatus::Failed);
         let logs = logs(&cluster, 0);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slice_of_a_run_that_has_a_story_is_kept_for_the_next_one() {
+    fn the_slice_of_a_scripted_run_is_reserved_for_the_next_one() {
         let cluster = busy_cluster(400, 6.0);
         let statuses: Vec<JobStatus> = cluster.jobs.iter().map(|job| job.status).collect();
         assert_eq!(statuses[..2], [JobStatus::Failed, JobStatus::Running], "{statuses:?}");
@@ -376,14 +376,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_a_worker_is_not_there() {
+    fn only_log_files_of_workers_on_the_node_are_found() {
         let cluster = cluster();
         let (head, host) = (cluster.nodes[0].id, cluster.nodes[1].id);
         let name = cluster.worker_files(host)[1][0].clone();
         assert!(cluster.worker_log(host, &name).is_some());
-        assert!(cluster.worker_log(head, &name).is_none(), "it lies on another node");
+        assert!(cluster.worker_log(head, &name).is_none(), "the file is on another node");
         assert!(cluster.worker_log(host, "raylet.out").is_none());
         let [_, on_head] = cluster.worker_files(head);
-        assert_eq!(on_head.len(), 1, "of the actor of the run that is at work: {on_head:?}");
+        assert_eq!(on_head.len(), 1, "of the running job's actor: {on_head:?}");
     }
 }

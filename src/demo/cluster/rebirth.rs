@@ -1,11 +1,11 @@
-//! A restarted Ray: a new session with an empty job table, whose autoscaler works and has launched nothing yet.
+//! A restart of Ray: a new session with an empty job table, and an autoscaler that works and has launched nothing yet.
 
 use super::super::life::Life;
 use super::super::life::engine::Engine;
 use super::Cluster;
 
 impl Cluster {
-    /// Resets the cluster; only workers that were added by hand remain and join the new head.
+    /// Restarts Ray: resets the cluster, except for workers that were added by hand, which join the new head.
     pub fn begin_anew(&mut self) {
         let seed = self.random.next();
         let mut scenario = self.scenario.clone();
@@ -18,11 +18,11 @@ impl Cluster {
         next.session = session(self.now, seed);
         next.version = self.version + 1;
         next.monitor.saw = next.version;
-        next.by_hand = self.by_hand.anew(self.now);
+        next.by_hand = self.by_hand.for_new_head(self.now);
         if let Some(life) = &life {
             let mut engine = Engine::new(life, &scenario, self.now);
-            if let Some(before) = self.life.take() {
-                engine.follow(before);
+            if let Some(previous) = self.life.take() {
+                engine.take_over(previous);
             }
             next.life = Some(engine);
         } else {
@@ -31,7 +31,7 @@ impl Cluster {
         *self = next;
     }
 
-    /// Without a life the workers of a new head join one a second.
+    /// Lets the next worker join a restarted head: one per second, without a life.
     pub fn join_next(&mut self) {
         let now = self.now;
         if let Some(mut node) = self.coming.pop_front() {
@@ -43,7 +43,7 @@ impl Cluster {
     }
 }
 
-/// As Ray calls a session: when it began, and its process.
+/// A session name as Ray builds it: the start time and the process id.
 fn session(now: i64, seed: u64) -> String {
     let began = jiff::Timestamp::from_millisecond(now).unwrap_or_default();
     format!("session_{}_{}", began.strftime("%Y-%m-%d_%H-%M-%S_%6f"), seed >> 44)
@@ -77,7 +77,7 @@ mod tests {
         cluster.nodes.iter().filter(|n| n.is_alive()).count()
     }
 
-    /// Numbers of living nodes, a second each, until there are so many.
+    /// The numbers of live nodes, sampled each second until there are `to`, without repetitions.
     fn growth(cluster: &mut Cluster, to: usize) -> Vec<usize> {
         let mut seen = vec![alive(cluster)];
         for _ in 0..600 {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_head_launches_its_minima_host_by_host_and_deletes_what_the_old_one_left() {
+    fn a_new_head_launches_min_workers_host_by_host_and_deletes_old_machines() {
         let mut cluster = cluster(Some(stuck()));
         cluster.advance(T0 + 10_000);
         let (session, lost) = (cluster.session.clone(), cluster.tpu_vms());
@@ -101,7 +101,7 @@ mod tests {
         assert_ne!(cluster.session, session);
         assert!(cluster.session.starts_with("session_2026-11-"), "{}", cluster.session);
         assert_eq!((alive(&cluster), cluster.nodes.len(), cluster.jobs.len()), (1, 1, 0));
-        assert_eq!(cluster.tpu_vms().len(), lost.len(), "nobody has deleted them");
+        assert_eq!(cluster.tpu_vms().len(), lost.len(), "lost machines are not deleted yet");
         assert_eq!(growth(&mut cluster, 5), [1, 2, 3, 4, 5]);
         assert!(cluster.monitor.alive && cluster.monitor.at > T0 + 10_000);
         assert!(cluster.tpu_vms().iter().all(|vm| vm.state == "READY"), "{:?}", cluster.tpu_vms());
@@ -110,18 +110,18 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_submitted_again_waits_for_its_slice_and_trains() {
+    fn a_resubmitted_job_waits_for_its_slice_and_trains() {
         let mut cluster = cluster(Some(stuck()));
         let old =
             cluster.jobs.iter().rfind(|j| !j.status.is_ended() && j.submission.is_some()).unwrap().clone();
         assert!(cluster.packages.contains_key(old.package().unwrap()));
         cluster.begin_anew();
         assert!(cluster.packages.is_empty());
-        let (id, said) = (old.submission.clone().unwrap(), json!({"metadata": old.metadata}));
-        let again = cluster.recognize(&id, &said).unwrap();
+        let (id, submission) = (old.submission.clone().unwrap(), json!({"metadata": old.metadata}));
+        let resubmission = cluster.recognize(&id, &submission).unwrap();
         let status = JobStatus::Pending;
         cluster.add(SimJob { status, log: Log::none(), ..old });
-        cluster.take_up(again);
+        cluster.attach_resubmission(resubmission);
         for _ in 0..600 {
             cluster.advance(cluster.now + 1000);
             if !cluster.hosts_of(0).is_empty() {
@@ -133,33 +133,33 @@ mod tests {
     }
 
     #[test]
-    fn without_a_life_the_workers_are_back_one_a_second() {
+    fn without_a_life_the_workers_rejoin_one_per_second() {
         let mut cluster = cluster(None);
         let version = cluster.version;
         cluster.begin_anew();
-        assert!(cluster.version > version, "answers are not those of before");
+        assert!(cluster.version > version, "cached responses are invalid");
         assert_eq!((alive(&cluster), cluster.jobs.len()), (1, 0));
         assert_eq!(growth(&mut cluster, 6), [1, 2, 3, 4, 5, 6]);
     }
 
     #[test]
-    fn what_was_added_by_hand_joins_the_new_head() {
+    fn workers_added_by_hand_join_the_new_head() {
         let mut cluster =
             cluster(Some(Life { stuck: false, jobs_per_hour: 0.0, past_minutes: 0, ..stuck() }));
         let kind = slice_kind("tpu_slice_v4_32", "v4-32", "z");
-        cluster.by_hand.ask("q", "w", kind, json!({}), T0, false);
+        cluster.by_hand.add("q", "w", kind, json!({}), T0, false);
         cluster.advance(T0 + 60_000);
-        let of = |c: &Cluster| {
+        let joined = |c: &Cluster| {
             let hosts = c.by_hand.tpu_vms(c.now).next().unwrap().hosts;
             c.nodes.iter().filter(|n| n.is_alive() && hosts.contains(&n.ip)).count()
         };
-        assert_eq!(of(&cluster), 4);
+        assert_eq!(joined(&cluster), 4);
         cluster.begin_anew();
-        assert_eq!(of(&cluster), 0);
+        assert_eq!(joined(&cluster), 0);
         cluster.advance(T0 + 63_000);
-        assert_eq!(of(&cluster), 1, "host by host");
+        assert_eq!(joined(&cluster), 1, "host by host");
         cluster.advance(T0 + 75_000);
-        assert_eq!(of(&cluster), 4);
+        assert_eq!(joined(&cluster), 4);
         assert!(cluster.by_hand.delete("w", cluster.now));
     }
 }

@@ -1,4 +1,4 @@
-//! What is there in the simulated cluster at one moment. It does not move by itself.
+//! The state of the simulated cluster at one moment. It does not advance by itself.
 
 use super::autoscaling::{Autoscaling, Monitor, Wanted};
 use super::job::SimJob;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// Milliseconds until a plain program ends after a stop; Ray sends SIGTERM and allows three seconds.
+/// Milliseconds until an ordinary program ends after a stop; Ray sends SIGTERM and allows three seconds.
 const STOP_TAKES: i64 = 1400;
 /// An empty package.
 const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
@@ -24,31 +24,31 @@ pub(in crate::demo) struct State {
     pub jobs: Vec<SimJob>,
     /// Unmet demand.
     pub wanted: Vec<Wanted>,
-    /// What the autoscaler of a life did about it.
+    /// With a life: the autoscaler's launches and failures.
     pub scaling: Autoscaling,
-    /// Counts changes, so that answers can be kept until the next one.
+    /// Counts changes, so that responses can be cached until the next change.
     pub version: u64,
-    /// The moment, in milliseconds since the epoch.
+    /// The current time, in milliseconds since the epoch.
     pub now: i64,
     /// The autoscaler's process.
     pub monitor: Monitor,
-    /// The moment when the simulation began.
+    /// When the simulation began, in milliseconds since the epoch.
     pub began: i64,
-    /// Written log files by name; every node has them.
+    /// Log files by name; every node has them.
     pub files: HashMap<String, Log>,
-    /// What `ray up` has written to the head; empty before that.
+    /// The cluster configuration that `ray up` wrote to the head; empty before that.
     pub bootstrap: Vec<u8>,
     /// Uploaded packages by URI.
     pub packages: HashMap<String, Bytes>,
-    /// Nodes that take no new work, and when they go at the latest, in milliseconds since the epoch.
+    /// Draining nodes and their deadlines, in milliseconds since the epoch.
     pub(super) draining: Vec<(NodeId, i64)>,
     pub(super) by_submission: HashMap<String, usize>,
-    /// Jobs that start or stop, and when.
+    /// When jobs start or stop, in milliseconds since the epoch, and their indices.
     pub(super) due: BinaryHeap<Reverse<(i64, usize)>>,
 }
 
 impl State {
-    /// These nodes at `now`, without a job.
+    /// A cluster with these nodes at `now`, without jobs.
     pub(super) fn new(session: String, nodes: Vec<SimNode>, now: i64) -> Self {
         Self {
             session,
@@ -69,7 +69,7 @@ impl State {
         }
     }
 
-    /// Adds a job with an uploaded package; false when a job of that id exists.
+    /// Adds a job with an uploaded package; false if its submission id exists.
     pub fn add_packed(&mut self, job: SimJob) -> bool {
         if let Some(uri) = job.package().filter(|_| !job.status.is_ended()) {
             self.packages.insert(uri.to_owned(), Bytes::from_static(EMPTY_ZIP));
@@ -77,7 +77,7 @@ impl State {
         self.add(job)
     }
 
-    /// Adds a job; false when a job of that id exists.
+    /// Adds a job; false if its submission id exists.
     pub fn add(&mut self, job: SimJob) -> bool {
         if let Some(id) = &job.submission {
             if self.by_submission.contains_key(id) {
@@ -93,7 +93,7 @@ impl State {
         true
     }
 
-    /// The job of a submission id or a driver's job id.
+    /// The job with a submission id or a driver's job id.
     pub fn job(&mut self, id: &str) -> Option<&mut SimJob> {
         let at = self.index(id)?;
         self.jobs.get_mut(at)
@@ -104,7 +104,7 @@ impl State {
         self.by_submission.get(id).copied().or_else(by_driver)
     }
 
-    /// Deletes a submission. Its place stays, because jobs are referred to by place.
+    /// Deletes a submission. Its row stays, because jobs are referred to by index.
     pub fn forget(&mut self, id: &str) {
         if let Some(at) = self.by_submission.remove(id) {
             let job = &mut self.jobs[at];
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// The node of an id.
+    /// The node with an id.
     pub fn node(&mut self, id: NodeId) -> Option<&mut SimNode> {
         self.nodes.iter_mut().find(|n| n.id == id)
     }
@@ -123,7 +123,7 @@ impl State {
         self.nodes[0].id
     }
 
-    /// Asks a job to stop, as `POST /api/jobs/{id}/stop`: whether there was something to stop.
+    /// Stops a job, as `POST /api/jobs/{id}/stop` does; false if it does not exist or has ended.
     pub fn stop(&mut self, id: &str) -> bool {
         let at = self.now + STOP_TAKES;
         let Some(index) = self.index(id).filter(|&i| !self.jobs[i].status.is_ended()) else { return false };
@@ -132,14 +132,14 @@ impl State {
         true
     }
 
-    /// From now on the node takes no new work, and goes at `latest`, in milliseconds since the epoch.
+    /// Drains a node: it accepts no new work, and is removed when it is idle, or at `latest` (ms since the epoch).
     pub fn drain(&mut self, id: NodeId, latest: i64) {
         self.draining.retain(|(other, _)| *other != id);
         self.draining.push((id, latest));
         self.version += 1;
     }
 
-    /// Whether the node takes no new work.
+    /// Whether the node is draining.
     pub fn is_draining(&self, id: NodeId) -> bool {
         self.draining.iter().any(|(draining, _)| *draining == id)
     }

@@ -1,4 +1,4 @@
-//! The Jobs API: one job, its whole log, stop, submit.
+//! The Jobs API: one job, its whole log, stop, delete, submit.
 
 use super::super::cluster::job::{Asked, SimJob};
 use super::super::cluster::log::Log;
@@ -13,12 +13,12 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-/// Where jobs are submitted.
+/// The route for submissions.
 pub(super) const ROUTE: &str = "/api/jobs/";
-/// How long a submitted job waits until its driver starts, in milliseconds.
+/// Time until the driver of a submitted job starts, in milliseconds.
 pub(super) const START_TAKES: i64 = 1000;
 
-/// Ray's answer for an id that it does not know.
+/// Ray's response for an unknown id.
 pub(super) fn unknown(id: &str) -> Response<Body> {
     text(StatusCode::NOT_FOUND, format!("Job {id} does not exist"))
 }
@@ -32,7 +32,7 @@ pub(super) fn one(id: &str, shared: &Shared) -> Response<Body> {
     found.map_or_else(|| unknown(id), json)
 }
 
-/// `GET /api/jobs/{id}/logs`: the whole file; a byte that is not UTF-8 breaks it.
+/// `GET /api/jobs/{id}/logs`: the whole file; fails if it is not valid UTF-8.
 pub(super) fn logs(id: &str, shared: &Shared) -> Response<Body> {
     let found = shared.now(|c| {
         let now = c.now;
@@ -45,32 +45,32 @@ pub(super) fn logs(id: &str, shared: &Shared) -> Response<Body> {
             Ok(logs) => json(dumps(&json!({"logs": logs}))),
             Err(e) => {
                 let error = e.utf8_error();
-                let words = format!(
+                let message = format!(
                     "Traceback (most recent call last):\nUnicodeDecodeError: 'utf-8' codec can't decode byte in position {}: invalid start byte\n",
                     error.valid_up_to()
                 );
-                text(StatusCode::INTERNAL_SERVER_ERROR, words)
+                text(StatusCode::INTERNAL_SERVER_ERROR, message)
             }
         },
     }
 }
 
-/// `POST /api/jobs/{id}/stop`: says at once whether there is something to stop; the effect comes later.
+/// `POST /api/jobs/{id}/stop`: reports at once whether the job can be stopped; it ends later.
 pub(super) fn stop(id: &str, shared: &Shared) -> Response<Body> {
-    let deaf = shared.ignores_stop();
+    let is_ignored = shared.ignores_stop();
     shared.now(|c| match c.job(id) {
         None => unknown(id),
         Some(job) if job.submission.is_none() => {
             text(StatusCode::BAD_REQUEST, "Can only stop submission type jobs")
         }
         Some(job) => {
-            let stopped = if deaf { !job.status.is_ended() } else { c.stop(id) };
+            let stopped = if is_ignored { !job.status.is_ended() } else { c.stop(id) };
             json(format!("{{\"stopped\": {stopped}}}"))
         }
     })
 }
 
-/// `DELETE /api/jobs/{id}`: only what has ended can be forgotten.
+/// `DELETE /api/jobs/{id}`: only a job that has ended can be deleted.
 pub(super) fn delete(id: &str, shared: &Shared) -> Response<Body> {
     shared.now(|c| match c.job(id).map(|j| (j.submission.is_some(), j.status.is_ended(), j.status_word())) {
         None => unknown(id),
@@ -92,16 +92,16 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
     let Ok(body) = serde_json::from_slice::<Value>(&body.to_bytes()) else { return in_trouble() };
     shared.hear("POST", ROUTE, &body);
     let Some(entrypoint) = body["entrypoint"].as_str() else {
-        let words = "Traceback (most recent call last):\nTypeError: JobSubmitRequest.__init__() missing 1 required positional argument: 'entrypoint'\n";
-        return text(StatusCode::BAD_REQUEST, words);
+        let message = "Traceback (most recent call last):\nTypeError: JobSubmitRequest.__init__() missing 1 required positional argument: 'entrypoint'\n";
+        return text(StatusCode::BAD_REQUEST, message);
     };
     let rate = shared.scenario.log_rate;
-    // A resource that no node has is never there: the job waits.
+    // An entrypoint that requests custom resources stays pending: no node has them.
     let starts = body["entrypoint_resources"].as_object().is_none_or(serde_json::Map::is_empty);
     shared.now(|c| {
         let id = body["submission_id"].as_str().map_or_else(|| format!("raysubmit_{:016x}", c.now), str::to_owned);
-        let again = c.recognize(&id, &body);
-        let starts = starts && again.is_none();
+        let resubmission = c.recognize(&id, &body);
+        let starts = starts && resubmission.is_none();
         let job = SimJob {
             submission: Some(id.clone()),
             driver: None,
@@ -126,17 +126,17 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
             in_store: None,
         };
         if c.add(job) {
-            if let Some(again) = again {
-                c.take_up(again);
+            if let Some(resubmission) = resubmission {
+                c.attach_resubmission(resubmission);
             }
             return json(dumps(&json!({"job_id": id, "submission_id": id})));
         }
-        let words = format!(
+        let message = format!(
             "Traceback (most recent call last):\n  File \"job_head.py\", line 391, in submit_job\nRuntimeError: Request \
              failed with status code 500: Traceback (most recent call last):\n  File \"job_agent.py\", line 42, in \
              submit_job\nValueError: Job with submission_id {id} already exists. Please use a different \
              submission_id.\n.\n"
         );
-        text(StatusCode::INTERNAL_SERVER_ERROR, words)
+        text(StatusCode::INTERNAL_SERVER_ERROR, message)
     })
 }

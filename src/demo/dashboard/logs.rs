@@ -1,4 +1,4 @@
-//! The state API's logs: the files of a node, one of them whole, or followed.
+//! The state API's logs: the files of a node, and one of them as a whole or followed.
 
 use super::super::cluster::Cluster;
 use super::super::cluster::log::Log;
@@ -20,10 +20,10 @@ use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::Arc;
 
-/// Lines that are read unless the query says otherwise; also what `lines=0` gets.
+/// Number of lines that are returned by default, and for `lines=0`.
 const LINES: u64 = 1000;
 
-/// Files of each node, beside the job drivers' on the head.
+/// Log files of each node, in addition to those of job drivers on the head.
 const FILES: [(&str, &[&str]); 5] = [
     ("raylet", &["raylet.out", "raylet.err"]),
     ("gcs_server", &["gcs_server.out", "gcs_server.err"]),
@@ -32,7 +32,7 @@ const FILES: [(&str, &[&str]); 5] = [
     ("agent", &["dashboard_agent.log"]),
 ];
 
-/// The node that a query names, by id or address.
+/// The node in a query, by id or address.
 fn place(query: &Query, cluster: &Cluster) -> Result<NodeId, Response<Body>> {
     match (query.get("node_id"), query.get("node_ip")) {
         (Some(id), _) => {
@@ -41,8 +41,8 @@ fn place(query: &Query, cluster: &Cluster) -> Result<NodeId, Response<Body>> {
         }
         (None, Some(ip)) => {
             let node = cluster.nodes.iter().find(|n| n.is_alive() && n.ip == ip);
-            let words = format!("Cannot find matching node_id for a given node ip {ip}");
-            node.map(|n| n.id).ok_or_else(|| refuse_with(StatusCode::NOT_FOUND, &words))
+            let message = format!("Cannot find matching node_id for a given node ip {ip}");
+            node.map(|n| n.id).ok_or_else(|| refuse_with(StatusCode::NOT_FOUND, &message))
         }
         (None, None) => {
             Err(refuse("Both node id and node ip are not provided. Please provide at least one of them."))
@@ -88,7 +88,7 @@ pub(in crate::demo) fn list(query: &Query, shared: &Shared) -> Response<Body> {
     })
 }
 
-/// Shell-style matching with `*` alone, which is all that a console asks for.
+/// Glob matching that supports only `*`, which is all that the console uses.
 fn matches(glob: &str, name: &str) -> bool {
     let mut parts = glob.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -101,7 +101,7 @@ fn matches(glob: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Which log a query names.
+/// The log in a query.
 #[derive(Clone)]
 enum Source {
     /// A job's driver log, by submission id.
@@ -125,8 +125,8 @@ impl Source {
                     return Some(log);
                 }
                 let known = FILES.iter().any(|(_, files)| files.contains(&name.as_str()));
-                let quiet = name.strip_suffix(".err").is_some();
-                known.then(|| if quiet { Log::none() } else { Log::growing(cluster.began, 500, 1) })
+                let is_err = name.strip_suffix(".err").is_some();
+                known.then(|| if is_err { Log::none() } else { Log::growing(cluster.began, 500, 1) })
             }
         }
     }
@@ -141,7 +141,7 @@ pub(in crate::demo) fn read(query: &Query, follow: bool, shared: &Arc<Shared>) -
         Some(_) => return in_trouble(),
     };
     let found = shared.now(|c| {
-        // Every error but a missing file is an exception in Ray's handler.
+        // Every error except a missing file is an exception in Ray's handler.
         let node = place(query, c).map_err(|_| in_trouble())?;
         let source = match (query.get("submission_id"), query.get("filename")) {
             (Some(id), _) => Source::Job(id.to_owned()),
@@ -150,7 +150,7 @@ pub(in crate::demo) fn read(query: &Query, follow: bool, shared: &Arc<Shared>) -
         };
         let log = source.find(c).ok_or_else(|| missing(&source, &c.session))?;
         let first = log.tail(lines, c.now);
-        // Ray 2.53 ends an answer that it has not begun.
+        // Ray 2.53 fails if it ends a response before its first byte.
         if first.is_empty() && !follow && shared.scenario.ray_version.starts_with("2.53") {
             return Err(in_trouble());
         }
@@ -175,18 +175,18 @@ pub(in crate::demo) fn read(query: &Query, follow: bool, shared: &Arc<Shared>) -
 }
 
 fn missing(source: &Source, session: &str) -> Response<Body> {
-    let words = match source {
+    let message = match source {
         Source::File(_, name) => format!("A file is not found at: /tmp/ray/{session}/logs/{name}"),
         Source::Job(id) => format!(
             "Could not find a log file. Please make sure the given option exists in the cluster.\n\tnode_id: None\n\tfilename: None\n\tactor_id: None\n\ttask_id: None\n\tpid: None\n\tsuffix: out\n\tsubmission_id: {id}\n\tattempt_number: 0\n"
         ),
     };
-    text(StatusCode::INTERNAL_SERVER_ERROR, words)
+    text(StatusCode::INTERNAL_SERVER_ERROR, message)
 }
 
 type Following = (Arc<Shared>, Source, u64);
 
-/// The next bytes of a followed file; it never ends by itself.
+/// The next bytes of a followed file, which does not end by itself.
 async fn follow_on((shared, source, mut at): Following) -> Option<(io::Result<Frame<Bytes>>, Following)> {
     loop {
         let frame = shared.now(|c| {

@@ -1,4 +1,4 @@
-//! The nodes' Prometheus endpoints, which some consoles scrape one by one: `GET /metrics`, no token.
+//! The nodes' Prometheus endpoints, which some consoles scrape one by one: `GET /metrics`, without a token.
 //!
 //! All nodes share one loopback socket here: each request gets the next node's text in turn, so a client that scrapes
 //! every target gets every node.
@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Histogram lines of a node; with them its text weighs some 60 kB, half of a real busy node's.
+/// Number of histogram lines of a node, for a text of about 60 kB, half the size of a real busy node's.
 const HISTOGRAM: usize = 210;
 
 /// Serves the endpoints on one connection.
@@ -38,7 +38,7 @@ fn answer(request: &Request<Incoming>, shared: &Shared) -> Response<Body> {
     whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", body)
 }
 
-/// The text of one node.
+/// The metrics of one node in the text format of Prometheus.
 fn exposition(node: &SimNode, session: &str) -> String {
     let kind = if node.is_head { "head" } else { "worker" };
     let labels = format!(
@@ -75,7 +75,7 @@ mod tests {
     use crate::demo::random::Random;
 
     #[test]
-    fn a_node_s_text_weighs_some_sixty_kilobytes() {
+    fn the_text_of_a_node_has_about_sixty_kilobytes() {
         let text = exposition(&SimNode::head(&mut Random::new(1), 0), "session_2026-11-21_02-46-44_540387_1");
         assert!((50_000..70_000).contains(&text.len()), "{}", text.len());
         assert!(text.contains("ray_node_cpu_utilization{IsHeadNode=\"true\""));

@@ -1,5 +1,5 @@
-//! A node as the dashboard writes it: `/nodes?view=summary`, `/nodes/{id}`, `/api/v0/nodes`, and its line of
-//! logical use. Sizes are those of a real node: 4 kB of empty strings in the agent's command line, 5 kB of the
+//! A node in the dashboard's formats: `/nodes?view=summary`, `/nodes/{id}`, `/api/v0/nodes`, and its lines of logical
+//! resource usage. Sizes are those of a real node: 4 kB of empty strings in the agent's command line, 5 kB in the
 //! raylet's.
 
 use super::super::cluster::node::SimNode;
@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 
 const BYTES_OF_DISK: u64 = 270_553_174_016;
 
-/// The job of a process that serves none.
+/// The job id of a process without a job.
 const NO_JOB: &str = "ffffffff";
-/// The process of the worker that idles.
+/// The process id of the idle worker.
 const IDLE_PID: u32 = 612;
 
-/// Ray's word for a reason of death.
+/// Ray's name for a death reason.
 pub(super) fn reason_word(reason: DeathReason) -> &'static str {
     match reason {
         DeathReason::Unspecified => "UNSPECIFIED",
@@ -25,12 +25,12 @@ pub(super) fn reason_word(reason: DeathReason) -> &'static str {
     }
 }
 
-/// A number as Python prints a float.
+/// A number as Python prints floats.
 pub(super) fn float(x: f64) -> String {
     format!("{x:?}")
 }
 
-/// Bytes as the dashboard writes them: `0B`, `21.95GiB`.
+/// Bytes in the dashboard's format: `0B`, `21.95GiB`.
 pub(super) fn bytes(x: f64) -> String {
     let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     units.iter().find(|(_, power)| x >= (1_u64 << power) as f64).map_or_else(
@@ -39,7 +39,7 @@ pub(super) fn bytes(x: f64) -> String {
     )
 }
 
-/// One line of use, `4.0/4.0 TPU`; memory in its units.
+/// A line of usage, such as `4.0/4.0 TPU`; memory with a unit.
 pub(super) fn usage_line(name: &str, used: f64, total: f64) -> String {
     if name.ends_with("memory") {
         format!("{}/{} {name}", bytes(used), bytes(total))
@@ -48,13 +48,13 @@ pub(super) fn usage_line(name: &str, used: f64, total: f64) -> String {
     }
 }
 
-/// Named amounts, with the keys mangled.
+/// Named amounts, with the keys in the dashboard's camel case.
 fn mangled(pairs: impl Iterator<Item = (String, Value)>) -> Value {
     Value::Object(pairs.map(|(k, v)| (camel(&k), v)).collect::<Map<_, _>>())
 }
 
 impl SimNode {
-    /// The dashboard's lines of logical use (`nodeLogicalResources`).
+    /// The dashboard's lines of logical resource usage (`nodeLogicalResources`).
     pub fn logical_lines(&self) -> String {
         let shown = self.resources.iter().filter(|(name, ..)| !name.starts_with("node:"));
         shown.map(|(name, total, used)| usage_line(name, *used, *total)).collect::<Vec<_>>().join("\n")
@@ -84,7 +84,7 @@ impl SimNode {
         if self.is_alive() { "ALIVE" } else { "DEAD" }
     }
 
-    /// The node in `/nodes?view=summary`, kept until it changes.
+    /// The node in `/nodes?view=summary`, cached until it changes.
     pub fn summary(&mut self, session: &str) -> &str {
         if self.written.is_none() {
             self.written = Some(self.write(
@@ -96,8 +96,8 @@ impl SimNode {
         self.written.as_deref().unwrap_or_default()
     }
 
-    /// The node in `/nodes/{id}`: its worker processes, those that serve a job and one that idles, instead of the workers'
-    /// statistics.
+    /// The node in `/nodes/{id}`: with its worker processes (those that serve a job, and an idle one) instead of the
+    /// workers' statistics.
     pub fn detail(&self, session: &str, serving: &[Serving]) -> String {
         let idle = self.is_alive().then(|| Serving { pid: IDLE_PID, ..Serving::default() });
         let workers = serving.iter().chain(&idle).enumerate().map(|(i, worker)| {
@@ -130,7 +130,7 @@ impl SimNode {
         dumps_with(&self.measured(sampled), &all.concat())
     }
 
-    /// What the agent measured.
+    /// The measurements of the agent.
     fn measured(&self, sampled: i64) -> Value {
         let total = self.resources.iter().find(|r| r.0 == "memory").map_or(1, |r| (r.1 * 1.4) as u64);
         let used = (total as f64 * self.memory_share) as u64;
@@ -161,7 +161,7 @@ impl SimNode {
         })
     }
 
-    /// What the GCS knows, as the dashboard mangles it. A dead node has lost most of it.
+    /// The data of the GCS in the dashboard's format. Most of them are empty for a dead node.
     fn raylet(&self, session: &str) -> Value {
         let store = self.resources.iter().find(|r| r.0 == "object_store_memory").map_or(0.0, |r| r.1);
         let temp = "/tmp/ray";
@@ -202,14 +202,14 @@ impl SimNode {
         })
     }
 
-    /// Statistics of the workers: one that trains on a busy node, one that waits.
+    /// Statistics of the workers: an idle one, and on a busy node also one that trains.
     fn core_workers(&self) -> Vec<String> {
         let busy = self.is_alive() && self.idle_since.is_none();
         let count = if busy { 2 } else { usize::from(self.is_alive()) };
         (0..count).map(|i| self.core_worker(i, 1000 + i, "01000000", busy && i == 0)).collect()
     }
 
-    fn core_worker(&self, i: usize, pid: usize, job: &str, works: bool) -> String {
+    fn core_worker(&self, i: usize, pid: usize, job: &str, is_busy: bool) -> String {
         let mut stats = json!({
             "ipAddress": self.ip, "port": (13_003 + i).to_string(), "actorId": "f".repeat(32),
             "numExecutedTasks": 1, "jobId": job, "workerId": format!("{:056x}", self.started + i as i64),
@@ -219,14 +219,14 @@ impl SimNode {
             "numOwnedObjects": "0", "numOwnedActors": "0", "numRunningTasks": "0",
             "numInFlightArgPinningRequests": "0", "numOfFailedArgPinningRequests": "0",
         });
-        if works {
+        if is_busy {
             stats["numRunningTasks"] = json!("1");
             stats["usedResources"] = json!({"CPU": {"resourceSlots": [{"allocation": 1.0, "slot": "0"}]}});
         }
         dumps(&stats)
     }
 
-    /// The raylet's command line, as long as it really is.
+    /// The raylet's command line with its real length.
     fn raylet_command(&self, session: &str) -> Vec<String> {
         let (ip, id) = (&self.ip, self.id);
         let site = "/opt/ray/lib/python3.11/site-packages/ray";
@@ -267,7 +267,7 @@ impl SimNode {
     }
 }
 
-/// A process object. Ray overwrites the title in place, which leaves the rest of the command line as empty strings.
+/// A process object. Ray overwrites the process title in place, so that the remaining arguments are empty strings.
 fn process(title: &str, arguments: usize, pid: usize, started: i64) -> String {
     let mut command = format!("[\"{title}\"");
     command.push_str(&", \"\"".repeat(arguments.saturating_sub(1)));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_weighs_what_a_real_one_weighs() {
+    fn a_node_has_the_size_of_a_real_one() {
         let mut node = host();
         node.idle_since = None;
         let session = "session_2026-11-21_02-46-44_540387_29";
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn use_is_written_in_ray_s_units() {
+    fn usage_has_the_units_of_ray() {
         assert_eq!(usage_line("CPU", 0.5, 2.0), "0.5/2.0 CPU");
         assert_eq!(usage_line("memory", 0.0, 23_564_369_408.0), "0B/21.95GiB memory");
     }

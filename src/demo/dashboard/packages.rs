@@ -1,4 +1,4 @@
-//! Packages: uploaded by the dashboard's route, read back from the key-value store alone.
+//! Packages: uploaded through the dashboard's route. They can be read only from the key-value store.
 
 use super::super::connection::{Body, text};
 use super::super::shared::Shared;
@@ -7,10 +7,10 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-/// What aiohttp takes in one request.
+/// Maximum size of a request body in aiohttp, in bytes.
 const LIMIT: usize = 100 << 20;
 
-/// `GET` tells whether a package is there, `PUT` takes one.
+/// `GET` reports whether a package exists, `PUT` uploads one.
 pub(super) async fn answer(
     request: Request<Incoming>,
     protocol: &str,
@@ -30,8 +30,8 @@ pub(super) async fn answer(
             let Ok(body) = request.into_body().collect().await else { return in_trouble() };
             let body = body.to_bytes();
             if body.len() > LIMIT {
-                let words = format!("Maximum request body size {LIMIT} exceeded.");
-                return text(StatusCode::PAYLOAD_TOO_LARGE, words);
+                let message = format!("Maximum request body size {LIMIT} exceeded.");
+                return text(StatusCode::PAYLOAD_TOO_LARGE, message);
             }
             shared.now(|c| c.packages.insert(uri, body));
             text(StatusCode::OK, "")

@@ -1,12 +1,12 @@
-//! The query of a request, as aiohttp reads it.
+//! The query string of a request, parsed as aiohttp does.
 
 use percent_encoding::percent_decode_str;
 
-/// Decoded pairs, in order.
+/// Decoded key-value pairs, in order.
 pub(in crate::demo) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// From the text after `?`.
+    /// Parses the text after `?`.
     pub fn new(text: &str) -> Self {
         let pairs = text.split('&').filter(|p| !p.is_empty());
         let pair = |p: &str| {
@@ -26,13 +26,13 @@ impl Query {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
-    /// Whether `key` is set to what Ray takes for true.
+    /// Whether `key` has a value that Ray interprets as true.
     pub fn is_set(&self, key: &str) -> bool {
         self.get(key).is_some_and(|v| matches!(v.to_ascii_lowercase().as_str(), "1" | "true"))
     }
 }
 
-/// Percent-decoded.
+/// Percent-decodes `text`.
 pub(super) fn unescape(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

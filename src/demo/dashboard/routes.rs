@@ -1,4 +1,4 @@
-//! What the simulated dashboard answers, route by route (`facts` of each: Ray's dashboard modules).
+//! The routes of the simulated dashboard, as in Ray's dashboard modules.
 
 use super::super::connection::{Body, text, whole};
 use super::super::json::{array, dumps, envelope};
@@ -41,7 +41,7 @@ pub(super) async fn answer(request: Request<Incoming>, shared: &Arc<Shared>) -> 
     }
 }
 
-/// Routes that only read, and that take no more than a query.
+/// Answers `GET` requests whose only input is the path and the query string.
 fn read(route: &[&str], query: &Query, shared: &Arc<Shared>) -> Response<Body> {
     match route {
         ["api", "authentication_mode"] => {
@@ -132,7 +132,7 @@ fn nodes(query: &Query, shared: &Shared) -> Response<Body> {
     }
 }
 
-/// An unknown id gets a skeleton and status 200.
+/// The response for one node. For an unknown id, Ray returns a skeleton with status 200.
 fn node(id: &str, shared: &Shared) -> String {
     let skeleton = || {
         let raylet =

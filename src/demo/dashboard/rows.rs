@@ -1,4 +1,5 @@
-//! The state API's list options, common to `/api/v0/nodes`, `tasks` and `actors`: limit, detail, filters.
+//! The options of the state API's lists `/api/v0/nodes`, `tasks`, `actors` and `placement_groups`: limit, detail,
+//! filters.
 
 use super::super::connection::{Body, whole};
 use super::super::json::dumps;
@@ -11,12 +12,12 @@ use serde_json::{Value, json};
 /// `RAY_MAX_LIMIT_FROM_API_SERVER`.
 const MOST: usize = 10_000;
 
-/// Columns that may be filtered by.
+/// Columns that filters support.
 pub(super) struct Columns(&'static [&'static str]);
 
-/// Of `/api/v0/nodes`.
+/// Columns of `/api/v0/nodes`.
 pub(super) const NODES: Columns = Columns(&["node_id", "node_name", "node_ip", "state", "is_head_node"]);
-/// Of `/api/v0/tasks`.
+/// Columns of `/api/v0/tasks`.
 pub(super) const TASKS: Columns = Columns(&[
     "task_id",
     "name",
@@ -28,15 +29,15 @@ pub(super) const TASKS: Columns = Columns(&[
     "node_id",
     "worker_id",
 ]);
-/// Of `/api/v0/actors`.
+/// Columns of `/api/v0/actors`.
 pub(super) const ACTORS: Columns =
     Columns(&["actor_id", "class_name", "state", "job_id", "name", "node_id", "pid", "ray_namespace"]);
 
-/// Of `/api/v0/placement_groups`.
+/// Columns of `/api/v0/placement_groups`.
 pub(super) const GROUPS: Columns =
     Columns(&["placement_group_id", "name", "creator_job_id", "state", "is_detached"]);
 
-/// Lists rows as the query asks.
+/// The response with the rows that match the query, up to its limit.
 pub(super) fn answer(
     query: &Query,
     columns: &Columns,
@@ -63,7 +64,7 @@ pub(super) fn answer(
     }
 }
 
-/// Says something of all rows that pass the query's filters.
+/// The response with a summary of all rows that match the query's filters.
 pub(super) fn summarized(
     query: &Query,
     columns: &Columns,
@@ -76,7 +77,7 @@ pub(super) fn summarized(
     }
 }
 
-/// The rows that pass the query's filters, or Ray's refusal of them.
+/// The rows that match the query's filters, or Ray's error response.
 pub(super) fn filter(
     query: &Query,
     columns: &Columns,
@@ -93,16 +94,16 @@ pub(super) fn filter(
             columns.0
         )));
     }
-    let passes = |row: &Value| {
+    let matches = |row: &Value| {
         keys.iter().zip(&predicates).zip(&values).all(|((key, predicate), wanted)| {
-            let is = match &row[*key] {
+            let value = match &row[*key] {
                 Value::String(s) => s.clone(),
                 other => other.to_string(),
             };
-            is.eq_ignore_ascii_case(wanted) != (*predicate == "!=")
+            value.eq_ignore_ascii_case(wanted) != (*predicate == "!=")
         })
     };
-    Ok(rows.into_iter().filter(passes).collect())
+    Ok(rows.into_iter().filter(matches).collect())
 }
 
 /// The state API's envelope. Truncation is silent, as in Ray.
@@ -113,12 +114,12 @@ pub(super) fn listing(total: usize, filtered: usize, result: &Value) -> String {
     }}}))
 }
 
-/// Ray's refusal of an option.
+/// Ray's error response for an invalid option.
 pub(super) fn refuse(message: &str) -> Response<Body> {
     refuse_with(StatusCode::BAD_REQUEST, message)
 }
 
-/// A refusal with another status.
+/// An error response with this status.
 pub(super) fn refuse_with(status: StatusCode, message: &str) -> Response<Body> {
     let body = dumps(&json!({"result": false, "msg": message, "data": {"result": null}}));
     whole(status, "application/json; charset=utf-8", body)

@@ -1,5 +1,5 @@
-//! `GET /worker/traceback`: the Python stacks of a worker, as py-spy writes them. In a life profiling is switched on
-//! (`RAY_DASHBOARD_ENABLE_PROFILING=1`), elsewhere it is as the version has it.
+//! `GET /worker/traceback`: the Python stacks of a worker in the format of py-spy. With a life, profiling is enabled
+//! (`RAY_DASHBOARD_ENABLE_PROFILING=1`); otherwise it has the default of the Ray version.
 
 use super::super::connection::{Body, text};
 use super::super::shared::Shared;
@@ -8,7 +8,7 @@ use super::query::Query;
 use crate::model::NodeId;
 use http::{Response, StatusCode};
 
-/// Ray 2.60's refusal.
+/// The response of Ray 2.60 while profiling is disabled.
 const OFF: &str = "Profiling is disabled by default for security reasons. To enable profiling, set the environment variable \
 RAY_DASHBOARD_ENABLE_PROFILING=1 on the Ray head node. See \
 https://docs.ray.io/en/latest/ray-observability/user-guides/profiling.html for details.";

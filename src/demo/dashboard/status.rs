@@ -1,4 +1,4 @@
-//! `GET /api/cluster_status`: the legacy autoscaler's report as JSON, all nulls from the new one, and the text of
+//! `GET /api/cluster_status`: the legacy autoscaler's report as JSON (the new one returns nulls), and the text of
 //! either (`?format=1`).
 
 use super::super::cluster::Cluster;
@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 const RULE: &str = "---------------------------------------------------------------";
 
-/// Name, used, total of each resource, over all living nodes.
+/// Used and total amount of each resource, summed over the nodes.
 fn usage<'a>(nodes: impl Iterator<Item = &'a SimNode>) -> BTreeMap<&'a str, (f64, f64)> {
     let mut sums = BTreeMap::new();
     for (name, total, used) in nodes.flat_map(|n| &n.resources) {
@@ -36,12 +36,12 @@ fn amounts(pairs: &[(String, f64)]) -> Value {
     Value::Object(pairs.iter().map(|(k, v)| (k.clone(), json!(v))).collect::<Map<_, _>>())
 }
 
-/// `2026-11-21 02:48:06.367050`, or another of strftime's forms, in UTC.
-fn time(ms: i64, form: &str) -> String {
-    jiff::Timestamp::from_millisecond(ms).unwrap_or_default().strftime(form).to_string()
+/// A time in UTC in a format of strftime, such as `2026-11-21 02:48:06.367050`.
+fn time(ms: i64, format: &str) -> String {
+    jiff::Timestamp::from_millisecond(ms).unwrap_or_default().strftime(format).to_string()
 }
 
-/// The JSON answer.
+/// The JSON response.
 pub(super) fn report(cluster: &Cluster, version: AutoscalerVersion) -> String {
     let data = match version {
         AutoscalerVersion::V1 => json!({
@@ -56,13 +56,13 @@ pub(super) fn report(cluster: &Cluster, version: AutoscalerVersion) -> String {
     envelope("Got cluster status.", &dumps(&data))
 }
 
-/// What the legacy autoscaler leaves in the key-value store (`__autoscaling_status`).
+/// The legacy autoscaler's report in the key-value store (`__autoscaling_status`).
 pub(in crate::demo) fn stored(cluster: &Cluster) -> String {
     dumps(&legacy(cluster))
 }
 
-/// As the dashboard passes it on: every key in camel case, names of resources and types too, but nothing inside a list
-/// of lists.
+/// Converts keys to camel case as the dashboard does: including names of resources and node types, but not inside a
+/// list of lists.
 fn mangled(value: Value) -> Value {
     match value {
         Value::Object(map) => map.into_iter().map(|(k, v)| (camel(&k), mangled(v))).collect(),
@@ -118,7 +118,7 @@ fn legacy(cluster: &Cluster) -> Value {
     })
 }
 
-/// The text answer.
+/// The text response.
 pub(super) fn text(cluster: &Cluster, version: AutoscalerVersion) -> String {
     let text = if version == AutoscalerVersion::None {
         "No cluster status. It may take a few seconds for the Ray internal services to start up.".into()
@@ -129,7 +129,7 @@ pub(super) fn text(cluster: &Cluster, version: AutoscalerVersion) -> String {
 }
 
 fn table(cluster: &Cluster, v2: bool) -> String {
-    // v2 stamps the text with the time of the request, however old its contents are.
+    // v2 prints the time of the request, however old the contents are.
     let stamp = time(if v2 { cluster.now } else { cluster.monitor.at }, "%Y-%m-%d %H:%M:%S.%6f");
     let alive = || cluster.nodes.iter().filter(|n| n.is_alive());
     let busy = count(alive().filter(|n| !v2 || n.idle_since.is_none()));
@@ -155,7 +155,7 @@ fn table(cluster: &Cluster, v2: bool) -> String {
     out.trim_end().to_owned()
 }
 
-/// Machines under way, and those that failed.
+/// Pending machines, and recent failures.
 fn machines(out: &mut String, cluster: &Cluster, v2: bool) {
     let scaling = cluster.autoscaling();
     out.push_str("Pending:\n");
@@ -170,12 +170,12 @@ fn machines(out: &mut String, cluster: &Cluster, v2: bool) {
         let reason = if v2 { "LaunchFailed" } else { r.category };
         format!("{}: {reason} (latest_attempt: {})", r.node_type, time(r.at, "%H:%M:%S"))
     });
-    let gone = cluster.terminated();
-    let gone = gone.iter().map(|n| {
+    let terminated = cluster.terminated();
+    let terminated = terminated.iter().map(|n| {
         let which = if v2 { ("instance_id", &n.instance_id) } else { ("ip", &n.ip) };
         format!("{}: NodeTerminated ({}: {})", n.node_type, which.0, which.1)
     });
-    list(out, refused.chain(gone), "(no failures)");
+    list(out, refused.chain(terminated), "(no failures)");
 }
 
 fn list(out: &mut String, items: impl Iterator<Item = String>, none: &str) {
@@ -202,24 +202,27 @@ mod tests {
     }
 
     #[test]
-    fn a_host_under_way_is_told_in_the_words_of_either_autoscaler() {
+    fn a_joining_host_is_reported_in_the_format_of_each_autoscaler() {
         let mut cluster = cluster(Life { idle: true, ..Life::default() }, AutoscalerVersion::V2);
         let (ip, instance_id) = ("10.128.0.9".to_owned(), "ray-m-worker-0f-tpu-w-7".to_owned());
         cluster.scaling.joining = vec![Joining { node_type: "tpu_slice_v4_64".into(), ip, instance_id }];
         let legacy = report(&cluster, AutoscalerVersion::V1);
         assert!(legacy.contains("\"10.128.0.9\", \"tpu_slice_v4_64\", \"waiting-for-ssh\""), "{legacy}");
-        let said = text(&cluster, AutoscalerVersion::V1);
-        assert!(said.contains(" 10.128.0.9: tpu_slice_v4_64, waiting-for-ssh\\n"), "{said}");
-        let said = text(&cluster, AutoscalerVersion::V2);
-        assert!(said.contains(" ray-m-worker-0f-tpu-w-7: tpu_slice_v4_64, \\n"), "{said}");
+        let output = text(&cluster, AutoscalerVersion::V1);
+        assert!(output.contains(" 10.128.0.9: tpu_slice_v4_64, waiting-for-ssh\\n"), "{output}");
+        let output = text(&cluster, AutoscalerVersion::V2);
+        assert!(output.contains(" ray-m-worker-0f-tpu-w-7: tpu_slice_v4_64, \\n"), "{output}");
     }
 
     #[test]
-    fn a_stuck_autoscaler_tells_of_demand_and_of_nothing_under_way() {
+    fn a_stuck_autoscaler_reports_demand_and_no_pending_nodes() {
         for version in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
             let life = Life { stuck: true, jobs_per_hour: 60.0, ..Life::default() };
-            let said = text(&cluster(life, version), version);
-            assert!(said.contains("(no pending nodes)") && said.contains("pending tasks/actors"), "{said}");
+            let output = text(&cluster(life, version), version);
+            assert!(
+                output.contains("(no pending nodes)") && output.contains("pending tasks/actors"),
+                "{output}"
+            );
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use tokio_tungstenite::tungstenite::{self, Message};
 
-/// Upgrades the connection, or says why not.
+/// Upgrades the connection, or returns an error response.
 pub(super) fn answer(mut request: Request<Incoming>, id: &str, shared: &Arc<Shared>) -> Response<Body> {
     match shared.now(|c| c.job(id).map(|j| j.submission.is_some())) {
         None => return unknown(id),
@@ -46,19 +46,19 @@ async fn run(upgrade: OnUpgrade, id: String, shared: Arc<Shared>) {
     let Ok(io) = upgrade.await else { return };
     let socket = WebSocketStream::from_raw_socket(TokioIo::new(io), Role::Server, None).await;
     let (mut out, mut from) = socket.split();
-    let heard = async { while let Some(Ok(_)) = from.next().await {} };
+    let disconnected = async { while let Some(Ok(_)) = from.next().await {} };
     tokio::select! {
-        // Ray ignores what a client says; reading notices that it went away.
-        () = heard => {}
+        // Ray ignores messages of the client; reading detects that it has disconnected.
+        () = disconnected => {}
         _ = closing.changed() => {}
-        // The client has disconnected.
+        // The log has ended, or the client has disconnected.
         _ = send(&mut out, &id, &shared) => {}
     }
 }
 
 type Out = futures_util::stream::SplitSink<WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>, Message>;
 
-/// Sends the log until the job has ended and nothing is left, then closes with 1000.
+/// Sends the log until the job has ended and everything is sent, then closes with 1000.
 async fn send(out: &mut Out, id: &str, shared: &Shared) -> Result<(), tungstenite::Error> {
     let mut at = 0;
     loop {
@@ -75,11 +75,11 @@ async fn send(out: &mut Out, id: &str, shared: &Shared) -> Result<(), tungstenit
                 tokio::time::sleep(shared.scenario.tail_poll).await;
             }
             Ok(frame) => out.send(Message::text(frame)).await?,
-            // A byte that is not UTF-8 ends the stream as if the log were over.
+            // Invalid UTF-8 ends the stream as if the log had ended.
             Err(_) => break,
         }
     }
-    let bye = CloseFrame { code: CloseCode::Normal, reason: "".into() };
-    out.send(Message::Close(Some(bye))).await?;
+    let close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+    out.send(Message::Close(Some(close))).await?;
     out.flush().await
 }

@@ -1,5 +1,5 @@
-//! Tasks and actors of the simulated jobs: four training steps and one actor for each driver that runs; in a life one
-//! step on each host of the driver's slice, or one that waits.
+//! Tasks, actors and placement groups of simulated jobs: four training steps and one actor for each running driver;
+//! with a life, one step on each host of the driver's slice, or one that waits.
 
 use super::super::cluster::Cluster;
 use super::super::cluster::processes::{Group, Process, Task};
@@ -57,7 +57,7 @@ pub(super) fn actors(cluster: &Cluster, detail: bool) -> Vec<Value> {
     cluster.actors().enumerate().map(row).collect()
 }
 
-/// Rows of `/api/v0/placement_groups`: in a life one for each run, which has its hosts or waits for them.
+/// Rows of `/api/v0/placement_groups`: with a life, one for each run, which is created or pending.
 pub(super) fn groups(cluster: &Cluster, detail: bool) -> Vec<Value> {
     let row = |group: Group<'_>| {
         let id = format!("{:028x}{}", group.created, group.job);
@@ -99,7 +99,7 @@ fn extend(row: &mut Value, more: &Value) {
     }
 }
 
-/// `/api/v0/tasks/summarize` of rows that passed the filters.
+/// `/api/v0/tasks/summarize` of rows that matched the filters.
 pub(super) fn summary(rows: &[Value]) -> String {
     let summary = match states(rows) {
         None => json!({}),
@@ -113,7 +113,7 @@ pub(super) fn summary(rows: &[Value]) -> String {
     )
 }
 
-/// `/api/v0/actors/summarize` of rows that passed the filters.
+/// `/api/v0/actors/summarize` of rows that matched the filters.
 pub(super) fn actor_summary(rows: &[Value]) -> String {
     let summary = match states(rows) {
         None => json!({}),
@@ -122,7 +122,7 @@ pub(super) fn actor_summary(rows: &[Value]) -> String {
     summarized(rows.len(), &json!({"summary": summary, "total_actors": rows.len(), "summary_by": "class"}))
 }
 
-/// How many of the rows are in each state; none without any row.
+/// Number of rows in each state; `None` without rows.
 fn states(rows: &[Value]) -> Option<Map<String, Value>> {
     let mut states = Map::new();
     for row in rows {

@@ -1,5 +1,5 @@
-//! What lies behind a simulated fleet's Google: each cluster's machines, as they are at the moment of a request, and what
-//! a request changes of them. Nothing of a cluster is kept here between two requests.
+//! The machines of a fleet's clusters in the simulated Google: lists them for each request, and applies the changes of
+//! the request. No state of a cluster is kept here between two requests.
 
 use super::super::cluster::tpu_vm::{TpuVm, slice_kind};
 use super::super::google::answer::time;
@@ -14,17 +14,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Age of a slice of Compute Engine when the fleet starts, in milliseconds.
-const MADE: i64 = 5 * 3_600_000;
-/// The machine type of its hosts, by the generation before the number of an accelerator type.
+const GROUP_AGE: i64 = 5 * 3_600_000;
+/// The machine type of its hosts, by the generation in the accelerator type (the part before the number).
 const MACHINES: [(&str, &str); 3] =
     [("tpu7x", "tpu7x-standard-4t"), ("v6e", "ct6e-standard-4t"), ("v5p", "ct5p-hightpu-4t")];
-/// The key under which a request has the machine type of its hosts when Compute Engine has made it.
+/// Key of the machine type of the hosts in the body of a request to Compute Engine.
 const MACHINE: &str = "machineType";
-/// And the key under which it has the instance or the group as Compute Engine shows it.
+/// Key of the instance or group, as Compute Engine returns it, in that body.
 const RESOURCE: &str = "resource";
 
 /// Age of an unfulfilled request for a TPU when the fleet starts, in milliseconds.
-const IN_VAIN: i64 = 47 * 60_000;
+const REQUEST_AGE: i64 = 47 * 60_000;
 
 /// The clusters of one project. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(in crate::demo) struct Cloud {
     places: Arc<[HeadMachine]>,
 }
 
-/// What a request is shown of a cluster: full names.
+/// Full names of the resources of a cluster that a request was shown.
 struct Shown<'a> {
     place: &'a HeadMachine,
     vms: Vec<String>,
@@ -41,13 +41,13 @@ struct Shown<'a> {
 }
 
 impl Cloud {
-    /// Of the clusters with these heads.
+    /// The clusters with these heads.
     pub(super) fn of(project: &str, heads: impl Iterator<Item = HeadMachine>) -> Self {
         Self { project: project.into(), places: heads.collect() }
     }
 
     /// Adds a request for a TPU that never becomes available.
-    pub fn wait_in_vain(&self, cluster: &str, accelerator: &str) {
+    pub fn add_unavailable(&self, cluster: &str, accelerator: &str) {
         let Some(place) = self.places.iter().find(|p| p.cluster() == cluster) else { return };
         let node_type = format!("tpu_slice_{}", accelerator.replace("litepod", "e").replace('-', "_"));
         let name = format!("ray-worker-manual-{accelerator}");
@@ -58,15 +58,15 @@ impl Cloud {
             "tpu": {"nodeSpec": [{"parent": parent, "nodeId": name, "node": node}]},
             "reservationName": format!("{parent}/reservations/-"), "state": {"stateInitiator": "USER"}});
         place.shared().now(|c| {
-            let since = c.now - IN_VAIN;
+            let since = c.now - REQUEST_AGE;
             body["createTime"] = json!(time(since));
             let kind = slice_kind(&node_type, accelerator, place.zone());
-            c.by_hand.ask(&name, &name, kind, body, since, true);
+            c.by_hand.add(&name, &name, kind, body, since, true);
         });
     }
 
-    /// Adds a slice that a person has made with Compute Engine: a managed instance group.
-    pub fn make_group(&self, cluster: &str, accelerator: &str) {
+    /// Adds a slice that a person created in Compute Engine: a managed instance group.
+    pub fn add_group(&self, cluster: &str, accelerator: &str) {
         let Some(place) = self.places.iter().find(|p| p.cluster() == cluster) else { return };
         let generation = accelerator.split('-').next().unwrap_or_default();
         let Some((_, machine)) = MACHINES.iter().find(|(known, _)| *known == generation) else { return };
@@ -79,14 +79,14 @@ impl Cloud {
             let mut group = managed::manager(place.zone(), &name, &name, kind.hosts, true);
             let base = format!("https://www.googleapis.com/compute/v1/projects/{}", self.project);
             group["zone"] = json!(format!("{base}/zones/{}", place.zone()));
-            group["creationTimestamp"] = json!(time(c.now - MADE));
+            group["creationTimestamp"] = json!(time(c.now - GROUP_AGE));
             let body = json!({ MACHINE: machine, RESOURCE: group, "labels": labels });
-            c.made_by_hand(&name, kind, body, c.now - MADE);
+            c.add_existing_slice(&name, kind, body, c.now - GROUP_AGE);
         });
     }
 
-    /// Answers a request about machines: shows the heads and what people have made with Compute Engine, and takes over
-    /// what was deleted or made.
+    /// Answers a request about instances: adds the heads and the slices of Compute Engine to `state`, and applies
+    /// deletions and creations to the clusters.
     pub fn around_machines<R>(&self, state: &mut State, answer: impl FnOnce(&mut State) -> R) -> R {
         let shown: Vec<(&HeadMachine, Value)> =
             self.places.iter().filter_map(|p| Some((p, p.instance()?))).collect();
@@ -98,7 +98,7 @@ impl Cloud {
                 for (_, body) in cluster.by_hand.queued(cluster.now).filter(|(_, b)| !b[MACHINE].is_null()) {
                     let vm = cluster.by_hand.tpu_vms(cluster.now).find(|vm| vm.name == name(&body[RESOURCE]));
                     let hosts = vm.map_or_else(Vec::new, |vm| vm.hosts);
-                    Self::show_made(body, &hosts, state);
+                    Self::show_resource(body, &hosts, state);
                     made.push(name(&body[RESOURCE]).to_owned());
                 }
             });
@@ -117,33 +117,34 @@ impl Cloud {
             }
         }
         for new in all_of(state).filter(|r| !before.contains(name(r))) {
-            self.take_over(new, &state.templates);
+            self.add_created(new, &state.templates);
         }
         answer
     }
 
-    /// Somebody has made an instance, or a group from one of these templates: it is one of the cluster that the labels
-    /// name.
-    fn take_over(&self, resource: &Value, templates: &[Value]) {
+    /// Adds an instance, or a group from one of these templates, that was created by a request, to the cluster that its
+    /// labels name.
+    fn add_created(&self, resource: &Value, templates: &[Value]) {
         let template = templates.iter().find(|t| t["selfLink"] == resource["instanceTemplate"]);
         let properties = template.map_or(resource, |t| &t["properties"]);
         let machine = last(properties["machineType"].as_str().unwrap_or_default());
         let Some(tpu) = TpuMachine::parse(machine) else { return };
         let labels = &properties["labels"];
         let zone = last(resource["zone"].as_str().unwrap_or_default());
-        let is_its = |p: &&HeadMachine| p.zone() == zone && labels["ray-cluster-name"] == p.cluster();
-        let Some(place) = self.places.iter().find(is_its) else { return };
+        let has_label = |p: &&HeadMachine| p.zone() == zone && labels["ray-cluster-name"] == p.cluster();
+        let Some(place) = self.places.iter().find(has_label) else { return };
         let hosts = resource["targetSize"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
         let accelerator = tpu.slice(hosts);
         let kind = labels["ray-user-node-type"].as_str().unwrap_or(&accelerator);
         let kind = slice_kind(kind, &accelerator, zone);
         let body = json!({ MACHINE: machine, RESOURCE: resource, "labels": labels,
             "scheduling": properties["scheduling"] });
-        place.shared().now(|c| c.by_hand.ask(name(resource), name(resource), kind, body, c.now, false));
+        place.shared().now(|c| c.by_hand.add(name(resource), name(resource), kind, body, c.now, false));
     }
 
-    /// An instance, or a group with an instance for each of its hosts; they have addresses once they are there.
-    fn show_made(body: &Value, hosts: &[String], state: &mut State) {
+    /// Adds an instance to `state`, or a group with an instance for each of its hosts. Hosts have addresses once they
+    /// are created.
+    fn show_resource(body: &Value, hosts: &[String], state: &mut State) {
         let mut resource = body[RESOURCE].clone();
         if resource["targetSize"].is_null() {
             if let Some(host) = hosts.first() {
@@ -157,8 +158,8 @@ impl Cloud {
         resource["status"] = json!({"isStable": !hosts.is_empty()});
         let machine = body[MACHINE].as_str().unwrap_or_default();
         for (number, host) in hosts.iter().enumerate() {
-            let called = format!("{}-{number}", name(&resource));
-            let mut instance = compute::tpu_instance(&zone, &called, machine, &body["labels"], host);
+            let instance_name = format!("{}-{number}", name(&resource));
+            let mut instance = compute::tpu_instance(&zone, &instance_name, machine, &body["labels"], host);
             (instance["zone"], instance["creationTimestamp"]) =
                 (resource["zone"].clone(), resource["creationTimestamp"].clone());
             if body["scheduling"].is_object() {
@@ -169,8 +170,8 @@ impl Cloud {
         state.managers.push(resource);
     }
 
-    /// Answers a request about TPUs of that zone: shows what is there of those kinds (`nodes`, `queuedResources`), and
-    /// takes over what was changed.
+    /// Answers a request about TPUs in `zone`: adds the resources of these kinds (`nodes`, `queuedResources`) to
+    /// `state`, and applies the changes to the clusters.
     pub fn around<R>(
         &self,
         zone: &str,
@@ -182,7 +183,7 @@ impl Cloud {
         let shown: Vec<Shown> = here.map(|place| self.show(place, kinds, state)).collect();
         let answer = answer(state);
         for one in &shown {
-            one.heed(state);
+            one.apply_deletions(state);
         }
         let theirs: HashSet<&str> = shown.iter().flat_map(|s| &s.queued).map(String::as_str).collect();
         state.queued.retain(|q| !theirs.contains(name(q)));
@@ -191,7 +192,7 @@ impl Cloud {
         state.queued = others;
         for body in ours {
             if let Some(place) = self.place(&body) {
-                ask(place, body);
+                add_request(place, body);
             }
         }
         state.nodes.clear();
@@ -220,8 +221,8 @@ impl Cloud {
         shown
     }
 
-    /// A TPU VM as Google shows it; one that was added by hand has what it was asked for with.
-    fn node(&self, place: &HeadMachine, vm: &TpuVm, asked: Option<&Value>) -> Value {
+    /// A TPU VM as Google returns it; one that was added by hand has the properties of its request.
+    fn node(&self, place: &HeadMachine, vm: &TpuVm, request: Option<&Value>) -> Value {
         let labels = json!({"ray-cluster-name": place.cluster(), "ray-node-type": "worker",
             "ray-user-node-type": vm.node_type, "ray-node-name": format!("ray-{}-worker", place.cluster())});
         let ips: Vec<&str> = vm.hosts.iter().map(String::as_str).collect();
@@ -229,23 +230,24 @@ impl Cloud {
         let parent = format!("projects/{}/locations/{}", self.project, place.zone());
         node["name"] = json!(format!("{parent}/nodes/{}", vm.name));
         node["createTime"] = json!(time(vm.since));
-        if let Some(asked) = asked {
-            node["queuedResource"] = asked["name"].clone();
-            let spec = &asked["tpu"]["nodeSpec"][0]["node"];
+        if let Some(request) = request {
+            node["queuedResource"] = request["name"].clone();
+            let spec = &request["tpu"]["nodeSpec"][0]["node"];
             for key in ["labels", "metadata", "networkConfig", "runtimeVersion", "serviceAccount"] {
                 if !spec[key].is_null() {
                     node[key] = spec[key].clone();
                 }
             }
-            let reserved = asked["reservationName"].is_string() || asked["guaranteed"]["reserved"] == true;
-            let spot = !asked["spot"].is_null();
+            let reserved =
+                request["reservationName"].is_string() || request["guaranteed"]["reserved"] == true;
+            let spot = !request["spot"].is_null();
             node["schedulingConfig"] =
                 json!({"reserved": reserved, "spot": spot, "preemptible": !reserved && !spot});
         }
         node
     }
 
-    /// The cluster that a queued resource is for, by its place and its label.
+    /// The cluster of a queued resource, by its zone and its label.
     fn place(&self, queued: &Value) -> Option<&HeadMachine> {
         let zone = name(queued).split('/').nth(3)?;
         let label = queued["tpu"]["nodeSpec"][0]["node"]["labels"]["ray-cluster-name"].as_str()?;
@@ -253,20 +255,20 @@ impl Cloud {
     }
 }
 
-/// Somebody asks for a worker there.
-fn ask(place: &HeadMachine, body: Value) {
+/// Adds a queued resource that a person requested for a cluster.
+fn add_request(place: &HeadMachine, body: Value) {
     let queued = last(name(&body)).to_owned();
     let spec = &body["tpu"]["nodeSpec"][0];
     let vm = spec["nodeId"].as_str().unwrap_or(&queued).to_owned();
     let accelerator = spec["node"]["acceleratorType"].as_str().unwrap_or("v4-8");
     let node_type = spec["node"]["labels"]["ray-user-node-type"].as_str().unwrap_or(accelerator);
     let kind = slice_kind(node_type, accelerator, place.zone());
-    place.shared().now(|c| c.by_hand.ask(&queued, &vm, kind, body, c.now, false));
+    place.shared().now(|c| c.by_hand.add(&queued, &vm, kind, body, c.now, false));
 }
 
 impl Shown<'_> {
-    /// What is not there any more was deleted.
-    fn heed(&self, state: &State) {
+    /// Deletes resources from the cluster that are no longer in `state`.
+    fn apply_deletions(&self, state: &State) {
         let left: HashSet<&str> = state.nodes.iter().chain(&state.queued).map(name).collect();
         let gone = |all: &[String]| -> Vec<String> {
             all.iter().filter(|n| !left.contains(n.as_str())).map(|n| last(n).to_owned()).collect()

@@ -1,4 +1,4 @@
-//! The folder of a simulated fleet with all files that a console on it reads and writes; removed at the end.
+//! The folder of a simulated fleet with all files that a console reads and writes. It is removed at the end.
 
 use super::super::entropy;
 use super::super::google::Google;
@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A control socket's path, below this folder, may have 86 bytes.
-const LONGEST: usize = 24;
+/// Maximum length of the base path in bytes, because the path of a control socket below it may have 86 bytes.
+const MAX_BASE_LENGTH: usize = 24;
 
 /// Marin's cluster files, as they are in `infra/`.
 const INFRA: [(&str, &str); 14] = {
@@ -38,51 +38,51 @@ const INFRA: [(&str, &str); 14] = {
     ]
 };
 
-/// The file of one of Marin's clusters, by its `cluster_name`: name and text.
+/// Name and text of the file of one of Marin's clusters, by its `cluster_name`.
 pub(super) fn cluster_file(name: &str) -> Option<(&'static str, &'static str)> {
     let named = |text: &str| text.lines().any(|l| l.strip_prefix("cluster_name: ") == Some(name));
     INFRA.into_iter().find(|(_, text)| named(text))
 }
 
-/// The text of the file of a cluster of the fleet.
+/// The text of the cluster file of a cluster of the fleet.
 pub(super) fn text(name: &str) -> String {
     cluster_file(name).map_or_else(|| unknown(name), |(_, text)| text.to_owned())
 }
 
-/// A folder below `/tmp`, for its owner alone. Dropping it removes it with all that is in it.
+/// A folder below `/tmp` that only its owner can access. Dropping it removes it with its contents.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Locked while the fleet runs: an unlocked folder was left by a killed fleet.
+    /// Locked while the fleet runs: an unlocked folder belongs to a fleet that was killed.
     _lock: File,
 }
 
-/// Where a cluster is reached.
+/// The SSH address of a cluster.
 pub(super) struct Place {
     pub cluster: String,
     /// Its head's SSH port.
     pub port: u16,
-    /// Its head's address, where it is not Google's to tell.
+    /// Its head's address, if Google does not return it.
     pub address: Option<&'static str>,
 }
 
-/// Name of every fleet's folder.
+/// Prefix of the names of fleet folders.
 const PREFIX: &str = "mt-demo-";
 
 impl Folder {
     /// Creates a new folder.
     pub fn new() -> io::Result<Self> {
-        let base = Some(std::env::temp_dir()).filter(|dir| dir.as_os_str().len() <= LONGEST);
+        let base = Some(std::env::temp_dir()).filter(|dir| dir.as_os_str().len() <= MAX_BASE_LENGTH);
         let base = base.unwrap_or_else(|| "/tmp".into());
         sweep(&base);
         let id = u32::from_ne_bytes(entropy::bytes()?);
         // It has another name until it is locked, because another fleet may be removing unlocked folders.
-        let young = base.join(format!("mt-new-{id:08x}"));
-        DirBuilder::new().mode(0o700).create(&young)?;
-        let lock = File::create_new(young.join("lock"))?;
+        let unlocked = base.join(format!("mt-new-{id:08x}"));
+        DirBuilder::new().mode(0o700).create(&unlocked)?;
+        let lock = File::create_new(unlocked.join("lock"))?;
         lock.lock()?;
         let path = base.join(format!("{PREFIX}{id:08x}"));
-        fs::rename(&young, &path)?;
+        fs::rename(&unlocked, &path)?;
         let folder = Self { path, _lock: lock };
         for part in ["infra", "config", "state", "run", "cache/marin-tui/tokens/clusters"] {
             DirBuilder::new().mode(0o700).recursive(true).create(folder.path.join(part))?;
@@ -92,7 +92,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -107,17 +107,17 @@ impl Folder {
         self.path.join("infra")
     }
 
-    /// The socket of its `ray`.
+    /// The socket of the simulated `ray` command.
     pub(super) fn socket(&self) -> PathBuf {
         self.path.join("ray.sock")
     }
 
-    /// The private key that opens every head.
+    /// The private key for logins to all heads.
     pub fn key(&self) -> PathBuf {
         self.path.join("key")
     }
 
-    /// The environment with which a console uses this folder only. An empty value unsets a variable of the user.
+    /// The environment variables with which a console uses only this folder. An empty value unsets the user's variable.
     pub fn env(&self) -> Vec<(&'static str, String)> {
         let at = |name: &str| self.path.join(name).display().to_string();
         let mut env: Vec<_> =
@@ -131,13 +131,13 @@ impl Folder {
         env
     }
 
-    /// Puts a cluster's token where the console looks for its own file.
+    /// Writes a cluster's token to the file in which the console stores its own.
     pub fn write_token(&self, cluster: &str, token: &Secret) -> io::Result<()> {
         self.write(&format!("cache/marin-tui/tokens/clusters/{cluster}"), &format!("{}\n", token.expose()))
     }
 
-    /// Writes the key, the cluster files, the Google login and the settings of a fleet; `ray` are the words that pass on
-    /// what its `ray` is asked for.
+    /// Writes the key, the cluster files, the Google login and the settings of a fleet. `ray` is the command line that
+    /// sends the arguments of `ray` to the socket.
     pub(super) fn write_files(
         &self,
         keys: &Keys,
@@ -163,7 +163,7 @@ impl Folder {
         let settings = json!({"clusters": overrides, "ssh_config": self.path.join("ssh_config"),
             // The cluster files are those of real clusters: a real `ray down` would terminate them.
             "ray": ["/bin/sh", self.path.join("ray")],
-            // No real service is asked about a cluster of that name, and the user's own login is not used.
+            // No real service receives requests about these clusters, and the user's own login is not used.
             "google_endpoint": google.url(),
             "google_credentials": google.write_adc(&self.path)?});
         // JSON is YAML.
@@ -171,12 +171,12 @@ impl Folder {
     }
 
     /// The script that replaces the ray command.
-    fn ray(&self, words: &[String]) -> String {
-        if words.is_empty() {
+    fn ray(&self, command: &[String]) -> String {
+        if command.is_empty() {
             return NO_RAY.into();
         }
         let socket = self.socket().display().to_string();
-        let quoted = words.iter().chain([&socket]).map(|w| format!("'{}'", w.replace('\'', r"'\''")));
+        let quoted = command.iter().chain([&socket]).map(|w| format!("'{}'", w.replace('\'', r"'\''")));
         format!("exec {} \"$@\"\n", quoted.collect::<Vec<_>>().join(" "))
     }
 
@@ -225,7 +225,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[tokio::test]
-    async fn everything_is_private_and_goes_with_the_folder() {
+    async fn all_files_are_private_and_removed_with_the_folder() {
         let folder = Folder::new().unwrap();
         let keys = Keys::new().unwrap();
         let google = Google::start().await.unwrap();
@@ -242,14 +242,17 @@ mod tests {
         ] {
             assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, mode, "{}", file.display());
         }
-        assert!(folder.infra().join("marin-us-east1.yaml").exists(), "its file has another name");
+        assert!(
+            folder.infra().join("marin-us-east1.yaml").exists(),
+            "its file name differs from the cluster name"
+        );
         assert!(folder.infra().join("other.yaml").exists());
         drop(folder);
         assert!(!path.exists());
     }
 
     #[test]
-    fn what_a_killed_fleet_left_is_swept_and_a_living_one_is_not() {
+    fn folders_of_killed_fleets_are_removed_and_those_of_running_ones_kept() {
         let base = tempfile::tempdir().unwrap();
         let at = |name: &str| base.path().join(format!("{PREFIX}{name}"));
         for name in ["killed", "living", "young"] {

@@ -1,5 +1,5 @@
-//! The machine that a simulated head runs on, at the fleet's Google: with it go the head's SSH port, its Ray and its
-//! autoscaler. The `ray` of a demo makes another one.
+//! The machine of a simulated head in the fleet's simulated Google. Deleting it also ends the head's SSH server, Ray
+//! and autoscaler. The `ray` command of a demo creates a new one.
 
 use super::super::cluster::job::HEAD_IP;
 use super::super::google::answer::time;
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-/// Where every head is reached.
+/// The address of all heads.
 pub(super) const ADDRESS: &str = "127.0.0.1";
-/// How old the first machine of a cluster is when the fleet begins, in milliseconds.
+/// Age of the first machine of a cluster when the fleet starts, in milliseconds.
 const AGE: i64 = 9 * 3_600_000;
 
-/// The machine of one cluster's head, or its place while there is none. Cheap to clone.
+/// The machine of a cluster's head, which may not exist at the moment. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct HeadMachine(Arc<Inner>);
 
@@ -30,19 +30,19 @@ struct Inner {
     door: Arc<Door>,
     port: u16,
     names: Mutex<Random>,
-    standing: Mutex<Option<Instance>>,
-    /// Held by what works on it: `ray` does one thing at a time here.
-    work: tokio::sync::Mutex<()>,
+    machine: Mutex<Option<Instance>>,
+    /// Held by a `ray` command that changes the machine, so that only one does at a time.
+    lock: tokio::sync::Mutex<()>,
 }
 
-/// A machine as Compute has it.
+/// A machine as Compute Engine lists it.
 #[derive(Clone, Debug)]
 struct Instance {
     name: String,
-    /// Made at, in milliseconds since the epoch.
+    /// When it was created, in milliseconds since the epoch.
     since: i64,
-    /// A Ray has begun there.
-    begun: bool,
+    /// Whether Ray was started there.
+    has_ray: bool,
 }
 
 impl fmt::Debug for HeadMachine {
@@ -52,12 +52,12 @@ impl fmt::Debug for HeadMachine {
 }
 
 impl HeadMachine {
-    /// Of a head that is there; `place` is its project and zone.
+    /// The machine of a running head; `place` is its project and zone.
     pub fn new(cluster: &str, place: (String, String), head: &Head, server: &SshServer) -> Self {
         let ((project, zone), shared) = (place, head.shared.clone());
         let mut names = Random::new(shared.scenario.seed ^ 0x6865_6164);
         let since = shared.now(|c| c.now) - AGE;
-        let first = Instance { name: name(cluster, &mut names), since, begun: true };
+        let first = Instance { name: name(cluster, &mut names), since, has_ray: true };
         Self(Arc::new(Inner {
             cluster: cluster.to_owned(),
             project,
@@ -66,8 +66,8 @@ impl HeadMachine {
             door: server.door().clone(),
             port: server.address.port(),
             names: Mutex::new(names),
-            standing: Mutex::new(Some(first)),
-            work: tokio::sync::Mutex::new(()),
+            machine: Mutex::new(Some(first)),
+            lock: tokio::sync::Mutex::new(()),
         }))
     }
 
@@ -94,29 +94,29 @@ impl HeadMachine {
         self.0.port
     }
 
-    /// Waits until nothing else works on it.
-    pub async fn work(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.0.work.lock().await
+    /// Waits until no other command changes the machine.
+    pub async fn lock(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0.lock.lock().await
     }
 
     /// Whether the machine exists.
     pub fn exists(&self) -> bool {
-        locked(&self.0.standing).is_some()
+        locked(&self.0.machine).is_some()
     }
 
     /// Whether the machine exists and Ray was started there.
-    pub fn has_begun(&self) -> bool {
-        locked(&self.0.standing).as_ref().is_some_and(|i| i.begun)
+    pub fn has_ray(&self) -> bool {
+        locked(&self.0.machine).as_ref().is_some_and(|i| i.has_ray)
     }
 
     /// Whether logins are accepted.
-    pub fn answers(&self) -> bool {
+    pub fn accepts_logins(&self) -> bool {
         self.0.door.is_open()
     }
 
-    /// The machine as Compute shows it; none when there is none.
+    /// The machine as Compute Engine returns it; none if it does not exist.
     pub fn instance(&self) -> Option<Value> {
-        let Instance { name, since, .. } = locked(&self.0.standing).clone()?;
+        let Instance { name, since, .. } = locked(&self.0.machine).clone()?;
         let Inner { cluster, project, zone, .. } = &*self.0;
         let labels = json!({"ray-cluster-name": cluster, "ray-node-type": "head", "ray-user-node-type": "head_default",
             "ray-node-name": format!("ray-{cluster}-head"), "ray-node-status": "up-to-date"});
@@ -129,32 +129,32 @@ impl HeadMachine {
 
     /// Deletes the machine with everything that runs on it.
     pub fn delete(&self) {
-        if locked(&self.0.standing).take().is_some() {
+        if locked(&self.0.machine).take().is_some() {
             self.0.door.shut();
             self.0.shared.fall();
         }
     }
 
     /// Creates a new machine, which does not accept logins yet; returns its name.
-    pub fn make(&self) -> String {
+    pub fn create(&self) -> String {
         let name = name(&self.0.cluster, &mut locked(&self.0.names));
         let since = self.0.shared.now(|c| c.now);
-        *locked(&self.0.standing) = Some(Instance { name: name.clone(), since, begun: false });
+        *locked(&self.0.machine) = Some(Instance { name: name.clone(), since, has_ray: false });
         name
     }
 
-    /// A new Ray runs there; false when the machine was deleted meanwhile.
-    pub fn begin(&self) -> bool {
-        let mut standing = locked(&self.0.standing);
-        let Some(machine) = standing.as_mut() else { return false };
-        machine.begun = true;
+    /// Starts Ray on the machine; false if the machine was deleted in the meantime.
+    pub fn start_ray(&self) -> bool {
+        let mut guard = locked(&self.0.machine);
+        let Some(machine) = guard.as_mut() else { return false };
+        machine.has_ray = true;
         self.0.shared.rise();
         self.0.door.unlock();
         true
     }
 }
 
-/// A name as Ray's launcher gives one.
+/// A name as Ray's cluster launcher generates it.
 fn name(cluster: &str, random: &mut Random) -> String {
     format!("ray-{cluster}-head-{:08x}-compute", random.next() >> 32)
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
-/// The scenarios that are built in, the default one first.
+/// The built-in scenarios, the default one first.
 const BUILT_IN: [(&str, &str); 2] = [
     ("marin", include_str!("../../../assets/demo/marin.yaml")),
     ("calm", include_str!("../../../assets/demo/calm.yaml")),
@@ -30,7 +30,7 @@ pub enum PlanError {
     )]
     Missing {
         name: PathBuf,
-        /// The error of reading it as a file.
+        /// The error when it was read as a file.
         why: String,
     },
     /// The text is not a valid scenario.
@@ -46,7 +46,7 @@ pub enum PlanError {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// In the order of the file.
+    /// The clusters, in the order of the file.
     pub clusters: Vec<Planned>,
 }
 
@@ -56,43 +56,43 @@ pub struct Plan {
 pub struct Planned {
     /// Its `cluster_name`.
     pub name: String,
-    /// Ray's version in `/api/version`.
+    /// The version of Ray that `/api/version` returns.
     pub ray: String,
-    /// Living nodes.
+    /// Number of live nodes.
     pub nodes: usize,
-    /// Dead ones.
+    /// Number of dead nodes.
     pub dead: usize,
-    /// Jobs in the table.
+    /// Number of jobs in the job table.
     pub jobs: usize,
-    /// Running jobs of a plain `ray job submit`.
+    /// Number of running jobs of a plain `ray job submit`, without an owner.
     pub unowned: usize,
-    /// Requested slices that do not exist yet.
+    /// Number of requested slices that do not exist yet.
     pub pending: usize,
-    /// Nodes whose use changes each second.
+    /// Number of nodes whose usage changes each second.
     pub changes: usize,
-    /// Jobs that end each second.
+    /// Number of jobs that end each second.
     pub turnover: usize,
-    /// Which autoscaler reports.
+    /// The version of the autoscaler.
     pub autoscaler: Autoscaler,
-    /// Lines that each running job logs in a second.
+    /// Lines per second in the log of each running job.
     pub log_rate: u64,
-    /// Lines that were there before.
+    /// Lines in each log when the simulation begins.
     pub log_backlog: u64,
-    /// The round trip to its head, in milliseconds: of everything that is said over SSH.
+    /// Round-trip time of the SSH connections to its head, in milliseconds.
     pub latency_ms: u64,
-    /// The same seed gives the same cluster.
+    /// Seed of the random values; the same seed gives the same cluster.
     pub seed: u64,
-    /// A fixed time of its clock; without one its clock runs.
+    /// A fixed time for its clock; `None` for the system clock.
     #[serde(skip)]
     pub fixed_time: Option<Timestamp>,
     pub trouble: FaultKind,
     /// Its simulated activity. One of Marin's clusters takes name, zone, bucket and node types from its file.
     pub life: Option<Life>,
-    /// How many slices of each node type are there at the beginning of that life.
+    /// Initial number of slices of each node type, with a life.
     pub slices: BTreeMap<String, usize>,
-    /// Accelerator types that a person has requested from Google and that never become available.
+    /// Accelerator types that a person requested from Google and that never become available.
     pub queued: Vec<String>,
-    /// Accelerator types of slices that a person has made with Compute Engine, each as a managed instance group.
+    /// Accelerator types of slices that a person created in Compute Engine, each as a managed instance group.
     pub groups: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ impl Default for Planned {
     }
 }
 
-/// Which autoscaler reports, in the words of a scenario file.
+/// The version of the autoscaler, as named in scenario files.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Autoscaler {
@@ -135,32 +135,32 @@ pub enum Autoscaler {
     None,
 }
 
-/// Faults of a simulated cluster.
+/// A fault of a simulated cluster.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
     None,
     /// Nothing listens on the head's SSH port.
     Unreachable,
-    /// The token was changed: the one on file is refused.
+    /// The token was rotated: the stored one is rejected.
     RotatedToken,
-    /// Every answer takes three seconds.
+    /// Every response takes three seconds.
     Slow,
-    /// The dashboard and the GCS answer with an error.
+    /// The dashboard and the GCS respond with an error.
     #[serde(rename = "status-500")]
     Status500,
-    /// They hang up in the middle of an answer.
+    /// They close the connection in the middle of a response.
     HalfBody,
-    /// They answer with an HTML page.
+    /// They respond with an HTML page.
     Html,
-    /// They never answer.
+    /// They never respond.
     Stall,
-    /// They hang up.
+    /// They close the connection without a response.
     HangUp,
 }
 
 impl FaultKind {
-    /// Every one, by the name that a scenario file and the command line give it.
+    /// All faults with their names in scenario files and on the command line.
     pub const ALL: [(&str, Self); 9] = [
         ("none", Self::None),
         ("unreachable", Self::Unreachable),
@@ -173,7 +173,7 @@ impl FaultKind {
         ("hang-up", Self::HangUp),
     ];
 
-    /// By its name.
+    /// The fault with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, it)| it)
     }
@@ -197,7 +197,7 @@ impl Plan {
         BUILT_IN.into_iter().map(|(name, _)| name)
     }
 
-    /// A built-in scenario, or else the file of that name.
+    /// Reads a built-in scenario, or else the file with this name.
     pub fn find(name: &Path) -> Result<Self, PlanError> {
         if let Some((_, text)) = BUILT_IN.into_iter().find(|(known, _)| Path::new(known) == name) {
             return Self::parse(text, name);
@@ -207,7 +207,7 @@ impl Plan {
         Self::parse(&text, name)
     }
 
-    /// A scenario file's text.
+    /// Parses the text of a scenario file; `file` is for errors.
     pub fn parse(text: &str, file: &Path) -> Result<Self, PlanError> {
         let wrong = |why: String| PlanError::Wrong { file: file.into(), why };
         let plan: Self = serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
@@ -238,7 +238,7 @@ impl Plan {
 }
 
 impl Planned {
-    /// The head of the cluster at that place of the fleet.
+    /// The scenario of the head; `place` is the index of the cluster in the fleet.
     pub(super) fn scenario(&self, place: usize, token: Secret) -> Scenario {
         Scenario {
             cluster: self.name.clone(),
@@ -260,7 +260,7 @@ impl Planned {
             log_rate: self.log_rate,
             log_backlog: self.log_backlog,
             token: Some(token),
-            life: self.life.clone().map(|life| self.at_home(life)),
+            life: self.life.clone().map(|life| self.with_cluster_file(life)),
             clock: match self.fixed_time {
                 Some(time) => Clock::Manual(Arc::new(AtomicI64::new(time.as_millis()))),
                 None => Clock::Wall,
@@ -269,12 +269,12 @@ impl Planned {
         }
     }
 
-    /// Its cluster file, if it is one of Marin's.
+    /// Its cluster file, if it is one of Marin's clusters.
     fn file(&self) -> Option<Value> {
         cluster_file(&self.name).and_then(|(_, text)| serde_yaml::from_str(text).ok())
     }
 
-    /// Project and zone of its machines, if it is one of Marin's.
+    /// Project and zone of its machines, if it is one of Marin's clusters.
     pub(super) fn place(&self) -> Option<(String, String)> {
         let file = self.file()?;
         let provider = &file["provider"];
@@ -284,7 +284,7 @@ impl Planned {
         ))
     }
 
-    /// The secret of Secret Manager that its nodes read the token from, if it is one of Marin's.
+    /// The Secret Manager secret from which its nodes read the token, if it is one of Marin's clusters.
     pub(super) fn secret(&self) -> Option<String> {
         let (_, text) = cluster_file(&self.name)?;
         let line = text.lines().find(|l| l.contains("--secret=") && l.contains("auth_token"))?;
@@ -292,7 +292,7 @@ impl Planned {
     }
 
     /// The simulated activity, with values from the cluster's own file.
-    fn at_home(&self, mut life: Life) -> Life {
+    fn with_cluster_file(&self, mut life: Life) -> Life {
         let Some(file) = self.file() else { return life };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let is_tpu = |(_, t): &(&Value, &Value)| t["node_config"].get("acceleratorType").is_some();
@@ -320,7 +320,7 @@ impl Planned {
         life
     }
 
-    /// How its head misbehaves.
+    /// The faults of its head.
     pub(super) fn faults(&self) -> Vec<FaultRule> {
         self.trouble.fault().map(|fault| FaultRule { path: String::new(), fault }).into_iter().collect()
     }
@@ -335,14 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_ones_are_fourteen_clusters() {
+    fn the_built_in_scenarios_have_fourteen_clusters() {
         for name in Plan::names() {
             assert_eq!(Plan::find(Path::new(name)).unwrap().clusters.len(), 14, "{name}");
         }
     }
 
     #[test]
-    fn every_ailment_is_read_by_its_name() {
+    fn every_fault_is_read_by_its_name() {
         for (name, fault) in FaultKind::ALL {
             let plan = parse(&format!("clusters: [{{name: a, trouble: {name}}}]")).unwrap();
             assert_eq!(plan.clusters[0].trouble, fault);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_google_has_of_a_cluster_stands_in_its_file() {
+    fn zone_and_secret_of_a_cluster_are_read_from_its_file() {
         let plan = parse("clusters: [{name: marin-us-central2-staging}, {name: other}]").unwrap();
         let place = ("hai-gcp-models".to_owned(), "us-central2-b".to_owned());
         assert_eq!(plan.clusters[0].place(), Some(place));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_describe_the_cause() {
         for (text, word) in [
             ("clusters: [{name: ../a}]", "not a valid cluster name"),
             ("clusters: [{name: a}, {name: a}]", "duplicate cluster"),

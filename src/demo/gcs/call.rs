@@ -1,4 +1,4 @@
-//! What every method of the simulated GCS does with a request.
+//! Request parsing and errors shared by all methods of the simulated GCS.
 
 use super::super::shared::Shared;
 use crate::model::NodeId;
@@ -7,9 +7,9 @@ use prost::Message;
 
 /// A gRPC status that is not OK.
 pub(in crate::demo) struct Status {
-    /// gRPC's code.
+    /// The gRPC status code.
     pub code: i32,
-    /// Ray's words.
+    /// The message, as Ray writes it.
     pub message: String,
 }
 
@@ -24,12 +24,12 @@ impl Status {
         Self { code: 16, message: "InvalidAuthToken: Authentication token is missing or incorrect".into() }
     }
 
-    /// Not now.
+    /// The service is not available at the moment.
     pub fn unavailable(why: &str) -> Self {
         Self { code: 14, message: why.into() }
     }
 
-    /// Bytes that are not the message.
+    /// The bytes cannot be decoded as the expected message.
     pub fn malformed() -> Self {
         Self { code: 13, message: "could not parse the request".into() }
     }
@@ -38,12 +38,12 @@ impl Status {
 /// The result of a method.
 pub(super) type Outcome = Result<Bytes, Status>;
 
-/// The message in those bytes.
+/// Decodes a request message.
 pub(in crate::demo) fn parse<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
     M::decode(bytes).map_err(|_| Status::malformed())
 }
 
-/// The ids of a request. A wrong length kills the simulated GCS, as Ray's `NodeID` checks the length and aborts.
+/// The node ids of a request. A wrong length kills the simulated GCS: Ray's `NodeID` checks the length and aborts.
 pub(super) fn ids<'a>(
     method: &str,
     all: impl Iterator<Item = &'a Bytes>,

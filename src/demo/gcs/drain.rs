@@ -22,7 +22,7 @@ pub(super) fn drain_node(message: &[u8], shared: &Shared) -> Outcome {
     let busy = shared.now(|c| {
         let id = *wanted.first()?;
         let node = c.node(id).filter(|n| n.is_alive())?;
-        // Ray refuses this reason while something runs there.
+        // Ray rejects this reason while the node is busy.
         if request.reason() == DrainNodeReason::IdleTermination && node.idle_since.is_none() {
             return Some(());
         }

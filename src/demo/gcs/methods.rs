@@ -1,4 +1,4 @@
-//! What the simulated GCS answers to each method: cluster status, nodes, drivers, the jobs in the key-value store.
+//! The methods of the simulated GCS: cluster status, nodes, drivers, and the jobs in the key-value store.
 
 use super::super::cluster::Cluster;
 use super::super::cluster::job::{HEAD_IP, SimJob};
@@ -27,7 +27,7 @@ use crate::proto::{
 use bytes::Bytes;
 use prost::Message;
 
-/// The method of a path.
+/// The implementation of the method with this path.
 pub(super) fn find(path: &str) -> Option<fn(&[u8], &Shared) -> Outcome> {
     Some(match path {
         path::GET_CLUSTER_STATUS => cluster_status,
@@ -43,7 +43,7 @@ pub(super) fn find(path: &str) -> Option<fn(&[u8], &Shared) -> Outcome> {
     })
 }
 
-/// The GCS's own status inside a reply: success.
+/// Success, as the GCS' own status inside a reply.
 const OK: Option<GcsStatus> = Some(GcsStatus { code: 0, message: String::new() });
 
 fn cluster_status(message: &[u8], shared: &Shared) -> Outcome {
@@ -78,7 +78,7 @@ fn alive(node: &SimNode) -> GcsNodeState {
     if node.is_alive() { GcsNodeState::Alive } else { GcsNodeState::Dead }
 }
 
-/// A dead node keeps its id, address and status only; a resource that is used up is absent.
+/// A dead node has only its id, address and status; a resource that is fully used is absent.
 fn node_state(node: &SimNode, cluster: &Cluster) -> NodeState {
     let mut state = NodeState {
         node_id: bytes_of(node.id),
@@ -110,7 +110,7 @@ fn node_state(node: &SimNode, cluster: &Cluster) -> NodeState {
 
 fn autoscaling(cluster: &Cluster) -> AutoscalingState {
     let scaling = cluster.autoscaling();
-    // Infeasible requests come one entry each, not counted.
+    // Each infeasible request is a separate entry, without a count.
     let infeasible = cluster.wanted.iter().filter(|w| w.infeasible).flat_map(|w| {
         let request = ResourceRequest { resources_bundle: w.shape.iter().cloned().collect() };
         std::iter::repeat_n(request, usize::try_from(w.count).unwrap_or(0))
@@ -206,7 +206,7 @@ fn check_alive(message: &[u8], shared: &Shared) -> Outcome {
         .into())
 }
 
-/// Drivers only: a submission is in this list once its script called `ray.init`.
+/// Lists drivers only: a submission appears here once its script has called `ray.init`.
 fn all_job_info(message: &[u8], shared: &Shared) -> Outcome {
     let request: GetAllJobInfoRequest = parse(message)?;
     let limit = request.limit.and_then(|n| usize::try_from(n).ok());
@@ -238,8 +238,8 @@ fn driver(job: &SimJob, head: NodeId, skip_submission: bool) -> Option<JobTableD
     let runtime_env = RuntimeEnvInfo {
         serialized_runtime_env: job.runtime_env.as_ref().map_or_else(|| "{}".into(), dumps),
     };
-    let is_told = !skip_submission && job.submission.is_some();
-    let job_info = if is_told { submission_info(job, head).encode_to_vec().into() } else { Bytes::new() };
+    let has_info = !skip_submission && job.submission.is_some();
+    let job_info = if has_info { submission_info(job, head).encode_to_vec().into() } else { Bytes::new() };
     Some(JobTableData {
         is_dead: job.status.is_ended(),
         timestamp: job.ended.unwrap_or(job.started),
@@ -300,7 +300,7 @@ fn keys(message: &[u8], shared: &Shared) -> Outcome {
     Ok(InternalKvKeysReply { status: OK, results }.encode_to_vec().into())
 }
 
-/// The value of a key of the namespace `job`.
+/// The value of a key: a job in the namespace `job`; without a namespace, the report of autoscaler v1 or a package.
 fn read(key: &[u8], namespace: &[u8], cluster: &mut Cluster, autoscaler: AutoscalerVersion) -> Option<Bytes> {
     if key == V1_REPORT && namespace.is_empty() && autoscaler == AutoscalerVersion::V1 {
         return Some(status::stored(cluster).into());
@@ -324,7 +324,7 @@ fn value(message: &[u8], shared: &Shared) -> Outcome {
     Ok(reply.encode_to_vec().into())
 }
 
-/// Only packages can be written here.
+/// Writes a package; the only values that can be written here.
 fn put(message: &[u8], shared: &Shared) -> Outcome {
     let request: InternalKvPutRequest = parse(message)?;
     let key = String::from_utf8(request.key.into()).map_err(|_| Status::malformed())?;
@@ -342,7 +342,7 @@ fn put(message: &[u8], shared: &Shared) -> Outcome {
     Ok(InternalKvPutReply { status: OK, added }.encode_to_vec().into())
 }
 
-/// Keys that are not there are left out.
+/// Missing keys are omitted from the reply.
 fn values(message: &[u8], shared: &Shared) -> Outcome {
     let request: InternalKvMultiGetRequest = parse(message)?;
     let pair = |key: Bytes, c: &mut Cluster| {

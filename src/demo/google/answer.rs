@@ -1,4 +1,4 @@
-//! Requests and answers of the simulated services.
+//! Requests and responses of the simulated services.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -9,26 +9,26 @@ use std::collections::BTreeMap;
 /// The default project.
 pub const PROJECT: &str = "hai-test";
 
-/// Its number, which Secret Manager returns instead of the name.
+/// The number of the default project, which Secret Manager returns instead of the project id.
 pub const NUMBER: &str = "1234567890";
 
-/// One request, taken apart.
-pub(super) struct Asked {
+/// One parsed request.
+pub(super) struct ApiRequest {
     pub method: Method,
     pub path: String,
     pub query: BTreeMap<String, String>,
     pub body: Value,
-    /// `http://host:port`, for the links that answers hold.
+    /// `http://host:port`, for links in responses.
     pub base: String,
 }
 
-impl Asked {
-    /// A parameter that is there and not empty: Google's clients send empty defaults (`pageToken=`).
+impl ApiRequest {
+    /// A query parameter that is not empty: Google's clients send empty defaults (`pageToken=`).
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.get(name).map(String::as_str).filter(|v| !v.is_empty())
     }
 
-    /// One page of `all`, and the token of the next. The caller's `pageSize` counts when it is smaller.
+    /// One page of `all`, and the token of the next page. The caller's `pageSize` applies if it is smaller than `page`.
     pub fn page<'a, T>(&self, all: &'a [T], page: usize) -> (&'a [T], Option<String>) {
         let wanted = self.parameter("pageSize").or_else(|| self.parameter("maxResults"));
         let wanted = wanted.and_then(|s| s.parse().ok()).filter(|n| *n > 0).unwrap_or(usize::MAX);
@@ -77,7 +77,7 @@ pub(super) fn base64(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
-/// As Google writes a time.
+/// A time (milliseconds since the Unix epoch) in Google's format, RFC 3339.
 pub(in crate::demo) fn time(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).unwrap_or_default().to_string()
 }

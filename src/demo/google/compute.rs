@@ -1,16 +1,17 @@
-//! Compute Engine v1: aggregated instances and groups, one instance and its deletion by name or id, operations.
+//! Compute Engine v1: aggregated lists of instances and groups, reading and deleting an instance by name or id,
+//! operations.
 
 use super::zonal::{begin, refusal, scope_of, without, zone_of};
-use super::{Answer, Asked, PROJECT, State, groups, making, managed, ok};
+use super::{Answer, ApiRequest, PROJECT, State, groups, making, managed, ok};
 use crc32c::crc32c;
 use http::Method;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// An instance as Compute shows it. `external` is left out for a machine without one.
+/// An instance as Compute returns it. `external` is `None` for a machine without an external address.
 pub fn instance(zone: &str, name: &str, labels: &Value, internal: &str, external: Option<&str>) -> Value {
     let access = external.map_or_else(|| json!([{}]), |ip| json!([{"natIP": ip}]));
-    // Every machine that Google ever made has another one; by the name, so that a machine keeps it.
+    // Ids are unique; derived from the name, so that a machine keeps its id.
     let id = 7_000_000_000_000_000_000_u64 + u64::from(crc32c(format!("{zone}/{name}").as_bytes()));
     json!({"kind": "compute#instance", "id": id.to_string(), "name": name, "status": "RUNNING",
         "creationTimestamp": "2026-11-20T08:00:00.000-08:00",
@@ -27,43 +28,43 @@ pub fn tpu_instance(zone: &str, name: &str, machine_type: &str, labels: &Value, 
     instance
 }
 
-/// Answers below `/compute/v1/projects/P/`.
-pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&str]) -> Answer {
+/// Routes requests below `/compute/v1/projects/P/`.
+pub(super) fn answer(request: &ApiRequest, state: &mut State, project: &str, rest: &[&str]) -> Answer {
     if project != state.project {
         let message = format!("Required 'compute.instances.list' permission for 'projects/{project}'");
         return refusal(403, "forbidden", &message);
     }
     match rest {
-        ["aggregated", "instances"] if asked.method == Method::GET => {
-            aggregated(asked, state, &state.instances, ("instances", "compute#instanceAggregatedList"))
+        ["aggregated", "instances"] if request.method == Method::GET => {
+            aggregated(request, state, &state.instances, ("instances", "compute#instanceAggregatedList"))
         }
-        ["aggregated", "instanceGroupManagers"] if asked.method == Method::GET => {
+        ["aggregated", "instanceGroupManagers"] if request.method == Method::GET => {
             let kind = ("instanceGroupManagers", "compute#instanceGroupManagerAggregatedList");
-            aggregated(asked, state, &state.managers, kind)
+            aggregated(request, state, &state.managers, kind)
         }
-        ["zones", zone, kind @ ("instances" | "instanceGroupManagers")] if asked.method == Method::POST => {
-            making::insert(asked, state, &format!("zones/{zone}"), kind)
+        ["zones", zone, kind @ ("instances" | "instanceGroupManagers")] if request.method == Method::POST => {
+            making::insert(request, state, &format!("zones/{zone}"), kind)
         }
         ["regions", region, kind @ ("resourcePolicies" | "instanceTemplates"), rest @ ..] => {
-            making::of_region(asked, state, (&format!("regions/{region}"), kind), rest)
+            making::of_region(request, state, (&format!("regions/{region}"), kind), rest)
         }
         [scope @ ("zones" | "regions"), place, "instanceGroupManagers", rest @ ..] => {
-            managed::answer(asked, state, &format!("{scope}/{place}"), rest)
+            managed::answer(request, state, &format!("{scope}/{place}"), rest)
         }
-        ["global", "instanceTemplates", which] if asked.method == Method::GET => {
+        ["global", "instanceTemplates", which] if request.method == Method::GET => {
             managed::of_template(state, which)
         }
-        ["zones", zone, "instances", which] if asked.method == Method::GET => {
+        ["zones", zone, "instances", which] if request.method == Method::GET => {
             match find(state, zone, which) {
                 Some(at) => ok(state.instances[at].clone()),
                 None => missing(state, zone, which),
             }
         }
-        ["zones", zone, "instances", which] if asked.method == Method::DELETE => {
-            delete(asked, state, zone, which)
+        ["zones", zone, "instances", which] if request.method == Method::DELETE => {
+            delete(request, state, zone, which)
         }
-        ["zones", zone, "instanceGroups", rest @ ..] => groups::answer(asked, state, zone, rest),
-        ["zones" | "regions", _, "operations", name] if asked.method == Method::GET => {
+        ["zones", zone, "instanceGroups", rest @ ..] => groups::answer(request, state, zone, rest),
+        ["zones" | "regions", _, "operations", name] if request.method == Method::GET => {
             let pending = |finished: &Value| {
                 let mut pending = finished.clone();
                 pending["status"] = json!("RUNNING");
@@ -79,9 +80,9 @@ pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&s
     }
 }
 
-/// All zones of a page; a zone without a hit says so in a warning, as Compute does.
-fn aggregated(asked: &Asked, state: &State, all: &[Value], (key, kind): (&str, &str)) -> Answer {
-    let clauses = match asked.parameter("filter").map(clauses) {
+/// The items of one page by zone or region; a zone without results has a warning, as in Compute.
+fn aggregated(request: &ApiRequest, state: &State, all: &[Value], (key, kind): (&str, &str)) -> Answer {
+    let clauses = match request.parameter("filter").map(clauses) {
         Some(Err(what)) => {
             let message =
                 format!("Invalid value for field 'filter': '{what}'. Invalid list filter expression.");
@@ -90,9 +91,9 @@ fn aggregated(asked: &Asked, state: &State, all: &[Value], (key, kind): (&str, &
         Some(Ok(clauses)) => clauses,
         None => Vec::new(),
     };
-    let fits = |i: &&Value| clauses.iter().all(|c| c.fits(i));
-    let all: Vec<Value> = all.iter().filter(fits).cloned().collect();
-    let (page, next) = asked.page(&all, state.page);
+    let matches = |i: &&Value| clauses.iter().all(|c| c.matches(i));
+    let all: Vec<Value> = all.iter().filter(matches).cloned().collect();
+    let (page, next) = request.page(&all, state.page);
     let mut items = Map::new();
     let always = ["zones/us-central1-a".to_owned(), "zones/us-central2-b".to_owned()];
     for scope in always.into_iter().chain(page.iter().map(scope_of)) {
@@ -110,7 +111,7 @@ fn aggregated(asked: &Asked, state: &State, all: &[Value], (key, kind): (&str, &
         body["nextPageToken"] = json!(next);
     }
     if !state.unreachable.is_empty() {
-        if asked.parameter("returnPartialSuccess") != Some("true") {
+        if request.parameter("returnPartialSuccess") != Some("true") {
             return refusal(503, "backendError", "Some zones could not be reached.");
         }
         body["unreachables"] = state.unreachable.iter().map(|z| format!("zones/{z}")).collect();
@@ -118,7 +119,7 @@ fn aggregated(asked: &Asked, state: &State, all: &[Value], (key, kind): (&str, &
     ok(body)
 }
 
-/// One clause of a filter (AIP-160, as far as it is used here), or a regular expression of a whole field.
+/// One clause of a filter (the subset of AIP-160 used here), or a regular expression that matches a whole field.
 enum Clause {
     Matches(String, Regex),
     Equals(String, String),
@@ -126,7 +127,7 @@ enum Clause {
 }
 
 impl Clause {
-    fn fits(&self, instance: &Value) -> bool {
+    fn matches(&self, instance: &Value) -> bool {
         match self {
             Self::Matches(key, pattern) => {
                 instance[key.as_str()].as_str().is_some_and(|v| pattern.is_match(v))
@@ -140,7 +141,7 @@ impl Clause {
     }
 }
 
-/// Clauses in parentheses, joined by AND.
+/// Parses clauses in parentheses joined by AND, or `FIELD eq REGEX`.
 fn clauses(filter: &str) -> Result<Vec<Clause>, String> {
     if let Some((key, pattern)) = filter.split_once(" eq ") {
         let pattern = Regex::new(&format!("^(?:{pattern})$")).map_err(|e| e.to_string())?;
@@ -176,12 +177,12 @@ fn missing(state: &State, zone: &str, which: &str) -> Answer {
     refusal(404, "notFound", &message)
 }
 
-fn delete(asked: &Asked, state: &mut State, zone: &str, which: &str) -> Answer {
+fn delete(request: &ApiRequest, state: &mut State, zone: &str, which: &str) -> Answer {
     let Some(at) = find(state, zone, which) else { return missing(state, zone, which) };
     let name = state.instances[at]["name"].as_str().unwrap_or_default().to_owned();
-    begin(asked, state, "delete", (zone, "instances", &name), |state| {
+    begin(request, state, "delete", (zone, "instances", &name), |state| {
         let gone = state.instances.remove(at);
-        let again = managed::again(state, gone);
-        state.instances.extend(again);
+        let replacement = managed::replacement(state, gone);
+        state.instances.extend(replacement);
     })
 }

@@ -4,21 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// A fault of every request whose path contains the given words.
+/// A fault that applies to every request whose path contains given words.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// A status with Google's error body; `reason` is that of its `ErrorInfo`.
+    /// A status with Google's error body.
     Refuse {
         /// The HTTP status.
         code: u16,
-        /// Its word in the body.
+        /// The `status` in the body, such as `PERMISSION_DENIED`.
         status: &'static str,
-        /// The reason; empty for none.
+        /// The `reason` in the `ErrorInfo`; empty for none.
         reason: &'static str,
-        /// The sentence.
+        /// The error message.
         message: &'static str,
     },
-    /// Exactly this answer, as it was recorded; of the token endpoints too.
+    /// Exactly this recorded response; also applies to the token endpoints.
     Recorded {
         /// The HTTP status.
         code: u16,
@@ -27,27 +27,27 @@ pub enum Fault {
     },
     /// 429 with this `Retry-After`, in seconds.
     Busy(u64),
-    /// The load balancer's HTML page.
+    /// An HTML error page of the load balancer, with this status.
     Html(u16),
-    /// A 200 that is a sign-in page.
+    /// Status 200 with the sign-in page of a network.
     SignIn,
-    /// The payload's checksum is not that of the payload.
+    /// The checksum does not match the payload.
     BadChecksum,
-    /// The payload comes without a checksum.
+    /// The payload has no checksum.
     NoChecksum,
-    /// Answers that much later.
+    /// Delays the response by this duration.
     Latency(Duration),
-    /// Answers once there is a permit; each answer uses one up.
+    /// Delays the response until a permit is available; each response consumes one.
     Held(Arc<Semaphore>),
-    /// The token endpoint refuses: `invalid_grant` or another OAuth error, with its `error_subtype`.
+    /// The token endpoint returns `invalid_grant` or another OAuth error.
     Grant {
-        /// OAuth's word.
+        /// The OAuth `error`.
         error: &'static str,
-        /// Google's addition to it.
+        /// Google's `error_subtype`.
         subtype: Option<&'static str>,
     },
     /// The token endpoint reports that the client's clock is wrong.
     Skew,
-    /// Closes the connection without an answer.
+    /// Closes the connection without a response.
     HangUp,
 }

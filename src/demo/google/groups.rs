@@ -1,33 +1,33 @@
-//! Compute Engine v1: unmanaged instance groups of a zone, by name or id. They hold no machine here.
+//! Compute Engine v1: unmanaged instance groups of a zone, by name or id. They contain no machines here.
 
 use super::zonal::{begin, refusal, zone_of};
-use super::{Answer, Asked, State, base64, ok};
+use super::{Answer, ApiRequest, State, base64, ok};
 use http::Method;
 use serde_json::{Value, json};
 
-/// Characters of a description (Compute Engine v1: at most 2048).
-const LONGEST: usize = 2048;
+/// Maximum length of a description in characters (Compute Engine v1).
+const MAX_DESCRIPTION: usize = 2048;
 
-/// Answers below `/compute/v1/projects/P/zones/Z/instanceGroups`.
-pub(super) fn answer(asked: &Asked, state: &mut State, zone: &str, rest: &[&str]) -> Answer {
-    let post = asked.method == Method::POST;
+/// Routes requests below `/compute/v1/projects/P/zones/Z/instanceGroups`.
+pub(super) fn answer(request: &ApiRequest, state: &mut State, zone: &str, rest: &[&str]) -> Answer {
+    let post = request.method == Method::POST;
     match rest {
-        [] if post => insert(asked, state, zone),
-        [] if asked.method == Method::GET => list(asked, state, zone),
-        [which] if asked.method == Method::GET => match find(state, zone, which) {
+        [] if post => insert(request, state, zone),
+        [] if request.method == Method::GET => list(request, state, zone),
+        [which] if request.method == Method::GET => match find(state, zone, which) {
             Some(at) => ok(state.groups[at].clone()),
             None => missing(state, zone, which),
         },
-        [which] if asked.method == Method::DELETE => match find(state, zone, which) {
+        [which] if request.method == Method::DELETE => match find(state, zone, which) {
             Some(at) => {
                 let name = name(&state.groups[at]).to_owned();
-                begin(asked, state, "delete", (zone, "instanceGroups", &name), |state| {
+                begin(request, state, "delete", (zone, "instanceGroups", &name), |state| {
                     state.groups.remove(at);
                 })
             }
             None => missing(state, zone, which),
         },
-        [which, "setNamedPorts"] if post => set_ports(asked, state, zone, which),
+        [which, "setNamedPorts"] if post => set_ports(request, state, zone, which),
         _ => refusal(404, "notFound", "The requested URL was not found on this server."),
     }
 }
@@ -48,7 +48,7 @@ fn missing(state: &State, zone: &str, which: &str) -> Answer {
     refusal(404, "notFound", &message)
 }
 
-/// RFC 1035, as Compute wants names.
+/// Whether Compute accepts this as a name (RFC 1035).
 pub(super) fn is_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     name.len() <= 63
@@ -57,7 +57,7 @@ pub(super) fn is_name(name: &str) -> bool {
         && name.bytes().all(plain)
 }
 
-/// What is wrong with the named ports of a body.
+/// The error message for invalid named ports, if any.
 fn wrong_ports(ports: &Value) -> Option<String> {
     ports.as_array().into_iter().flatten().find_map(|p| {
         let is_port = p["port"].as_u64().is_some_and(|n| (1..=65535).contains(&n));
@@ -66,13 +66,13 @@ fn wrong_ports(ports: &Value) -> Option<String> {
     })
 }
 
-fn insert(asked: &Asked, state: &mut State, zone: &str) -> Answer {
-    let body = &asked.body;
+fn insert(request: &ApiRequest, state: &mut State, zone: &str) -> Answer {
+    let body = &request.body;
     let Some(name) = body["name"].as_str().filter(|n| is_name(n)).map(str::to_owned) else {
         return refusal(400, "invalid", "Invalid value for field 'resource.name'. Must be a match of regex.");
     };
     let description = body["description"].as_str().unwrap_or_default();
-    if description.chars().count() > LONGEST {
+    if description.chars().count() > MAX_DESCRIPTION {
         return refusal(400, "invalid", "Invalid value for field 'resource.description': it is too long.");
     }
     if let Some(wrong) = wrong_ports(&body["namedPorts"]) {
@@ -92,30 +92,30 @@ fn insert(asked: &Asked, state: &mut State, zone: &str) -> Answer {
     if body["namedPorts"].is_array() {
         group["namedPorts"] = body["namedPorts"].clone();
     }
-    begin(asked, state, "insert", (zone, "instanceGroups", &name), |state| state.groups.push(group))
+    begin(request, state, "insert", (zone, "instanceGroups", &name), |state| state.groups.push(group))
 }
 
-fn set_ports(asked: &Asked, state: &mut State, zone: &str, which: &str) -> Answer {
+fn set_ports(request: &ApiRequest, state: &mut State, zone: &str, which: &str) -> Answer {
     let Some(at) = find(state, zone, which) else { return missing(state, zone, which) };
-    let (known, given) = (&state.groups[at]["fingerprint"], &asked.body["fingerprint"]);
+    let (known, given) = (&state.groups[at]["fingerprint"], &request.body["fingerprint"]);
     if !given.is_null() && given != known {
         return refusal(412, "conditionNotMet", "Supplied fingerprint does not match current fingerprint.");
     }
-    if let Some(wrong) = wrong_ports(&asked.body["namedPorts"]) {
+    if let Some(wrong) = wrong_ports(&request.body["namedPorts"]) {
         return refusal(400, "invalid", &wrong);
     }
-    let ports = asked.body["namedPorts"].clone();
+    let ports = request.body["namedPorts"].clone();
     let name = name(&state.groups[at]).to_owned();
     let fingerprint = base64(&state.next().to_be_bytes());
-    begin(asked, state, "compute.instanceGroups.setNamedPorts", (zone, "instanceGroups", &name), |state| {
+    begin(request, state, "compute.instanceGroups.setNamedPorts", (zone, "instanceGroups", &name), |state| {
         state.groups[at]["namedPorts"] = ports;
         state.groups[at]["fingerprint"] = json!(fingerprint);
     })
 }
 
-fn list(asked: &Asked, state: &State, zone: &str) -> Answer {
+fn list(request: &ApiRequest, state: &State, zone: &str) -> Answer {
     let here: Vec<Value> = state.groups.iter().filter(|g| zone_of(g) == zone).cloned().collect();
-    let (page, next) = asked.page(&here, state.page);
+    let (page, next) = request.page(&here, state.page);
     let mut body = json!({"kind": "compute#instanceGroupList", "items": page});
     if let Some(next) = next {
         body["nextPageToken"] = json!(next);

@@ -1,70 +1,70 @@
-//! Access tokens: of a person (RFC 6749, section 6), of an external account (Security Token Service, RFC 8693), and of a
-//! service account that somebody impersonates (IAM Service Account Credentials v1) or that a machine has (Compute Engine
-//! documentation, "VM metadata").
+//! Access tokens: of a user account (RFC 6749, section 6), of an external account (Security Token Service, RFC 8693),
+//! and of a service account that is impersonated (IAM Service Account Credentials v1) or attached to a machine (Compute
+//! Engine documentation, "VM metadata").
 
-use super::answer::{Answer, Asked, not_found, ok, refusal, status_of, time};
+use super::answer::{Answer, ApiRequest, not_found, ok, refusal, status_of, time};
 use super::fault::Fault;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// The bearer token that is given out.
+/// The bearer token that all endpoints issue.
 pub(super) const BEARER: &str = "ya29.made-up-access-token";
 
-/// The metadata server of a machine.
+/// Path prefix of a machine's metadata server.
 pub(super) const OF_MACHINE: &str = "/computeMetadata/v1/";
-/// The service account that a machine has by default.
+/// The default service account of a machine.
 const MACHINE: &str = "1234567890-compute@developer.gserviceaccount.com";
 
-/// Whether the path gives out tokens, and changes nothing.
-pub(super) fn is_meant(path: &str) -> bool {
+/// Whether a POST to the path only issues a token and changes nothing.
+pub(super) fn issues_token(path: &str) -> bool {
     matches!(path, "/token" | "/v1/token") || path.ends_with(":generateAccessToken")
 }
 
-/// The answer of a token endpoint.
-pub(super) fn given() -> Value {
+/// The response body of a token endpoint.
+pub(super) fn token_response() -> Value {
     json!({"access_token": BEARER, "expires_in": 3599, "token_type": "Bearer"})
 }
 
-/// What the Security Token Service exchanges a token for.
+/// The token type that the Security Token Service issues.
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 
 /// Exchanges the token of another identity provider.
-pub(super) fn exchanged(asked: &Asked) -> Answer {
-    let text = |key: &str| asked.body[key].as_str().unwrap_or_default();
-    let is_right = |key: &&str| match *key {
+pub(super) fn exchanged(request: &ApiRequest) -> Answer {
+    let text = |key: &str| request.body[key].as_str().unwrap_or_default();
+    let is_valid = |key: &&str| match *key {
         "grant_type" => text(key) == "urn:ietf:params:oauth:grant-type:token-exchange",
         "requested_token_type" => text(key) == ACCESS_TOKEN,
         _ => !text(key).is_empty(),
     };
-    let needs =
+    let required =
         ["grant_type", "audience", "scope", "requested_token_type", "subject_token", "subject_token_type"];
-    if let Some(wrong) = needs.iter().find(|key| !is_right(key)) {
+    if let Some(wrong) = required.iter().find(|key| !is_valid(key)) {
         let why = format!("Invalid value for \"{wrong}\".");
         return (StatusCode::BAD_REQUEST, json!({"error": "invalid_request", "error_description": why}));
     }
-    let mut answer = given();
+    let mut answer = token_response();
     answer["issued_token_type"] = json!(ACCESS_TOKEN);
     ok(answer)
 }
 
-/// A token of a service account.
-pub(super) fn impersonated(asked: &Asked, account: &str) -> Answer {
+/// Issues a token for an impersonated service account.
+pub(super) fn impersonated(request: &ApiRequest, account: &str) -> Answer {
     if !account.ends_with(":generateAccessToken") {
-        return not_found(&asked.path);
+        return not_found(&request.path);
     }
-    if asked.body["scope"].as_array().is_none_or(Vec::is_empty) {
+    if request.body["scope"].as_array().is_none_or(Vec::is_empty) {
         return refusal(400, "INVALID_ARGUMENT", None, "Request contains an invalid argument.");
     }
-    // Whole seconds: Google's own library reads no others.
+    // Whole seconds: Google's own library accepts nothing else.
     let until = jiff::Timestamp::now().as_second() + 3600;
     ok(json!({"accessToken": BEARER, "expireTime": time(until * 1000)}))
 }
 
-/// A machine's service account, or its token, by the path below [`OF_MACHINE`]. Other metadata it has none.
+/// A machine's service account, or its token, by the path below [`OF_MACHINE`]. There is no other metadata.
 pub(super) fn machine(path: &str) -> Answer {
     let of_account = path.strip_prefix("instance/service-accounts/");
     match of_account.and_then(|of| of.split_once('/')) {
-        Some(("default" | MACHINE, "token")) => ok(given()),
+        Some(("default" | MACHINE, "token")) => ok(token_response()),
         Some(("default" | MACHINE, "")) => {
             let scope = "https://www.googleapis.com/auth/cloud-platform";
             ok(json!({"aliases": ["default"], "email": MACHINE, "scopes": [scope]}))
@@ -74,7 +74,7 @@ pub(super) fn machine(path: &str) -> Answer {
 }
 
 /// Refreshes an authorized user's grant.
-pub(super) fn refreshed(asked: &Asked, fault: Option<&Fault>) -> Answer {
+pub(super) fn refreshed(request: &ApiRequest, fault: Option<&Fault>) -> Answer {
     match fault {
         Some(Fault::Grant { error, subtype }) => {
             let mut body = json!({"error": error, "error_description": "Token has been expired or revoked."});
@@ -90,9 +90,9 @@ pub(super) fn refreshed(asked: &Asked, fault: Option<&Fault>) -> Answer {
             (StatusCode::BAD_REQUEST, json!({"error": "invalid_grant", "error_description": why}))
         }
         Some(Fault::Refuse { code, .. }) => (status_of(*code), json!({"error": "internal_failure"})),
-        _ if asked.body["refresh_token"].as_str().is_none_or(str::is_empty) => {
+        _ if request.body["refresh_token"].as_str().is_none_or(str::is_empty) => {
             (StatusCode::BAD_REQUEST, json!({"error": "invalid_request"}))
         }
-        _ => ok(given()),
+        _ => ok(token_response()),
     }
 }

@@ -1,14 +1,15 @@
-//! Compute Engine v1: what a TPU is made of. Instances, workload policies and instance templates of a region, and managed
-//! instance groups: made once by a name, refused where they do not fit each other, and not deleted while one is used.
+//! Compute Engine v1: creation of the resources of a TPU slice: instances, workload policies and instance templates of
+//! a region, and managed instance groups. Names are unique, inconsistent resources are rejected, and a resource in use
+//! cannot be deleted.
 
 use super::groups::is_name;
 use super::zonal::{begin, refusal, scope_of};
-use super::{Answer, Asked, State, ok};
+use super::{Answer, ApiRequest, State, ok};
 use crate::model::machine_type::TpuMachine;
 use http::Method;
 use serde_json::{Value, json};
 
-/// Images that there are.
+/// The images that exist.
 const IMAGES: [&str; 3] = [
     "ubuntu-os-accelerator-images/global/images/family/ubuntu-accel-2204-amd64-tpu-v5e-v5p-v6e",
     "ubuntu-os-accelerator-images/global/images/family/ubuntu-accel-2404-amd64-tpu-tpu7x",
@@ -28,15 +29,15 @@ fn find(state: &mut State, scope: &str, kind: &str, which: &str) -> Option<usize
     list(state, kind).iter().position(|r| scope_of(r) == scope && (r["name"] == which || r["id"] == which))
 }
 
-/// Answers below `…/regions/R/resourcePolicies` or `…/regions/R/instanceTemplates`; `scope` is `regions/R`.
+/// Routes requests below `…/regions/R/resourcePolicies` or `…/regions/R/instanceTemplates`; `scope` is `regions/R`.
 pub(super) fn of_region(
-    asked: &Asked,
+    request: &ApiRequest,
     state: &mut State,
     (scope, kind): (&str, &str),
     rest: &[&str],
 ) -> Answer {
     let which = match rest {
-        [] if asked.method == Method::POST => return insert(asked, state, scope, kind),
+        [] if request.method == Method::POST => return insert(request, state, scope, kind),
         [which] => *which,
         _ => return refusal(404, "notFound", "The requested URL was not found on this server."),
     };
@@ -44,7 +45,7 @@ pub(super) fn of_region(
     let Some(at) = find(state, scope, kind, which) else {
         return refusal(404, "notFound", &format!("The resource '{path}' was not found"));
     };
-    match asked.method {
+    match request.method {
         Method::GET => ok(list(state, kind)[at].clone()),
         Method::DELETE => {
             let resource = list(state, kind)[at].clone();
@@ -57,21 +58,21 @@ pub(super) fn of_region(
                 );
                 return refusal(400, "resourceInUseByAnotherResource", &message);
             }
-            begin(asked, state, "delete", (scope, kind, which), |state| drop(list(state, kind).remove(at)))
+            begin(request, state, "delete", (scope, kind, which), |state| drop(list(state, kind).remove(at)))
         }
         _ => refusal(404, "notFound", "The requested URL was not found on this server."),
     }
 }
 
-/// Whether a group names that template or that policy.
+/// Whether a group uses this template or policy.
 fn uses(group: &Value, resource: &Value) -> bool {
     let link = resource["selfLink"].as_str().unwrap_or("none");
     group["instanceTemplate"] == link || group["resourcePolicies"]["workloadPolicy"] == link
 }
 
-/// Makes one in that place, as the body has it.
-pub(super) fn insert(asked: &Asked, state: &mut State, scope: &str, kind: &str) -> Answer {
-    let mut body = asked.body.clone();
+/// Creates a resource of this kind in a scope (`zones/Z` or `regions/R`) from the request body.
+pub(super) fn insert(request: &ApiRequest, state: &mut State, scope: &str, kind: &str) -> Answer {
+    let mut body = request.body.clone();
     let Some(name) = body["name"].as_str().filter(|n| is_name(n)).map(str::to_owned) else {
         return refusal(400, "invalid", "Invalid value for field 'resource.name'. Must be a match of regex.");
     };
@@ -81,14 +82,14 @@ pub(super) fn insert(asked: &Asked, state: &mut State, scope: &str, kind: &str) 
         return refusal(409, "alreadyExists", &message);
     }
     let base = "https://www.googleapis.com/compute/v1";
-    let refused = match kind {
+    let rejection = match kind {
         "resourcePolicies" => policy(&body),
         "instanceTemplates" => machine(&body["properties"], true),
         "instanceGroupManagers" => group(&mut body, state),
         _ => machine(&body, false),
     };
-    if let Some(refused) = refused {
-        return refused;
+    if let Some(rejection) = rejection {
+        return rejection;
     }
     let id = 2_000_000_000_000_000_000_u64 + u64::from(state.next());
     let singular = kind.trim_end_matches('s').replace("Policie", "Policy");
@@ -103,11 +104,11 @@ pub(super) fn insert(asked: &Asked, state: &mut State, scope: &str, kind: &str) 
         let machine = body["machineType"].as_str().unwrap_or_default().to_owned();
         body["machineType"] = json!(format!("{base}/projects/{project}/{machine}"));
     }
-    let answer = begin(asked, state, "insert", (scope, kind, &name), |state| list(state, kind).push(body));
+    let answer = begin(request, state, "insert", (scope, kind, &name), |state| list(state, kind).push(body));
     (answer.0, with_target(answer.1, id, state))
 }
 
-/// The operation names what it makes, before and after.
+/// Adds the id of the new resource to the operation, pending and finished.
 fn with_target(mut operation: Value, id: u64, state: &mut State) -> Value {
     operation["targetId"] = json!(id.to_string());
     if let Some((_, finished)) = operation["name"].as_str().and_then(|name| state.operations.get_mut(name)) {
@@ -128,13 +129,13 @@ fn policy(body: &Value) -> Option<Answer> {
     chips_of(body).is_none().then(|| invalid("workloadPolicy.acceleratorTopology", "unknown."))
 }
 
-/// The chips of a policy's topology.
+/// The number of chips in a policy's topology.
 fn chips_of(policy: &Value) -> Option<u64> {
     let topology = policy["workloadPolicy"]["acceleratorTopology"].as_str()?;
     topology.split('x').try_fold(1, |all: u64, side| Some(all * side.parse::<u64>().ok()?))
 }
 
-/// What is wrong with an instance, or with what a template makes.
+/// The error for an invalid instance, or for invalid properties of a template.
 fn machine(body: &Value, is_template: bool) -> Option<Answer> {
     let given = body["machineType"].as_str().unwrap_or_default();
     if given.contains('/') == is_template {
@@ -169,7 +170,7 @@ fn machine(body: &Value, is_template: bool) -> Option<Answer> {
     }
 }
 
-/// What is wrong with a group. Google answers with whole addresses, whatever it was given.
+/// The error for an invalid group. Expands links to full URLs, as Google does.
 fn group(body: &mut Value, state: &State) -> Option<Answer> {
     let whole = |value: &Value| {
         let given = value.as_str().unwrap_or_default();

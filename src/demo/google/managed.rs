@@ -1,13 +1,13 @@
 //! Compute Engine v1: managed instance groups of a zone or a region, and instance templates. A group that may repair its
-//! instances makes one again that somebody else deletes; one with a topology does not.
+//! instances recreates an instance that was deleted otherwise; a group with a topology does not.
 
 use super::zonal::{begin, refusal, scope_of, without};
-use super::{Answer, Asked, State, ok};
+use super::{Answer, ApiRequest, State, ok};
 use crc32c::crc32c;
 use http::Method;
 use serde_json::{Value, json};
 
-/// A group of a zone as Compute shows it, that makes `size` instances of a template. `whole`: they are one slice of TPUs.
+/// A group of a zone as Compute returns it, with `size` instances of a template. `whole`: they form one TPU slice.
 pub fn manager(zone: &str, name: &str, template: &str, size: usize, whole: bool) -> Value {
     let base = format!("https://www.googleapis.com/compute/v1/projects/{}", super::PROJECT);
     let region = zone.rsplit_once('-').map_or(zone, |(region, _)| region);
@@ -26,7 +26,7 @@ pub fn manager(zone: &str, name: &str, template: &str, size: usize, whole: bool)
     group
 }
 
-/// A resize request of a group of a zone for so many instances; `why` is what Google says of its last attempt, or of its
+/// A resize request of a group of a zone for `size` instances; `why` is the error of its last attempt, or of its
 /// failure.
 pub fn resize(zone: &str, group: &str, name: &str, size: usize, (state, why): (&str, Option<&str>)) -> Value {
     let base = format!("https://www.googleapis.com/compute/v1/projects/{}/zones/{zone}", super::PROJECT);
@@ -46,7 +46,7 @@ pub fn resize(zone: &str, group: &str, name: &str, size: usize, (state, why): (&
     request
 }
 
-/// A template of that name for machines of that type.
+/// An instance template for machines of this type.
 pub fn template(name: &str, machine_type: &str, labels: &Value) -> Value {
     let id = 3_000_000_000_000_000_000_u64 + u64::from(crc32c(name.as_bytes()));
     json!({"kind": "compute#instanceTemplate", "id": id.to_string(), "name": name,
@@ -55,7 +55,7 @@ pub fn template(name: &str, machine_type: &str, labels: &Value) -> Value {
             "scheduling": {"provisioningModel": "SPOT", "instanceTerminationAction": "STOP"}}})
 }
 
-/// The instance as one that this group made.
+/// Marks the instance as created by this group.
 pub fn made_by(mut instance: Value, group: &Value) -> Value {
     let value =
         format!("projects/{}/{}/instanceGroupManagers/{}", super::NUMBER, scope_of(group), name(group));
@@ -63,9 +63,9 @@ pub fn made_by(mut instance: Value, group: &Value) -> Value {
     instance
 }
 
-/// Answers below `/compute/v1/projects/P/zones/Z/instanceGroupManagers` or that of a region; `scope` is `zones/Z`.
-pub(super) fn answer(asked: &Asked, state: &mut State, scope: &str, rest: &[&str]) -> Answer {
-    let [which, what @ ..] = rest else { return nothing() };
+/// Routes requests below `/compute/v1/projects/P/SCOPE/instanceGroupManagers`; `scope` is `zones/Z` or `regions/R`.
+pub(super) fn answer(request: &ApiRequest, state: &mut State, scope: &str, rest: &[&str]) -> Answer {
+    let [which, what @ ..] = rest else { return unknown_url() };
     let Some(at) = state.managers.iter().position(|g| scope_of(g) == scope && name(g) == *which) else {
         let message = format!(
             "The resource 'projects/{}/{scope}/instanceGroupManagers/{which}' was not found",
@@ -75,35 +75,35 @@ pub(super) fn answer(asked: &Asked, state: &mut State, scope: &str, rest: &[&str
     };
     let group = state.managers[at].clone();
     match what {
-        [] if asked.method == Method::GET => ok(group),
-        [] if asked.method == Method::DELETE => {
-            begin(asked, state, "delete", (scope, "instanceGroupManagers", which), |state| {
+        [] if request.method == Method::GET => ok(group),
+        [] if request.method == Method::DELETE => {
+            begin(request, state, "delete", (scope, "instanceGroupManagers", which), |state| {
                 state.managers.remove(at);
                 state.instances.retain(|i| !is_of(i, &group));
             })
         }
-        // A group that makes all its instances at once has none, and takes none.
-        ["resizeRequests"] if asked.method == Method::GET && scope.starts_with("zones/") => {
-            let whose = |r: &&Value| scope_of(r) == scope && r["group"] == *which;
-            let requests = state.resizes.iter().filter(whose).map(|r| without(r.clone(), &["group"]));
+        // A bulk group has no resize requests and accepts none.
+        ["resizeRequests"] if request.method == Method::GET && scope.starts_with("zones/") => {
+            let of_group = |r: &&Value| scope_of(r) == scope && r["group"] == *which;
+            let requests = state.resizes.iter().filter(of_group).map(|r| without(r.clone(), &["group"]));
             let requests: Vec<Value> = requests.collect();
-            let (page, next) = asked.page(&requests, state.page);
+            let (page, next) = request.page(&requests, state.page);
             let mut body = json!({"kind": "compute#instanceGroupManagerResizeRequestList", "items": page});
             if let Some(next) = next {
                 body["nextPageToken"] = json!(next);
             }
             ok(body)
         }
-        ["listManagedInstances"] if asked.method == Method::POST => listed(state, &group),
-        ["deleteInstances"] if asked.method == Method::POST => {
-            let urls: Vec<String> = asked.body["instances"]
+        ["listManagedInstances"] if request.method == Method::POST => listed(state, &group),
+        ["deleteInstances"] if request.method == Method::POST => {
+            let urls: Vec<String> = request.body["instances"]
                 .as_array()
                 .into_iter()
                 .flatten()
                 .filter_map(Value::as_str)
                 .map(str::to_owned)
                 .collect();
-            let goes = |i: &Value| urls.iter().any(|url| is_at(i, url));
+            let is_deleted = |i: &Value| urls.iter().any(|url| is_at(i, url));
             let known =
                 urls.iter().all(|url| state.instances.iter().any(|i| is_at(i, url) && is_of(i, &group)));
             if urls.is_empty() || !known {
@@ -114,22 +114,22 @@ pub(super) fn answer(asked: &Asked, state: &mut State, scope: &str, rest: &[&str
                 );
             }
             begin(
-                asked,
+                request,
                 state,
                 "compute.instanceGroupManagers.deleteInstances",
                 (scope, "instanceGroupManagers", which),
                 |state| {
-                    state.instances.retain(|i| !goes(i));
+                    state.instances.retain(|i| !is_deleted(i));
                     let size = state.managers[at]["targetSize"].as_u64().unwrap_or(0);
                     state.managers[at]["targetSize"] = json!(size.saturating_sub(urls.len() as u64));
                 },
             )
         }
-        _ => nothing(),
+        _ => unknown_url(),
     }
 }
 
-/// Answers below `…/instanceTemplates/NAME`.
+/// Handles `…/global/instanceTemplates/NAME`.
 pub(super) fn of_template(state: &State, which: &str) -> Answer {
     match state.templates.iter().find(|t| t["name"] == which && t["region"].is_null()) {
         Some(template) => ok(template.clone()),
@@ -137,8 +137,8 @@ pub(super) fn of_template(state: &State, which: &str) -> Answer {
     }
 }
 
-/// What becomes of a deleted instance: its group makes another one of that name, unless it is to leave it.
-pub(super) fn again(state: &State, mut instance: Value) -> Option<Value> {
+/// The replacement of a deleted instance: its group recreates it under the same name, unless repair is disabled.
+pub(super) fn replacement(state: &State, mut instance: Value) -> Option<Value> {
     let group = state.managers.iter().find(|g| is_of(&instance, g))?;
     if group["instanceLifecyclePolicy"]["defaultActionOnFailure"] == "DO_NOTHING" {
         return None;
@@ -150,7 +150,7 @@ pub(super) fn again(state: &State, mut instance: Value) -> Option<Value> {
     Some(instance)
 }
 
-fn nothing() -> Answer {
+fn unknown_url() -> Answer {
     refusal(404, "notFound", "The requested URL was not found on this server.")
 }
 
@@ -158,7 +158,7 @@ fn name(group: &Value) -> &str {
     group["name"].as_str().unwrap_or_default()
 }
 
-/// Whether this group made the instance.
+/// Whether this group created the instance.
 fn is_of(instance: &Value, group: &Value) -> bool {
     let path = format!("/{}/instanceGroupManagers/{}", scope_of(group), name(group));
     let items = instance["metadata"]["items"].as_array().into_iter().flatten();
@@ -166,24 +166,24 @@ fn is_of(instance: &Value, group: &Value) -> bool {
     made_by.any(|item| item["value"].as_str().is_some_and(|value| value.ends_with(&path)))
 }
 
-/// Whether an address (whole, or from `zones` on) is the instance's.
+/// Whether a URL (complete, or starting at `zones`) is the instance's.
 fn is_at(instance: &Value, url: &str) -> bool {
     let own = format!("{}/instances/{}", scope_of(instance), name(instance));
     url == own || url.ends_with(&format!("/{own}"))
 }
 
-/// Those that exist, and those that are still to be made, which have no number yet. On one page, as it is by default.
+/// Existing instances, and instances still to be created, which have no id yet. On one page, as by default.
 fn listed(state: &State, group: &Value) -> Answer {
     let base = format!("https://www.googleapis.com/compute/v1/projects/{}", state.project);
     let members: Vec<&Value> = state.instances.iter().filter(|i| is_of(i, group)).collect();
-    let there = members.iter().map(|i| {
+    let existing = members.iter().map(|i| {
         json!({"instance": format!("{base}/{}/instances/{}", scope_of(i), name(i)), "id": i["id"], "name": name(i),
             "instanceStatus": i["status"], "currentAction": "NONE"})
     });
     let size = group["targetSize"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-    let coming = (members.len()..size).map(|n| {
+    let creating = (members.len()..size).map(|n| {
         let name = format!("{}-{n:04}", name(group));
         json!({"instance": format!("{base}/{}/instances/{name}", scope_of(group)), "name": name, "currentAction": "CREATING"})
     });
-    ok(json!({"managedInstances": there.chain(coming).collect::<Vec<_>>()}))
+    ok(json!({"managedInstances": existing.chain(creating).collect::<Vec<_>>()}))
 }

@@ -1,10 +1,10 @@
-//! Artifact Registry v1: repositories, and the images and tags of one.
+//! Artifact Registry v1: repositories with their images and tags.
 
-use super::{Answer, Asked, PROJECT, State, not_found, ok, refusal};
+use super::{Answer, ApiRequest, PROJECT, State, not_found, ok, refusal};
 use http::Method;
 use serde_json::{Value, json};
 
-/// An image as Artifact Registry shows it; `place` is `LOCATION/REPOSITORY`.
+/// An image as Artifact Registry returns it; `place` is `LOCATION/REPOSITORY`.
 pub fn image(place: &str, name: &str, digest: &str, tags: &[&str], uploaded: &str) -> Value {
     let (location, repository) = place.split_once('/').unwrap_or((place, ""));
     let build = format!("{name}@sha256:{digest}");
@@ -15,7 +15,7 @@ pub fn image(place: &str, name: &str, digest: &str, tags: &[&str], uploaded: &st
         "mediaType": "application/vnd.docker.distribution.manifest.v2+json"})
 }
 
-/// A repository for container images as Artifact Registry shows it; `place` is `LOCATION/REPOSITORY`.
+/// A repository for container images as Artifact Registry returns it; `place` is `LOCATION/REPOSITORY`.
 pub fn repository(project: &str, place: &str) -> Value {
     let (location, repository) = place.split_once('/').unwrap_or((place, ""));
     json!({
@@ -24,8 +24,8 @@ pub fn repository(project: &str, place: &str) -> Value {
         "updateTime": "2026-11-01T08:00:00.000000Z"})
 }
 
-/// Answers below `/v1/projects/P/locations/L/`.
-pub(super) fn answer(asked: &Asked, state: &mut State, place: [&str; 2], rest: &[&str]) -> Answer {
+/// Routes requests below `/v1/projects/P/locations/L/`.
+pub(super) fn answer(request: &ApiRequest, state: &mut State, place: [&str; 2], rest: &[&str]) -> Answer {
     let parent = format!("projects/{}/locations/{}", place[0], place[1]);
     let name = rest.get(1).map_or_else(String::new, |name| format!("{parent}/repositories/{name}"));
     if place[0] != state.project {
@@ -34,7 +34,7 @@ pub(super) fn answer(asked: &Asked, state: &mut State, place: [&str; 2], rest: &
         );
         return refusal(403, "PERMISSION_DENIED", None, &message);
     }
-    let get = asked.method == Method::GET;
+    let get = request.method == Method::GET;
     match rest {
         ["operations", id] if get => {
             let name = format!("{parent}/operations/{id}");
@@ -47,17 +47,17 @@ pub(super) fn answer(asked: &Asked, state: &mut State, place: [&str; 2], rest: &
             let here = format!("{parent}/repositories/");
             let is_here = |r: &&Value| r["name"].as_str().is_some_and(|name| name.starts_with(&here));
             let all: Vec<Value> = state.repositories.iter().filter(is_here).cloned().collect();
-            listed(asked, state, "repositories", &all)
+            listed(request, state, "repositories", &all)
         }
-        ["repositories"] if asked.method == Method::POST => create(asked, state, &parent),
-        ["repositories", _] if asked.method == Method::PATCH => patch(asked, state, &name),
-        ["repositories", _, rest @ ..] if get => read(asked, state, &name, rest),
-        _ => not_found(&asked.path),
+        ["repositories"] if request.method == Method::POST => create(request, state, &parent),
+        ["repositories", _] if request.method == Method::PATCH => patch(request, state, &name),
+        ["repositories", _, rest @ ..] if get => read(request, state, &name, rest),
+        _ => not_found(&request.path),
     }
 }
 
-/// Answers below a repository, and the repository itself.
-fn read(asked: &Asked, state: &State, name: &str, rest: &[&str]) -> Answer {
+/// Reads a repository, its images, or the tags of a package.
+fn read(request: &ApiRequest, state: &State, name: &str, rest: &[&str]) -> Answer {
     let here = format!("{name}/dockerImages/");
     let within = |i: &&Value| i["name"].as_str().unwrap_or_default().starts_with(&here);
     let images: Vec<Value> = state.images.iter().filter(within).cloned().collect();
@@ -67,25 +67,25 @@ fn read(asked: &Asked, state: &State, name: &str, rest: &[&str]) -> Answer {
     }
     match rest {
         [] => ok(repository.cloned().unwrap_or_else(|| json!({"name": name, "format": "DOCKER"}))),
-        ["dockerImages"] => listed(asked, state, "dockerImages", &images),
+        ["dockerImages"] => listed(request, state, "dockerImages", &images),
         ["packages", package, "tags"] => {
             let tags = images.iter().flat_map(|i| tags_of(i, name, package)).collect::<Vec<_>>();
-            listed(asked, state, "tags", &tags)
+            listed(request, state, "tags", &tags)
         }
-        _ => not_found(&asked.path),
+        _ => not_found(&request.path),
     }
 }
 
-fn create(asked: &Asked, state: &mut State, parent: &str) -> Answer {
+fn create(request: &ApiRequest, state: &mut State, parent: &str) -> Answer {
     let invalid = |what: &str| refusal(400, "INVALID_ARGUMENT", None, what);
-    let Some(id) = asked.parameter("repositoryId") else { return invalid("repository_id is required") };
+    let Some(id) = request.parameter("repositoryId") else { return invalid("repository_id is required") };
     let is_id = id.starts_with(|c: char| c.is_ascii_lowercase())
         && id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     if !is_id {
         return invalid("repository_id must match [a-z]([a-z0-9-]*[a-z0-9])?");
     }
-    // A client that asks for enums as numbers sends them so.
-    if asked.body["format"] != "DOCKER" && asked.body["format"] != 1 {
+    // A client that requests enums as numbers also sends them as numbers.
+    if request.body["format"] != "DOCKER" && request.body["format"] != 1 {
         return invalid("repository format must be specified");
     }
     let name = format!("{parent}/repositories/{id}");
@@ -94,7 +94,7 @@ fn create(asked: &Asked, state: &mut State, parent: &str) -> Answer {
     }
     let place = format!("{}/{id}", parent.rsplit('/').next().unwrap_or_default());
     let mut made = repository(&state.project, &place);
-    if let Some(description) = asked.body["description"].as_str() {
+    if let Some(description) = request.body["description"].as_str() {
         made["description"] = json!(description);
     }
     state.repositories.push(made.clone());
@@ -112,21 +112,21 @@ fn create(asked: &Asked, state: &mut State, parent: &str) -> Answer {
     ok(json!({"name": name, "metadata": metadata, "done": false}))
 }
 
-/// Replaces the fields of the mask; only those of the clean-up are understood here.
-fn patch(asked: &Asked, state: &mut State, name: &str) -> Answer {
+/// Replaces the fields in the mask; only the cleanup fields are supported here.
+fn patch(request: &ApiRequest, state: &mut State, name: &str) -> Answer {
     let invalid = |what: &str| refusal(400, "INVALID_ARGUMENT", None, what);
-    let mask: Vec<&str> = asked.parameter("updateMask").unwrap_or_default().split(',').collect();
+    let mask: Vec<&str> = request.parameter("updateMask").unwrap_or_default().split(',').collect();
     let fields = [("cleanupPolicies", "cleanup_policies"), ("cleanupPolicyDryRun", "cleanup_policy_dry_run")];
     let known = |field: &&str| fields.iter().any(|(json, proto)| field == json || field == proto);
     if !mask.iter().all(known) {
         return invalid("updateMask must name cleanupPolicies and cleanupPolicyDryRun only.");
     }
-    let mut body = asked.body.clone();
-    let mut policies = asked.body["cleanupPolicies"].as_object().cloned().unwrap_or_default();
+    let mut body = request.body.clone();
+    let mut policies = request.body["cleanupPolicies"].as_object().cloned().unwrap_or_default();
     for policy in policies.values_mut() {
-        worded(&mut policy["action"], &["ACTION_UNSPECIFIED", "DELETE", "KEEP"]);
+        enum_to_name(&mut policy["action"], &["ACTION_UNSPECIFIED", "DELETE", "KEEP"]);
         if let Some(condition) = policy.get_mut("condition") {
-            worded(&mut condition["tagState"], &["TAG_STATE_UNSPECIFIED", "TAGGED", "UNTAGGED", "ANY"]);
+            enum_to_name(&mut condition["tagState"], &["TAG_STATE_UNSPECIFIED", "TAGGED", "UNTAGGED", "ANY"]);
         }
     }
     body["cleanupPolicies"] = json!(policies);
@@ -144,7 +144,7 @@ fn patch(asked: &Asked, state: &mut State, name: &str) -> Answer {
         let is_default = value.is_null() || value == false || value == json!({});
         match repository.as_object_mut() {
             Some(fields) if mask.contains(&json) || mask.contains(&proto) => {
-                // Google leaves a field out that has its default.
+                // Google omits fields that have their default value.
                 if is_default {
                     fields.remove(json)
                 } else {
@@ -157,8 +157,8 @@ fn patch(asked: &Asked, state: &mut State, name: &str) -> Answer {
     ok(repository.clone())
 }
 
-/// The word of an enum that may be sent as its number.
-fn worded(value: &mut Value, words: &[&str]) {
+/// Replaces an enum number by its name.
+fn enum_to_name(value: &mut Value, words: &[&str]) {
     if let Some(word) = value.as_u64().and_then(|n| words.get(n as usize)) {
         *value = json!(word);
     }
@@ -175,8 +175,8 @@ fn tags_of(image: &Value, repository: &str, package: &str) -> Vec<Value> {
         .collect()
 }
 
-fn listed(asked: &Asked, state: &State, key: &str, all: &[Value]) -> Answer {
-    let (page, next) = asked.page(all, state.page);
+fn listed(request: &ApiRequest, state: &State, key: &str, all: &[Value]) -> Answer {
+    let (page, next) = request.page(all, state.page);
     let mut body = json!({ key: page });
     if let Some(next) = next {
         body["nextPageToken"] = json!(next);

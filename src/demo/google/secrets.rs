@@ -1,15 +1,15 @@
-//! Secret Manager v1: access, create, add a version, list secrets and versions.
+//! Secret Manager v1: access, create, add version, list secrets and versions.
 
-use super::{Answer, Asked, Fault, NUMBER, State, Stored, base64, not_found, ok, refusal};
+use super::{Answer, ApiRequest, Fault, NUMBER, State, Stored, base64, not_found, ok, refusal};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use crc32c::crc32c;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// Answers below `/v1/projects/P/`.
+/// Routes requests below `/v1/projects/P/`.
 pub(super) fn answer(
-    asked: &Asked,
+    request: &ApiRequest,
     state: &mut State,
     project: &str,
     rest: &[&str],
@@ -23,24 +23,24 @@ pub(super) fn answer(
             &format!("Permission 'secretmanager.versions.access' denied for resource 'projects/{project}'."),
         );
     }
-    let get = asked.method == Method::GET;
+    let get = request.method == Method::GET;
     match rest {
-        ["secrets"] if asked.method == Method::POST => create(asked, state),
+        ["secrets"] if request.method == Method::POST => create(request, state),
         ["secrets"] if get => {
             let named = |name: &String| json!({"name": format!("projects/{NUMBER}/secrets/{name}"), "replication": {"automatic": {}}});
             let all: Vec<Value> = state.secrets.keys().map(named).collect();
-            listed(asked, state, "secrets", &all)
+            listed(request, state, "secrets", &all)
         }
-        ["secrets", name] if asked.method == Method::POST => match name.strip_suffix(":addVersion") {
-            Some(name) => add_version(asked, state, name),
-            None => not_found(&asked.path),
+        ["secrets", name] if request.method == Method::POST => match name.strip_suffix(":addVersion") {
+            Some(name) => add_version(request, state, name),
+            None => not_found(&request.path),
         },
-        ["secrets", name, "versions"] if get => list(asked, state, name),
+        ["secrets", name, "versions"] if get => list(request, state, name),
         ["secrets", name, "versions", version] if get => match version.strip_suffix(":access") {
             Some(version) => access(state, name, version, fault),
-            None => not_found(&asked.path),
+            None => not_found(&request.path),
         },
-        _ => not_found(&asked.path),
+        _ => not_found(&request.path),
     }
 }
 
@@ -51,7 +51,7 @@ fn secret_not_found(name: &str) -> Answer {
 fn access(state: &State, name: &str, version: &str, fault: Option<&Fault>) -> Answer {
     let Some(versions) = state.secrets.get(name) else { return secret_not_found(name) };
     let number = if version == "latest" {
-        // The newest version, whatever its state.
+        // The newest version, regardless of its state.
         versions.len()
     } else {
         version.parse().unwrap_or(0)
@@ -72,11 +72,11 @@ fn access(state: &State, name: &str, version: &str, fault: Option<&Fault>) -> An
     ok(json!({"name": full, "payload": payload}))
 }
 
-fn create(asked: &Asked, state: &mut State) -> Answer {
-    let Some(name) = asked.parameter("secretId") else {
+fn create(request: &ApiRequest, state: &mut State) -> Answer {
+    let Some(name) = request.parameter("secretId") else {
         return refusal(400, "INVALID_ARGUMENT", None, "secretId must be set.");
     };
-    if asked.body["replication"].is_null() {
+    if request.body["replication"].is_null() {
         return refusal(400, "INVALID_ARGUMENT", None, "Secret.replication must be provided.");
     }
     if state.secrets.contains_key(name) {
@@ -84,13 +84,15 @@ fn create(asked: &Asked, state: &mut State) -> Answer {
         return refusal(409, "ALREADY_EXISTS", None, &message);
     }
     state.secrets.insert(name.into(), Vec::new());
-    ok(json!({"name": format!("projects/{NUMBER}/secrets/{name}"), "replication": asked.body["replication"],
-        "createTime": "2026-11-21T08:00:00.000000Z", "etag": "\"16211a9b\""}))
+    ok(
+        json!({"name": format!("projects/{NUMBER}/secrets/{name}"), "replication": request.body["replication"],
+        "createTime": "2026-11-21T08:00:00.000000Z", "etag": "\"16211a9b\""}),
+    )
 }
 
-fn add_version(asked: &Asked, state: &mut State, name: &str) -> Answer {
+fn add_version(request: &ApiRequest, state: &mut State, name: &str) -> Answer {
     let Some(versions) = state.secrets.get_mut(name) else { return secret_not_found(name) };
-    let payload = &asked.body["payload"];
+    let payload = &request.body["payload"];
     let data = payload["data"].as_str().and_then(|d| BASE64_STANDARD.decode(d).ok());
     let Some(data) = data.filter(|d| !d.is_empty()) else {
         return refusal(400, "INVALID_ARGUMENT", None, "Secret Payload cannot be empty.");
@@ -109,16 +111,16 @@ fn add_version(asked: &Asked, state: &mut State, name: &str) -> Answer {
     (StatusCode::OK, body)
 }
 
-fn list(asked: &Asked, state: &State, name: &str) -> Answer {
+fn list(request: &ApiRequest, state: &State, name: &str) -> Answer {
     let Some(versions) = state.secrets.get(name) else { return secret_not_found(name) };
     // Newest first.
     let all: Vec<Value> =
         versions.iter().enumerate().rev().map(|(i, v)| shown(name, i + 1, v.state)).collect();
-    listed(asked, state, "versions", &all)
+    listed(request, state, "versions", &all)
 }
 
-fn listed(asked: &Asked, state: &State, key: &str, all: &[Value]) -> Answer {
-    let (page, next) = asked.page(all, state.page);
+fn listed(request: &ApiRequest, state: &State, key: &str, all: &[Value]) -> Answer {
+    let (page, next) = request.page(all, state.page);
     let mut body = json!({key: page, "totalSize": all.len()});
     if let Some(next) = next {
         body["nextPageToken"] = json!(next);

@@ -1,73 +1,73 @@
-//! The services' state.
+//! The state of the simulated services.
 
 use super::super::witness::RequestObserver;
 use super::fault::Fault;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The services' state. Tests change it while the server runs.
+/// The state of the services. Tests change it while the server runs.
 #[derive(Debug, Default)]
 pub struct State {
-    /// The project that everything lies in.
+    /// The project that contains all resources.
     pub(super) project: String,
-    /// By secret's name.
+    /// Versions by secret name.
     pub secrets: BTreeMap<String, Vec<Stored>>,
-    /// Compute instances as Compute shows them.
+    /// Instances in Compute's format.
     pub instances: Vec<Value>,
-    /// Instance groups likewise.
+    /// Instance groups in Compute's format.
     pub groups: Vec<Value>,
-    /// Managed instance groups likewise.
+    /// Managed instance groups in Compute's format.
     pub managers: Vec<Value>,
-    /// Resize requests of groups of a zone likewise, each with the name of its `group`.
+    /// Resize requests of zonal groups in Compute's format, each with the name of its `group`.
     pub resizes: Vec<Value>,
-    /// Workload policies likewise.
+    /// Workload policies in Compute's format.
     pub policies: Vec<Value>,
-    /// Instance templates likewise; those of a region name it.
+    /// Instance templates in Compute's format; regional ones have a `region`.
     pub templates: Vec<Value>,
-    /// Zones that Compute says it could not reach.
+    /// Zones that Compute reports as unreachable.
     pub unreachable: Vec<String>,
-    /// Items on one page of any list; 0 puts all on one.
+    /// Items on one page of any list; 0 for all items on one page.
     pub page: usize,
-    /// TPU nodes as TPU shows them.
+    /// TPU nodes in Cloud TPU's format.
     pub nodes: Vec<Value>,
-    /// Queued resources likewise.
+    /// Queued resources in Cloud TPU's format.
     pub queued: Vec<Value>,
-    /// Images of Artifact Registry likewise.
+    /// Images in Artifact Registry's format.
     pub images: Vec<Value>,
-    /// Repositories of Artifact Registry likewise; one that only has images exists, too.
+    /// Repositories in Artifact Registry's format; a repository that has images also exists without an entry here.
     pub repositories: Vec<Value>,
-    /// Permissions that the caller does not have in the project.
+    /// Permissions that the caller lacks in the project.
     pub denied: BTreeSet<String>,
-    /// Operations under way: name to (times asked until done, the finished operation).
+    /// Operations in progress, by name: remaining polls until done, and the finished operation.
     pub(super) operations: BTreeMap<String, (u32, Value)>,
-    /// Fails operations that begin from now on with this message.
+    /// Message with which operations that start from now on fail.
     pub failing_operations: Option<String>,
-    /// Compute Engine's code of such an operation, instead of `RESOURCE_IN_USE_BY_ANOTHER_RESOURCE`, and words that the
-    /// address of what it is about contains; others succeed.
+    /// Compute Engine's error code of a failing operation, instead of `RESOURCE_IN_USE_BY_ANOTHER_RESOURCE`, and a
+    /// substring of the target link; operations on other targets succeed.
     pub failing_code: Option<(&'static str, &'static str)>,
-    /// Deletions of TPU nodes report success without an effect.
+    /// Deletions of TPU nodes report success but have no effect.
     pub idle_deletions: bool,
-    /// Faults: method (empty: any), words in the path, fault.
+    /// Faults: HTTP method (empty: any), words in the path, fault.
     pub(super) faults: Vec<(&'static str, String, Fault)>,
     pub(super) requests: Vec<String>,
-    /// Called with each change by a client.
+    /// Called for each changing request of a client.
     pub witness: RequestObserver,
     pub(super) made: u32,
 }
 
 impl State {
-    /// The next number for a name.
+    /// The next number for a generated name.
     pub(super) fn next(&mut self) -> u32 {
         self.made += 1;
         self.made
     }
 
-    /// Begins an operation: `pending` until it was asked for twice, then `finished`.
+    /// Starts an operation: the first poll reports it as pending, the second as `finished`.
     pub(super) fn begin(&mut self, name: String, finished: Value) {
         self.operations.insert(name, (2, finished));
     }
 
-    /// The current state of an operation; `None` when there is none of that name.
+    /// Polls an operation and returns its current state; `None` if it does not exist.
     pub(super) fn operation(&mut self, name: &str, pending: impl Fn(&Value) -> Value) -> Option<Value> {
         let (left, finished) = self.operations.get_mut(name)?;
         if *left > 1 {
@@ -81,7 +81,7 @@ impl State {
 /// A version of a secret.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// Its payload.
+    /// The payload.
     pub payload: Vec<u8>,
     /// `ENABLED`, `DISABLED` or `DESTROYED`.
     pub state: &'static str,

@@ -1,16 +1,16 @@
 //! Cloud TPU v2 and v2alpha1: nodes and queued resources with their long-running operations.
 
-use super::{Answer, Asked, State, not_found, ok, refusal};
+use super::{Answer, ApiRequest, State, not_found, ok, refusal};
 use crc32c::crc32c;
 use http::Method;
 use serde_json::{Value, json};
 
-/// Where a request goes.
+/// The API version and location of a request.
 pub(super) struct Place<'a> {
-    /// Of the API.
+    /// API version, `v2` or `v2alpha1`.
     pub version: &'a str,
     pub project: &'a str,
-    /// The zone; `-` for all.
+    /// The zone; `-` for all zones.
     pub zone: &'a str,
 }
 
@@ -26,7 +26,7 @@ impl Place<'_> {
     }
 }
 
-/// A node as TPU shows it.
+/// A node as Cloud TPU returns it.
 pub fn node(zone: &str, id: &str, accelerator: &str, state: &str, labels: &Value, ips: &[&str]) -> Value {
     let endpoints: Vec<_> = ips.iter().map(|ip| json!({"ipAddress": ip, "port": 8470})).collect();
     let number = 9_000_000_000_000_000_000_u64 + u64::from(crc32c(format!("{zone}/{id}").as_bytes()));
@@ -37,16 +37,16 @@ pub fn node(zone: &str, id: &str, accelerator: &str, state: &str, labels: &Value
         "createTime": "2026-11-20T08:00:00.000000000Z"})
 }
 
-/// Answers below `/v2*/projects/P/locations/Z/`.
-pub(super) fn answer(asked: &Asked, state: &mut State, place: &Place<'_>, rest: &[&str]) -> Answer {
-    let (get, delete) = (asked.method == Method::GET, asked.method == Method::DELETE);
+/// Routes requests below `/v2*/projects/P/locations/Z/`.
+pub(super) fn answer(request: &ApiRequest, state: &mut State, place: &Place<'_>, rest: &[&str]) -> Answer {
+    let (get, delete) = (request.method == Method::GET, request.method == Method::DELETE);
     match rest {
-        ["nodes"] if get => list(asked, place, &state.nodes, "nodes", state.page),
-        ["queuedResources"] if get => list(asked, place, &state.queued, "queuedResources", state.page),
+        ["nodes"] if get => list(request, place, &state.nodes, "nodes", state.page),
+        ["queuedResources"] if get => list(request, place, &state.queued, "queuedResources", state.page),
         ["nodes", id] if get => one(place, &state.nodes, "nodes", id),
         ["queuedResources", id] if get => one(place, &state.queued, "queuedResources", id),
-        ["queuedResources"] if asked.method == Method::POST => create(asked, state, place),
-        ["nodes", id] if asked.method == Method::PATCH => patch(asked, state, place, id),
+        ["queuedResources"] if request.method == Method::POST => create(request, state, place),
+        ["nodes", id] if request.method == Method::PATCH => patch(request, state, place, id),
         ["nodes", id] if delete => {
             let name = place.name("nodes", id);
             match state.nodes.iter().position(|n| n["name"] == *name) {
@@ -65,19 +65,19 @@ pub(super) fn answer(asked: &Asked, state: &mut State, place: &Place<'_>, rest: 
                 None => not_found(&format!("Resource '{name}'")),
             }
         }
-        ["queuedResources", id] if delete => delete_queued(asked, state, place, id),
+        ["queuedResources", id] if delete => delete_queued(request, state, place, id),
         ["operations", id] if get => {
             let name = place.name("operations", id);
             let pending = |finished: &Value| json!({"name": finished["name"], "metadata": finished["metadata"], "done": false});
             state.operation(&name, pending).map_or_else(|| not_found(&format!("Resource '{name}'")), ok)
         }
-        _ => not_found(&asked.path),
+        _ => not_found(&request.path),
     }
 }
 
-fn list(asked: &Asked, place: &Place<'_>, all: &[Value], key: &str, page: usize) -> Answer {
+fn list(request: &ApiRequest, place: &Place<'_>, all: &[Value], key: &str, page: usize) -> Answer {
     let here: Vec<&Value> = all.iter().filter(|r| place.holds(r)).collect();
-    let (page, next) = asked.page(&here, page);
+    let (page, next) = request.page(&here, page);
     let mut body = json!({ key: page });
     if let Some(next) = next {
         body["nextPageToken"] = json!(next);
@@ -91,16 +91,16 @@ fn one(place: &Place<'_>, all: &[Value], kind: &str, id: &str) -> Answer {
     found.map_or_else(|| not_found(&format!("Resource '{name}'")), ok)
 }
 
-/// What v2 has no fields for (discovery documents `tpu` v2 and v2alpha1).
+/// Fields that v2 does not have (discovery documents `tpu` v2 and v2alpha1).
 const ONLY_ALPHA: [&str; 3] = ["bestEffort", "provisioningModel", "runDuration"];
 
-/// Fields of a queued resource; v2 has not all that v2alpha1 has.
-fn create(asked: &Asked, state: &mut State, place: &Place<'_>) -> Answer {
+/// Creates a queued resource; v2 rejects the fields that only v2alpha1 has.
+fn create(request: &ApiRequest, state: &mut State, place: &Place<'_>) -> Answer {
     let invalid = |what: &str| refusal(400, "INVALID_ARGUMENT", None, what);
-    let Some(id) = asked.parameter("queuedResourceId") else {
+    let Some(id) = request.parameter("queuedResourceId") else {
         return invalid("queuedResourceId must be set.");
     };
-    let body = &asked.body;
+    let body = &request.body;
     if body["tpu"]["nodeSpec"].as_array().is_none_or(Vec::is_empty) {
         return invalid("tpu.nodeSpec must be set.");
     }
@@ -122,30 +122,30 @@ fn create(asked: &Asked, state: &mut State, place: &Place<'_>) -> Answer {
     begin(state, place, "create", &name, &queued)
 }
 
-/// Replaces the metadata of a node; no other mask is understood here.
-fn patch(asked: &Asked, state: &mut State, place: &Place<'_>, id: &str) -> Answer {
-    if asked.parameter("updateMask") != Some("metadata") {
+/// Replaces the metadata of a node; no other mask is supported here.
+fn patch(request: &ApiRequest, state: &mut State, place: &Place<'_>, id: &str) -> Answer {
+    if request.parameter("updateMask") != Some("metadata") {
         return refusal(400, "INVALID_ARGUMENT", None, "updateMask must be metadata.");
     }
     let name = place.name("nodes", id);
     let Some(node) = state.nodes.iter_mut().find(|n| n["name"] == *name) else {
         return not_found(&format!("Resource '{name}'"));
     };
-    node["metadata"] = asked.body["metadata"].clone();
+    node["metadata"] = request.body["metadata"].clone();
     let node = node.clone();
     begin(state, place, "update", &name, &node)
 }
 
-fn delete_queued(asked: &Asked, state: &mut State, place: &Place<'_>, id: &str) -> Answer {
+fn delete_queued(request: &ApiRequest, state: &mut State, place: &Place<'_>, id: &str) -> Answer {
     let name = place.name("queuedResources", id);
     let Some(at) = state.queued.iter().position(|q| q["name"] == *name) else {
         return not_found(&format!("Resource '{name}'"));
     };
-    // One whose nodes were deleted can go too.
+    // A queued resource whose nodes were deleted can also be deleted.
     let idle = ["ACCEPTED", "FAILED", "SUSPENDED"]
         .contains(&state.queued[at]["state"]["state"].as_str().unwrap_or(""))
         || !state.nodes.iter().any(|n| n["queuedResource"] == *name);
-    if !idle && asked.parameter("force") != Some("true") {
+    if !idle && request.parameter("force") != Some("true") {
         let message = "queued resource cannot be deleted in its state unless force is set";
         return refusal(400, "FAILED_PRECONDITION", None, message);
     }

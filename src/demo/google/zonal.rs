@@ -1,6 +1,6 @@
-//! What Compute Engine's resources of a zone have in common: errors, zones, operations.
+//! Parts shared by all zonal resources of Compute Engine: errors, zones, operations.
 
-use super::{Answer, Asked, State, ok, status_of};
+use super::{Answer, ApiRequest, State, ok, status_of};
 use serde_json::{Value, json};
 
 /// Compute's error body: no `status`, reasons in `errors`.
@@ -26,17 +26,17 @@ pub(super) fn zone_of(instance: &Value) -> &str {
     instance["zone"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default()
 }
 
-/// Where a resource is: `zones/Z` or `regions/R`.
+/// The scope of a resource: `zones/Z` or `regions/R`.
 pub(super) fn scope_of(resource: &Value) -> String {
     let last = |key: &str| resource[key].as_str().and_then(|url| url.rsplit('/').next());
     let region = || format!("regions/{}", last("region").unwrap_or_default());
     last("zone").map_or_else(region, |zone| format!("zones/{zone}"))
 }
 
-/// Begins an operation of a zone, or of a `regions/R`, on the resource of that place, kind and name. It is done at once, unless operations are to
-/// fail.
+/// Starts an operation on the resource with this place (a zone, `zones/Z` or `regions/R`), kind and name. The change
+/// takes effect at once, unless operations are set to fail.
 pub(super) fn begin(
-    asked: &Asked,
+    request: &ApiRequest,
     state: &mut State,
     verb: &str,
     (place, kind, name): (&str, &str, &str),
@@ -44,7 +44,7 @@ pub(super) fn begin(
 ) -> Answer {
     let project = state.project.clone();
     let (scope, place) = place.split_once('/').unwrap_or(("zones", place));
-    let target = format!("{}/compute/v1/projects/{project}/{scope}/{place}/{kind}/{name}", asked.base);
+    let target = format!("{}/compute/v1/projects/{project}/{scope}/{place}/{kind}/{name}", request.base);
     let operation = format!("operation-{}", state.next());
     let mut finished = json!({"kind": "compute#operation", "name": operation, "status": "DONE", "progress": 100,
         "operationType": verb, "targetLink": target});

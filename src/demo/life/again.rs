@@ -1,4 +1,4 @@
-//! A life's jobs that are submitted once more, as after a restart: they wait and train as before.
+//! Jobs of the simulated activity that are resubmitted, for example after a restart: they wait and train as before.
 
 use super::super::cluster::Cluster;
 use super::engine::Engine;
@@ -6,34 +6,34 @@ use super::jobs::{EXPERIMENTS, OWNERS};
 use super::train::Run;
 use serde_json::Value;
 
-/// A runtime environment whose packages are known takes so long, in milliseconds.
+/// Mean setup time of a runtime environment whose packages are cached, in milliseconds.
 const SET_UP: f64 = 4000.0;
 
-/// A run that was known before.
-pub(in crate::demo) struct Again {
+/// A run that was submitted before.
+pub(in crate::demo) struct Resubmission {
     run: Run,
     kind: Option<usize>,
     pends: bool,
 }
 
 impl Cluster {
-    /// The run behind a submission of that id, if its submitter describes it as the jobs of a life do.
-    pub fn recognize(&mut self, id: &str, submission: &Value) -> Option<Again> {
+    /// The run of a submission, if its metadata are those of a job of the simulated activity.
+    pub fn recognize(&mut self, id: &str, submission: &Value) -> Option<Resubmission> {
         self.life.as_mut()?.recognize(id, submission)
     }
 
-    /// The youngest job of the job table is that run.
-    pub fn take_up(&mut self, again: Again) {
+    /// Attaches the run to the last job of the job table.
+    pub fn attach_resubmission(&mut self, resubmission: Resubmission) {
         let Some(life) = &mut self.life else { return };
-        let work = life.work_of(again.run, again.kind, Some(again.pends));
+        let work = life.work_of(resubmission.run, resubmission.kind, Some(resubmission.pends));
         life.start_setup(self.state.jobs.len() - 1, work, SET_UP);
     }
 }
 
 impl Engine {
-    fn recognize(&mut self, id: &str, submission: &Value) -> Option<Again> {
-        let said = |key: &str| submission["metadata"][key].as_str();
-        let (user, experiment, pod_type) = (said("user")?, said("experiment")?, said("tpu")?);
+    fn recognize(&mut self, id: &str, submission: &Value) -> Option<Resubmission> {
+        let label = |key: &str| submission["metadata"][key].as_str();
+        let (user, experiment, pod_type) = (label("user")?, label("experiment")?, label("tpu")?);
         let owner = OWNERS.into_iter().find(|known| *known == user)?;
         let experiment = EXPERIMENTS.into_iter().find(|known| *known == experiment)?;
         let kind = self.kinds.iter().position(|k| k.slice.pod_type == pod_type);
@@ -50,6 +50,6 @@ impl Engine {
             bucket: self.life.bucket.clone(),
         };
         let pends = kind.is_none() || asked.is_some_and(|a| a.keys().any(|k| k.starts_with("TPU-")));
-        Some(Again { run, kind, pends })
+        Some(Resubmission { run, kind, pends })
     }
 }

@@ -1,6 +1,6 @@
-//! Plays a [`Life`]: a queue of future events, each of which changes the cluster at its own time. There is no work per
-//! second, so the cost depends on events and not on the size of the cluster; the same seed gives the same events,
-//! however often the cluster is read.
+//! Simulates a [`Life`]: a queue of future events, each of which changes the cluster at its own time. There is no work
+//! per second, so the cost depends on the number of events and not on the size of the cluster. The same seed gives the
+//! same events, however often the cluster is read.
 
 use super::super::cluster::node::first_host;
 use super::super::cluster::state::State;
@@ -16,78 +16,78 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
 
-/// The autoscaler's loop, in milliseconds.
+/// Period of the autoscaler's loop, in milliseconds.
 const LOOP: i64 = 5000;
-/// How long before the simulation begins a stuck autoscaler ran into its exception, in milliseconds.
+/// Time between the first exception of a stuck autoscaler and the beginning of the simulation, in milliseconds.
 const STUCK_SINCE: i64 = 25 * 60_000;
 
 /// A future event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// The autoscaler works through its loop.
-    Look,
-    /// Somebody submits a job.
+    /// The autoscaler runs an iteration of its loop.
+    Iterate,
+    /// A user submits a job.
     Arrive,
-    /// A job's runtime environment is there.
+    /// A job's runtime environment is set up.
     SetUp(usize),
-    /// A job's work is done, if nothing came between: the number counts its turns on a slice.
+    /// A job ends, unless its slice has changed since: the number is the job's `turn`.
     End(usize, u32),
-    /// The first of a job's workers fails, if nothing came between.
+    /// The first of a job's workers fails, unless the job's slice has changed since.
     Break(usize, u32),
-    /// Google takes a slice back.
+    /// Google preempts a slice.
     Preempt,
     /// The GCS misses the heartbeats of a slice's hosts.
     Lost(u64),
-    /// The autoscaler sees that a slice's machines are no use any more, and deletes them.
+    /// The autoscaler notices that a slice was lost, and deletes its machines.
     Noticed(u64),
-    /// Google has made a slice's machines, or says why not.
+    /// Google has created a slice's machines, or refuses to.
     Launched(u64),
     /// A slice's next host joins.
     Join(u64),
-    /// A slice has had no work for long, if nothing came between.
+    /// A slice has reached the idle timeout, unless it was used since.
     Idle(u64, u32),
-    /// Half of the hosts of a slice die.
+    /// Half of a slice's hosts die.
     Halve(u64),
-    /// Every slice dies, and the autoscaler does not notice.
+    /// All slices die, and the autoscaler does not notice.
     Stick,
 }
 
 /// The simulated activity of a cluster.
 pub(in crate::demo) struct Engine {
-    /// What to play.
+    /// The parameters of the activity.
     pub(super) life: Life,
-    /// Lines a second of each job that trains.
+    /// Lines per second of each training job.
     pub(super) log_rate: u64,
-    /// Everything that looks random here.
+    /// Source of all random decisions.
     pub(super) random: Random,
-    /// The node types, and what waits for them.
+    /// The node types, and the jobs that wait for them.
     pub(super) kinds: Vec<Kind>,
-    /// Slices, from the request until the last host is gone.
+    /// Slices, from the request until they are lost or terminated.
     pub(super) slices: BTreeMap<u64, Slice>,
-    /// Lost slices whose machines were not deleted: they hold quota.
+    /// Lost slices whose machines are not deleted yet: they hold quota.
     pub(super) left: BTreeMap<u64, Slice>,
-    /// Jobs that have not ended, by their place in the job table.
+    /// Jobs that have not ended, by their index in the job table.
     pub(super) work: HashMap<usize, Work>,
     /// The workers of the latest runs, oldest first.
     pub(in crate::demo) gangs: Vec<Gang>,
-    /// Accelerator types that nobody offers, and how many jobs wait for each.
+    /// Accelerator types that no node type offers, and how many jobs wait for each.
     pub(super) infeasible: BTreeMap<String, i64>,
     /// `monitor.log`.
     pub(super) monitor_log: Tale,
-    /// Hosts so far: the next one's number.
+    /// The number of the next host.
     pub(super) hosts: usize,
-    /// The moment of the event that is being played.
+    /// The time of the current event, in milliseconds since the epoch.
     pub(super) now: i64,
-    /// Whether the autoscaler's loop throws.
+    /// Whether the autoscaler's loop raises an exception.
     pub stuck: bool,
-    /// Whether the demand or the machines have changed since the last look.
+    /// Whether the demand or the machines have changed since the last iteration.
     pub(super) changed: bool,
     due: BinaryHeap<Reverse<(i64, u64, Event)>>,
     serial: u64,
 }
 
 impl Engine {
-    /// Nothing has happened yet at `began`.
+    /// The activity at `began`, before the first event.
     pub fn new(life: &Life, scenario: &Scenario, began: i64) -> Self {
         Self {
             kinds: life.types.iter().map(|t| Kind::new(t, &life.zone)).collect(),
@@ -109,17 +109,17 @@ impl Engine {
         }
     }
 
-    /// Puts the first slices and jobs there and lives through the past, up to `until`.
+    /// Creates the initial slices and jobs, and simulates the history up to `until`.
     pub fn begin(&mut self, cluster: &mut State, until: i64) {
         self.monitor_log.turn(self.now, super::tale::What::Loops);
-        self.found(cluster);
-        self.set_apart(until);
-        self.tell_stories(cluster, until);
-        self.ask_for_the_impossible(cluster);
+        self.create_initial_slices(cluster);
+        self.reserve_halved_slices(until);
+        self.submit_scripted_runs(cluster, until);
+        self.submit_infeasible_jobs(cluster);
         if !self.life.idle && self.life.jobs_per_hour > 0.0 {
-            self.crowd(cluster);
+            self.fill_initial_slices(cluster);
         }
-        self.go_on();
+        self.start_events();
         if self.life.stuck {
             self.plan((until - STUCK_SINCE - self.now).max(0), Event::Stick);
         }
@@ -129,37 +129,37 @@ impl Engine {
         }
     }
 
-    /// The hosts whose worker writes nothing any more.
+    /// The hosts whose worker has stopped writing.
     pub fn silent(&self, now: i64) -> Vec<NodeId> {
         let gangs = self.gangs.iter().filter(|gang| gang.end.is_none());
         let silent = gangs.filter_map(|gang| Some((gang, gang.silent.filter(|(_, since)| *since <= now)?)));
         silent.filter_map(|(gang, (worker, _))| gang.hosts.get(worker).copied()).collect()
     }
 
-    /// From now on the autoscaler looks, people submit jobs, and Google takes slices back.
-    pub(super) fn go_on(&mut self) {
+    /// Plans the recurring events: iterations of the autoscaler, submissions and preemptions.
+    pub(super) fn start_events(&mut self) {
         if !self.life.idle {
             self.plan_rate(self.life.jobs_per_hour, Event::Arrive);
         }
         self.plan_rate(self.life.preemptions_per_hour, Event::Preempt);
-        self.plan(0, Event::Look);
+        self.plan(0, Event::Iterate);
     }
 
-    /// Plays everything up to `until`.
+    /// Processes all events up to `until`.
     pub fn run(&mut self, cluster: &mut State, until: i64) {
         while let Some(&Reverse((at, _, event))) = self.due.peek()
             && at <= until
         {
             self.due.pop();
             self.now = at;
-            self.play(cluster, event);
+            self.process(cluster, event);
         }
         self.now = until;
     }
 
-    fn play(&mut self, cluster: &mut State, event: Event) {
+    fn process(&mut self, cluster: &mut State, event: Event) {
         match event {
-            Event::Look => self.look(cluster),
+            Event::Iterate => self.iterate(cluster),
             Event::Arrive => {
                 self.arrive(cluster);
                 self.plan_rate(self.life.jobs_per_hour, Event::Arrive);
@@ -172,23 +172,23 @@ impl Engine {
                 self.plan_rate(self.life.preemptions_per_hour, Event::Preempt);
             }
             Event::Lost(slice) => self.lose(cluster, slice),
-            Event::Noticed(slice) => self.clear(cluster, slice),
+            Event::Noticed(slice) => self.delete_lost(cluster, slice),
             Event::Launched(slice) => self.launched(cluster, slice),
             Event::Join(slice) => self.join(cluster, slice),
-            Event::Idle(slice, turn) => self.retire(cluster, slice, turn),
+            Event::Idle(slice, turn) => self.terminate_idle(cluster, slice, turn),
             Event::Halve(slice) => self.halve(cluster, slice),
             Event::Stick => self.stick(cluster),
         }
         cluster.version += 1;
     }
 
-    /// Plans an event, in milliseconds from now.
+    /// Plans an event `after` milliseconds from now.
     pub(super) fn plan(&mut self, after: i64, event: Event) {
         self.serial += 1;
         self.due.push(Reverse((self.now + after, self.serial, event)));
     }
 
-    /// Plans the next event of a kind that happens so often in an hour on average; never when it never does.
+    /// Plans the next event of a kind with this average rate; none if the rate is 0.
     fn plan_rate(&mut self, per_hour: f64, event: Event) {
         if per_hour > 0.0 {
             let after = self.about(3_600_000.0 / per_hour);
@@ -196,18 +196,18 @@ impl Engine {
         }
     }
 
-    /// A time of that mean, distributed as the gaps between things that happen by chance; at least a millisecond.
+    /// A random duration with this mean, exponentially distributed; at least 1 ms.
     pub(super) fn about(&mut self, mean: f64) -> i64 {
         ((-(1.0 - self.random.unit()).ln() * mean) as i64).max(1)
     }
 
-    /// A time between half of `mean` and half as much again.
+    /// A random duration between 0.5 and 1.5 times `mean`.
     pub(super) fn around(&mut self, mean: f64) -> i64 {
         ((0.5 + self.random.unit()) * mean) as i64
     }
 
-    /// The autoscaler's loop, while its process runs and does not throw.
-    fn look(&mut self, cluster: &mut State) {
+    /// One iteration of the autoscaler's loop, if its process runs and is not stuck; then updates the reported demand.
+    fn iterate(&mut self, cluster: &mut State) {
         if cluster.monitor.alive && !self.stuck {
             cluster.monitor.at = self.now;
             cluster.monitor.loops += 1;
@@ -218,10 +218,10 @@ impl Engine {
             cluster.wanted = self.demand();
             self.report(cluster);
         }
-        self.plan(LOOP, Event::Look);
+        self.plan(LOOP, Event::Iterate);
     }
 
-    /// Every spot TPU dies; the autoscaler's loop throws from the next round on.
+    /// All spot TPUs die; from now on each iteration of the autoscaler's loop raises an exception.
     fn stick(&mut self, cluster: &mut State) {
         let slices: Vec<u64> = self.slices.keys().copied().collect();
         let first = slices.iter().find_map(|s| Some(self.slices.get(s)?.name.clone()));

@@ -1,5 +1,5 @@
-//! The workers of a run: one process on each host of its slice, and what each of them writes. A line is a function of the
-//! run, the worker and its number, so that a file costs no memory.
+//! The workers of a run: one process on each host of its slice, and the log of each. A line is a function of the run,
+//! the worker and the line number, so that a log costs no memory.
 
 use super::stamp::stamp;
 use super::tale::{Tale, What};
@@ -8,54 +8,54 @@ use crate::model::NodeId;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// From the first worker's error until the last of the others has failed because of it, in milliseconds.
+/// Maximum time from the first worker's error until all others have failed because of it, in milliseconds.
 pub(super) const FOLLOW: i64 = 8000;
-/// The first of the others notices after this, in milliseconds.
+/// Minimum time from the first worker's error until another worker fails, in milliseconds.
 const NOTICE: i64 = 1500;
 
-/// What befalls the workers of a run that is there when the simulation begins.
+/// A run that exists when the simulation begins, and the events that affect its workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Told {
+pub struct ScriptedRun {
     /// The node type that it trains on.
     pub node_type: String,
     /// The worker whose error ends the run, which the others report as a lost connection.
     #[serde(default)]
     pub fails: Option<Moment>,
-    /// The worker that writes nothing more.
+    /// The worker that stops writing.
     #[serde(default)]
     pub silent: Option<Moment>,
-    /// The worker that falls behind the others.
+    /// The number of a worker that is slower than the others.
     #[serde(default)]
     pub slow: Option<usize>,
-    /// The worker that hangs in the reading of a batch: all the others wait for it, and nobody writes anything more.
+    /// The worker that hangs while it reads a batch: all others wait for it, and all of them stop writing.
     #[serde(default)]
     pub stalls: Option<Moment>,
-    /// Minutes before the simulation begins, from when on all its workers make a quarter fewer steps.
+    /// When all workers slow down by a quarter, in minutes before the simulation begins.
     #[serde(default)]
     pub slows: Option<u32>,
-    /// The same, from when on its loss rises.
+    /// When its loss begins to rise, in minutes before the simulation begins.
     #[serde(default)]
     pub diverges: Option<u32>,
-    /// The same, from when on it waits for a slice that another owner's run holds.
+    /// When it begins to wait for a slice that another owner's run holds, in minutes before the simulation begins.
     #[serde(default)]
     pub waits: Option<u32>,
 }
 
-/// Something that happens to a worker.
+/// An event that affects one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moment {
     /// Number of the worker, from 0.
     pub worker: usize,
-    /// Minutes before the simulation begins.
+    /// When it happens, in minutes before the simulation begins.
     pub minutes_ago: u32,
 }
 
 /// How the workers of a run ended.
 #[derive(Clone, Debug)]
 pub(super) enum End {
-    /// The work is done.
+    /// All of them finished.
     Done,
     /// One of them failed with this error, and the others because of it.
     Failed { first: usize, error: Arc<str> },
@@ -66,32 +66,32 @@ pub(super) enum End {
 /// The workers of a run on one slice.
 #[derive(Clone, Debug)]
 pub(in crate::demo) struct Gang {
-    /// The place of its job in the job table.
+    /// The index of its job in the job table.
     pub job: usize,
     /// Its driver's job id.
     pub driver: String,
     /// The host of each worker.
     pub hosts: Vec<NodeId>,
     pub(super) run: Arc<Run>,
-    /// Counts the slices that the run has had.
+    /// The job's `turn` when it got this slice.
     pub(super) turn: u32,
-    /// It trains from then on, milliseconds since the epoch.
+    /// When training begins, in milliseconds since the epoch.
     pub(super) since: i64,
-    /// The step that it goes on from.
+    /// The step from which training continues.
     pub(super) step: u64,
-    /// Which worker writes nothing from when on.
+    /// The worker that stops writing, and when.
     pub(super) silent: Option<(usize, i64)>,
     pub(super) slow: Option<usize>,
-    /// Whether all the others have written nothing since one is silent.
+    /// Whether all others stop writing when that worker does.
     pub(super) stalls: bool,
-    /// From when on all of them make a quarter fewer steps.
+    /// When all of them slow down by a quarter.
     pub(super) slows: Option<i64>,
     /// When it ended, and how.
     pub(super) end: Option<(i64, End)>,
 }
 
 impl Gang {
-    /// The id of a worker's process. The first is the one that the driver's log names.
+    /// A worker's process id.
     pub fn pid(&self, worker: usize) -> u32 {
         self.run.pid() + (worker % 37) as u32 + self.turn * 1000
     }
@@ -106,17 +106,17 @@ impl Gang {
         self.since
     }
 
-    /// Whether its workers run.
+    /// Whether its workers are running at `now`.
     pub fn runs(&self, now: i64) -> bool {
         self.since <= now && self.end.as_ref().is_none_or(|(at, _)| *at > now)
     }
 
-    /// The worker that is silent at `now`, for which the others wait, and since when.
-    pub fn waits(&self, now: i64) -> Option<(usize, i64)> {
+    /// The worker that has stopped writing by `now`, and when it stopped.
+    pub fn silent_worker(&self, now: i64) -> Option<(usize, i64)> {
         self.silent.filter(|(_, at)| *at <= now)
     }
 
-    /// Ray's word for the state of a worker's task at `now`, when that ended, and its error.
+    /// Ray's state of a worker's task at `now`, when the task ended, and its error.
     pub fn state(&self, worker: usize, now: i64) -> (&'static str, Option<i64>, Option<String>) {
         match &self.end {
             None => ("RUNNING", None, None),
@@ -132,7 +132,7 @@ impl Gang {
         }
     }
 
-    /// How much later than the first worker another one fails.
+    /// Time from the first worker's failure to that of `worker`, in milliseconds.
     fn delay(worker: usize, first: usize) -> i64 {
         if worker == first {
             return 0;
@@ -141,7 +141,7 @@ impl Gang {
         NOTICE + share
     }
 
-    /// What a worker writes to its standard error.
+    /// The standard error of a worker.
     pub fn log(&self, worker: usize) -> Tale {
         let pace = if self.slow == Some(worker) { train::SLOW } else { train::STEADY };
         let mut tale = Tale::of(self.run.clone());
@@ -158,12 +158,12 @@ impl Gang {
             None => {}
             Some((at, End::Failed { first, error })) => {
                 let at = at + Self::delay(worker, *first);
-                tale.turn(at, What::Says(self.traceback(worker, *first, error, at).into()));
+                tale.turn(at, What::Lines(self.traceback(worker, *first, error, at).into()));
                 tale.close(at);
             }
             Some((at, End::Done)) => {
                 let done = format!("{} INFO levanter.main.train_lm Finished training", stamp(*at));
-                tale.turn(*at, What::Says([done].into()));
+                tale.turn(*at, What::Lines([done].into()));
                 tale.close(*at);
             }
             Some((at, End::Gone)) => tale.close(*at),
@@ -171,10 +171,10 @@ impl Gang {
         tale
     }
 
-    /// Where a worker that runs stands at `now`, as py-spy writes frames: in its step, or, if it is silent, in the reading of
-    /// a batch that does not come, while the others wait for it in a collective.
+    /// The stack of a running worker at `now` in the format of py-spy: in a training step; if one worker is silent,
+    /// that one is reading a batch, and the others wait for it in a collective operation.
     pub fn frames(&self, worker: usize, now: i64) -> String {
-        let silent = self.waits(now).map(|(silent, _)| silent);
+        let silent = self.silent_worker(now).map(|(silent, _)| silent);
         let step = "    train_step (levanter/trainer.py:412)\n    training_steps (levanter/trainer.py:391)\n    train \
                     (levanter/trainer.py:478)\n    main (levanter/main/train_lm.py:214)\n";
         let batch = "    wait (threading.py:331)\n    wait (threading.py:629)\n    _read_batch (levanter/data/loader.py:88)\n    \
@@ -187,7 +187,7 @@ impl Gang {
         }
     }
 
-    /// The last lines of a worker that fails at `at`.
+    /// The last log lines of a worker that fails at `at`.
     fn traceback(&self, worker: usize, first: usize, error: &str, at: i64) -> Vec<String> {
         let error = if worker == first { error.to_owned() } else { peer_is_lost(worker, first) };
         let file = train::working_dir(&self.run);
@@ -203,12 +203,12 @@ impl Gang {
     }
 }
 
-/// What an exception says, without its class.
+/// The message of an exception without its class.
 fn without_class(error: &str) -> &str {
-    error.split_once(": ").map_or(error, |(_, words)| words)
+    error.split_once(": ").map_or(error, |(_, message)| message)
 }
 
-/// What a worker says whose peer is gone, in the words of JAX's runtime.
+/// The error of a worker that lost the connection to a peer, as JAX's runtime reports it.
 pub(super) fn peer_is_lost(worker: usize, first: usize) -> String {
     let name = "jax.errors.JaxRuntimeError";
     match worker % 3 {

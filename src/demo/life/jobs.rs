@@ -1,5 +1,5 @@
-//! Simulated jobs: they arrive, set up their environment, wait for a slice, train, finish or fail, and wait again
-//! when their slice is preempted.
+//! Simulated jobs: they are submitted, set up their environment, wait for a slice, train, finish or fail, and wait
+//! again when their slice is preempted.
 
 use super::super::cluster::job::SimJob;
 use super::super::cluster::log::Log;
@@ -33,18 +33,18 @@ pub(super) const EXPERIMENTS: [&str; 12] = [
     "exp433_annealing",
     "exp1880_vlm_prefix",
 ];
-/// How long a runtime environment takes, in milliseconds.
+/// Mean setup time of a runtime environment, in milliseconds.
 const SET_UP: f64 = 35_000.0;
-/// A run that does not end lasts so much longer than the simulation, in milliseconds.
+/// How long a scripted run without a failure lasts after the simulation begins, in milliseconds.
 const FOREVER: i64 = 30 * 24 * 3_600_000;
-/// Slices' worth of workers whose files are remembered.
+/// Maximum number of gangs that are kept, with their log files.
 const REMEMBERED: usize = 64;
-/// Share of the jobs that give up when their slice is preempted.
+/// Share of the jobs that fail when their slice is preempted.
 const GIVES_UP: f64 = 0.25;
 
 impl Engine {
-    /// Half of the first slices have work already.
-    pub(super) fn crowd(&mut self, cluster: &mut State) {
+    /// Submits jobs for half of the free slices of each node type.
+    pub(super) fn fill_initial_slices(&mut self, cluster: &mut State) {
         for kind in 0..self.kinds.len() {
             for _ in 0..self.kinds[kind].free.len().div_ceil(2) {
                 self.submit(cluster, Some(kind), None);
@@ -52,24 +52,24 @@ impl Engine {
         }
     }
 
-    /// One job for each accelerator type that nobody offers.
-    pub(super) fn ask_for_the_impossible(&mut self, cluster: &mut State) {
+    /// Submits a job for each accelerator type that no node type offers.
+    pub(super) fn submit_infeasible_jobs(&mut self, cluster: &mut State) {
         for pod_type in self.life.infeasible.clone() {
             self.submit(cluster, None, Some(pod_type));
         }
     }
 
-    /// The runs that have a story, in its order; the simulation begins at `until`.
-    pub(super) fn tell_stories(&mut self, cluster: &mut State, until: i64) {
+    /// Submits the scripted runs in the order of the script; the simulation begins at `until`.
+    pub(super) fn submit_scripted_runs(&mut self, cluster: &mut State, until: i64) {
         let (began, mut free) = (self.now, BTreeMap::new());
         let mut owners = Vec::new();
-        for told in self.life.runs.clone() {
-            let kind = self.kinds.iter().position(|kind| *kind.name == *told.node_type);
-            let free_at: &mut i64 = free.entry(told.node_type.clone()).or_insert(began);
+        for script in self.life.runs.clone() {
+            let kind = self.kinds.iter().position(|kind| *kind.name == *script.node_type);
+            let free_at: &mut i64 = free.entry(script.node_type.clone()).or_insert(began);
             let mut run = self.new_run(kind, None);
-            run.diverges = told.diverges.map(|minutes| until - i64::from(minutes) * 60_000);
-            if let Some(minutes) = told.waits {
-                // The run that it waits for is somebody else's.
+            run.diverges = script.diverges.map(|minutes| until - i64::from(minutes) * 60_000);
+            if let Some(minutes) = script.waits {
+                // It waits for a run of another owner.
                 while owners.contains(&run.owner) && owners.len() < OWNERS.len() {
                     run.owner = self.random.pick(&OWNERS);
                 }
@@ -77,12 +77,12 @@ impl Engine {
             }
             owners.push(run.owner);
             let mut work = self.work_of(run, kind, Some(false));
-            work.fails = told.fails.is_some();
-            let ends = told.fails.map_or(until + FOREVER, |m| until - i64::from(m.minutes_ago) * 60_000);
+            work.fails = script.fails.is_some();
+            let ends = script.fails.map_or(until + FOREVER, |m| until - i64::from(m.minutes_ago) * 60_000);
             work.ends = Some(ends);
-            work.told = Some(told);
+            work.script = Some(script);
             let index = cluster.jobs.len();
-            // It finds the slice free: while it waits, the autoscaler would ask for another.
+            // Planned for when the slice is free: the autoscaler would launch another slice for a waiting job.
             if cluster.add_packed(table_row(&mut self.random, index, *free_at, &work)) {
                 self.work.insert(index, work);
                 self.plan(*free_at + 1000 - self.now, Event::SetUp(index));
@@ -91,7 +91,7 @@ impl Engine {
         }
     }
 
-    /// Somebody submits a job; small slices are asked for more often.
+    /// A user submits a job; the first node types are requested more often.
     pub(super) fn arrive(&mut self, cluster: &mut State) {
         if self.kinds.is_empty() {
             return;
@@ -118,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// A job that ended before the life began, told as the living ones are.
+    /// Gives a job that ended before the simulated activity began the metadata and log of a simulated run.
     pub fn past(&mut self, mut row: SimJob) -> SimJob {
         let Some(ended) = row.ended.filter(|_| row.submission.is_some()) else { return row };
         let kind = self.random.below(self.kinds.len());
@@ -134,10 +134,10 @@ impl Engine {
         if row.status == JobStatus::Failed {
             let last = traceback(tale.run(), train::error(&mut self.random), &ip);
             row.message = Some(failure(&last));
-            tale.turn(ended, What::Says(last.into()));
+            tale.turn(ended, What::Lines(last.into()));
         }
         tale.close(ended);
-        row.log = Log::Told(tale);
+        row.log = Log::Simulated(tale);
         row
     }
 
@@ -146,7 +146,7 @@ impl Engine {
         self.work.get(&job).and_then(|w| w.slice).map_or(&[], |slice| self.hosts(slice))
     }
 
-    /// Submits a job for a node type, or for one that nobody offers.
+    /// Submits a job for a node type, or for an accelerator type that no node type offers.
     pub(super) fn submit(&mut self, cluster: &mut State, kind: Option<usize>, pod_type: Option<String>) {
         let index = cluster.jobs.len();
         let run = self.new_run(kind, pod_type);
@@ -156,14 +156,14 @@ impl Engine {
         }
     }
 
-    /// What a run has to do; whether its driver itself asks for the slice is left to chance unless it is known.
+    /// The work of a run. `pends`: whether the entrypoint itself requests the slice; random if `None`.
     pub(super) fn work_of(&mut self, run: Run, kind: Option<usize>, pends: Option<bool>) -> Work {
         let left = self.about(self.life.job_minutes * 60_000.0);
         let fails = self.random.unit() < self.life.failing;
         Work {
             kind,
             slice: None,
-            // A job that fails does so somewhere on its way.
+            // A failing job fails at a random point of its training.
             left: if fails { (left as f64 * self.random.unit()) as i64 } else { left }.max(5000),
             since: self.now,
             fails,
@@ -171,14 +171,14 @@ impl Engine {
             step: 0,
             turn: 0,
             ends: None,
-            told: None,
+            script: None,
             ip: "".into(),
             tale: Tale::new(run.clone()),
             run,
         }
     }
 
-    /// Starts the environment setup of the job at that place of the job table; it takes this mean time in milliseconds.
+    /// Starts the environment setup of the job at `index` in the job table; `set_up` is its mean time in milliseconds.
     pub(super) fn start_setup(&mut self, index: usize, work: Work, set_up: f64) {
         if work.kind.is_none() {
             *self.infeasible.entry(work.run.pod_type.clone()).or_default() += 1;
@@ -189,7 +189,8 @@ impl Engine {
         self.plan(takes, Event::SetUp(index));
     }
 
-    /// The environment is there: the driver starts, or waits with its job for a slice.
+    /// The environment is set up: the driver starts and waits for a slice, or the job stays pending until one is
+    /// available.
     pub(super) fn set_up(&mut self, cluster: &mut State, job: usize) {
         let now = self.now;
         let Some(work) = self.work.get_mut(&job).filter(|_| !cluster.jobs[job].status.is_ended()) else {
@@ -201,14 +202,14 @@ impl Engine {
             if self.kinds[kind].free.is_empty() {
                 work.tale.turn(now + 5000, What::Waits);
             }
-            tell(cluster, job, work);
+            publish_log(cluster, job, work);
         }
         self.kinds[kind].waiting.push_back(job);
         self.changed = true;
         self.serve(cluster, kind);
     }
 
-    /// Gives free slices of a kind to the jobs that wait for one.
+    /// Assigns free slices of a node type to the jobs that wait for one.
     pub(super) fn serve(&mut self, cluster: &mut State, kind: usize) {
         while let (Some(job), Some(&slice)) = (self.next(cluster, kind), self.kinds[kind].free.first()) {
             self.kinds[kind].waiting.retain(|waits| *waits != job);
@@ -220,18 +221,19 @@ impl Engine {
         }
     }
 
-    /// The job that the next free slice of a kind is for: one that has a story, and while such a one is still to come none.
+    /// The job that gets the next free slice of a node type: a scripted run, or, if no scripted run still needs a
+    /// slice, the first job that waits.
     fn next(&self, cluster: &State, kind: usize) -> Option<usize> {
         let waiting = &self.kinds[kind].waiting;
-        let has_story = |job: &usize| self.work.get(job).is_some_and(|work| work.told.is_some());
-        if let Some(job) = waiting.iter().find(|job| has_story(job)) {
+        let is_scripted = |job: &usize| self.work.get(job).is_some_and(|work| work.script.is_some());
+        if let Some(job) = waiting.iter().find(|job| is_scripted(job)) {
             return Some(*job);
         }
-        let is_to_come = |(job, work): (&usize, &Work)| {
-            let waits = work.told.is_some() && work.kind == Some(kind) && work.slice.is_none();
+        let needs_slice = |(job, work): (&usize, &Work)| {
+            let waits = work.script.is_some() && work.kind == Some(kind) && work.slice.is_none();
             waits && !cluster.jobs[*job].status.is_ended()
         };
-        waiting.front().copied().filter(|_| !self.work.iter().any(is_to_come))
+        waiting.front().copied().filter(|_| !self.work.iter().any(needs_slice))
     }
 
     fn train(&mut self, cluster: &mut State, job: usize, id: u64) {
@@ -248,13 +250,13 @@ impl Engine {
         if cluster.jobs[job].status == JobStatus::Pending {
             start(cluster, job, work, now);
         }
-        // The opening takes some seconds; after a preemption there is none, but a restore.
+        // Startup takes 6 s, as does the restore after a preemption.
         let from = now + 6000;
         let began = cluster.began;
         let before = |minutes: u32| began - i64::from(minutes) * 60_000;
-        let told = work.told.clone().unwrap_or_default();
+        let script = work.script.clone().unwrap_or_default();
         let (slows, stalls) =
-            (told.slows.map(before), told.stalls.map(|m| (m.worker, before(m.minutes_ago))));
+            (script.slows.map(before), script.stalls.map(|m| (m.worker, before(m.minutes_ago))));
         work.tale.turn(from, What::Trains { step: work.step, ip: ip.clone(), pace: train::STEADY });
         if let Some(at) = slows.filter(|at| *at > from) {
             let step = work.step + work.tale.steps(from, at, train::STEADY);
@@ -265,7 +267,7 @@ impl Engine {
         }
         (work.slice, work.since, work.ip) = (Some(id), from, ip);
         work.turn += 1;
-        tell(cluster, job, work);
+        publish_log(cluster, job, work);
         if let Some(ends) = work.ends {
             work.left = (ends - from).max(5000);
         }
@@ -281,8 +283,8 @@ impl Engine {
             turn,
             since: from,
             step: first_step,
-            silent: stalls.or_else(|| told.silent.map(|m| (m.worker, before(m.minutes_ago)))),
-            slow: told.slow,
+            silent: stalls.or_else(|| script.silent.map(|m| (m.worker, before(m.minutes_ago)))),
+            slow: script.slow,
             stalls: stalls.is_some(),
             slows,
             end: None,
@@ -295,24 +297,24 @@ impl Engine {
         self.plan(takes, Event::End(job, turn));
     }
 
-    /// The workers of a run that will fail: the first of them fails, and the others follow.
+    /// Fails the workers of a run that will fail: one of them first, and the others because of it.
     pub(super) fn break_down(&mut self, cluster: &State, job: usize, turn: u32) {
         let Some(work) = self.work.get_mut(&job).filter(|w| w.turn == turn) else { return };
         if cluster.jobs[job].status.is_ended() {
             return;
         }
-        let mut chance = Random::new(work.run.seed);
-        let first = work.told.as_ref().and_then(|t| t.fails).map(|m| m.worker);
+        let mut random = Random::new(work.run.seed);
+        let first = work.script.as_ref().and_then(|t| t.fails).map(|m| m.worker);
         let error: Arc<str> = match first {
             Some(_) => train::OUT_OF_MEMORY,
-            None => train::error(&mut chance),
+            None => train::error(&mut random),
         }
         .into();
         let last = work.slice.map_or(0, |slice| self.hosts(slice).len().saturating_sub(1));
         self.end_gang(job, End::Failed { first: first.unwrap_or(0).min(last), error });
     }
 
-    /// The workers of a job have ended, if they have not before.
+    /// Records how the workers of a job ended, unless that is already recorded.
     fn end_gang(&mut self, job: usize, end: End) {
         let now = self.now;
         if let Some(gang) = self.gangs.iter_mut().rev().find(|gang| gang.job == job) {
@@ -320,13 +322,13 @@ impl Engine {
         }
     }
 
-    /// A job's work is done, or it fails.
+    /// A job succeeds or fails.
     pub(super) fn end(&mut self, cluster: &mut State, job: usize, turn: u32) {
         let Some(work) = self.work.get_mut(&job).filter(|w| w.turn == turn) else { return };
         if !cluster.jobs[job].status.is_ended() {
             if work.fails {
                 let gang = self.gangs.iter().rev().find(|gang| gang.job == job);
-                // The driver asks its workers in turn, and is told what the first of them says.
+                // The driver calls `ray.get` on its workers in order, and gets the error of worker 0.
                 let error = match gang.and_then(|gang| gang.end.as_ref()) {
                     Some((_, End::Failed { first: 0, error })) => error.to_string(),
                     Some((_, End::Failed { first, .. })) => peer_is_lost(0, *first),
@@ -341,7 +343,7 @@ impl Engine {
         self.stopped(cluster, job);
     }
 
-    /// A job has ended: its slice is free, its demand gone.
+    /// Frees the slice of a job that has ended, and removes its demand.
     pub fn stopped(&mut self, cluster: &mut State, job: usize) {
         if !cluster.jobs[job].status.is_ended() {
             return;
@@ -358,7 +360,7 @@ impl Engine {
         }
     }
 
-    /// A job's slice is gone: it waits for another and goes on from its checkpoint, or gives up.
+    /// A job's slice was lost: the job waits for another and continues from its checkpoint, or fails.
     pub(super) fn lose_slice(&mut self, cluster: &mut State, job: usize) {
         self.end_gang(job, End::Gone);
         let (now, gives_up) = (self.now, self.random.unit() < GIVES_UP && !self.life.stuck);
@@ -371,10 +373,10 @@ impl Engine {
             return;
         };
         if work.pends {
-            // Its driver ran on the slice, where the resource is that it asked for.
+            // Its driver ran on the slice, which has the resource that the entrypoint requested.
             let row = &mut cluster.jobs[job];
             row.turn(JobStatus::Failed, now);
-            (row.message, row.error) = (Some(widowed(&work.ip)), Some("JOB_SUPERVISOR_ACTOR_DIED"));
+            (row.message, row.error) = (Some(node_died(&work.ip)), Some("JOB_SUPERVISOR_ACTOR_DIED"));
             self.work.remove(&job);
             return;
         }
@@ -396,69 +398,69 @@ impl Engine {
                 work.run.experiment, work.step, work.run.pod_type
             ),
         ];
-        work.tale.turn(now, What::Says(lines.into()));
+        work.tale.turn(now, What::Lines(lines.into()));
         work.tale.turn(now, What::Waits);
-        tell(cluster, job, work);
+        publish_log(cluster, job, work);
         self.kinds[kind].waiting.push_front(job);
         self.changed = true;
         self.serve(cluster, kind);
     }
 }
 
-/// A new job as the job table has it.
+/// The row of a new job in the job table.
 fn table_row(random: &mut Random, index: usize, now: i64, work: &Work) -> SimJob {
     let run = &work.run;
     let mut row = SimJob::invent(random, index, now, JobStatus::Pending, Log::none());
     row.submission = Some(run.id.clone());
     row.entrypoint = entrypoint(run);
     row.metadata = Some(label(run));
-    // The head of these clusters offers no CPU: a driver that asked for one would not be there.
+    // The head of these clusters offers no CPU: a driver that requested one could not be scheduled there.
     row.asked.cpus = 0.0;
     row.asked.resources = work.pends.then(|| json!({format!("TPU-{}-head", run.pod_type): 1.0}));
     row
 }
 
-/// What the submitter says about a run.
+/// The metadata of a run's submission.
 fn label(run: &Run) -> Value {
     json!({"user": run.owner, "experiment": run.experiment, "tpu": run.pod_type})
 }
 
-/// Ray's message about a driver that ended so.
+/// Ray's message about a driver that failed with these last lines.
 fn failure(last: &[String]) -> String {
-    let words = last.join("\n");
+    let logs = last.join("\n");
     format!(
-        "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n{words}\n"
+        "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n{logs}\n"
     )
 }
 
-/// Ray's message about a job whose entrypoint lost its node.
-fn widowed(ip: &str) -> String {
+/// Ray's message about a job whose supervisor's node died.
+fn node_died(ip: &str) -> String {
     format!(
         "Job supervisor actor died: The actor died unexpectedly before finishing this task.\n\tclass_name: JobSupervisor\nThe actor died because its node has died.\n\tthe actor's node was terminated unexpectedly: health check failed due to missing too many heartbeats ({ip})."
     )
 }
 
-/// The driver runs.
+/// Starts the driver.
 fn start(cluster: &mut State, job: usize, work: &mut Work, now: i64) {
     let row = &mut cluster.jobs[job];
     row.turn(JobStatus::Running, now);
     row.driver = Some(format!("{:02x}{:02x}{:02x}00", job % 256, job / 256 % 256, job / 65_536 % 256));
     work.tale.turn(now, What::Begins);
-    tell(cluster, job, work);
+    publish_log(cluster, job, work);
 }
 
-/// Puts the log into the job table, unless a test writes it.
-fn tell(cluster: &mut State, job: usize, work: &Work) {
+/// Copies the log to the job table, unless a test has written a log.
+fn publish_log(cluster: &mut State, job: usize, work: &Work) {
     let log = &mut cluster.jobs[job].log;
-    if matches!(log, Log::Told(_)) || log.place(i64::MAX) == 0 {
-        *log = Log::Told(work.tale.clone());
+    if matches!(log, Log::Simulated(_)) || log.place(i64::MAX) == 0 {
+        *log = Log::Simulated(work.tale.clone());
     }
 }
 
 fn fail(cluster: &mut State, job: usize, work: &mut Work, last: Vec<String>, now: i64) {
     let message = failure(&last);
-    work.tale.turn(now, What::Says(last.into()));
-    tell(cluster, job, work);
+    work.tale.turn(now, What::Lines(last.into()));
+    publish_log(cluster, job, work);
     let row = &mut cluster.jobs[job];
     row.turn(JobStatus::Failed, now);
     row.message = Some(message);
@@ -472,7 +474,7 @@ mod tests {
     use std::sync::atomic::AtomicI64;
 
     #[test]
-    fn an_entrypoint_that_asked_for_a_slice_runs_only_as_long_as_that_is_there() {
+    fn an_entrypoint_that_requested_a_slice_runs_only_while_it_has_one() {
         let life = Life {
             types: vec![TpuType::new("tpu_worker", "v4-16", 0, 6)],
             past_minutes: 0,
@@ -487,11 +489,7 @@ mod tests {
             cluster.advance(cluster.now + 60_000);
             for (place, job) in cluster.jobs.iter().enumerate() {
                 if job.asked.resources.is_some() && job.status == JobStatus::Running {
-                    assert!(
-                        !cluster.hosts_of(place).is_empty(),
-                        "{:?} holds what is not there",
-                        job.submission
-                    );
+                    assert!(!cluster.hosts_of(place).is_empty(), "{:?} runs without a slice", job.submission);
                     ran += 1;
                 }
             }

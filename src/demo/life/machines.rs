@@ -1,4 +1,4 @@
-//! A living cluster as Google sees it: the TPU VMs of its slices, also of those that Ray has lost.
+//! The TPU VMs of a simulated cluster that Google lists, including those of slices that Ray has lost.
 
 use super::super::cluster::node::MISSED;
 use super::super::cluster::node::address;
@@ -8,15 +8,15 @@ use super::engine::{Engine, Event};
 use super::slice::{Slice, Stage};
 use super::tale::What;
 
-/// Until the autoscaler has deleted the machines of a slice that died, in milliseconds.
+/// Time until the autoscaler deletes the machines of a dead slice, in milliseconds.
 const NOTICED: i64 = 45_000;
 
 impl Engine {
-    /// Every TPU VM that Google has.
+    /// All TPU VMs that Google lists.
     pub fn tpu_vms(&self) -> Vec<TpuVm> {
-        let there = self.slices.values().filter(|s| s.stage != Stage::Deleted);
-        let there = there.map(|s| self.tpu_vm(s, state(s.stage)));
-        there.chain(self.left.values().map(|s| self.tpu_vm(s, "PREEMPTED"))).collect()
+        let listed = self.slices.values().filter(|s| s.stage != Stage::Deleted);
+        let listed = listed.map(|s| self.tpu_vm(s, state(s.stage)));
+        listed.chain(self.left.values().map(|s| self.tpu_vm(s, "PREEMPTED"))).collect()
     }
 
     fn tpu_vm(&self, slice: &Slice, state: &'static str) -> TpuVm {
@@ -32,33 +32,34 @@ impl Engine {
         }
     }
 
-    /// A slice is lost. Its machines stay at Google until somebody deletes them.
-    pub(super) fn leave(&mut self, id: u64, slice: Slice) {
+    /// Records a lost slice. Google keeps listing its machines until they are deleted.
+    pub(super) fn record_lost(&mut self, id: u64, slice: Slice) {
         if slice.stage != Stage::Deleted {
             self.left.insert(id, slice);
             self.plan(NOTICED, Event::Noticed(id));
         }
     }
 
-    /// Begins with nothing but what another autoscaler's has left at Google, which is of no use.
-    pub fn follow(&mut self, before: Engine) {
+    /// Starts after a restart of Ray: takes over the machines of the previous cluster as lost ones, which are of no
+    /// use.
+    pub fn take_over(&mut self, previous: Engine) {
         self.monitor_log.turn(self.now, What::Loops);
-        self.hosts = before.hosts;
-        let left = before.left.into_iter().chain(before.slices);
+        self.hosts = previous.hosts;
+        let left = previous.left.into_iter().chain(previous.slices);
         for (id, slice) in left {
-            self.leave(id, Slice { hosts: Vec::new(), job: None, ..slice });
+            self.record_lost(id, Slice { hosts: Vec::new(), job: None, ..slice });
         }
-        self.go_on();
+        self.start_events();
     }
 
-    /// The autoscaler deletes what is left of a slice; one that is stuck never notices.
-    pub(super) fn clear(&mut self, cluster: &State, id: u64) {
+    /// The autoscaler deletes the machines of a lost slice, unless it is stuck or not running.
+    pub(super) fn delete_lost(&mut self, cluster: &State, id: u64) {
         if !self.stuck && cluster.monitor.alive {
             self.left.remove(&id);
         }
     }
 
-    /// Somebody deletes a TPU VM; the GCS misses its heartbeats later.
+    /// A person deletes a TPU VM; the GCS notices the missing heartbeats later.
     pub fn delete(&mut self, name: &str) {
         self.left.retain(|_, s| s.name != name);
         let Some((&id, slice)) = self.slices.iter_mut().find(|(_, s)| s.name == name) else { return };
@@ -72,7 +73,7 @@ impl Engine {
     }
 }
 
-/// Google's word for it.
+/// Google's name for the state.
 fn state(stage: Stage) -> &'static str {
     match stage {
         Stage::Asked => "CREATING",
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_stays_until_the_autoscaler_notices() {
+    fn lost_machines_remain_until_the_autoscaler_notices() {
         let mut cluster = cluster(false);
         assert_eq!(states(&cluster), ["READY", "READY"]);
         let hosts: Vec<String> = cluster.tpu_vms().into_iter().flat_map(|vm| vm.hosts).collect();
@@ -121,13 +122,13 @@ mod tests {
         cluster.kill(victim);
         assert_eq!(states(&cluster), ["PREEMPTED", "READY"]);
         cluster.advance(T0 + 10_000);
-        assert_eq!(states(&cluster), ["CREATING", "PREEMPTED", "READY"], "another is asked for");
+        assert_eq!(states(&cluster), ["CREATING", "PREEMPTED", "READY"], "a replacement is requested");
         cluster.advance(T0 + 600_000);
         assert_eq!(states(&cluster), ["READY", "READY"]);
     }
 
     #[test]
-    fn a_stuck_autoscaler_leaves_all_until_somebody_deletes_it() {
+    fn a_stuck_autoscaler_keeps_lost_machines_until_a_person_deletes_them() {
         let mut cluster = cluster(true);
         cluster.advance(T0 + 600_000);
         assert_eq!(states(&cluster), ["PREEMPTED", "PREEMPTED"]);
@@ -135,11 +136,11 @@ mod tests {
         cluster.delete_tpu_vm(&name);
         assert_eq!(states(&cluster), ["PREEMPTED"]);
         cluster.advance(T0 + 900_000);
-        assert_eq!(states(&cluster), ["PREEMPTED"], "nobody asks for another");
+        assert_eq!(states(&cluster), ["PREEMPTED"], "no replacement is requested");
     }
 
     #[test]
-    fn a_slice_whose_machines_were_deleted_is_missed_later_and_replaced() {
+    fn a_slice_whose_machines_were_deleted_is_noticed_later_and_replaced() {
         let mut cluster = cluster(false);
         let name = cluster.tpu_vms()[0].name.clone();
         cluster.delete_tpu_vm(&name);

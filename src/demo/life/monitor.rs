@@ -1,5 +1,5 @@
-//! `monitor.log` of a live cluster: the autoscaler's loop, what it launches, and the exception that it runs into again
-//! and again when it does not notice that a machine is gone.
+//! `monitor.log` of a simulated cluster: the autoscaler's loop, its launches, and the exception that repeats when it
+//! does not notice that a machine no longer exists.
 
 use super::stamp::stamp;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ pub(super) const LOOP: u64 = 5000;
 /// Lines of one exception.
 pub(super) const BLOCK: u64 = 9;
 
-/// A machine that is gone.
+/// A machine that no longer exists.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     /// The TPU VM's name.
@@ -17,7 +17,7 @@ pub(super) struct Machine {
     pub zone: String,
 }
 
-/// Line `i` of a loop that finds nothing to do.
+/// The line of loop number `i`, which makes no change.
 pub(super) fn quiet(out: &mut String, i: u64, ms: i64) {
     let took = 0.031 + (i * 7919 % 40) as f64 / 1000.0;
     // Writing to a String cannot fail.
@@ -28,9 +28,9 @@ pub(super) fn quiet(out: &mut String, i: u64, ms: i64) {
     );
 }
 
-/// A line of its own.
-pub(super) fn said(ms: i64, words: &str) -> String {
-    format!("{}\tINFO autoscaler.py:589 -- {words}", stamp(ms))
+/// A message of the autoscaler as a log line.
+pub(super) fn info_line(ms: i64, message: &str) -> String {
+    format!("{}\tINFO autoscaler.py:589 -- {message}", stamp(ms))
 }
 
 /// Line `i` of the exception.

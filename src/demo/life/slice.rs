@@ -1,4 +1,4 @@
-//! A simulated slice, and the node type that it is of.
+//! A simulated slice and its node type.
 
 use super::super::cluster::autoscaling::Refused;
 use super::super::cluster::node::SliceKind;
@@ -7,17 +7,17 @@ use crate::model::NodeId;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// A node type, and what waits for it.
+/// A node type, and the jobs that wait for it.
 pub(super) struct Kind {
-    /// What its slices are.
+    /// The properties of its slices.
     pub slice: SliceKind,
-    /// The name, shared.
+    /// The node type's name.
     pub name: Arc<str>,
-    /// Jobs that wait for such a slice, the first first.
+    /// Jobs that wait for such a slice, in order.
     pub waiting: VecDeque<usize>,
-    /// Slices that are complete and have no work.
+    /// Complete slices without a job.
     pub free: BTreeSet<u64>,
-    /// Slices that are there or asked for.
+    /// Slices that exist or are requested.
     pub up: usize,
     /// Those of them that are not complete yet.
     pub coming: usize,
@@ -29,7 +29,7 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// None there yet.
+    /// A node type without slices.
     pub fn new(tpu: &TpuType, zone: &str) -> Self {
         Self {
             slice: SliceKind::of(tpu, zone),
@@ -50,13 +50,13 @@ impl Kind {
 /// The phase of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Google has the request.
+    /// Requested from Google.
     Asked,
-    /// The machines are there.
+    /// The machines exist, and hosts are joining.
     Joining,
     /// All hosts have joined.
     Complete,
-    /// Google took the machines; the GCS has not noticed.
+    /// Google preempted the machines; the GCS has not noticed.
     Taken,
     /// A person deleted the machines; the GCS has not noticed.
     Deleted,
@@ -68,15 +68,15 @@ pub(super) struct Slice {
     pub name: String,
     /// Its node type.
     pub kind: usize,
-    /// The job that it works for.
+    /// The job that runs on it.
     pub job: Option<usize>,
     /// Hosts that have joined, by worker number.
     pub hosts: Vec<NodeId>,
-    /// Counts what happened to it, so that an old plan can be told from a new one.
+    /// Incremented with each change, so that outdated events are ignored.
     pub turn: u32,
-    /// How far it is.
+    /// Its phase.
     pub stage: Stage,
-    /// Asked for at, in milliseconds since the epoch.
+    /// When it was requested, in milliseconds since the epoch.
     pub since: i64,
     /// The number of its first host.
     pub first_host: usize,

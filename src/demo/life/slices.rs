@@ -6,27 +6,27 @@ use super::super::cluster::node::{MISSED, SimNode, address};
 use super::super::cluster::state::State;
 use super::Refusal;
 use super::engine::{Engine, Event};
-use super::monitor::said;
+use super::monitor::info_line;
 use super::slice::{Slice, Stage};
 use super::tale::What;
 use crate::model::{DeathReason, NodeId};
 use std::sync::Arc;
 
-/// From the first host of a slice to the last, in milliseconds.
+/// Mean time from the first host of a slice to the last, in milliseconds.
 const JOINING: f64 = 75_000.0;
 /// `idle_timeout_minutes`, in milliseconds.
 const IDLE: i64 = 300_000;
-/// The autoscaler tries again after this.
+/// Time until the autoscaler retries a failed launch, in milliseconds.
 const AGAIN: i64 = 60_000;
-/// Dead nodes that the GCS remembers.
+/// Maximum number of dead nodes that the GCS keeps.
 const REMEMBERED: usize = 1000;
 
 impl Engine {
-    /// The slices of the beginning, complete.
-    pub(super) fn found(&mut self, cluster: &mut State) {
+    /// Creates the initial slices, complete with all hosts.
+    pub(super) fn create_initial_slices(&mut self, cluster: &mut State) {
         for kind in 0..self.kinds.len() {
             for _ in 0..self.kinds[kind].begin {
-                let id = self.ask(kind, 0);
+                let id = self.request(kind, 0);
                 for _ in 0..self.kinds[kind].slice.hosts {
                     self.add_host(cluster, id);
                 }
@@ -35,8 +35,8 @@ impl Engine {
         }
     }
 
-    /// Keeps the slices from work of which half the hosts will die.
-    pub(super) fn set_apart(&mut self, until: i64) {
+    /// Keeps jobs off the slices that will lose half of their hosts, and plans that loss.
+    pub(super) fn reserve_halved_slices(&mut self, until: i64) {
         for halved in self.life.halved.clone() {
             let kind = self.kinds.iter_mut().find(|kind| *kind.name == *halved.node_type);
             let Some(id) = kind.and_then(|kind| kind.free.pop_first()) else { continue };
@@ -48,7 +48,7 @@ impl Engine {
         }
     }
 
-    /// Half of the hosts of a slice die, and the others stay: only a person does something about it.
+    /// Half of the hosts of a slice die, and the others stay until a person acts.
     pub(super) fn halve(&mut self, cluster: &mut State, id: u64) {
         let now = self.now;
         let hosts = self.hosts(id).to_vec();
@@ -65,8 +65,8 @@ impl Engine {
         self.changed = true;
     }
 
-    /// Asks for a slice that will be made, or refused, in so many milliseconds; 0 for one that is there already.
-    fn ask(&mut self, kind: usize, takes: i64) -> u64 {
+    /// Requests a slice that is created or refused after `takes` milliseconds; 0 for one that already exists.
+    fn request(&mut self, kind: usize, takes: i64) -> u64 {
         let id = self.random.next();
         let name = format!("ray-{}-worker-{:08x}-tpu", self.life.cluster, id >> 32);
         let (first_host, since) = (self.hosts, self.now);
@@ -91,41 +91,41 @@ impl Engine {
         id
     }
 
-    /// The autoscaler's decision, for each node type: as many slices as `min_workers` or the work asks for.
+    /// The autoscaler's decision for each node type: launches slices up to `min_workers` or the demand of jobs.
     pub(super) fn scale(&mut self, cluster: &mut State) {
         for kind in 0..self.kinds.len() {
-            let one = &self.kinds[kind];
-            let busy = one.up - one.free.len() - one.coming;
-            let target = (busy + one.waiting.len()).max(one.min).min(one.max);
-            let missing = target.saturating_sub(one.up);
-            if missing == 0 || self.now < one.not_before {
+            let node_type = &self.kinds[kind];
+            let busy = node_type.up - node_type.free.len() - node_type.coming;
+            let target = (busy + node_type.waiting.len()).max(node_type.min).min(node_type.max);
+            let missing = target.saturating_sub(node_type.up);
+            if missing == 0 || self.now < node_type.not_before {
                 continue;
             }
             for _ in 0..missing {
                 let takes = self.around(self.life.launch_seconds * 1000.0).max(1);
-                self.ask(kind, takes);
+                self.request(kind, takes);
             }
-            let words = format!("Adding {missing} node(s) of type {}.", self.kinds[kind].name);
-            self.tell(cluster, &words);
+            let message = format!("Adding {missing} node(s) of type {}.", self.kinds[kind].name);
+            self.log_info(cluster, &message);
         }
     }
 
-    /// Writes a line into `monitor.log`.
-    fn tell(&mut self, cluster: &mut State, words: &str) {
-        self.monitor_log.turn(self.now, What::Says([said(self.now, words)].into()));
+    /// Writes a line to `monitor.log`.
+    fn log_info(&mut self, cluster: &mut State, message: &str) {
+        self.monitor_log.turn(self.now, What::Lines([info_line(self.now, message)].into()));
         self.monitor_log.turn(self.now, What::Loops);
         self.show_log(cluster);
     }
 
-    /// Puts `monitor.log` among the head's files, unless a test writes it.
+    /// Copies `monitor.log` to the cluster's files, unless a test has written it.
     pub(super) fn show_log(&self, cluster: &mut State) {
         let file = cluster.files.entry("monitor.log".into()).or_insert_with(Log::none);
-        if matches!(file, Log::Told(_)) || file.place(self.now) == 0 {
-            *file = Log::Told(self.monitor_log.clone());
+        if matches!(file, Log::Simulated(_)) || file.place(self.now) == 0 {
+            *file = Log::Simulated(self.monitor_log.clone());
         }
     }
 
-    /// Google has made the machines, or refuses.
+    /// Google has created the machines, or refuses to.
     pub(super) fn launched(&mut self, cluster: &mut State, id: u64) {
         let refused = self.life.refusal.filter(|_| self.random.unit() < self.life.refused);
         let Some(slice) = self.slices.get_mut(&id).filter(|s| s.stage == Stage::Asked) else { return };
@@ -136,20 +136,20 @@ impl Engine {
             self.plan(5000, Event::Join(id));
             return;
         };
-        let (category, reason) = self.words(refusal, id);
+        let (category, reason) = self.refusal_message(refusal, id);
         let Some(slice) = self.slices.remove(&id) else { return };
         let kind = &mut self.kinds[slice.kind];
         kind.up -= 1;
         kind.coming -= 1;
         kind.not_before = self.now + AGAIN;
         let (node_type, at) = (kind.name.clone(), self.now);
-        let words = format!("Failed to launch 1 node(s) of type {node_type}. ({category}): {reason}");
+        let message = format!("Failed to launch 1 node(s) of type {node_type}. ({category}): {reason}");
         kind.refused = Some(Refused { node_type, count: 1, category, reason, since: slice.since, at });
-        self.tell(cluster, &words);
+        self.log_info(cluster, &message);
     }
 
-    /// Google's sentence.
-    fn words(&self, refusal: Refusal, id: u64) -> (&'static str, String) {
+    /// Google's error: its category and message.
+    fn refusal_message(&self, refusal: Refusal, id: u64) -> (&'static str, String) {
         let zone = &self.life.zone;
         match refusal {
             Refusal::Stockout => (
@@ -200,7 +200,7 @@ impl Engine {
         self.release(cluster, id);
     }
 
-    /// A complete slice without work: the first job that waits gets it, or it idles.
+    /// Frees a complete slice: the first waiting job gets it, or it is idle.
     pub(super) fn release(&mut self, cluster: &mut State, id: u64) {
         let now = self.now;
         let Some(slice) = self.slices.get_mut(&id).filter(|s| s.stage == Stage::Complete) else { return };
@@ -217,11 +217,11 @@ impl Engine {
         self.serve(cluster, kind);
     }
 
-    /// Changes each living host of a slice.
+    /// Changes each host of a slice.
     pub(super) fn each_host(&self, cluster: &mut State, id: u64, change: impl Fn(&mut SimNode)) {
         let Some(slice) = self.slices.get(&id) else { return };
         let mut left = slice.hosts.len();
-        // The youngest nodes stand last.
+        // The newest nodes are last.
         for node in cluster.nodes.iter_mut().rev() {
             if left == 0 {
                 break;
@@ -238,7 +238,7 @@ impl Engine {
         self.slices.get(&slice).map_or(&[], |s| &s.hosts)
     }
 
-    /// A host died: the others of its slice are no use without it.
+    /// A host died: the whole slice is lost.
     pub fn lose_with(&mut self, cluster: &mut State, host: NodeId) {
         let of_it = self.slices.iter().find(|(_, s)| s.hosts.contains(&host)).map(|(id, _)| *id);
         if let Some(id) = of_it {
@@ -246,7 +246,7 @@ impl Engine {
         }
     }
 
-    /// Google preempts a slice: its machines are gone at once, without a notice.
+    /// Google preempts a slice: its machines disappear at once, without notice.
     pub(super) fn preempt(&mut self) {
         let complete: Vec<u64> =
             self.slices.iter().filter(|(_, s)| s.stage == Stage::Complete).map(|(id, _)| *id).collect();
@@ -258,7 +258,7 @@ impl Engine {
         self.plan(MISSED, Event::Lost(id));
     }
 
-    /// The GCS gives a slice's hosts up; its job waits or fails.
+    /// The GCS marks a slice's hosts as dead; its job waits or fails.
     pub(super) fn lose(&mut self, cluster: &mut State, id: u64) {
         self.finish(
             cluster,
@@ -268,8 +268,8 @@ impl Engine {
         );
     }
 
-    /// The autoscaler sends a slice away that has had no work for five minutes.
-    pub(super) fn retire(&mut self, cluster: &mut State, id: u64, turn: u32) {
+    /// The autoscaler terminates a slice that was idle for five minutes.
+    pub(super) fn terminate_idle(&mut self, cluster: &mut State, id: u64, turn: u32) {
         let idle = |s: &&Slice| s.turn == turn && s.job.is_none() && s.stage == Stage::Complete;
         let Some(slice) = self.slices.get(&id).filter(idle) else { return };
         let kind = &self.kinds[slice.kind];
@@ -280,8 +280,8 @@ impl Engine {
             self.plan(IDLE, Event::Idle(id, turn));
             return;
         }
-        let words = format!("Removing 1 nodes of type {} (idle).", kind.name);
-        self.tell(cluster, &words);
+        let message = format!("Removing 1 nodes of type {} (idle).", kind.name);
+        self.log_info(cluster, &message);
         self.finish(cluster, id, DeathReason::Expected, "Terminated by autoscaler.");
     }
 
@@ -298,28 +298,28 @@ impl Engine {
             self.lose_slice(cluster, job);
         }
         if reason == DeathReason::Unexpected {
-            self.leave(id, slice);
+            self.record_lost(id, slice);
         }
         forget(&mut cluster.nodes);
     }
 
-    /// Demand that is not met: what jobs wait for, and what no node type offers.
+    /// Unmet demand: slices that jobs wait for, and those that no node type offers.
     pub(super) fn demand(&self) -> Vec<Wanted> {
-        let want = |pod_type: &str, count: usize, infeasible, node_type: Arc<str>| Wanted {
+        let demand = |pod_type: &str, count: usize, infeasible, node_type: Arc<str>| Wanted {
             shape: vec![("CPU".into(), 1.0), (format!("TPU-{pod_type}-head"), 1.0)],
             count: count as i64,
             infeasible,
             node_type,
         };
         let waiting = self.kinds.iter().filter(|k| !k.waiting.is_empty());
-        let waiting = waiting.map(|k| want(&k.slice.pod_type, k.waiting.len(), false, k.name.clone()));
+        let waiting = waiting.map(|k| demand(&k.slice.pod_type, k.waiting.len(), false, k.name.clone()));
         let never = self.infeasible.iter().filter(|(_, n)| **n > 0);
         waiting
-            .chain(never.map(|(pod, n)| want(pod, usize::try_from(*n).unwrap_or(0), true, "".into())))
+            .chain(never.map(|(pod, n)| demand(pod, usize::try_from(*n).unwrap_or(0), true, "".into())))
             .collect()
     }
 
-    /// Puts what is under way into the autoscaler's report. One that throws launches nothing.
+    /// Updates launches, joining hosts and failures in the autoscaler's report. A stuck autoscaler launches nothing.
     pub(super) fn report(&self, cluster: &mut State) {
         let view = &mut cluster.scaling;
         (view.launching, view.joining) = (Vec::new(), Vec::new());
@@ -348,7 +348,7 @@ impl Engine {
     }
 }
 
-/// Ray remembers a thousand dead nodes.
+/// Removes the oldest dead nodes: the GCS keeps a thousand.
 fn forget(nodes: &mut Vec<SimNode>) {
     let dead = nodes.iter().filter(|n| !n.is_alive()).count();
     let mut surplus = dead.saturating_sub(REMEMBERED);

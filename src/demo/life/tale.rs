@@ -1,37 +1,37 @@
-//! The log of something that lives: parts, one after the other, each a pure function of the time. Line `n` is found
-//! and written without any state, so that a tail, a refresh and a second reader see the same bytes.
+//! A simulated log that consists of consecutive parts, each a pure function of time. Line `n` is computed without any
+//! state, so that a tail, a refresh and a second reader see the same bytes.
 
 use super::monitor::{self, Machine};
 use super::train::{self, Run};
 use std::sync::Arc;
 
-/// Interval of log lines while a job waits: one minute.
+/// A minute in milliseconds: the interval of log lines while a job waits.
 const MINUTE: i64 = 60_000;
 
-/// What a part of a log is about.
+/// The contents of a part of a log.
 #[derive(Clone, Debug)]
 pub(super) enum What {
     /// The driver starts and prints its configuration.
     Begins,
-    /// It waits for a slice: a line a minute.
+    /// The driver waits for a slice: one line per minute.
     Waits,
-    /// It trains, from that step on.
+    /// The driver reports training, from `step` on.
     Trains {
         step: u64,
         /// The address of the slice's first host.
         ip: Arc<str>,
-        /// Of a hundred steps, those that it makes.
+        /// Speed in percent of a steady worker's.
         pace: u64,
     },
-    /// A worker joins the others.
+    /// A worker starts.
     Loads { worker: usize },
-    /// A worker trains, from that step on.
+    /// A worker trains, from `step` on.
     Works { step: u64, worker: usize, pace: u64 },
-    /// Lines as they are, all at once.
-    Says(Arc<[String]>),
-    /// The autoscaler's loop runs: a line each five seconds.
+    /// Literal lines, all written at the same time.
+    Lines(Arc<[String]>),
+    /// The autoscaler's loop runs: one line every five seconds.
     Loops,
-    /// The autoscaler's loop throws, each five seconds, because this machine is gone.
+    /// The autoscaler's loop raises an exception every five seconds, because this machine no longer exists.
     Throws(Arc<Machine>),
 }
 
@@ -44,7 +44,7 @@ struct Part {
     what: What,
 }
 
-/// A log in parts.
+/// A log that consists of parts.
 #[derive(Clone, Debug)]
 pub(in crate::demo) struct Tale {
     run: Arc<Run>,
@@ -58,17 +58,17 @@ impl Tale {
         Self::of(Arc::new(run))
     }
 
-    /// An empty log of a run that others share.
+    /// An empty log of a shared run.
     pub(super) fn of(run: Arc<Run>) -> Self {
         Self { run, parts: Arc::default(), closed: None }
     }
 
-    /// Whose log it is.
+    /// The run that writes the log.
     pub(super) fn run(&self) -> &Run {
         &self.run
     }
 
-    /// From `since` on it is about something else, and not about what was planned for later.
+    /// Begins a new part at `since`, and removes the parts that were planned for later.
     pub(super) fn turn(&mut self, since: i64, what: What) {
         let first = self.lines(since);
         let parts = Arc::make_mut(&mut self.parts);
@@ -76,15 +76,15 @@ impl Tale {
         parts.push(Part { first, since, what });
     }
 
-    /// No lines from then on.
+    /// Ends the log at `at`, unless it has ended.
     pub fn close(&mut self, at: i64) {
         self.closed.get_or_insert(at);
     }
 
-    /// Lines that are there at `now`.
+    /// Number of lines at `now`.
     pub fn lines(&self, now: i64) -> u64 {
         let now = self.closed.map_or(now, |c| c.min(now));
-        // The last part that has begun; later ones lie in the future.
+        // The last part that has begun; later ones are in the future.
         let begun = self.parts.partition_point(|p| p.since <= now);
         let Some(part) = begun.checked_sub(1).and_then(|i| self.parts.get(i)) else { return 0 };
         part.first + self.length(part, now)
@@ -97,23 +97,23 @@ impl Tale {
             What::Waits => 1 + lasted / MINUTE.unsigned_abs(),
             What::Loads { .. } => train::LOADING.min(1 + lasted / train::LOAD_PACE),
             What::Trains { pace, .. } | What::Works { pace, .. } => lasted * self.rate(*pace) / 100_000,
-            What::Says(lines) => lines.len() as u64,
+            What::Lines(lines) => lines.len() as u64,
             What::Loops => 1 + lasted / monitor::LOOP,
             What::Throws(_) => monitor::BLOCK * (1 + lasted / monitor::LOOP),
         }
     }
 
-    /// Lines in a hundred seconds of a worker that trains.
+    /// Lines per 100 s of a training worker with this pace.
     fn rate(&self, pace: u64) -> u64 {
         self.run.rate * pace
     }
 
-    /// Steps that are made between two times at that pace.
+    /// Training steps between two times at this pace.
     pub(super) fn steps(&self, from: i64, to: i64, pace: u64) -> u64 {
         u64::try_from(to - from).unwrap_or(0) * self.rate(pace) / 100_000
     }
 
-    /// Writes line `n`, with its end. Nothing for a line of a part that does not exist.
+    /// Writes line `n` with its line break; nothing if the log has no part for it.
     pub fn line(&self, out: &mut String, n: u64) {
         let at = self.parts.partition_point(|p| p.first <= n);
         let Some(part) = at.checked_sub(1).and_then(|i| self.parts.get(i)) else { return };
@@ -129,12 +129,12 @@ impl Tale {
             What::Loads { worker } => train::load(out, &self.run, *worker, i, after(i * train::LOAD_PACE)),
             What::Works { step, worker, pace } => {
                 let period = 100_000 / self.rate(*pace).max(1);
-                // Clocks and hosts differ a little.
+                // Clocks and hosts differ slightly.
                 let late = *worker as u64 * 37 % (period / 2).max(1);
                 let ms = after((i + 1) * 100_000 / self.rate(*pace).max(1) + late);
-                train::written(out, &self.run, step + i, ms);
+                train::worker_line(out, &self.run, step + i, ms);
             }
-            What::Says(lines) => {
+            What::Lines(lines) => {
                 if let Some(line) = usize::try_from(i).ok().and_then(|i| lines.get(i)) {
                     out.push_str(line);
                 }
@@ -168,24 +168,24 @@ mod tests {
     }
 
     #[test]
-    fn parts_follow_one_another_without_a_gap() {
+    fn parts_are_consecutive_without_gaps() {
         let tale = tale();
         let opening = train::opening(&Run::example(2));
         assert_eq!(tale.lines(-1), 0);
         assert_eq!(tale.lines(0), 1);
-        assert_eq!(tale.lines(19_999), opening, "all of it is out by then");
+        assert_eq!(tale.lines(19_999), opening, "the whole opening");
         assert_eq!(tale.lines(20_000), opening + 1);
-        assert_eq!(tale.lines(149_999), opening + 3, "a line a minute");
-        assert_eq!(tale.lines(160_000), opening + 3 + 20, "two a second");
+        assert_eq!(tale.lines(149_999), opening + 3, "one line per minute");
+        assert_eq!(tale.lines(160_000), opening + 3 + 20, "two lines per second");
         let whole = text(&tale, 0, tale.lines(160_000));
         assert_eq!(whole.lines().count() as u64, tale.lines(160_000));
     }
 
     #[test]
-    fn what_was_planned_gives_way() {
+    fn a_new_part_replaces_planned_ones() {
         let mut tale = tale();
         let before = tale.lines(149_000);
-        tale.turn(149_000, What::Says(["it is over".to_owned()].into()));
+        tale.turn(149_000, What::Lines(["it is over".to_owned()].into()));
         assert_eq!(tale.lines(999_000), before + 1);
         assert_eq!(text(&tale, before, before + 1), "it is over\n");
     }
@@ -194,7 +194,7 @@ mod tests {
     fn a_line_is_the_same_whenever_it_is_read() {
         let mut tale = tale();
         let before = text(&tale, 0, tale.lines(160_000));
-        tale.turn(170_000, What::Says(["Traceback (most recent call last):".to_owned(), "E".into()].into()));
+        tale.turn(170_000, What::Lines(["Traceback (most recent call last):".to_owned(), "E".into()].into()));
         tale.close(170_000);
         let after = text(&tale, 0, tale.lines(999_000));
         assert!(after.starts_with(&before));

@@ -1,42 +1,42 @@
-//! What a training job writes into its driver log: its configuration, steps, checkpoints, now and then a warning, and
-//! a traceback when it fails. Each line is a function of the run and its number.
+//! The log of a training job: its configuration, steps, checkpoints, occasional warnings, and a traceback when it
+//! fails. Each line is a function of the run and the line number.
 
 use super::super::random::Random;
 use super::stamp::stamp;
 use std::fmt::Write;
 
-/// Milliseconds between two lines of the opening.
+/// Milliseconds between two lines of the driver's startup.
 pub(super) const PACE: u64 = 150;
 /// Steps between two checkpoints.
 pub(super) const CHECKPOINT: u64 = 500;
-/// Who writes the line of a step.
+/// The logger of the step lines.
 const CALLBACK: &str = "levanter.callbacks";
-/// Chips of a host of a slice of several.
+/// Chips per host of a slice with several hosts.
 const CHIPS_OF_HOST: u64 = 4;
-/// Steps of a whole run.
+/// Total steps of a run.
 const STEPS: u64 = 200_000;
-/// Steps of warm-up of the learning rate.
+/// Warmup steps of the learning rate.
 const WARMUP: f64 = 1000.0;
 
-/// What stays the same through a job's life.
+/// The constant properties of a job.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
-    /// Decides what looks random.
+    /// Seed of its random values.
     pub seed: u64,
-    /// Lines a second while it trains.
+    /// Lines per second while it trains.
     pub rate: u64,
     pub id: String,
-    /// `exp1395_qwen3_32b`.
+    /// The experiment, such as `exp1395_qwen3_32b`.
     pub experiment: String,
-    /// Who submitted it.
+    /// The user who submitted it.
     pub owner: &'static str,
-    /// `v4-32`.
+    /// The accelerator type of its slice, such as `v4-32`.
     pub pod_type: String,
-    /// Chips of a slice.
+    /// Number of chips of its slice.
     pub chips: u64,
     /// Bucket of the checkpoints, without `gs://`.
     pub bucket: String,
-    /// From when on its loss rises, in milliseconds since the epoch.
+    /// When its loss begins to rise, in milliseconds since the epoch.
     pub diverges: Option<i64>,
 }
 
@@ -82,12 +82,12 @@ impl Run {
     }
 }
 
-/// Lines of the opening.
+/// Number of lines of the driver's startup.
 pub(super) fn opening(run: &Run) -> u64 {
     3 + run.config().len() as u64
 }
 
-/// Line `i` of the opening.
+/// Line `i` of the driver's startup.
 pub(super) fn begin(out: &mut String, run: &Run, i: u64, ms: i64) {
     let at = stamp(ms);
     // Writing to a String cannot fail.
@@ -104,12 +104,12 @@ pub(super) fn begin(out: &mut String, run: &Run, i: u64, ms: i64) {
     };
 }
 
-/// The shell command of a run.
+/// The entrypoint command of a run.
 pub(super) fn entrypoint(run: &Run) -> String {
     format!("python experiments/{}.py --prefix gs://{}", run.experiment, run.bucket)
 }
 
-/// Line `i` while no slice is free, in the words of Ray.
+/// Line `i` of the driver's log while no slice is free: Ray's warnings.
 pub(super) fn wait(out: &mut String, run: &Run, i: u64) {
     let shape = format!("{{'CPU': 1.0, 'TPU-{}-head': 1.0}}", run.pod_type);
     let _ = if i == 0 {
@@ -126,13 +126,13 @@ pub(super) fn wait(out: &mut String, run: &Run, i: u64) {
     };
 }
 
-/// The line of one step in the driver's log: what the first worker writes, on the host at `ip`.
+/// The line of one step in the driver's log: the output of the first worker, on the host at `ip`.
 pub(super) fn step(out: &mut String, run: &Run, step: u64, ip: &str, ms: i64) {
     let _ = write!(out, "\u{1b}[36m(train_lm_task pid={}, ip={ip})\u{1b}[0m ", run.pid());
     let from = out.len();
-    written(out, run, step, ms);
-    // Steps are the first worker's alone. Of what all say Ray prints one, with a mark (`LogDeduplicator` in
-    // `ray/_private/ray_logging/__init__.py`).
+    worker_line(out, run, step, ms);
+    // Step lines come from the first worker only. Of a line that all workers write, Ray prints one with a count
+    // (`LogDeduplicator` in `ray/_private/ray_logging/__init__.py`).
     let others = (run.chips / CHIPS_OF_HOST).saturating_sub(1);
     if others > 1 && !out[from..].contains(CALLBACK) {
         out.pop();
@@ -140,33 +140,33 @@ pub(super) fn step(out: &mut String, run: &Run, step: u64, ip: &str, ms: i64) {
     }
 }
 
-/// The line of one step as a worker writes it.
-pub(super) fn written(out: &mut String, run: &Run, step: u64, ms: i64) {
-    let mut chance = Random::new(run.seed ^ step.wrapping_mul(0x9e37_79b9));
+/// The line of one step in a worker's log.
+pub(super) fn worker_line(out: &mut String, run: &Run, step: u64, ms: i64) {
+    let mut random = Random::new(run.seed ^ step.wrapping_mul(0x9e37_79b9));
     let _ = write!(out, "{} ", stamp(ms));
     let _ = if step > 0 && step.is_multiple_of(CHECKPOINT) {
         writeln!(
             out,
             "INFO levanter.checkpoint Saved checkpoint at step {step} to {}/checkpoints/step-{step} in {:.1}s",
             run.output(),
-            8.0 + chance.unit() * 20.0
+            8.0 + random.unit() * 20.0
         )
-    } else if chance.below(260) == 0 {
-        let which = [
+    } else if random.below(260) == 0 {
+        let warnings = [
             "WARNING levanter.data.loader Data loading is slow: waited 1.8s for a batch",
             "WARNING levanter.tracker.wandb wandb: Network error (ReadTimeout), entering retry loop.",
             "WARNING jax._src.xla_bridge Slow compile: jit(_train_step) took 64.2s",
         ];
-        writeln!(out, "{}", chance.pick(&which))
+        writeln!(out, "{}", random.pick(&warnings))
     } else {
         let n = step as f64;
-        let mut loss = 1.9 + 9.0 / (1.0 + n / 60.0).powf(0.55) + (chance.unit() - 0.5) * 0.05;
+        let mut loss = 1.9 + 9.0 / (1.0 + n / 60.0).powf(0.55) + (random.unit() - 0.5) * 0.05;
         if let Some(from) = run.diverges.filter(|from| ms > *from) {
-            // To three times of what it was, within ten minutes.
+            // It triples within ten minutes.
             loss *= 1.0 + 2.0 * ((ms - from) as f64 / 600_000.0).min(1.0);
         }
         let lr = 3.0e-4 * (n / WARMUP).min(1.0) * (1.0 - (n / 200_000.0).min(1.0) * 0.9);
-        let (mfu, norm) = (48.0 + chance.unit() * 6.0, 0.2 + chance.unit() * 0.3);
+        let (mfu, norm) = (48.0 + random.unit() * 6.0, 0.2 + random.unit() * 0.3);
         let tokens = run.chips as f64 * mfu * 260.0;
         writeln!(
             out,
@@ -176,7 +176,7 @@ pub(super) fn written(out: &mut String, run: &Run, step: u64, ms: i64) {
     };
 }
 
-/// A number as Python's `%.2e` writes it.
+/// A number in the format of Python's `%.2e`.
 fn scientific(x: f64) -> String {
     let text = format!("{x:.2e}");
     let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
@@ -184,18 +184,18 @@ fn scientific(x: f64) -> String {
     format!("{digits}e{sign}{power:0>2}")
 }
 
-/// Of a hundred steps, those that a worker makes that nothing slows down, that a slow worker makes,
+/// Speed in percent: of a steady worker, and of a slow one.
 pub(super) const STEADY: u64 = 100;
 pub(super) const SLOW: u64 = 88;
-/// and that all of them make once their run has slowed down.
+/// Speed of all workers in percent once their run has slowed down.
 pub(super) const LATER: u64 = 75;
 
-/// Lines of a worker's opening.
+/// Number of lines of a worker's startup.
 pub(super) const LOADING: u64 = 4;
-/// Milliseconds between them.
+/// Milliseconds between two lines of a worker's startup.
 pub(super) const LOAD_PACE: u64 = 1400;
 
-/// Line `i` of a worker's opening.
+/// Line `i` of a worker's startup.
 pub(super) fn load(out: &mut String, run: &Run, worker: usize, i: u64, ms: i64) {
     let at = stamp(ms);
     // Writing to a String cannot fail.
@@ -216,24 +216,24 @@ pub(super) fn load(out: &mut String, run: &Run, worker: usize, i: u64, ms: i64) 
     };
 }
 
-/// Where the files of a run are unpacked.
+/// The directory into which a run's working directory is unpacked.
 pub(super) fn working_dir(run: &Run) -> String {
     format!("/tmp/ray/session_latest/runtime_resources/working_dir_files/_ray_pkg_{:016x}", run.seed)
 }
 
-/// The memory of a chip was too small.
+/// Error of a chip that ran out of memory.
 pub(super) const OUT_OF_MEMORY: &str = "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.12G of 30.75G hbm. Exceeded hbm capacity by 2.37G.";
 
-/// The error that ends a run.
-pub(super) fn error(chance: &mut Random) -> &'static str {
-    chance.pick(&[
+/// A random error that ends a run.
+pub(super) fn error(random: &mut Random) -> &'static str {
+    random.pick(&[
         OUT_OF_MEMORY,
         "ValueError: Loss is nan at step boundary; the last good checkpoint was kept",
         "google.api_core.exceptions.ServiceUnavailable: 503 GET https://storage.googleapis.com/storage/v1/b: Backend Error",
     ])
 }
 
-/// How a run dies: what its driver writes last, when its first worker fails with this error.
+/// The driver's last log lines when its first worker fails with this error.
 pub(super) fn traceback(run: &Run, error: &str, ip: &str) -> Vec<String> {
     let file = working_dir(run);
     vec![
@@ -252,7 +252,7 @@ pub(super) fn traceback(run: &Run, error: &str, ip: &str) -> Vec<String> {
     ]
 }
 
-/// What a run writes last whose hosts went away.
+/// The driver's last log lines when the hosts of its run were lost.
 pub(super) fn lost(run: &Run, ip: &str) -> Vec<String> {
     vec![
         "Traceback (most recent call last):".into(),

@@ -1,31 +1,32 @@
 //! The remaining work of a simulated job.
 
-use super::gang::Told;
+use super::gang::ScriptedRun;
 use super::tale::Tale;
 use super::train::Run;
 use std::sync::Arc;
 
 /// The remaining work of a job.
 pub(super) struct Work {
-    /// The node type that it needs; `None`: one that nobody offers.
+    /// The index of the required node type; `None` if no node type fits.
     pub kind: Option<usize>,
-    /// The slice that it has.
+    /// The slice that it runs on.
     pub slice: Option<u64>,
-    /// Milliseconds of training that are left.
+    /// Remaining training time in milliseconds.
     pub left: i64,
-    /// Since when it trains.
+    /// When the current training began, in milliseconds since the epoch.
     pub since: i64,
-    /// Fails at the end.
+    /// Whether the job fails at the end.
     pub fails: bool,
-    /// The driver itself asks for the slice, so that the job is pending until there is one.
+    /// Whether the entrypoint itself requests the slice, so that the job is pending until a slice is available.
     pub pends: bool,
-    /// The step that it goes on from.
+    /// The step from which training continues.
     pub step: u64,
+    /// Incremented whenever the job gets or loses a slice, so that outdated events are ignored.
     pub turn: u32,
-    /// It ends then, in milliseconds since the epoch; otherwise chance decides.
+    /// When it ends, in milliseconds since the epoch; `None` if the end is random.
     pub ends: Option<i64>,
-    /// What befalls its workers.
-    pub told: Option<Told>,
+    /// The scripted events of its workers.
+    pub script: Option<ScriptedRun>,
     pub ip: Arc<str>,
     pub run: Run,
     pub tale: Tale,

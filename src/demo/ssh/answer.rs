@@ -1,4 +1,4 @@
-//! The log files of a simulated head, and what a program answers.
+//! The log files of a simulated head, and the results of command lines.
 
 use super::super::connection::Body;
 use super::super::dashboard::logs;
@@ -12,28 +12,28 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a head keeps the logs of the running session.
+/// The log directory of the running session on a head.
 pub(super) const LOGS: &str = "/tmp/ray/session_latest/logs/";
 /// Interval at which `tail -F` checks for a file that does not exist.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The log files of a head or of a worker's host, and its name.
+/// The log files of a head or of a worker's host, and its host name.
 #[derive(Clone)]
 pub(super) struct Files {
     pub shared: Arc<Shared>,
-    /// The address of the worker's host; none of the head.
+    /// The address of the worker's host; `None` for the head.
     address: Option<String>,
     /// The output of `hostname`.
     pub hostname: String,
 }
 
 impl Files {
-    /// The files of the head of the cluster with that name.
+    /// The files on the head of a cluster.
     pub fn new(shared: Arc<Shared>, cluster: &str) -> Self {
         Self { shared, address: None, hostname: format!("ray-{cluster}-head") }
     }
 
-    /// The files of the host of a worker with that address.
+    /// The files on the worker's host with this address.
     pub fn of_worker(shared: Arc<Shared>, address: &str) -> Self {
         Self { shared, address: Some(address.to_owned()), hostname: format!("ip-{address}") }
     }
@@ -48,7 +48,7 @@ impl Files {
         })
     }
 
-    /// The running session of Ray.
+    /// The name of the running Ray session.
     pub fn session(&self) -> String {
         self.shared.now(|c| c.session.clone())
     }
@@ -66,10 +66,10 @@ impl Files {
         names
     }
 
-    /// A file from its first byte or its last `lines` on; to its end now, or as it grows.
+    /// Reads a file from its first byte or from its last `lines`, up to its current end or continuously.
     pub fn open(&self, path: &str, lines: Option<u64>, follow: bool) -> Option<Body> {
         let name = path.strip_prefix(LOGS).or_else(|| path.strip_prefix("./")).unwrap_or(path);
-        // Of the files that a pattern matches, a simulated head has the log alone.
+        // Of the files that a pattern matches, a simulated head has only the log.
         let name = name.strip_suffix('*').map_or_else(|| name.to_owned(), |stem| format!("{stem}.log"));
         let name = utf8_percent_encode(&name, NON_ALPHANUMERIC);
         let lines = lines.map_or("-1".to_owned(), |n| n.to_string());
@@ -80,7 +80,7 @@ impl Files {
 }
 
 pub(super) async fn whole(body: Body) -> Bytes {
-    // The bodies of these routes are made here and never fail.
+    // The bodies of these routes are built in this process and never fail.
     body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default()
 }
 
@@ -93,41 +93,41 @@ pub(super) struct Answer {
     pub err: String,
     /// Exit code.
     pub status: u32,
-    /// Output that continues after that.
+    /// Further output that follows.
     pub rest: Option<Rest>,
-    /// `exit`: the shell ends with the status.
-    pub leaves: bool,
+    /// Whether the shell exits with the status (`exit`).
+    pub exits: bool,
 }
 
 impl Answer {
-    pub fn says(text: impl Into<Bytes>) -> Self {
+    pub fn output(text: impl Into<Bytes>) -> Self {
         Self { out: text.into(), ..Self::default() }
     }
 
-    pub fn fails(status: u32, err: impl Into<String>) -> Self {
+    pub fn failure(status: u32, err: impl Into<String>) -> Self {
         Self { err: err.into() + "\n", status, ..Self::default() }
     }
 }
 
-/// The growing end of a file, first byte to last.
+/// The continuing output of a followed file.
 pub(super) struct Rest {
     files: Files,
     path: String,
     body: Option<Body>,
-    /// Bytes to pass over.
+    /// Bytes to skip.
     skip: u64,
-    /// Exit code when another file has the name; none to follow that one then, as `tail -F` does.
+    /// Exit code once another file has the name; `None` to follow the new file, as `tail -F` does.
     ends: Option<u32>,
 }
 
 impl Rest {
-    /// The file that has the name now, from a byte on; it ends with this exit code when another file has the name.
+    /// Follows the file that has the name now, from a byte on; ends with this exit code once another file has the name.
     pub fn of_one_file(files: &Files, path: &str, skip: u64, ends: u32) -> Self {
         let body = files.open(path, None, true);
         Self { files: files.clone(), path: path.to_owned(), body, skip, ends: Some(ends) }
     }
 
-    /// The file from a byte on, and then each other one that has the name, as `tail -F` follows it.
+    /// Follows the file from a byte on, and then each new file with the name, as `tail -F` does.
     pub fn of_name(files: &Files, path: &str, body: Option<Body>, skip: u64) -> Self {
         Self { files: files.clone(), path: path.to_owned(), body, skip, ends: None }
     }
@@ -136,7 +136,7 @@ impl Rest {
     pub async fn next(&mut self) -> Result<Bytes, u32> {
         loop {
             let Some(body) = &mut self.body else {
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
                 self.body = self.files.open(&self.path, None, true);
                 if let (Some(_), Some(status)) = (&self.body, self.ends) {
                     return Err(status);
@@ -145,7 +145,7 @@ impl Rest {
             };
             let frame = body.frame().await.and_then(Result::ok).and_then(|f| f.into_data().ok());
             let Some(mut bytes) = frame else {
-                // The file was removed: `-F` waits for a new one of that name.
+                // The file was removed: wait for a new file with the name.
                 (self.body, self.skip) = (None, 0);
                 continue;
             };

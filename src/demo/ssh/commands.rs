@@ -1,22 +1,22 @@
-//! The programs of a simulated head: those that the console runs, and a few that a person tries first. They see the
-//! head's log files, as its dashboard serves them, and no file of this machine.
+//! The programs of a simulated head: those that the console runs, and a few that a person is likely to try. They can
+//! access the head's log files, as its dashboard serves them, and no files of this machine.
 
 use super::answer::{Answer, Files, LOGS, Rest, whole};
 use super::{log_file, words};
 
-/// A shell's message for an unknown command.
+/// A shell's exit code for an unknown command.
 const NOT_FOUND: u32 = 127;
 /// The available programs.
 const PROGRAMS: &str = "cat, echo, exit, help, hostname, ls, pgrep, pwd, tail, true, wc, whoami";
 
-/// What `ray up` writes into the home folder.
+/// The file that `ray up` writes to the home directory.
 const BOOTSTRAP: &str = "~/ray_bootstrap_config.yaml";
 
 /// Runs a command line as the head's `sh` would.
 pub(super) async fn run(line: &str, files: &Files) -> Answer {
     let words = match words::split(line) {
         Ok(words) => words,
-        Err(why) => return Answer::fails(2, format!("sh: {why}")),
+        Err(why) => return Answer::failure(2, format!("sh: {why}")),
     };
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     if words.first() == Some(&"exec") {
@@ -24,56 +24,56 @@ pub(super) async fn run(line: &str, files: &Files) -> Answer {
     }
     let Some((&program, arguments)) = words.split_first() else { return Answer::default() };
     match program {
-        // `sh -c SCRIPT NAME COMMAND` is a wrapper around the command, as the console's guard is; what enters a
-        // container is one, too, for here all is in one.
+        // `sh -c SCRIPT NAME COMMAND` is a wrapper around the command, such as the console's guard. `docker exec` is
+        // also treated as a wrapper: everything here is in one container.
         "sh" => match arguments {
             ["-c", _, _, "docker" | "podman", _, _, _, command @ ..] => {
                 Box::pin(run(&joined(command), files)).await
             }
             ["-c", _, script, path, arguments @ ..] if script.ends_with("-log") => {
-                let other = || Answer::fails(2, "sh: this head is simulated and does not know this script");
+                let other = || Answer::failure(2, "sh: this head is simulated and does not know this script");
                 log_file::run(script, path, arguments, files).await.unwrap_or_else(other)
             }
             ["-c", script] | ["-c", _, _, script] => Box::pin(run(script, files)).await,
-            _ => Answer::fails(2, "sh: this head is simulated: only `sh -c` is supported"),
+            _ => Answer::failure(2, "sh: this head is simulated: only `sh -c` is supported"),
         },
         "bash" => match arguments {
             [.., script] if arguments.contains(&"-c") => Box::pin(run(in_shell(script), files)).await,
-            _ => Answer::fails(2, "bash: this head is simulated: only `bash -c` is supported"),
+            _ => Answer::failure(2, "bash: this head is simulated: only `bash -c` is supported"),
         },
         "cat" => cat(arguments, files).await,
-        "echo" => Answer::says(arguments.join(" ") + "\n"),
+        "echo" => Answer::output(arguments.join(" ") + "\n"),
         "exit" | "logout" => {
             let status = arguments.first().and_then(|s| s.parse().ok()).unwrap_or(0);
-            Answer { status, leaves: true, ..Answer::default() }
+            Answer { status, exits: true, ..Answer::default() }
         }
-        "help" => Answer::says(format!("This head is simulated. Commands: {PROGRAMS}.\n")),
-        "hostname" => Answer::says(files.hostname.clone() + "\n"),
+        "help" => Answer::output(format!("This head is simulated. Commands: {PROGRAMS}.\n")),
+        "hostname" => Answer::output(files.hostname.clone() + "\n"),
         "ls" => list(arguments, files).await,
         "pgrep" => processes(arguments, files),
-        "pwd" => Answer::says(LOGS.trim_end_matches('/').to_owned() + "\n"),
+        "pwd" => Answer::output(LOGS.trim_end_matches('/').to_owned() + "\n"),
         "tail" => tail(arguments, files).await,
         "true" => Answer::default(),
         "wc" => count(arguments, files).await,
-        "whoami" => Answer::says("ray\n"),
+        "whoami" => Answer::output("ray\n"),
         other => {
-            let here = format!("this head is simulated; commands: {PROGRAMS}");
-            Answer::fails(NOT_FOUND, format!("sh: {other}: not found ({here})"))
+            let note = format!("this head is simulated; commands: {PROGRAMS}");
+            Answer::failure(NOT_FOUND, format!("sh: {other}: not found ({note})"))
         }
     }
 }
 
 fn no_file(program: &str, path: &str) -> Answer {
-    Answer::fails(1, format!("{program}: cannot open '{path}' for reading: No such file or directory"))
+    Answer::failure(1, format!("{program}: cannot open '{path}' for reading: No such file or directory"))
 }
 
-/// Words as a line that [`words::split`] takes apart again.
+/// Joins words to a line that [`words::split`] splits into the same words.
 fn joined(words: &[&str]) -> String {
     let quoted = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''")));
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The command in the parentheses that follow what a login shell sets up.
+/// The command in parentheses that follows the setup of a login shell.
 fn in_shell(script: &str) -> &str {
     let inside = script.split_once("\n(").map(|(_, rest)| rest);
     inside.and_then(|rest| rest.strip_suffix("\n)")).unwrap_or(script)
@@ -95,53 +95,53 @@ async fn cat(arguments: &[&str], files: &Files) -> Answer {
             None => return no_file("cat", path),
         }
     }
-    Answer::says(out)
+    Answer::output(out)
 }
 
 async fn list(arguments: &[&str], files: &Files) -> Answer {
     let place = arguments.iter().find(|a| !a.starts_with('-')).copied().unwrap_or(".");
     let names = files.names("*").await;
     if matches!(place, "." | "./") || format!("{}/", place.trim_end_matches('/')) == LOGS {
-        return Answer::says(names.join("\n") + "\n");
+        return Answer::output(names.join("\n") + "\n");
     }
     let name = place.strip_prefix(LOGS).unwrap_or(place);
     if names.iter().any(|n| n == name) {
-        return Answer::says(format!("{place}\n"));
+        return Answer::output(format!("{place}\n"));
     }
-    Answer::fails(2, format!("ls: cannot access '{place}': No such file or directory"))
+    Answer::failure(2, format!("ls: cannot access '{place}': No such file or directory"))
 }
 
-/// `pgrep -x NAME`: a head runs Ray's own processes.
+/// `pgrep -x NAME`, for Ray's processes on a head.
 fn processes(arguments: &[&str], files: &Files) -> Answer {
     let gcs_runs = !files.shared.gcs_is_dead();
     match arguments {
-        ["-x", "gcs_server"] if gcs_runs => Answer::says("1042\n"),
-        ["-x", "raylet"] => Answer::says("1177\n"),
+        ["-x", "gcs_server"] if gcs_runs => Answer::output("1042\n"),
+        ["-x", "raylet"] => Answer::output("1177\n"),
         ["-x", _] => Answer { status: 1, ..Answer::default() },
-        _ => Answer::fails(2, "pgrep: this head is simulated: pgrep -x NAME"),
+        _ => Answer::failure(2, "pgrep: this head is simulated: pgrep -x NAME"),
     }
 }
 
 /// `wc -c < FILE` and `wc -l FILE`.
 async fn count(arguments: &[&str], files: &Files) -> Answer {
     let Some(path) = arguments.iter().find(|a| !a.starts_with(['-', '<'])) else {
-        return Answer::fails(1, "wc: this head is simulated: wc -l FILE or wc -c < FILE");
+        return Answer::failure(1, "wc: this head is simulated: wc -l FILE or wc -c < FILE");
     };
     let Some(body) = files.open(path, None, false) else { return no_file("wc", path) };
     let bytes = whole(body).await;
     let lines = arguments.contains(&"-l");
     let number = if lines { bytes.split(|b| *b == b'\n').count() - 1 } else { bytes.len() };
-    Answer::says(format!("{number}\n"))
+    Answer::output(format!("{number}\n"))
 }
 
-/// Where `tail` begins.
+/// The position at which `tail` begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
-    /// The last lines.
+    /// The last N lines.
     Lines(u64),
-    /// The last bytes.
+    /// The last N bytes.
     Last(u64),
-    /// That byte, the first one being 1.
+    /// This byte; the first byte is 1.
     Byte(u64),
 }
 
@@ -182,7 +182,7 @@ impl<'a> Tail<'a> {
 
 async fn tail(arguments: &[&str], files: &Files) -> Answer {
     let Some(Tail { from, follow, path }) = Tail::parse(arguments) else {
-        return Answer::fails(1, "tail: this head is simulated: tail [-n LINES | -c [+]BYTES] [-F] FILE");
+        return Answer::failure(1, "tail: this head is simulated: tail [-n LINES | -c [+]BYTES] [-F] FILE");
     };
     let lines = match from {
         From::Lines(0) => Some(1),
@@ -194,7 +194,7 @@ async fn tail(arguments: &[&str], files: &Files) -> Answer {
         let Some(body) = body else { return no_file("tail", path) };
         let bytes = whole(body).await;
         let skip = skipped(from, bytes.len() as u64).min(bytes.len() as u64);
-        return Answer::says(bytes.slice(skip as usize..));
+        return Answer::output(bytes.slice(skip as usize..));
     }
     let err = if body.is_some() { String::new() } else { no_file("tail", path).err };
     let size = match from {
@@ -208,7 +208,7 @@ async fn tail(arguments: &[&str], files: &Files) -> Answer {
     Answer { err, rest: Some(rest), ..Answer::default() }
 }
 
-/// Bytes of a text of that size that `tail` passes over; `tail -n 0` shows nothing of what is there.
+/// Number of bytes that `tail` skips in a text of this size; `tail -n 0` prints nothing of the existing text.
 fn skipped(from: From, size: u64) -> u64 {
     match from {
         From::Lines(0) => size,
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn programs_answer_as_the_real_ones() {
+    async fn programs_behave_like_the_real_ones() {
         let (_head, files) = files().await;
         let log = format!("{LOGS}monitor.log");
         let cases = [
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_followed_file_goes_on_where_it_was_asked_to() {
+    async fn a_followed_file_starts_at_the_requested_position() {
         let (head, files) = files().await;
         let mut rest = run("tail -c +5 -F monitor.log", &files).await.rest.unwrap();
         assert_eq!(rest.next().await.unwrap(), "two\nthree\n");

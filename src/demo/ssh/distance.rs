@@ -1,5 +1,5 @@
-//! A connection with latency: data arrive half a round trip later, and the first data another whole round trip later,
-//! as after TCP's handshake.
+//! A connection with latency: data arrive half a round trip later, and the first data one more round trip later, as
+//! after a TCP handshake.
 
 use bytes::{Bytes, BytesMut};
 use std::io;
@@ -8,13 +8,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-/// Bytes that travel together at most.
+/// Maximum size of a packet in bytes.
 const PACKET: usize = 16 << 10;
-/// Packets on their way in one direction at most; a sender of more has to wait.
+/// Maximum number of packets in flight per direction; the sender waits when it is reached.
 const IN_FLIGHT: usize = 256;
 
-/// Carries both directions between two ends until either is closed.
-pub(super) async fn apart<A, B>(near: A, far: B, round_trip: Duration) -> io::Result<()>
+/// Forwards data in both directions between two ends until either is closed.
+pub(super) async fn with_latency<A, B>(near: A, far: B, round_trip: Duration) -> io::Result<()>
 where
     A: AsyncRead + AsyncWrite,
     B: AsyncRead + AsyncWrite,
@@ -22,9 +22,9 @@ where
     let opens = Instant::now() + round_trip;
     let (near_in, near_out) = tokio::io::split(near);
     let (far_in, far_out) = tokio::io::split(far);
-    let (way, back) =
+    let (there, back) =
         (carry(near_in, far_out, opens, round_trip / 2), carry(far_in, near_out, opens, round_trip / 2));
-    tokio::try_join!(way, back).map(|_| ())
+    tokio::try_join!(there, back).map(|_| ())
 }
 
 async fn carry(
@@ -61,9 +61,9 @@ mod tests {
     use tokio::io::duplex;
 
     #[tokio::test]
-    async fn no_answer_comes_before_a_round_trip_the_first_not_before_two() {
+    async fn a_response_takes_one_round_trip_and_the_first_takes_two() {
         let ((mut client, near), (far, mut server)) = (duplex(64), duplex(64));
-        tokio::spawn(apart(near, far, Duration::from_millis(100)));
+        tokio::spawn(with_latency(near, far, Duration::from_millis(100)));
         tokio::spawn(async move {
             let mut word = [0; 4];
             while server.read_exact(&mut word).await.is_ok() {
@@ -81,9 +81,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_arrives_in_order_and_then_the_end() {
+    async fn data_arrive_in_order_followed_by_the_end() {
         let ((mut client, near), (far, mut server)) = (duplex(64), duplex(64));
-        let carried = tokio::spawn(apart(near, far, Duration::from_millis(30)));
+        let carried = tokio::spawn(with_latency(near, far, Duration::from_millis(30)));
         let text: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
         let written = text.clone();
         tokio::spawn(async move { client.write_all(&written).await });

@@ -1,4 +1,4 @@
-//! The port of a simulated SSH server: open, or closed because there is no machine, and then still bound.
+//! The port of a simulated SSH server: open, or closed because the machine is down. A closed port stays bound.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// Interval of retries when another program has bound the port.
-const AGAIN: Duration = Duration::from_millis(100);
+/// Retry interval when another program has bound the port.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The state that the server watches; every change closes all connections.
+/// The state watched by the server; every change closes all connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Doorway {
     state: State,
@@ -26,7 +26,7 @@ enum State {
     Gone,
 }
 
-/// What opens and shuts a server's port.
+/// Opens and closes a server's port.
 #[derive(Debug)]
 pub(in crate::demo) struct Door(watch::Sender<Doorway>);
 
@@ -35,7 +35,7 @@ impl Door {
         Self(watch::Sender::new(Doorway { state: State::Open, cuts: 0 }))
     }
 
-    /// The state for the server.
+    /// A receiver of the state, for the server.
     pub(super) fn watch(&self) -> watch::Receiver<Doorway> {
         self.0.subscribe()
     }
@@ -45,39 +45,39 @@ impl Door {
         self.0.borrow().state == State::Open
     }
 
-    /// Cuts all connections.
+    /// Closes all connections.
     pub fn cut(&self) {
         self.0.send_modify(|d| d.cuts += 1);
     }
 
-    /// Connections are accepted again.
+    /// Accepts connections again.
     pub fn unlock(&self) {
         self.turn(State::Open);
     }
 
-    /// Cuts all connections; new ones are refused.
+    /// Closes all connections and refuses new ones.
     pub fn shut(&self) {
         self.turn(State::Shut);
     }
 
-    /// The same, and gives the port up.
+    /// Closes all connections and releases the port permanently.
     pub fn remove(&self) {
         self.turn(State::Gone);
     }
 
     fn turn(&self, to: State) {
         self.0.send_if_modified(|d| {
-            let turns = d.state != to && d.state != State::Gone;
-            if turns {
+            let changes = d.state != to && d.state != State::Gone;
+            if changes {
                 d.state = to;
             }
-            turns
+            changes
         });
     }
 }
 
-/// The listener of an open door; waits at one that is shut, with the port bound so that the system gives it to nobody
-/// else. None when the door is gone.
+/// Waits until the port is open and returns its listener. While the port is closed it stays bound, so that the system
+/// does not assign it to another program. `None` once the port is closed permanently.
 pub(super) async fn pass<'a>(
     listener: &'a mut Option<TcpListener>,
     address: SocketAddr,
@@ -89,25 +89,25 @@ pub(super) async fn pass<'a>(
             State::Gone => return None,
             State::Shut => {
                 drop(listener.take());
-                let kept = keep(address);
-                // This fails when the control handle was dropped.
+                let bound = bind(address);
+                // Fails if the control handle was dropped.
                 door.changed().await.ok()?;
-                *listener = kept.and_then(|socket| socket.listen(BACKLOG)).ok();
+                *listener = bound.and_then(|socket| socket.listen(BACKLOG)).ok();
             }
             State::Open if listener.is_some() => break,
             State::Open => {
-                tokio::time::sleep(AGAIN).await;
-                *listener = keep(address).and_then(|socket| socket.listen(BACKLOG)).ok();
+                tokio::time::sleep(RETRY_INTERVAL).await;
+                *listener = bind(address).and_then(|socket| socket.listen(BACKLOG)).ok();
             }
         }
     }
     listener.as_ref()
 }
 
-/// A bound port without a listener.
-fn keep(address: SocketAddr) -> io::Result<TcpSocket> {
+/// Binds the port without listening.
+fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
-    // Connections of before may not have ended to the last byte.
+    // Earlier connections may not be fully closed yet.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     Ok(socket)
@@ -119,9 +119,9 @@ mod tests {
     use tokio::io::AsyncReadExt;
     use tokio::net::TcpStream;
 
-    /// Connects as soon as it can, or is refused as soon as it should.
+    /// Retries until a connection is accepted (`is_open`) or refused (otherwise).
     async fn until(address: SocketAddr, is_open: bool) -> Option<TcpStream> {
-        let trying = async {
+        let attempts = async {
             loop {
                 let stream = TcpStream::connect(address).await;
                 if stream.is_ok() == is_open {
@@ -130,7 +130,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), trying).await.unwrap()
+        tokio::time::timeout(Duration::from_secs(20), attempts).await.unwrap()
     }
 
     #[tokio::test]
@@ -160,7 +160,7 @@ mod tests {
         for _ in 0..3 {
             let mut stream = until(address, true).await.unwrap();
             door.shut();
-            assert!(!door.is_open() && stream.read_u8().await.is_err(), "it is cut");
+            assert!(!door.is_open() && stream.read_u8().await.is_err(), "the connection is closed");
             until(address, false).await;
             door.unlock();
         }

@@ -1,4 +1,4 @@
-//! The console's scripts that read a log file by position, as a simulated head answers them: `marin-tui-follow-log`,
+//! The console's scripts that read a log file by position, as a simulated head runs them: `marin-tui-follow-log`,
 //! `marin-tui-part-log`, `marin-tui-samples-log`, `marin-tui-search-log`, `marin-tui-matched-log`, `marin-tui-place-log`,
 //! `marin-tui-rest-log`, `marin-tui-last-log` and `marin-tui-several-log`.
 
@@ -7,16 +7,16 @@ use bytes::Bytes;
 use regex::bytes::RegexBuilder;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Exit codes of the scripts: no such file, and another file than that.
+/// Exit codes of the scripts: no such file, and a different file (inode) than expected.
 const MISSING: u32 = 80;
 const REPLACED: u32 = 81;
-/// That of a search in a file in UTF-16.
+/// Exit code of a search in a UTF-16 file.
 const UTF_16: u32 = 86;
 
-/// The script that searches several files of a folder.
+/// The script that searches several files in a directory.
 pub(super) const SEVERAL: &str = "marin-tui-several-log";
 
-/// What a script answers: its name, the file, and its other arguments.
+/// Runs a script with a file and its other arguments; `None` for an unknown script or invalid arguments.
 pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Files) -> Option<Answer> {
     if script == SEVERAL {
         return several(arguments, files).await;
@@ -44,7 +44,7 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
         "marin-tui-place-log" => {
             Answer { out: format!("{inode} {} 0\n", bytes.len()).into(), ..Answer::default() }
         }
-        // All others are of the file with that inode, if one is named.
+        // The other scripts require the file to have the given inode, if there is one.
         "marin-tui-search-log" | "marin-tui-matched-log" | "marin-tui-rest-log"
             if number(0).is_some_and(|known| known != inode) =>
         {
@@ -54,16 +54,16 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
             Answer { status: UTF_16, ..Answer::default() }
         }
         "marin-tui-search-log" => {
-            let mut out = Wanted::of(arguments)?.matches(&bytes, true)?;
+            let mut out = Search::of(arguments)?.matches(&bytes, true)?;
             out.extend_from_slice(if out.is_empty() { b"status 1\n" } else { b"status 0\n" });
             Answer { out: out.into(), ..Answer::default() }
         }
         "marin-tui-matched-log" => {
-            let wanted = Wanted::of(arguments)?;
-            let (from, end) = wanted.part(&bytes)?;
+            let search = Search::of(arguments)?;
+            let (from, end) = search.part(&bytes)?;
             let (part, is_drawn) = (bytes.slice(from..end), u8::from(is_drawn(&bytes[from..])));
             let mut out = format!("{inode} {end} {from} {is_drawn}\n").into_bytes();
-            out.extend(wanted.matches(&part, false)?);
+            out.extend(search.matches(&part, false)?);
             Answer { out: out.into(), ..Answer::default() }
         }
         "marin-tui-rest-log" => {
@@ -83,11 +83,11 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
     })
 }
 
-/// `LOCALE CASE MOST LONGEST EXPRESSION DRAWN GLOB...`: the last lines that match of each file.
+/// Runs `LOCALE CASE MOST LONGEST EXPRESSION DRAWN GLOB...`: prints the last matching lines of each file.
 async fn several(arguments: &[&str], files: &Files) -> Option<Answer> {
     let [_, case, most, longest, plain, drawn, globs @ ..] = arguments else { return None };
     let (most, longest): (usize, usize) = (most.parse().ok()?, longest.parse().ok()?);
-    let wanted = Wanted { any_case: *case == "i", from: "0", to: "all", expressions: [plain, drawn] };
+    let search = Search { any_case: *case == "i", from: "0", to: "all", expressions: [plain, drawn] };
     let mut out = Vec::new();
     for glob in globs {
         for name in files.names(glob).await.into_iter().filter(|name| !name.ends_with('/')) {
@@ -97,7 +97,7 @@ async fn several(arguments: &[&str], files: &Files) -> Option<Answer> {
                 out.extend_from_slice(format!("\x1e{UTF_16} 0 {name}\n").as_bytes());
                 continue;
             }
-            let matches = wanted.matches(&bytes, true)?;
+            let matches = search.matches(&bytes, true)?;
             let lines: Vec<&[u8]> = matches.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
             out.extend_from_slice(format!("\x1e0 {} {name}\n", lines.len()).as_bytes());
             for line in &lines[lines.len().saturating_sub(most)..] {
@@ -110,16 +110,16 @@ async fn several(arguments: &[&str], files: &Files) -> Option<Answer> {
     Some(Answer { out: out.into(), ..Answer::default() })
 }
 
-/// A search: of which part, and for what.
-struct Wanted<'a> {
+/// A search: the part of the file, and the expressions.
+struct Search<'a> {
     any_case: bool,
     from: &'a str,
     to: &'a str,
-    /// The expression, and that for lines as they are drawn.
+    /// The expression, and the expression for lines with escape sequences or carriage returns.
     expressions: [&'a str; 2],
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> Search<'a> {
     fn of(arguments: &[&'a str]) -> Option<Self> {
         let [_, part, plain, drawn] = arguments else { return None };
         let mut part = part.split(' ').skip(1);
@@ -147,13 +147,13 @@ impl<'a> Wanted<'a> {
         Some((from, end))
     }
 
-    /// Each line that matches, with `NUMBER:POSITION:` before it when it is to be found again.
+    /// The matching lines, each prefixed with `NUMBER:POSITION:` if `with_places` is set.
     fn matches(&self, bytes: &[u8], with_places: bool) -> Option<Vec<u8>> {
         let expression = self.expressions[usize::from(is_drawn(bytes))];
         let regex = RegexBuilder::new(expression).case_insensitive(self.any_case).build().ok()?;
         let (mut out, mut at) = (Vec::new(), 0);
         for (number, line) in (1..).zip(bytes.split(|b| *b == b'\n')) {
-            // Behind the last line break there is no line.
+            // There is no line after the last line break.
             if regex.is_match(line) && (at < bytes.len()) {
                 if with_places {
                     out.extend_from_slice(format!("{number}:{at}:").as_bytes());
@@ -173,12 +173,12 @@ fn is_utf_16(bytes: &[u8]) -> bool {
     last.split(|b| *b == 0).count() > 1 + last.len() / 3
 }
 
-/// Whether sequences colour the lines, or carriage returns overwrite them.
+/// Whether the lines contain escape sequences (colors) or carriage returns that overwrite them.
 fn is_drawn(bytes: &[u8]) -> bool {
     bytes.iter().any(|b| [b'\r', 0x1b].contains(b))
 }
 
-/// The first byte that is printed.
+/// The position of the first byte to print.
 async fn start(from: &str, bytes: &Bytes, path: &str, files: &Files) -> Option<u64> {
     let size = bytes.len() as u64;
     let before = |bytes: u64| size.saturating_sub(bytes.saturating_add(1));
@@ -191,13 +191,13 @@ async fn start(from: &str, bytes: &Bytes, path: &str, files: &Files) -> Option<u
 
 async fn last(path: &str, lines: u64, files: &Files) -> Bytes {
     match files.open(path, Some(lines), false) {
-        // The dashboard takes 0 for its default.
+        // The dashboard treats 0 as its default.
         Some(body) if lines > 0 => whole(body).await,
         Some(_) | None => Bytes::new(),
     }
 }
 
-/// A number for a file: another one in each session of the head.
+/// The inode of a file; different in each session of the head.
 fn inode(path: &str, files: &Files) -> u64 {
     let mut hasher = DefaultHasher::new();
     (files.session(), path).hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! One session on a simulated head: a command that a client sent, or a small shell for a person.
+//! One session on a simulated head: a command sent by a client, or a small interactive shell.
 
 use super::answer::{Answer, Files};
 use super::commands::run;
@@ -6,14 +6,14 @@ use russh::server::Msg;
 use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Error};
 use std::collections::VecDeque;
 
-/// Standard error's number in a channel (RFC 4254, section 5.2).
+/// Number of standard error in a channel (RFC 4254, section 5.2).
 const STDERR: u32 = 1;
-/// The exit code of what was interrupted (128 and SIGINT).
+/// Exit code of an interrupted command (128 + SIGINT).
 const INTERRUPTED: u32 = 130;
 const CTRL_C: u8 = 3;
 const CTRL_D: u8 = 4;
 
-/// Serves a session channel to its end.
+/// Serves a session channel until it ends.
 pub(super) async fn serve(channel: Channel<Msg>, files: Files) {
     let (half_in, half) = channel.split();
     let input = Input { half: half_in, ahead: VecDeque::new(), ended: false };
@@ -28,16 +28,16 @@ struct Session {
     files: Files,
 }
 
-/// The line that is being typed, and the last command's exit code.
+/// The line being typed, and the exit code of the last command.
 struct Line {
     text: Vec<u8>,
     status: u32,
 }
 
-/// Where a session's text comes from.
+/// The input of a session.
 struct Input {
     half: ChannelReadHalf,
-    /// Bytes that were typed and not yet read.
+    /// Bytes received and not yet read.
     ahead: VecDeque<u8>,
     /// Whether the input has ended.
     ended: bool,
@@ -52,8 +52,8 @@ impl Input {
         self.ahead.pop_front()
     }
 
-    /// Waits until a person presses Ctrl-C, the channel closes, or, if `at_end`, its input ends. What is typed
-    /// meanwhile is kept, unless a Ctrl-C comes after it.
+    /// Waits for Ctrl-C, for the channel to close, or, if `at_end`, for the end of its input. Keeps other input, except
+    /// what precedes a Ctrl-C.
     async fn interrupted(&mut self, at_end: bool) {
         let mut closed = false;
         while !(closed || at_end && self.ended) {
@@ -65,7 +65,7 @@ impl Input {
         }
     }
 
-    /// Handles one message; true when the channel is closed.
+    /// Handles one message; true if the channel is closed.
     async fn take(&mut self) -> bool {
         let message = self.half.wait().await;
         let closed = matches!(message, Some(ChannelMsg::Close) | None);
@@ -77,10 +77,10 @@ impl Input {
     }
 }
 
-/// Where a session's text goes.
+/// The output of a session.
 struct Output {
     half: ChannelWriteHalf<Msg>,
-    /// The other end is a terminal in raw mode: we echo, and end lines for it.
+    /// Whether the other end is a terminal in raw mode, which needs echo and CRLF line ends.
     terminal: bool,
 }
 
@@ -143,8 +143,8 @@ impl Session {
         self.output.half.close().await
     }
 
-    /// Writes an answer until it ends or the user interrupts it. A command with the console's guard also ends with the
-    /// session's input.
+    /// Writes the output of a command until it ends or the user interrupts it. A command with the console's guard also
+    /// ends with the session's input.
     async fn show(&mut self, answer: Answer, guarded: bool) -> Result<u32, Error> {
         tokio::select! {
             status = self.output.show(answer) => status,
@@ -152,7 +152,7 @@ impl Session {
         }
     }
 
-    /// Reads lines and answers them until `exit`, Ctrl-D, or the end of the input. Its exit code.
+    /// Reads and runs command lines until `exit`, Ctrl-D, or the end of the input; returns the exit code.
     async fn shell(&mut self) -> Result<u32, Error> {
         let banner = format!(
             "{}: a simulated Ray head for demos; type `help` for the commands, `exit` to leave\n",
@@ -169,19 +169,19 @@ impl Session {
         Ok(line.status)
     }
 
-    /// Takes one byte of what is typed; true when it ends the shell.
+    /// Handles one typed byte; true if it ends the shell.
     async fn typed(&mut self, byte: u8, line: &mut Line) -> Result<bool, Error> {
         match byte {
             b'\r' | b'\n' => {
                 self.echo(b"\n").await?;
                 let text = std::mem::take(&mut line.text);
                 let answer = run(&String::from_utf8_lossy(&text), &self.files).await;
-                let leaves = answer.leaves;
+                let exits = answer.exits;
                 line.status = self.show(answer, false).await?;
                 if line.status == INTERRUPTED {
                     self.echo(b"^C\n").await?;
                 }
-                if leaves {
+                if exits {
                     return Ok(true);
                 }
                 self.prompt().await?;
@@ -209,7 +209,7 @@ impl Session {
         self.echo(format!("ray@{}:logs$ ", self.files.hostname).as_bytes()).await
     }
 
-    /// Writes what only a terminal shows.
+    /// Writes to a terminal; does nothing without one.
     async fn echo(&self, text: &[u8]) -> Result<(), Error> {
         if self.output.terminal { self.output.write(text).await } else { Ok(()) }
     }

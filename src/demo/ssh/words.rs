@@ -1,6 +1,6 @@
-//! A command line's words, as a POSIX shell splits them: quotes and backslashes, no variables, no pipes.
+//! Splits a command line into words as a POSIX shell does: with quotes and backslashes, without variables and pipes.
 
-/// The words, or a message when the line needs shell features that a simulated head lacks.
+/// Returns the words, or an error if the line needs shell features that a simulated head lacks.
 pub(super) fn split(line: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -42,7 +42,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn words_quotes_and_what_is_too_much() {
+    fn words_quotes_and_unsupported_syntax() {
         let words = |line: &str| split(line).map(|w| w.join("|"));
         assert_eq!(words(r#" a 'b c'  "d\"e" f\ g ''"#), Ok(r#"a|b c|d"e|f g|"#.into()));
         assert_eq!(words(r"'it'\''s'"), Ok("it's".into()));

@@ -1,6 +1,6 @@
-//! The hosts of simulated workers, which are reached through their head: they serve libtpu's metrics while a run holds
-//! their chips, they answer the two scripts of a cleanup and a search of their logs, and
-//! one of them has something left over, a process of a raylet that is gone and the lock file of libtpu.
+//! The hosts of simulated workers, which are reached through their head. They serve libtpu's metrics while a run holds
+//! their chips, and support the two scripts of a cleanup and searches of their logs. One host has leftovers: a process
+//! of a raylet that has ended, and the lock file of libtpu.
 
 use super::super::libtpu;
 use super::super::locked;
@@ -15,20 +15,20 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-/// What a cleanup runs on a host, on its standard input.
+/// The scripts that a cleanup runs on a host, from standard input.
 const LOOK: &str = include_str!("../../../assets/cleanup-look.sh");
 const END: &str = include_str!("../../../assets/cleanup-end.sh");
-/// What says the time for each line that it reads.
+/// The script that prints the time for each line that it reads.
 const CLOCK: &str = include_str!("../../../assets/clock.sh");
-/// Bytes of a script that are read.
-const LONGEST: usize = 64 << 10;
-/// A shell's message for an unknown command.
+/// Maximum number of bytes read from standard input.
+const MAX_INPUT: usize = 64 << 10;
+/// A shell's exit code for an unknown command.
 const NOT_FOUND: u32 = 127;
 
-/// What is left over: the process, its start in ticks since the boot, and the lock file.
-const LEFT: (u32, u64) = (4321, 40_000);
+/// The leftovers: a process (its id, and its start in ticks since boot) and the lock file.
+const LEFTOVER: (u32, u64) = (4321, 40_000);
 const LOCK: &str = "/tmp/libtpu_lockfile";
-/// Seconds since the boot, ticks in a second, and the start of the raylet that runs, in ticks.
+/// Uptime in seconds, clock ticks per second, and the start of the running raylet in ticks.
 const UPTIME: u64 = 32_400;
 const TICKS: u64 = 100;
 const RAYLET: u64 = 90_000;
@@ -36,27 +36,27 @@ const RAYLET: u64 = 90_000;
 /// The workers of one cluster.
 pub(super) struct Workers {
     shared: Arc<Shared>,
-    /// Who may log in.
+    /// The key that may log in.
     client: PublicKey,
-    left: Mutex<Left>,
+    leftovers: Mutex<Leftovers>,
 }
 
-/// What is left over, and where.
+/// The leftovers that remain, and their host.
 #[derive(Default)]
-struct Left {
-    /// The address of the host; none until somebody has looked.
+struct Leftovers {
+    /// The address of the host; `None` before the first check.
     host: Option<String>,
     process_ended: bool,
     lock_removed: bool,
 }
 
 impl Workers {
-    /// Of the cluster with this state; `client` is the key that opens them.
+    /// The workers of the cluster with this state; `client` is the key that may log in.
     pub fn new(shared: Arc<Shared>, client: PublicKey) -> Self {
-        Self { shared, client, left: Mutex::default() }
+        Self { shared, client, leftovers: Mutex::default() }
     }
 
-    /// Whether a host has that address: any machine of the cluster's network may, but one that is dead.
+    /// Whether a host has this address: any private address may, except those of the head and of dead nodes.
     pub fn has(&self, address: &str) -> bool {
         let is_private =
             address.parse().is_ok_and(|ip: IpAddr| matches!(ip, IpAddr::V4(ip) if ip.is_private()));
@@ -67,7 +67,7 @@ impl Workers {
         is_private && !self.shared.now(|c| is_other(c))
     }
 
-    /// What the clock of a host says, if the command line asks for it: simulated hosts have that of this machine.
+    /// The output of the clock script, if the command line is that script: simulated hosts use this machine's clock.
     fn time(line: &str) -> Option<String> {
         let words = words::split(line).unwrap_or_default();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -76,7 +76,7 @@ impl Workers {
             .then(|| format!("{}.{:03}000000\n", ms.div_euclid(1000), ms.rem_euclid(1000)))
     }
 
-    /// What the command line prints with this on its standard input, and its exit code.
+    /// Runs a command line with this standard input; returns its output and exit code.
     fn run(&self, address: &str, line: &str, input: &str) -> (String, u32) {
         let words = words::split(line).unwrap_or_default();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -96,53 +96,54 @@ impl Workers {
             let runs = workers().any(|n| n.ip == address);
             (runs, workers().map(|n| n.ip.clone()).min())
         });
-        let mut said = format!("clock\t{UPTIME}\t{TICKS}\nprocess\t1\t0\t1\tS\tsystemd\n");
+        let mut output = format!("clock\t{UPTIME}\t{TICKS}\nprocess\t1\t0\t1\tS\tsystemd\n");
         if runs {
             let _ = write!(
-                said,
+                output,
                 "process\t900\t1\t{RAYLET}\tS\traylet\nprocess\t950\t900\t{RAYLET}\tS\tray::IDLE\n"
             );
         }
-        let mut left = locked(&self.left);
-        if left.host.is_none() {
-            left.host = first;
+        let mut leftovers = locked(&self.leftovers);
+        if leftovers.host.is_none() {
+            leftovers.host = first;
         }
-        if left.host.as_deref() == Some(address) {
-            if !left.process_ended {
-                let (pid, start) = LEFT;
+        if leftovers.host.as_deref() == Some(address) {
+            if !leftovers.process_ended {
+                let (pid, start) = LEFTOVER;
                 let _ =
-                    write!(said, "process\t{pid}\t1\t{start}\tS\tray::train\nholds\t{pid}\t/dev/accel0\n");
+                    write!(output, "process\t{pid}\t1\t{start}\tS\tray::train\nholds\t{pid}\t/dev/accel0\n");
             }
-            if !left.lock_removed {
-                let _ = writeln!(said, "lock\t{LOCK}");
+            if !leftovers.lock_removed {
+                let _ = writeln!(output, "lock\t{LOCK}");
             }
         }
-        said + "disk\t41\t52428800\t/\nend\n"
+        output + "disk\t41\t52428800\t/\nend\n"
     }
 
     fn end(&self, address: &str, locks: &str, processes: &[&str]) -> String {
-        let mut left = locked(&self.left);
-        let is_here = left.host.as_deref() == Some(address);
-        let mut said = String::new();
+        let mut leftovers = locked(&self.leftovers);
+        let is_here = leftovers.host.as_deref() == Some(address);
+        let mut output = String::new();
         for process in processes {
             let pid = process.split(':').next().unwrap_or_default();
-            let is_left = is_here && !left.process_ended && *process == format!("{}:{}", LEFT.0, LEFT.1);
-            left.process_ended |= is_left;
-            let _ = writeln!(said, "{}\t{pid}", if is_left { "ended" } else { "gone" });
+            let is_leftover =
+                is_here && !leftovers.process_ended && *process == format!("{}:{}", LEFTOVER.0, LEFTOVER.1);
+            leftovers.process_ended |= is_leftover;
+            let _ = writeln!(output, "{}\t{pid}", if is_leftover { "ended" } else { "gone" });
         }
-        if is_here && !locks.is_empty() && !left.lock_removed {
-            if left.process_ended {
-                left.lock_removed = true;
-                let _ = writeln!(said, "removed\t{LOCK}");
+        if is_here && !locks.is_empty() && !leftovers.lock_removed {
+            if leftovers.process_ended {
+                leftovers.lock_removed = true;
+                let _ = writeln!(output, "removed\t{LOCK}");
             } else {
-                let _ = writeln!(said, "kept\t{LOCK}\ta process holds a TPU");
+                let _ = writeln!(output, "kept\t{LOCK}\ta process holds a TPU");
             }
         }
-        said + "end\n"
+        output + "end\n"
     }
 }
 
-/// A login on one worker.
+/// A login to one worker.
 pub(super) struct Login {
     pub workers: Arc<Workers>,
     /// The address of the host.
@@ -150,7 +151,7 @@ pub(super) struct Login {
 }
 
 impl Login {
-    fn judge(&self, key: &PublicKey) -> Auth {
+    fn check(&self, key: &PublicKey) -> Auth {
         if key.key_data() == self.workers.client.key_data() { Auth::Accept } else { Auth::reject() }
     }
 }
@@ -159,11 +160,11 @@ impl server::Handler for Login {
     type Error = Error;
 
     async fn auth_publickey_offered(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, Self::Error> {
-        Ok(self.judge(key))
+        Ok(self.check(key))
     }
 
     async fn auth_publickey(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, Self::Error> {
-        Ok(self.judge(key))
+        Ok(self.check(key))
     }
 
     async fn channel_open_session(
@@ -213,7 +214,7 @@ impl server::Handler for Login {
     }
 }
 
-/// Reads what the command of a session gets on its standard input, and answers.
+/// Reads the command of a session and its standard input, runs it and writes the result.
 async fn serve(mut channel: Channel<Msg>, workers: &Workers, address: &str) -> Result<(), Error> {
     let (mut line, mut input) = (None, Vec::new());
     loop {
@@ -226,24 +227,24 @@ async fn serve(mut channel: Channel<Msg>, workers: &Workers, address: &str) -> R
             {
                 channel.data(time.as_bytes()).await?;
             }
-            Some(ChannelMsg::Data { data }) if input.len() < LONGEST => input.extend_from_slice(&data),
+            Some(ChannelMsg::Data { data }) if input.len() < MAX_INPUT => input.extend_from_slice(&data),
             Some(ChannelMsg::Eof) if line.is_some() => break,
             Some(ChannelMsg::Close) | None => return Ok(()),
-            // A shell has no end of its input that anybody waits for.
+            // A shell does not wait for the end of its input.
             Some(ChannelMsg::RequestShell { .. }) => break,
             Some(_) => {}
         }
     }
     let line = line.unwrap_or_default();
-    let (said, code) = if line.contains(log_file::SEVERAL) {
+    let (output, code) = if line.contains(log_file::SEVERAL) {
         let files = Files::of_worker(Arc::clone(&workers.shared), address);
         let answer = commands::run(&line, &files).await;
         (answer.out, answer.status)
     } else {
-        let (said, code) = workers.run(address, &line, &String::from_utf8_lossy(&input));
-        (said.into(), code)
+        let (output, code) = workers.run(address, &line, &String::from_utf8_lossy(&input));
+        (output.into(), code)
     };
-    channel.data(&said[..]).await?;
+    channel.data(&output[..]).await?;
     if code != 0 {
         let why = "this worker is simulated: it answers run-cleanup and searches of its logs alone\n";
         channel.extended_data(1, why.as_bytes()).await?;
@@ -259,7 +260,7 @@ mod tests {
     use crate::demo::{Head, Keys, Scenario};
 
     #[tokio::test]
-    async fn one_worker_has_something_left_over_until_it_is_ended() {
+    async fn one_worker_has_leftovers_until_they_are_removed() {
         let head = Head::start(Scenario { nodes: 4, dead: 1, ..Scenario::default() }).await.unwrap();
         let workers = Workers::new(head.shared.clone(), Keys::new().unwrap().client.public_key().clone());
         let alive = head.shared.now(|c| {

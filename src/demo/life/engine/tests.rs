@@ -1,4 +1,4 @@
-//! What happens in a simulated cluster: jobs, slices, preemptions, launches that fail.
+//! Tests of the simulated activity: jobs, slices, preemptions, failed launches.
 
 use super::super::super::cluster::Cluster;
 use super::*;
@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicI64;
 const T0: i64 = 1_795_000_000_000;
 const MINUTE: i64 = 60_000;
 
-/// Nothing happens by chance.
+/// Activity without random events.
 fn quiet() -> Life {
     Life {
         types: vec![TpuType::new("tpu_worker", "v4-8", 2, 2), TpuType::new("tpu_slice_v4_64", "v4-64", 0, 0)],
@@ -40,7 +40,7 @@ fn of_type(cluster: &Cluster, name: &str) -> usize {
     living(cluster).iter().filter(|n| &*n.node_type == name).count()
 }
 
-fn story(cluster: &mut Cluster) -> Vec<String> {
+fn state_texts(cluster: &mut Cluster) -> Vec<String> {
     let (head, now) = (cluster.head(), cluster.now);
     let nodes: Vec<String> = cluster.nodes.iter().map(|n| n.row(true).to_string()).collect();
     let texts = cluster.jobs.iter_mut().map(|j| {
@@ -52,7 +52,7 @@ fn story(cluster: &mut Cluster) -> Vec<String> {
     nodes.into_iter().chain(texts).chain([demand]).collect()
 }
 
-/// Looks at the cluster until `holds`, five seconds at a time, for an hour at most.
+/// Advances the cluster in steps of five seconds until `holds`, for at most an hour.
 fn until(cluster: &mut Cluster, holds: impl Fn(&Cluster) -> bool) {
     for _ in 0..720 {
         if holds(cluster) {
@@ -60,10 +60,10 @@ fn until(cluster: &mut Cluster, holds: impl Fn(&Cluster) -> bool) {
         }
         cluster.advance(cluster.now + 5000);
     }
-    panic!("it never came to this");
+    panic!("the condition did not hold within an hour");
 }
 
-/// Submits a job for a kind, whatever chance says, and gives its place in the job table.
+/// Submits a job for a node type, and returns its index in the job table.
 fn submit(cluster: &mut Cluster, kind: usize) -> usize {
     let place = cluster.jobs.len();
     cluster.life.as_mut().unwrap().submit(&mut cluster.state, Some(kind), None);
@@ -71,16 +71,16 @@ fn submit(cluster: &mut Cluster, kind: usize) -> usize {
 }
 
 #[test]
-fn a_forgotten_job_leaves_the_work_of_the_others_alone() {
+fn a_deleted_job_does_not_affect_the_work_of_others() {
     let mut cluster = cluster(quiet());
     let first = submit(&mut cluster, 0);
     let second = submit(&mut cluster, 0);
     until(&mut cluster, |c| !c.hosts_of(second).is_empty());
     let (id, hosts) = (cluster.jobs[second].submission.clone().unwrap(), cluster.hosts_of(second).to_vec());
     let forgotten = cluster.jobs[..first].iter().position(|j| j.status.is_ended()).unwrap();
-    let its = cluster.jobs[forgotten].submission.clone().unwrap();
-    cluster.forget(&its);
-    assert!(cluster.job(&its).is_none() && cluster.jobs[forgotten].is_forgotten());
+    let deleted = cluster.jobs[forgotten].submission.clone().unwrap();
+    cluster.forget(&deleted);
+    assert!(cluster.job(&deleted).is_none() && cluster.jobs[forgotten].is_forgotten());
     assert_eq!(cluster.jobs[second].submission.as_deref(), Some(&*id));
     assert_eq!(cluster.hosts_of(second), hosts);
     until(&mut cluster, |c| c.jobs[second].status == JobStatus::Succeeded);
@@ -92,7 +92,7 @@ fn log(cluster: &Cluster, job: usize) -> String {
 }
 
 #[test]
-fn a_seed_tells_one_story_however_often_one_looks() {
+fn a_seed_gives_the_same_events_however_often_the_cluster_advances() {
     let mut often = cluster(Life::default());
     for at in 0..400 {
         often.advance(T0 + at * 700);
@@ -100,14 +100,14 @@ fn a_seed_tells_one_story_however_often_one_looks() {
     let mut once = cluster(Life::default());
     often.advance(T0 + 280_000);
     once.advance(T0 + 280_000);
-    assert_eq!(story(&mut often), story(&mut once));
+    assert_eq!(state_texts(&mut often), state_texts(&mut once));
     let mut other = Cluster::new(&Scenario { seed: 2, ..scenario(Life::default()) });
     other.advance(T0 + 280_000);
-    assert_ne!(story(&mut other), story(&mut once));
+    assert_ne!(state_texts(&mut other), state_texts(&mut once));
 }
 
 #[test]
-fn a_past_leaves_jobs_of_all_kinds_and_dead_hosts() {
+fn a_history_has_jobs_in_all_states_and_dead_hosts() {
     let cluster = cluster(Life { past_minutes: 600, ..Life::default() });
     let count = |s| cluster.jobs[20..].iter().filter(|j| j.status == s).count();
     for status in [JobStatus::Running, JobStatus::Succeeded, JobStatus::Failed] {
@@ -121,7 +121,7 @@ fn a_past_leaves_jobs_of_all_kinds_and_dead_hosts() {
 }
 
 #[test]
-fn a_slice_comes_host_by_host() {
+fn a_slice_joins_host_by_host() {
     let mut cluster = cluster(quiet());
     let job = submit(&mut cluster, 1);
     until(&mut cluster, |c| !c.autoscaling().launching.is_empty());
@@ -134,14 +134,14 @@ fn a_slice_comes_host_by_host() {
     assert!(last.instance_id.ends_with("-tpu-w-7"), "{}", last.instance_id);
     let mut seen = vec![0];
     until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 1);
-    let began = cluster.now;
+    let first_joined = cluster.now;
     while of_type(&cluster, "tpu_slice_v4_64") < 8 {
         seen.push(of_type(&cluster, "tpu_slice_v4_64"));
         cluster.advance(cluster.now + 1000);
     }
     seen.dedup();
     assert_eq!(seen, [0, 1, 2, 3, 4, 5, 6, 7]);
-    assert!((30_000..180_000).contains(&(cluster.now - began)), "a minute or two");
+    assert!((30_000..180_000).contains(&(cluster.now - first_joined)), "one to two minutes");
     let slice: Vec<_> = living(&cluster).into_iter().filter(|n| n.node_type.ends_with("64")).collect();
     let heads = slice.iter().filter(|n| n.resources.iter().any(|r| r.0 == "TPU-v4-64-head"));
     assert_eq!(heads.count(), 1);
@@ -152,7 +152,7 @@ fn a_slice_comes_host_by_host() {
 }
 
 #[test]
-fn a_job_waits_trains_and_finishes_and_its_slice_is_sent_away() {
+fn a_job_waits_trains_and_finishes_and_its_slice_is_terminated() {
     let mut cluster = cluster(Life { job_minutes: 10.0, ..quiet() });
     let job = submit(&mut cluster, 1);
     assert_eq!(cluster.jobs[job].status, JobStatus::Pending);
@@ -182,7 +182,7 @@ fn a_job_that_fails_leaves_a_traceback() {
 }
 
 #[test]
-fn a_preempted_slice_dies_whole_and_its_job_goes_on_with_another() {
+fn a_preempted_slice_dies_completely_and_its_job_continues_on_another() {
     let mut cluster = cluster(Life { job_minutes: 600.0, ..quiet() });
     let jobs: Vec<usize> = (0..4).map(|_| submit(&mut cluster, 1)).collect();
     until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 32 && c.wanted.is_empty());
@@ -194,17 +194,17 @@ fn a_preempted_slice_dies_whole_and_its_job_goes_on_with_another() {
     }
     assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
     let dead = cluster.nodes.iter().rev().find(|n| !n.is_alive()).unwrap();
-    let words = "Unexpected termination: health check failed due to missing too many heartbeats";
-    assert_eq!(dead.state_message().as_deref(), Some(words));
-    let waits: Vec<usize> =
+    let message = "Unexpected termination: health check failed due to missing too many heartbeats";
+    assert_eq!(dead.state_message().as_deref(), Some(message));
+    let waiting: Vec<usize> =
         jobs.iter().copied().filter(|j| cluster.jobs[*j].status == JobStatus::Running).collect();
-    assert!(!waits.is_empty());
-    until(&mut cluster, |c| c.wanted.iter().map(|w| w.count).sum::<i64>() == waits.len() as i64);
-    until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == waits.len() * 8 && c.wanted.is_empty());
+    assert!(!waiting.is_empty());
+    until(&mut cluster, |c| c.wanted.iter().map(|w| w.count).sum::<i64>() == waiting.len() as i64);
+    until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == waiting.len() * 8 && c.wanted.is_empty());
     cluster.advance(cluster.now + MINUTE);
-    let text = log(&cluster, waits[0]);
+    let text = log(&cluster, waiting[0]);
     assert!(text.contains("was preempted; ") && text.contains("Saved checkpoint at step 500 to gs://"));
-    assert!(text.lines().last().unwrap().contains("step"), "it trains again");
+    assert!(text.lines().last().unwrap().contains("step"), "training resumed");
 }
 
 #[test]
@@ -216,11 +216,11 @@ fn a_slice_dies_with_any_of_its_hosts() {
     assert!(cluster.kill(host));
     assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
     assert!(cluster.hosts_of(job).is_empty());
-    assert!(!cluster.kill(host), "it is dead");
+    assert!(!cluster.kill(host), "already dead");
 }
 
 #[test]
-fn history_reads_like_the_rest() {
+fn jobs_of_the_history_have_the_metadata_and_logs_of_simulated_jobs() {
     let cluster = cluster(quiet());
     for job in cluster.jobs.iter().filter(|j| j.submission.is_some()) {
         assert!(job.metadata.as_ref().unwrap()["user"].is_string());
@@ -232,7 +232,7 @@ fn history_reads_like_the_rest() {
 }
 
 #[test]
-fn chance_preempts() {
+fn slices_are_preempted_at_random() {
     let mut cluster = cluster(Life { preemptions_per_hour: 30.0, ..quiet() });
     cluster.advance(T0 + 60 * MINUTE);
     let dead = cluster.nodes.iter().filter(|n| !n.is_alive()).count() - 2;
@@ -241,7 +241,7 @@ fn chance_preempts() {
 }
 
 #[test]
-fn a_stuck_autoscaler_leaves_the_head_alone() {
+fn with_a_stuck_autoscaler_only_the_head_is_left() {
     for version in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
         let life = Life { stuck: true, jobs_per_hour: 60.0, ..Life::default() };
         let mut cluster = Cluster::new(&Scenario { autoscaler: version, ..scenario(life) });
@@ -259,7 +259,7 @@ fn a_stuck_autoscaler_leaves_the_head_alone() {
 }
 
 #[test]
-fn nobody_works_in_an_idle_cluster() {
+fn an_idle_cluster_has_no_new_jobs() {
     let mut cluster = cluster(Life { idle: true, ..Life::default() });
     cluster.advance(T0 + 20 * MINUTE);
     assert_eq!(cluster.jobs.len(), 20, "the history");
@@ -268,8 +268,8 @@ fn nobody_works_in_an_idle_cluster() {
 }
 
 #[test]
-fn a_launch_that_fails_says_why_and_is_tried_again() {
-    for (refusal, words) in
+fn a_failed_launch_is_reported_with_its_reason_and_retried() {
+    for (refusal, message) in
         [(Refusal::Stockout, "no more capacity in the zone"), (Refusal::Quota, "has been exceeded")]
     {
         let life = Life { refusal: Some(refusal), refused: 1.0, ..quiet() };
@@ -277,7 +277,7 @@ fn a_launch_that_fails_says_why_and_is_tried_again() {
         submit(&mut cluster, 1);
         until(&mut cluster, |c| !c.autoscaling().refused.is_empty());
         let first = cluster.autoscaling().refused[0].clone();
-        assert!(first.reason.contains(words), "{}", first.reason);
+        assert!(first.reason.contains(message), "{}", first.reason);
         until(&mut cluster, |c| c.autoscaling().refused.iter().any(|r| r.at > first.at));
         assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
         assert_eq!(cluster.wanted.len(), 1);
@@ -285,7 +285,7 @@ fn a_launch_that_fails_says_why_and_is_tried_again() {
 }
 
 #[test]
-fn what_nobody_offers_is_infeasible() {
+fn an_accelerator_type_that_no_node_type_offers_is_infeasible() {
     let mut cluster = cluster(Life { infeasible: vec!["v4-4096".into()], ..quiet() });
     cluster.advance(T0 + 10 * MINUTE);
     assert!(cluster.wanted.iter().any(|w| w.infeasible && w.shape[1].0 == "TPU-v4-4096-head"));
@@ -308,7 +308,7 @@ fn a_stopped_job_gives_its_slice_back() {
 }
 
 #[test]
-fn a_large_cluster_costs_what_happens_in_it() {
+fn the_cost_of_a_large_cluster_depends_on_its_events() {
     let types = vec![TpuType::new("tpu_slice_v4_256", "v4-256", 60, 62)];
     let life = Life { types, past_minutes: 0, ..Life::default() };
     let mut cluster = Cluster::new(&Scenario { jobs: 10_000, ..scenario(life) });
@@ -320,7 +320,7 @@ fn a_large_cluster_costs_what_happens_in_it() {
 }
 
 #[test]
-fn a_life_can_be_given_as_text() {
+fn a_life_is_read_from_yaml() {
     let text =
         "stuck: true\nrefusal: stockout\ntypes:\n- {name: tpu_worker, accelerator_type: v5litepod-16}\n";
     let life: Life = serde_yaml::from_str(text).unwrap();
