@@ -1,7 +1,8 @@
-//! A dry run tells what the deed does: each operation is run dry and then for real, against a Google, a head behind SSH
-//! and a ray command that all write down what they are asked to change. Both lists must be the same, in the same order.
+//! A dry run lists the same calls as the real run: each operation is run dry and then for real, against a Google, a
+//! head behind SSH and a ray command that all record the changes that are requested. Both lists must be equal, in the
+//! same order.
 //!
-//! Not known beforehand: the deadline of a drain, which counts from the moment of its request.
+//! One value is not known beforehand: the deadline of a drain, which counts from the moment of its request.
 
 use crate::until::until;
 use crate::world::{HEAD, WORKER, World, ZONE, labels};
@@ -17,18 +18,18 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// The other worker of the simulated head; the cluster's file does not name it.
+/// The other worker of the simulated head; it is not in the cluster file.
 const BY_HAND: &str = "10.128.0.3";
-/// What only looks, of the commands on other machines. Anything else counts as a change.
-const LOOKS: [&str; 3] = ["pgrep -x gcs_server", "cat ~/.ray/auth_token", " sh ':'"];
+/// Commands on other machines that only read. Any other command counts as a change.
+const READ_COMMANDS: [&str; 3] = ["pgrep -x gcs_server", "cat ~/.ray/auth_token", " sh ':'"];
 
-/// Writes a line of what was seen. One write, so that lines of several programs stay whole.
+/// Appends a line about what was observed. It is a single write, so that lines of several programs stay whole.
 fn note(file: &Path, line: &Value) {
     let mut file = OpenOptions::new().create(true).append(true).open(file).unwrap();
     file.write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Whose changes are heard.
+/// An observer that records all changing requests.
 fn witness(world: &World) -> RequestObserver {
     let file = world.home.path().join("seen");
     RequestObserver::new(move |method, url, body| {
@@ -36,8 +37,8 @@ fn witness(world: &World) -> RequestObserver {
     })
 }
 
-/// A cluster whose Google, head, `ray` and `ssh` are all watched. No command reaches a machine: a look for `ray` finds
-/// none, everything else succeeds.
+/// A cluster whose Google, head, `ray` and `ssh` are all observed. No command reaches a machine: a check for `ray`
+/// finds none, everything else succeeds.
 fn watched(change: impl FnOnce(&mut marin_tui::demo::Scenario)) -> World {
     let mut world = World::new();
     let place = world.home.path().display().to_string();
@@ -73,7 +74,7 @@ fn watched(change: impl FnOnce(&mut marin_tui::demo::Scenario)) -> World {
     world
 }
 
-/// Another head, watched, and reachable as each of its machines.
+/// Starts another head, observed, and reachable at the addresses of all its machines.
 fn head(world: &mut World, change: impl FnOnce(&mut marin_tui::demo::Scenario)) {
     world.head_of(change);
     let (head, server) = world.heads.last().unwrap();
@@ -85,7 +86,7 @@ fn head(world: &mut World, change: impl FnOnce(&mut marin_tui::demo::Scenario)) 
     world.file("ssh_config", &config);
 }
 
-/// The cluster's machines are a person's own. Workers are started with a file and a folder.
+/// Makes the cluster one of provider `local`. Workers are started with a file and a folder.
 fn local(world: &World) {
     let place = world.home.path().display();
     world.file("script", "a file");
@@ -101,7 +102,7 @@ fn local(world: &World) {
     );
 }
 
-/// Two jobs that run for good, one with a package and a secret.
+/// Submits two jobs that run indefinitely, one of them with a package and a secret.
 fn jobs(world: &World) {
     world.file("work/train.py", "print(1)\n");
     for job in [
@@ -114,7 +115,7 @@ fn jobs(world: &World) {
     fs::remove_file(world.home.path().join("seen")).unwrap();
 }
 
-/// What was seen so far.
+/// Everything that was observed so far.
 fn seen(world: &World) -> Vec<Value> {
     let text = fs::read_to_string(world.home.path().join("seen")).unwrap_or_default();
     let mut all: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -126,28 +127,32 @@ fn seen(world: &World) -> Vec<Value> {
     all
 }
 
-/// In the path of a mark on a head.
+/// Part of the path of a mark on a head.
 const MARK: &str = "marin-tui-operation-";
 
-fn looks(seen: &Value) -> bool {
+fn only_reads(seen: &Value) -> bool {
     let line = seen["line"].as_str().unwrap_or_default();
     match seen["kind"].as_str().unwrap() {
         "run" => line.ends_with("/ray --version"),
-        // That of a login which only asks for the host's key.
-        "ssh" => line == "exit" || LOOKS.iter().any(|look| line.contains(look)) || line.contains(MARK),
-        // The mark of the operation is left beside its steps.
+        // A login that only asks for the host's key runs `exit`.
+        "ssh" => {
+            line == "exit"
+                || READ_COMMANDS.iter().any(|command| line.contains(command))
+                || line.contains(MARK)
+        }
+        // The mark of an operation is not one of its steps.
         "http" => seen["url"].as_str().is_some_and(|url| url.contains("/instanceGroups")),
         _ => false,
     }
 }
 
-/// Waits until a changing command with these words was seen.
+/// Waits until a changing command with these words was observed.
 fn until_seen(world: &World, words: &str) {
-    let has = |s: &Value| !looks(s) && s.to_string().contains(words);
+    let has = |s: &Value| !only_reads(s) && s.to_string().contains(words);
     until(&format!("{words} is seen"), || seen(world).iter().any(has));
 }
 
-/// Whether the call of a dry run is what was seen.
+/// Whether the call of a dry run is the observed one.
 fn is_same(world: &World, call: &Value, seen: &Value) -> bool {
     let line = seen["line"].as_str().unwrap_or_default();
     let word = |key: &str| call[key].as_str().unwrap();
@@ -169,7 +174,7 @@ fn is_same(world: &World, call: &Value, seen: &Value) -> bool {
         ("run", "run") => word("command") == line,
         ("ssh", "ssh") => {
             let command = word("command");
-            // One that is guarded at the other end is a word of the guard's.
+            // A guarded command is an argument of the guard.
             let is_guarded =
                 line.starts_with("exec sh -c ") && line.ends_with(&format!(" sh {}", quote(command)));
             call["host"] == seen["host"] && (line == command || is_guarded)
@@ -183,25 +188,37 @@ fn is_same(world: &World, call: &Value, seen: &Value) -> bool {
     }
 }
 
-/// TPU VMs are deleted side by side: these of one list in a row stand in the order of their names.
+/// Sorts consecutive calls that are made in parallel: deletions of TPU VMs by name, and cleanups of workers by address. The
+/// head is cleaned up after all workers.
 fn in_order(calls: &mut [Value]) {
-    let is_vm = |c: &Value| c["method"] == "DELETE" && c["url"].as_str().unwrap().contains("/nodes/");
-    let name = |c: &Value| c["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
-    for same in calls.chunk_by_mut(|a, b| is_vm(a) && is_vm(b)) {
-        if same.len() > 1 {
-            same.sort_by_key(name);
+    let group = |call: &Value| {
+        let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
+        // The key is `command` in a dry run and `line` in a recorded call.
+        let command = text("command") + &text("line");
+        if call["method"] == "DELETE" && text("url").contains("/nodes/") {
+            Some("delete")
+        } else if call["kind"] == "ssh" && call["host"] != HEAD && command.contains("ray stop --force") {
+            Some("clean up")
+        } else {
+            None
+        }
+    };
+    let target = |call: &Value| call["url"].as_str().or(call["host"].as_str()).unwrap_or_default().to_owned();
+    for parallel in calls.chunk_by_mut(|a, b| group(a).is_some() && group(a) == group(b)) {
+        if parallel.len() > 1 {
+            parallel.sort_by_key(target);
         }
     }
 }
 
-/// Runs it dry, then for real with `meanwhile`; both must be the same, and so many calls.
+/// Runs a command dry, then for real with `meanwhile`; asserts that both make the same calls, and how many.
 fn same(world: &mut World, command: &str, consent: &str, count: usize, meanwhile: impl FnOnce(&mut World)) {
     let before = seen(world);
     assert_eq!(before, Vec::<Value>::new(), "{command}");
     let (code, out, said) = world.run(&format!("{command} --dry-run --json"));
     assert_eq!(code, Some(0), "{command}: {said}");
-    let mut told: Vec<Value> = serde_json::from_str(&out).unwrap();
-    let changed: Vec<Value> = seen(world).into_iter().filter(|s| !looks(s)).collect();
+    let mut planned: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let changed: Vec<Value> = seen(world).into_iter().filter(|s| !only_reads(s)).collect();
     assert_eq!(changed, Vec::<Value>::new(), "the dry run of {command} changes something");
     assert!(!out.contains("hunter2"), "{out}");
     let state = world.home.path().join(".local/state/marin-tui");
@@ -213,15 +230,15 @@ fn same(world: &mut World, command: &str, consent: &str, count: usize, meanwhile
     meanwhile(world);
     let (code, _, said) = doing.ends();
     assert_eq!(code, Some(0), "{command}: {said}");
-    let mut done: Vec<Value> = seen(world).into_iter().filter(|s| !looks(s)).collect();
-    in_order(&mut told);
+    let mut done: Vec<Value> = seen(world).into_iter().filter(|s| !only_reads(s)).collect();
+    in_order(&mut planned);
     in_order(&mut done);
-    let is_same = told.len() == done.len() && told.iter().zip(&done).all(|(t, d)| is_same(world, t, d));
-    assert!(is_same, "{command}:\ntold {:#}\ndone {:#}", Value::from(told), Value::from(done));
-    assert_eq!(told.len(), count, "{command}: {:#}", Value::from(told));
+    let is_same = planned.len() == done.len() && planned.iter().zip(&done).all(|(t, d)| is_same(world, t, d));
+    assert!(is_same, "{command}:\nplanned {:#}\ndone {:#}", Value::from(planned), Value::from(done));
+    assert_eq!(planned.len(), count, "{command}: {:#}", Value::from(planned));
 }
 
-/// Ray on the head ends once `ray down` is run.
+/// Stops Ray on the head once `ray down` is run.
 fn goes_down(world: &World) {
     until_seen(world, " down -y");
     let silent = FaultRule { path: "/".into(), fault: Fault::HangUp };
@@ -230,11 +247,12 @@ fn goes_down(world: &World) {
 }
 
 #[test]
-fn a_restart_of_machines_of_ones_own() {
+fn a_restart_of_a_local_cluster() {
     let mut world = watched(|s| s.jobs = 0);
     local(&world);
     jobs(&world);
-    // Down and up, three machines cleared, a package and two jobs, the worker by hand with a file and a folder.
+    // Down and up, three machines cleaned up, a package and two jobs, and the manually added worker with a file and a
+    // folder.
     same(&mut world, "restart-cluster", "--yes --others", 2 + 3 + 3 + 3, |world| {
         goes_down(world);
         until_seen(world, " up -y");
@@ -259,7 +277,7 @@ fn a_restart_in_google_cloud() {
 }
 
 #[test]
-fn a_stop_and_a_start_of_machines_of_ones_own() {
+fn a_stop_and_a_start_of_a_local_cluster() {
     let mut world = watched(|s| s.jobs = 0);
     local(&world);
     same(&mut world, "stop-cluster", "--yes --others", 1 + 3, |world| goes_down(world));
@@ -289,11 +307,11 @@ fn a_stop_and_a_start_in_google_cloud() {
 }
 
 #[test]
-fn workers_that_google_is_asked_for() {
+fn workers_that_are_requested_from_google() {
     let mut world = watched(|s| s.jobs = 0);
     let adding = "add-worker --type v4-8 --capacity best-effort --count 2 --name extra";
     same(&mut world, adding, "--yes", 2, |world| {
-        until("both are asked for", || world.double.state().queued.len() == 2);
+        until("both are requested", || world.double.state().queued.len() == 2);
         world.grant("extra-1");
         world.grant("extra-2");
     });
@@ -308,7 +326,7 @@ fn a_host_that_is_added_with_the_clusters_token() {
     fs::set_permissions(token, fs::Permissions::from_mode(0o600)).unwrap();
     let head = &world.heads[0].0;
     assert!(head.kill_node(head.nodes()[1]));
-    // A file, a folder, the token, and ray.
+    // A file, a folder, the token, and Ray.
     same(&mut world, &format!("add-worker --host {WORKER}"), "--yes", 4, |world| {
         until_seen(world, "RAY_HEAD_IP");
         world.heads[0].0.restart();
@@ -316,7 +334,7 @@ fn a_host_that_is_added_with_the_clusters_token() {
 }
 
 #[test]
-fn workers_that_are_started_again() {
+fn workers_that_are_initialized_again() {
     let mut world = watched(|s| s.jobs = 0);
     let node = tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER]);
     world.double.state().nodes = vec![node];
@@ -354,7 +372,7 @@ fn workers_that_are_removed() {
         let head = &world.heads[0].0;
         assert!(head.kill_node(head.nodes()[1]));
     });
-    // The other one is asked to let end what runs, and then ended.
+    // The other worker is asked to drain, and then stopped.
     fs::remove_file(world.home.path().join("seen")).unwrap();
     same(&mut world, &format!("remove-worker {BY_HAND} --drain --within 60"), "--yes --others", 2, |world| {
         until_seen(world, "DrainNode");
