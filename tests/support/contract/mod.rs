@@ -1,5 +1,5 @@
-//! One contract for all heads: `tests/simulated` runs every check against the simulated head, `tests/real` against a
-//! real Ray, the newest and the oldest supported.
+//! One contract for all heads: `tests/simulated` runs every check against the simulated head, `tests/real` against real
+//! Ray, the newest and the oldest supported release.
 
 mod raw;
 
@@ -22,7 +22,7 @@ pub const CLUSTER_STATUS: &str = "/ray.rpc.autoscaler.AutoscalerStateService/Get
 pub const NODE_INFO: &str = "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo";
 pub const ALIVE: &str = "/ray.rpc.NodeInfoGcsService/CheckAlive";
 
-/// A head, real or not, with a job in each of three states.
+/// A head, real or simulated, with a job in each of three states.
 pub struct Target {
     pub http: Client,
     pub dashboard: String,
@@ -34,7 +34,7 @@ pub struct Target {
 
 impl Target {
     pub fn new(dashboard: String, gcs: String) -> Self {
-        // A second installation is refused and changes nothing.
+        // A second installation fails and changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
         let (running, ended, waiting) = ("runs".into(), "ended".into(), "waits".into());
@@ -63,11 +63,19 @@ impl Target {
         call(&self.gcs, Some(TOKEN), path, message).await.unwrap()
     }
 
+    /// Submits a job, once an agent has registered: a Ray that has just started answers 500 until then.
     pub async fn submit(&self, id: &str, more: Value) {
         let mut body = json!({"submission_id": id});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let (status, text) = answer(self.ask(Method::POST, "/api/jobs/").body(body.to_string())).await;
-        assert_eq!((status, text), (200, format!(r#"{{"job_id": "{id}", "submission_id": "{id}"}}"#)));
+        until("an agent has registered", async || {
+            let (status, text) = answer(self.ask(Method::POST, "/api/jobs/").body(body.to_string())).await;
+            if status == 500 && text.starts_with("No available agent") {
+                return false;
+            }
+            assert_eq!((status, text), (200, format!(r#"{{"job_id": "{id}", "submission_id": "{id}"}}"#)));
+            true
+        })
+        .await;
     }
 
     pub async fn becomes(&self, id: &str, status: &str) {
@@ -83,11 +91,11 @@ async fn answer(request: RequestBuilder) -> (u16, String) {
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
-/// Waits until a condition holds; says which when it never does.
+/// Waits until a condition holds; panics with `what` after 120 s.
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !holds().await {
-        assert!(Instant::now() < deadline, "it never came to this: {what}");
+        assert!(Instant::now() < deadline, "timed out waiting until {what}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -96,7 +104,7 @@ pub async fn simulated(autoscaler: AutoscalerVersion) -> (Head, Target) {
     simulated_as(Scenario { autoscaler, ..Scenario::default() }).await
 }
 
-/// A cluster of that kind, without dead nodes.
+/// A simulated cluster with this scenario, without dead nodes.
 pub async fn simulated_as(scenario: Scenario) -> (Head, Target) {
     let token = Some(Secret::new(TOKEN));
     let head = Head::start(Scenario { dead: 0, jobs: 100, token, ..scenario }).await.unwrap();
@@ -118,7 +126,7 @@ async fn tokens(t: &Target) {
         assert_eq!(given, forbidden, "{wrong}");
     }
     let both = t.ask(Method::GET, "/api/version").header("X-Ray-Authorization", "Bearer wrong");
-    assert_eq!(answer(both).await.0, 200, "Authorization decides");
+    assert_eq!(answer(both).await.0, 200, "the Authorization header takes precedence");
     let other = t.bare(Method::GET, "/api/version").header("X-Ray-Authorization", format!("Bearer {TOKEN}"));
     assert_eq!(answer(other).await.0, 200);
     let cookie =
@@ -126,15 +134,19 @@ async fn tokens(t: &Target) {
     assert_eq!(answer(cookie).await.0, 200);
     let mode = answer(t.bare(Method::GET, "/api/authentication_mode")).await;
     assert_eq!(mode, (200, r#"{"authentication_mode": "token"}"#.into()));
-    assert_eq!(answer(t.bare(Method::GET, "/nope")).await.0, 401, "404 proves that one is authenticated");
+    assert_eq!(
+        answer(t.bare(Method::GET, "/nope")).await.0,
+        401,
+        "unknown routes also require authentication"
+    );
 }
 
-/// Statuses and words of what is not there or not allowed.
+/// Statuses and messages for missing resources and rejected requests.
 async fn refusals(t: &Target) {
     let text = |status: u16, words: &str| (status, words.to_owned());
     let trouble = text(500, "500 Internal Server Error\n\nServer got itself in trouble");
     assert_eq!(t.get("/nope").await, text(404, "404: Not Found"));
-    assert_eq!(t.get("/api/jobs").await, text(404, "404: Not Found"), "the slash matters");
+    assert_eq!(t.get("/api/jobs").await, text(404, "404: Not Found"), "the trailing slash is required");
     assert_eq!(answer(t.ask(Method::DELETE, "/api/version")).await, text(405, "405: Method Not Allowed"));
     let unknown = text(404, "Job unknown-1 does not exist");
     assert_eq!(t.get("/api/jobs/unknown-1").await, unknown);
@@ -166,7 +178,7 @@ async fn refusals(t: &Target) {
     assert_eq!(t.get(&format!("/api/v0/logs/file?node_id={node}")).await, trouble);
     let nope = format!("/api/v0/logs/file?node_id={node}&filename=nope.log");
     let mut answer = t.get(&nope).await;
-    // A busy Ray may end the answer before its node has said that the file is missing: an empty 200.
+    // A busy Ray may end the response before the node has reported that the file is missing: an empty 200.
     for _ in 0..10 {
         if answer.0 == 200 && answer.1.is_empty() {
             answer = t.get(&nope).await;
@@ -201,7 +213,7 @@ async fn logs(t: &Target) {
     assert_eq!(
         Some(text.as_str()),
         whole["logs"].as_str(),
-        "the tail begins at the beginning and leaves nothing out"
+        "the tail starts at the beginning and omits nothing"
     );
     assert_eq!(code, Some(1000));
     assert_eq!(tail(t, "unknown-1").await.unwrap_err(), 404);
@@ -219,7 +231,7 @@ const UPGRADE: [(&str, &str); 4] = [
     ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
 ];
 
-/// All text that the live log of a job sends until it closes, and the code of the close; or the handshake's status.
+/// All text that the live log of a job sends until it closes, and the close code; or the status of a failed handshake.
 async fn tail(t: &Target, id: &str) -> Result<(String, Option<u16>), u16> {
     let mut request = t.ask(Method::GET, &format!("/api/jobs/{id}/logs/tail"));
     for (name, value) in UPGRADE {
@@ -270,16 +282,16 @@ async fn gcs(t: &Target) {
     for id in [&t.running, &t.ended, &t.waiting] {
         assert!(keys.contains(&format!("_ray_internal_job_info_{id}")), "{id} is not in {keys:?}");
     }
-    // Every node id has 28 bytes, and a dead or unknown one is an answer, not an error.
+    // Every node id has 28 bytes; for a dead or unknown id the GCS returns a reply, not an error.
     let nodes = fields(&t.call(NODE_INFO, b"").await);
     let ids: Vec<_> = nodes.iter().filter(|f| f.0 == 2).map(|f| fields(&f.2)[0].2.len()).collect();
     assert!(!ids.is_empty() && ids.iter().all(|n| *n == 28), "{ids:?}");
     let request = [b"\x0a\x1c".as_slice(), &[1; 28]].concat();
     let alive = fields(&t.call(ALIVE, &request).await);
-    assert_eq!(alive.iter().find(|f| f.0 == 3).unwrap().2[0], 0, "an id that nobody has is not alive");
+    assert_eq!(alive.iter().find(|f| f.0 == 3).unwrap().2[0], 0, "an unknown id is not alive");
 }
 
-/// What is said of one job must be the same on both channels.
+/// The dashboard and the GCS must report the same data about a job.
 async fn one_job_two_channels(t: &Target) {
     for id in [&t.running, &t.ended, &t.waiting] {
         let job = t.value(&format!("/api/jobs/{id}")).await;
@@ -307,7 +319,7 @@ pub async fn stored_job(t: &Target, id: &str) -> Value {
     serde_json::from_slice(&reply.into_iter().find(|f| f.0 == 2).unwrap().2).unwrap()
 }
 
-/// A package is uploaded by HTTP, told of by HTTP, and read by gRPC; one that was written by gRPC is there, too.
+/// A package is uploaded and checked over HTTP, and read and written over gRPC.
 async fn packages(t: &Target) {
     let route = "/api/packages/gcs/_ray_pkg_00c0ffee00c0ffee.zip";
     let uri = "gcs://_ray_pkg_00c0ffee00c0ffee.zip";
@@ -322,7 +334,7 @@ async fn packages(t: &Target) {
     assert_eq!(read().await.iter().find(|f| f.0 == 2).unwrap().2, b"again");
 }
 
-/// Only ended jobs can be forgotten.
+/// Only ended jobs can be deleted.
 async fn deletion(t: &Target) {
     let (status, words) = answer(t.ask(Method::DELETE, &format!("/api/jobs/{}", t.running))).await;
     assert_eq!(status, 500);
@@ -337,7 +349,7 @@ async fn deletion(t: &Target) {
     assert_eq!(t.get("/api/jobs/goes").await.0, 404);
 }
 
-/// What the first driver that runs does, as the console reads it.
+/// The work of the first running driver, as the console reads it.
 pub async fn work(t: &Target) -> Work {
     let endpoint = Endpoint::Direct { dashboard: format!("http://{}", t.dashboard), gcs: None };
     let client = marin_tui::ray::Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap();
@@ -347,7 +359,7 @@ pub async fn work(t: &Target) -> Work {
     client.work(&JobIds { driver: Some(JobId(driver.into())), submission: None }).await.unwrap()
 }
 
-/// Lists and summaries tell the same of a driver's tasks and actors.
+/// Lists and summaries report the same about a driver's tasks and actors.
 async fn a_drivers_work(t: &Target) {
     until("lists and summaries agree", async || {
         let work = work(t).await;
@@ -365,13 +377,13 @@ async fn a_drivers_work(t: &Target) {
             && in_state(&work.actors, "ALIVE") == 1
     })
     .await;
-    let nobody = t
+    let unknown = t
         .value("/api/v0/actors/summarize?filter_keys=job_id&filter_predicates=%3D&filter_values=ff000000")
         .await;
-    assert_eq!(nobody["data"]["result"]["result"]["node_id_to_summary"]["cluster"]["summary"], json!({}));
+    assert_eq!(unknown["data"]["result"]["result"]["node_id_to_summary"]["cluster"]["summary"], json!({}));
 }
 
-/// The stacks of a worker are what py-spy writes, or a refusal that names the switch.
+/// The stacks of a worker are py-spy's output, or an error that names the setting that enables profiling.
 async fn stacks(t: &Target) {
     let tasks = t.value("/api/v0/tasks?detail=1").await;
     let rows = tasks["data"]["result"]["result"].as_array().unwrap();
@@ -394,7 +406,7 @@ async fn stacks(t: &Target) {
     assert_eq!(t.get(&format!("/worker/traceback?node_id={node}")).await.0, 500);
 }
 
-/// The files of a driver's workers carry its id, and can be read, empty or not.
+/// The log files of a driver's workers have its id in their names and can be read, even if empty.
 async fn a_drivers_workers(t: &Target) {
     let endpoint = Endpoint::Direct { dashboard: format!("http://{}", t.dashboard), gcs: None };
     let client = marin_tui::ray::Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap();

@@ -1,4 +1,4 @@
-//! The GCS with nothing of ours in between: raw bytes by gRPC, and protobuf as field numbers.
+//! Access to the GCS independent of the library: raw bytes over gRPC, and protobuf as field numbers.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -18,7 +18,7 @@ pub async fn call(gcs: &str, token: Option<&str>, path: &str, message: &[u8]) ->
     Ok(client.unary(request, path, Raw).await?.into_inner())
 }
 
-/// Messages as they are on the wire.
+/// A codec that passes messages through as bytes.
 struct Raw;
 
 impl Codec for Raw {
@@ -55,7 +55,7 @@ impl Decoder for Raw {
     }
 }
 
-/// A protobuf field: its number, its wire type, its bytes (or its number, as little-endian bytes).
+/// A protobuf field: its number, its wire type, and its bytes (an integer as little-endian bytes).
 pub type Field = (u64, u64, Vec<u8>);
 
 /// The fields of a message.
