@@ -1,10 +1,11 @@
-//! `chips` on a simulated fleet: libtpu is asked over the system's own `ssh`, through the head, on each host of a slice.
+//! `chips` on a simulated fleet: libtpu is queried over the system's own `ssh`, through the head, on each host of a
+//! slice.
 
 use crate::program::Ran;
 use crate::simulated::Simulated;
 use serde_json::Value;
 
-/// Another cluster's chips are free.
+/// Another cluster, whose chips are unused.
 const BESIDE: &str = "
   - name: marin-us-central2
     dead: 0
@@ -20,8 +21,8 @@ fn chips(world: &Simulated, cluster: &str, words: &[&str]) -> Ran {
 #[test]
 fn the_host_that_the_others_wait_for_is_named() {
     let world = Simulated::with_big_run(BESIDE);
-    let told = chips(&world, "marin-big-run", &["tpu_slice_v4_64", "--json"]).exits(0).json();
-    let hosts = told.as_array().unwrap();
+    let output = chips(&world, "marin-big-run", &["tpu_slice_v4_64", "--json"]).exits(0).json();
+    let hosts = output.as_array().unwrap();
     assert_eq!(hosts.len(), 8);
     for (number, host) in hosts.iter().enumerate() {
         let is_it = number == 5;
@@ -43,12 +44,12 @@ fn the_host_that_the_others_wait_for_is_named() {
     assert_eq!(
         (one.as_array().unwrap().len(), &one[0]["behind"]),
         (1, &Value::from(false)),
-        "alone it is behind nobody"
+        "a single host is not behind"
     );
 }
 
 #[test]
-fn chips_that_no_program_holds_say_why_they_cannot_be_read() {
+fn chips_that_no_program_uses_cannot_be_read() {
     let world = Simulated::with_big_run(BESIDE);
     let ran = chips(&world, "marin-us-central2", &["--json"]).exits(1);
     for host in ran.json().as_array().unwrap() {

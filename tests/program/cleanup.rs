@@ -1,5 +1,5 @@
-//! The cleanup of a cluster's workers, against a Google, a head behind SSH, and hosts whose processes are real and whose
-//! `/proc` shows only those that the test has started.
+//! The cleanup of a cluster's workers, against a Google, a head behind SSH, and hosts whose processes are real and
+//! whose `/proc` shows only those that the test has started.
 
 use crate::program::Ran;
 use crate::running::Running;
@@ -12,13 +12,13 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Where logins to workers end: here, with a `/proc` and a `/tmp` of the test; one host never answers.
+/// Logins to workers run on this machine, with the test's `/proc` and `/tmp`; one host never responds.
 const LOGINS: &str = "case \" $* \" in *\" -T -- 127.\"*) ;; *\" -T -- 10.128.0.3 \"*) \
      echo 'ssh: connect to host 10.128.0.3 port 22: Connection timed out' >&2; exit 255;; *\" -T -- \"*) \
      to=${*#* -T -- }; line=$(printf %s \"${to#* }\" | sed \"s#/proc#$HOME/proc#; s#/tmp/libtpu#$HOME/libtpu#\"); \
      PATH=\"$HOME/nosudo:$PATH\"; exec sh -c \"$line\";; esac\nexec /usr/bin/ssh \"$@\"\n";
 
-/// Processes of a worker, ended with the test.
+/// Processes of a worker, killed at the end of the test.
 struct Worker<'a> {
     world: &'a World,
     pids: Vec<u32>,
@@ -38,7 +38,7 @@ impl<'a> Worker<'a> {
         world.program("nosudo/sudo", "exit 1\n");
         let home = world.home.path();
         fs::create_dir_all(home.join("proc")).unwrap();
-        // What has just started is left alone, so the host has been up for longer.
+        // Processes that have just started are skipped, so the host's uptime is longer.
         let up: f64 = fs::read_to_string("/proc/uptime").unwrap().split(' ').next().unwrap().parse().unwrap();
         world.file("proc/uptime", &format!("{:.2} 1.00\n", up + 5000.0));
         world.file("accel0", "");
@@ -54,7 +54,8 @@ impl<'a> Worker<'a> {
         Self { world, pids: Vec::new() }
     }
 
-    /// Starts what a shell script says in the background, which prints its number; the shell is no parent of it for long.
+    /// Runs a shell script that starts a background process and prints its pid; the shell exits at once and leaves an
+    /// orphan.
     fn starts(&mut self, script: &str, variables: &[(&str, &str)]) -> u32 {
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).current_dir(self.world.home.path()).envs(variables.iter().copied());
@@ -66,7 +67,8 @@ impl<'a> Worker<'a> {
             if at == pid {
                 symlink(format!("/proc/{at}"), link).unwrap();
             } else if !link.exists() {
-                // What an ancestor holds is not the worker's, and not readable everywhere.
+                // Of an ancestor only `stat` is linked: its open files are not the worker's, and not readable
+                // everywhere.
                 fs::create_dir(&link).unwrap();
                 symlink(format!("/proc/{at}/stat"), link.join("stat")).unwrap();
             }
@@ -76,14 +78,14 @@ impl<'a> Worker<'a> {
         pid
     }
 
-    /// An orphan of that name which holds the stand-in for a TPU.
+    /// Starts an orphan with that name that holds the file that stands for a TPU.
     fn orphan(&mut self, name: &str, variables: &[(&str, &str)]) -> u32 {
         self.starts(&format!("exec 3<accel0; ./{name} 600 >/dev/null 2>&1 & echo $!"), variables)
     }
 
-    /// A raylet with a worker that holds the stand-in; the worker's number.
+    /// Starts a raylet with a worker that holds the file that stands for a TPU; returns the worker's pid.
     fn raylet(&mut self) -> u32 {
-        // The clock of processes has hundredths of a second.
+        // Start times of processes have a resolution of 10 ms.
         std::thread::sleep(std::time::Duration::from_millis(50));
         let script =
             "exec 3<accel0; ./raylet -c './ray::train 600 & echo $! >worker; wait' >/dev/null 2>&1 & echo $!";
@@ -118,19 +120,19 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Whether it runs; what has ended may wait for a parent that never asks.
+/// Whether the process runs; a zombie does not count.
 fn runs(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// The id of the driver of a job that has ended, or of one that runs.
+/// The job id of the driver of an ended job, or of one that has not ended.
 fn job(world: &World, is_ended: bool) -> String {
     let (_, out, _) = world.run("list-jobs --all --json");
     let jobs: Vec<Value> = serde_json::from_str(&out).unwrap();
     let over = |job: &Value| ["succeeded", "failed", "stopped"].contains(&job["status"].as_str().unwrap());
     let fitting = jobs.iter().filter(|job| over(job) == is_ended && job["job_id"].is_string());
-    // One that has just ended may still end what belongs to it.
+    // A job that has just ended may still be ending its processes, so the one that ended first is used.
     let found = fitting.min_by_key(|job| job["ended_ms"].as_i64());
     found.unwrap_or_else(|| panic!("{out}"))["job_id"].as_str().unwrap().to_owned()
 }
@@ -181,7 +183,7 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
         Ran::of(&worker.command("--only processes").stdin(Stdio::null()).output().unwrap());
     assert!(
         code == Some(1) && said.contains("use --yes") && said.contains("EVIDENCE"),
-        "it is shown first: {said}"
+        "the table is shown first: {said}"
     );
     let Ran { code, err: said, .. } =
         Ran::of(&worker.command("--only processes -y --read-only").output().unwrap());
@@ -198,7 +200,7 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
 }
 
 #[test]
-fn a_lock_file_goes_once_nobody_can_hold_a_tpu() {
+fn a_lock_file_is_removed_once_no_process_can_hold_a_tpu() {
     let mut world = World::new();
     world.head_of(|s| (s.jobs, s.nodes) = (0, 2));
     let mut worker = Worker::new(&world);
@@ -219,7 +221,7 @@ fn a_lock_file_goes_once_nobody_can_hold_a_tpu() {
 }
 
 #[test]
-fn a_round_cleans_tpus_and_names_hosts_that_do_not_answer_and_low_disks() {
+fn a_cleanup_deletes_tpus_and_reports_unreachable_hosts_and_low_disks() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let worker = Worker::new(&world);
@@ -231,10 +233,10 @@ fn a_round_cleans_tpus_and_names_hosts_that_do_not_answer_and_low_disks() {
         .state()
         .nodes
         .extend([node("w-1", "READY", "10.128.0.3"), node("w-2", "PREEMPTED", "10.9.9.9")]);
-    // A df that finds little space.
+    // A `df` that reports little free space.
     world.program("nosudo/df", "echo head; echo /dev/x 100 97 3072 97% /\n");
     let (code, rows, said) = worker.rows("--dry-run");
-    assert_eq!(code, Some(1), "not all was looked at: {said}");
+    assert_eq!(code, Some(1), "not all hosts were checked: {said}");
     assert!(said.contains("10.128.0.3 was not checked"), "{said}");
     let kinds: Vec<&str> = rows.iter().map(|r| r["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["tpu vm", "disk"], "{rows:?}");
@@ -255,8 +257,8 @@ fn a_round_cleans_tpus_and_names_hosts_that_do_not_answer_and_low_disks() {
     });
     for _ in 0..2 {
         let line = repeating.out.next();
-        let says = line.contains("10.128.0.3 was not checked");
-        assert!(line.starts_with("20") && says, "{line}");
+        let is_reported = line.contains("10.128.0.3 was not checked");
+        assert!(line.starts_with("20") && is_reported, "{line}");
     }
     rustix::process::kill_process(
         rustix::process::Pid::from_child(&repeating.child),
@@ -278,7 +280,7 @@ fn a_round_cleans_tpus_and_names_hosts_that_do_not_answer_and_low_disks() {
 }
 
 #[test]
-fn without_ray_no_job_has_ended_and_without_ssh_nothing_is_looked_at() {
+fn without_ray_no_job_counts_as_ended_and_without_ssh_no_host_is_checked() {
     let mut world = World::new();
     world.head();
     let over = job(&world, true);

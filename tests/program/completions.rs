@@ -1,4 +1,4 @@
-//! Completion in bash, zsh and fish, each in a terminal, typed as a person types.
+//! Completion in bash, zsh and fish, each in a terminal, with input as a user types it.
 
 use crate::pty::Pty;
 use marin_tui::demo::{Head, Scenario};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// How each shell starts without anybody's configuration, and what it needs before the script.
+/// How each shell starts without a configuration, and what it needs before the script.
 const SHELLS: [(&str, &[&str], &str); 3] = [
     ("bash", &["bash", "--norc", "--noprofile", "-i"], "PS1='ready> '"),
     ("zsh", &["zsh", "-f", "-i"], "PS1='ready> '; autoload -U compinit; compinit -u"),
@@ -68,7 +68,7 @@ impl Place {
         out.stdout
     }
 
-    /// The shell at its prompt, in the home, with the program's script loaded.
+    /// Starts the shell at its prompt, in the home, with the program's script loaded.
     fn shell(&self, name: &str, argv: &[&str], begin: &str) -> Pty {
         let script: PathBuf = self.home.path().join(format!("script.{name}"));
         fs::write(&script, self.run(&["completions", name])).unwrap();
@@ -83,10 +83,10 @@ impl Place {
     }
 }
 
-/// What a line becomes by Tab; a candidate that is the only one is followed by a space.
+/// Asserts what a line becomes after Tab; a unique candidate is followed by a space.
 #[track_caller]
 fn becomes(shell: &mut Pty, typed: &str, expected: &str) {
-    // The whole line goes first: a shell that is still drawing takes a Tab in the middle of it for a paste.
+    // The whole line is sent first: a shell that is still drawing takes a Tab in the middle of it for a paste.
     shell.send(typed);
     shows(shell, &format!("ready> {typed}"));
     shell.send("\t");
@@ -95,7 +95,7 @@ fn becomes(shell: &mut Pty, typed: &str, expected: &str) {
     shows(shell, "ready>");
 }
 
-/// Below the line a shell may list several candidates.
+/// Waits for a line on the screen; below it a shell may list several candidates.
 #[track_caller]
 fn shows(shell: &Pty, line: &str) {
     shell.wait(line, |text| text.lines().any(|shown| shown.trim_end() == line));
@@ -110,7 +110,7 @@ fn shells_complete_commands_clusters_and_jobs() {
             ("marin-tui list-n", "marin-tui list-nodes"),
             ("marin-tui list-jobs --ow", "marin-tui list-jobs --owner"),
             ("marin-tui -c lab-n", "marin-tui -c lab-north"),
-            // By its name without the first word, which begins no full name.
+            // By its name without the first word; no full name begins with it.
             ("marin-tui --cluster south-", "marin-tui --cluster south-2"),
         ] {
             becomes(&mut shell, typed, expected);
@@ -120,14 +120,14 @@ fn shells_complete_commands_clusters_and_jobs() {
         for (typed, expected) in [
             ("marin-tui stop-job ev", "marin-tui stop-job eval-open"),
             ("marin-tui delete-job ev", "marin-tui delete-job eval-ended"),
-            // Of both kinds, as far as they are the same.
+            // Both jobs match: their common prefix.
             ("marin-tui job-logs ev", "marin-tui job-logs eval-"),
         ] {
             becomes(&mut shell, typed, expected);
         }
         shell.send("exit\r");
     }
-    // Nothing that a shell would have to quote is ever put into a line.
+    // Values that a shell would have to quote are never completed.
     let answered = |words: &[&str], address: &str| {
         let mut command = crate::program::program(place.home.path());
         command.env("MARIN_TUI_COMPLETE", "fish").env("RAY_ADDRESS", address).args(["--", "marin-tui"]);
@@ -142,13 +142,13 @@ fn shells_complete_commands_clusters_and_jobs() {
 }
 
 #[test]
-fn a_cluster_that_does_not_answer_completes_to_nothing() {
+fn a_cluster_that_does_not_respond_completes_to_nothing() {
     let home = tempfile::tempdir().unwrap();
     let words = ["--", "marin-tui", "--address", "http://127.0.0.1:9", "stop-job", ""];
     let mut command = crate::program::program(home.path());
     command.env("MARIN_TUI_COMPLETE", "fish").args(words);
     let out = command.output().unwrap();
-    // Options are offered; ids are not, and nothing is said on the terminal in the middle of somebody's line.
+    // Options are offered; ids are not, and nothing is printed into the line that the user is typing.
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(out.status.success() && out.stderr.is_empty(), "{text}");
     assert!(text.lines().all(|line| line.starts_with('-')), "{text}");

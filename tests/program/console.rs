@@ -1,4 +1,5 @@
-//! The binary in a terminal, on a simulated head: what a person sees when all is well, and for each way it is not.
+//! The binary in a terminal, on a simulated head: what the screen shows in normal operation and for each kind of
+//! failure.
 
 mod log;
 
@@ -21,7 +22,7 @@ use tokio::runtime::Runtime;
 const TOKEN: &str = "tok-7d1f0c2b9a8e4f65-never-shown";
 const UP: &str = "● up";
 
-/// A simulated head and a home folder of our own.
+/// A simulated head and a home folder for the test.
 struct Place {
     runtime: Runtime,
     head: Option<Head>,
@@ -55,7 +56,7 @@ impl Place {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// The environment of a person who has only this home.
+    /// The environment of a user with only this home.
     fn env(&self) -> Vec<(&'static str, String)> {
         let home = self.home.path().display().to_string();
         let run = self.file("run");
@@ -71,7 +72,7 @@ impl Place {
             ("RAY_AUTH_TOKEN_PATH", token),
             ("RAY_AUTH_TOKEN", String::new()),
             ("RAY_ADDRESS", String::new()),
-            // Nobody sits in front of this machine: the terminal's clipboard is used, and no browser starts.
+            // As in an SSH session: the terminal's clipboard is used, and no browser starts.
             ("SSH_TTY", "/dev/pts/0".into()),
             ("TMUX", String::new()),
             ("STY", String::new()),
@@ -87,7 +88,7 @@ impl Place {
         Pty::start(&argv, &env, cols, rows)
     }
 
-    /// The console on the head, of a person of this name.
+    /// The console on the head, for this user.
     fn console_of(&self, user: &str, cols: u16, rows: u16) -> Pty {
         let (dashboard, gcs) = (format!("http://{}", self.head().dashboard), self.head().gcs.to_string());
         self.open(&["--address", &dashboard, "--gcs", &gcs], &[("USER", user)], cols, rows)
@@ -119,7 +120,7 @@ fn quit(pty: &mut Pty) {
 }
 
 #[test]
-fn columns_that_were_chosen_come_back_with_the_next_start() {
+fn chosen_columns_are_kept_across_restarts() {
     let place = Place::new(Scenario::default());
     let has_owner = |t: &str| t.lines().any(|line| line.contains("OWNER") && line.contains("STATUS"));
     let mut pty = place.console(200, 60);
@@ -139,7 +140,7 @@ fn columns_that_were_chosen_come_back_with_the_next_start() {
     pty.send("2Cr\r");
     pty.wait("the owner again", has_owner);
     quit(&mut pty);
-    assert!(!fs::read_to_string(&file).unwrap().contains("jobs"), "nothing to remember any more");
+    assert!(!fs::read_to_string(&file).unwrap().contains("jobs"), "the default columns are not saved");
     fs::write(&file, "tables: [").unwrap();
     let mut pty = place.console(200, 60);
     pty.wait_text("layout.yaml:");
@@ -147,7 +148,7 @@ fn columns_that_were_chosen_come_back_with_the_next_start() {
 }
 
 #[test]
-fn it_shows_the_cluster_and_is_led_by_keys() {
+fn it_shows_the_cluster_and_is_controlled_by_keys() {
     let place = Place::new(Scenario::default());
     let mut pty = place.console(200, 60);
     pty.wait_text(UP);
@@ -163,7 +164,7 @@ fn it_shows_the_cluster_and_is_led_by_keys() {
     pty.wait("a filter that nothing passes", |t| {
         t.contains("/no-such-job 0 of ") && t.contains("esc clears it")
     });
-    // A key right after Esc would be one with Alt.
+    // A key right after Esc would be read as Alt and that key.
     pty.send("\x1b");
     pty.wait("all jobs again", |t| !t.contains("filter: ") && t.contains("s stop"));
     pty.send("/failed\r");
@@ -177,11 +178,11 @@ fn it_shows_the_cluster_and_is_led_by_keys() {
 }
 
 #[test]
-fn every_size_is_drawn_and_the_first_one_again() {
+fn every_size_is_drawn_and_the_first_size_again() {
     let place = Place::new(Scenario::default());
     let mut pty = place.console(120, 40);
     pty.wait_text(UP);
-    // A key right after a change is a key like any other.
+    // A key right after a resize is handled normally.
     for columns in [110, 130, 110, 130] {
         pty.resize(columns, 40);
         pty.wait("the new width", |t| {
@@ -206,7 +207,7 @@ fn every_size_is_drawn_and_the_first_one_again() {
 }
 
 #[test]
-fn a_signal_gives_the_terminal_back() {
+fn a_signal_restores_the_terminal() {
     let place = Place::new(Scenario::default());
     for signal in ["-TERM", "-HUP", "-INT"] {
         let mut pty = place.console(80, 24);
@@ -218,7 +219,8 @@ fn a_signal_gives_the_terminal_back() {
     }
 }
 
-/// A head in trouble is told on the screen with these words, the console lives, and all is well once it is over.
+/// The screen shows a failure of the head with these words, the console keeps running, and it recovers after the
+/// failure.
 fn trouble(fault: Fault, words: &[&str]) {
     let place = Place::new(Scenario::default());
     let mut pty = place.console(200, 60);
@@ -227,7 +229,7 @@ fn trouble(fault: Fault, words: &[&str]) {
     assert!(known.contains("data <5 s"), "{known}");
     place.head().trouble(vec![FaultRule { path: String::new(), fault }]);
     pty.send("r");
-    // What was known stays.
+    // The last known state stays visible.
     let all = [words, &["16 hosts alive", "r reconnect"]].concat();
     pty.wait(&format!("{all:?}"), |t| all.iter().all(|w| t.contains(w)) && !t.contains(UP));
     place.head().trouble(Vec::new());
@@ -238,37 +240,37 @@ fn trouble(fault: Fault, words: &[&str]) {
 }
 
 #[test]
-fn a_page_of_html_is_not_taken_for_ray() {
+fn an_html_page_is_not_mistaken_for_ray() {
     trouble(Fault::Html, &["not a Ray dashboard", "check the address"]);
 }
 
 #[test]
-fn half_an_answer_is_told() {
+fn a_truncated_response_is_reported() {
     trouble(Fault::HalfBody, &["end of file before message length reached", "retry in"]);
 }
 
 #[test]
-fn an_error_status_is_told() {
+fn an_error_status_is_reported() {
     trouble(Fault::Status(500), &["Ray returned HTTP 500", "dashboard.log on the head"]);
 }
 
 #[test]
-fn a_head_that_never_answers_is_told() {
+fn a_head_that_never_responds_is_reported() {
     trouble(Fault::Stall, &["did not respond within 15 s", "dashboard.log on the head"]);
 }
 
 #[test]
-fn an_answer_without_end_is_cut() {
+fn a_response_that_is_too_large_is_refused() {
     trouble(Fault::Padding(65 << 20), &["larger than 64 MiB"]);
 }
 
 #[test]
-fn a_head_that_hangs_up_is_told() {
+fn a_head_that_closes_the_connection_is_reported() {
     trouble(Fault::HangUp, &["no response", "a head needs about 10 s to start"]);
 }
 
 #[test]
-fn dropped_connections_are_made_anew_unseen() {
+fn dropped_connections_are_reopened_without_a_status_change() {
     let place = Place::new(Scenario::default());
     let mut pty = place.console(120, 40);
     pty.wait_text(UP);
@@ -282,7 +284,7 @@ fn dropped_connections_are_made_anew_unseen() {
 }
 
 #[test]
-fn a_head_that_is_gone_is_told_with_what_was_known() {
+fn a_head_that_is_gone_is_reported_and_its_last_state_stays() {
     let mut place = Place::new(Scenario::default());
     let mut pty = place.console(200, 60);
     pty.wait_text("16 hosts alive");
@@ -296,7 +298,7 @@ fn a_head_that_is_gone_is_told_with_what_was_known() {
 }
 
 #[test]
-fn a_missing_token_says_where_to_put_it() {
+fn a_missing_token_has_a_hint_where_to_put_it() {
     let place = Place::new(Scenario { token: Some(Secret::new(TOKEN)), ..Scenario::default() });
     let mut pty = place.console(200, 60);
     let text = pty.wait_text("no token");
@@ -305,7 +307,7 @@ fn a_missing_token_says_where_to_put_it() {
 }
 
 #[test]
-fn a_refused_token_is_told_and_another_one_is_taken_up() {
+fn a_refused_token_is_reported_and_a_new_one_is_used() {
     let place = Place::with_token();
     place.write_token("tok-of-another-cluster");
     let mut pty = place.console(200, 60);
@@ -314,7 +316,7 @@ fn a_refused_token_is_told_and_another_one_is_taken_up() {
     pty.wait("recovery by itself", |t| {
         t.contains(UP) && t.contains("token ok") && t.contains("16 hosts alive")
     });
-    // It changes while we look on.
+    // The cluster's token changes while the console runs.
     place.head().set_token(Some(Secret::new("tok-that-is-new")));
     pty.wait_text("refuses this token");
     place.write_token("tok-that-is-new");
@@ -342,7 +344,7 @@ fn the_token_is_copied_and_found_nowhere_else() {
     }
     place.head().trouble(vec![FaultRule { path: String::new(), fault: Fault::Status(500) }]);
     pty.wait_text("Ray returned HTTP 500");
-    // The screen may have it from another request.
+    // The screen may show the error of another request.
     let log = || fs::read_to_string(place.file(".state/marin-tui/marin-tui.log")).unwrap();
     until("a refresh has failed", || log().contains("refresh failed").then_some(()));
     quit(&mut pty);
@@ -351,7 +353,7 @@ fn the_token_is_copied_and_found_nowhere_else() {
     assert_nowhere_else(place.home.path(), &place.file("token"));
 }
 
-/// No file under the home holds the token but the one that it was put in.
+/// Asserts that no file under the folder holds the token, except the one that it was written to.
 fn assert_nowhere_else(folder: &Path, but: &Path) {
     for entry in fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
         if entry.is_dir() {
@@ -368,7 +370,7 @@ fn no_child_gets_the_token() {
     let bin = place.file("bin");
     fs::create_dir_all(&bin).unwrap();
     fs::create_dir_all(place.file("infra")).unwrap();
-    // Without an address in the file the head is asked for by `ray`, and then logged in to by `ssh`.
+    // The file has no address: `ray` is asked for the head's address, and then `ssh` logs in to it.
     fs::write(place.file("infra/lab.yaml"), "cluster_name: lab\nprovider: {type: gcp}\n").unwrap();
     for (name, rest) in [("ray", "echo 127.0.0.1"), ("ssh", "exit 255")] {
         let dump = format!("#!/bin/sh\n(echo argv \"$@\"; env) >>\"$HOME/{name}.seen\"\n{rest}\n");
@@ -387,7 +389,7 @@ fn no_child_gets_the_token() {
     quit(&mut pty);
 }
 
-/// Sends a request to the head, past every client.
+/// Sends a request to the head without a client of this crate.
 fn post(place: &Place, path: &str, body: &str) {
     let mut stream = TcpStream::connect(place.head().dashboard).unwrap();
     let length = body.len();
@@ -401,7 +403,7 @@ fn post(place: &Place, path: &str, body: &str) {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// What the head answers, as one text.
+/// The response of the head as one string.
 fn get(place: &Place, path: &str) -> String {
     let mut stream = TcpStream::connect(place.head().dashboard).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: head\r\nconnection: close\r\n\r\n").unwrap();
@@ -423,14 +425,18 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     pty.wait_text("Submit job");
     pty.send(&format!("sleep 601\t~/src\tKEY={SECRET}\t"));
     pty.wait_text("KEY=•••");
-    // Past the empty variable, the runtime environment, four amounts and the TPU; the id; past metadata and cancel.
+    // Skips the empty variable, the runtime environment, four amounts and the TPU; fills in the id; skips metadata and
+    // Cancel.
     pty.send("\t\t\t\t\t\t\tmine-1\t\t\t\r");
     pty.wait_text("mine-1 submitted");
     let first = get(&place, "/api/jobs/mine-1");
-    assert!(first.contains(SECRET) && first.contains(r#"{"owner": "farid"}"#), "the job has it: {first}");
+    assert!(
+        first.contains(SECRET) && first.contains(r#"{"owner": "farid"}"#),
+        "the job has the variable: {first}"
+    );
     quit(&mut pty);
     assert!(!contains(&pty.raw(), SECRET.as_bytes()), "never on the screen");
-    // Somebody else submits it again: it is theirs.
+    // Another user submits it again and becomes its owner.
     let mut pty = place.console_of("hana", 120, 40);
     pty.wait_text(UP);
     pty.send("2/mine-1\r");
@@ -439,7 +445,7 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     let seen =
         pty.wait("what it was submitted with", |t| t.contains("KEY=***") && t.contains("gcs://_ray_pkg_"));
     assert!(seen.contains("Resubmit mine-1") && seen.contains("sleep 601"), "{seen}");
-    // One more, another id past the owner, and to the button.
+    // Appends a character, sets another id after the owner, and moves to the button.
     pty.send(&format!("1{BACK}{BACK}{BACK}{BACK}{BACK}mine-2\t\t\t\t\r"));
     pty.wait_text("mine-2 submitted");
     let again = get(&place, "/api/jobs/mine-2");
@@ -455,7 +461,7 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
 }
 
 #[test]
-fn a_record_has_nothing_of_ours_read_when_its_job_is_submitted_again() {
+fn resubmitting_a_job_reads_no_local_files_that_its_record_names() {
     const BACK: &str = "\x1b[Z";
     let place = Place::new(Scenario { jobs: 0, ..Scenario::default() });
     for name in [".ssh/id_ed25519", ".aws/credentials"] {
@@ -488,7 +494,7 @@ fn a_record_has_nothing_of_ours_read_when_its_job_is_submitted_again() {
 }
 
 #[test]
-fn nothing_that_a_cluster_says_reaches_the_terminal_as_an_order() {
+fn control_sequences_from_a_cluster_do_not_reach_the_terminal() {
     const ORDERS: &str = "\x1b]0;pwned\x07\x1b[2J\u{9b}31m\u{202e}\x1bP1;pwned\x1b\\\x1b]52;c;cHduZWQ=\x07";
     let place = Place::new(Scenario::default());
     let hostile = format!("evil-{ORDERS}-name");
@@ -500,7 +506,7 @@ fn nothing_that_a_cluster_says_reaches_the_terminal_as_an_order() {
     assert!(place.head().write_job_log(&hostile, format!("before {ORDERS} after-the-orders\n").as_bytes()));
     let mut pty = place.console(200, 60);
     pty.wait_text("evil-");
-    // The log of the newest running job: ours.
+    // The log of the newest running job, which is the hostile one.
     pty.wait_text("after-the-orders");
     for keys in ["d", "qs", "q/evil\r", "3z", "z2:log\r", "q"] {
         pty.send(keys);
@@ -534,7 +540,7 @@ fn stopping_a_job_from_the_keyboard_ends_it() {
     pty.wait_text("Stop jobs of ");
     assert!(
         place.head().submissions(JobStatus::Running).contains(&running),
-        "another person's is asked about again"
+        "another person's job needs a second confirmation"
     );
     pty.send("y");
     pty.wait_text("has ended (stopped)");
@@ -543,7 +549,7 @@ fn stopping_a_job_from_the_keyboard_ends_it() {
 }
 
 #[test]
-fn a_stop_that_changed_nothing_is_told() {
+fn a_stop_without_effect_is_reported() {
     let place = Place::new(Scenario::default());
     place.head().ignore_stop(true);
     let mut pty = place.console(200, 60);
@@ -569,7 +575,7 @@ fn ray_address_is_enough() {
 }
 
 #[test]
-fn a_name_that_means_no_single_cluster_opens_none() {
+fn an_ambiguous_or_unknown_name_opens_no_cluster() {
     let place = Place::new(Scenario::default());
     fs::create_dir_all(place.file("infra")).unwrap();
     for name in ["marin-us-east1", "marin-us-east5"] {

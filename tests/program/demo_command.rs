@@ -1,4 +1,4 @@
-//! The `demo` command: it shows its clusters or serves them, and leaves nothing behind, however it ends.
+//! The `demo` command: it shows its clusters or serves them, and leaves nothing behind, regardless of how it ends.
 
 use crate::left::assert_no_process_names;
 use crate::program::{Ran, kill, program};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// A folder for a demo's folder, an empty home, and how to run the binary there.
+/// A temporary folder and an empty home for a demo, and functions that run the binary there.
 struct Room {
     dir: TempDir,
 }
@@ -50,7 +50,7 @@ impl Room {
         (child, serde_json::from_str(&line).unwrap())
     }
 
-    /// Nothing is left: no file, no process.
+    /// Asserts that no file and no process is left.
     fn assert_empty(&self) {
         for part in ["t", "home"] {
             let left: Vec<_> =
@@ -111,7 +111,7 @@ fn a_window_that_is_closed_ends_a_demo_and_its_folder() {
 }
 
 #[test]
-fn a_demo_that_was_killed_is_cleared_away_by_the_next_one() {
+fn the_next_demo_removes_the_folder_of_a_killed_one() {
     let room = Room::new();
     let (mut killed, _) = room.serve(&["--scenario", "calm", "--clusters", "1"]);
     killed.kill().unwrap();
@@ -123,7 +123,7 @@ fn a_demo_that_was_killed_is_cleared_away_by_the_next_one() {
 }
 
 #[test]
-fn a_served_fleet_is_attached_to_and_ends_with_its_input_or_a_signal() {
+fn a_served_fleet_can_be_attached_to_and_ends_with_its_input_or_a_signal() {
     let room = Room::new();
     let (mut child, line) =
         room.serve(&["--clusters=3", "--scenario=calm", "--fault=marin-big-run=unreachable"]);
@@ -150,7 +150,7 @@ fn a_served_fleet_is_attached_to_and_ends_with_its_input_or_a_signal() {
 }
 
 impl Room {
-    /// `marin-tui --plain demo`, without a terminal, and its lines.
+    /// Starts `marin-tui --plain demo` without a terminal; returns the process and its lines.
     fn plain(&self, arguments: &[&str]) -> (Child, impl Iterator<Item = String> + use<>) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_marin-tui"))
             .args(["--plain", "demo"])
@@ -165,7 +165,7 @@ impl Room {
     }
 }
 
-/// Reads until each of the words was in a line; fails when the lines end before.
+/// Reads lines until each of the words has occurred; fails if the lines end before that.
 fn await_lines(lines: &mut impl Iterator<Item = String>, words: &[&str]) -> Vec<String> {
     let mut seen = Vec::new();
     while !words.iter().all(|words| seen.iter().any(|line: &String| line.contains(words))) {
@@ -197,7 +197,7 @@ fn plain_prints_what_changes_and_ends_by_a_signal() {
             assert!(rest.contains(": ") && !rest.contains('\x1b'), "{line}");
         }
         let once = seen.iter().filter(|line| line.contains("marin-us-central2: connected")).count();
-        assert_eq!(once, 1, "a state is said once");
+        assert_eq!(once, 1, "each state is printed once");
         kill(signal, child.id());
         assert!(child.wait().unwrap().success(), "{signal}");
         room.assert_empty();
@@ -205,7 +205,7 @@ fn plain_prints_what_changes_and_ends_by_a_signal() {
 }
 
 #[test]
-fn plain_ends_well_when_nobody_reads_it_any_more() {
+fn plain_exits_successfully_when_its_pipe_is_closed() {
     let room = Room::new();
     let (mut child, mut lines) = room.plain(&["--cluster", "marin-us-central2"]);
     let seen = await_lines(&mut lines, &["marin-us-central2: connected"]);
@@ -216,7 +216,7 @@ fn plain_ends_well_when_nobody_reads_it_any_more() {
 }
 
 #[test]
-fn without_a_terminal_demo_says_so_and_makes_nothing() {
+fn without_a_terminal_demo_fails_and_creates_nothing() {
     let room = Room::new();
     let demo = program(&room.dir.path().join("home")).arg("demo").envs(room.env()).output().unwrap();
     assert!(Ran::of(&demo).exits(1).err.contains("needs a terminal"));
@@ -224,7 +224,7 @@ fn without_a_terminal_demo_says_so_and_makes_nothing() {
 }
 
 #[test]
-fn a_cleanup_of_the_demo_finds_what_one_worker_has_left_over_and_ends_it() {
+fn a_cleanup_of_the_demo_ends_a_leftover_process() {
     let room = Room::new();
     let (mut child, place) = room.serve(&["--scenario", "calm", "--clusters", "1", "--nodes", "5"]);
     let cluster = place["clusters"][0]["name"].as_str().unwrap();
@@ -241,7 +241,7 @@ fn a_cleanup_of_the_demo_finds_what_one_worker_has_left_over_and_ends_it() {
         command.args(["-c", cluster, "run-cleanup", "--only", "processes", "--json"]);
         Ran::of(&command.args(words.split_whitespace()).output().unwrap()).exits(0)
     };
-    let told = |ran: Ran| {
+    let outcomes = |ran: Ran| {
         let rows = ran.json();
         let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
         rows.as_array()
@@ -250,9 +250,9 @@ fn a_cleanup_of_the_demo_finds_what_one_worker_has_left_over_and_ends_it() {
             .map(|row| text(row, "kind") + ": " + &text(row, "outcome"))
             .collect::<Vec<_>>()
     };
-    assert_eq!(told(run("--dry-run")), ["process: would be ended", "lock file: would be removed"]);
-    assert_eq!(told(run("--yes")), ["process: ended", "lock file: removed"]);
-    assert!(told(run("--dry-run")).is_empty(), "nothing is left");
+    assert_eq!(outcomes(run("--dry-run")), ["process: would be ended", "lock file: would be removed"]);
+    assert_eq!(outcomes(run("--yes")), ["process: ended", "lock file: removed"]);
+    assert!(outcomes(run("--dry-run")).is_empty(), "nothing is left");
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
 }

@@ -1,4 +1,4 @@
-//! The simulated fleet through the system's own `ssh`, as the console's supervisor meets it. No cloud needed.
+//! The simulated fleet through the system's own `ssh`, as the console's supervisor uses it. No cloud needed.
 
 mod faults;
 
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// The production supervisor on a fleet, and the news of it.
+/// The production supervisor on a fleet, and its news.
 struct Console {
     fleet: Fleet,
     supervisor: Supervisor,
@@ -30,7 +30,7 @@ impl Console {
         Self::reading(plan, None).await
     }
 
-    /// The same; clusters that are not on the screen are read at this interval.
+    /// As [`Self::on`]; clusters that are not on the screen are polled at this interval.
     async fn reading(plan: &str, background: Option<Duration>) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let fleet = Fleet::start(Plan::parse(plan, Path::new("test")).unwrap()).await.unwrap();
@@ -45,11 +45,11 @@ impl Console {
         Self { fleet, supervisor, news }
     }
 
-    /// Reads news until `is` says so.
+    /// Reads news until `is` returns true.
     async fn until(&mut self, what: &str, mut is: impl FnMut(&str, &News) -> bool) {
         soon(what, async {
             loop {
-                let update = self.news.recv().await.expect("the supervisor lives");
+                let update = self.news.recv().await.expect("the supervisor runs");
                 if is(update.cluster.as_str(), &update.news) {
                     return;
                 }
@@ -71,7 +71,7 @@ impl Console {
     }
 }
 
-/// What a console reads when it is led to the fleet as `marin-tui demo` does.
+/// The configuration of a console that is attached to the fleet as by `marin-tui demo`.
 fn attached(fleet: &Fleet) -> (Config, Folders) {
     let folder = fleet.folder();
     let env = Env::new(&[("HOME", "/nonexistent")], "/").with(&folder.env());
@@ -92,11 +92,11 @@ fn problem(news: &News) -> Option<&ProblemKind> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_default_fleet_arrives_and_its_troubles_say_so() {
+async fn the_default_fleet_connects_and_its_faults_are_reported() {
     let plan = Plan::find(Path::new("marin")).unwrap();
     let text = include_str!("../../assets/demo/marin.yaml");
     let mut console = Console::on(text).await;
-    // The clusters whose cluster files are Marin's own.
+    // The cluster files are like Marin's own: provider gcp, with a zone.
     let (config, folders) = attached(&console.fleet);
     assert!(
         config
@@ -107,12 +107,12 @@ async fn the_default_fleet_arrives_and_its_troubles_say_so() {
     );
     assert!(
         folders.tokens.join("clusters/marin-big-run").exists(),
-        "tokens lie where the console looks for them"
+        "tokens are where the console looks for them"
     );
     let mut seen = BTreeMap::new();
     let wanted = plan.clusters.len();
     console
-        .until("every cluster has said something", |cluster, news| {
+        .until("every cluster has reported", |cluster, news| {
             match (news, problem(news)) {
                 (News::Snapshot(s), _) => {
                     let alive = s.nodes.iter().filter(|n| n.state.is_alive()).count();
@@ -134,9 +134,9 @@ async fn the_default_fleet_arrives_and_its_troubles_say_so() {
         let expected = match cluster.name.as_str() {
             "marin-us-east5" => "unreachable".to_owned(),
             "marin-us-central2-staging" => "refused".to_owned(),
-            // The autoscaler that has not noticed that its machines are gone.
+            // Its autoscaler has not noticed that its machines are gone.
             "marin-us-central2" => "1 nodes".to_owned(),
-            // What lives has as many as it happens to have.
+            // The number of nodes of a cluster with a life varies.
             name if cluster.life.is_some() => {
                 assert!(seen[name].ends_with(" nodes") && seen[name] != "0 nodes", "{name}: {}", seen[name]);
                 continue;
@@ -187,7 +187,7 @@ async fn a_job_is_stopped_and_a_log_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_whose_answer_broke_off_is_not_known_until_the_job_is_seen_ended() {
+async fn a_stop_with_a_truncated_response_is_unknown_until_the_job_has_ended() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     console.until("a is up", |_, news| is_up(news)).await;
     let head = &console.fleet.member("a").unwrap().head;
@@ -212,7 +212,7 @@ async fn a_stop_whose_answer_broke_off_is_not_known_until_the_job_is_seen_ended(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_round_trip_during_a_reading_does_not_unsay_the_gcs() {
+async fn a_round_trip_during_a_poll_does_not_report_the_gcs_as_lost() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     console.until("a is up", |_, news| is_up(news)).await;
     let head = &console.fleet.member("a").unwrap().head;
@@ -232,7 +232,7 @@ async fn a_round_trip_during_a_reading_does_not_unsay_the_gcs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_round_trip_that_is_not_answered_is_not_told_from_before() {
+async fn a_failed_round_trip_does_not_keep_the_previous_latency() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     let is = |measured: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { latency, .. }) if latency.is_some() == measured);
     console.until("a round trip", is(true)).await;
@@ -242,21 +242,21 @@ async fn a_round_trip_that_is_not_answered_is_not_told_from_before() {
     console.end().await;
 }
 
-/// A dashboard that hangs, as after SIGSTOP; the GCS answers.
+/// A dashboard that hangs, as after SIGSTOP; the GCS responds.
 fn hung_dashboard() -> Vec<FaultRule> {
     let hangs = |path: &str| FaultRule { path: path.into(), fault: Fault::Stall };
     vec![hangs("/api"), hangs("/nodes")]
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hung_dashboard_and_a_gcs_that_answers_are_two_facts() {
+async fn a_hung_dashboard_and_a_gcs_that_responds_are_reported_separately() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     console.ask("a", Request::Focus(true));
-    let says = |silent: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { dashboard, gcs: true, .. }) if dashboard.is_some() == silent);
-    console.until("both answer", says(false)).await;
+    let is_silent = |silent: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { dashboard, gcs: true, .. }) if dashboard.is_some() == silent);
+    console.until("both answer", is_silent(false)).await;
     console.fleet.member("a").unwrap().head.trouble(hung_dashboard());
-    console.until("the dashboard is silent", says(true)).await;
-    // One that connects now has the state all the same.
+    console.until("the dashboard is silent", is_silent(true)).await;
+    // A new connection still receives the state.
     console.ask("a", Request::Reconnect);
     let (mut connects, mut states) = (false, 0);
     console
@@ -266,17 +266,18 @@ async fn a_hung_dashboard_and_a_gcs_that_answers_are_two_facts() {
             states > 0
         })
         .await;
-    console.until("the dashboard is still silent", says(true)).await;
+    console.until("the dashboard is still silent", is_silent(true)).await;
     console.fleet.member("a").unwrap().head.trouble(Vec::new());
-    console.until("it is back by itself", says(false)).await;
+    console.until("it is back by itself", is_silent(false)).await;
     console.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_ray_refuses_says_why_and_is_not_followed() {
+async fn a_log_that_ray_refuses_has_a_reason_and_is_not_followed() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     console.until("a is up", |_, news| is_up(news)).await;
-    // Ray does not know the one, as after a restart of the head; the other it refuses, and its file is nowhere.
+    // Ray does not know the first job, as after a restart of the head; it refuses the second, whose file does not
+    // exist.
     let fault = FaultRule { path: "/api/jobs/refused".into(), fault: Fault::Status(400) };
     console.fleet.member("a").unwrap().head.trouble(vec![fault]);
     let nobodys = |id: &str| LogSource::Job(SubmissionId(id.into()));
@@ -306,7 +307,7 @@ async fn a_log_that_ray_refuses_says_why_and_is_not_followed() {
     };
     assert!(failed(1).contains("gone") && !failed(1).contains("ssh"), "{}", failed(1));
     assert!(failed(2).contains("400"), "{}", failed(2));
-    // What is waited for is followed once it is there.
+    // A file that did not exist is followed once it is created.
     console.fleet.member("a").unwrap().head.write_file("not-yet.log", b"at last\n");
     let there = |news: &News| matches!(news, News::Log(b) if b.stream == StreamId(3) && b.end == LogEnd::Open && b.part.lines == ["at last".into()]);
     console.until("the late file", |_, news| there(news)).await;
@@ -314,7 +315,7 @@ async fn a_log_that_ray_refuses_says_why_and_is_not_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_followed_log_goes_on_where_it_was_with_another_token() {
+async fn a_followed_log_continues_at_its_position_with_another_token() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     console.until("a is up", |_, news| is_up(news)).await;
     let running = console.fleet.member("a").unwrap().head.submissions(JobStatus::Running).pop().unwrap();
@@ -342,7 +343,7 @@ async fn a_followed_log_goes_on_where_it_was_with_another_token() {
     console.until("what was written meanwhile", |_, news| note(news) == 2).await;
     write(&console, "line-3");
     console.until("what comes then", |_, news| note(news) == 3).await;
-    // What is on the screen is not read once more over ssh.
+    // Lines that are on the screen are not read again over SSH.
     let head = &console.fleet.member("a").unwrap().head;
     head.trouble(vec![FaultRule { path: format!("/api/jobs/{running}"), fault: Fault::Status(400) }]);
     head.drop_connections();
@@ -356,8 +357,8 @@ fn head(console: &Console) -> &Head {
     &console.fleet.member("a").unwrap().head
 }
 
-/// Where a stream stands after this news; none when it is no news of a stream.
-fn stands(news: &News) -> Option<&LogEnd> {
+/// The state of a log stream after this news; `None` for other news.
+fn log_end(news: &News) -> Option<&LogEnd> {
     match news {
         News::Log(batch) => Some(&batch.end),
         _ => None,
@@ -365,7 +366,7 @@ fn stands(news: &News) -> Option<&LogEnd> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_in_which_nothing_is_written_is_back_with_its_cluster() {
+async fn an_idle_log_is_followed_again_once_its_cluster_is_back() {
     let mut console = Console::on("clusters: [{name: a, log_rate: 0}]").await;
     console.until("a is up", |_, news| is_up(news)).await;
     let running = console.fleet.member("a").unwrap().head.submissions(JobStatus::Running).pop().unwrap();
@@ -378,14 +379,14 @@ async fn a_log_in_which_nothing_is_written_is_back_with_its_cluster() {
         ours.len()
     };
     console.until("the first line", |_, news| note(news) == 1).await;
-    let interrupted = |news: &News| matches!(stands(news), Some(LogEnd::Interrupted(_)));
+    let interrupted = |news: &News| matches!(log_end(news), Some(LogEnd::Interrupted(_)));
 
     // The connection is lost.
     console.fleet.member("a").unwrap().drop_connections();
     console.until("the interruption", |_, news| note(news) > 1 || interrupted(news)).await;
-    console.until("the log again", |_, news| note(news) > 1 || stands(news) == Some(&LogEnd::Open)).await;
+    console.until("the log again", |_, news| note(news) > 1 || log_end(news) == Some(&LogEnd::Open)).await;
 
-    // The connection stands, and nobody answers behind it; then somebody asks for everything anew.
+    // The connection is up, but nothing responds behind it; then a refresh is requested.
     head(&console).trouble(vec![FaultRule { path: String::new(), fault: Fault::HangUp }]);
     head(&console).drop_connections();
     console.ask("a", Request::Refresh);
@@ -399,16 +400,18 @@ async fn a_log_in_which_nothing_is_written_is_back_with_its_cluster() {
         .await;
     head(&console).trouble(Vec::new());
     console.ask("a", Request::Refresh);
-    console.until("the log once more", |_, news| note(news) > 1 || stands(news) == Some(&LogEnd::Open)).await;
+    console
+        .until("the log once more", |_, news| note(news) > 1 || log_end(news) == Some(&LogEnd::Open))
+        .await;
     assert!(head(&console).write_job_log(&running, b"line-2\n"));
     console.until("what is written then", |_, news| note(news) == 2).await;
     assert_eq!(ours, ["line-1", "line-2"]);
     console.end().await;
 }
 
-/// Somebody looks at a dialog that waits for it.
+/// A dialog waits for the answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_driver_does_is_answered_also_when_the_connection_is_lost_meanwhile() {
+async fn a_request_for_a_drivers_work_fails_when_the_connection_is_lost() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     let mut driver = None;
     console
@@ -441,7 +444,7 @@ async fn what_a_driver_does_is_answered_also_when_the_connection_is_lost_meanwhi
     member.drop_connections();
     console
         .until(
-            "why it is not told",
+            "the reason of the failure",
             |_, news| matches!(news, News::Work { job, work: Err(_) } if *job == ours),
         )
         .await;
@@ -449,7 +452,7 @@ async fn what_a_driver_does_is_answered_also_when_the_connection_is_lost_meanwhi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dropped_connections_and_a_rotated_token_are_mended() {
+async fn the_console_recovers_from_dropped_connections_and_a_rotated_token() {
     let mut console = Console::on("clusters: [{name: a}, {name: b}]").await;
     let mut up = BTreeSet::new();
     console
@@ -484,7 +487,7 @@ async fn dropped_connections_and_a_rotated_token_are_mended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn heads_that_all_hung_at_once_are_up_again_soon() {
+async fn heads_that_all_hung_at_once_recover_soon() {
     let names: Vec<String> = (0..14).map(|n| format!("c{n}")).collect();
     let listed: Vec<String> =
         names.iter().map(|name| format!("{{name: {name}, nodes: 8, jobs: 8}}")).collect();
@@ -507,7 +510,7 @@ async fn heads_that_all_hung_at_once_are_up_again_soon() {
         })
         .await;
     for member in console.fleet.members() {
-        // What is under way is never answered.
+        // Requests that were in progress are never answered.
         member.head.trouble(Vec::new());
     }
     let mut read = BTreeSet::new();

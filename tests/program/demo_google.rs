@@ -1,5 +1,5 @@
-//! The Google of a simulated fleet, as a shell and the console see it: TPUs that the autoscaler has lost, requests that
-//! wait, workers that are added and removed. Nobody's own Google login is used.
+//! The Google of a simulated fleet, from commands and from the console: TPUs that the autoscaler has lost, pending
+//! requests, workers that are added and removed. The user's own Google login is not used.
 
 use crate::program::program;
 use crate::pty::Pty;
@@ -10,7 +10,8 @@ use std::process::Output;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// The autoscaler of one has lost everything, another lives, and one stands still.
+/// One cluster whose autoscaler is stuck and has lost its TPUs, one with a life, a static one, and one with a rotated
+/// token.
 const PLAN: &str = "
 clusters:
   - name: marin-us-central2
@@ -44,7 +45,7 @@ impl World {
         Self { fleet, home: tempfile::tempdir().unwrap(), _runtime: runtime }
     }
 
-    /// The program and its first arguments, and what is in its environment.
+    /// The program with its first arguments, and its environment.
     fn start(&self) -> (Vec<String>, Vec<(&'static str, String)>) {
         let folder = self.fleet.folder();
         let path = |p: &Path| p.display().to_string();
@@ -58,7 +59,7 @@ impl World {
         ];
         let mut env = folder.env();
         env.push(("HOME", path(self.home.path())));
-        // Whoever looked at a person's own login would fail.
+        // Reading the user's own login would fail.
         env.push(("GOOGLE_APPLICATION_CREDENTIALS", path(&self.home.path().join("none"))));
         env.push(("NO_PROXY", "127.0.0.1".into()));
         (argv, env)
@@ -71,8 +72,8 @@ impl World {
         command.output().unwrap()
     }
 
-    /// What it prints, when it succeeds.
-    fn says(&self, cluster: &str, words: &str) -> String {
+    /// Stdout of a command that must succeed.
+    fn stdout(&self, cluster: &str, words: &str) -> String {
         let out = self.run(cluster, words);
         let said = String::from_utf8_lossy(&out.stdout).into_owned();
         assert!(out.status.success(), "{words}: {said}{}", String::from_utf8_lossy(&out.stderr));
@@ -81,7 +82,7 @@ impl World {
 
     /// Status and name of each of the cluster's TPUs.
     fn tpus(&self, cluster: &str) -> Vec<(String, String)> {
-        let all: Value = serde_json::from_str(&self.says(cluster, "tpus --json")).unwrap();
+        let all: Value = serde_json::from_str(&self.stdout(cluster, "tpus --json")).unwrap();
         let text = |v: &Value| v.as_str().unwrap().to_owned();
         let row = |row: &Value| (text(&row["status"]), text(&row["name"]));
         all["rows"].as_array().unwrap().iter().map(row).collect()
@@ -96,7 +97,7 @@ impl World {
     }
 }
 
-/// The cluster files are real ones: the ray command that a person has would end what they name.
+/// The cluster files are valid: the user's own ray command would terminate the clusters that they name.
 #[test]
 fn no_ray_command_is_run_on_a_cluster_of_a_demo() {
     let world = World::new();
@@ -114,13 +115,13 @@ fn no_ray_command_is_run_on_a_cluster_of_a_demo() {
         let said = String::from_utf8_lossy(&out.stderr);
         assert!(!out.status.success() && said.contains("no ray command was run"), "{command}: {said}");
         let name = command.split(' ').next().unwrap();
-        world.says("us-west4", &format!("{name} --abandon"));
+        world.stdout("us-west4", &format!("{name} --abandon"));
     }
     assert!(!ran.exists(), "{:?}", std::fs::read_to_string(ran));
 }
 
 #[test]
-fn status_has_the_findings_of_a_screen_with_commands_that_can_be_run() {
+fn status_has_the_findings_of_the_console_with_commands() {
     let world = World::new();
     let read = |words: &[&str]| {
         let (argv, env) = world.start();
@@ -137,7 +138,7 @@ fn status_has_the_findings_of_a_screen_with_commands_that_can_be_run() {
         (&"down".into(), &1.into(), &Value::Null)
     );
     assert!(refused["error"].as_str().unwrap().contains("refuses this token"), "{refused}");
-    assert!(refused["findings"][0]["since_ms"].is_null(), "it may be far older than the command");
+    assert!(refused["findings"][0]["since_ms"].is_null(), "the problem may be much older than the command");
     let stuck = of("marin-us-central2");
     assert_eq!((&stuck["status"], &stuck["error"]), (&"up".into(), &Value::Null));
     let quota = stuck["findings"].as_array().unwrap().iter().find(|f| f["kind"] == "quota").unwrap().clone();
@@ -151,7 +152,7 @@ fn status_has_the_findings_of_a_screen_with_commands_that_can_be_run() {
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines[0].starts_with("CLUSTER") && lines[0].ends_with("WORST FINDING"), "{table}");
     assert!(lines.len() == 5 && lines[4].contains("marin-us-"), "{table}");
-    // What needs action comes first, and a script can ask for that alone.
+    // Clusters with issues come first, and `--check` reports them by the exit code.
     let issues = |line: &&str| line.split_whitespace().nth(4) != Some("0");
     assert!(issues(&lines[1]) && !issues(&lines[4]), "{table}");
     assert_eq!((read(&["status", "--check"]).0, read(&["-c", "us-west4", "status", "--check"]).0), (1, 0));
@@ -161,15 +162,15 @@ fn status_has_the_findings_of_a_screen_with_commands_that_can_be_run() {
 }
 
 #[test]
-fn what_a_stuck_autoscaler_lost_holds_quota_until_it_is_deleted() {
+fn tpus_lost_by_a_stuck_autoscaler_hold_quota_until_deleted() {
     let world = World::new();
     let lost = world.count("us-central2", "preempted, holds quota");
     assert!(lost >= 4, "{lost}");
-    let said = world.says("us-central2", "clean-preempted --yes");
+    let said = world.stdout("us-central2", "clean-preempted --yes");
     assert_eq!(said.matches("deleted").count(), lost, "{said}");
-    // What waits was not taken away, and stays.
+    // The pending request was not preempted, and stays.
     assert_eq!(world.tpus("us-central2"), [("waiting".into(), "ray-worker-manual-v4-256".into())]);
-    world.says("us-central2", "remove-worker ray-worker-manual-v4-256 --now --yes");
+    world.stdout("us-central2", "remove-worker ray-worker-manual-v4-256 --now --yes");
     assert_eq!(world.tpus("us-central2"), []);
 }
 
@@ -194,30 +195,30 @@ fn the_console_shows_the_lost_tpus_and_deletes_them() {
     assert_eq!(world.count("us-central2", "preempted, holds quota"), 0);
 }
 
-/// Adds a worker of that many hosts and removes it; Ray and Google both see it come and go.
-fn come_and_go(cluster: &str, tpu: &str, capacity: &str, hosts: usize, how: &str) {
+/// Adds a worker of that many hosts and removes it; asserts that Ray and Google both reflect it.
+fn add_and_remove(cluster: &str, tpu: &str, capacity: &str, hosts: usize, how: &str) {
     let world = World::new();
     let (before, rows) = (world.nodes(cluster), world.tpus(cluster).len());
     let adding = format!("add-worker --type {tpu} --capacity {capacity} --name extra --yes");
-    let said: Value = serde_json::from_str(&world.says(cluster, &format!("{adding} --json"))).unwrap();
+    let said: Value = serde_json::from_str(&world.stdout(cluster, &format!("{adding} --json"))).unwrap();
     assert_eq!(said[0]["hosts"].as_array().unwrap().len(), hosts, "{said}");
     assert_eq!(world.nodes(cluster), before + hosts);
     assert!(world.tpus(cluster).contains(&("registered".into(), "extra".into())));
     let again = world.run(cluster, &format!("{adding} --no-wait"));
     assert!(String::from_utf8_lossy(&again.stderr).contains("already requested from Google"), "{again:?}");
-    world.says(cluster, &format!("remove-worker extra {how} --yes"));
+    world.stdout(cluster, &format!("remove-worker extra {how} --yes"));
     assert_eq!(world.nodes(cluster), before);
     assert_eq!(world.tpus(cluster).len(), rows);
 }
 
 #[test]
 fn a_worker_joins_and_is_drained() {
-    come_and_go("marin-us-central1", "v5p-32", "preemptible", 4, "--drain");
+    add_and_remove("marin-us-central1", "v5p-32", "preemptible", 4, "--drain");
 }
 
 #[test]
 fn a_worker_joins_and_is_removed_at_once() {
-    come_and_go("marin-us-west4", "v5litepod-8", "best-effort", 2, "--now");
+    add_and_remove("marin-us-west4", "v5litepod-8", "best-effort", 2, "--now");
 }
 
 #[test]
@@ -227,36 +228,36 @@ fn a_tpu_of_the_autoscaler_can_be_deleted_too() {
         let (before, all) = (world.nodes(cluster), world.tpus(cluster));
         let (status, name) = &all[0];
         assert_eq!(status, "registered", "{all:?}");
-        world.says(cluster, &format!("remove-worker {name} --now --others --yes"));
+        world.stdout(cluster, &format!("remove-worker {name} --now --others --yes"));
         assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name), "{name}");
-        // The autoscaler of one that lives asks for another at once.
+        // Where the cluster has a life, the autoscaler requests another one at once.
         assert!(cluster == "marin-us-central1" || world.nodes(cluster) < before);
     }
 }
 
 #[test]
-fn a_slice_of_compute_engine_stands_beside_those_of_cloud_tpu_and_goes_as_a_whole() {
+fn a_slice_of_compute_engine_is_listed_with_cloud_tpus_and_removed_as_a_whole() {
     let world = World::of("clusters: [{name: marin-us-west4, nodes: 6, dead: 0, groups: [tpu7x-16]}]");
     let (cluster, name) = ("marin-us-west4", "marin-us-west4-tpu7x-16");
-    let told: Value = serde_json::from_str(&world.says(cluster, "tpus --json")).unwrap();
-    let rows = told["rows"].as_array().unwrap();
-    let slice = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{told}"));
+    let output: Value = serde_json::from_str(&world.stdout(cluster, "tpus --json")).unwrap();
+    let rows = output["rows"].as_array().unwrap();
+    let slice = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{output}"));
     let fields =
         ["resource", "status", "accelerator_type", "chips", "hosts", "joined", "capacity", "managed_by"];
-    let told: Vec<&Value> = fields.iter().map(|field| &slice[field]).collect();
+    let values: Vec<&Value> = fields.iter().map(|field| &slice[field]).collect();
     let expected = ["instance group", "registered", "tpu7x-16", "8", "2", "2", "spot", "manual"];
-    let told: Vec<String> =
-        told.iter().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)).collect();
-    assert_eq!(told, expected);
+    let values: Vec<String> =
+        values.iter().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)).collect();
+    assert_eq!(values, expected);
     assert!(rows.iter().any(|row| row["resource"] == "tpu vm" && row["status"] == "registered"), "{rows:?}");
 
-    // A host's address means its slice.
+    // The address of a host selects its slice.
     let host = slice["addresses"][1].as_str().unwrap();
     let (before, count) = (world.nodes(cluster), rows.len());
-    let dry = world.says(cluster, &format!("remove-worker {host} --now --others --yes --dry-run"));
+    let dry = world.stdout(cluster, &format!("remove-worker {host} --now --others --yes --dry-run"));
     assert!(dry.contains(&format!("/instanceGroupManagers/{name}")), "{dry}");
     assert_eq!(world.nodes(cluster), before);
-    world.says(cluster, &format!("remove-worker {host} --now --others --yes"));
+    world.stdout(cluster, &format!("remove-worker {host} --now --others --yes"));
     assert_eq!((world.nodes(cluster), world.tpus(cluster).len()), (before - 2, count - 1));
     assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name));
 }
@@ -272,12 +273,12 @@ fn a_slice_and_a_host_of_compute_engine_are_added_and_removed() {
     std::fs::write(&file, text.replacen("available_node_types:\n", types, 1)).unwrap();
     for (kind, name, hosts) in [("ironwood", "a-slice", 2), ("trillium", "a-host", 1)] {
         let before = world.nodes(cluster);
-        let told = world.says(cluster, &format!("add-worker --type {kind} --name {name} --yes --json"));
-        let told: Value = serde_json::from_str(&told).unwrap();
-        assert_eq!(told[0]["hosts"].as_array().unwrap().len(), hosts, "{told}");
+        let output = world.stdout(cluster, &format!("add-worker --type {kind} --name {name} --yes --json"));
+        let output: Value = serde_json::from_str(&output).unwrap();
+        assert_eq!(output[0]["hosts"].as_array().unwrap().len(), hosts, "{output}");
         assert_eq!(world.nodes(cluster), before + hosts);
         assert!(world.tpus(cluster).contains(&("registered".into(), name.into())));
-        world.says(cluster, &format!("remove-worker {name} --now --others --yes"));
+        world.stdout(cluster, &format!("remove-worker {name} --now --others --yes"));
         assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name));
     }
 }
@@ -289,5 +290,5 @@ fn a_rotated_token_is_fetched_once_the_old_one_is_removed() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("refuses this token"), "{refused:?}");
     let stale = world.fleet.folder().path().join("cache/marin-tui/tokens/clusters/marin-us-central2-staging");
     std::fs::remove_file(stale).unwrap();
-    world.says("marin-us-central2-staging", "list-jobs");
+    world.stdout("marin-us-central2-staging", "list-jobs");
 }

@@ -1,5 +1,5 @@
-//! Whole clusters of a served demo restarted, stopped and started by the program's own commands: the heads go and come
-//! at the demo's Google, the jobs come back, and no ray command that a person has is run.
+//! Clusters of a served demo, restarted, stopped and started by the program's own commands: heads are deleted and
+//! created at the demo's Google, jobs are restored, and the user's own ray command is not run.
 
 use crate::program::{kill, program};
 use crate::until::until;
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A fleet in a process of its own, and how commands attach to it.
+/// A fleet in a separate process, and how commands attach to it.
 struct Served {
     dir: TempDir,
     fleet: Child,
@@ -28,7 +28,7 @@ impl Served {
         }
         let (scenario, ran) = (dir.path().join("plan.yaml"), dir.path().join("ran"));
         fs::write(&scenario, plan).unwrap();
-        // The cluster files are real ones: a person's own ray would end what they name.
+        // The cluster files are valid: the user's own ray would terminate the clusters that they name.
         let ray = dir.path().join("bin/ray");
         fs::write(&ray, format!("#!/bin/sh\necho \"$@\" >>{}\n", ran.display())).unwrap();
         fs::set_permissions(&ray, fs::Permissions::from_mode(0o755)).unwrap();
@@ -57,27 +57,27 @@ impl Served {
         self.command(cluster, words).output().unwrap()
     }
 
-    /// Interrupts it when it tells this.
+    /// Runs a command, and interrupts it when its stderr contains `at`.
     fn interrupt(&self, cluster: &str, words: &str, at: &str) {
         let mut child = self.command(cluster, words).stderr(Stdio::piped()).spawn().unwrap();
-        let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let mut told = told.inspect(|line| assert!(!line.contains("failed"), "{line}"));
-        assert!(told.any(|line| line.contains(at)), "{words} never came to this: {at}");
+        let stderr = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut stderr = stderr.inspect(|line| assert!(!line.contains("failed"), "{line}"));
+        assert!(stderr.any(|line| line.contains(at)), "{words} never printed: {at}");
         kill("-INT", child.id());
-        let last = told.last().unwrap_or_default();
+        let last = stderr.last().unwrap_or_default();
         assert!(!child.wait().unwrap().success() && last.contains("--resume"), "{last}");
     }
 
-    /// What it prints and what it tells, when it succeeds.
-    fn says(&self, cluster: &str, words: &str) -> (String, String) {
+    /// Stdout and stderr of a command that must succeed.
+    fn succeeds(&self, cluster: &str, words: &str) -> (String, String) {
         let out = self.run(cluster, words);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let (printed, told) = (text(&out.stdout), text(&out.stderr));
-        assert!(out.status.success(), "{words}: {printed}{told}");
-        (printed, told)
+        let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
+        assert!(out.status.success(), "{words}: {stdout}{stderr}");
+        (stdout, stderr)
     }
 
-    /// What it tells when it fails.
+    /// Stderr of a command that must fail.
     fn fails(&self, cluster: &str, words: &str) -> String {
         let out = self.run(cluster, words);
         assert_eq!(out.status.code(), Some(1), "{words}: {out:?}");
@@ -85,10 +85,10 @@ impl Served {
     }
 
     fn json(&self, cluster: &str, words: &str) -> Value {
-        serde_json::from_str(&self.says(cluster, words).0).unwrap()
+        serde_json::from_str(&self.succeeds(cluster, words).0).unwrap()
     }
 
-    /// The submissions that have not ended, each with its state.
+    /// Submissions that have not ended, each with its status.
     fn open(&self, cluster: &str) -> BTreeMap<String, String> {
         let all = self.json(cluster, "list-jobs --json");
         let text = |v: &Value| v.as_str().map(str::to_owned);
@@ -116,9 +116,9 @@ impl Drop for Served {
 
 const NO_HEAD: &str = "no machine in hai-gcp-models is labeled as the head of marin-us-central2";
 
-/// What a newcomer does first: the cluster whose autoscaler is stuck.
+/// The first exercise of a new user: the cluster whose autoscaler is stuck.
 #[test]
-fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
+fn a_restart_restores_the_jobs_and_a_working_autoscaler() {
     let served = Served::new(
         "clusters:\n- {name: marin-us-central2, dead: 0, autoscaler: v1, slices: {tpu_worker: 5}, unowned: 1,\n   \
          life: {stuck: true, jobs_per_hour: 20, job_minutes: 600, failing: 0, launch_seconds: 2, past_minutes: 60}}\n",
@@ -127,16 +127,16 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
     let (before, lost) = (served.open("us-central2"), served.tpus("us-central2"));
     assert!(!before.is_empty() && !lost.is_empty());
     assert!(lost.iter().all(|(status, _)| status == "preempted, holds quota"), "{lost:?}");
-    let (_, planned) = served.says("us-central2", "restart-cluster --dry-run");
+    let (_, planned) = served.succeeds("us-central2", "restart-cluster --dry-run");
     assert!(before.keys().all(|id| planned.contains(id.as_str())), "{planned}");
-    // Nobody knows whose these are: a plain `ray job submit`, and a driver that was started by hand.
+    // Their owners are unknown: a plain `ray job submit`, and a driver that was started by hand.
     let refused = served.fails("us-central2", "restart-cluster --yes");
     let unowned = |id: &str| refused.lines().any(|l| l.starts_with(id) && l.contains("owner unknown"));
     let plain = before.keys().find(|id| id.starts_with("raysubmit_")).unwrap();
     assert!(unowned(plain) && unowned("07000000"), "{refused}");
     assert!(refused.contains(&format!("unknown owner ({plain}, 07000000)")), "{refused}");
-    let (printed, told) = served.says("us-central2", "restart-cluster --yes --others");
-    assert!(printed.contains("restart marin-us-central2: done"), "{printed}");
+    let (stdout, stderr) = served.succeeds("us-central2", "restart-cluster --yes --others");
+    assert!(stdout.contains("restart marin-us-central2: done"), "{stdout}");
     for words in [
         "ray, version 2.60.0 (simulated)",
         "deleting the head ray-marin-us-central2-head-",
@@ -145,10 +145,10 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
         "Launched a new head node: ray-marin-us-central2-head-",
         "jobs restored",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(stderr.contains(words), "{words}: {stderr}");
     }
-    assert!(!told.contains("not restored"), "{told}");
-    // Nobody has had them ended, and others may have come since.
+    assert!(!stderr.contains("not restored"), "{stderr}");
+    // None of them was stopped, and others may have been submitted since.
     let after = served.open("us-central2");
     assert!(before.keys().all(|id| after.contains_key(id)), "{before:?}: {after:?}");
     let status = |tpus: &BTreeSet<(String, String)>, is: &str| tpus.iter().filter(|t| t.0 == is).count();
@@ -163,77 +163,77 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
 }
 
 #[test]
-fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_what_was_added_by_hand() {
+fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_manually_added_workers() {
     let served = Served::new(
         "clusters:\n- {name: marin-us-central2, dead: 0, jobs: 3, slices: {tpu_worker: 2},\n   \
          life: {jobs_per_hour: 0, preemptions_per_hour: 0, launch_seconds: 2, past_minutes: 10}}\n",
         &[],
     );
-    served.says("us-central2", "add-worker --type v4-16 --capacity preemptible --name extra --yes");
-    let (_, told) = served.says("us-central2", "stop-cluster --yes --others");
-    assert!(told.contains("the head no longer responds"), "{told}");
+    served.succeeds("us-central2", "add-worker --type v4-16 --capacity preemptible --name extra --yes");
+    let (_, stderr) = served.succeeds("us-central2", "stop-cluster --yes --others");
+    assert!(stderr.contains("the head no longer responds"), "{stderr}");
     let said = served.fails("us-central2", "list-jobs");
     assert!(said.contains(NO_HEAD) && said.contains("start-cluster"), "{said}");
     let said = served.fails("us-central2", "restart-cluster --yes --others");
     assert!(said.contains(NO_HEAD) && said.contains("--abandon"), "{said}");
-    served.says("us-central2", "restart-cluster --abandon");
-    // What was made half is made whole.
+    served.succeeds("us-central2", "restart-cluster --abandon");
+    // An interrupted start is completed.
     served.interrupt("us-central2", "start-cluster --yes", "Launched a new head node");
     assert!(served.fails("us-central2", "list-jobs").contains("refused"));
-    let (_, told) = served.says("us-central2", "start-cluster --resume");
-    assert!(told.contains("up-to-date") && !told.contains("Launched"), "{told}");
+    let (_, stderr) = served.succeeds("us-central2", "start-cluster --resume");
+    assert!(stderr.contains("up-to-date") && !stderr.contains("Launched"), "{stderr}");
     assert!(served.open("us-central2").is_empty(), "stopping saves no job");
     let added = ("registered".to_owned(), "extra".to_owned());
     until("all of it is there", || {
         let tpus = served.tpus("us-central2");
         tpus.contains(&added) && tpus.iter().filter(|(status, _)| status == "registered").count() > 4
     });
-    // With a worker that joins by itself, and a Ray that answers already.
-    let (_, told) = served.says("us-central2", "restart-cluster --yes --others");
-    assert!(told.contains("2 workers added manually"), "{told}");
-    assert!(told.contains("2 manually added workers have rejoined"), "{told}");
-    let (_, told) = served.says("us-central2", "start-cluster --yes");
-    assert!(told.contains("already running") && !told.contains("Checking GCP"), "{told}");
+    // With a worker that rejoins by itself, and a Ray that is already running.
+    let (_, stderr) = served.succeeds("us-central2", "restart-cluster --yes --others");
+    assert!(stderr.contains("2 workers added manually"), "{stderr}");
+    assert!(stderr.contains("2 manually added workers have rejoined"), "{stderr}");
+    let (_, stderr) = served.succeeds("us-central2", "start-cluster --yes");
+    assert!(stderr.contains("already running") && !stderr.contains("Checking GCP"), "{stderr}");
 }
 
 #[test]
-fn what_is_in_trouble_says_so_and_is_mended_where_a_new_head_mends_it() {
+fn faults_are_reported_and_a_new_head_replaces_an_unreachable_one() {
     let served = Served::new(
         "clusters:\n- {name: marin-us-central2, nodes: 3, trouble: unreachable}\n\
          - {name: marin-us-central2-staging, nodes: 2, trouble: rotated-token}\n- {name: lab, nodes: 2}\n",
         &[],
     );
-    // Whose jobs run cannot be told; nor can they be saved, and nothing begins that would lose them.
+    // The affected jobs cannot be determined or saved, and nothing that would lose them begins.
     let said = served.fails("us-central2", "restart-cluster --yes");
     assert!(said.contains("cannot determine affected jobs") && said.contains("--others"), "{said}");
     assert!(!said.contains("[1/9]"), "{said}");
     let said = served.fails("us-central2", "restart-cluster --yes --others");
     assert!(said.contains("[2/9] failed") && said.contains("--preserve-jobs=0"), "{said}");
-    served.says("us-central2", "restart-cluster --abandon");
+    served.succeeds("us-central2", "restart-cluster --abandon");
     let said = served.fails("us-central2", "start-cluster --yes");
     assert!(said.contains("cannot log in"), "{said}");
-    served.says("us-central2", "start-cluster --abandon");
-    served.says("us-central2", "restart-cluster --yes --others --preserve-jobs=0");
+    served.succeeds("us-central2", "start-cluster --abandon");
+    served.succeeds("us-central2", "restart-cluster --yes --others --preserve-jobs=0");
     assert!(served.open("us-central2").is_empty());
-    // A Ray that refuses our token runs: `ray up` would end its jobs.
+    // A Ray that refuses our token is running: `ray up` would end its jobs.
     let said = served.fails("us-central2-staging", "start-cluster --yes");
     assert!(said.contains("refuses this token") && !said.contains("Checking GCP"), "{said}");
-    served.says("us-central2-staging", "start-cluster --abandon");
-    // What is not at Google has nobody who would start it again.
+    served.succeeds("us-central2-staging", "start-cluster --abandon");
+    // A cluster that is not in Google Cloud could not be started again.
     let said = served.fails("lab", "restart-cluster --yes --others");
     assert!(said.contains("no ray command was run"), "{said}");
     assert!(!served.open("lab").is_empty(), "nothing was stopped");
 }
 
 #[test]
-fn where_time_stands_still_a_restart_ends_all_the_same() {
+fn a_restart_completes_with_a_fixed_time() {
     let served = Served::new(
         "clusters:\n- {name: marin-us-central2, nodes: 6, jobs: 12}\n",
         &["--fixed-time=2026-01-31T12:00:00Z"],
     );
     let before = served.open("us-central2");
-    let (_, told) = served.says("us-central2", "restart-cluster --yes --others");
-    assert!(told.contains("jobs restored"), "{told}");
+    let (_, stderr) = served.succeeds("us-central2", "restart-cluster --yes --others");
+    assert!(stderr.contains("jobs restored"), "{stderr}");
     assert_eq!(
         served.open("us-central2").into_keys().collect::<Vec<_>>(),
         before.into_keys().collect::<Vec<_>>()

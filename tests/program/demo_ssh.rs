@@ -1,4 +1,4 @@
-//! The simulated head's SSH server through the system's own `ssh`: as the console meets it, no cloud needed.
+//! The simulated head's SSH server through the system's own `ssh`, as the console uses it. No cloud needed.
 
 use crate::pty::Pty;
 use crate::soon::{DEADLINE, soon};
@@ -51,7 +51,7 @@ impl Place {
         }
     }
 
-    /// A spec with forwards to Ray's ports: sockets to the dashboard and the GCS, a port to the client's.
+    /// A spec with forwards to Ray's ports: sockets for the dashboard and the GCS, a local port for the client server.
     fn forwarding(&self) -> (TunnelSpec, u16) {
         let port = PortPlan::new().take(30_001).unwrap().port;
         let forwards = [(Local::Socket, 8265), (Local::Socket, 6379), (Local::Port(port), 10001)];
@@ -67,23 +67,23 @@ fn client(tunnel: &Tunnel) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forwards_lead_to_the_head_and_elsewhere_nobody_listens() {
+async fn forwards_lead_to_the_head_and_unused_ports_are_refused() {
     let place = Place::new().await;
     let (spec, port) = place.forwarding();
     let tunnel = soon("the tunnel is open", Tunnel::open(spec)).await.unwrap();
     let client = client(&tunnel);
     assert_eq!(soon("the version", client.version()).await.unwrap().ray_version.raw(), "2.60.0");
-    // Both ways: the state comes from the GCS.
+    // Both forwards work: the state comes from the GCS.
     let mut poller = Poller::new(client);
     assert!(!soon("the state", Box::pin(poller.refresh())).await.unwrap().nodes.is_empty());
     assert!(poller.over_gcs());
-    // The client of that head is not simulated: it is refused, as by a head without one.
+    // The client server of that head is not simulated: the connection is refused, as by a head without one.
     let refused = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let mut refusals = tunnel.refusals();
-    soon("a refusal is told", refusals.wait_for(|r| r.count == 1)).await.unwrap();
+    soon("a refusal is reported", refusals.wait_for(|r| r.count == 1)).await.unwrap();
     assert!(refusals.borrow().reason.contains("connect failed"), "{:?}", refusals.borrow());
     drop(refused);
-    // Longer than all signs of life together: they are answered.
+    // Longer than the keepalive timeout: keepalives are answered.
     tokio::select! {
         why = tunnel.closed() => panic!("{why}"),
         () = tokio::time::sleep(Duration::from_secs(8)) => {}
@@ -109,11 +109,11 @@ async fn commands_run_and_streams_end() {
     place.head.write_file("monitor.log", b"three\n");
     assert_eq!(soon("its growth", stream.chunk()).await.unwrap().unwrap(), "three\n");
     drop(stream);
-    soon("the farewell", tunnel.close()).await;
+    soon("the tunnel is closed", tunnel.close()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_finds_a_shell_and_a_stranger_nothing() {
+async fn a_login_gets_a_shell_and_another_key_is_refused() {
     let place = Place::new().await;
     soon("the host is known", Tunnel::open(place.spec())).await.unwrap().close().await;
     let talk = |spec: TunnelSpec| {
@@ -132,11 +132,11 @@ async fn a_person_finds_a_shell_and_a_stranger_nothing() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(String::from_utf8_lossy(&output.stderr).contains("nonsense: not found"));
-    // Another fleet's key opens nothing.
-    let stranger = place.dir.path().join("stranger");
-    Keys::new().unwrap().write_client(&stranger).unwrap();
+    // The key of another fleet is refused.
+    let other_key = place.dir.path().join("other_key");
+    Keys::new().unwrap().write_client(&other_key).unwrap();
     let mut spec = place.spec();
-    spec.auth.private_key = Some(stranger);
+    spec.auth.private_key = Some(other_key);
     assert!(matches!(soon("the refusal", Tunnel::open(spec)).await, Err(SshError::KeyRefused { .. })));
 }
 

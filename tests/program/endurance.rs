@@ -1,4 +1,4 @@
-//! What the console bears for as long as it runs: a full disk, and being stopped and continued from outside.
+//! Conditions that a running console must survive: a full disk, and being stopped and continued from outside.
 
 use crate::place::{Place, TOKEN};
 use crate::program::{Ran, kill, program};
@@ -18,14 +18,14 @@ fn console(place: &Place) -> Pty {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_leaves_the_screen_alone_and_is_told_at_the_end() {
+fn a_full_disk_does_not_disturb_the_screen_and_is_reported_at_the_end() {
     let place = place();
     let state = place.home.path().join(".local/state/marin-tui");
     fs::create_dir_all(&state).unwrap();
     fs::set_permissions(&state, PermissionsExt::from_mode(0o700)).unwrap();
-    // Every write to it fails with ENOSPC.
+    // Every write to the log fails with ENOSPC.
     symlink("/dev/full", state.join("marin-tui.log")).unwrap();
-    // Nobody answers there: each try is logged.
+    // Nothing listens there: each attempt is logged.
     let mut command = program(place.home.path());
     let mut pty = Pty::of(command.args(["--address", "http://127.0.0.1:9"]), 120, 40);
     pty.wait("why there is no connection", |s| s.contains("retry in"));
@@ -38,27 +38,27 @@ fn a_full_disk_leaves_the_screen_alone_and_is_told_at_the_end() {
     assert!(pty.is_restored());
 }
 
-/// A shell that controls jobs runs the console, and after each stop waits for a line before it continues it.
+/// A shell with job control runs the console; after each stop it waits for a line before it continues the console.
 const SHELL: &str = "set -m; \"$@\"; while [ $? -gt 128 ]; do echo held; read -r line; fg; done";
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_stopped_console_gives_the_terminal_back_and_takes_it_again() {
+fn a_stopped_console_restores_the_terminal_and_takes_it_again() {
     let place = place();
     let address = format!("http://{}", place.head.dashboard);
     let argv = ["/bin/bash", "-c", SHELL, "bash", env!("CARGO_BIN_EXE_marin-tui"), "--address", &address];
     let home = place.home.path().to_str().unwrap();
     let mut pty = Pty::start(&argv, &[("HOME", home), ("RAY_AUTH_TOKEN", TOKEN)], 120, 40);
-    // A small window has the names of its panes in a line.
+    // A small window shows the names of its panes in one line.
     let is_shown = |s: &str| (s.contains("1 Slices") || s.contains("1 Nodes")) && !s.contains("held");
     pty.wait("the console", is_shown);
-    // By the key.
+    // Stopped with the key.
     pty.send("\x1a");
     pty.wait("the shell", |s| s.contains("held"));
     pty.wait("the terminal as the shell knows it", |_| pty.is_restored());
     pty.send("\r");
     pty.wait("the console again", is_shown);
-    // From outside.
+    // Stopped from outside.
     let shell = pty.pid();
     let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
     kill("-TSTP", children.trim().parse().unwrap());
@@ -73,7 +73,7 @@ fn a_stopped_console_gives_the_terminal_back_and_takes_it_again() {
 }
 
 #[test]
-fn without_a_shell_the_key_does_not_stop_it() {
+fn without_a_shell_the_key_does_not_suspend_the_console() {
     let place = place();
     let mut pty = console(&place);
     pty.wait_text("1 Slices");
@@ -84,7 +84,7 @@ fn without_a_shell_the_key_does_not_stop_it() {
 }
 
 #[test]
-fn old_backups_are_said_at_the_start_and_deleted_when_asked() {
+fn old_backups_are_reported_at_the_start_and_deleted_on_request() {
     let place = place();
     let state = place.home.path().join(".local/state/marin-tui");
     let folder = state.join("backups/a-1");

@@ -1,5 +1,5 @@
-//! `marin-tui exec` over a real sshd. There is no container: `docker` is a stub that takes its arguments as docker's own
-//! command line does, and runs the command with another environment and another home in place of the container's.
+//! `marin-tui exec` over a real sshd. There is no container: `docker` is a stub that parses its arguments as docker's
+//! command line does, and runs the command with another environment and another home instead of the container's.
 
 use crate::program::program;
 use crate::pty::Pty;
@@ -48,7 +48,7 @@ case $command in
 esac
 "#;
 
-/// A home, clusters whose head is a real sshd, and a docker there.
+/// A home, clusters whose head is a real sshd, and a stub of docker on the head.
 struct Place {
     _google: (Runtime, Double),
     home: TempDir,
@@ -93,14 +93,14 @@ impl Place {
         path
     }
 
-    /// A file on the head.
+    /// Writes a file on the head.
     fn there(&self, name: &str, text: &str) {
         let path = self.there.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// A program on the head.
+    /// Installs a program on the head.
     fn docker(&self, name: &str, text: &str) {
         self.there(name, text);
         fs::set_permissions(self.there.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
@@ -122,8 +122,8 @@ impl Place {
         self.command(cluster, args).output().unwrap()
     }
 
-    /// Runs what must succeed without a word of its own; what the command wrote.
-    fn says(&self, cluster: &str, args: &[&str]) -> String {
+    /// Runs a command that must succeed without an error from bash; returns its stdout.
+    fn stdout(&self, cluster: &str, args: &[&str]) -> String {
         let out = self.run(cluster, args);
         let said = String::from_utf8_lossy(&out.stderr);
         assert!(out.status.success() && !said.contains("bash:"), "{args:?}: {said}");
@@ -146,14 +146,14 @@ impl Place {
 }
 
 #[test]
-fn every_word_arrives_as_it_was_given() {
+fn arguments_are_passed_unchanged() {
     let place = Place::new();
     let hostile =
         ["it's", "a  b", "new\nline", "-n", "--help", "$HOME `id` $(id)", "!x", "\"", "\\", "", "*", "ä~/"];
     let words = [&["--", "printf", "%s|"][..], &hostile].concat();
     for cluster in ["lab", "bare"] {
-        assert_eq!(place.says(cluster, &words), hostile.join("|") + "|", "{cluster}");
-        assert_eq!(place.says(cluster, &words[1..]), hostile.join("|") + "|", "{cluster}, without --");
+        assert_eq!(place.stdout(cluster, &words), hostile.join("|") + "|", "{cluster}");
+        assert_eq!(place.stdout(cluster, &words[1..]), hostile.join("|") + "|", "{cluster}, without --");
     }
 }
 
@@ -161,14 +161,14 @@ fn every_word_arrives_as_it_was_given() {
 fn it_runs_in_the_container_with_its_shell_and_its_exit_code() {
     let place = Place::new();
     let line = "echo $CONTAINER $FROM_BASHRC [$RAY_AUTH_TOKEN] ~ | cat # a comment";
-    let said = place.says("lab", &["--", line]);
+    let said = place.stdout("lab", &["--", line]);
     assert_eq!(said, format!("ray_docker yes [] {}/home\n", place.there.path().display()));
-    let said = place.says("bare", &["--", "echo [$CONTAINER]"]);
-    assert_eq!(said, "[]\n", "without a container in the file it is the machine");
+    let said = place.stdout("bare", &["--", "echo [$CONTAINER]"]);
+    assert_eq!(said, "[]\n", "without a container in the file the command runs on the machine itself");
     let out = place.run("lab", &["--", "echo out; echo err >&2; exit 7"]);
     assert_eq!(out.status.code(), Some(7));
     assert_eq!((&*out.stdout, &*out.stderr), (&b"out\n"[..], &b"err\n"[..]));
-    // What is piped in arrives, with a command and as a script for a shell.
+    // Standard input is passed on, both to a command and as a script for a shell.
     for (args, input, said) in
         [(&["--", "tr", "a-z", "A-Z"][..], "abc", "ABC"), (&[], "echo $CONTAINER", "ray_docker\n")]
     {
@@ -177,11 +177,11 @@ fn it_runs_in_the_container_with_its_shell_and_its_exit_code() {
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         assert_eq!(child.wait_with_output().unwrap().stdout, said.as_bytes());
     }
-    assert!(!place.asked().contains("-it"), "no terminal, none is asked for: {}", place.asked());
+    assert!(!place.asked().contains("-it"), "no terminal is requested when there is none: {}", place.asked());
 }
 
 #[test]
-fn in_a_terminal_it_is_one_for_the_command_too() {
+fn a_command_run_from_a_terminal_gets_a_terminal() {
     let place = Place::new();
     let mut shell = place.terminal(&[]);
     shell.send("echo in:$CONTAINER; tty\r");
@@ -196,7 +196,7 @@ fn in_a_terminal_it_is_one_for_the_command_too() {
 }
 
 #[test]
-fn what_is_wrong_with_the_container_is_said_with_what_to_do() {
+fn container_errors_have_a_hint() {
     let place = Place::new();
     place.there("state", "false\n");
     let said = place.fails(&["--", "true"]);
@@ -219,7 +219,7 @@ fn what_is_wrong_with_the_container_is_said_with_what_to_do() {
     place.docker("podman", DOCKER);
     place.there("says", "");
     place.there("state", "true\n");
-    assert_eq!(place.says("lab", &["--", "echo $CONTAINER"]), "ray_docker\n");
+    assert_eq!(place.stdout("lab", &["--", "echo $CONTAINER"]), "ray_docker\n");
     for name in ["-x", "a b", "$(touch owned)"] {
         place.file("infra/lab.yaml", &lab.replace("ray_docker", &format!("'{name}'")));
         assert!(place.fails(&["--", "true"]).contains("is not a valid container name"), "{name}");
@@ -227,7 +227,7 @@ fn what_is_wrong_with_the_container_is_said_with_what_to_do() {
 }
 
 #[test]
-fn a_host_that_is_not_there_and_a_reader_that_is_gone_end_it() {
+fn an_unknown_host_or_a_closed_pipe_ends_exec() {
     let place = Place::new();
     let out = place.run("cloud", &["--host", "nobody", "--", "true"]);
     let said = String::from_utf8(out.stderr).unwrap();

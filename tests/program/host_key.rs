@@ -1,20 +1,20 @@
-//! A head that comes back with another host key: commands refuse it until its fingerprint is named.
+//! A head that comes back with another host key: commands refuse it until its fingerprint is given.
 
 use crate::world::World;
 
 #[test]
-fn a_command_accepts_a_changed_host_key_by_its_fingerprint_alone() {
+fn a_command_accepts_a_changed_host_key_only_by_its_fingerprint() {
     let mut world = World::new();
     world.head();
     let (code, _, said) = world.run("list-jobs");
     assert_eq!(code, Some(0), "{said}");
-    // Another machine at its address.
+    // Another machine has its address.
     world.head();
     world.double.state().instances.remove(0);
     let (code, _, said) = world.run("list-jobs");
     assert!(code == Some(1) && said.contains("host key"), "{said}");
     let option =
-        said.split("--accept-host-key ").nth(1).unwrap_or_else(|| panic!("no way is offered: {said}"));
+        said.split("--accept-host-key ").nth(1).unwrap_or_else(|| panic!("no option is offered: {said}"));
     let offered = option.split('`').next().unwrap();
     let wrong = format!("--accept-host-key SHA256:{} list-jobs", "A".repeat(43));
     let (code, _, said) = world.run(&wrong);

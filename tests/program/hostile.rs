@@ -1,5 +1,5 @@
-//! Commands on a terminal, where everything that a cluster, a file name or an error says is hostile: nothing of it
-//! may act. Into a pipe, the same commands write what a script needs.
+//! Commands on a terminal, where everything that a cluster, a file name or an error contains is hostile: no control
+//! sequence may reach the terminal. Into a pipe, the same commands write the data unchanged.
 
 use crate::program::program;
 use crate::pty::Pty;
@@ -14,7 +14,8 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// Retitles the terminal, clears it, colours by an 8-bit control, reverses a row, writes the clipboard.
+/// Sets the terminal's title, clears the screen, sets a color by an 8-bit control, reverses a row, writes the
+/// clipboard.
 const ORDERS: &str =
     "\x1b]0;pwned\x07\x1b[2J\u{9b}31m\u{202e}\x1bP1;pwned\x1b\\\x1b]52;c;cHduZWQ=\x07\u{2066}";
 
@@ -41,7 +42,7 @@ impl Place {
         [("HOME", self.home.path().to_str().unwrap())]
     }
 
-    /// What a command writes to a terminal that is both its stdout and its stderr.
+    /// Output of a command on a terminal that is both its stdout and its stderr.
     fn on_terminal(&self, args: &[&str]) -> String {
         let argv = [&[env!("CARGO_BIN_EXE_marin-tui")], args].concat();
         let mut pty = Pty::start(&argv, &self.env(), 250, 50);
@@ -76,7 +77,7 @@ impl Place {
 }
 
 #[test]
-fn no_command_about_jobs_lets_a_cluster_act_on_the_terminal() {
+fn job_commands_pass_no_control_sequences_to_the_terminal() {
     let place = Place::new();
     let (evil, ended) = (format!("evil-{ORDERS}-name"), format!("ended-{ORDERS}-name"));
     place.submit(&evil);
@@ -125,7 +126,7 @@ fn no_command_about_jobs_lets_a_cluster_act_on_the_terminal() {
 }
 
 #[test]
-fn json_on_a_terminal_says_the_same_as_in_a_pipe() {
+fn json_on_a_terminal_has_the_same_values_as_in_a_pipe() {
     let place = Place::new();
     let evil = format!("evil-{ORDERS}-name");
     place.submit(&evil);
@@ -134,14 +135,14 @@ fn json_on_a_terminal_says_the_same_as_in_a_pipe() {
     let shown = place.on_terminal(&args);
     assert!(shown.contains("\\u202e") && shown.contains("\\u009b"), "{shown}");
     let piped = String::from_utf8(place.in_pipe(&args)).unwrap();
-    assert!(piped.contains('\u{202e}'), "a script gets what the cluster sent: {piped}");
+    assert!(piped.contains('\u{202e}'), "a script gets the cluster's data unchanged: {piped}");
     let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap()[0].clone();
     assert_eq!(parsed(&shown)["submission_id"], evil);
     assert_eq!(parsed(&shown)["metadata"], parsed(&piped)["metadata"]);
 }
 
 #[test]
-fn errors_of_a_server_do_not_act() {
+fn server_errors_are_sanitized() {
     let place = Place::new();
     let body = json!({"result": false, "msg": format!("first\nsecond {ORDERS}"), "data": {}}).to_string();
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -149,8 +150,8 @@ fn errors_of_a_server_do_not_act() {
     std::thread::spawn(move || {
         for stream in server.incoming() {
             let mut stream = stream.unwrap();
-            let mut asked = [0; 4096];
-            let _ = stream.read(&mut asked);
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
             let head = "HTTP/1.1 500 Oh\r\ncontent-type: application/json\r\nconnection: close\r\n";
             let _ = write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len());
         }
@@ -164,9 +165,9 @@ fn errors_of_a_server_do_not_act() {
 }
 
 #[test]
-fn file_names_do_not_act() {
+fn file_names_are_sanitized() {
     let place = Place::new();
-    // Not UTF-8 either: some terminals act on C1 controls of eight bits.
+    // The name is not UTF-8 either: some terminals interpret 8-bit C1 controls.
     let name = [b"work-", ORDERS.as_bytes(), b"\x9b31m\x90"].concat();
     let folder: PathBuf = place.home.path().join(std::ffi::OsStr::from_bytes(&name));
     fs::create_dir(&folder).unwrap();

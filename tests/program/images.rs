@@ -1,4 +1,4 @@
-//! `marin-tui image` in front of a stand-in of docker, which refuses what docker would refuse, and a simulated Google.
+//! `marin-tui image` with a stub of docker, which refuses what docker would refuse, and a simulated Google.
 
 use crate::program::{Ran, kill, program};
 use crate::running::Running;
@@ -18,7 +18,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// The regions of the default image in the table that ships.
 const REGIONS: [&str; 6] = ["europe-west4", "us-central1", "us-central2", "us-east1", "us-east5", "us-west4"];
 
-/// A repository with the folder that ships, docker's stand-in, and a Google.
+/// A repository with the folder that ships, the stub of docker, and a Google.
 struct World {
     _runtime: Runtime,
     home: TempDir,
@@ -42,7 +42,7 @@ impl World {
         fs::copy(format!("{ROOT}/infra/docker/Dockerfile"), world.file("src/infra/docker/Dockerfile"))
             .unwrap();
         fs::copy(format!("{ROOT}/tests/image/docker"), world.file("bin/docker")).unwrap();
-        // Wherever it lies on this machine.
+        // Wherever git is installed on this machine.
         let path = std::env::var_os("PATH").unwrap();
         let mut places = std::env::split_paths(&path).map(|folder| folder.join("git"));
         let git = places.find(|git| git.is_file()).expect("install git");
@@ -71,7 +71,7 @@ impl World {
         String::from_utf8(out.stdout).unwrap().trim().to_owned()
     }
 
-    /// The short hash of a new commit with all files.
+    /// Commits all files; returns the short hash.
     fn commit(&self) -> String {
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
@@ -92,27 +92,27 @@ impl World {
         Ran::of(&self.command(words).output().unwrap())
     }
 
-    /// A picture of commands, which begins empty. Days and commits differ from run to run.
+    /// An empty transcript. Dates and commits differ from run to run.
     fn transcript(&self) -> Transcript {
         Transcript::new(self.home.path())
             .varying(r"\d{8}-[0-9a-f]{7,}", "DATE-COMMIT")
             .varying("commit [0-9a-f]{7,}", "commit COMMIT")
     }
 
-    /// Runs a command for a picture.
+    /// Runs a command and adds its output to the transcript.
     fn shows(&self, transcript: &mut Transcript, words: &str) -> Ran {
         let ran = self.run(words);
         transcript.add(words, &ran);
         ran
     }
 
-    /// Repositories of these regions.
+    /// Creates repositories in these regions.
     fn repositories(&self, regions: &[&str]) {
         let made = |region: &&str| registry::repository(PROJECT, &format!("{region}/marin"));
         self.double.state().repositories = regions.iter().map(made).collect();
     }
 
-    /// The lines that a file of the stand-in has got.
+    /// Lines of a file that the stub has written.
     fn lines(&self, name: &str) -> Vec<String> {
         self.text(&format!("stub/{name}")).lines().map(str::to_owned).collect()
     }
@@ -142,7 +142,7 @@ fn an_image_is_built_under_its_date_and_commit() {
     let tags: Vec<&str> = ran.out.lines().collect();
     let expected = [before, today()].map(|day| format!("marin_cluster:{day}-{hash}"));
     assert!(expected.iter().any(|name| name == tags[0]) && tags[1] == "marin_cluster:latest", "{tags:?}");
-    // Nobody could build it again.
+    // With uncommitted changes the image could not be built again.
     fs::write(world.file("src/infra/docker/notes"), "x").unwrap();
     let mut shown = world.transcript();
     world.shows(&mut shown, "image build").exits(1);
@@ -158,7 +158,7 @@ fn an_image_is_built_under_its_date_and_commit() {
 }
 
 #[test]
-fn what_cannot_be_a_tag_or_an_image_is_refused_before_anything_is_started() {
+fn invalid_tags_and_images_are_refused_before_anything_is_started() {
     let world = World::new();
     let mut shown = world.transcript();
     for words in [
@@ -192,14 +192,14 @@ fn without_docker_the_error_says_how_it_is_installed() {
     };
     without("image build", "tmp");
     without("image push --engine podman", "bin");
-    // It is there, and may not be run.
+    // Docker is installed, but not executable.
     fs::set_permissions(world.file("bin/docker"), fs::Permissions::from_mode(0o644)).unwrap();
     without("image build", "bin");
     shown.is("images_without_docker");
 }
 
 #[test]
-fn an_image_is_pushed_to_every_region_and_the_token_is_seen_nowhere() {
+fn an_image_is_pushed_to_every_region_and_the_token_is_not_exposed() {
     let world = World::new();
     world.repositories(&REGIONS[1..]);
     let mut shown = world.transcript();
@@ -222,7 +222,7 @@ fn an_image_is_pushed_to_every_region_and_the_token_is_seen_nowhere() {
     assert_eq!((world.lines("pushed"), ran.out.lines().map(str::to_owned).collect()), (all.clone(), all));
     assert_eq!(world.double.state().repositories.len(), 6);
     assert!(ran.err.contains("created europe-west4-docker.pkg.dev"), "{}", ran.err);
-    // Other images have the default tag, too: the clusters of this one are named.
+    // Other images have the default tag, too: only the clusters of this image are named.
     let line = ran.err.lines().find_map(|line| line.strip_prefix("to use it: `")?.strip_suffix('`')).unwrap();
     assert!(
         line.contains(&format!(" configs set-image {tag} marin-us-central2 ")) && !line.contains("vllm"),
@@ -232,7 +232,7 @@ fn an_image_is_pushed_to_every_region_and_the_token_is_seen_nowhere() {
         assert_eq!(line.matches(option).count(), 1, "{line}");
     }
     shell::check(line).unwrap();
-    // It went to docker by standard input, and its file is gone with the folder of the login.
+    // Docker gets the token on standard input, and its file is deleted with the temporary folder of the login.
     let seen = [ran.err, world.text("stub/calls"), world.text("stub/environment")].concat();
     assert!(!seen.contains("ya29."), "{seen}");
     assert_eq!((world.lines("modes"), world.left()), (vec!["700".to_owned(); 6], 0));
@@ -240,7 +240,7 @@ fn an_image_is_pushed_to_every_region_and_the_token_is_seen_nowhere() {
 }
 
 #[test]
-fn podman_does_the_same_with_a_login_of_its_own() {
+fn podman_works_the_same_with_its_own_login() {
     let world = World::new();
     world.repositories(&REGIONS);
     fs::rename(world.file("bin/docker"), world.file("bin/podman")).unwrap();
@@ -259,7 +259,7 @@ fn podman_does_the_same_with_a_login_of_its_own() {
 }
 
 #[test]
-fn what_was_built_and_pushed_is_json_and_what_was_changed_is_written_down() {
+fn results_are_printed_as_json_and_changes_are_audited() {
     let world = World::new();
     world.repositories(&["us-central1", "us-central2"]);
     let planned = world.run("image build --tag t1 --dry-run --json").exits(0).json();
@@ -270,13 +270,13 @@ fn what_was_built_and_pushed_is_json_and_what_was_changed_is_written_down() {
     let planned = world.run(&format!("image push --tag t1 --dry-run --json {regions}")).exits(0).json();
     let kinds: Vec<_> =
         planned.as_array().unwrap().iter().map(|call| call["kind"].as_str().unwrap()).collect();
-    // One repository is made; then for each a login, and two tags, each given and pushed.
+    // One repository is created; then for each registry a login, and two tags, each set and pushed.
     assert_eq!((kinds[0], kinds.iter().filter(|kind| **kind == "run").count()), ("http", 15));
     assert!(world.run("audit --json").exits(0).json().as_array().unwrap().is_empty(), "nothing was done");
     fs::write(world.file("stub/refused"), "us-central1-").unwrap();
     let ran = world.run(&format!("image push --tag t1 --yes --json {regions}")).exits(1);
     let rows = ran.json();
-    let told = |row: &Value| {
+    let fields = |row: &Value| {
         let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
         (
             text("registry")[..8].to_owned(),
@@ -288,7 +288,7 @@ fn what_was_built_and_pushed_is_json_and_what_was_changed_is_written_down() {
     let expected =
         [("us-centr", "failed", false, 0), ("us-centr", "pushed", false, 2), ("us-east5", "pushed", true, 2)];
     let expected = expected.map(|(at, outcome, created, n)| (at.to_owned(), outcome.to_owned(), created, n));
-    assert_eq!(rows.as_array().unwrap().iter().map(told).collect::<Vec<_>>(), expected);
+    assert_eq!(rows.as_array().unwrap().iter().map(fields).collect::<Vec<_>>(), expected);
     assert!(
         rows[0]["error"].as_str().unwrap().contains("uploadArtifacts") && rows[1]["error"].is_null(),
         "{rows}"
@@ -319,7 +319,7 @@ fn what_was_built_and_pushed_is_json_and_what_was_changed_is_written_down() {
 }
 
 #[test]
-fn a_region_that_refuses_does_not_keep_the_others_from_the_image() {
+fn a_region_that_refuses_does_not_block_the_others() {
     let world = World::new();
     world.repositories(&REGIONS);
     world.run("image build --tag t1").good();
@@ -327,7 +327,7 @@ fn a_region_that_refuses_does_not_keep_the_others_from_the_image() {
     let mut shown = world.transcript();
     world.shows(&mut shown, "image push --tag t1 --yes --region us-central1 --region us-central2").exits(1);
     assert_eq!(world.lines("pushed").len(), 2);
-    // Nothing is pushed before each repository was seen.
+    // Nothing is pushed before every repository was checked.
     world.double.fail_at(
         "GET",
         "us-east5/repositories",
@@ -345,7 +345,7 @@ fn a_region_that_refuses_does_not_keep_the_others_from_the_image() {
 }
 
 #[test]
-fn the_tag_is_written_into_the_table_for_the_clusters_with_the_image() {
+fn the_tag_is_set_in_the_table_for_the_clusters_with_the_image() {
     let world = World::new();
     world.repositories(&REGIONS);
     world.run("image build --tag t1").good();
@@ -383,7 +383,7 @@ fn an_interrupted_push_leaves_no_login_behind() {
 }
 
 #[test]
-fn a_folder_that_only_lies_here_is_not_used_without_a_person() {
+fn an_untrusted_folder_is_not_used_without_a_confirmation() {
     let world = World::new();
     let mut command = program(&world.file("src"));
     command.args(["image", "build"]).env("PATH", format!("{}:/usr/bin:/bin", world.file("bin").display()));

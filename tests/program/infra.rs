@@ -1,4 +1,4 @@
-//! `marin-tui configs` over folders as they lie on a disk: the one that ships, and broken ones.
+//! `marin-tui configs` on folders on the disk: the one that ships, and broken ones.
 
 use crate::program::{Ran, program};
 use crate::transcript::Transcript;
@@ -26,14 +26,14 @@ fn configs(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     (code.unwrap(), out, err)
 }
 
-/// A picture of commands on the folder, which begins empty.
+/// An empty transcript of commands on the folder.
 fn transcript(folder: &Path) -> Transcript {
-    // What differs with every change of the templates that ship.
+    // Parts that differ with every change of the templates that ship.
     let picture = Transcript::new(folder).varying("what follows: [0-9a-f]{40}", "what follows: SUM");
     picture.varying("@@ [-+,0-9 ]+ @@", "@@ LINES @@")
 }
 
-/// Runs `configs` for a picture; its exit code.
+/// Runs `configs` and adds its output to a transcript; returns its exit code.
 fn shows(shown: &mut Transcript, folder: &Path, arguments: &[&str]) -> i32 {
     let (code, out, err) = configs(folder, arguments);
     shown.add(&format!("configs {}", arguments.join(" ")), &Ran { code: Some(code), out, err });
@@ -47,7 +47,7 @@ fn change(folder: &Path, file: &str, old: &str, new: &str) {
     fs::write(file, text.replacen(old, new, 1)).unwrap();
 }
 
-/// Every file of the folder and its text.
+/// Every file of the folder with its text.
 fn everything(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -67,7 +67,7 @@ fn differing(before: &[(PathBuf, String)], folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_ships_is_up_to_date_and_keeps_every_rule() {
+fn the_shipped_files_are_up_to_date_and_have_no_findings() {
     let (code, out, err) = configs(Path::new(OURS), &["update", "--check"]);
     assert_eq!((code, err.as_str()), (0, ""), "run `marin-tui configs update`:\n{out}");
     assert!(out.ends_with("14 files current, 0 to change\n"), "{out}");
@@ -79,7 +79,7 @@ fn what_ships_is_up_to_date_and_keeps_every_rule() {
 }
 
 #[test]
-fn one_value_changes_the_files_it_should_and_the_diff_shows_it() {
+fn one_value_changes_the_expected_files_and_the_diff_shows_it() {
     let place = copy();
     change(place.path(), "clusters.yaml", "slices: {v5p-64: 4}", "slices: {v5p-64: 5}");
     let before = everything(place.path());
@@ -129,7 +129,7 @@ fn an_image_is_set_for_all_or_for_one_and_comments_stay() {
 }
 
 #[test]
-fn an_edit_by_hand_is_shown_and_kept_until_it_is_given_up() {
+fn a_manual_edit_is_shown_and_kept_until_it_is_discarded() {
     let place = copy();
     change(place.path(), "marin-us-west4.yaml", "diskSizeGb: 200", "diskSizeGb: 999");
     let (_, out, _) = configs(place.path(), &["list"]);
@@ -144,7 +144,7 @@ fn an_edit_by_hand_is_shown_and_kept_until_it_is_given_up() {
 }
 
 #[test]
-fn a_renamed_cluster_is_asked_about_and_one_that_is_gone_is_told() {
+fn a_renamed_cluster_needs_confirmation_and_a_removed_one_is_reported() {
     let place = copy();
     change(place.path(), "clusters.yaml", "cluster_name: marin-us-east1-d", "cluster_name: marin-us-east1");
     let mut shown = transcript(place.path());
@@ -162,12 +162,12 @@ fn a_renamed_cluster_is_asked_about_and_one_that_is_gone_is_told() {
     assert!(place.path().join("marin-us-west4.yaml").exists());
 }
 
-/// A picture of commands on folders that are each another one.
+/// A transcript of commands on several temporary folders.
 fn temporary() -> Transcript {
     transcript(&std::env::temp_dir()).varying(r"\S*/\.tmp\w+", "~")
 }
 
-/// What `update` says about a broken folder; it has written nothing.
+/// The error of `update` on a broken folder; asserts that nothing was written.
 fn refused(place: &TempDir) -> String {
     let before = everything(place.path());
     let (code, out, err) = configs(place.path(), &["update", "--yes"]);
@@ -190,7 +190,7 @@ fn a_template_error_names_template_line_and_cluster() {
         let (_, message) = said.trim_end().rsplit_once("tpu-template.yaml").unwrap();
         let parts: Vec<&str> = message.split([';', ':']).map(str::trim).filter(|p| !p.is_empty()).collect();
         let distinct: std::collections::BTreeSet<&&str> = parts.iter().collect();
-        assert_eq!(parts.len(), distinct.len(), "said twice: {said}");
+        assert_eq!(parts.len(), distinct.len(), "repeated in the message: {said}");
     }
     let place = copy();
     change(place.path(), "vllm-template.yaml", "tpu-template.yaml", "../tpu-template.yaml");
@@ -206,7 +206,7 @@ fn a_template_error_names_template_line_and_cluster() {
 }
 
 #[test]
-fn one_template_that_cannot_be_rendered_hides_no_other_cluster() {
+fn one_template_that_cannot_be_rendered_does_not_hide_other_clusters() {
     let place = copy();
     change(place.path(), "vllm-template.yaml", "block setup_commands", "blok setup_commands");
     let (code, out, err) = configs(place.path(), &["list"]);
@@ -222,7 +222,7 @@ fn one_template_that_cannot_be_rendered_hides_no_other_cluster() {
     let (code, out, _) = configs(place.path(), &["validate", "--json"]);
     let findings: Vec<Value> = serde_json::from_str(&out).unwrap();
     assert_eq!((code, findings.len(), &findings[0]["rule"]), (1, 1, &Value::from("template")), "{out}");
-    // Others are written, this one and all of them are not.
+    // With a broken template, other clusters can be updated alone; this one and all together cannot.
     change(place.path(), "clusters.yaml", "slices: {v5p-64: 4}", "slices: {v5p-64: 5}");
     let before = everything(place.path());
     let (code, _, err) = configs(place.path(), &["update"]);
@@ -235,7 +235,7 @@ fn one_template_that_cannot_be_rendered_hides_no_other_cluster() {
 }
 
 #[test]
-fn what_would_break_a_rule_is_not_written() {
+fn a_file_that_would_break_a_rule_is_not_written() {
     let place = copy();
     change(place.path(), "clusters.yaml", "    zone: us-east5-a\n", "    zone: us-east5-c\n");
     let err = refused(&place);
@@ -250,12 +250,12 @@ fn what_would_break_a_rule_is_not_written() {
     assert!(differing(&before, place.path()).is_empty());
     assert_eq!(shows(&mut shown, place.path(), &["update", "--diff"]), 1);
     shown.is("a_zone_without_that_tpu");
-    // Another cluster's files are no reason to wait.
+    // Findings in another cluster's file do not block this update.
     assert_eq!(configs(place.path(), &["update", "marin-us-west4"]).0, 0);
 }
 
 #[test]
-fn a_tag_that_is_a_number_to_yaml_is_set_and_stays_a_text() {
+fn a_tag_that_yaml_would_read_as_a_number_stays_a_string() {
     let place = copy();
     for tag in ["1e5", "0x1f", "_next", "2026-11-20"] {
         let (code, _, err) = configs(place.path(), &["set-image", tag]);
@@ -269,7 +269,7 @@ fn a_tag_that_is_a_number_to_yaml_is_set_and_stays_a_text() {
 }
 
 #[test]
-fn a_broken_table_is_told_with_its_line_and_mend() {
+fn errors_in_the_table_have_a_line_and_a_hint() {
     let with = |old: &str, new: &str| {
         let place = copy();
         change(place.path(), "clusters.yaml", old, new);
@@ -339,9 +339,10 @@ fn every_value_is_shown_with_where_it_comes_from() {
 }
 
 #[test]
-fn each_rule_is_kept() {
-    // The rule and line of what is found when the file says `new` in place of `old`, and how many more findings.
-    let told = |old: &str, new: &str, rule: &str| {
+fn each_rule_reports_its_finding() {
+    // Replaces `old` in the file by `new`; returns the line of the finding with this rule, and the number of other
+    // findings.
+    let finding = |old: &str, new: &str, rule: &str| {
         let place = copy();
         change(place.path(), "marin-us-east5-a.yaml", old, new);
         let (code, out, _) = configs(place.path(), &["validate", "--json"]);
@@ -418,12 +419,12 @@ fn each_rule_is_kept() {
     ];
     for (old, new, rule, line) in cases {
         let more = match rule {
-            // Another region makes bucket and image foreign, too.
+            // Another region makes the regions of bucket and image wrong, too.
             "zone" => 2,
-            // It is no longer what the table calls it.
+            // The name also differs from the one in the table.
             "same-name" => 1,
             _ => 0,
         };
-        assert_eq!(told(old, new, rule), (line.to_owned(), more), "{rule}: {new}");
+        assert_eq!(finding(old, new, rule), (line.to_owned(), more), "{rule}: {new}");
     }
 }

@@ -1,5 +1,5 @@
-//! Logs of jobs and of their workers as commands give them: lines in a trainer's own words, lines that Ray left out, and logs
-//! that are not as they should be. On a simulated slice of four hosts with a run at work.
+//! Logs of jobs and their workers in the output of commands: progress lines in a trainer's own format, lines that Ray
+//! left out, and unusual or broken logs. On a simulated slice of four hosts with a running job.
 
 use crate::place::{Place, TOKEN};
 use crate::program::Ran;
@@ -49,7 +49,7 @@ fn of<'v>(rows: &'v [Value], worker: &Value) -> &'v Value {
 }
 
 #[test]
-fn a_trainers_own_progress_lines_are_known_everywhere() {
+fn progress_lines_in_a_trainers_own_format_are_read_everywhere() {
     let place = place();
     let (job, worker) = (running(&place), workers(&place).remove(0));
     write(&place, &worker, b"sweep #4710 has energy x\nsweep #4711 has energy y\n");
@@ -60,12 +60,12 @@ fn a_trainers_own_progress_lines_are_known_everywhere() {
         rows.as_array().unwrap().iter().find(|row| row["submission_id"] == *job).unwrap()["vitals"]["step"]
             .clone()
     };
-    assert_eq!((step(), vitals()), (Value::Null, Value::Null), "nobody else writes so");
+    assert_eq!((step(), vitals()), (Value::Null, Value::Null), "no built-in pattern matches");
     set(&place, &json!({"progress_patterns": ["sweep #(?<step>\\d+)"], "vitals": {"every_seconds": 5}}));
     assert_eq!((step(), vitals()), (4711.into(), 4711.into()));
     let rows = place.lines(&["job-logs", &job, "--workers", "--fold", "--json"]);
     assert!(rows.iter().any(|row| row["step"] == 4711), "{rows:?}");
-    // And in the console's table of jobs.
+    // The console's table of jobs shows it too.
     let mut console = Pty::of(&place.command(&[]), 160, 40);
     let id: String = job.chars().skip(job.chars().count() - 8).collect();
     console.wait("the step", |text| text.lines().any(|l| l.contains(&id) && l.contains("step 4,711")));
@@ -77,7 +77,7 @@ fn a_trainers_own_progress_lines_are_known_everywhere() {
 }
 
 #[test]
-fn the_lines_that_ray_left_out_are_found_in_the_workers_files() {
+fn lines_that_ray_left_out_are_found_in_the_workers_files() {
     let place = place();
     let (job, all) = (running(&place), workers(&place));
     let slice: Vec<&Value> = all.iter().filter(|worker| !worker["slice"].is_null()).collect();
@@ -99,14 +99,14 @@ fn the_lines_that_ray_left_out_are_found_in_the_workers_files() {
     texts.sort_unstable();
     let expected: Vec<String> = (0..4).map(|n| format!("loading shard {n} of it's 4")).collect();
     assert_eq!(texts, expected);
-    // A worker that runs a driver of its own has such lines itself.
+    // A worker that runs its own driver has such lines in its own log.
     write(&place, slice[0], format!("{line}\n").as_bytes());
     let folded = place.ok(&["job-logs", &job, "--workers", "--fold"]);
     assert!(folded.contains(&format!("--workers -g '{}'", found.pattern)), "{folded}");
 }
 
 #[test]
-fn nodes_list_their_files_once_until_a_worker_comes() {
+fn the_files_of_a_node_are_listed_once_until_something_changes() {
     let place = place();
     let endpoint = Endpoint::Direct { dashboard: format!("http://{}", place.head.dashboard), gcs: None };
     let client = {
@@ -135,10 +135,10 @@ fn nodes_list_their_files_once_until_a_worker_comes() {
     let (second, requests, listings) = read(&mut listed, &nodes);
     assert_eq!((requests, listings), (4, 0), "nothing is listed again");
     assert_eq!(first, second);
-    // A file that is gone: its node lists again, and no other.
+    // A file is gone: only its node is listed again.
     listed.forget(&nodes[1]);
     assert_eq!(read(&mut listed, &nodes).2, 1);
-    // A node that was not there.
+    // A node that was not listed before.
     let mut fewer = Listed::default();
     read(&mut fewer, &nodes[1..]);
     let (all, _, listings) = read(&mut fewer, &nodes);
@@ -149,12 +149,12 @@ fn nodes_list_their_files_once_until_a_worker_comes() {
 }
 
 #[test]
-fn logs_that_are_not_as_they_should_be_are_read_or_say_why() {
+fn unusual_logs_are_read_or_refused_with_a_reason() {
     let place = place();
     let (job, all) = (running(&place), workers(&place));
     let wide: Vec<u8> = "ERROR: wide 'words' -x\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     write(&place, &all[0], &wide);
-    // UTF-16, a quote, and a hyphen at the beginning.
+    // UTF-16, a quote, and a leading hyphen.
     for pattern in ["wide 'words'", "-x$", "--x|-x"] {
         let found = place.lines(&["job-logs", &job, "--workers", "-g", pattern, "--json"]);
         assert_eq!(
@@ -169,13 +169,13 @@ fn logs_that_are_not_as_they_should_be_are_read_or_say_why() {
     for command in [&["job-logs", "-g", "a\nb", &job][..], &["cluster-logs", "-g", "a\nb"]] {
         place.shows(&mut refused, command);
     }
-    // Clocks that are wrong by an hour.
+    // A clock that is wrong by an hour.
     let hour_ago = jiff::Timestamp::now() - jiff::SignedDuration::from_mins(61);
     let line = format!("{} INFO late\n", hour_ago.strftime("%Y-%m-%d %H:%M:%S,000"));
     place.head.write_job_log(&job, line.as_bytes());
     let mut refused = refused.varying(r"1h 0\dm", "1h 01m").varying(r"\d\d-\d\d [\d:.]+,", "TIME,");
     place.shows(&mut refused, &["job-logs", "--since", "10m", &job]);
-    // A log API that fails, for good.
+    // A log API that fails permanently.
     let fails = |status| {
         place
             .head
@@ -190,6 +190,6 @@ fn logs_that_are_not_as_they_should_be_are_read_or_say_why() {
     refused.is("logs_that_cannot_be_read");
     fails(503);
     let Ran { err: said, .. } = place.run(&["job-workers", &job]);
-    let told: Vec<&str> = said.lines().filter(|line| line.starts_with("incomplete: ")).collect();
-    assert!(told.len() == 1 && told[0].contains("503"), "all in a line: {said}");
+    let incomplete: Vec<&str> = said.lines().filter(|line| line.starts_with("incomplete: ")).collect();
+    assert!(incomplete.len() == 1 && incomplete[0].contains("503"), "all in one line: {said}");
 }

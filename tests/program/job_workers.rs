@@ -1,5 +1,5 @@
-//! Commands on all workers of a job, and on the logs of nodes, on a simulated slice of 32 hosts where one run has failed and
-//! another is at work.
+//! Commands on all workers of a job and on the logs of nodes, on a simulated slice of 32 hosts where one run has failed
+//! and another is running.
 
 use crate::place::Place;
 use marin_tui::demo::{Fault, FaultRule};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The first run fails because of worker 5; in the second one worker 9 is silent, and worker 3 is slow.
+/// The first run fails because of worker 5. In the second run worker 9 is silent, and worker 3 is slow.
 const LIFE: &str = "
 types: [{name: tpu_slice_v4_256, accelerator_type: v4-256, min_workers: 1, slices: 1}]
 past_minutes: 60
@@ -20,7 +20,7 @@ runs:
 - {node_type: tpu_slice_v4_256, silent: {worker: 9, minutes_ago: 20}, slow: 3}
 ";
 
-/// The same with 256 hosts, a worker each.
+/// The same with 256 hosts, one worker on each.
 const LIFE_OF_256: &str = "
 types: [{name: tpu_slice_v4_2048, accelerator_type: v4-2048, min_workers: 1, slices: 1}]
 past_minutes: 60
@@ -35,13 +35,13 @@ fn place(ray: &str) -> Place {
     Place::with_life(LIFE, ray)
 }
 
-/// Whether the value names the worker of that number.
+/// Whether the value names the worker with this number.
 fn is_worker(host: &Value, number: usize) -> bool {
     host.as_str().unwrap().ends_with(&format!("-w-{number}"))
 }
 
 #[test]
-fn the_roll_call_puts_the_silent_worker_first_and_then_the_slow_one() {
+fn the_list_of_workers_has_the_silent_one_first_and_then_the_slow_one() {
     for ray in ["2.60.0", "2.53.0"] {
         let place = place(ray);
         let job = place.job(JobStatus::Running);
@@ -58,7 +58,7 @@ fn the_roll_call_puts_the_silent_worker_first_and_then_the_slow_one() {
 }
 
 #[test]
-fn a_failed_job_is_explained_by_the_first_of_its_workers() {
+fn a_failed_job_is_explained_by_the_first_worker_that_failed() {
     let place = place("2.60.0");
     let job = place.job(JobStatus::Failed);
     let found = place.json(&["explain-job", &job, "-n", "12", "--json"]);
@@ -112,7 +112,7 @@ fn workers_logs_are_merged_and_folded() {
 }
 
 #[test]
-fn the_silent_worker_stands_elsewhere_and_the_driver_waits_for_all() {
+fn the_silent_worker_has_another_stack_and_the_driver_waits_for_all() {
     let place = place("2.60.0");
     let job = place.job(JobStatus::Running);
     let found = place.json(&["stacks", &job, "--json"]);
@@ -133,14 +133,14 @@ fn the_silent_worker_stands_elsewhere_and_the_driver_waits_for_all() {
         "{found}"
     );
     assert_eq!(driver["threads"][0]["at"], "main (marin/run/train.py:88) in get", "{found}");
-    let told = place.ok(&["stacks", &job]);
-    assert!(told.contains("pid 867\n       MainThread: main (marin/run/train.py:88) in get"), "{told}");
+    let output = place.ok(&["stacks", &job]);
+    assert!(output.contains("pid 867\n       MainThread: main (marin/run/train.py:88) in get"), "{output}");
 }
 
 #[test]
-fn a_head_with_256_workers_is_asked_by_eight_requests_at_a_time() {
+fn a_head_with_256_workers_gets_at_most_eight_requests_at_a_time() {
     let place = Place::with_life(LIFE_OF_256, "2.60.0");
-    // Answers take a while, so that requests meet.
+    // Responses take a while, so that requests overlap.
     let slow = Fault::Latency(Duration::from_millis(5));
     place.head.trouble(vec![FaultRule { path: "/api/v0/".into(), fault: slow }]);
     let job = place.job(JobStatus::Running);
@@ -157,11 +157,11 @@ fn a_head_with_256_workers_is_asked_by_eight_requests_at_a_time() {
 }
 
 #[test]
-fn a_worker_whose_node_died_says_so() {
+fn a_worker_whose_node_died_is_reported_as_lost() {
     let place = place("2.60.0");
     let job = place.job(JobStatus::Running);
     let host = place.head.nodes().pop().unwrap();
-    assert!(place.head.kill_node(host), "and with it its slice");
+    assert!(place.head.kill_node(host), "its slice dies with it");
     let rows = place.json(&["job-workers", &job, "--json"]);
     let lost = rows.as_array().unwrap().iter().filter(|row| row["state"] == "lost");
     assert_eq!(lost.clone().count(), 32, "{rows}");

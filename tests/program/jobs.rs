@@ -18,14 +18,14 @@ fn place() -> Place {
 }
 
 impl Place {
-    /// What was audited, with its outcome.
+    /// Entries of the audit log, each with its outcome.
     fn audited(&self) -> Vec<(String, String)> {
         let rows = self.json(&["audit", "--json"]);
         let of = |row: &Value, key| row[key].as_str().unwrap().to_owned();
         rows.as_array().unwrap().iter().map(|row| (of(row, "what"), of(row, "outcome"))).collect()
     }
 
-    /// GET of the dashboard.
+    /// Sends GET to the dashboard.
     fn get(&self, path: &str) -> (u16, String) {
         self.runtime.block_on(async {
             let _ = rustls::crypto::ring::default_provider().install_default();
@@ -67,7 +67,7 @@ impl Place {
 }
 
 #[test]
-fn a_job_is_submitted_with_all_that_was_said() {
+fn a_job_is_submitted_with_all_options() {
     let place = place();
     place.file("work/train.py", "print(1)\n");
     place.file("work/.gitignore", "*.ckpt\n");
@@ -114,11 +114,11 @@ fn a_job_is_submitted_with_all_that_was_said() {
     let uri = env["working_dir"].as_str().unwrap();
     assert!(uri.starts_with("gcs://_ray_pkg_"), "{uri}");
     assert_eq!(place.get(&format!("/api/packages/gcs/{}", &uri[6..])).0, 200);
-    // The same folder again is not uploaded again; the same id is refused.
+    // The same folder is not uploaded again; the same id is refused.
     let puts = || place.head.cost().requests.get(&format!("/api/packages/gcs/{}", &uri[6..])).copied();
     let before = puts().unwrap();
     place.ok(&["submit-job", "--no-wait", "--working-dir", "work", "--", "true"]);
-    assert_eq!(puts().unwrap(), before + 1, "asked for, and not sent");
+    assert_eq!(puts().unwrap(), before + 1, "queried, but not uploaded");
     let again = place.run(&["submit-job", "--no-wait", "--submission-id", "all", "--", "true"]);
     let refused = place.transcript();
     refused.with("submit-job --submission-id all", &again).is("a_job_whose_id_is_taken");
@@ -149,7 +149,7 @@ fn a_dry_run_sends_nothing_and_shows_no_secret() {
 }
 
 #[test]
-fn what_cannot_be_packed_is_said_before_anything_is_sent() {
+fn packing_errors_are_reported_before_anything_is_sent() {
     let place = place();
     place.file("work/x", "");
     fs::File::create(place.home.path().join("work/w.bin")).unwrap().set_len((100 << 20) + 1).unwrap();
@@ -158,7 +158,7 @@ fn what_cannot_be_packed_is_said_before_anything_is_sent() {
         &["--working-dir", "work", "--", "true"][..],
         &["--working-dir", "nowhere", "--", "true"],
         &["--env", "UNSET_HERE", "--", "true"],
-        // What is quoted of it has no secret.
+        // The quoted part of the error contains no secret.
         &["--runtime-env", "{\"env_vars\": hunter2", "--", "true"],
         &["--pip", "missing.txt", "--", "true"],
         &[],
@@ -170,7 +170,7 @@ fn what_cannot_be_packed_is_said_before_anything_is_sent() {
 }
 
 #[test]
-fn a_stop_whose_answer_broke_off_is_watched_to_the_truth() {
+fn a_stop_with_a_truncated_response_is_watched_until_the_job_ends() {
     let place = place();
     place.submit("one");
     place.job_becomes("one", "RUNNING");
@@ -246,7 +246,7 @@ fn jobs_are_listed_stopped_and_deleted() {
 }
 
 #[test]
-fn the_question_of_a_stop_names_owners() {
+fn the_confirmation_of_a_stop_names_owners() {
     let place = place();
     place.ok(&[
         "submit-job",
@@ -264,7 +264,7 @@ fn the_question_of_a_stop_names_owners() {
         let others: &[&str] = if command == "stop-job" { &["--others"] } else { &[] };
         let mut console = Pty::of(&place.command(&[&[command, "one", "two"], others].concat()), 120, 40);
         console.wait_text("[y/N]");
-        // Progress is shown after a second; it must not run into the question.
+        // Progress is shown after a second; it must not be mixed with the question.
         std::thread::sleep(Duration::from_millis(1300));
         let seen = console.wait_text("[y/N]");
         assert!(seen.trim_end().ends_with("? [y/N]") || seen.trim_end().ends_with("kept. [y/N]"), "{seen}");
@@ -275,7 +275,7 @@ fn the_question_of_a_stop_names_owners() {
         console.send(answer);
         console.wait_exit();
     };
-    // Who may not stop them is not asked.
+    // Without --others the stop is refused without a question.
     let mut refused = Pty::of(&place.command(&["stop-job", "one", "two"]), 120, 40);
     refused.wait_exit();
     let said = refused.wait_text("--others");
@@ -321,10 +321,10 @@ fn the_jobs_of_others_are_stopped_only_when_that_is_allowed() {
     for id in ["mine", "it's bo's", "unowned"] {
         assert_eq!(status(id), "RUNNING", "{id}");
     }
-    // Who is nobody has no jobs.
+    // A user without a name owns no jobs.
     assert_eq!(place.run(&["stop-job", "--yes", "mine"]).code, Some(1));
     assert_eq!(status("mine"), "RUNNING");
-    // A job that has ended, or that there is not, is nobody's to lose.
+    // A job that has ended or does not exist does not need --others.
     place.by_me(&["stop-job", "--yes", "over", "mine"]).good();
     assert_eq!((status("mine"), status("over")), ("STOPPED".into(), "SUCCEEDED".into()));
     shown.add("stop-job --yes none", &place.by_me(&["stop-job", "--yes", "none"]).exits(1));
@@ -359,7 +359,7 @@ fn a_stop_that_ray_ignores_is_not_a_success() {
 }
 
 #[test]
-fn waiting_ends_with_the_job_and_says_how() {
+fn waiting_ends_with_the_job_and_reports_its_status() {
     let place = place();
     for id in ["good", "bad", "slow"] {
         place.submit(id);
@@ -395,7 +395,7 @@ fn logs_are_printed_whole_filtered_and_followed() {
     let steps = place.ok(&["job-logs", "talks", "-g", "^step [13]"]);
     assert_eq!(steps.lines().filter(|l| l.starts_with("step ")).count(), steps.lines().count());
     assert_eq!(place.run(&["job-logs", "talks", "-g", "("]).code, Some(2));
-    // All in lower case it matches in any case.
+    // A pattern in lower case matches regardless of case.
     assert_eq!(place.ok(&["job-logs", "talks", "-g", "WARN|loss 3"]), "step 1 loss 3\n");
     assert_eq!(place.lines(&["job-logs", "talks", "-g", "warning", "--json"])[0]["time_ms"], Value::Null);
     let nothing = place.run(&["job-logs", "talks", "-g", "never said"]);
@@ -410,7 +410,7 @@ fn logs_are_printed_whole_filtered_and_followed() {
 }
 
 #[test]
-fn a_cluster_that_cannot_be_reached_is_named_with_the_mend() {
+fn a_cluster_that_cannot_be_reached_is_named_with_a_hint() {
     let place = place();
     place.head.set_token(Some(Secret::new("another")));
     let mut transcript = place.transcript();
@@ -424,7 +424,7 @@ fn a_cluster_that_cannot_be_reached_is_named_with_the_mend() {
 }
 
 #[test]
-fn what_is_submitted_says_whose_it_is() {
+fn submitted_jobs_have_an_owner() {
     let place = place();
     let submit = |id: &str, more: &[&str]| {
         let mut command = place.command(&["submit-job", "--no-wait", "--submission-id", id]);
@@ -439,7 +439,7 @@ fn what_is_submitted_says_whose_it_is() {
 }
 
 #[test]
-fn other_providers_are_told_what_is_not_offered() {
+fn a_cluster_without_a_file_is_not_restarted() {
     let place = place();
     let mut transcript = place.transcript();
     place.shows(&mut transcript, &["restart-cluster", "--yes"]);

@@ -1,5 +1,5 @@
-//! No byte of a token anywhere but in its cache file: a console and commands go through a fetch, a refusal, a rotation, an
-//! abort and a panic, and then everything that they wrote, showed and started is searched.
+//! A token is in no file but its cache file: a console and commands go through a fetch, a refusal, a rotation, an abort
+//! and a panic; then everything that they wrote, showed and started is searched.
 
 use crate::program::{kill, program};
 use crate::pty::Pty;
@@ -18,17 +18,17 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// Stands in every token of this test, and nowhere else in the world.
+/// Part of every token of this test; occurs nowhere else.
 const NEEDLE: &str = "Zq7vX0tKw9";
 const SECRET: &str = "RAY_AUTH_TOKEN_STAGING";
-/// A wait for the next retry after a refusal.
+/// Time limit that includes the wait for the next retry after a refusal.
 const LONG: Duration = Duration::from_secs(60);
 
 fn token(n: u32) -> String {
     format!("tok-{NEEDLE}-{n}")
 }
 
-/// A home, a cluster behind ssh, and a Google that has its token.
+/// A home, a cluster behind SSH, and a Google that has its token.
 struct World {
     runtime: Runtime,
     dir: TempDir,
@@ -40,7 +40,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
-        // A control socket's path must be short.
+        // The path of a control socket must be short.
         let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
         let at = |name: &str| dir.path().join(name);
         let (double, head, ssh) = runtime.block_on(async {
@@ -106,7 +106,7 @@ impl World {
         command
     }
 
-    /// Runs a command; all that it said, and whether it went well.
+    /// Runs a command; returns whether it succeeded, and its stdout and stderr.
     fn run(&self, words: &str) -> (bool, String) {
         let out = self.command(words).output().unwrap();
         let said = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
@@ -118,16 +118,16 @@ impl World {
         self.at(&format!("home/.cache/marin-tui/tokens/secrets/{PROJECT}.{SECRET}"))
     }
 
-    /// The cluster and the secret move on.
+    /// Rotates the token of the cluster and the secret.
     fn rotate(&self, n: u32) {
         self.double.put_secret(SECRET, &token(n));
         self.runtime.block_on(async { self.head.set_token(Some(Secret::new(token(n)))) });
     }
 
-    /// Searches all files; each of those that the program made must be its owner's alone.
+    /// Searches all files for the token. Files that the program created must be accessible only to their owner.
     fn search(&self) {
         for path in files(self.dir.path()) {
-            // Sockets have nothing to be read.
+            // Sockets cannot be read.
             let Ok(content) = fs::read(&path) else { continue };
             let found = content.windows(NEEDLE.len()).any(|w| w == NEEDLE.as_bytes());
             assert!(!found || path == self.kept(), "a token is in {}", path.display());
@@ -142,11 +142,14 @@ impl World {
                 assert!(others == 0 || inside_private, "{}: {mode:o}", path.display());
             }
         }
-        assert!(fs::read_to_string(self.kept()).unwrap().contains(NEEDLE), "the search finds what is there");
+        assert!(
+            fs::read_to_string(self.kept()).unwrap().contains(NEEDLE),
+            "the search finds the cached token"
+        );
     }
 }
 
-/// Everything below a folder.
+/// All files and folders below a folder, recursively.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -158,7 +161,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The process and all that it started: what others on the machine see of each.
+/// The command lines and environments of a process and all its descendants, as other users of the machine see them.
 fn seen_of(pid: u32) -> Vec<(u32, String)> {
     let read = |pid: u32, name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let mut family = vec![pid];
@@ -188,11 +191,11 @@ fn is_up(text: &str) -> bool {
 }
 
 #[test]
-fn a_consoles_tokens_are_nowhere_but_in_their_file() {
+fn tokens_of_a_console_are_only_in_their_file() {
     let world = World::new();
     let env = world.env();
     let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
-    // As much core as this machine allows: the console itself must forbid it.
+    // The core file size limit is raised to the hard limit: the console itself must set it to 0.
     let shell = ["sh", "-c", "ulimit -c \"$(ulimit -H -c)\"; exec \"$@\"", "sh"].map(str::to_owned);
     let argv = [&shell[..], &world.argv("")].concat();
     let mut console = Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &env, 160, 45);
@@ -201,7 +204,7 @@ fn a_consoles_tokens_are_nowhere_but_in_their_file() {
     assert!(seen.iter().any(|(_, text)| text.contains("ssh")), "its ssh runs: {seen:?}");
     assert!(!seen.iter().any(|(_, text)| text.contains(NEEDLE)), "{seen:?}");
 
-    // The head is ahead of the secret, then the secret catches up.
+    // The cluster's token is newer than the secret, then the secret is updated.
     world.runtime.block_on(async { world.head.set_token(Some(Secret::new(token(2)))) });
     console.wait_for("the refusal", LONG, |text| text.contains("version 1 of secret"));
     world.rotate(3);
@@ -221,23 +224,23 @@ fn a_consoles_tokens_are_nowhere_but_in_their_file() {
         .filter(|f| f.file_name().is_some_and(|n| n.to_string_lossy().starts_with("core")))
         .collect();
     assert!(cores.is_empty(), "{cores:?}");
-    assert!(!String::from_utf8_lossy(&console.raw()).contains(NEEDLE), "it stood on the screen");
+    assert!(!String::from_utf8_lossy(&console.raw()).contains(NEEDLE), "the token was on the screen");
     world.search();
 }
 
-/// Somebody else on this machine who listens on a port that was ours, and what he is sent.
+/// Another program on this machine that listens on a port that was ours, and counts connections to it.
 struct Thief {
     listeners: Vec<TcpListener>,
 }
 
 impl Thief {
-    /// Takes the port at both addresses, once it is free.
+    /// Takes the port at both addresses, as soon as it is free.
     fn at(port: u16) -> Self {
         let six = TcpListener::bind("[::1]:0").is_ok();
         let addresses = ["127.0.0.1", "::1"].into_iter().take(1 + usize::from(six));
         let take = |address| {
             let began = Instant::now();
-            // Faster than its owner could come back.
+            // Faster than the previous owner could bind it again.
             let listener = loop {
                 match TcpListener::bind((address, port)) {
                     Ok(listener) => break listener,
@@ -251,14 +254,14 @@ impl Thief {
         Self { listeners: addresses.map(take).collect() }
     }
 
-    /// How often somebody came, whatever he had to say.
+    /// Number of connections, regardless of what was sent.
     fn visits(&self) -> usize {
         self.listeners.iter().map(|l| std::iter::from_fn(|| l.accept().ok()).count()).sum()
     }
 }
 
 #[test]
-fn a_port_that_is_free_again_is_sent_nothing() {
+fn nothing_is_sent_to_a_released_port() {
     let mut world = World::new();
     let job = world.head.submissions(JobStatus::Running).pop().unwrap();
     let start = |words: &str| {
@@ -270,7 +273,7 @@ fn a_port_that_is_free_again_is_sent_nothing() {
     BufReader::new(forward.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let ports: Value = serde_json::from_str(&line).unwrap();
     let ports = ["dashboard", "gcs", "client"].map(|s| u16::try_from(ports[s].as_u64().unwrap()).unwrap());
-    // They lead to the head, for everybody who has a token.
+    // The ports lead to the head, for everybody who has a token.
     let mut answer = String::new();
     let mut dashboard = TcpStream::connect(("127.0.0.1", ports[0])).unwrap();
     dashboard.write_all(b"GET /api/version HTTP/1.0\r\n\r\n").unwrap();
@@ -295,9 +298,9 @@ fn a_port_that_is_free_again_is_sent_nothing() {
     console.wait_text("local ports ");
     console.send("2l");
     console.wait_text("3 Log ");
-    until("the job of ours runs", || world.head.submissions(JobStatus::Running).contains(&"s1".to_owned()));
+    until("the submitted job runs", || world.head.submissions(JobStatus::Running).contains(&"s1".to_owned()));
 
-    // Nobody answers the ssh of any of them any more, and somebody else has the ports.
+    // The SSH server of the head no longer responds, and another program has the ports.
     world.ssh = None;
     let thieves = ports.map(Thief::at);
     for follower in followers {
@@ -308,12 +311,12 @@ fn a_port_that_is_free_again_is_sent_nothing() {
     }
     console.wait_for("the loss", LONG, |text| !is_up(text) && text.contains("INTERRUPTED"));
     assert_eq!(thieves.map(|thief| thief.visits()), [0; 3]);
-    // Out of the log, then out of the console.
+    // Closes the log, then the console.
     console.send("qq");
     console.wait_exit();
     kill("-INT", forward.id());
     assert!(forward.wait().unwrap().success());
-    // Nothing that another user could open is left, or was there.
+    // No file that another user could open is left.
     assert_eq!(
         files(&world.at("r")).iter().filter(|f| !f.is_dir()).count(),
         0,
@@ -324,7 +327,7 @@ fn a_port_that_is_free_again_is_sent_nothing() {
 }
 
 #[test]
-fn a_commands_tokens_are_nowhere_but_in_their_file() {
+fn tokens_of_commands_are_only_in_their_file() {
     let world = World::new();
     assert!(world.run("list-jobs --all").0, "with the fetched token");
     for words in
@@ -337,18 +340,18 @@ fn a_commands_tokens_are_nowhere_but_in_their_file() {
     assert!(well, "{said}");
     world.rotate(2);
     assert!(world.run("list-jobs").0, "after the rotation");
-    // Refused for good.
+    // Refused permanently.
     world.runtime.block_on(async { world.head.set_token(Some(Secret::new("another"))) });
     let (well, said) = world.run("list-jobs");
     assert!(!well && said.contains("version 2 of secret"), "{said}");
     world.rotate(3);
-    // A journal, a backup, and an end before its time: there is no Ray to begin with.
+    // An operation with a journal and a backup that fails early: the ray command fails.
     let (well, said) = world.run("restart-cluster --yes --others");
     assert!(!well, "{said}");
     let state = world.at("home/.local/state/marin-tui");
     assert!(files(&state).iter().any(|f| f.extension().is_some_and(|e| e == "jsonl")), "{:?}", files(&state));
     assert!(world.run("audit --json").0);
-    // The standard output is full: what cannot be said must not become a panic that says too much.
+    // The standard output is full: a failed write must not become a panic whose message contains the token.
     let mut command = world.command("submit-job --no-wait --submission-id s2 -- true");
     let full = File::options().write(true).open("/dev/full").unwrap();
     let out = command.stdout(full).output().unwrap();

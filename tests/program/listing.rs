@@ -1,4 +1,4 @@
-//! `marin-tui list-nodes` and `job-status` on a simulated cluster: the console's own rows and lines.
+//! `marin-tui list-nodes` and `job-status` on a simulated cluster: the same rows and lines as in the console.
 
 use crate::program::Ran;
 use crate::world::World;
@@ -29,13 +29,13 @@ fn nodes_are_listed_as_the_console_lists_them() {
     for title in ["TYPE", "STATE", "CPU", "TPU", "UPTIME"] {
         assert!(titles.contains(&title), "{table}");
     }
-    assert!(!titles.contains(&"CPU%"), "what the machines use is not read: {table}");
+    assert!(!titles.contains(&"CPU%"), "machine usage is not read: {table}");
     assert!(lines[1].contains(" head "), "the head is first: {table}");
     let all = run(&world, "list-nodes --all").good();
     assert!(all.lines().count() == 7 && all.contains(" dead ") && all.contains("NOTE"), "{all}");
     assert!(
         all.lines().nth(1).unwrap().contains("dead") && all.contains(" ago"),
-        "lost ones are first: {all}"
+        "dead nodes are first: {all}"
     );
 
     let nodes: Vec<Value> = serde_json::from_str(&run(&world, "list-nodes --all --json").good()).unwrap();
@@ -57,14 +57,14 @@ fn nodes_are_listed_as_the_console_lists_them() {
 }
 
 #[test]
-fn nodes_are_listed_by_slice_with_what_was_lost() {
+fn nodes_are_listed_by_slice_with_lost_hosts() {
     let world = world();
     let table = run(&world, "list-nodes --slices").good();
     let titles: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
     for title in ["SLICE", "TYPE", "HOSTS", "STATE", "CHIPS", "JOB"] {
         assert!(titles.contains(&title), "{table}");
     }
-    assert!(!table.contains("WORST"), "what the machines use is not read: {table}");
+    assert!(!table.contains("WORST"), "machine usage is not read: {table}");
     let rows = |words: &str| -> Vec<Value> { serde_json::from_str(&run(&world, words).good()).unwrap() };
     let nodes = rows("list-nodes --all --json");
     let slices = rows("list-nodes --slices --all --json");
@@ -73,7 +73,7 @@ fn nodes_are_listed_by_slice_with_what_was_lost() {
     let slice = slices.iter().find(|row| row["kind"] == "slice").unwrap();
     let of_it = nodes.iter().filter(|node| node["slice"] == slice["slice"]);
     assert_eq!(of_it.count() as u64, slice["hosts"].as_u64().unwrap());
-    // Three of its four hosts are there, and the simulated Google knows none of them.
+    // Three of its four hosts are alive in Ray, and the simulated Google knows none of them.
     let of_slice = (&slice["state"], &slice["alive"], &slice["expected"]);
     assert_eq!(of_slice, (&"ghost".into(), &3.into(), &4.into()));
     assert!(!slice["jobs"].as_array().unwrap().is_empty(), "tasks run there: {slice}");
@@ -81,7 +81,7 @@ fn nodes_are_listed_by_slice_with_what_was_lost() {
 }
 
 #[test]
-fn a_job_is_shown_whatever_its_status_and_an_unknown_one_is_named() {
+fn a_job_is_shown_in_any_status_and_an_unknown_one_is_named() {
     let world = world();
     let jobs: Vec<Value> = serde_json::from_str(&run(&world, "list-jobs --all --json").good()).unwrap();
     for job in &jobs {
@@ -118,7 +118,7 @@ fn a_job_is_shown_whatever_its_status_and_an_unknown_one_is_named() {
 }
 
 #[test]
-fn a_cluster_that_is_down_is_said_to_be() {
+fn a_cluster_that_is_down_is_reported() {
     let world = World::new();
     for words in ["list-nodes", "list-nodes --json", "list-nodes --slices", "job-status x"] {
         let said = run(&world, words).exits(1).bad();
@@ -127,7 +127,7 @@ fn a_cluster_that_is_down_is_said_to_be() {
 }
 
 #[test]
-fn a_reader_that_is_gone_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let world = world();
     run(&world, "list-nodes").good();
     let mut command = std::process::Command::new("bash");

@@ -7,7 +7,7 @@ use marin_tui::model::JobStatus;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A cluster whose jobs write what a test has them write.
+/// A cluster whose job logs are written by the tests.
 const BESIDE: &str = "
   - name: marin-eu
     dead: 0
@@ -15,7 +15,7 @@ const BESIDE: &str = "
     slices: {}
 ";
 
-/// File and text of each line, and what was said of the search.
+/// Node and file with the text of each line, and the messages about the search.
 fn found(world: &Simulated, words: &[&str]) -> (BTreeSet<(String, String)>, String) {
     let ran = world.run(&[&["-c", "marin-big-run", "cluster-logs", "--json", "-g"], words].concat()).exits(0);
     let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
@@ -39,7 +39,7 @@ fn whole_files_are_searched_on_their_hosts() {
     assert!(files.len() == few.len() && said.contains(" before these; -m prints more"), "{said}");
     let (recent, _) = found(&world, &["step \\d+", "--node", "all", "--since", "2m"]);
     assert!(!recent.is_empty() && recent.len() < whole.len() / 2, "{} of {}", recent.len(), whole.len());
-    // grep does not know that one.
+    // grep does not support that pattern.
     let (_, said) = found(&world, &["\\Astep \\d|step \\pN+", "--node", "all"]);
     assert!(
         said.contains("not searched on its host: ") && said.contains("the last 1,000 lines of "),
@@ -69,7 +69,7 @@ fn whole_files_of_the_workers_of_a_job_are_searched_on_their_hosts() {
     };
     let run = world.fleet.member("marin-big-run").unwrap().head.submissions(JobStatus::Running);
     let searched = run.iter().map(|id| (id, on(id, &[]))).find(|(_, ran)| !ran.out.is_empty());
-    let (id, whole) = searched.expect("a run with workers that make steps");
+    let (id, whole) = searched.expect("a run whose workers log steps");
     assert!(whole.err.contains("searched: all of ") && !whole.err.contains("not searched"), "{}", whole.err);
     let rows = whole.lines();
     let hosts: BTreeSet<&str> = rows.iter().map(|row| row["node_id"].as_str().unwrap()).collect();
@@ -105,7 +105,7 @@ fn files_of_a_head_are_read_while_its_dashboard_does_not_respond() {
         let nope = on(words).bad();
         assert!(nope.contains("no such file"), "{nope}");
     }
-    // What needs Ray says what is wrong.
+    // Commands that need Ray report the actual problem.
     for words in [&["job-logs", "-f", &job][..], &["cluster-logs", "--node", "all", "-g", "x"]] {
         let nope = on(words).bad();
         assert!(!nope.contains("over SSH"), "{nope}");

@@ -1,7 +1,7 @@
-//! The real program as a process or in a pseudo-terminal, in front of simulated heads behind SSH and a simulated Google;
-//! and what of the library needs the system's own `ssh`.
+//! Tests that run the real program as a process or in a pseudo-terminal, against simulated heads behind SSH and a
+//! simulated Google; and library tests that need the system's own `ssh`.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first unexpected value")]
 
 mod chips;
 mod cleanup;

@@ -1,4 +1,5 @@
-//! The man pages: one for each command and one for each page of the manual, all of which `man` shows without complaint.
+//! The man pages: one for each command and one for each page of the manual, all of which `man` formats without
+//! warnings.
 
 use clap::CommandFactory as _;
 use marin_tui::cli::Arguments;
@@ -15,7 +16,7 @@ const MACROS: [&str; 15] =
 
 fn written() -> (TempDir, BTreeMap<String, String>) {
     let dir = tempfile::tempdir().unwrap();
-    // The folder is made.
+    // The command creates the folder.
     let pages = dir.path().join("share/man");
     let program = Command::new(env!("CARGO_BIN_EXE_marin-tui")).arg("man").arg(&pages).output().unwrap();
     assert!(
@@ -66,7 +67,7 @@ fn every_command_and_topic_has_a_page() {
 }
 
 #[test]
-fn a_page_says_what_its_source_says() {
+fn a_page_has_the_content_of_its_source() {
     let (dir, pages) = written();
     let keys = &pages["marin-tui-keys.7"];
     assert!(keys.contains(".SH \"TEXT FIELDS\"") && keys.contains(".TP\n\\fBspace\\fR\n"), "{keys}");
@@ -77,7 +78,7 @@ fn a_page_says_what_its_source_says() {
             && stop.contains(".SH \"EXIT STATUS\""),
         "{stop}"
     );
-    // `man` itself, where there is one.
+    // Checks with `man` itself if it is installed.
     let folder = dir.path().join("share/man");
     for file in pages.keys() {
         let mut man = Command::new("man");

@@ -1,5 +1,5 @@
-//! Every line of the page "Coming from cluster.py", a session from the tutorials, and the lines of README, manual and helps,
-//! typed into a shell.
+//! Every line of the page "Coming from cluster.py", a session from the tutorials, and the command lines of the README,
+//! the manual and the help texts, typed into a shell.
 
 mod bad_input;
 mod desk;
@@ -17,10 +17,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// The job of the page, for which one of the simulated cluster stands in.
+/// The job of the page; a job of the simulated cluster is used instead.
 const JOB: &str = "raysubmit_pAJM8vKfHPhiyHBa";
 
-/// The rows of the page: the cells before and now.
+/// The rows of the page: the old and the new cell.
 fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     let cells =
         page("old-script").unwrap().lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
@@ -28,19 +28,19 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     rows.filter(|(before, _)| !matches!(*before, "before" | "---"))
 }
 
-/// What stands in backticks.
+/// The texts in backticks.
 fn lines(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// The line of a cell that has nothing else, if it calls the program.
+/// The line of a cell that contains nothing else, if it calls the program.
 fn ours(cell: &'static str) -> Option<&'static str> {
     let line = cell.strip_prefix('`')?.strip_suffix('`').filter(|line| !line.contains('`'))?;
     OURS.iter().any(|name| line.split([' ', '(']).any(|word| word == *name)).then_some(line)
 }
 
 #[test]
-fn every_new_line_of_the_page_is_read() {
+fn every_new_line_of_the_page_is_parsed() {
     let desk = Desk::new();
     let mut read = 0;
     for (before, now) in rows() {
@@ -50,7 +50,7 @@ fn every_new_line_of_the_page_is_read() {
             let words = desk.words(line);
             let all = ["marin-tui".to_owned()].into_iter().chain(words.clone());
             Arguments::try_parse_from(all).unwrap_or_else(|e| panic!("{line}: {e}"));
-            // It is no old line itself.
+            // It is not an old line itself.
             let renewed = old::renew(&words, &Arguments::command(), &Env::new(&[], desk.dir.path()));
             assert_eq!(renewed, Ok(None), "{line}");
             read += 1;
@@ -60,7 +60,7 @@ fn every_new_line_of_the_page_is_read() {
 }
 
 #[test]
-fn every_old_line_of_the_page_is_its_new_line() {
+fn every_old_line_of_the_page_becomes_its_new_line() {
     let desk = Desk::new();
     let (mut run, mut answered) = (0, 0);
     for (line, now) in rows().filter_map(|(before, now)| Some((ours(before)?, lines(now)[0]))) {
@@ -82,13 +82,13 @@ fn every_old_line_of_the_page_is_its_new_line() {
     assert!(run > 30 && answered > 6, "{run} {answered}");
 }
 
-/// The command line in a line of text: without its comment, without what a shell does with its output, and without what a
-/// synopsis says may be left out.
+/// The command line in a line of text: without its comment, shell redirections and pipes, and the optional parts of a
+/// synopsis.
 fn typed(line: &str) -> String {
     let line = line.trim_start();
     let ends = ["  ", " # ", " | ", " > ", " < ", " && ", " &"].iter();
     let ends = ends.flat_map(|end| line.match_indices(end)).map(|(at, _)| at);
-    // What stands in quotes is the command's own.
+    // Text in quotes belongs to the command.
     let is_whole = |at: &usize| ['\'', '"'].iter().all(|quote| line[..*at].matches(*quote).count() % 2 == 0);
     let line = &line[..ends.filter(is_whole).min().unwrap_or(line.len())];
     let left_out = regex::Regex::new(r" \[[^\]]*\]|(?:\|[A-Z]+)").unwrap();
@@ -96,7 +96,7 @@ fn typed(line: &str) -> String {
 }
 
 #[test]
-fn every_line_of_the_readme_the_manual_and_the_helps_is_read() {
+fn every_line_of_the_readme_the_manual_and_the_help_texts_is_parsed() {
     fn helps(command: &clap::Command, into: &mut Vec<String>) {
         into.push(command.clone().render_long_help().to_string());
         command.get_subcommands().for_each(|inner| helps(inner, into));
@@ -120,8 +120,8 @@ fn every_line_of_the_readme_the_manual_and_the_helps_is_read() {
     assert!(refused.is_empty(), "{}", refused.join("\n"));
 }
 
-/// The words of a line without those that say where the cluster is.
-fn placeless(mut words: Vec<String>) -> Vec<String> {
+/// The words of a line without the options that select the cluster.
+fn without_location(mut words: Vec<String>) -> Vec<String> {
     while let Some(at) =
         words.iter().position(|w| ["-c", "--infra", "--address", "--gcs"].contains(&w.as_str()))
     {
@@ -142,19 +142,19 @@ fn lines_of_ray_s_own_command_are_known() {
             Ok(new) => desk.words(&new),
             Err(why) => desk.words(why.rsplit('`').nth(1).unwrap()),
         };
-        assert_eq!(placeless(new), placeless(desk.words(now)), "{line}");
+        assert_eq!(without_location(new), without_location(desk.words(now)), "{line}");
         known += 1;
     }
     assert!(known > 10, "{known}");
 }
 
-/// Commands that change something, with the option under which they do not.
+/// Commands that change something, each with the option that prevents it.
 const CHANGES: [(&str, &str); 17] = [
     ("add-worker", "--dry-run"),
     ("init-worker", "--dry-run"),
     ("remove-worker", "--dry-run"),
     ("restart-cluster", "--dry-run"),
-    // No host but the head takes a login in a simulated fleet.
+    // In a simulated fleet only the head accepts logins.
     ("run-cleanup", "--dry-run --only tpus"),
     ("restore-jobs", "--dry-run"),
     ("setup", "--check"),
@@ -170,10 +170,10 @@ const CHANGES: [(&str, &str); 17] = [
     ("backup-jobs", ""),
 ];
 
-/// What runs until ctrl-c, with where it prints first.
+/// Commands that run until ctrl-c.
 const STAYS: [&str; 6] = ["dashboard", "open-dashboard", "show-logs", "--no-open", "auth", "cluster-logs -f"];
 
-/// A simulated fleet, with a job and a worker for those of the page.
+/// A simulated fleet, with a job and a worker in place of those of the page.
 struct Fleet {
     desk: Desk,
     job: String,
@@ -194,7 +194,7 @@ impl Fleet {
         Self { job: text(&job["submission_id"]), worker: text(&tpu["name"]), desk }
     }
 
-    /// Runs a line of the page so that it changes nothing of the fleet but a secret.
+    /// Runs a line of the page with options that prevent all changes to the fleet but that of a secret.
     fn run(&self, line: &str) {
         let line =
             line.replace(JOB, &self.job).replace("--name my-worker", &format!("--name {}", self.worker));
@@ -230,7 +230,7 @@ fn old_lines_run_on_a_fleet() {
     let mut ran = 0;
     for line in rows().filter_map(|(before, _)| ours(before)) {
         let is_run = fleet.desk.renewed(line).is_ok();
-        // The browser is nobody's here, and an address of the tutorials no host.
+        // There is no browser here, and an address of the tutorials is not a host.
         if is_run && !line.ends_with(" auth") && !line.contains("ssh-tpu") {
             fleet.run(line);
             ran += 1;
@@ -240,21 +240,21 @@ fn old_lines_run_on_a_fleet() {
 }
 
 #[test]
-fn new_lines_of_what_was_no_line_of_ours_run_on_a_fleet() {
+fn new_lines_for_other_old_commands_run_on_a_fleet() {
     let fleet = Fleet::new();
     let token = fleet.desk.at(".ray/auth_token");
     fs::create_dir_all(token.parent().unwrap()).unwrap();
     fs::write(token, "tok-0f1e2d3c4b5a\n").unwrap();
-    // Images, registries and shells in a container have tests of their own, and the console needs a terminal.
+    // Images, registries and shells in a container have their own tests, and the console needs a terminal.
     let elsewhere = ["image ", "registry ", "exec"];
     let is_here = |line: &&str| line.contains("marin-tui ") && !elsewhere.iter().any(|of| line.contains(of));
     let (mut ran, mut secrets) = (0, 0);
     for (_, now) in rows().filter(|(before, _)| ours(before).is_none()) {
         for line in lines(now).into_iter().filter(is_here) {
-            // The tag that the files have already: another one is no change that a running cluster takes.
+            // The tag that the files already have: a new one cannot be applied to a running cluster.
             let mut line = line.replace("--env WANDB_API_KEY", "--env HOME").replace("20261120", "latest");
             if line.contains("init-secret") && !line.contains("--rotate") {
-                // One that nobody has yet.
+                // A secret that does not exist yet.
                 secrets += 1;
                 line = format!("{line} --secret NEW_TOKEN_{secrets}");
             }
@@ -265,9 +265,9 @@ fn new_lines_of_what_was_no_line_of_ours_run_on_a_fleet() {
     assert!(ran > 30, "only {ran} lines were run");
 }
 
-/// What an operator and a job's owner type who follow the tutorials line by line.
+/// The lines that an operator and the owner of a job type when they follow the tutorials.
 #[test]
-fn a_session_of_the_tutorials_can_be_typed_again() {
+fn a_session_of_the_tutorials_still_works() {
     let desk = Desk::with_fleet();
     let cluster = "uv run scripts/ray/cluster.py --config infra/marin-us-central2.yaml";
     let good = |line: &str| desk.typed(line).good();
@@ -294,13 +294,13 @@ fn a_session_of_the_tutorials_can_be_typed_again() {
     assert!(id.starts_with("raysubmit_"), "{id}");
     has(&format!("{cluster} list-jobs"), id);
     good(&format!("{cluster} job-logs -n 200 {id}"));
-    // Nothing is stopped without a question, which has no terminal here.
+    // A stop needs a confirmation, for which there is no terminal here.
     let Ran { code, err, .. } = desk.typed(&format!("{cluster} stop-job {id}"));
     assert!(code == Some(1) && err.contains("--yes"), "{err}");
     good(&format!("{cluster} stop-job --no-wait {id} --yes"));
     let other = good(&format!("{cluster} submit-job \"python my_script.py\" --no_wait"));
     has(&format!("{cluster} list-jobs"), other.trim());
-    // Only the head is left: the jobs of others are looked at, and kept.
+    // The cluster itself: other people's jobs are listed, and kept.
     has(&format!("{cluster} cluster-info"), "marin-us-central2");
     good(&format!("{cluster} restart-cluster --dry-run"));
     let Ran { code, err, .. } = desk.typed(&format!("{cluster} restart-cluster --preserve-jobs=0"));
@@ -315,7 +315,7 @@ fn a_session_of_the_tutorials_can_be_typed_again() {
     }
     // New images: the files are generated again.
     has("uv run scripts/ray/cluster.py update-configs", "14 files current");
-    // Two that are not run any more.
+    // Two commands that are no longer run.
     for (line, new) in [
         ("start-cleanup --interval 600", "run-cleanup --interval 10m"),
         ("clean-tpu-processes --tpu-type v4-8", "run-cleanup --only processes"),

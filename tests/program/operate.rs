@@ -1,4 +1,5 @@
-//! Operations that cannot begin, or cannot go on: what is said, and that nothing is done. The ray command is a script.
+//! Operations that cannot begin or cannot continue: the errors, and that nothing is changed. The ray command is a
+//! script.
 
 use crate::program::{Ran, kill, program};
 use crate::pty::Pty;
@@ -30,13 +31,13 @@ impl Place {
         place
     }
 
-    /// Whether this process holds the journal.
+    /// Whether the journal belongs to this process.
     fn holds(&self, process: u32) -> bool {
         let journal = fs::read_to_string(self.path(".local/state/marin-tui/operations/lab.jsonl")).unwrap();
         journal.contains(&format!("{{\"process\":{process}}}"))
     }
 
-    /// Another ray command.
+    /// Replaces the ray command.
     fn ray(&self, script: &str) {
         self.file("ray", &format!("#!/bin/sh\ncd {0}\necho \"$@\" >>asked\n{script}\n", self.path("")));
         fs::set_permissions(self.path("ray"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -62,30 +63,30 @@ impl Place {
         self.command(args).output().unwrap()
     }
 
-    /// Runs what must fail; what it says.
+    /// Runs a command that must fail; returns its stderr.
     fn fails(&self, args: &[&str]) -> String {
         let out = self.run(args);
         assert_eq!(out.status.code(), Some(1), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stderr).unwrap()
     }
 
-    /// Runs a command for a picture.
+    /// Runs a command and adds its output to the transcript.
     fn shows(&self, shown: &mut Transcript, args: &[&str], code: i32) {
         let ran = Ran::of(&self.run(args)).exits(code);
         shown.add(&args.join(" "), &ran);
     }
 
-    /// A picture of commands, which begins empty.
+    /// An empty transcript.
     fn transcript(&self) -> Transcript {
         Transcript::new(self.home.path())
     }
 
-    /// The gate that refuses this operation, as `--json` names it.
+    /// The gate that refuses this operation, as named by `--json`.
     fn refused(&self, args: &[&str]) -> String {
         Ran::of(&self.run(&[args, &["--json"]].concat())).refused().0
     }
 
-    /// What ray was asked for so far.
+    /// The arguments of all ray calls so far.
     fn asked(&self) -> String {
         fs::read_to_string(self.path("asked")).unwrap_or_default()
     }
@@ -116,14 +117,14 @@ fn a_head_that_is_gone_is_stopped_only_with_consent() {
 }
 
 #[test]
-fn nothing_is_done_unasked_or_dry() {
+fn nothing_is_done_without_confirmation_or_in_a_dry_run() {
     let place = Place::new("exit 0");
     assert_eq!(place.refused(&["restart-cluster"]), "unknown-jobs");
     let mut shown = place.transcript();
     place.shows(&mut shown, &["restart-cluster", "--others"], 1);
     place.shows(&mut shown, &["restart-cluster", "--dry-run", "--preserve-jobs=0"], 0);
     shown.is("a_restart_that_nobody_confirms");
-    assert_eq!(place.asked(), "--version\n", "it looks, as the restart does");
+    assert_eq!(place.asked(), "--version\n", "a dry run checks the ray command, as the restart does");
     assert!(place.run(&["restart-cluster", "--preserve-jobs=maybe"]).status.code() == Some(2));
 }
 
@@ -154,9 +155,9 @@ fn read_only_refuses_what_changes_a_cluster_by_switch_and_by_setting() {
 }
 
 #[test]
-fn two_cannot_work_on_one_cluster() {
+fn two_operations_cannot_run_on_one_cluster() {
     let place = Place::new("exec sleep 600");
-    // Both at once: one of them has it.
+    // Both start at once: only one gets the cluster.
     let start =
         || place.command(&["restart-cluster", "--yes", "--others"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut both = [start(), start()];
@@ -176,16 +177,16 @@ fn two_cannot_work_on_one_cluster() {
     assert_eq!(place.asked(), "--version\n");
     first.kill().unwrap();
     first.wait().unwrap();
-    // Killed, it holds nothing, and is found again; another program takes it up.
+    // A killed process holds nothing, and its operation is found again; another program resumes it.
     assert_eq!(place.refused(&["restart-cluster", "--yes", "--others"]), "interrupted");
     place.ray(&up("exit 1"));
     let said = place.fails(&["restart-cluster", "--resume", "--others"]);
     assert!(said.contains("[1/9] ray, version 2.60.0") && said.contains("[2/9] failed"), "{said}");
 }
 
-/// A command restarts; the console sees it, begins nothing beside it, and sees it die.
+/// A command restarts; the console shows it, starts nothing in parallel, and notices when it is killed.
 #[test]
-fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
+fn the_console_waits_for_a_command_and_resumes_its_operation() {
     let place = Place::new("exec sleep 600");
     let mut first =
         place.command(&["restart-cluster", "--yes", "--others"]).stderr(Stdio::null()).spawn().unwrap();
@@ -208,7 +209,7 @@ fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
     console.send("p");
     console.wait_text("resumes at this step");
     console.send("u");
-    // Nobody can tell whose jobs it would end: that is asked, as the command asks for --others.
+    // The owners of the affected jobs are unknown: the console asks for permission, as the command asks for --others.
     console.wait_text("Allow it to continue");
     assert_eq!(place.asked(), "--version\n");
     console.send("y");
@@ -227,7 +228,7 @@ fn other_providers_are_refused() {
 }
 
 #[test]
-fn no_worker_is_started_beside_the_containers_of_its_cluster() {
+fn no_worker_is_started_outside_the_containers_of_its_cluster() {
     let place = Place::new("exit 0");
     let file = "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n\
                 worker_start_ray_commands: ['ray start --address=\"$RAY_HEAD_IP\":7001']\n";
@@ -242,18 +243,18 @@ fn no_worker_is_started_beside_the_containers_of_its_cluster() {
     }
     place.shows(&mut shown, &["add-worker", "--abandon"], 1);
     shown.is("workers_of_a_cluster_in_containers");
-    // Without a name there is no container, as for Ray.
+    // Without a name there is no container; Ray does the same.
     place.file("infra/lab.yaml", &format!("{file}docker: {{image: i, container_name: ''}}\n"));
     let said = place.fails(&["add-worker", "--host", "10.0.0.7"]);
     assert!(!said.contains("container") && said.contains("--yes"), "{said}");
 }
 
-/// A ray command whose `up` is this.
+/// A ray command whose `up` runs this script.
 fn up(script: &str) -> String {
     format!("if [ \"$1\" = --version ]; then echo 'ray, version 2.60.0'; exit; fi\n{script}")
 }
 
-/// An operation that runs, and is interrupted once a file named `began` is there.
+/// Runs an operation, and interrupts it once a file named `began` exists.
 fn interrupted(place: &Place, args: &[&str], signal: &str) -> Output {
     let _ = fs::remove_file(place.path("began"));
     let child = place.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -269,7 +270,7 @@ fn is_running(pid: &str) -> bool {
 }
 
 #[test]
-fn a_ray_up_that_hangs_is_ended_by_ctrl_c_with_all_that_it_started() {
+fn a_ray_up_that_hangs_is_ended_by_ctrl_c_with_all_its_children() {
     let place =
         Place::new(&up("trap '' TERM INT HUP; rm -f pids; echo $$ >>pids; sleep 600 & echo $! >>pids; \
          sh -c 'echo $$ >>pids; exec sleep 600' & while [ $(wc -l <pids) != 3 ]; do sleep 0.01; done; \
@@ -283,7 +284,7 @@ fn a_ray_up_that_hangs_is_ended_by_ctrl_c_with_all_that_it_started() {
         assert!(said.contains("start-cluster --resume`") && !said.contains("panicked"), "{said}");
         let pids = fs::read_to_string(place.path("pids")).unwrap();
         assert_eq!(pids.lines().filter(|pid| pid.parse::<u32>().is_ok()).count(), 3, "{pids}");
-        until("nothing of it runs any more", || !pids.lines().any(is_running));
+        until("none of its processes runs any more", || !pids.lines().any(is_running));
     }
     let said = place.fails(&["start-cluster"]);
     assert!(said.contains("(ray up): interrupted at step 2"), "{said}");
@@ -299,7 +300,7 @@ fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
     assert!(out.status.code() == Some(1) && said.contains("cancelled; nothing was changed"), "{said}");
     assert_eq!(place.refused(&["restart-cluster", "--resume", "--others"]), "nothing-to-resume");
 
-    // What an earlier attempt has changed is not undone by a cancel of the first look.
+    // Changes of an earlier attempt remain when the first step of the resumed one is cancelled.
     let place = Place::new(&up("exit 9"));
     assert!(place.fails(&["start-cluster"]).contains("failed with exit code 9"));
     place.ray(": >began; exec sleep 600");
@@ -312,7 +313,7 @@ fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
 }
 
 #[test]
-fn a_ray_up_that_fails_says_why_and_is_run_again() {
+fn a_ray_up_that_fails_is_reported_and_run_again() {
     let place =
         Place::new(&up("echo 'Local node IP: 10.0.0.1'; echo 'Error: no such machine' >&2; echo; exit 3"));
     let said = place.fails(&["start-cluster"]);
@@ -321,15 +322,15 @@ fn a_ray_up_that_fails_says_why_and_is_run_again() {
     let said = place.fails(&["start-cluster"]);
     assert!(said.contains("(ray up): `ray up` failed with exit code 3"), "{said}");
     assert!(place.fails(&["start-cluster", "--resume"]).contains("failed with exit code 3"));
-    // A signal from elsewhere (the kernel, out of memory) is an end like another.
+    // A signal from elsewhere (the kernel, out of memory) is treated like any other exit.
     place.ray(&up("kill -9 $$"));
     assert!(place.fails(&["start-cluster", "--resume"]).contains("exit code 137"));
     assert_eq!(place.asked().lines().filter(|l| l.starts_with("up ")).count(), 3);
 }
 
-/// Colours, a bell, a title, bytes that are no text, a progress bar, a line of 64 MB, and a hundred thousand short ones.
+/// Colors, a bell, a title, invalid UTF-8, a progress bar, a line of 64 MB, and 200,000 short ones.
 #[test]
-fn what_a_ray_command_prints_is_cleaned_and_never_piles_up() {
+fn output_of_a_ray_command_is_sanitized_and_uses_little_memory() {
     let garbage = "grep VmHWM /proc/$(cat pid)/status >before; \
          printf '\\033]0;owned\\007\\033[2J\\033[31mred\\033[0m \\377\\376 \\342\\200\\256 bell\\007\\n'; \
          printf '1%%\\r2%%\\r100%%\\n'; head -c 64000000 /dev/zero | tr '\\0' x; echo; \

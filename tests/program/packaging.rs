@@ -1,5 +1,5 @@
-//! The release script and the recipes that it fills. Cargo and rustc are stand-ins here: "building" makes a script that
-//! calls the program under test, so that what is held is everything but the compilation.
+//! The release script and the recipes that it fills in. Cargo and rustc are stubs: "building" writes a script that
+//! calls the program under test, so that everything but the compilation is tested.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
 const URL: &str = "https://downloads.example/marin-tui";
 
-/// A machine whose Rust has the standard library of some targets.
+/// A machine whose Rust toolchain has the standard library of some targets.
 struct Machine(TempDir);
 
 impl Machine {
@@ -102,7 +102,7 @@ fn a_release_holds_archives_checksums_and_filled_recipes() {
         }
         assert!(text.contains(URL) && text.contains(version), "{recipe}: {text}");
     }
-    // The recipe of the AUR is a shell script, which makepkg reads like this.
+    // The recipe for the AUR is a shell script; makepkg reads it like this.
     let read = "source ./PKGBUILD; echo \"$pkgver ${source_x86_64[0]} ${sha256sums_aarch64[0]}\"";
     let out = Command::new("bash").args(["-euc", read]).current_dir(machine.dist()).output().unwrap();
     good(&out);
@@ -118,20 +118,20 @@ fn a_release_holds_archives_checksums_and_filled_recipes() {
     {
         assert!(list.lines().any(|line| line == format!("{folder}/{file}")), "{file}: {list}");
     }
-    // What the recipes install is in the archive, with what they call it.
+    // The files that the recipe installs are in the archive, under the names that it uses.
     for line in machine.read("PKGBUILD").lines().filter(|line| line.trim_start().starts_with("install ")) {
         let file = line.split_whitespace().find(|word| word.contains('.') && !word.contains("pkgdir"));
         let Some(file) = file.map(|file| file.trim_start_matches("man/*")) else { continue };
         assert!(list.lines().any(|entry| entry.ends_with(file)), "{file}: {list}");
     }
-    // Twice the same.
+    // A second run gives the same archives.
     let before = machine.read("SHA256SUMS");
     good(&machine.release(&["--url", URL]));
     assert_eq!(machine.read("SHA256SUMS"), before);
 }
 
 #[test]
-fn a_recipe_that_needs_a_target_that_was_not_built_is_left_out() {
+fn a_recipe_for_a_target_that_was_not_built_is_left_out() {
     let machine = Machine::with(&TARGETS[..1]);
     let out = machine.release(&[]);
     good(&out);
@@ -141,16 +141,16 @@ fn a_recipe_that_needs_a_target_that_was_not_built_is_left_out() {
     assert!(said.contains("left out: PKGBUILD"), "{said}");
     let names = names(&machine.dist());
     assert!(names.iter().any(|name| name.ends_with(".tar.gz")) && !names.contains(&"PKGBUILD".to_owned()));
-    // One that is asked for must be there.
+    // A target that is named explicitly must be available.
     let out = machine.release(&[TARGETS[1]]);
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).contains("rustup target add"), "{out:?}");
 }
 
-/// A file system with nothing but a program and the libraries that the dynamic linker finds for it.
+/// A file system with only a program and the libraries that the dynamic linker finds for it.
 #[cfg(target_os = "linux")]
 fn bare_system(program: &Path) -> TempDir {
-    /// Those of the packages libc6 and libgcc-s1, which every Debian has: dpkg and apt need them.
+    /// Libraries of the packages libc6 and libgcc-s1, which every Debian has: dpkg and apt need them.
     const ALWAYS_THERE: [&str; 5] = ["libc.so", "libm.so", "libgcc_s.so", "ld-linux", "linux-vdso"];
     let root = tempfile::tempdir().unwrap();
     let out = Command::new("ldd").arg(program).output().unwrap();
@@ -171,7 +171,7 @@ fn bare_system(program: &Path) -> TempDir {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_program_starts_where_nothing_is_installed() {
+fn the_program_starts_on_a_bare_system() {
     let root = bare_system(Path::new(env!("CARGO_BIN_EXE_marin-tui")));
     let infra = root.path().join("infra");
     fs::create_dir(&infra).unwrap();
@@ -181,7 +181,7 @@ fn the_program_starts_where_nothing_is_installed() {
         fs::create_dir(root.path().join(folder)).unwrap();
     }
     let run = |words: &[&str]| {
-        // Whoever is root there is the user here.
+        // Root in the user namespace is the user who runs the test.
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "chroot"]).arg(root.path()).arg("/marin-tui").args(words);
         let out = command
@@ -202,7 +202,7 @@ fn the_program_starts_where_nothing_is_installed() {
     assert!(good(&["completions", "bash"]).contains("marin-tui"));
     good(&["man", "/man"]);
     assert!(root.path().join("man/marin-tui.1").is_file());
-    // What it needs of a machine it names.
+    // It names the programs that it requires.
     let (code, rows, err) = run(&["--infra", "/infra", "setup", "--check", "--json"]);
     assert_eq!(code, Some(1), "{rows}{err}");
     assert!(rows.contains("ssh") && rows.contains("apt"), "{rows}");

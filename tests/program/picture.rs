@@ -1,5 +1,5 @@
-//! The moving picture of README.md is what the program draws: a walk through the simulated fleet, keys pressed as an
-//! operator presses them. `tests/picture` records it again.
+//! The animation of README.md shows what the program draws: a tour of the simulated fleet, with the keys that an
+//! operator presses. `tests/picture` records it again.
 
 use crate::pty::Pty;
 use crate::svg::{self, Frame};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 const STORED: &str = "assets/picture.svg";
 /// Columns and rows of the terminal.
 const SIZE: (u16, u16) = (126, 34);
-/// The largest picture that a page should load.
+/// Maximum size of the picture in bytes.
 const BYTES: usize = 400_000;
-/// How long a screen may take to appear: the first waits for fourteen simulated clusters.
-const LONGEST: Duration = Duration::from_secs(60);
-/// The tip of the first start.
+/// Time limit for a screen to appear: the first one waits for fourteen simulated clusters.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Part of the tip that is shown on the first start.
 const TIP: &str = "lists the keys";
-/// What the fleet shows when every cluster has answered, those whose jobs have an issue last.
+/// Contents of the fleet view once every cluster has responded; clusters whose jobs have an issue are last.
 const FLEET: [&str; 7] = [
     "12 of 14 up",
     "token refused",
@@ -28,15 +28,15 @@ const FLEET: [&str; 7] = [
     "eu-west4 .*job pending too long",
     "us-central1 .*job pending too long",
 ];
-/// How long a screen must stay as it is before it is taken.
+/// How long a screen must stay unchanged before it is recorded.
 const SETTLED: Duration = Duration::from_millis(600);
 
-/// One step of the walk.
+/// One step of the tour.
 struct Step {
-    /// The keys that are pressed, as a manual writes them.
+    /// The keys to press, as written in the manual.
     keys: &'static str,
     caption: &'static str,
-    /// What must be on the screen before it is taken: regular expressions.
+    /// Regular expressions that must match the screen before it is recorded.
     shows: &'static [&'static str],
     seconds: f32,
 }
@@ -81,7 +81,7 @@ const WALK: [Step; 7] = [
     Step { keys: "c", caption: "Back to the fleet.", shows: &FLEET, seconds: 2.0 },
 ];
 
-/// The walk through a fleet that the same seed makes the same, whose clock stands still at the present.
+/// Records the tour of a fleet that is the same for the same seed, and whose clock is fixed at the present.
 fn recorded() -> String {
     let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
     let folder = home.path().display().to_string();
@@ -100,7 +100,7 @@ fn recorded() -> String {
     svg::animation(&frames, SIZE.0)
 }
 
-/// What a terminal sends for a key.
+/// The input that a terminal sends for a key.
 fn typed(key: &str) -> &str {
     match key {
         "enter" => "\r",
@@ -109,26 +109,26 @@ fn typed(key: &str) -> &str {
     }
 }
 
-/// The rows of the screen, once it shows what it should and stays so.
+/// The rows of the screen once it shows what it should and no longer changes.
 fn settled(pty: &Pty, step: &Step) -> Vec<String> {
     let begun = Instant::now();
-    // The tip of the first start goes by itself after some seconds: on which screen, the machine's speed decides.
+    // The tip of the first start disappears after some seconds; on which screen depends on the machine's speed.
     let shown: Vec<_> = step.shows.iter().map(|shown| Regex::new(shown).unwrap()).collect();
     let shows = |text: &str| shown.iter().all(|shown| shown.is_match(text)) && !text.contains(TIP);
     loop {
-        pty.wait_for(step.caption, LONGEST, shows);
+        pty.wait_for(step.caption, TIMEOUT, shows);
         let before = normal(&pty.text());
         std::thread::sleep(SETTLED);
         let (rows, after) = pty.screen(|screen| (svg::rows(screen), screen.contents()));
         if normal(&after) == before && shows(&after) {
             return rows;
         }
-        assert!(begun.elapsed() < LONGEST, "{}: the screen does not settle:\n{after}", step.caption);
+        assert!(begun.elapsed() < TIMEOUT, "{}: the screen does not settle:\n{after}", step.caption);
     }
 }
 
-/// Text without what the time of day and the machine's speed change: numbers, ages, meters, where a text is cut off, and
-/// the spaces that they push about.
+/// Text without the parts that depend on the time of day and the machine's speed: numbers, ages, meters, where a text
+/// is cut off, and the spaces around them.
 fn normal(text: &str) -> String {
     let replace = |text: String, pattern: &str, with: &str| {
         Regex::new(pattern).unwrap().replace_all(&text, with).into_owned()
@@ -164,7 +164,7 @@ fn the_picture_shows_what_the_program_draws() {
 }
 
 #[test]
-fn what_time_changes_is_not_compared() {
+fn parts_that_vary_with_time_are_not_compared() {
     let same = [
         ("● up 15 ms  ▇▇░ 192/320 <30 s", "● up 9 ms ▇░░ 1,192/320 <1m"),
         ("down <1m, retry in 7 s: th… │", "down 2m, retry in 12 s: … │"),

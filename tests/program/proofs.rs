@@ -1,5 +1,5 @@
-//! What an operation deletes is proved right before: of a person's word, of a resumed operation, of a head that somebody
-//! else has started meanwhile. Against a Google and heads behind SSH.
+//! An operation checks each resource right before it deletes it: after a confirmation, in a resumed operation, and when
+//! somebody else has started a head meanwhile. Against a Google and heads behind SSH.
 
 use crate::until::until;
 use crate::world::{WORKER, World, ZONE, labels};
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Each thing that was deleted was read by its own address before.
-fn was_read_before_it_was_deleted(world: &World) {
+/// Asserts that each deleted resource was read by its own address before.
+fn assert_read_before_deletion(world: &World) {
     let all = world.double.requests();
     for (at, request) in all.iter().enumerate().filter(|(_, r)| r.starts_with("DELETE")) {
         let address = request.trim_start_matches("DELETE ").split('?').next().unwrap();
         let last = address.rsplit('/').next().unwrap();
-        let is_look = |r: &String| r.starts_with("GET") && r.split('?').next().unwrap().ends_with(last);
-        assert!(request.contains("instanceGroups") || all[..at].iter().any(is_look), "{request}: {all:#?}");
+        let is_read = |r: &String| r.starts_with("GET") && r.split('?').next().unwrap().ends_with(last);
+        assert!(request.contains("instanceGroups") || all[..at].iter().any(is_read), "{request}: {all:#?}");
     }
 }
 
-/// A queued resource of two TPU VMs: the first is idle, on the host of the second somebody's job runs.
+/// A queued resource of two TPU VMs: the first is idle, and another person's job runs on the host of the second.
 fn with_two_slices(jobs: usize) -> World {
     let mut world = World::new();
     world.head_of(|s| s.jobs = jobs);
@@ -39,7 +39,7 @@ fn with_two_slices(jobs: usize) -> World {
 }
 
 #[test]
-fn one_slice_is_not_removed_with_the_others_of_its_request() {
+fn one_slice_of_a_request_cannot_be_removed_alone() {
     let world = with_two_slices(5);
     for word in ["ms-0", "10.128.9.9"] {
         let (code, _, said) = world.run(&format!("remove-worker {word} --now --others --yes"));
@@ -47,7 +47,7 @@ fn one_slice_is_not_removed_with_the_others_of_its_request() {
         assert!(said.contains("queued resource ms (ms-0, ms-1)"), "{said}");
         assert!(said.contains("remove-worker ms"), "{said}");
     }
-    // By its own name all of it is meant: jobs of every host stand in the way.
+    // Its own name selects all of it: jobs on any of its hosts block the removal.
     assert_eq!(world.refused("remove-worker ms --yes").0, "runs-there");
     assert_eq!(world.refused("remove-worker ms --now --yes").0, "others-jobs");
     assert_eq!(world.deletions(), Vec::<String>::new());
@@ -58,11 +58,11 @@ fn one_slice_is_not_removed_with_the_others_of_its_request() {
     let (code, _, said) = removing.ends();
     assert!(code == Some(0) && said.contains("queued resource ms: 2 TPU VMs with 2 hosts"), "{said}");
     assert_eq!(world.deletions().len(), 1);
-    was_read_before_it_was_deleted(&world);
+    assert_read_before_deletion(&world);
 }
 
 #[test]
-fn what_another_cluster_has_in_a_request_keeps_all_of_it() {
+fn a_request_with_a_node_of_another_cluster_is_kept() {
     let world = with_two_slices(0);
     world.double.state().nodes[0]["labels"]["ray-cluster-name"] = json!("marin-b");
     for word in ["ms", "ms-1"] {
@@ -77,12 +77,12 @@ fn what_another_cluster_has_in_a_request_keeps_all_of_it() {
     assert_eq!(world.deletions(), Vec::<String>::new());
 }
 
-/// A removal that stopped is resumed hours later: what has the name then may be another one.
-/// What somebody else does to a node meanwhile.
+/// A change that somebody else makes to a node before an interrupted removal is resumed; the name may then belong to
+/// another node.
 type Change = fn(&mut Value);
 
 #[test]
-fn a_resumed_removal_looks_again_what_has_the_name_now() {
+fn a_resumed_removal_checks_the_node_again() {
     let unavailable = || Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "later" };
     let changes: [(&str, Change); 3] = [
         ("recreated", |node| node["id"] = json!("5")),
@@ -112,12 +112,12 @@ fn stall(path: &str) -> Vec<FaultRule> {
     vec![FaultRule { path: path.into(), fault: demo::Fault::Stall }]
 }
 
-/// The head that another operator has started, and a worker that it has made.
+/// Adds a head that another operator has started, and a worker that it has created.
 fn another_head(world: &World) {
     let head = json!({"ray-node-type": "head", "ray-cluster-name": "marin-a"});
     let mut theirs = compute::instance(ZONE, "theirs", &head, "10.0.0.9", Some("34.0.0.9"));
     theirs["creationTimestamp"] = json!(jiff::Timestamp::now().to_string());
-    // Being made: nobody connects to it yet.
+    // It is still staging: nobody connects to it yet.
     theirs["status"] = json!("STAGING");
     world.double.state().instances.push(theirs);
     let worker = tpu::node(ZONE, "their-worker", "v4-8", "READY", &labels("worker"), &["10.0.9.1"]);
@@ -125,7 +125,7 @@ fn another_head(world: &World) {
 }
 
 #[test]
-fn a_head_that_came_after_the_first_look_is_left_alone() {
+fn a_head_started_after_the_first_check_is_left_alone() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     world.heads[0].0.trouble(stall("/api/jobs/"));
@@ -138,12 +138,12 @@ fn a_head_that_came_after_the_first_look_is_left_alone() {
     assert!(said.contains("(theirs, id "), "{said}");
     assert!(said.contains("it was not changed") && said.contains("--abandon"), "{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
-    assert_eq!(world.asked(), ["--version"], "nor does ray's own command delete it");
+    assert_eq!(world.asked(), ["--version"], "`ray down` is not run either");
 }
 
-/// The list named it; the machine itself tells otherwise.
+/// The list contained the head, but the instance itself has another label.
 #[test]
-fn a_head_is_read_itself_right_before_it_is_deleted() {
+fn a_head_is_read_again_right_before_it_is_deleted() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let hold = Arc::new(Semaphore::new(0));
@@ -157,9 +157,9 @@ fn a_head_is_read_itself_right_before_it_is_deleted() {
     assert_eq!(world.deletions(), Vec::<String>::new());
 }
 
-/// Between the deletion of the head and that of its workers somebody starts the cluster anew.
+/// Between the deletion of the head and that of its workers somebody starts the cluster again.
 #[test]
-fn workers_of_a_head_that_came_meanwhile_are_left_alone() {
+fn workers_of_a_head_started_meanwhile_are_left_alone() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let hold = Arc::new(Semaphore::new(0));
@@ -170,14 +170,14 @@ fn workers_of_a_head_that_came_meanwhile_are_left_alone() {
     hold.add_permits(1);
     let (code, _, said) = stopping.ends();
     assert!(code == Some(1) && said.contains("another head has been started"), "{said}");
-    assert_eq!(world.deletions().len(), 1, "its own head was proved and deleted");
-    was_read_before_it_was_deleted(&world);
+    assert_eq!(world.deletions().len(), 1, "only the original head was deleted");
+    assert_read_before_deletion(&world);
     assert_eq!(world.double.state().nodes.len(), 1);
 }
 
-/// Workers without TPUs are machines of Compute Engine; `ray down` may have left them.
+/// Workers without TPUs are instances of Compute Engine; `ray down` may have left them.
 #[test]
-fn plain_workers_are_deleted_with_the_cluster_and_seen_gone() {
+fn workers_without_tpus_are_deleted_with_the_cluster() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let machine = |zone: &str, name: &str, cluster: &str, kind: &str| {
@@ -211,9 +211,9 @@ fn plain_workers_are_deleted_with_the_cluster_and_seen_gone() {
     assert_eq!(names(&world), ["theirs", "by-hand", "of-the-same-name"]);
 }
 
-/// An instance of a group that was deleted by itself would be made again.
+/// An instance of a group would be recreated if it were deleted individually.
 #[test]
-fn workers_that_an_instance_group_made_go_with_their_group() {
+fn workers_of_an_instance_group_are_deleted_with_the_group() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let host = |name: &str, kind: &str| {
@@ -236,16 +236,16 @@ fn workers_that_an_instance_group_made_go_with_their_group() {
     let groups: Vec<String> =
         world.deletions().into_iter().filter(|d| d.contains("/instanceGroupManagers/")).collect();
     assert!(groups.len() == 1 && groups[0].contains("/instanceGroupManagers/slice"), "{groups:?}");
-    assert_eq!(world.deletions().len(), 3, "the head, the group, and the instance that is in none");
-    was_read_before_it_was_deleted(&world);
+    assert_eq!(world.deletions().len(), 3, "the head, the group, and the instance without a group");
+    assert_read_before_deletion(&world);
     let state = world.double.state();
     let left: Vec<&Value> = state.instances.iter().map(|i| &i["name"]).collect();
     assert_eq!(left, ["by-hand-0"]);
 }
 
-/// Its name and label are those of the one that was listed.
+/// Its name and label are the same as those of the listed one.
 #[test]
-fn a_preempted_tpu_that_was_made_anew_is_not_cleaned_away() {
+fn a_preempted_tpu_that_was_recreated_is_not_deleted() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let node = tpu::node(ZONE, "lost", "v4-8", "PREEMPTED", &labels("worker"), &[]);
@@ -261,9 +261,9 @@ fn a_preempted_tpu_that_was_made_anew_is_not_cleaned_away() {
     assert_eq!(world.deletions(), Vec::<String>::new());
 }
 
-/// A worker that joins after the first look runs jobs, too.
+/// A worker that joins after the first check may run jobs, too.
 #[test]
-fn workers_that_join_between_the_look_and_the_stop_are_known_to_the_stop() {
+fn workers_that_join_between_the_check_and_the_stop_are_included() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let head = &world.heads[0].0;

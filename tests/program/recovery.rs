@@ -1,4 +1,4 @@
-//! Commands that follow a job on a simulated head behind SSH: the connection is lost under them, and they go on.
+//! Commands that follow a job on a simulated head behind SSH: they continue after the connection is lost.
 
 use crate::left::assert_no_process_names;
 use crate::program::program;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use tokio::runtime::Runtime;
 
-/// One cluster behind SSH, in which nobody writes a log but the test.
+/// One cluster behind SSH, whose logs are written only by the test.
 struct World {
     runtime: Runtime,
     fleet: Fleet,
@@ -29,7 +29,7 @@ impl World {
         &self.fleet.member("a").unwrap().head
     }
 
-    /// A job that runs and has logged nothing yet.
+    /// A running job that has not logged anything yet.
     fn job(&self) -> String {
         self.head().submissions(JobStatus::Running).pop().unwrap()
     }
@@ -38,12 +38,12 @@ impl World {
         assert!(self.head().write_job_log(id, format!("{line}\n").as_bytes()));
     }
 
-    /// Ends every SSH connection, as a network would; new ones are accepted.
+    /// Ends every SSH connection, as a network failure would; new ones are accepted.
     fn cut(&self) {
         self.runtime.block_on(async { self.fleet.member("a").unwrap().drop_connections() });
     }
 
-    /// The tunnel stands, and nobody answers behind it.
+    /// The tunnel stays open, but nothing responds behind it.
     fn silence(&self) {
         self.head().trouble(vec![FaultRule { path: String::new(), fault: Fault::HangUp }]);
         self.head().drop_connections();
@@ -60,22 +60,22 @@ impl World {
 }
 
 #[test]
-fn the_host_key_of_a_first_contact_is_said_once_and_audited() {
+fn the_host_key_of_a_first_contact_is_reported_once_and_audited() {
     let world = World::new();
-    let said = |words: &str| {
+    let output_of = |words: &str| {
         let mut running = world.start(words);
         (running.out.whole(), running.err.whole())
     };
-    let (_, first) = said("list-jobs");
+    let (_, first) = output_of("list-jobs");
     assert!(first.contains("first contact with 127.0.0.1: accepted SHA256:"), "{first}");
-    let (_, second) = said("list-jobs");
+    let (_, second) = output_of("list-jobs");
     assert!(!second.contains("first contact"), "{second}");
-    let (log, _) = said("audit");
+    let (log, _) = output_of("audit");
     assert_eq!(log.matches("accepted SHA256:").count(), 1, "{log}");
 }
 
 #[test]
-fn a_followed_log_goes_on_over_another_connection_and_ends_as_its_job_does() {
+fn a_followed_log_continues_after_a_reconnect_and_ends_with_its_job() {
     let world = World::new();
     let id = world.job();
     world.write(&id, "line-1");
@@ -85,7 +85,7 @@ fn a_followed_log_goes_on_over_another_connection_and_ends_as_its_job_does() {
     follower.err.until("connection lost");
     world.write(&id, "line-2");
     follower.out.until("line-2");
-    // Once more, and nothing is written before the connection is back.
+    // Once more, and no line is written before the connection is back.
     world.cut();
     follower.err.until_times("reconnected after", 2);
     world.write(&id, "line-3");
@@ -93,13 +93,13 @@ fn a_followed_log_goes_on_over_another_connection_and_ends_as_its_job_does() {
     assert!(world.head().turn_job(&id, JobStatus::Failed));
     let (code, out, err) = follower.ends();
     let ours: Vec<_> = out.lines().filter(|line| line.starts_with("line-")).collect();
-    assert_eq!(ours, ["line-1", "line-2", "line-3"], "nothing is lost, nothing comes twice");
+    assert_eq!(ours, ["line-1", "line-2", "line-3"], "no line is lost or repeated");
     assert_eq!(code, Some(3), "{err:?}");
     assert_eq!((count(&err, "connection lost"), count(&err, "reconnected after")), (2, 2), "{err:?}");
 }
 
 #[test]
-fn a_followed_search_begins_with_what_the_head_finds_and_goes_on() {
+fn a_followed_search_begins_with_matches_from_the_head_and_continues() {
     let world = World::new();
     let id = world.job();
     let others = "nothing to see here\n".repeat(5_000);
@@ -107,7 +107,7 @@ fn a_followed_search_begins_with_what_the_head_finds_and_goes_on() {
         &id,
         &format!("Wanted-0\n{others}Wanted-1\n{others}wanted, but not so\nWanted-2\nthe last but one"),
     );
-    // The line that has not ended when it begins is read once, and whole.
+    // The line that is incomplete when the search begins is read once, and as a whole.
     assert!(world.head().write_job_log(&id, b"Wan"));
     let mut all = world.start(&format!("job-logs -f -g Wanted-[0-9] {id}"));
     let mut last = world.start(&format!("job-logs -f -n 2 -g Wanted-[0-9] {id}"));
@@ -139,7 +139,7 @@ fn a_followed_search_begins_with_what_the_head_finds_and_goes_on() {
 fn lines_since_a_time_are_searched_on_the_head_and_followed() {
     let world = World::new();
     let id = world.job();
-    // Two hours ago and five minutes ago; what matches says no time itself, and the last line is coloured.
+    // Two hours ago and five minutes ago; matching lines have no timestamp of their own, and one of them is colored.
     let now = jiff::Timestamp::now();
     let lines = |minutes: i64, color: &str| {
         let time = (now - jiff::SignedDuration::from_mins(minutes)).strftime("%Y-%m-%d %H:%M:%S,000");
@@ -168,13 +168,13 @@ fn lines_since_a_time_are_searched_on_the_head_and_followed() {
     assert!(world.head().turn_job(&id, JobStatus::Succeeded));
     let (code, out, err) = follows.ends();
     assert_eq!((code, out), (Some(0), format!("{expected}wanted again\n")), "{err}");
-    // All of them are older.
+    // All lines are older.
     let (code, out, err) = world.start(&format!("job-logs --since 1m {id}")).ends();
     assert_eq!((code, &*out), (Some(0), ""), "{err}");
     assert!(err.contains("the newest is from "), "{err}");
 }
 
-/// Presses ^C: the signal itself ends the command, which a shell shows as code 130. What it had printed until then.
+/// Presses ^C: the signal itself ends the command, which a shell shows as code 130. Returns the output until then.
 fn interrupted(mut running: Running) -> (String, String) {
     let pid = running.child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
@@ -185,7 +185,7 @@ fn interrupted(mut running: Running) -> (String, String) {
 }
 
 #[test]
-fn ctrl_c_ends_every_command_about_logs_while_the_head_does_not_answer() {
+fn ctrl_c_ends_every_log_command_while_the_head_does_not_respond() {
     let world = World::new();
     let id = world.job();
     world.write(&id, "line-1");
@@ -197,7 +197,7 @@ fn ctrl_c_ends_every_command_about_logs_while_the_head_does_not_answer() {
     for running in [follows, searches] {
         assert_eq!(interrupted(running).0, "line-1\n");
     }
-    // A head that takes every request, and one of which the calls about nodes and files hang.
+    // A head that never responds, and one on which the requests about nodes and files hang.
     for path in ["", "/api/v0/"] {
         world.head().trouble(vec![FaultRule { path: path.into(), fault: Fault::Stall }]);
         let asked = || {
@@ -227,7 +227,7 @@ fn ctrl_c_ends_every_command_about_logs_while_the_head_does_not_answer() {
 }
 
 #[test]
-fn a_log_in_utf_16_is_said_and_searched_all_the_same() {
+fn a_log_in_utf_16_is_reported_and_still_searched() {
     let world = World::new();
     let id = world.job();
     let wide: Vec<u8> = "one\nERROR: wide\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -246,7 +246,7 @@ fn a_log_in_utf_16_is_said_and_searched_all_the_same() {
 }
 
 #[test]
-fn a_job_that_ends_while_nobody_answers_ends_its_command() {
+fn a_job_that_ends_during_an_outage_ends_its_command() {
     let world = World::new();
     let id = world.job();
     let mut waits = world.start("submit-job --submission-id s1 -- true");
@@ -268,7 +268,7 @@ fn a_job_that_ends_while_nobody_answers_ends_its_command() {
 }
 
 #[test]
-fn a_command_gives_up_when_it_was_told_after_how_long() {
+fn a_command_gives_up_after_the_given_time() {
     let world = World::new();
     let id = world.job();
     world.write(&id, "line-1");
@@ -279,7 +279,7 @@ fn a_command_gives_up_when_it_was_told_after_how_long() {
     assert_eq!(code, Some(4), "{said:?}");
     let last = said.lines().last().unwrap();
     assert!(last.contains("timed out after 1 s") && last.contains(&format!("wait-job {id}")), "{said:?}");
-    assert!(world.head().submissions(JobStatus::Running).contains(&id), "the job is left alone");
+    assert!(world.head().submissions(JobStatus::Running).contains(&id), "the job still runs");
 }
 
 #[test]

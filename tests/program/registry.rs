@@ -1,4 +1,4 @@
-//! `marin-tui registry cleanup-policy` in front of a simulated Artifact Registry.
+//! `marin-tui registry cleanup-policy` against a simulated Artifact Registry.
 
 use crate::program::{Ran, program};
 use crate::transcript::Transcript;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// The folder that ships, and a Google with its repositories in these regions.
+/// The folder that ships, and a Google with repositories in these regions.
 struct World {
     _runtime: Runtime,
     home: TempDir,
@@ -48,25 +48,25 @@ impl World {
         Ran::of(&command.output().unwrap())
     }
 
-    /// A picture of commands, which begins empty.
+    /// An empty transcript.
     fn transcript(&self) -> Transcript {
         Transcript::new(self.home.path())
     }
 
-    /// Runs a command for a picture.
+    /// Runs a command and adds its output to the transcript.
     fn shows(&self, shown: &mut Transcript, words: &str) -> Ran {
         let ran = self.run(words);
         shown.add(&format!("registry cleanup-policy {words}"), &ran);
         ran
     }
 
-    /// The lines of the audit log.
+    /// The entries of the audit log.
     fn audit(&self) -> Vec<Value> {
         let ran = Ran::of(&program(self.home.path()).args(["audit", "--json"]).output().unwrap()).exits(0);
         ran.json().as_array().unwrap().clone()
     }
 
-    /// A repository as Google has it.
+    /// A repository as stored by Google.
     fn repository(&self, region: &str) -> Value {
         let state = self.double.state();
         let here = format!("/{region}/");
@@ -100,7 +100,7 @@ fn policies_are_shown_confirmed_set_and_read_again() {
         world.repository("us-central2")["cleanupPolicies"]["keep-16"]["mostRecentVersions"]["keepCount"],
         16
     );
-    // A second time there is nothing to do, and nobody is asked.
+    // A second run has nothing to do and needs no confirmation.
     let before = world.double.asked("PATCH");
     let again = world.run("--region us-central2").good();
     assert!(again.ends_with(": unchanged\n") && again.lines().count() == 1, "{again}");
@@ -116,7 +116,7 @@ fn policies_of_others_stay_and_ours_are_replaced() {
     world.run("--region us-central2 --yes --older-than 60 --keep 8").good();
     assert_eq!(world.policies("us-central2"), ["delete-older-than-60d", "keep-8", "untagged"]);
     assert_eq!(world.repository("us-central2")["cleanupPolicies"]["untagged"], theirs);
-    // Google allows ten.
+    // Google allows ten policies.
     let many: serde_json::Map<String, Value> =
         (0..9).map(|n| (format!("p{n}"), json!({"id": format!("p{n}"), "action": "KEEP"}))).collect();
     world.change("us-central2", |r| r["cleanupPolicies"] = many.into());
@@ -129,7 +129,7 @@ fn policies_of_others_stay_and_ours_are_replaced() {
 }
 
 #[test]
-fn a_trial_is_told_and_ended_only_when_asked() {
+fn a_dry_run_of_policies_is_reported_and_ended_only_on_request() {
     let world = World::new(&["us-central2"]);
     world.change("us-central2", |r| r["cleanupPolicyDryRun"] = true.into());
     let mut shown = world.transcript();
@@ -172,7 +172,7 @@ fn each_registry_has_its_outcome_and_its_hint() {
     assert_eq!(of("us-central2")["after"].as_object().unwrap().len(), 2);
     let denied = of("us-east5");
     assert_eq!(denied["outcome"], "failed");
-    assert_eq!(of("us-east1")["outcome"], "failed", "it is not there");
+    assert_eq!(of("us-east1")["outcome"], "failed", "the repository does not exist");
     assert!(world.policies("us-east5").is_empty() && world.policies("us-west4").len() == 2);
     world.shows(&mut shown, "--all --read-only").exits(1);
     world.shows(&mut shown, "--region us-west4 --dry-run --read-only").exits(0);

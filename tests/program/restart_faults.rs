@@ -1,5 +1,5 @@
-//! A restart that meets trouble half way: the network goes, the disk is full, packages are gone. Against a Google, heads
-//! behind SSH, and a ray command that is a script.
+//! A restart that is interrupted by a failure: the network fails, the disk is full, packages are missing. Against a
+//! Google, heads behind SSH, and a ray command that is a script.
 
 use crate::until::until;
 use crate::world::World;
@@ -11,14 +11,14 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Where packages are read.
+/// The route from which packages are read.
 const READS: &str = "/ray.rpc.InternalKVGcsService/InternalKVGet";
 
 fn trouble(path: &str, fault: Fault) -> Vec<FaultRule> {
     vec![FaultRule { path: path.into(), fault }]
 }
 
-/// A cluster with these jobs, each with its package.
+/// A cluster with these jobs, each with a package.
 fn with_jobs(names: &[&str]) -> World {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
@@ -41,11 +41,11 @@ fn submit_as(world: &World, name: &str, metadata: &str) {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// What Google says of a service account that may not delete.
+/// Google's response to a service account without permission to delete.
 const DENIED: google::Fault =
     google::Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" };
 
-/// The old head is deleted; here is the new one.
+/// Waits until `ray up` runs, asserts that the old head is deleted, and starts the new one.
 fn renew(world: &mut World) {
     until("ray up is run", || world.asked().iter().any(|w| w == "up"));
     assert!(world.double.state().instances.is_empty());
@@ -60,7 +60,7 @@ fn known(world: &World, head: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_network_lost_in_the_backup_leaves_all_as_it_was() {
+fn a_connection_lost_during_the_backup_changes_nothing() {
     let mut world = with_jobs(&["one", "two"]);
     world.heads[0].0.trouble(trouble(READS, Fault::Stall));
     let mut restarting = world.spawn("restart-cluster --yes --others");
@@ -76,7 +76,7 @@ fn a_network_lost_in_the_backup_leaves_all_as_it_was() {
     assert_eq!(known(&world, 0), ["one", "two"]);
     let backups = fs::read_dir(world.home.path().join(".local/state/marin-tui/backups")).unwrap();
     for folder in backups.map(Result::unwrap) {
-        assert!(!folder.path().join("jobs.json").exists(), "a half backup does not look like a whole one");
+        assert!(!folder.path().join("jobs.json").exists(), "an incomplete backup does not look complete");
     }
 
     world.heads[0].0.trouble(Vec::new());
@@ -90,11 +90,11 @@ fn a_network_lost_in_the_backup_leaves_all_as_it_was() {
 }
 
 #[test]
-fn a_network_lost_in_the_restore_submits_nothing_twice() {
+fn a_connection_lost_during_the_restore_submits_nothing_twice() {
     let mut world = with_jobs(&["one", "three", "two"]);
     let restarting = world.spawn("restart-cluster --yes --others");
     renew(&mut world);
-    // Ray takes each job, and its answer is lost; then the connection is.
+    // Ray accepts each job, but its response is lost; then the connection is lost.
     let quick = |path: &str| FaultRule { path: path.into(), fault: Fault::Latency(Duration::ZERO) };
     world.heads[1].0.trouble(vec![
         quick("/api/jobs/one"),
@@ -104,7 +104,7 @@ fn a_network_lost_in_the_restore_submits_nothing_twice() {
     ]);
     world.file("is-up", "");
     let asked = |path: &str| world.heads[1].0.cost().requests.get(path).copied().unwrap_or_default();
-    until("it asks whether the last one is there", || asked("/api/jobs/two") > 0);
+    until("it checks whether the last job exists", || asked("/api/jobs/two") > 0);
     world.heads[1].1.drop_connections();
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(1), "{said}");
@@ -112,7 +112,8 @@ fn a_network_lost_in_the_restore_submits_nothing_twice() {
     assert_eq!(known(&world, 1), ["one", "three"]);
     assert_eq!(world.refused("restart-cluster --yes").0, "interrupted");
 
-    // Lost once more, while it looks which workers are back: that only looks, and goes on by itself.
+    // The connection is lost once more, while it checks which workers are back: this step only reads, and continues by
+    // itself.
     let slow = Fault::Latency(Duration::from_secs(1));
     world.heads[1].0.trouble(trouble("/ray.rpc.", slow));
     let mut resuming = world.spawn("restart-cluster --resume");
@@ -123,13 +124,13 @@ fn a_network_lost_in_the_restore_submits_nothing_twice() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("[8/9] 3 jobs restored") && said.contains("already done"), "{said}");
     assert_eq!(known(&world, 1), ["one", "three", "two"]);
-    assert_eq!(asked("/api/jobs/"), 3, "each was sent once");
+    assert_eq!(asked("/api/jobs/"), 3, "each job was submitted once");
     assert_eq!(world.asked(), ["--version", "down", "up", "--version"]);
 }
 
-/// Jobs do not stand still while they are saved, nor while nobody goes on with a restart that was killed.
+/// Jobs change while they are saved, and while a killed restart waits to be resumed.
 #[test]
-fn what_ended_since_stays_ended_and_what_was_submitted_since_is_saved() {
+fn jobs_that_ended_since_stay_ended_and_new_jobs_are_saved() {
     let mut world = with_jobs(&["four", "one", "two"]);
     world.heads[0].0.trouble(trouble(READS, Fault::Stall));
     let mut restarting = world.spawn("restart-cluster --yes --others");
@@ -139,7 +140,7 @@ fn what_ended_since_stays_ended_and_what_was_submitted_since_is_saved() {
     until("a package is read", || reads() > before);
     assert!(world.heads[0].0.turn_job("one", JobStatus::Succeeded));
     submit(&world, "three");
-    // The backup goes on; the next step comes no further than its connection.
+    // The backup continues; the next step gets no further than its connection.
     world.heads[0].0.trouble(trouble("/api/version", Fault::Stall));
     restarting.says("[3/9] 3 jobs in");
     restarting.says("[4/9]");
@@ -165,7 +166,7 @@ fn what_ended_since_stays_ended_and_what_was_submitted_since_is_saved() {
     assert_eq!(known(&world, 1), ["five", "four", "three"]);
 }
 
-/// Runs what writes no file larger than this many blocks, as on a full disk.
+/// Runs a command that cannot write files larger than this many blocks, as on a full disk.
 fn on_a_full_disk(world: &World, words: &str, blocks: u32) -> (Option<i32>, String) {
     let command = world.command(words);
     let mut limited = Command::new("sh");
@@ -176,9 +177,9 @@ fn on_a_full_disk(world: &World, words: &str, blocks: u32) -> (Option<i32>, Stri
     (out.status.code(), String::from_utf8(out.stderr).unwrap())
 }
 
-/// Somebody's Ray runs where ours is refused: `ray up` would end it with all its jobs.
+/// Another person's Ray is running and refuses our token: `ray up` would end it with all its jobs.
 #[test]
-fn a_ray_that_refuses_our_token_is_not_started_anew() {
+fn a_ray_that_refuses_our_token_is_not_restarted() {
     let mut world = World::new();
     world.head_of(|s| s.token = Some(Secret::new("theirs")));
     world.file("token", "ours\n");
@@ -194,7 +195,7 @@ fn a_ray_that_refuses_our_token_is_not_started_anew() {
 }
 
 #[test]
-fn a_disk_full_in_the_backup_stops_nothing() {
+fn a_full_disk_during_the_backup_stops_nothing() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     world.file("big/data", &"x".repeat(300_000));
@@ -217,9 +218,9 @@ fn a_disk_full_in_the_backup_stops_nothing() {
     assert!(code == Some(0) && said.contains("1 job restored"), "{said}");
 }
 
-/// The journal is written before each step: one that cannot be written ends the operation before the next.
+/// The journal is written before each step: if it cannot be written, the operation ends before the next step.
 #[test]
-fn a_disk_full_for_the_journal_begins_no_step() {
+fn a_full_disk_for_the_journal_begins_no_step() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let (code, said) = on_a_full_disk(&world, "restart-cluster --yes --others --preserve-jobs=0", 0);
@@ -228,9 +229,9 @@ fn a_disk_full_for_the_journal_begins_no_step() {
     assert!(world.double.asked("DELETE") == 0 && world.asked().is_empty(), "{said}");
 }
 
-/// What a person does not know of does not end by a resumed operation.
+/// A resumed operation does not end jobs that the user has not been shown.
 #[test]
-fn a_resumed_stop_asks_again_whose_jobs_it_ends() {
+fn a_resumed_stop_checks_the_affected_jobs_again() {
     let world = with_jobs(&["one"]);
     world.program("ray", "exit 3\n");
     let (code, _, said) = world.run("stop-cluster --yes --others");
@@ -247,16 +248,16 @@ fn a_resumed_stop_asks_again_whose_jobs_it_ends() {
     assert!(code == Some(0) && world.double.state().instances.is_empty(), "{said}");
 }
 
-/// A stop that failed has left a Ray that people work on: what they did since counts when it is resumed.
+/// After a failed stop Ray still runs and people use it: what they did since then counts when the stop is resumed.
 #[test]
-fn a_stop_that_failed_and_is_resumed_saves_what_came_meanwhile() {
+fn a_failed_stop_that_is_resumed_saves_jobs_submitted_meanwhile() {
     let mut world = with_jobs(&["ended", "kept", "through"]);
     world.double.fail_at("DELETE", "", DENIED);
     let (code, _, said) = world.run("restart-cluster --yes --others");
     assert!(code == Some(1) && said.contains("[4/9] failed"), "{said}");
     assert_eq!(known(&world, 0), ["ended", "kept", "through"]);
     world.heads[0].0.turn_job("through", JobStatus::Succeeded);
-    // Perhaps by us: half a stop ends jobs.
+    // The failed stop may have ended it.
     world.heads[0].0.turn_job("ended", JobStatus::Failed);
     submit(&world, "late");
     world.double.recover();
@@ -282,7 +283,7 @@ fn another_ray_that_somebody_started_meanwhile_is_not_stopped() {
     assert_eq!(world.double.state().instances.len(), 1, "{said}");
 }
 
-/// To Ray's launcher a cluster is its name and its zone.
+/// Ray's launcher identifies a cluster by its name and its zone.
 #[test]
 fn a_cluster_of_the_same_name_in_another_zone_stays() {
     let mut world = with_jobs(&["one"]);
@@ -303,16 +304,16 @@ fn a_cluster_of_the_same_name_in_another_zone_stays() {
     assert!(said.contains("but one in us-west1-a is"), "{said}");
 }
 
-/// "No available agent to submit job": a Ray that has just begun says so.
+/// "No available agent to submit job": the error of a Ray that has just started.
 #[test]
-fn a_ray_that_takes_no_jobs_yet_is_asked_again() {
+fn a_ray_that_does_not_accept_jobs_yet_is_retried() {
     let mut world = with_jobs(&["one", "two"]);
     let restarting = world.spawn("restart-cluster --yes --others");
     renew(&mut world);
     world.heads[1].0.trouble(trouble("/api/jobs/", Fault::Status(500)));
     world.file("is-up", "");
     let asked = || world.heads[1].0.cost().requests.get("/api/jobs/one").copied().unwrap_or_default();
-    until("it asks in vain", || asked() > 1);
+    until("it retries", || asked() > 1);
     world.heads[1].0.trouble(Vec::new());
     let (code, _, said) = restarting.ends();
     assert!(code == Some(0) && said.contains("2 jobs restored"), "{said}");
@@ -320,7 +321,7 @@ fn a_ray_that_takes_no_jobs_yet_is_asked_again() {
 }
 
 #[test]
-fn a_ray_whose_dashboard_is_silent_is_not_started_over() {
+fn a_ray_whose_dashboard_is_silent_is_not_started_again() {
     let world = with_jobs(&["one"]);
     world.heads[0].0.trouble(trouble("/", Fault::HangUp));
     let (code, _, said) = world.run("start-cluster --yes");
@@ -348,7 +349,7 @@ fn an_operation_is_resumed_with_the_file_that_it_was_begun_with() {
 }
 
 #[test]
-fn a_job_whose_package_is_gone_is_named_before_and_after_and_hinders_no_other() {
+fn a_job_whose_package_is_gone_is_reported_and_blocks_no_other() {
     let mut world = with_jobs(&["kept"]);
     let gone = "submit-job --no-wait --submission-id orphan --runtime-env {\"working_dir\":\"gcs://_ray_pkg_0.zip\"} -- true";
     let (code, _, said) = world.run(gone);

@@ -28,17 +28,17 @@ use tokio::sync::mpsc;
 
 const RESTART: Task = Task::Restart { preserve: false };
 
-/// What came of an order.
+/// The outcome of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Its first step was begun: the ray command was asked for its version.
+    /// Its first step began: the ray command was asked for its version.
     Began,
-    /// This gate refused it, and no step was begun.
+    /// This gate refused it, and no step began.
     Refused(Gate),
 }
 use Verdict::{Began, Refused};
 
-/// What a person does.
+/// An action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     /// Begins a restart.
@@ -49,7 +49,8 @@ enum Act {
     Skip,
 }
 
-/// A scenario, with what is allowed: nothing, or what is asked for (`--others`, the dialog's switches).
+/// A scenario, and its verdicts when nothing is allowed, and when everything that is asked for is allowed (`--others`,
+/// the dialog's switches).
 struct Scenario {
     name: &'static str,
     set: fn(&mut World) -> Option<Journal>,
@@ -218,7 +219,7 @@ fn cluster() -> ClusterName {
     ClusterName::new("marin-a")
 }
 
-/// A head that answers, with a job of each of these owners; `""` stands for a job that names none.
+/// A head that responds, with a job of each of these owners; `""` stands for a job without an owner.
 fn head(world: &mut World, owners: &[&str]) -> Option<Journal> {
     world.head_of(|s| s.jobs = 0);
     for (n, owner) in owners.iter().enumerate() {
@@ -230,12 +231,12 @@ fn head(world: &mut World, owners: &[&str]) -> Option<Journal> {
 fn job(world: &World, n: usize, owner: &str) {
     let owner = if owner.is_empty() { "x=y".to_owned() } else { format!("owner={owner}") };
     let words = format!("submit-job --no-wait --submission-id job-{n} --metadata {owner} -- true");
-    // Who submits is the owner of what names none.
+    // The submitter becomes the owner of a job that names none.
     let out = world.command(&words).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }
 
-/// An operation that was begun and interrupted after these steps.
+/// An operation that was started and interrupted after these steps.
 fn journal(world: &World, task: &Task, scope: &Scope, done: &[StepName]) -> Journal {
     let mut journal = Journal::open(&state(world), &cluster()).unwrap();
     journal.begin(task, scope).unwrap();
@@ -248,18 +249,18 @@ fn journal(world: &World, task: &Task, scope: &Scope, done: &[StepName]) -> Jour
 }
 
 fn begun(world: &mut World, done: &[StepName]) -> Option<Journal> {
-    // Nobody holds it.
+    // No process holds it.
     drop(journal(world, &RESTART, &Scope::default(), done));
     None
 }
 
-/// The same, and this process is at work on it.
+/// The same, held by this process.
 fn held(world: &mut World) -> Journal {
     head(world, &[]);
     journal(world, &RESTART, &Scope::default(), &[])
 }
 
-/// Another operator has begun an operation from another machine.
+/// Another operator has started an operation from another machine.
 fn marked(world: &World) -> Option<Journal> {
     let environment = world.environment();
     let stop = Operation::new(Task::Stop, cluster());
@@ -281,7 +282,7 @@ fn read_only(world: &World) {
     fs::write(path, settings.to_string()).unwrap();
 }
 
-/// A world in which an operation comes no further than its first step.
+/// A world in which an operation gets no further than its first step.
 fn world() -> World {
     let world = World::new();
     let place = world.home.path().display();
@@ -290,7 +291,7 @@ fn world() -> World {
 }
 
 fn has_begun(world: &World) -> bool {
-    // The head's address is asked for with other words.
+    // The head's address is looked up with other arguments.
     world.asked().iter().any(|word| word == "--version")
 }
 
@@ -357,7 +358,7 @@ fn by_console(scenario: &Scenario, allows: bool) -> Verdict {
     verdict
 }
 
-/// What is wrong about the verdicts on a scenario.
+/// The wrong verdicts on a scenario, as messages.
 fn wrong(scenario: &Scenario) -> Vec<String> {
     let name = scenario.name;
     let verdicts = [(false, scenario.verdict), (true, scenario.allowed)].into_iter().filter_map(|(allows, right)| {
@@ -373,7 +374,7 @@ fn wrong(scenario: &Scenario) -> Vec<String> {
 
 #[test]
 fn both_front_ends_give_the_same_verdict() {
-    // They wait more than they work.
+    // The scenarios mostly wait, so they run in parallel.
     let wrong: Vec<String> = thread::scope(|scope| {
         let rows = SCENARIOS.chunks(SCENARIOS.len().div_ceil(6));
         let works: Vec<_> =
@@ -384,7 +385,7 @@ fn both_front_ends_give_the_same_verdict() {
 }
 
 #[test]
-fn a_job_that_comes_between_preview_and_yes_is_not_ended() {
+fn a_job_submitted_between_preview_and_confirmation_is_not_ended() {
     let mut by_console = world();
     head(&mut by_console, &["me"]);
     let verdict = Console::new(&by_console).begins(false, || job(&by_console, 1, "bo"));
@@ -404,31 +405,31 @@ fn a_job_that_comes_between_preview_and_yes_is_not_ended() {
 }
 
 #[test]
-fn from_the_start_to_a_resumed_operation_there_is_one_login() {
+fn one_login_serves_from_the_start_to_a_resumed_operation() {
     let mut world = world();
     head(&mut world, &["me"]);
     let before = world.heads[0].1.logins();
     let mut console = Console::new(&world);
-    // The forms of a worker and of a job, the preview, the steps, and the steps once more.
+    // The offers for a new worker, the preview, the steps, and the steps once more.
     console.perform(vec![Effect::Operate(cluster(), Order::ListOffers)]);
-    console.hears(|news| matches!(news, OperationNews::Offered(_)).then_some(()));
+    console.wait_for_news(|news| matches!(news, OperationNews::Offered(_)).then_some(()));
     assert_eq!(console.begins(false, || ()), Began);
     let is_stopped = |news: &OperationNews| matches!(news, OperationNews::Ended(_)).then_some(());
-    console.hears(is_stopped);
+    console.wait_for_news(is_stopped);
     let meant = Consent { means: Some(OperationKind::Restart), ..Consent::default() };
     console.perform(vec![Effect::Operate(cluster(), Order::Resume(meant))]);
-    console.hears(is_stopped);
+    console.wait_for_news(is_stopped);
     assert_eq!(world.asked().iter().filter(|word| *word == "--version").count(), 2);
     assert_eq!(world.heads[0].1.logins() - before, 1);
 }
 
-/// The fact behind a cancel: whether anything is left to be resumed.
+/// Whether an interrupted operation is left to resume.
 fn is_interrupted(world: &World) -> bool {
     Journal::open(&state(world), &cluster()).unwrap().unfinished().is_some()
 }
 
 #[test]
-fn a_cancel_before_any_change_leaves_nothing_and_after_one_leaves_what_can_be_resumed() {
+fn a_cancel_before_any_change_leaves_nothing_and_after_one_an_interrupted_operation() {
     for (done, remains) in [(&[][..], false), (&[StepName::Check, StepName::Look, StepName::Stop][..], true)]
     {
         let hangs = |world: &World| {
@@ -458,10 +459,10 @@ fn a_cancel_before_any_change_leaves_nothing_and_after_one_leaves_what_can_be_re
         let cancel = vec![Effect::Operate(cluster(), Order::Cancel)];
         console.perform(cancel);
         if remains {
-            // It comes too late, and the step fails by itself.
+            // The cancel comes too late, and the step fails by itself.
             by_console.file("go-on", "");
         }
-        console.hears(|news| matches!(news, OperationNews::Ended(_)).then_some(()));
+        console.wait_for_news(|news| matches!(news, OperationNews::Ended(_)).then_some(()));
         drop(console);
         assert_eq!(is_interrupted(&by_console), remains);
     }

@@ -1,4 +1,4 @@
-//! The binary without a terminal: what scripts get on stdout and stderr, and the exit code.
+//! The binary without a terminal: stdout and stderr for scripts, and the exit code.
 
 use crate::program::{Ran, program};
 use marin_tui::config::DEFAULTS;
@@ -24,7 +24,7 @@ fn place() -> TempDir {
     place
 }
 
-/// Runs it there without a terminal: exit code, stdout, stderr.
+/// Runs the binary in this folder without a terminal: exit code, stdout, stderr.
 fn run(place: &TempDir, arguments: &[&str]) -> (i32, String, String) {
     let Ran { code, out, err } = Ran::of(&program(place.path()).args(arguments).output().unwrap());
     (code.unwrap(), out, err)
@@ -66,7 +66,7 @@ fn the_settings_that_are_printed_are_read_back() {
 }
 
 #[test]
-fn without_a_terminal_it_says_what_to_use_instead() {
+fn without_a_terminal_the_error_names_alternatives() {
     let (code, out, err) = run(&place(), &[]);
     assert_eq!((code, out.as_str()), (1, ""));
     assert_eq!(
@@ -76,7 +76,7 @@ fn without_a_terminal_it_says_what_to_use_instead() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_mend() {
+fn errors_have_a_hint() {
     let place = place();
     fs::create_dir(place.path().join("empty")).unwrap();
     fs::write(place.path().join("typo.yaml"), "refresh_second: 3\n").unwrap();
@@ -96,7 +96,7 @@ fn what_is_wrong_is_said_with_its_mend() {
 }
 
 #[test]
-fn help_and_version_are_answers() {
+fn help_and_version_succeed() {
     let place = place();
     let (code, out, _) = run(&place, &["--help"]);
     assert!(code == 0 && out.contains("Examples:") && out.contains("--address"), "{out}");

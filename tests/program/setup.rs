@@ -1,4 +1,4 @@
-//! `marin-tui setup` on machines that lack something: it names it, and sets up what it may.
+//! `marin-tui setup` on machines that lack something: it reports what is missing, and sets up what it can.
 
 use crate::program::{Ran, program};
 use crate::shell;
@@ -16,7 +16,7 @@ use std::process::Command;
 
 const TOKEN: &str = "tok-7be0c1d2a9-never-shown";
 
-/// What a check of that name found; the last one of several.
+/// The result of the check with that name; of several, the last one.
 fn of<'a>(rows: &'a Value, check: &str) -> &'a Value {
     rows.as_array()
         .unwrap()
@@ -29,11 +29,11 @@ fn status<'a>(rows: &'a Value, check: &str) -> &'a str {
     of(rows, check)["status"].as_str().unwrap()
 }
 
-/// A cluster whose head asks for a token, and a newcomer who has nothing but a Google login.
+/// A cluster whose head requires a token, and a new user who has only a Google login.
 struct Newcomer {
     world: World,
     home: tempfile::TempDir,
-    /// The key that opens the head.
+    /// The key that the head accepts.
     key: String,
 }
 
@@ -74,7 +74,7 @@ impl Newcomer {
         seen(&mut self.command(words))
     }
 
-    /// The rows of a run with this exit code; every command of a hint can be pasted.
+    /// Rows of a run with this exit code; asserts that every command in a hint can be pasted.
     fn rows(&self, words: &str, code: i32) -> Value {
         let rows = self.run(words).exits(code).json();
         let commands = rows.as_array().unwrap().iter().flat_map(|row| row["fixes"].as_array().unwrap());
@@ -84,16 +84,16 @@ impl Newcomer {
         rows
     }
 
-    /// A picture of checks, which begins empty.
+    /// An empty transcript.
     fn transcript(&self) -> Transcript {
         let world = regex::escape(&self.world.home.path().display().to_string());
-        // In the words of this machine's `ssh-keygen`.
+        // The reason is in the words of this machine's `ssh-keygen`.
         let picture =
             Transcript::new(self.home.path()).varying(r"cannot be used: [^\n]*", "cannot be used: WHY");
         picture.varying(&world, "WORLD").varying(r"127\.0\.0\.\d+:\d+", "HEAD")
     }
 
-    /// The same as [`Self::rows`]; what these checks found, with the way out, goes into a picture.
+    /// As [`Self::rows`]; also adds the results and hints of these checks to the transcript.
     fn shows(&self, shown: &mut Transcript, (words, code): (&str, i32), checks: &[&str]) -> Value {
         let rows = self.rows(words, code);
         let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
@@ -117,7 +117,7 @@ impl Newcomer {
     }
 }
 
-/// What it printed: neither the token nor a line of a key.
+/// Runs a command; asserts that it printed neither the token nor a line of a key.
 fn seen(command: &mut Command) -> Ran {
     let ran = Ran::of(&command.output().unwrap());
     let all = [ran.out.as_str(), &ran.err].concat();
@@ -130,7 +130,7 @@ fn mode(file: &Path) -> u32 {
 }
 
 #[test]
-fn an_empty_home_is_told_what_is_missing_and_then_has_it() {
+fn setup_reports_what_an_empty_home_lacks_and_then_sets_it_up() {
     let newcomer = Newcomer::new();
     let mut shown = newcomer.transcript();
     let needed = ["ssh-key", "token", "head"];
@@ -155,17 +155,17 @@ fn an_empty_home_is_told_what_is_missing_and_then_has_it() {
     }
     assert_eq!(fs::read_to_string(newcomer.key_file()).unwrap().trim(), newcomer.key.trim());
     assert_eq!((mode(&newcomer.key_file()), mode(newcomer.key_file().parent().unwrap())), (0o600, 0o700));
-    // A second time there is nothing left to do.
+    // A second run has nothing to do.
     let again = newcomer.rows("setup --json --key-secret RAY_KEY", 0);
     assert!(again.as_array().unwrap().iter().all(|row| row["status"] == "ok"), "{again}");
     let table = newcomer.run("setup --check").good();
     assert!(table.starts_with("STATUS") && table.contains("google-permissions  hai-test  "), "{table}");
-    // And everything works.
+    // The setup is complete.
     newcomer.run("list-jobs").good();
 }
 
 #[test]
-fn a_machine_without_a_google_login_is_told_how_to_log_in() {
+fn without_a_google_login_the_hint_is_how_to_log_in() {
     let newcomer = Newcomer::new();
     let mut command = newcomer.command("setup --json --key-secret RAY_KEY");
     command.env_remove("GOOGLE_APPLICATION_CREDENTIALS").env_remove("GCE_METADATA_HOST");
@@ -206,7 +206,7 @@ fn permissions_that_are_missing_are_named_with_their_role() {
     let rows = newcomer.shows(&mut shown, ("setup --json --check", 1), &check);
     assert_eq!(status(&rows, "google-permissions"), "not-needed");
     newcomer.world.double.recover();
-    // A project that is somebody else's.
+    // A project of somebody else.
     let file = newcomer.world.home.path().join("infra/a.yaml");
     fs::write(&file, fs::read_to_string(&file).unwrap().replace(PROJECT, "theirs")).unwrap();
     newcomer.shows(&mut shown, ("setup --json --check", 1), &check);
@@ -226,7 +226,7 @@ fn a_key_is_made_private_and_never_replaced() {
     let rows = newcomer.shows(&mut shown, ("setup --json", 0), &["ssh-key"]);
     assert!(status(&rows, "ssh-key") == "fixed" && mode(&newcomer.key_file()) == 0o600);
 
-    // The secret has another one: which of them is right only a person knows.
+    // The secret has another key: only the user knows which of them is right.
     let other = newcomer.home.path().join("other");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&other).status();
     assert!(made.unwrap().success());
@@ -235,14 +235,14 @@ fn a_key_is_made_private_and_never_replaced() {
     let key = of(&rows, "ssh-key");
     assert!(key["fixes"][0]["command"].as_str().unwrap().starts_with("mv "), "{key}");
     assert_eq!(fs::read_to_string(newcomer.key_file()).unwrap(), newcomer.key);
-    // A secret that cannot be read is no fault of a key that works.
+    // A secret that cannot be read is not a problem for a key that works.
     newcomer.world.double.fail("RAY_KEY", Fault::Html(502));
     newcomer.shows(&mut shown, ("setup --json", 0), &["ssh-key"]);
     shown.is("keys_that_are_not_as_they_should_be");
 }
 
 #[test]
-fn a_secret_that_is_no_key_is_not_written() {
+fn a_secret_that_is_not_a_key_is_not_written() {
     let newcomer = Newcomer::new();
     newcomer.world.double.put_secret("RAY_KEY", "-----BEGIN NOTHING-----\n");
     let mut shown = newcomer.transcript();
@@ -312,14 +312,14 @@ fn a_local_cluster_needs_no_google_and_a_dashboard_no_ssh() {
 }
 
 #[test]
-fn a_first_settings_file_is_written_when_asked_and_once() {
+fn a_settings_file_is_written_once_and_only_on_request() {
     let newcomer = Newcomer::new();
     let home = newcomer.home.path();
     let infra = newcomer.world.home.path().join("infra");
     let run = |words: &str| {
         let mut command = program(home);
         command.args(["--infra", infra.to_str().unwrap(), "setup", "--json"]).args(words.split_whitespace());
-        // No login at all, which is known at once.
+        // No login at all, which is detected at once.
         command.env("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json");
         seen(&mut command).exits(1).json()
     };
@@ -333,13 +333,13 @@ fn a_first_settings_file_is_written_when_asked_and_once() {
     assert_eq!(of(&run("--write-settings"), "settings")["what"], "already exists; it was not changed");
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
     assert_eq!(newcomer.run("setup --check --write-settings").code, Some(2));
-    // From now on the clusters are known without an option.
+    // From now on the clusters are found without an option.
     let listed = Ran::of(&program(home).arg("clusters").output().unwrap()).good();
     assert!(listed.lines().any(|line| line.starts_with("marin-a ")), "{listed}");
 }
 
 #[test]
-fn what_cannot_be_read_is_a_check_of_its_own() {
+fn files_that_cannot_be_read_are_separate_checks() {
     let newcomer = Newcomer::new();
     newcomer.world.file("infra/b.yaml", "cluster_name: [\n");
     let mut shown = newcomer.transcript();
@@ -348,7 +348,7 @@ fn what_cannot_be_read_is_a_check_of_its_own() {
     let files: Vec<&Value> =
         rows.as_array().unwrap().iter().filter(|row| row["check"] == "cluster-files").collect();
     assert_eq!((&files[0]["what"], &files[1]["status"]), (&json!("1 cluster"), &json!("needs-action")));
-    assert_eq!(status(&rows, "head"), "ok", "a broken file hides no other");
+    assert_eq!(status(&rows, "head"), "ok", "a broken file does not hide the others");
     let none = newcomer.shows(&mut shown, ("--infra nowhere setup --json", 1), &check);
     assert_eq!([status(&none, "head"), status(&none, "google-login")], ["not-needed"; 2]);
     let line = of(&none, "cluster-files")["fixes"][0]["command"].as_str().unwrap();
@@ -357,7 +357,7 @@ fn what_cannot_be_read_is_a_check_of_its_own() {
     newcomer.shows(&mut shown, ("setup --json", 1), &check);
     shown.is("files_that_cannot_be_read");
 
-    // The files of a working folder are used once a person has trusted it.
+    // The files of a working folder are used once the user has trusted it.
     fs::create_dir(newcomer.home.path().join("infra")).unwrap();
     fs::copy(newcomer.world.home.path().join("infra/a.yaml"), newcomer.home.path().join("infra/a.yaml"))
         .unwrap();
@@ -371,10 +371,10 @@ fn what_cannot_be_read_is_a_check_of_its_own() {
 }
 
 #[test]
-fn a_head_that_refuses_or_has_changed_is_told_with_its_hint() {
+fn a_refused_token_is_reported_with_a_hint() {
     let newcomer = Newcomer::new();
     newcomer.rows("setup --json --key-secret RAY_KEY", 0);
-    // The wrong token, which a person put there.
+    // A wrong token that the user has put there.
     let own = newcomer.home.path().join(".cache/marin-tui/tokens/clusters/marin-a");
     fs::write(&own, "another").unwrap();
     fs::set_permissions(&own, fs::Permissions::from_mode(0o644)).unwrap();

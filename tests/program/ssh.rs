@@ -1,4 +1,5 @@
-//! `src/ssh` against a real OpenSSH server: what works, every way to fail in words, and that nothing is left behind.
+//! `src/ssh` against a real OpenSSH server: success, every kind of failure with its message, and that nothing is left
+//! behind.
 
 mod host_keys;
 
@@ -17,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Why a connection does not come about.
+/// The error of a connection attempt that must fail.
 async fn failure(spec: TunnelSpec) -> SshError {
     timeout(DEADLINE, Tunnel::open(spec)).await.unwrap().unwrap_err()
 }
@@ -46,7 +47,7 @@ fn fetch_over(socket: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// A forward that begins at this port.
+/// A forward from this local port.
 fn port(local: u16, remote: u16) -> Forward {
     Forward { local: Local::Port(local), remote }
 }
@@ -60,7 +61,7 @@ async fn forwards_carry_bytes_and_end_with_the_tunnel() {
     let tunnel = Tunnel::open(spec).await.unwrap();
     for (local, _) in forwards {
         assert_eq!(fetch(local).unwrap(), "hello");
-        // Browsers try this one first.
+        // Browsers try the IPv6 address first.
         if TcpListener::bind("[::1]:0").is_ok() {
             let mut text = String::new();
             TcpStream::connect(("::1", local)).unwrap().read_to_string(&mut text).unwrap();
@@ -68,7 +69,7 @@ async fn forwards_carry_bytes_and_end_with_the_tunnel() {
         }
     }
     tunnel.close().await;
-    // At once: a tunnel that is closed has given its ports back.
+    // At once: a closed tunnel has released its ports.
     for (local, _) in forwards {
         TcpListener::bind(("127.0.0.1", local)).unwrap();
     }
@@ -76,7 +77,7 @@ async fn forwards_carry_bytes_and_end_with_the_tunnel() {
 }
 
 #[tokio::test]
-async fn a_port_is_opened_over_a_connection_that_stands_and_given_back() {
+async fn a_port_is_opened_over_an_existing_connection_and_released() {
     let sshd = Sshd::start("");
     let tunnel = Tunnel::open(sshd.spec()).await.unwrap();
     let (local, remote) = (free_port(), greeter());
@@ -85,7 +86,7 @@ async fn a_port_is_opened_over_a_connection_that_stands_and_given_back() {
     assert_eq!(fetch(local).unwrap(), "hello");
     tunnel.unlisten(local, remote).await;
     assert!(TcpStream::connect(("127.0.0.1", local)).is_err());
-    // Of a port that another program has at one of the two addresses, neither is kept.
+    // If another program has the port at one of the two addresses, the tunnel keeps neither.
     if let Ok(six) = TcpListener::bind("[::1]:0") {
         let taken = six.local_addr().unwrap().port();
         assert_eq!(tunnel.listen(taken, remote).await, Err(SshError::PortInUse { port: taken }));
@@ -97,10 +98,11 @@ async fn a_port_is_opened_over_a_connection_that_stands_and_given_back() {
 }
 
 #[tokio::test]
-async fn sockets_lead_to_the_head_for_this_user_alone() {
+async fn sockets_lead_to_the_head_only_for_this_user() {
     let sshd = Sshd::start("");
     let place = sshd.place();
-    // What the person's own configuration allows to others does not hold for ours; nor does the cluster's name matter.
+    // Permissive options in the user's own configuration do not apply to our sockets; the length of the cluster's name
+    // does not matter.
     fs::write(place.path("ssh_config"), "StreamLocalBindMask 0000\nGatewayPorts yes\n").unwrap();
     let remote = greeter();
     let mut spec = sshd.spec();
@@ -113,7 +115,7 @@ async fn sockets_lead_to_the_head_for_this_user_alone() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert!(fs::metadata(&socket).unwrap().file_type().is_socket());
     assert_eq!((mode(&socket), mode(&place.path("r"))), (0o600, 0o700));
-    // A second connection has one of its own.
+    // A second connection has its own socket.
     let second = Tunnel::open(spec.clone()).await.unwrap();
     assert_ne!(second.socket(remote).unwrap(), socket);
     second.close().await;
@@ -121,7 +123,7 @@ async fn sockets_lead_to_the_head_for_this_user_alone() {
     tunnel.close().await;
     assert_eq!(fs::read_dir(place.path("r")).unwrap().count(), 0, "nothing is left to connect to");
 
-    // A folder in which no socket has room is refused before ssh is asked.
+    // A folder whose path is too long for a socket is refused before ssh is started.
     spec.run_dir = place.path(&"long".repeat(30));
     let problem = failure(spec).await.problem(Timestamp::default());
     assert!(
@@ -185,7 +187,7 @@ async fn a_stream_follows_a_file_and_ends_on_the_head_when_dropped() {
 }
 
 #[tokio::test]
-async fn one_command_too_many_is_told_as_that() {
+async fn too_many_sessions_are_reported() {
     let sshd = Sshd::start("MaxSessions 2");
     let tunnel = Tunnel::open(sshd.spec()).await.unwrap();
     let mut streams: Vec<_> =
@@ -227,7 +229,7 @@ async fn a_silent_port_behind_a_forward_is_counted() {
     spec.forwards = vec![port(local, nobody)];
     let tunnel = Tunnel::open(spec).await.unwrap();
     let mut refusals = tunnel.refusals();
-    // Depending on who is faster, the connection is reset or ends.
+    // The connection is either reset or closed, depending on timing.
     let _ = fetch(local);
     let seen = timeout(DEADLINE, refusals.wait_for(|r| r.count > 0)).await.unwrap().unwrap().clone();
     assert_eq!(seen.reason, "connect failed: Connection refused");
@@ -248,12 +250,12 @@ async fn a_killed_server_is_a_lost_connection() {
     assert!(matches!(error, SshError::Lost { .. }), "{error:?}");
     sshd.restart();
     let error = tunnel.remote().run("true", DEADLINE).await.unwrap_err();
-    assert!(matches!(error, SshError::Lost { .. }), "no connection of its own: {error:?}");
+    assert!(matches!(error, SshError::Lost { .. }), "no new connection is opened: {error:?}");
     Tunnel::open(sshd.spec()).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_server_that_stops_answering_is_given_up() {
+async fn a_server_that_stops_responding_is_a_lost_connection() {
     let sshd = Sshd::start("");
     let mut spec = sshd.spec();
     spec.keep_alive = KeepAlive { every: Duration::from_secs(2), misses: 2 };
@@ -281,7 +283,7 @@ async fn a_refused_key_names_user_and_key() {
 }
 
 #[tokio::test]
-async fn a_key_that_ssh_would_not_use_is_told_with_its_mend() {
+async fn an_unusable_key_is_reported_with_a_hint() {
     let sshd = Sshd::start("");
     let place = sshd.place();
     let fault = async |spec: TunnelSpec| match failure(spec).await {
@@ -312,7 +314,7 @@ async fn a_key_that_ssh_would_not_use_is_told_with_its_mend() {
 }
 
 #[tokio::test]
-async fn no_way_to_the_host_is_told_in_words() {
+async fn an_unreachable_host_is_reported_with_the_reason() {
     let sshd = Sshd::start("");
     let why = async |spec: TunnelSpec| match failure(spec).await {
         SshError::Unreachable { why, .. } => why,
@@ -322,7 +324,7 @@ async fn no_way_to_the_host_is_told_in_words() {
     assert_eq!(why(place.spec(free_port())).await, "connection refused");
     assert!(why(place.spec(greeter())).await.contains("not an ssh server"));
 
-    // Accepts into its backlog and never answers.
+    // Accepts connections into its backlog and never responds.
     let hole = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut spec = place.spec(hole.local_addr().unwrap().port());
     spec.connect_timeout = Duration::from_secs(1);
@@ -331,7 +333,7 @@ async fn no_way_to_the_host_is_told_in_words() {
     let mut spec = sshd.spec();
     spec.auth.proxy_command = Some("sh -c 'echo the bastion is closed >&2; exit 1'".into());
     assert_eq!(why(spec).await, "the bastion is closed");
-    until("nothing is left of all that", || running(&place.path("r")).is_empty());
+    until("no process is left", || running(&place.path("r")).is_empty());
 }
 
 #[tokio::test]
@@ -346,7 +348,7 @@ async fn a_taken_local_port_is_named() {
 }
 
 #[tokio::test]
-async fn a_missing_ssh_is_told() {
+async fn a_missing_ssh_is_reported() {
     let sshd = Sshd::start("");
     let mut spec = sshd.spec();
     spec.ssh = sshd.place().path("no-ssh");
@@ -381,7 +383,7 @@ async fn a_proxy_command_and_an_alias_lead_to_the_host() {
     assert!(fs::read_to_string(&spec.known_hosts).unwrap().starts_with("the-head "));
     tunnel.close().await;
 
-    // Through another ssh, as a jump host would be.
+    // Through another ssh, as a jump host does.
     let jump = format!(
         "ssh -F none -i {} -o UserKnownHostsFile={} -o StrictHostKeyChecking=accept-new -p {} -W %h:%p 127.0.0.1",
         place.path("key").display(),
@@ -408,7 +410,7 @@ async fn a_login_has_the_terminal_to_itself() {
 }
 
 #[tokio::test]
-async fn a_login_trusts_no_head_that_no_tunnel_has_met() {
+async fn a_login_does_not_trust_an_unknown_host_key() {
     let sshd = Sshd::start("");
     let output = ssh::login(&sshd.spec()).stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(255), "{output:?}");
@@ -430,7 +432,7 @@ async fn tokens_stay_out_of_every_child() {
     assert_eq!(with_token, 1, "only the console itself has it");
 }
 
-/// A console in a process of its own, killed with -9 when dropped.
+/// A console in a separate process, killed with -9 when dropped.
 struct Held(std::process::Child);
 
 impl Drop for Held {
@@ -440,7 +442,7 @@ impl Drop for Held {
     }
 }
 
-/// Starts this very test program again, to play the console in that phase of a connection, and waits until it is there.
+/// Starts this test program again as a console, and waits until it has reached that phase of a connection.
 fn hold(place: &Place, port: u16, phase: &str, env: &[(&str, &str)]) -> Held {
     let mut console = Command::new(std::env::current_exe().unwrap());
     console
@@ -451,23 +453,23 @@ fn hold(place: &Place, port: u16, phase: &str, env: &[(&str, &str)]) -> Held {
     let some =
         |path: &str, is_it: fn(&str) -> bool| running(&place.path(path)).iter().any(|p| is_it(&p.args));
     until(&format!("the console is {phase}"), || match phase {
-        // Not the one that only reads the settings before.
+        // Not the ssh that only reads the settings before that.
         "connecting" => some("r", |args| args.contains("ControlMaster=yes")),
-        // Not the ssh that is told of the proxy.
+        // Not the ssh that is given the proxy command.
         "proxied" => some("r/proxy", |args| !args.contains("ProxyCommand")),
         _ => place.path(phase).exists() && some("r", |_| true),
     });
     held
 }
 
-/// The console's side: connects and never lets go.
+/// Runs in the console's process: connects and keeps the connection open.
 async fn hold_on(phase: &str) {
     let place = Place::at(std::env::var_os("HOLD_PLACE").unwrap().as_ref());
     let mut spec = place.spec(std::env::var("HOLD_PORT").unwrap().parse().unwrap());
-    // Longer than the test waits: no ssh ends by itself.
+    // Longer than the test waits, so that no ssh ends by itself.
     spec.connect_timeout = Duration::from_secs(600);
     if phase == "proxied" {
-        // Deaf to everything but -9, and with a child of its own.
+        // Ignores all signals but -9, and has a child of its own.
         let marker = place.path("r/proxy");
         let script = format!("trap \"\" TERM HUP INT PIPE; sleep 600 & : {}; wait", marker.display());
         spec.auth.proxy_command = Some(format!("sh -c '{script}'"));
@@ -496,7 +498,7 @@ fn nothing_outlives_a_killed_console() {
             running(&place.path("r")).is_empty() && running(&place.path("driver.log")).is_empty()
         });
     }
-    // The next start sweeps what the killed ones could not.
+    // The next start removes what the killed consoles left behind.
     let run_dir = sshd.place().path("r");
     assert_eq!(ssh::clear_stale_sockets(&run_dir).unwrap(), 1);
     assert_eq!(fs::read_dir(run_dir).unwrap().count(), 0);

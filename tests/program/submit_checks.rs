@@ -1,4 +1,4 @@
-//! What `submit-job` checks before it sends anything, and the jobs of `stop-job` and `delete-job` from stdin.
+//! What `submit-job` checks before it sends anything, and job ids that `stop-job` and `delete-job` read from stdin.
 
 use crate::program::Ran;
 use crate::transcript::Transcript;
@@ -16,7 +16,7 @@ const TABLE: &str = "defaults: {project: p, template: t.yaml, image: i, token_se
     clusters:\n  a: {cluster_name: marin-a, bucket: marin-us-central2}\n";
 
 impl World {
-    /// What a dry run would send, what it says, and its code.
+    /// The exit code of a dry run, the submission that it would send, and its stderr.
     fn submission(&self, words: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, Value, String) {
         let mut command = self.command("submit-job --dry-run");
         command.args(words).envs(variables.iter().copied()).current_dir(self.home.path());
@@ -24,7 +24,7 @@ impl World {
         (code, serde_json::from_str(&out).unwrap_or(Value::Null), err)
     }
 
-    /// What a submission that is not sent says, in a picture.
+    /// Adds the stderr of a submission that is not sent to a transcript.
     fn shows(&self, shown: &mut Transcript, words: &[&str], code: i32) {
         let (ended, sent, err) = self.submission(words, &[]);
         assert_eq!(ended, Some(code), "{words:?}: {sent}: {err}");
@@ -44,7 +44,7 @@ impl World {
 }
 
 #[test]
-fn variables_are_passed_on_by_their_names_and_never_shown() {
+fn variables_are_passed_by_name_and_never_shown() {
     let world = World::new();
     let words = ["--pass-env", "HF_TOKEN", "--pass-env", "HF_TOKEN", "--", "true"];
     let (code, sent, said) = world.submission(&words, &[("HF_TOKEN", "hunter2")]);
@@ -59,7 +59,7 @@ fn variables_are_passed_on_by_their_names_and_never_shown() {
     }
 }
 
-/// The commit that a job was submitted with, wherever a backup has it.
+/// The commit that a job was submitted with, from anywhere in a backup.
 fn commit_of(saved: &Value, id: &str) -> Option<String> {
     match saved {
         Value::Object(job) if job.get("submission_id").is_some_and(|of| of == id) => {
@@ -90,7 +90,7 @@ fn the_commit_is_that_of_the_working_directory_and_says_when_files_differ() {
     };
     let (code, _, err) = submit("unborn");
     let ran = Ran { code, out: String::new(), err };
-    // The reason is in git's words.
+    // The reason is in git's own words.
     let shown = Transcript::new(world.home.path()).varying(r"determine it: [^\n]*", "determine it: WHY");
     shown.with("submit-job --pass-env GIT_COMMIT", &ran.exits(1)).is("no_commit_yet");
     world.git("add train.py");
@@ -105,7 +105,7 @@ fn the_commit_is_that_of_the_working_directory_and_says_when_files_differ() {
 fn a_slice_is_requested_by_its_head_where_the_cluster_offers_it() {
     let world = World::new();
     let (code, sent, said) = world.submission(&["--tpu", "v4-8", "--", "true"], &[]);
-    // All of it is on one host, whose chips nothing else may use.
+    // The slice has one host, all of whose chips are requested.
     let resources = json!({"TPU": 4.0, "TPU-v4-8-head": 1.0});
     assert_eq!((code, &sent["entrypoint_resources"]), (Some(0), &resources), "{said}");
     let mut shown = Transcript::new(world.home.path());
@@ -120,7 +120,7 @@ fn a_slice_is_requested_by_its_head_where_the_cluster_offers_it() {
 }
 
 #[test]
-fn data_in_another_region_is_warned_of_where_regions_are_known() {
+fn data_in_another_region_causes_a_warning_where_regions_are_known() {
     let world = World::new();
     let far = [
         "--env",
@@ -133,7 +133,7 @@ fn data_in_another_region_is_warned_of_where_regions_are_known() {
         "gs://marin-us-central2/y",
     ];
     let (code, _, said) = world.submission(&far, &[]);
-    assert!(code == Some(0) && !said.contains("warning"), "nothing is known: {said}");
+    assert!(code == Some(0) && !said.contains("warning"), "no regions are known: {said}");
     world.file("infra/clusters.yaml", TABLE);
     let (code, _, said) = world.submission(&far, &[]);
     let warnings: Vec<&str> = said.lines().filter(|l| l.starts_with("warning")).collect();

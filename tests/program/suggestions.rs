@@ -1,4 +1,4 @@
-//! Command lines that the program suggests, typed into a shell as they stand.
+//! Command lines that the program suggests, typed into a shell unchanged.
 
 use crate::place::Place;
 use crate::program::{Ran, program};
@@ -7,12 +7,12 @@ use marin_tui::model::JobStatus;
 use std::fs;
 use std::process::Command;
 
-/// What stands between the last two backticks.
+/// The text between the last two backticks.
 fn suggested(said: &str) -> &str {
     said.rsplit('`').nth(1).unwrap_or_else(|| panic!("{said}"))
 }
 
-/// The line in a shell, in the environment of a command of the program.
+/// Runs the line in a shell, in the environment of a command of the program.
 fn typed(line: &str, like: &Command) -> Ran {
     let rest = line.strip_prefix("marin-tui ").unwrap_or_else(|| panic!("{line}"));
     let mut shell = Command::new("/bin/sh");
@@ -22,7 +22,7 @@ fn typed(line: &str, like: &Command) -> Ran {
 }
 
 #[test]
-fn a_line_leads_to_the_cluster_of_the_command_that_suggests_it() {
+fn a_suggested_line_uses_the_same_cluster() {
     let place = Place::new(Scenario { jobs: 0, ..Scenario::default() });
     place.file("config.yaml", "refresh_seconds: 5\n");
     for id in ["one", "two"] {
@@ -42,7 +42,7 @@ fn a_line_leads_to_the_cluster_of_the_command_that_suggests_it() {
 }
 
 #[test]
-fn a_line_has_the_files_that_were_named() {
+fn a_suggested_line_has_the_same_files() {
     let home = tempfile::tempdir().unwrap();
     let infra = home.path().join("it's infra");
     fs::create_dir(&infra).unwrap();

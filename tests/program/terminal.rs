@@ -1,4 +1,4 @@
-//! However the console ends, the terminal is as it was before.
+//! The terminal is restored, regardless of how the console ends.
 
 use crate::pty::Pty;
 use marin_tui::demo::{Head, Scenario};
@@ -18,7 +18,7 @@ struct Console {
     _runtime: Runtime,
 }
 
-/// The console on a head, in a terminal with sixteen colours.
+/// The console on a head, in a terminal with sixteen colors.
 fn start(head: &Head, home: &TempDir, more: &[&str]) -> Pty {
     let folder = home.path().to_str().unwrap();
     let folders = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"]
@@ -45,21 +45,24 @@ impl Console {
         assert!(status.success(), "{status:?}");
         assert!(self.pty.is_restored());
         let raw = self.pty.raw();
-        assert!(!raw.windows(4).any(|w| w == b"\x1b[6n"), "the cursor is asked for, and nobody here answers");
+        assert!(
+            !raw.windows(4).any(|w| w == b"\x1b[6n"),
+            "the cursor position was queried, and nothing here responds"
+        );
         assert_eq!(self.pty.text().trim(), "", "nothing of the console stays on the normal screen");
     }
 }
 
 #[test]
-fn q_gives_the_terminal_back() {
+fn q_restores_the_terminal() {
     let mut console = Console::start();
-    // Drawing anew must not ask the terminal anything either.
+    // A redraw must not query the terminal either.
     console.pty.send("\x0cq");
     console.ends_well();
 }
 
 #[test]
-fn signals_give_the_terminal_back() {
+fn signals_restore_the_terminal() {
     for signal in ["-TERM", "-HUP", "-INT"] {
         let console = Console::start();
         let pid = console.pty.pid().to_string();
@@ -68,11 +71,11 @@ fn signals_give_the_terminal_back() {
     }
 }
 
-/// The terminal's answer about its background.
+/// The terminal's response to the query for its background color.
 const LIGHT: &str = "\x1b]11;rgb:ffff/ffff/ffff\x07";
 const DARK: &str = "\x1b]11;rgb:0000/0000/0000\x1b\\";
 
-/// The colour of the key of the footer's first hint: that of the theme's accent.
+/// Color of the key in the footer's first hint, which is the theme's accent color.
 fn accent(pty: &Pty) -> Option<vt100::Color> {
     pty.screen(|screen| {
         let (row, columns) = (screen.size().0.get() - 1, 0..screen.size().1.get());
@@ -82,14 +85,14 @@ fn accent(pty: &Pty) -> Option<vt100::Color> {
 }
 
 #[test]
-fn the_theme_suits_the_background_and_the_answer_presses_no_key() {
+fn the_theme_suits_the_background_and_the_response_is_not_read_as_keys() {
     let blue = Some(vt100::Color::Idx(4));
     let cyan = Some(vt100::Color::Idx(6));
     let mut console = Console::start();
     let asked = |pty: &Pty| pty.raw().windows(7).filter(|bytes| *bytes == b"\x1b]11;?\x07").count();
     assert_eq!(asked(&console.pty), 1);
     let before = console.pty.wait("dark, until an answer comes", |_| accent(&console.pty) == cyan);
-    // Far too late, and then cut in pieces by a slow network.
+    // Much too late, and then split into pieces by a slow network.
     console.pty.send(LIGHT);
     console.pty.wait("light", |_| accent(&console.pty) == blue);
     for piece in [&DARK[..9], &DARK[9..20], &DARK[20..]] {
@@ -108,7 +111,7 @@ fn the_theme_suits_the_background_and_the_answer_presses_no_key() {
 }
 
 #[test]
-fn an_answer_at_once_decides_the_first_picture() {
+fn an_early_response_determines_the_first_frame() {
     let runtime = Runtime::new().unwrap();
     let home = tempfile::tempdir().unwrap();
     let head = runtime.block_on(Head::start(Scenario::default())).unwrap();
@@ -118,7 +121,7 @@ fn an_answer_at_once_decides_the_first_picture() {
     assert_eq!(accent(&pty), Some(vt100::Color::Idx(4)));
     pty.send("q");
     assert!(pty.wait_exit().success());
-    // A theme that was chosen needs no answer.
+    // With an explicit theme no response is needed.
     let mut pty = start(&head, &home, &["--theme", "high-contrast"]);
     pty.wait_text("● up");
     assert!(!pty.raw().windows(4).any(|bytes| bytes == b"\x1b]11"));
@@ -126,8 +129,8 @@ fn an_answer_at_once_decides_the_first_picture() {
     assert!(pty.wait_exit().success());
 }
 
-/// The child: this very test, in a terminal of its own. Were the process to survive the panic, it would end well.
-fn panics_here(panic: impl FnOnce()) -> ! {
+/// The child: this test itself, in its own terminal. If the process survived the panic, it would exit successfully.
+fn panic_in_child(panic: impl FnOnce()) -> ! {
     let caught = catch_unwind(AssertUnwindSafe(|| {
         let _guard = Guard::take(true).unwrap();
         panic();
@@ -136,10 +139,10 @@ fn panics_here(panic: impl FnOnce()) -> ! {
     std::process::exit(0)
 }
 
-/// The parent: starts `test` of this binary as the child, and looks at what it leaves.
-fn leaves_its_message(test: &str) {
+/// The parent: runs `test` of this binary as the child, and checks what it leaves behind.
+fn assert_leaves_message(test: &str) {
     let binary = std::env::current_exe().unwrap();
-    // With one thread the harness runs the test on the main one.
+    // With one thread the harness runs the test on the main thread.
     let argv = [binary.to_str().unwrap(), "--exact", test, "--nocapture", "--test-threads=1"];
     let mut pty = Pty::start(&argv, &[(PANIC, "1"), ("RUST_BACKTRACE", "0")], 120, 40);
     let status = pty.wait_exit();
@@ -154,20 +157,20 @@ fn leaves_its_message(test: &str) {
 }
 
 #[test]
-fn a_panic_on_the_main_thread_gives_the_terminal_back_and_is_readable() {
+fn a_panic_on_the_main_thread_restores_the_terminal_and_is_readable() {
     if std::env::var_os(PANIC).is_some() {
-        panics_here(|| panic!("a wheel came off"));
+        panic_in_child(|| panic!("a wheel came off"));
     }
-    leaves_its_message("terminal::a_panic_on_the_main_thread_gives_the_terminal_back_and_is_readable");
+    assert_leaves_message("terminal::a_panic_on_the_main_thread_restores_the_terminal_and_is_readable");
 }
 
 #[test]
-fn a_panic_in_the_background_gives_the_terminal_back_and_is_readable() {
+fn a_panic_in_the_background_restores_the_terminal_and_is_readable() {
     if std::env::var_os(PANIC).is_some() {
-        panics_here(|| {
+        panic_in_child(|| {
             let thread = std::thread::spawn(|| panic!("a wheel came off"));
             assert!(thread.join().is_err());
         });
     }
-    leaves_its_message("terminal::a_panic_in_the_background_gives_the_terminal_back_and_is_readable");
+    assert_leaves_message("terminal::a_panic_in_the_background_restores_the_terminal_and_is_readable");
 }

@@ -1,4 +1,4 @@
-//! `marin-tui token`, `auth` and `auth-env` as a shell sees them: output, exit code, files, and no byte of a token.
+//! `marin-tui token`, `auth` and `auth-env` in a shell: output, exit code, files, and that no token is exposed.
 
 use crate::program::{Ran, program};
 use crate::pty::Pty;
@@ -69,13 +69,13 @@ impl World {
         Transcript::new(self.home.path())
     }
 
-    /// Runs a command for a picture.
+    /// Runs a command and adds its output to the transcript.
     fn shows(&self, transcript: &mut Transcript, words: &str) {
         transcript.add(words, &self.run(words));
     }
 }
 
-/// What a command printed, without any token.
+/// Runs a command; asserts that it printed no token.
 fn tokenless(command: &mut Command) -> Ran {
     let ran = Ran::of(&command.output().unwrap());
     assert!(!ran.out.contains("61c7e0d93b") && !ran.err.contains("61c7e0d93b"), "{}{}", ran.out, ran.err);
@@ -83,7 +83,7 @@ fn tokenless(command: &mut Command) -> Ran {
 }
 
 #[test]
-fn tokens_are_fetched_and_told_of() {
+fn tokens_are_fetched_and_reported() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN", "another-older-one");
     world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
@@ -101,16 +101,17 @@ fn tokens_are_fetched_and_told_of() {
     assert_eq!(fs::read_to_string(world.file(".ray/auth_token")).unwrap().trim(), TOKEN);
     let status = world.run("token status --json").json();
     assert_eq!((&status[0]["found"], &status[0]["version"]), (&true.into(), &"2".into()), "{status}");
-    // Both, of which one has no secret: what went well is kept, and the exit code says that not all did.
+    // Two clusters, one of which has no secret: the token that was fetched is kept, and the exit code reports the
+    // failure.
     world.shows(&mut transcript, "token fetch");
     transcript.is("a_token_is_fetched");
 }
 
 #[test]
-fn what_is_wrong_with_files_is_told_with_its_mend() {
+fn problems_with_token_files_are_reported_with_hints() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
-    // A person's own file is theirs to close.
+    // The permissions of the user's own file are not changed.
     let own = world.file(".cache/marin-tui/tokens/clusters/marin-a");
     fs::create_dir_all(own.parent().unwrap()).unwrap();
     fs::write(&own, TOKEN).unwrap();
@@ -119,14 +120,14 @@ fn what_is_wrong_with_files_is_told_with_its_mend() {
     world.shows(&mut transcript, "token status");
     assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o640);
     fs::remove_file(&own).unwrap();
-    // Nobody can write there, root included: the token works, and is not kept.
+    // Nobody can write there, root included: the token is used, but not cached.
     let mut command = world.command("token fetch --cluster a");
     let refused = tokenless(command.env("XDG_CACHE_HOME", "/proc"));
     transcript.with("token fetch --cluster a", &refused).is("files_of_tokens_that_are_not_as_they_should_be");
 }
 
 #[test]
-fn the_path_leads_rays_commands_to_the_token() {
+fn the_path_can_be_used_by_rays_commands() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
     let path = world.run("token path --cluster marin-b").good();
@@ -146,12 +147,12 @@ fn the_path_leads_rays_commands_to_the_token() {
 }
 
 #[test]
-fn the_place_that_is_used_is_told_in_the_older_layout_too() {
+fn the_path_in_use_is_reported_for_the_older_layout_too() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
     let tokens = world.file(".cache/marin-tui/tokens");
     fs::create_dir_all(&tokens).unwrap();
-    let says = |place: &str| {
+    let assert_path = |place: &str| {
         let (place, table) = (tokens.join(place), world.run("token status").good());
         let row = table.lines().find(|l| l.starts_with("marin-b")).unwrap();
         assert!(row.ends_with(&format!(" {}", place.display())), "{}: {table}", place.display());
@@ -164,15 +165,15 @@ fn the_place_that_is_used_is_told_in_the_older_layout_too() {
     };
     write(&copy, "an-older-one");
     write(&format!("{copy}.version"), "1 00000000\n");
-    says(&copy);
+    assert_path(&copy);
     world.run("token fetch --cluster b").good();
     assert!(!tokens.join(&copy).exists());
-    says(&format!("secrets/{copy}"));
+    assert_path(&format!("secrets/{copy}"));
     write("marin-b", "a-persons-own");
-    says("marin-b");
+    assert_path("marin-b");
     fs::create_dir_all(tokens.join("clusters")).unwrap();
     write("clusters/marin-b", "a-persons-own");
-    says("clusters/marin-b");
+    assert_path("clusters/marin-b");
 }
 
 #[test]
@@ -192,7 +193,7 @@ fn a_secret_is_made_once_and_never_overwritten_silently() {
     world.shows(&mut transcript, "token init-secret --cluster b --rotate --yes");
     assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 2);
     assert_ne!(fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap(), first);
-    // Begun and interrupted: there is a secret without a version.
+    // A creation that was interrupted: the secret exists without a version.
     world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), Vec::new());
     world.shows(&mut transcript, "token init-secret --cluster a");
     assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN"].len(), 1);
@@ -200,7 +201,7 @@ fn a_secret_is_made_once_and_never_overwritten_silently() {
     transcript.is("a_secret_is_made_once");
 }
 
-/// The alias `latest` lags behind a new version, and who may add versions need not be allowed to read them.
+/// The alias `latest` lags behind a new version, and an account that may add versions may lack permission to read them.
 #[test]
 fn a_new_version_is_kept_without_being_read_back() {
     let world = World::new();
@@ -219,7 +220,7 @@ fn a_new_version_is_kept_without_being_read_back() {
 }
 
 #[test]
-fn a_payload_without_a_checksum_is_taken() {
+fn a_payload_without_a_checksum_is_accepted() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
     world.double.fail_at("GET", ":access", Fault::NoChecksum);
@@ -237,7 +238,7 @@ fn a_misspelt_secret_is_not_created_by_a_rotation() {
 }
 
 #[test]
-fn a_token_that_exists_is_stored_from_a_file() {
+fn an_existing_token_is_stored_from_a_file() {
     let world = World::new();
     fs::write(world.file("mine"), format!("{TOKEN}\n")).unwrap();
     let mine = world.file("mine").display().to_string();
@@ -253,7 +254,7 @@ fn a_token_that_exists_is_stored_from_a_file() {
 }
 
 #[test]
-fn a_missing_token_is_told_with_googles_reason() {
+fn a_missing_token_is_reported_with_googles_reason() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
     let message = "Permission 'secretmanager.versions.access' denied for resource 'projects/1/secrets/X'.";
@@ -263,7 +264,7 @@ fn a_missing_token_is_told_with_googles_reason() {
     for words in ["auth-env --cluster a", "token path --cluster a", "token status --json", "token status"] {
         world.shows(&mut transcript, words);
     }
-    // What could be fetched is said, and not fetched.
+    // A token that could be fetched is reported, but not fetched.
     world.double.recover();
     world.shows(&mut transcript, "token status --json");
     transcript.is("missing_tokens");
@@ -275,12 +276,12 @@ fn auth_without_a_login_ends_with_the_hint() {
     let world = World::new();
     let mut command = world.command("auth --no-open --no-copy --cluster a");
     command.env_remove("GOOGLE_APPLICATION_CREDENTIALS").env_remove("GCE_METADATA_HOST");
-    // It is not tried again.
+    // There is no second attempt.
     world.transcript().with("auth --cluster a", &tokenless(&mut command)).is("auth_without_a_login");
 }
 
 #[test]
-fn without_a_login_or_certificates_the_mend_comes_at_once() {
+fn without_a_login_or_certificates_the_hint_comes_at_once() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
     let mut transcript = world.transcript();
@@ -289,7 +290,8 @@ fn without_a_login_or_certificates_the_mend_comes_at_once() {
         let mut command = world.command(words);
         match value {
             Some(value) => command.env(name, value),
-            // No login, and not told where to look: Google's crate tries the metadata server by its name.
+            // Neither a login nor a metadata server is configured: Google's crate tries the metadata server by its
+            // name.
             None => command.env_remove(name).env_remove("GCE_METADATA_HOST"),
         };
         transcript.add(&format!("{name}={} {words}", value.unwrap_or_default()), &tokenless(&mut command));
@@ -332,7 +334,7 @@ fn the_tags_of_a_clusters_image_are_listed_and_a_missing_one_fails() {
 }
 
 #[test]
-fn shared_variables_reach_clusters_and_jobs_and_no_child() {
+fn shared_variables_reach_clusters_and_jobs_but_no_child() {
     let world = World::new();
     let scenario = Scenario { token: Some(Secret::new(TOKEN)), nodes: 2, ..Scenario::default() };
     let head = world.runtime.block_on(Head::start(scenario)).unwrap();
@@ -348,11 +350,11 @@ fn shared_variables_reach_clusters_and_jobs_and_no_child() {
     assert!(dry.contains("WANDB_API_KEY") && !dry.contains("key-of-all"), "{dry}");
     let mut transcript = world.transcript();
     world.shows(&mut transcript, "submit-job --dry-run --env UNKNOWN -- true");
-    // What is set wins: this dashboard does not exist.
+    // Variables that are set take precedence: this dashboard does not exist.
     let mut command = world.command("list-jobs");
     let err = tokenless(command.env("RAY_ADDRESS", "http://127.0.0.1:9")).bad();
     assert!(err.contains("127.0.0.1:9"), "{err}");
-    // A child: the ray that is asked for a head's address.
+    // A child process: the ray command that looks up a head's address.
     let ray = "#!/bin/sh\nenv >\"$HOME/env-of-ray\"\necho 127.0.0.1\n";
     fs::write(world.file("ray"), ray).unwrap();
     fs::set_permissions(world.file("ray"), fs::Permissions::from_mode(0o700)).unwrap();
@@ -367,14 +369,14 @@ fn shared_variables_reach_clusters_and_jobs_and_no_child() {
     world.run(&format!("--infra {infra} --cluster a list-jobs")).bad();
     let env = fs::read_to_string(world.file("env-of-ray")).unwrap();
     assert!(env.contains("HOME=") && !env.contains("61c7e0d93b") && !env.contains("key-of-all"), "{env}");
-    // A broken one says where, and shows nothing of it.
+    // The error in a broken file has its position, and nothing of its content.
     fs::write(world.file(".marin.yaml"), format!("env: {TOKEN}\n")).unwrap();
     world.shows(&mut transcript, "list-jobs");
     transcript.is("shared_variables_that_are_not_there");
 }
 
 #[test]
-fn a_missing_home_is_no_obstacle() {
+fn a_missing_home_is_not_an_error() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
     let mut command = world.command("token path --cluster a");
@@ -390,7 +392,7 @@ fn a_missing_home_is_no_obstacle() {
     world.transcript().with("token fetch --cluster a", &refused).is("a_login_that_was_revoked");
 }
 
-/// A head that wants the token, and the words and variables for it.
+/// A head that requires the token, and the arguments and variables for it.
 fn guarded(world: &World) -> (Head, String, [(&'static str, String); 2]) {
     let scenario = Scenario { token: Some(Secret::new(TOKEN)), nodes: 2, ..Scenario::default() };
     let head = world.runtime.block_on(Head::start(scenario)).unwrap();
@@ -398,19 +400,19 @@ fn guarded(world: &World) -> (Head, String, [(&'static str, String); 2]) {
     fs::set_permissions(world.file("token"), fs::Permissions::from_mode(0o600)).unwrap();
     let words = format!("auth --no-open --address http://{}", head.dashboard);
     let token = world.file("token").display().to_string();
-    // Nobody sits in front of this machine: the terminal's clipboard is used.
+    // As in an SSH session: the terminal's clipboard is used.
     (head, words, [("RAY_AUTH_TOKEN_PATH", token), ("SSH_TTY", "/dev/pts/0".into())])
 }
 
 #[test]
-fn auth_copies_the_token_and_keeps_the_way_open_until_it_is_told_to_stop() {
+fn auth_copies_the_token_and_keeps_the_tunnel_open_until_interrupted() {
     let world = World::new();
     let (_head, words, env) = guarded(&world);
     let home = world.home.path().display().to_string();
     let env = env.iter().map(|(k, v)| (*k, v.as_str()));
     let env: Vec<_> =
         env.chain([("HOME", home.as_str()), ("TMUX", ""), ("STY", ""), ("RAY_AUTH_TOKEN", "")]).collect();
-    // As a person would who keeps what it prints: the terminal is there all the same.
+    // Stdout is redirected to a file, but the terminal is available.
     let (out, config) = (world.file("auth.out"), world.file("config.yaml"));
     let line = format!(
         "exec {} --config {} {words} > {}",
@@ -420,7 +422,7 @@ fn auth_copies_the_token_and_keeps_the_way_open_until_it_is_told_to_stop() {
     );
     let mut pty = Pty::start(&["sh", "-c", &line], &env, 200, 40);
     pty.wait_text("tunnel open; press ctrl-c");
-    // What a child's neighbours can see of it.
+    // What other users of the machine can see of the process.
     for file in ["cmdline", "environ"] {
         let seen = fs::read(format!("/proc/{}/{file}", pty.pid())).unwrap();
         assert!(!String::from_utf8_lossy(&seen).contains("61c7e0d93b"), "{file}");
@@ -437,11 +439,11 @@ fn auth_copies_the_token_and_keeps_the_way_open_until_it_is_told_to_stop() {
 }
 
 #[test]
-fn auth_gives_the_token_to_no_file() {
+fn auth_does_not_write_the_token_to_a_file() {
     let world = World::new();
     let (_head, words, env) = guarded(&world);
     let inner = world.command(&words);
-    // A session of its own has no terminal.
+    // A new session has no terminal.
     let mut command = Command::new("setsid");
     command.arg("--wait").arg(inner.get_program()).args(inner.get_args()).env_clear();
     command.envs(inner.get_envs().filter_map(|(k, v)| Some((k, v?)))).envs(env);
@@ -450,7 +452,7 @@ fn auth_gives_the_token_to_no_file() {
 }
 
 #[test]
-fn the_list_of_clusters_tells_whom_a_head_is_asked_of_and_may_be_of_one() {
+fn the_list_of_clusters_shows_how_heads_are_found_and_can_be_limited_to_one() {
     let world = World::new();
     let mut transcript = world.transcript();
     for words in ["clusters", "clusters --cluster a", "clusters --cluster zzz"] {

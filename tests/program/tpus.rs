@@ -1,5 +1,5 @@
-//! `marin-tui tpus` and `clean-preempted` as a shell sees them: Google's half, Ray's half through SSH, and what is
-//! deleted and what never is.
+//! `marin-tui tpus` and `clean-preempted` in a shell: Google's data, Ray's data through SSH, what is deleted, and what
+//! is never deleted.
 
 use crate::program::{Ran, program};
 use crate::transcript::Transcript;
@@ -30,7 +30,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
-        // A control socket's path has about 100 bytes.
+        // The path of a control socket is limited to about 100 bytes.
         let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
         let keys = Keys::new().unwrap();
         keys.write_client(&home.path().join("key")).unwrap();
@@ -74,7 +74,7 @@ impl World {
         self.double.state().nodes = nodes.to_vec();
     }
 
-    /// Addresses of the living workers in Ray.
+    /// Addresses of the live workers in Ray.
     fn workers(&self) -> Vec<String> {
         let endpoint = Endpoint::Direct {
             dashboard: format!("http://{}", self.head.dashboard),
@@ -88,7 +88,7 @@ impl World {
         alive.map(|n| n.address.raw().to_owned()).collect()
     }
 
-    /// Names of TPU VMs that Google still has.
+    /// Names of the TPU VMs and queued resources that Google still has.
     fn left(&self) -> Vec<String> {
         let name = |v: &Value| v["name"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
         let state = self.double.state();
@@ -117,7 +117,7 @@ fn in_queue(mut node: Value, queued: &str) -> Value {
     node
 }
 
-/// Status, name and hosts that joined of each row.
+/// Status, name and number of joined hosts of each row.
 fn rows(value: &Value) -> Vec<(String, String, u64)> {
     let word = |v: &Value| v.as_str().unwrap().to_owned();
     let rows = value["rows"].as_array().unwrap().iter();
@@ -125,7 +125,7 @@ fn rows(value: &Value) -> Vec<(String, String, u64)> {
 }
 
 #[test]
-fn google_and_ray_are_told_as_one() {
+fn data_of_google_and_ray_is_combined() {
     let world = World::new();
     let [a, b] = &world.workers()[..] else { panic!("{:?}", world.workers()) };
     world.double.state().page = 1;
@@ -169,7 +169,7 @@ fn google_and_ray_are_told_as_one() {
 }
 
 #[test]
-fn googles_own_state_is_told_where_it_is_not_known_and_to_scripts_always() {
+fn googles_own_state_is_shown_where_it_is_unknown_and_always_in_json() {
     let world = World::new();
     let mut new = node("new", "v4-8", "CREATING", &[]);
     new["createTime"] = json!("2099-01-01T00:00:00Z");
@@ -201,7 +201,7 @@ fn googles_own_state_is_told_where_it_is_not_known_and_to_scripts_always() {
 }
 
 #[test]
-fn a_password_in_an_address_is_in_no_message() {
+fn a_password_in_an_address_is_not_in_any_message() {
     let world = World::new();
     for words in ["status --address http://me:hunter2@h:8265", "clusters --address me:hunter2@h"] {
         let ran = world.run(words);
@@ -229,21 +229,21 @@ fn a_ghost_is_alive_in_ray_and_gone_at_google() {
 }
 
 #[test]
-fn without_ray_google_still_tells_its_half() {
+fn without_ray_the_data_of_google_is_still_shown() {
     let mut world = World::new();
     world.server = None;
     world.nodes(&[node("up", "v4-8", "READY", &["10.9.9.1"]), node("leak", "v4-8", "PREEMPTED", &[])]);
     let ran = world.run("tpus --cluster a --json").exits(0);
     let value = ran.json();
-    let standings: Vec<_> = rows(&value).into_iter().map(|r| r.0).collect();
-    assert_eq!(standings, ["preempted, holds quota", "up, Ray unknown"]);
+    let statuses: Vec<_> = rows(&value).into_iter().map(|r| r.0).collect();
+    assert_eq!(statuses, ["preempted, holds quota", "up, Ray unknown"]);
     assert_eq!((&value["ray"]["answered"], &value["types"][0]["registered"]), (&json!(false), &Value::Null));
     assert!(ran.err.contains("showing Google's data only") && ran.err.contains("; "), "{}", ran.err);
     assert!(world.run("tpus --cluster a").exits(0).out.contains("?/1"));
 }
 
 #[test]
-fn when_google_fails_the_mend_is_said_and_ray_is_not_waited_for() {
+fn when_google_fails_there_is_a_hint_and_no_wait_for_ray() {
     let world = World::new();
     let refuse = |code, status, reason| Fault::Refuse { code, status, reason, message: "no" };
     let mut shown = Transcript::new(world.home.path());
@@ -263,7 +263,7 @@ fn when_google_fails_the_mend_is_said_and_ray_is_not_waited_for() {
 }
 
 #[test]
-fn a_command_waits_as_long_as_google_asks_and_says_so() {
+fn a_command_waits_as_long_as_google_requests_and_reports_it() {
     let world = World::new();
     world.nodes(&[node("works", "v4-8", "READY", &["10.9.1.3"])]);
     world.double.fail("/nodes", Fault::Busy(3));
@@ -277,7 +277,7 @@ fn a_command_waits_as_long_as_google_asks_and_says_so() {
 }
 
 #[test]
-fn other_providers_have_none() {
+fn other_providers_have_no_tpus() {
     let world = World::new();
     let mut shown = Transcript::new(world.home.path());
     for words in ["tpus -c lab", "clean-preempted -c lab --yes", "tpus --address http://127.0.0.1:9"] {
@@ -287,8 +287,8 @@ fn other_providers_have_none() {
     assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
 }
 
-/// What was taken away and labelled, beside everything that must stay.
-fn furnish(world: &World) {
+/// Preempted resources with the cluster's label, and others that must stay.
+fn populate(world: &World) {
     let mut unlabelled = node("of-nobody", "v4-8", "PREEMPTED", &[]);
     unlabelled["labels"] = json!({});
     world.nodes(&[
@@ -316,9 +316,9 @@ const STAY: [&str; 9] =
     ["pair-1", "works", "stopped", "foreign", "elsewhere", "of-nobody", "q-pair", "q-waits", "q-foreign"];
 
 #[test]
-fn only_this_clusters_leftovers_are_deleted_each_seen_to_be_gone() {
+fn only_this_clusters_leftovers_are_deleted_and_each_is_verified() {
     let world = World::new();
-    furnish(&world);
+    populate(&world);
     world.double.state().page = 2;
     let dry = world.run("clean-preempted -c a --dry-run --json").exits(0).json();
     assert_eq!(dry.as_array().unwrap().len(), 6, "{dry:#}");
@@ -346,9 +346,9 @@ fn only_this_clusters_leftovers_are_deleted_each_seen_to_be_gone() {
 }
 
 #[test]
-fn one_that_cannot_be_deleted_stops_no_other() {
+fn one_failed_deletion_does_not_stop_the_others() {
     let world = World::new();
-    furnish(&world);
+    populate(&world);
     let refuse = |code, status| Fault::Refuse { code, status, reason: "", message: "not you" };
     world.double.fail_at("DELETE", "/nodes/held", refuse(403, "PERMISSION_DENIED"));
     world.double.fail_at("DELETE", "/nodes/ended", refuse(429, "RESOURCE_EXHAUSTED"));
@@ -357,7 +357,7 @@ fn one_that_cannot_be_deleted_stops_no_other() {
     assert!(of("held")["hint"].as_str().unwrap().contains("ask the project's owner"), "{value:#}");
     assert!(of("ended")["hint"].as_str().unwrap().contains("wait a minute"), "{value:#}");
     assert_eq!((&of("taken")["outcome"], &of("pair-0")["outcome"]), (&json!("deleted"), &json!("deleted")));
-    // Its TPU VM is still there, so the request that holds it is too.
+    // Its TPU VM still exists, so the request that holds it is kept too.
     assert_eq!(of("q-held")["outcome"], "skipped");
     assert_eq!(
         world.double.asked("DELETE /v2/projects/hai-test/locations/us-central2-b/queuedResources/q-held"),
@@ -367,19 +367,19 @@ fn one_that_cannot_be_deleted_stops_no_other() {
 }
 
 #[test]
-fn what_recovers_between_the_list_and_the_deletion_is_left_alone() {
+fn tpus_that_recover_before_their_deletion_are_left_alone() {
     let world = World::new();
     world.nodes(&[
         node("back", "v4-8", "PREEMPTED", &[]),
         node("moved", "v4-8", "PREEMPTED", &[]),
         node("gone", "v4-8", "PREEMPTED", &[]),
     ]);
-    // Each is looked at once more before it is deleted: hold that look back until the world has changed.
+    // Each is read once more before it is deleted: that read is held back until the state has changed.
     let changed = Arc::new(Semaphore::new(0));
     world.double.fail_at("GET", "/nodes/", Fault::Held(changed.clone()));
     let mut child = world.command("clean-preempted -c a --yes --json");
     let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("each is looked at", || world.double.asked("/nodes/") >= 3);
+    until("each is read again", || world.double.asked("/nodes/") >= 3);
     world.nodes(&[
         node("back", "v4-8", "READY", &["10.9.1.1"]),
         tpu::node(ZONE, "moved", "v4-8", "PREEMPTED", &labels("marin-b"), &[]),
@@ -398,7 +398,7 @@ fn what_recovers_between_the_list_and_the_deletion_is_left_alone() {
 }
 
 #[test]
-fn an_operation_that_fails_or_does_nothing_is_not_believed() {
+fn a_deletion_that_fails_or_has_no_effect_is_reported() {
     let world = World::new();
     world.nodes(&[node("stuck", "v4-8", "PREEMPTED", &[])]);
     world.double.state().failing_operations = Some("in use by another".into());
@@ -412,7 +412,7 @@ fn an_operation_that_fails_or_does_nothing_is_not_believed() {
 }
 
 #[test]
-fn what_is_gone_counts_as_gone_though_its_end_was_never_heard_of() {
+fn a_deleted_tpu_counts_as_gone_if_its_operation_cannot_be_read() {
     let world = World::new();
     world.nodes(&[node("left", "v4-8", "PREEMPTED", &[])]);
     world.double.fail("/operations/", Fault::Html(502));
@@ -422,7 +422,7 @@ fn what_is_gone_counts_as_gone_though_its_end_was_never_heard_of() {
 }
 
 #[test]
-fn a_name_that_would_lead_elsewhere_is_never_deleted() {
+fn a_name_that_would_change_the_url_is_never_deleted() {
     let world = World::new();
     world.nodes(&[node("left?force=true", "v4-8", "PREEMPTED", &[]), node("..", "v4-8", "PREEMPTED", &[])]);
     let ran = world.run("clean-preempted -c a --yes").exits(1);
@@ -431,7 +431,7 @@ fn a_name_that_would_lead_elsewhere_is_never_deleted() {
     assert_eq!(world.left().len(), 2);
 }
 
-/// `clusters --wide`, which asks the same Google for the heads.
+/// `clusters --wide`, which queries the same Google for the heads.
 #[test]
 fn a_wide_list_has_the_addresses_of_heads_at_google() {
     let world = World::new();
@@ -449,7 +449,7 @@ fn a_wide_list_has_the_addresses_of_heads_at_google() {
     ];
     let rows = world.run("clusters --json").exits(0).json();
     assert_eq!((&rows[1]["project"], &rows[1]["machines"]), (&json!(PROJECT), &Value::Null));
-    assert_eq!(world.double.asked("/compute/"), 0, "a list without --wide asks nobody");
+    assert_eq!(world.double.asked("/compute/"), 0, "a list without --wide does not query Google");
     let rows = world.run("clusters --wide --json").exits(0).json();
     let ours = json!([{"name": "ours", "zone": ZONE, "internal": "10.0.0.1", "external": "34.0.0.1"}]);
     assert_eq!((&rows[0]["machines"], &rows[1]["machines"]), (&Value::Null, &ours), "{rows:#}");
@@ -457,13 +457,13 @@ fn a_wide_list_has_the_addresses_of_heads_at_google() {
     let line: Vec<&str> = table.lines().nth(2).unwrap().split_whitespace().collect();
     assert_eq!(&line[..7], ["marin-a", "gcp", PROJECT, ZONE, "127.0.0.1", "10.0.0.1", "34.0.0.1"], "{table}");
     assert!(table.lines().nth(1).unwrap().starts_with("lab      local     -"), "{table}");
-    // What could not be asked is said, and the rest is listed.
+    // Failed queries are reported, and the rest is listed.
     world.double.state().unreachable = vec!["us-central2-c".into()];
     let ran = world.run("clusters --wide").exits(1);
     assert!(ran.out.contains("34.0.0.1") && ran.err.contains("could not list us-central2-c"), "{}", ran.err);
     world.double.fail("aggregated", Fault::Html(502));
     let ran = world.run("clusters --wide -c lab").exits(0);
-    assert_eq!((ran.out.lines().count(), ran.err.as_str()), (2, ""), "no cluster of Google's is listed");
+    assert_eq!((ran.out.lines().count(), ran.err.as_str()), (2, ""), "no cluster in Google Cloud is listed");
     let ran = world.run("clusters --wide").exits(1);
     assert!(ran.out.contains("marin-a") && ran.err.contains("cannot list the heads in"), "{}", ran.err);
 }

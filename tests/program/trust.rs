@@ -1,4 +1,5 @@
-//! A stranger's folder cannot make the binary run, contact, read or send anything before a yes, and can after it.
+//! An untrusted folder cannot make the binary run, contact, read or send anything before a confirmation, and can after
+//! it.
 
 use crate::program::{Ran, program};
 use crate::pty::Pty;
@@ -22,7 +23,7 @@ struct World {
     dir: TempDir,
     double: Double,
     head: Head,
-    /// The dashboard of `.marin.yaml`, as long as nothing may come.
+    /// The dashboard address in `.marin.yaml`, where no connection may arrive.
     silent: TcpListener,
 }
 
@@ -49,8 +50,8 @@ impl World {
         world
     }
 
-    /// A folder whose cluster runs a command, has Ray asked, names a secret and a token, and sends it somewhere.
-    fn strangers(&self) {
+    /// Fills the folder with clusters that run a command, have Ray look up the head, and name a secret to fetch.
+    fn untrusted_files(&self) {
         let proof = self.file("proof-of-proxy");
         self.write(
             "repo/infra/a.yaml",
@@ -84,7 +85,7 @@ impl World {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// A program that leaves a proof that it was run.
+    /// Writes a program that creates a proof file when it is run.
     fn program(&self, name: &str, then: &str) {
         self.write(
             name,
@@ -120,7 +121,7 @@ impl World {
         ran.out
     }
 
-    /// Adds a command to a picture, in which the folder of all is `~` and temporary addresses have no port.
+    /// A transcript of a command, in which the temporary folder is `~`.
     fn shown(&self, words: &str, ran: &Ran) -> Transcript {
         Transcript::new(self.dir.path()).with(words, ran)
     }
@@ -131,7 +132,7 @@ impl World {
         ran.err
     }
 
-    /// Nothing was run, asked, sent or fetched.
+    /// Asserts that nothing was run, queried, sent or fetched.
     fn assert_untouched(&self, when: &str) {
         let names =
             fs::read_dir(self.dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
@@ -145,9 +146,9 @@ impl World {
 }
 
 #[test]
-fn nothing_of_a_strangers_folder_is_used_before_a_yes() {
+fn nothing_of_an_untrusted_folder_is_used_before_a_confirmation() {
     let world = World::new();
-    world.strangers();
+    world.untrusted_files();
     for words in [
         "-c evil list-jobs",
         "-c evil ssh -- true",
@@ -162,21 +163,21 @@ fn nothing_of_a_strangers_folder_is_used_before_a_yes() {
         "-c asker auth-env",
         "token status",
     ] {
-        // Whatever the command, all that the folder would do is told.
+        // Regardless of the command, everything that the folder would cause is listed.
         world.shown("..", &world.run(words).exits(1)).is("a_strangers_folder");
         world.assert_untouched(words);
     }
-    // What only looks needs no trust.
+    // Commands that only read need no trust.
     assert!(world.good("clusters").lines().any(|line| line.starts_with("evil ")));
     world.good("config print");
     world.good("audit");
-    world.assert_untouched("commands that only look");
-    // Without a terminal the question is no yes.
+    world.assert_untouched("commands that only read");
+    // Without a terminal the question cannot be confirmed.
     world.shown("trust", &world.run("trust").exits(1)).is("trust_without_a_terminal");
     world.bad("-c evil list-jobs");
     world.assert_untouched("trust without a terminal");
 
-    // After the yes everything that was listed happens.
+    // After the confirmation everything that was listed happens.
     world.good("trust --yes");
     world.run("-c evil list-jobs");
     assert!(world.file("proof-of-proxy").exists());
@@ -187,7 +188,7 @@ fn nothing_of_a_strangers_folder_is_used_before_a_yes() {
 }
 
 #[test]
-fn a_table_of_clusters_alone_leads_to_no_question_at_google() {
+fn a_table_of_clusters_alone_does_not_query_google() {
     let world = World::new();
     for file in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/infra")).unwrap().flatten() {
         let name = file.file_name().into_string().unwrap();
@@ -199,15 +200,15 @@ fn a_table_of_clusters_alone_leads_to_no_question_at_google() {
     let words = "configs images us-central2";
     world.shown(words, &world.run(words).exits(1)).is("a_table_of_clusters_that_nobody_trusts");
     world.assert_untouched("a table alone");
-    // Named, it is the person's own word.
+    // A folder named on the command line was chosen by the user.
     world.run("--infra infra configs images us-central2");
     assert!(world.double.asked("") > 0);
 }
 
 #[test]
-fn a_folder_is_asked_about_once_and_again_when_it_changes() {
+fn a_folder_is_confirmed_once_and_again_when_it_changes() {
     let world = World::new();
-    world.strangers();
+    world.untrusted_files();
     world.good("trust --yes");
     let records = world.file("home/.local/state/marin-tui/trusted");
     let record = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
@@ -220,7 +221,7 @@ fn a_folder_is_asked_about_once_and_again_when_it_changes() {
     world.shown("trust --list", &world.run("trust --list").exits(0)).is("trusted_folders");
     world.good("trust");
     world.good("token status");
-    // Another content, another file, another target of a link.
+    // Changed content, a new file, another target of a symbolic link.
     let proof = world.file("proof-of-change").display().to_string();
     let cluster = |name: &str| {
         format!(
@@ -242,7 +243,7 @@ fn a_folder_is_asked_about_once_and_again_when_it_changes() {
     fs::remove_file(world.file("repo/infra/b.yaml")).unwrap();
     symlink("../../third/b.yaml", world.file("repo/infra/b.yaml")).unwrap();
     assert!(world.bad("token status").contains("has changed since"), "the same text elsewhere");
-    // Withdrawn.
+    // Trust is removed.
     world.good("trust --yes");
     assert!(world.good("trust --remove").contains("is no longer trusted"));
     assert!(world.bad("trust --remove").contains("is not trusted"));
@@ -251,11 +252,11 @@ fn a_folder_is_asked_about_once_and_again_when_it_changes() {
 }
 
 #[test]
-fn what_others_can_write_is_not_used_whatever_anybody_says() {
+fn files_that_others_can_write_are_never_used() {
     let world = World::new();
-    world.strangers();
+    world.untrusted_files();
     world.good("trust --yes");
-    // Of a trusted folder, `token status` would ask Google.
+    // In a trusted folder `token status` would query Google.
     world.good("clusters");
     let refused = |place: &Path, why: &str| {
         for words in ["token status", "trust --yes", "-c evil list-jobs"] {
@@ -272,7 +273,7 @@ fn what_others_can_write_is_not_used_whatever_anybody_says() {
         refused(place, "is writable by every user");
         fs::set_permissions(place, kept).unwrap();
     }
-    // A group of which nobody knows who is in it.
+    // A group whose members are unknown.
     let is_root = fs::metadata(&file).unwrap().uid() == 0;
     if is_root {
         chown(&file, None, Some(54_321)).unwrap();
@@ -283,18 +284,18 @@ fn what_others_can_write_is_not_used_whatever_anybody_says() {
         refused(&file, "is owned by another user (uid 65534)");
         chown(&file, Some(0), Some(0)).unwrap();
     }
-    // A link that leads through a folder of everybody's.
+    // A symbolic link through a folder that every user can write.
     world.write("open/t.yaml", "cluster_name: t\nprovider: {type: local, head_ip: h}\n");
     fs::set_permissions(world.file("open"), fs::Permissions::from_mode(0o777)).unwrap();
     symlink("../../open/t.yaml", world.file("repo/infra/t.yaml")).unwrap();
     refused(&world.file("open").canonicalize().unwrap(), "is writable by every user");
     fs::remove_file(world.file("repo/infra/t.yaml")).unwrap();
-    // A pipe would keep the program waiting.
+    // A named pipe would block the program.
     let made = Command::new("mkfifo").arg(world.file("repo/infra/p.yaml")).status().unwrap();
     assert!(made.success());
     assert!(world.good("clusters").contains("it is not a regular file"));
     world.good("token status");
-    // A record that others could have written is none.
+    // A record that others could have written is ignored.
     let records = world.file("home/.local/state/marin-tui/trusted");
     let record = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
     fs::set_permissions(&record, fs::Permissions::from_mode(0o606)).unwrap();
@@ -302,7 +303,7 @@ fn what_others_can_write_is_not_used_whatever_anybody_says() {
 }
 
 #[test]
-fn variables_of_a_folder_lead_nowhere_before_a_yes() {
+fn variables_of_a_folder_are_not_used_before_a_confirmation() {
     let world = World::new();
     let address = world.silent.local_addr().unwrap();
     symlink(world.file("home/token"), {
@@ -325,7 +326,7 @@ fn variables_of_a_folder_lead_nowhere_before_a_yes() {
         assert!(err.contains(&named), "{named}: {err}");
     }
     world.assert_untouched("an address");
-    // Named on the command line: the folder's variables are left out, and that is said.
+    // With a folder on the command line the variables of this one are not used, and a message says so.
     world.write(
         "elsewhere/c.yaml",
         &format!("cluster_name: c\nprovider: {{type: gcp, project_id: {PROJECT}}}\n"),
@@ -347,7 +348,7 @@ fn variables_of_a_folder_lead_nowhere_before_a_yes() {
     world.good("list-jobs");
     let ran = world.run(&format!("--infra {elsewhere} token status"));
     assert!(ran.err.is_empty() && ran.out.contains("repo/tok"), "{}{}", ran.out, ran.err);
-    // The link leads elsewhere now.
+    // The symbolic link now has another target.
     fs::remove_file(world.file("repo/tok")).unwrap();
     symlink(world.file("home/.config/marin-tui/config.yaml"), world.file("repo/tok")).unwrap();
     assert!(world.bad("list-jobs").contains("has changed since"));
@@ -356,7 +357,7 @@ fn variables_of_a_folder_lead_nowhere_before_a_yes() {
 #[test]
 fn the_console_asks_on_the_terminal_before_it_opens() {
     let world = World::new();
-    world.strangers();
+    world.untrusted_files();
     let open = || {
         let env = world.env();
         let mut env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
@@ -389,11 +390,11 @@ fn the_console_asks_on_the_terminal_before_it_opens() {
 }
 
 #[test]
-fn without_a_home_a_folder_cannot_bring_its_own_settings_or_records() {
+fn without_a_home_a_folder_cannot_supply_settings_or_records() {
     let world = World::new();
-    world.strangers();
+    world.untrusted_files();
     world.good("trust --yes");
-    // The folder brings what our own folders would hold.
+    // The folder contains the files that our own folders would contain.
     let state = world.file("repo/.marin-tui/.local/state/marin-tui/trusted");
     fs::create_dir_all(&state).unwrap();
     for entry in fs::read_dir(world.file("home/.local/state/marin-tui/trusted")).unwrap() {
@@ -409,6 +410,6 @@ fn without_a_home_a_folder_cannot_bring_its_own_settings_or_records() {
         assert!(!out.status.success(), "{words}");
     }
     world.assert_untouched("a start without a home");
-    // Held until here: nobody is connected to it.
+    // Dropped here: the servers must run until now.
     drop(world.runtime);
 }

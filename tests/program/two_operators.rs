@@ -1,5 +1,5 @@
-//! Two operators with a home each, and one cluster: who comes second is told who operates there, and how far that is; a
-//! mark that a killed program left is taken over knowingly.
+//! Two operators with separate homes, and one cluster: the second is told who operates on it and how far the operation
+//! is; a mark left by a killed program is taken over only on request.
 
 use crate::program::program;
 use crate::sshd::{self, Sshd};
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// A command of another operator, whose home has the same files and no journal.
+/// A command of an operator who uses the same cluster files but a separate home, which has no journal.
 fn by(world: &World, user: &str, words: &str) -> Command {
     let home = world.home.path().join(user);
     if !home.exists() {
@@ -22,12 +22,12 @@ fn by(world: &World, user: &str, words: &str) -> Command {
     command
 }
 
-fn says(mut command: Command) -> (Option<i32>, String) {
+fn run(mut command: Command) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = command.output().unwrap();
     (status.code(), String::from_utf8(stderr).unwrap())
 }
 
-/// The note and the named ports of the cluster's instance group.
+/// The description and the named ports of the cluster's instance group.
 fn mark(world: &World) -> Option<(Value, Value)> {
     let group = world.double.state().groups.first().cloned()?;
     let note = serde_json::from_str(group["description"].as_str().unwrap()).unwrap();
@@ -46,44 +46,44 @@ fn a_second_operator_is_refused_and_takes_over_what_a_killed_program_left() {
     assert_eq!((ports[0]["name"].as_str(), ports[0]["port"].as_u64()), (Some("step"), Some(6)));
     let asked = world.double.asked("DELETE");
 
-    // While the cluster is down the mark is there all the same.
+    // While the cluster is down the mark still exists.
     for words in
         ["restart-cluster --yes --others", "start-cluster --yes", "add-worker --type v4-8 --name x --yes"]
     {
-        let (code, said) = says(by(&world, "bo", words));
+        let (code, said) = run(by(&world, "bo", words));
         assert_eq!(code, Some(1), "{words}: {said}");
         assert!(said.contains("operation by alice@desk (process "), "{words}: {said}");
         assert!(said.contains("restart by alice, step 6 of 9"), "{words}: {said}");
         assert!(said.contains("`ps -p ") && said.contains("--take-over"), "{words}: {said}");
     }
-    assert_eq!(world.double.asked("DELETE"), asked, "the second has changed nothing");
+    assert_eq!(world.double.asked("DELETE"), asked, "the second operator has changed nothing");
 
     first.kill().unwrap();
     first.wait().unwrap();
-    // Nothing was heard of it for long.
+    // It has not been updated for a long time.
     world.double.state().groups[0]["namedPorts"][1]["name"] = "seen-1000".into();
-    let (code, said) = says(by(&world, "bo", "start-cluster --yes"));
+    let (code, said) = run(by(&world, "bo", "start-cluster --yes"));
     assert!(code == Some(1) && said.contains("no update for"), "{said}");
     assert!(said.contains("to have exited"), "{said}");
     world.head_of(|s| s.jobs = 0);
     world.file("is-up", "");
     world.double.state().instances.clear();
     world.program("ray", "echo 'ray, version 2.60.0'; [ \"$1\" != up ] || exit 7\n");
-    let (code, said) = says(by(&world, "bo", "start-cluster --yes --take-over"));
+    let (code, said) = run(by(&world, "bo", "start-cluster --yes --take-over"));
     assert!(code == Some(1) && said.contains("taken over from alice@desk"), "{said}");
-    // It has stopped, which its mark says to whoever else comes.
-    let (code, said) = says(by(&world, "carol", "start-cluster --yes"));
+    // It has stopped, and its mark shows that to other operators.
+    let (code, said) = run(by(&world, "carol", "start-cluster --yes"));
     assert!(code == Some(1) && said.contains("start by bo, interrupted"), "{said}");
     assert!(said.contains("to resume or abandon it"), "{said}");
-    // Who was taken over is told so, and changes nothing.
-    let (code, said) = says(by(&world, "alice", "restart-cluster --resume"));
+    // The operator whose operation was taken over is told so, and changes nothing.
+    let (code, said) = run(by(&world, "alice", "restart-cluster --resume"));
     assert!(code == Some(1) && said.contains("operation by bo@desk"), "{said}");
-    let (code, said) = says(by(&world, "bo", "start-cluster --abandon"));
+    let (code, said) = run(by(&world, "bo", "start-cluster --abandon"));
     assert_eq!((code, mark(&world)), (Some(0), None), "{said}");
 }
 
 #[test]
-fn a_mark_goes_with_its_operation_and_what_runs_stops_when_it_is_taken_over() {
+fn a_mark_is_removed_with_its_operation_and_a_running_operation_stops_when_taken_over() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let first = by(&world, "alice", "stop-cluster --yes --others").stderr(Stdio::piped()).spawn().unwrap();
@@ -111,7 +111,7 @@ fn a_mark_goes_with_its_operation_and_what_runs_stops_when_it_is_taken_over() {
 }
 
 #[test]
-fn without_the_right_to_leave_a_mark_it_is_said_once_and_the_operation_goes_on() {
+fn without_permission_to_leave_a_mark_there_is_one_warning_and_the_operation_continues() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let message = "Required 'compute.instanceGroups.create' permission for 'projects/p'";
@@ -120,13 +120,13 @@ fn without_the_right_to_leave_a_mark_it_is_said_once_and_the_operation_goes_on()
         "instanceGroups",
         Fault::Refuse { code: 403, status: "", reason: "forbidden", message },
     );
-    let (code, said) = says(by(&world, "alice", "stop-cluster --yes --others"));
+    let (code, said) = run(by(&world, "alice", "stop-cluster --yes --others"));
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(said.matches("other operators cannot see this operation").count(), 1, "{said}");
     assert!(said.contains("a role with compute.instanceGroups.create"), "{said}");
 }
 
-/// A home with a cluster of provider `local` whose head is this machine behind a real sshd. Ray's command waits.
+/// A home with a cluster of provider `local` whose head is this machine behind a real sshd. The ray command waits.
 fn home(place: &Path, user: &str, sshd: &Sshd, cluster: &str) -> impl Fn(&str) -> Command {
     let home = place.join(user);
     fs::create_dir_all(home.join("infra")).unwrap();
@@ -160,11 +160,11 @@ fn home(place: &Path, user: &str, sshd: &Sshd, cluster: &str) -> impl Fn(&str) -
 }
 
 #[test]
-fn on_a_local_cluster_the_mark_lies_on_the_heads_machine() {
+fn on_a_local_cluster_the_mark_is_a_file_on_the_head() {
     let place = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
     let bin = place.path().join("bin");
     fs::create_dir(&bin).unwrap();
-    // Whatever else runs on this machine is nobody's business here.
+    // Other Ray processes on this machine are ignored.
     for (name, text) in [
         ("bin/pgrep", "exit 1"),
         (
@@ -186,18 +186,18 @@ fn on_a_local_cluster_the_mark_lies_on_the_heads_machine() {
     until("ray up is run", || place.path().join("up").exists() || first.try_wait().unwrap().is_some());
     let there: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!((there["who"].as_str(), there["step"].as_u64()), (Some("alice@desk"), Some(2)));
-    let (code, said) = says(bo("start-cluster --yes"));
+    let (code, said) = run(bo("start-cluster --yes"));
     assert!(code == Some(1) && said.contains("start by alice, step 2 of 3"), "{said}");
     first.kill().unwrap();
     first.wait().unwrap();
-    let (code, said) = says(bo("start-cluster --yes"));
+    let (code, said) = run(bo("start-cluster --yes"));
     assert!(code == Some(1) && said.contains("start by alice"), "{said}");
     fs::remove_file(place.path().join("hold")).unwrap();
-    let (code, said) = says(bo("start-cluster --yes --take-over"));
+    let (code, said) = run(bo("start-cluster --yes --take-over"));
     assert!(code == Some(1) && said.contains("taken over from alice@desk"), "{said}");
-    let (code, said) = says(alice("start-cluster --resume"));
+    let (code, said) = run(alice("start-cluster --resume"));
     assert!(code == Some(1) && said.contains("start by bo, interrupted"), "{said}");
-    let (code, said) = says(bo("start-cluster --abandon"));
+    let (code, said) = run(bo("start-cluster --abandon"));
     assert!(code == Some(0) && !Path::new(&file).exists(), "{said}");
-    assert_eq!(says(alice("start-cluster --abandon")).0, Some(0));
+    assert_eq!(run(alice("start-cluster --abandon")).0, Some(0));
 }

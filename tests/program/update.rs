@@ -1,5 +1,5 @@
-//! `marin-tui update-cluster` on a simulated cluster: what differs, what is refused, what is asked and answered, and that
-//! jobs and workers are compared. The ray command is a script that asks as Ray does.
+//! `marin-tui update-cluster` on a simulated cluster: differences, refusals, confirmations, and that jobs and workers
+//! are compared. The ray command is a script that asks for confirmation as Ray does.
 
 use crate::program::Ran;
 use crate::transcript::Transcript;
@@ -8,7 +8,8 @@ use crate::world::World;
 use serde_json::{Value, json};
 use std::fs;
 
-/// Asks as `ray up --no-restart` does; `replaces`: its head machine differs. The test writes the head's file, then `is-up`.
+/// Asks for confirmation as `ray up --no-restart` does. With the file `replaces` its head machine differs. The test
+/// writes the head's file, then `is-up`.
 const RAY: &str = r#"cd "$(dirname "$0")"
 echo "$@" >>asked
 case "$*" in
@@ -64,7 +65,7 @@ impl Place {
         self.0.file("infra/a.yaml", &text.replace(from, to));
     }
 
-    /// The head has the file of now, as Ray prepares it.
+    /// Writes the current file to the head, in the form that Ray prepares.
     fn runs(&self) {
         let mut config: Value = serde_yaml::from_str(&self.file()).unwrap();
         config["head_setup_commands"] = config["setup_commands"].clone();
@@ -85,13 +86,13 @@ impl Place {
         Ran::of(&self.0.command(words).output().unwrap())
     }
 
-    /// A picture of commands, which begins empty.
+    /// An empty transcript.
     fn transcript(&self) -> Transcript {
-        // In the words of the `cat` of this machine.
+        // The error is in the words of this machine's `cat`.
         Transcript::new(self.0.home.path()).varying(r"cat: .*?: (No such file)", "cat: $1")
     }
 
-    /// Runs a command for a picture.
+    /// Runs a command and adds its output to the transcript.
     fn shows(&self, shown: &mut Transcript, words: &str, code: i32) -> Ran {
         let ran = self.run(words).exits(code);
         shown.add(words, &ran);
@@ -106,7 +107,7 @@ impl Place {
         self.0.home.path().join("launched").exists()
     }
 
-    /// Applies the file, as the ray command would once it was answered.
+    /// Applies the file, as the ray command would after the confirmation.
     fn applies(&self, words: &str) -> (Option<i32>, String, String) {
         let running = self.0.spawn(words);
         until("ray was answered", || self.asked().contains("answered y"));
@@ -117,7 +118,7 @@ impl Place {
 }
 
 #[test]
-fn what_runs_as_its_file_says_needs_nothing() {
+fn a_cluster_that_matches_its_file_needs_no_update() {
     let place = Place::new();
     let mut shown = place.transcript();
     for words in ["update-cluster", "update-cluster --dry-run"] {
@@ -136,7 +137,7 @@ fn a_raised_limit_is_applied_and_the_jobs_stay() {
     place.shows(&mut shown, "update-cluster --dry-run", 0);
     place.shows(&mut shown, "update-cluster", 1);
     shown.is("a_limit_that_is_raised");
-    assert_eq!(place.asked(), "--version\n", "a dry run looks, and no more");
+    assert_eq!(place.asked(), "--version\n", "a dry run only checks the ray command");
     assert_eq!(place.run("--read-only update-cluster --yes --json").refused().0, "read-only");
 
     let jobs = place.run("list-jobs --json").good();
@@ -156,7 +157,7 @@ fn a_raised_limit_is_applied_and_the_jobs_stay() {
 }
 
 #[test]
-fn what_needs_a_restart_is_refused_or_becomes_one() {
+fn changes_that_need_a_restart_are_refused_or_restart_the_cluster() {
     let place = Place::new();
     place.edit("[pip install a]", "[pip install a, pip install b]");
     let mut shown = place.transcript();
@@ -174,9 +175,9 @@ fn what_needs_a_restart_is_refused_or_becomes_one() {
     shown.is("updates_that_need_a_restart");
 }
 
-/// Ray asks before it replaces a head machine, whatever this program has seen.
+/// Ray asks before it replaces a head machine, regardless of what this program has read.
 #[test]
-fn a_head_is_neither_replaced_nor_started_beside_the_one_that_runs() {
+fn a_head_is_neither_replaced_nor_started_twice() {
     let place = Place::new();
     place.edit("max_workers: 4", "max_workers: 6");
     place.0.file("replaces", "");
@@ -189,7 +190,7 @@ fn a_head_is_neither_replaced_nor_started_beside_the_one_that_runs() {
     place.shows(&mut shown, "update-cluster --yes", 1);
     shown.is("an_update_that_would_replace_the_head");
     assert!(!place.launched());
-    // It is resumed once the reason is gone.
+    // It is resumed once the cause is removed.
     fs::remove_file(place.0.home.path().join("knows-no-head")).unwrap();
     fs::write(place.0.home.path().join("asked"), "").unwrap();
     let (gate, said) = place.run("update-cluster --yes --json").refused();
@@ -205,19 +206,19 @@ fn a_setup_command_that_fails_is_named_and_can_be_resumed() {
     place.0.file("fails", "");
     let mut shown = place.transcript();
     place.shows(&mut shown, "update-cluster --yes", 1);
-    // Somebody has applied it meanwhile.
+    // Somebody else has applied it meanwhile.
     place.runs();
     place.shows(&mut shown, "update-cluster --resume", 0);
     shown.is("a_setup_command_that_fails");
 }
 
 #[test]
-fn workers_that_the_autoscaler_would_end_are_named_and_what_runs_there_is_kept() {
+fn workers_that_the_autoscaler_would_end_are_named_and_protected() {
     let place = Place::new();
     let nodes: Vec<Value> = serde_json::from_str(&place.run("list-nodes --json").good()).unwrap();
     let worker = nodes.iter().find(|node| node["head"] == false).unwrap();
     let kind = worker["type"].as_str().unwrap();
-    // The type of its workers is in the file, and runs.
+    // The type of its workers is in the file, and is applied.
     place.edit(
         "  tpu_worker:",
         &format!("  {kind}: {{resources: {{}}, node_config: {{acceleratorType: a}}}}\n  tpu_worker:"),
@@ -241,7 +242,7 @@ fn workers_that_the_autoscaler_would_end_are_named_and_what_runs_there_is_kept()
 }
 
 #[test]
-fn what_cannot_be_compared_is_not_updated() {
+fn a_cluster_that_cannot_be_compared_is_not_updated() {
     let place = Place::new();
     place.edit("max_workers: 4", "max_workers: 6");
     let head = &place.0.heads[0].0;
@@ -255,7 +256,7 @@ fn what_cannot_be_compared_is_not_updated() {
     let ran = Ran::of(&gone.command(words).output().unwrap()).exits(1);
     Transcript::new(gone.home.path()).with(words, &ran).is("an_update_of_a_cluster_that_is_gone");
     assert_eq!(place.asked(), "");
-    // A file that Ray refuses, and one that is none.
+    // A file that Ray refuses, and one that is not valid YAML.
     place.edit("max_workers: 6", "max_workers: 4");
     place.runs();
     place.edit("max_workers: 4", "max_workers: 6");
@@ -268,7 +269,7 @@ fn what_cannot_be_compared_is_not_updated() {
 }
 
 #[test]
-fn another_operators_operation_refuses_it() {
+fn an_operation_of_another_operator_blocks_the_update() {
     let place = Place::new();
     place.edit("max_workers: 4", "max_workers: 6");
     let home = place.0.home.path().join("alice");

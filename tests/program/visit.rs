@@ -1,4 +1,4 @@
-//! `marin-tui ssh` against a real sshd: the head, a machine behind it, and which machine a name means.
+//! `marin-tui ssh` against a real sshd: the head, a machine behind it, and how a name selects a machine.
 
 use crate::program::program;
 use crate::sshd::{Sshd, user};
@@ -55,7 +55,7 @@ impl World {
         self.file("config.yaml", &settings.to_string());
     }
 
-    /// From now on ssh only writes down what it is started with.
+    /// From now on ssh only records its arguments.
     fn record(&self) {
         let real = "case \"$1\" in -G) exec ssh \"$@\";; esac";
         let log = self.home.path().join("asked");
@@ -74,7 +74,7 @@ impl World {
 
     fn run(&self, args: &[&str]) -> Output {
         let mut command = program(self.home.path());
-        // Options stand before `--`.
+        // Options come before `--`.
         let end = args.iter().position(|a| *a == "--").unwrap_or(args.len());
         command
             .args(&args[..end])
@@ -106,7 +106,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_command_runs_on_the_head_and_its_exit_code_comes_back() {
+fn a_command_runs_on_the_head_and_its_exit_code_is_returned() {
     let world = World::new();
     let out = world.run(&["ssh", "-c", "a", "--", "echo $SSH_CONNECTION; echo [$RAY_AUTH_TOKEN]; exit 7"]);
     assert_eq!(out.status.code(), Some(7), "{}", text(&out.stderr));
@@ -121,7 +121,7 @@ fn a_command_runs_on_the_head_and_its_exit_code_comes_back() {
 fn a_machine_behind_the_head_is_reached_through_it() {
     let world = World::new();
     world.nodes(&[node("ray-marin-a-worker-1-tpu", &["10.128.0.8", "10.128.0.9"])]);
-    // The head's network: this address is the head's own loopback there.
+    // In the head's network this address is the head's own loopback.
     let ssh = world.file(
         "ssh",
         "#!/bin/sh\nfor a; do shift; [ \"$a\" = 10.128.0.9 ] && a=127.0.0.1; set -- \"$@\" \"$a\"; done\nexec ssh \"$@\"\n",
@@ -132,7 +132,7 @@ fn a_machine_behind_the_head_is_reached_through_it() {
         let log = fs::read_to_string(world.sshd.place().path("sshd.log")).unwrap();
         log.matches("Accepted publickey").count()
     };
-    // The first time its key is accepted and filed under the machine's name, then it is known.
+    // On the first login its key is accepted and recorded under the machine's name; after that it is known.
     for logins in [2, 4] {
         let out = world.run(&["ssh", "-c", "a", "worker-1/1", "--", "echo here; exit 3"]);
         assert_eq!(
@@ -148,7 +148,7 @@ fn a_machine_behind_the_head_is_reached_through_it() {
 }
 
 #[test]
-fn the_way_through_the_head_is_one_proxy_command() {
+fn the_connection_through_the_head_is_one_proxy_command() {
     let world = World::new();
     world.nodes(&[node("ray-marin-a-worker-1-tpu", &["10.128.0.8", "10.128.0.9"])]);
     world.record();
@@ -168,18 +168,18 @@ fn an_external_address_is_reached_directly() {
     open["networkEndpoints"][0]["accessConfig"] = json!({"externalIp": "203.0.113.7"});
     world.nodes(&[open]);
     world.record();
-    for wish in ["open", "10.128.0.8", "203.0.113.7"] {
-        let asked = world.recorded(&["ssh", "-c", "a", wish]);
+    for target in ["open", "10.128.0.8", "203.0.113.7"] {
+        let asked = world.recorded(&["ssh", "-c", "a", target]);
         assert_eq!(asked.last().unwrap(), "203.0.113.7");
         assert!(!asked.iter().any(|a| a.starts_with("ProxyCommand")), "{asked:?}");
     }
-    // Google does not know it: a node without TPUs.
+    // Google does not know this address: a node without TPUs.
     let asked = world.recorded(&["ssh", "-c", "a", "10.128.0.77"]);
     assert!(asked.iter().any(|a| a.starts_with("ProxyCommand")), "{asked:?}");
 }
 
 #[test]
-fn an_address_is_taken_as_it_is_when_google_cannot_be_asked() {
+fn an_address_is_used_unchanged_when_google_cannot_be_queried() {
     let world = World::new();
     let refuse =
         google::Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "", message: "not you" };
@@ -194,7 +194,7 @@ fn an_address_is_taken_as_it_is_when_google_cannot_be_asked() {
 }
 
 #[test]
-fn an_address_or_a_name_that_could_be_an_option_is_none() {
+fn an_address_or_a_name_that_could_be_an_option_is_refused() {
     let world = World::new();
     let mut hostile = node("bad", &["-oProxyCommand=touch /tmp/x"]);
     hostile["networkEndpoints"][0]["accessConfig"] = json!({"externalIp": "$(touch x)"});

@@ -1,5 +1,5 @@
-//! What running jobs really do, as commands say it, on simulated slices with a run that hangs, one that became slower, one
-//! whose loss rises, one that is well, and one that waits for a slice.
+//! The activity of running jobs in the output of commands, on simulated slices with a run that hangs, one that became
+//! slower, one whose loss rises, one without problems, and one that waits for a slice.
 
 use crate::place::Place;
 use marin_tui::demo::{Fault, FaultRule};
@@ -29,7 +29,7 @@ fn place(ray: &str) -> Place {
     Place::with_life(LIFE, ray)
 }
 
-/// The jobs with their vitals, by the TPU type that they ask for; the one that waits is `waits`.
+/// Jobs with their vitals, by the TPU type that they request; the pending one is `waits`.
 fn jobs(place: &Place) -> BTreeMap<String, Value> {
     let jobs = place.json(&["list-jobs", "--vitals", "--json"]);
     let name = |job: &Value| match job["vitals"]["activity"].as_str() {
@@ -45,7 +45,7 @@ fn warnings(job: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn sick_runs_are_named_with_their_evidence_and_one_that_is_well_is_not() {
+fn runs_with_problems_have_warnings_with_evidence_and_a_healthy_run_has_none() {
     for ray in ["2.53.0", "2.60.0"] {
         let place = place(ray);
         let jobs = jobs(&place);
@@ -65,7 +65,7 @@ fn sick_runs_are_named_with_their_evidence_and_one_that_is_well_is_not() {
         assert_eq!(
             (well["steps"].as_u64(), well["node_ids"].as_array().unwrap().len()),
             (Some(200_000), 33),
-            "and the head, where its actor is"
+            "and the head, on which its actor runs"
         );
         assert!(well["checkpoint"]["step"].as_u64().is_some_and(|step| step % 500 == 0), "{well:#}");
         assert!(of("waits")["vitals"]["what"].as_str().unwrap().starts_with("waits for v4-32, "));
@@ -76,7 +76,7 @@ fn sick_runs_are_named_with_their_evidence_and_one_that_is_well_is_not() {
 }
 
 #[test]
-fn the_status_of_a_cluster_has_its_runs_when_it_is_asked_for_them() {
+fn the_status_of_a_cluster_has_its_runs_when_requested() {
     let place = place("2.60.0");
     let findings = |words: &[&str]| -> Vec<String> {
         let is_well = words.is_empty();
@@ -91,7 +91,7 @@ fn the_status_of_a_cluster_has_its_runs_when_it_is_asked_for_them() {
     }
     let said = place.ok(&["status", "--vitals"]);
     assert!(said.lines().any(|line| line.contains("run stalled: ")), "{said}");
-    // The lists of actors fail.
+    // The requests for actors fail.
     let fails = FaultRule { path: "/api/v0/".into(), fault: Fault::Status(500) };
     place.head.trouble(vec![fails]);
     let ran = place.run(&["status", "--vitals"]).exits(0);
@@ -99,7 +99,7 @@ fn the_status_of_a_cluster_has_its_runs_when_it_is_asked_for_them() {
 }
 
 #[test]
-fn the_table_and_one_job_say_it_in_words() {
+fn the_table_and_the_status_of_a_job_show_vitals() {
     let place = place("2.60.0");
     let table = place.ok(&["list-jobs", "--vitals"]);
     assert!(table.lines().next().unwrap().contains("ACTIVITY"), "{table}");

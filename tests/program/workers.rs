@@ -1,5 +1,5 @@
-//! Workers by hand and the restart of a cluster in Google Cloud, as a shell does them: against a Google, a head behind
-//! SSH, and a ray command that is a script.
+//! Workers added and removed by hand and the restart of a cluster in Google Cloud, as run from a shell: against a
+//! simulated Google, a head behind SSH, and a ray command that is a script.
 
 mod add;
 mod cluster;

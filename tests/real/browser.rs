@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Logs in to both, in order, and says what each dashboard then answers its own page.
+/// Logs in to both dashboards, in order, and returns the status codes with which they then answer their own pages.
 fn after_both_logins(urls: [String; 2], tokens: [&str; 2]) -> Vec<u16> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser/two_dashboards.py");
     let mut browser = Command::new("python3")
@@ -35,13 +35,13 @@ fn started(token: &str) -> (RealHead, u16) {
 }
 
 #[test]
-fn each_cluster_has_an_origin_of_its_own_so_that_no_login_ends_another() {
+fn each_cluster_has_its_own_origin_so_that_no_login_ends_another() {
     let tokens = ["first-token-0123456789", "second-token-0123456789"];
     let (one, two) = (started(tokens[0]), started(tokens[1]));
     let ports = [one.1, two.1];
     let names = ["marin-us-central2", "marin-us-central2-staging"].map(ClusterName::new);
     let ours = [names[0].browser_url(ports[0]), names[1].browser_url(ports[1])];
     assert_eq!(after_both_logins(ours, tokens), [200, 200]);
-    // What everybody meets who opens both on `localhost`: the reason for all this.
+    // If both are opened on `localhost`, the second login ends the first: the reason for separate origins.
     assert_eq!(after_both_logins(ports.map(|port| format!("http://localhost:{port}")), tokens), [403, 200]);
 }

@@ -1,5 +1,5 @@
-//! A second user of the console's machine, a real Ray behind a real sshd: he tries the sockets, and listens on every port
-//! that is free again, while a log is followed across a loss of the connection.
+//! A second user on the console's machine, with a real Ray behind a real sshd: this user tries the sockets and listens
+//! on every port that becomes free, while a log is followed across a lost connection.
 
 use crate::bed::{Bed, INFRA, PATIENCE, Ray, TOKEN};
 use crate::running::Running;
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A number twice a second, from 1 on. What is printed cannot be mistaken for the command itself.
+/// Prints a number twice a second, starting at 1. The output cannot be mistaken for the command itself.
 const TICKS: &str = "for i in $(seq 1 100000); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
-/// Nobody's: neither root's nor `ray`'s.
-const STRANGER: &str = "4242";
-/// Connects to each socket that it is told of, and says how that ended.
+/// Id of a user other than root and `ray`.
+const SECOND_USER: &str = "4242";
+/// Connects to each socket in its arguments, and prints the results.
 const TRY_SOCKETS: &str = "
 import socket, sys
 for path in sys.argv[1:]:
@@ -22,8 +22,8 @@ for path in sys.argv[1:]:
     except OSError as e:
         print(type(e).__name__)
 ";
-/// Takes ports at both addresses as soon as they are free, listens until its input ends, and then says how many
-/// connections and bytes came.
+/// Binds ports at both loopback addresses as soon as they are free, listens until its input ends, and then prints how
+/// many connections and bytes it received.
 const TAKE_PORTS: &str = "
 import select, socket, sys, time
 heard, bytes_, listeners, streams = 0, 0, [], []
@@ -56,8 +56,9 @@ while True:
 print(heard, bytes_)
 ";
 
-/// Reads a token from its input, and then, at each further line, everything that this user may read: files wherever
-/// programs keep their own, and what /proc shows of each process. Says how much it read, and where the token was.
+/// Reads a token from its input and then, at each further line, searches everything that this user may read: files in
+/// the usual folders, and what /proc shows of each process. Prints how many files it read, and which ones contain the
+/// token.
 const SEARCH: &str = r"
 import os, sys
 needle = sys.stdin.readline().strip().encode()
@@ -81,21 +82,21 @@ for _ in sys.stdin:
             found.append(path)
     print(read, *found, flush=True)
 ";
-/// How many minutes the faults go on, for `tests/soak`; otherwise each comes once.
+/// Variable with the duration of the faults in minutes, for `tests/soak`; without it, each fault occurs once.
 const SOAK: &str = "SOAK_MINUTES";
 
-/// The program on the client host.
-fn ours(bed: Bed, words: &str) -> Running {
+/// Starts the program on the client host.
+fn start(bed: Bed, words: &str) -> Running {
     Running::start(bed.program(&words.split(' ').collect::<Vec<_>>()))
 }
 
-/// A Python script run as the stranger on the client host.
-fn stranger(bed: Bed, script: &str, arguments: impl IntoIterator<Item = String>) -> Command {
+/// A command that runs a Python script as the second user on the client host.
+fn second_user(bed: Bed, script: &str, arguments: impl IntoIterator<Item = String>) -> Command {
     let argv = bed.on_client(&[]);
     let (client, start) = argv.split_last().unwrap();
     let mut command = Command::new(&start[0]);
     command.args(&start[1..]).args(["-r", client]);
-    command.args(["setpriv", "--reuid", STRANGER, "--regid", STRANGER, "--clear-groups", "--"]);
+    command.args(["setpriv", "--reuid", SECOND_USER, "--regid", SECOND_USER, "--clear-groups", "--"]);
     command.args(["python3", "-c", script]).args(arguments);
     command
 }
@@ -105,26 +106,26 @@ fn tick(line: &str) -> Option<u64> {
 }
 
 #[test]
-fn a_second_user_reaches_no_socket_and_is_sent_nothing_while_a_log_goes_on() {
+fn a_second_user_reaches_no_socket_and_receives_nothing_while_a_log_continues() {
     let bed = Bed::shared(Ray::Newest);
     let job = bed.submit("ticking", TICKS);
     bed.job_becomes(&job, "RUNNING");
-    let mut log = ours(bed, &format!("job-logs -f {job}"));
+    let mut log = start(bed, &format!("job-logs -f {job}"));
     let mut seen: Vec<u64> = Vec::new();
     while seen.len() < 4 {
         seen.extend(tick(&log.out.next()));
     }
 
-    // The ways that the log comes by: to be seen by root, and closed to the stranger.
+    // The sockets that the log is read through: visible to root, and not accessible to the second user.
     let sockets =
         bed.on_root("client", &["find", "/run", "/tmp", "/home", "-type", "s", "-name", "*-*.[0-9]*"]);
     let sockets: Vec<String> = sockets.lines().map(str::to_owned).collect();
     assert!(sockets.len() >= 2, "{sockets:?}");
-    let tried = stranger(bed, TRY_SOCKETS, sockets.clone()).output().unwrap();
+    let tried = second_user(bed, TRY_SOCKETS, sockets.clone()).output().unwrap();
     let tried = String::from_utf8(tried.stdout).unwrap();
     assert_eq!(tried.lines().collect::<Vec<_>>(), vec!["PermissionError"; sockets.len()]);
 
-    let mut forward = ours(bed, "forward --json");
+    let mut forward = start(bed, "forward --json");
     let ports = |line: String| {
         let ports: Value = serde_json::from_str(&line).unwrap();
         ["dashboard", "gcs", "client"].map(|service| ports[service].as_u64().unwrap())
@@ -133,8 +134,8 @@ fn a_second_user_reaches_no_socket_and_is_sent_nothing_while_a_log_goes_on() {
     bed.sshd_stop("head");
     log.says("connection lost");
     forward.says("connection lost");
-    let mut thief = Running::listening(stranger(bed, TAKE_PORTS, before.map(|port| port.to_string())));
-    assert_eq!(thief.out.next(), "ready");
+    let mut listener = Running::listening(second_user(bed, TAKE_PORTS, before.map(|port| port.to_string())));
+    assert_eq!(listener.out.next(), "ready");
     log.says("retrying");
     bed.sshd_start("head");
     log.says("reconnected after");
@@ -142,42 +143,42 @@ fn a_second_user_reaches_no_socket_and_is_sent_nothing_while_a_log_goes_on() {
     while *seen.last().unwrap() < last + 20 {
         seen.extend(tick(&log.out.next()));
     }
-    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>(), "no line is lost, none comes twice");
-    // The stranger has the ports of before: people get others, and are told.
+    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>(), "no line is lost or repeated");
+    // The second user holds the previous ports: the program uses other ones and reports them.
     let after = ports(forward.out.next());
     assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{before:?} {after:?}");
-    drop(thief.child.stdin.take());
-    assert_eq!(thief.out.next(), "0 0", "connections and bytes that came to the stranger");
+    drop(listener.child.stdin.take());
+    assert_eq!(listener.out.next(), "0 0", "connections and bytes that the second user received");
 
     bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
     bed.job_becomes(&job, "STOPPED");
     assert_eq!(log.ends().0, Some(3));
 }
 
-/// The resident memory of a program on the client by its arguments, KiB.
+/// Resident memory, in KiB, of the program on the client that has these arguments.
 fn resident(bed: Bed, arguments: &str) -> u64 {
     let script = format!("ps -o rss= -p $(pgrep -n -f '{arguments}')");
     bed.on_root("client", &["sh", "-c", &script]).trim().parse().unwrap()
 }
 
-/// Links cut, sshd gone, ssh killed, a dashboard that hangs: while a console and followers get through all of it, a second
-/// user of their machine takes each port that becomes free, and reads whatever he may.
+/// The link is cut, sshd stops, ssh is killed, the dashboard hangs: a console and followers recover from each fault,
+/// while a second user on their machine binds the ports that become free and reads every readable file.
 #[test]
 fn faults_leave_a_second_user_no_token() {
     let minutes: u64 = std::env::var(SOAK).map_or(0, |minutes| minutes.parse().unwrap());
-    let until_then = Instant::now() + Duration::from_secs(60 * minutes);
+    let deadline = Instant::now() + Duration::from_secs(60 * minutes);
     let bed = Bed::shared(Ray::Newest);
     let job = bed.submit("ticking", TICKS);
     bed.job_becomes(&job, "RUNNING");
     let mut console = bed.console(160, 50);
     let is_up = |text: &str| text.contains("● up") && text.contains("3 hosts alive");
     console.wait_for("connection", PATIENCE, is_up);
-    let mut log = ours(bed, &format!("job-logs -f -n 1 {job}"));
-    let mut wait = ours(bed, &format!("wait-job --show-logs {job}"));
-    let mut forward = ours(bed, "forward --json");
-    let mut search = Running::listening(stranger(bed, SEARCH, []));
+    let mut log = start(bed, &format!("job-logs -f -n 1 {job}"));
+    let mut wait = start(bed, &format!("wait-job --show-logs {job}"));
+    let mut forward = start(bed, "forward --json");
+    let mut search = Running::listening(second_user(bed, SEARCH, []));
     search.tell(bed.read(TOKEN).trim());
-    // Who has not connected yet may give up at the first fault.
+    // A follower that has not connected yet may give up at the first fault.
     let mut seen: Vec<u64> = tick(&log.out.next()).into_iter().collect();
     wait.out.next();
     let mut ports: Value = serde_json::from_str(&forward.out.next()).unwrap();
@@ -185,7 +186,7 @@ fn faults_leave_a_second_user_no_token() {
     let (mut rounds, mut files) = (0, 0);
     loop {
         for fault in ["cut", "sshd", "ssh killed", "dashboard stopped"] {
-            let was = ["dashboard", "gcs", "client"].map(|service| ports[service].to_string());
+            let previous = ["dashboard", "gcs", "client"].map(|service| ports[service].to_string());
             match fault {
                 "cut" => bed.cut("head"),
                 "sshd" => bed.sshd_stop("head"),
@@ -198,10 +199,10 @@ fn faults_leave_a_second_user_no_token() {
             }
             console.wait_for("the loss", PATIENCE, |text| !is_up(text));
             search.tell("now");
-            let thief = (fault == "sshd").then(|| {
-                let mut thief = Running::listening(stranger(bed, TAKE_PORTS, was));
-                assert_eq!(thief.out.next(), "ready");
-                thief
+            let listener = (fault == "sshd").then(|| {
+                let mut listener = Running::listening(second_user(bed, TAKE_PORTS, previous));
+                assert_eq!(listener.out.next(), "ready");
+                listener
             });
             match fault {
                 "cut" => bed.heal("head"),
@@ -213,31 +214,31 @@ fn faults_leave_a_second_user_no_token() {
             if closes {
                 forward.says("reconnected after");
             }
-            // Read again only where they are others.
-            let first = thief.is_some().then(|| forward.out.next());
+            // The ports are printed again only if they have changed.
+            let first = listener.is_some().then(|| forward.out.next());
             for line in first.into_iter().chain(forward.out.at_hand()) {
                 ports = serde_json::from_str(&line).unwrap();
             }
-            if let Some(mut thief) = thief {
-                drop(thief.child.stdin.take());
-                assert_eq!(thief.out.next(), "0 0", "connections and bytes that came to the stranger");
+            if let Some(mut listener) = listener {
+                drop(listener.child.stdin.take());
+                assert_eq!(listener.out.next(), "0 0", "connections and bytes that the second user received");
             }
-            let said = search.out.next();
-            let (read, found) = said.split_once(' ').unwrap_or((&said, ""));
+            let result = search.out.next();
+            let (read, found) = result.split_once(' ').unwrap_or((&result, ""));
             assert_eq!(found, "", "after {fault} in round {rounds} the second user read the token");
             files = files.max(read.parse::<u64>().unwrap());
-            // The followers are through it, too, and have lost nothing.
+            // The followers have recovered, too, without losing a line.
             let last = seen.last().copied();
             while seen.last().copied() <= last.map(|last| last + 4) {
                 seen.extend(tick(&log.out.next()));
             }
             assert!(
                 seen.windows(2).all(|pair| pair[0] + 1 == pair[1]),
-                "a line is lost or comes twice: {seen:?}"
+                "a line is lost or repeated: {seen:?}"
             );
         }
         rounds += 1;
-        if Instant::now() >= until_then {
+        if Instant::now() >= deadline {
             break;
         }
     }
@@ -249,8 +250,8 @@ fn faults_leave_a_second_user_no_token() {
     println!("{rounds} rounds, {} lines, {files} files searched; memory {began} to {ended} KiB", seen.len());
     bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
     for follower in [log, wait] {
-        let (code, _, said) = follower.ends();
-        assert_eq!(code, Some(3), "{said}");
+        let (code, _, stderr) = follower.ends();
+        assert_eq!(code, Some(3), "{stderr}");
     }
     console.send("q");
     console.wait_exit();

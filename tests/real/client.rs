@@ -1,4 +1,4 @@
-//! The contract with a real Ray of both versions: what the client promises, Ray keeps.
+//! The contract with a real Ray of both versions: the client's functions work as documented.
 
 use crate::head::{Head, TOKEN};
 use marin_tui::logs::LineSplitter;
@@ -19,13 +19,13 @@ fn find<'a>(snapshot: &'a Snapshot, key: &str) -> Option<&'a Job> {
     snapshot.jobs.iter().map(AsRef::as_ref).find(|j| j.key.to_string() == key)
 }
 
-/// The whole log of a job.
+/// Follows the whole log of a job.
 fn whole(client: &Client, job: &str) -> Tail {
     let (clients, id) = (watch::channel(Some(client.clone())).1, id(job));
     Tail::spawn(LineSplitter::ON_A_SCREEN, move |out| follow_whole(clients, id, out))
 }
 
-/// A file from its last lines on.
+/// Follows a file from its last lines.
 fn ending(client: &Client, file: Polled, lines: u32) -> Tail {
     let clients = watch::channel(Some(client.clone())).1;
     Tail::spawn(LineSplitter::ON_A_SCREEN, move |out| poll(clients, file, lines, out))
@@ -60,7 +60,7 @@ async fn read_until(tail: &mut Tail, text: &str) -> Vec<String> {
     lines
 }
 
-async fn a_wrong_token_is_told_from_a_missing_one(head: &Head) {
+async fn a_wrong_token_is_distinguished_from_a_missing_one(head: &Head) {
     for (token, refusal) in
         [(None, RayError::TokenMissing), (Some(Secret::new("wrong")), RayError::TokenRefused)]
     {
@@ -99,7 +99,7 @@ async fn submit_the_jobs(head: &mut Head) {
     );
 }
 
-/// A node without what only one of the channels tells.
+/// A node without what only one of the channels reports.
 fn common(node: &Node) -> Node {
     let mut node = node.clone();
     if node.state == NodeState::Idle {
@@ -107,19 +107,19 @@ fn common(node: &Node) -> Node {
     }
     node.idle_ms = None;
     for resource in &mut node.resources.0 {
-        // Under v2 HTTP has a text only: memory is rounded in it, and the nodes' own marks are left out.
+        // With v2, HTTP provides only a text, which rounds memory and omits the resources that name a node.
         let name = resource.name.raw();
         resource.used = resource.used.filter(|_| !name.contains("memory") && !name.starts_with("node:"));
     }
     node
 }
 
-/// The jobs without what only the GCS tells.
+/// The jobs without what only the GCS reports.
 fn jobs(snapshot: &Snapshot) -> Vec<Job> {
     snapshot.jobs.iter().map(|job| Job { requested: None, ..Job::clone(job) }).collect()
 }
 
-/// Demand in a fixed order, without what only the GCS tells.
+/// Demand in a fixed order, without what only the GCS reports.
 fn demands(snapshot: &Snapshot) -> Vec<Demand> {
     let mut demands = snapshot.autoscaler.demands.clone();
     for demand in &mut demands {
@@ -129,7 +129,7 @@ fn demands(snapshot: &Snapshot) -> Vec<Demand> {
     demands
 }
 
-async fn both_channels_tell_the_same(head: &Head, expected: AutoscalerVersion) {
+async fn both_channels_agree(head: &Head, expected: AutoscalerVersion) {
     let mut direct = Poller::new(head.client());
     let mut dashboard = Poller::new(head.dashboard_client());
     let settled = |s: &Snapshot| {
@@ -156,7 +156,10 @@ async fn both_channels_tell_the_same(head: &Head, expected: AutoscalerVersion) {
     assert!(a.nodes[0].is_head && a.nodes[0].resources.get("CPU").unwrap().used.is_some());
     assert_eq!(jobs(&a), jobs(&b));
     let requests = |s: &Snapshot, key| find(s, key).unwrap().requested.is_some();
-    assert!(requests(&a, "runs") && !requests(&b, "runs"), "what an entrypoint requests is in the GCS only");
+    assert!(
+        requests(&a, "runs") && !requests(&b, "runs"),
+        "only the GCS reports what an entrypoint requests"
+    );
     let demands = demands(&a);
     assert_eq!(demands, self::demands(&b));
     assert!(demands.iter().any(|d| d.kind == DemandKind::Group("STRICT_SPREAD".into())));
@@ -164,7 +167,8 @@ async fn both_channels_tell_the_same(head: &Head, expected: AutoscalerVersion) {
     assert_eq!((a.missing, b.missing), (Vec::new(), Vec::new()));
 }
 
-/// Two bundles of seven CPUs on different nodes have no place, and tasks that want what no node has wait beside them.
+/// Two bundles of seven CPUs on different nodes cannot be placed, and tasks that request a resource of no node are
+/// pending as well.
 async fn a_pending_placement_group_is_what_its_driver_waits_for(head: &Head) {
     let snapshot = Poller::new(head.client()).refresh().await.unwrap();
     let by_hand = snapshot.jobs.iter().find(|job| matches!(job.key, JobKey::Driver(_))).unwrap();
@@ -178,11 +182,12 @@ async fn a_pending_placement_group_is_what_its_driver_waits_for(head: &Head) {
     assert!(waits(&[("CPU", 14.0)], 1) && waits(&[("nonexistent_resource", 1.0)], 3), "{held:?}");
     assert!(held.holds.is_empty() && held.tasks == 0, "{held:?}");
     let ids = JobIds { submission: None, driver: by_hand.driver.clone() };
-    let Inspection::Job(told) = head.client().inspect(&Subject::Job { ids, through: None }).await.unwrap()
+    let Inspection::Job(inspected) =
+        head.client().inspect(&Subject::Job { ids, through: None }).await.unwrap()
     else {
-        panic!("of a host")
+        panic!("inspection of a host")
     };
-    let [group] = &told.groups.unwrap()[..] else { panic!("one group") };
+    let [group] = &inspected.groups.unwrap()[..] else { panic!("one group") };
     assert_eq!((group.state.raw(), group.bundles.len()), ("PENDING", 2), "{group:?}");
     assert!(!group.why.is_empty() && group.bundles.iter().all(|(_, node)| node.is_none()), "{group:?}");
 }
@@ -200,7 +205,7 @@ async fn a_refresh_is_light_and_keeps_what_did_not_change(head: &Head) {
     }
 }
 
-async fn a_job_tells_its_details(head: &Head) {
+async fn a_job_has_its_details(head: &Head) {
     let detail = head.client().job(&id("runs")).await.unwrap();
     assert_eq!(detail.job.owner(), Some("alice"));
     let env = detail.runtime_env.raw();
@@ -232,7 +237,7 @@ async fn a_log_is_followed_to_its_end(head: &Head) {
     assert_eq!(numbers, (1..=3000).collect::<Vec<_>>(), "neither lost nor repeated");
     assert_eq!(lines[lines.len() - 2..], ["caf\u{fffd}".to_owned(), "end".to_owned()]);
 
-    // Here Ray closes without a word of it.
+    // Here Ray closes the stream without reporting an error.
     let (lines, end) = drain(&mut whole(&client, "short, not utf-8")).await;
     assert_eq!((lines.last().map(String::as_str), end), (Some("caf\u{fffd}"), LogEvent::Complete));
 
@@ -252,8 +257,8 @@ async fn a_job_is_followed_and_stopped(head: &Head) {
     assert_eq!(client.stop_job(&id("runs")).await, Ok(false), "it has ended already");
 }
 
-/// What Ray answers about a job that waits is not what happens to it, so the status alone is believed.
-async fn stopping_a_job_that_waits_is_seen_for_what_it_is(head: &Head) {
+/// Ray's response to the stop of a pending job does not say what happens to the job, so only its status counts.
+async fn the_status_shows_whether_a_pending_job_was_stopped(head: &Head) {
     let client = head.client();
     let before = client.job(&id("waits")).await.unwrap().job.status;
     assert_eq!(before, JobStatus::Pending);
@@ -299,7 +304,7 @@ async fn a_package_comes_back_byte_for_byte(head: &Head) {
     assert_eq!(read, package);
     assert!(matches!(client.package("gcs://no.zip", &mut Vec::new()).await, Err(RayError::NotFound(_))));
 
-    // More than the dashboard takes: past it, and back.
+    // Larger than the dashboard accepts: uploaded past it, and read back.
     let large: Vec<u8> = (0..27_000_000u32).flat_map(u32::to_le_bytes).collect();
     let mut file = tempfile::tempfile().unwrap();
     std::io::Write::write_all(&mut file, &large).unwrap();
@@ -312,7 +317,7 @@ async fn a_package_comes_back_byte_for_byte(head: &Head) {
     assert!(read == large, "{} bytes came back", read.len());
 }
 
-async fn a_machine_is_measured(head: &Head) {
+async fn the_usage_of_a_host_is_read(head: &Head) {
     let client = head.client();
     let node = Poller::new(head.client()).refresh().await.unwrap().nodes[0].id;
     let physical = head.until("the agent has reported", async || client.physical(node).await.unwrap()).await;
@@ -328,19 +333,19 @@ async fn a_machine_is_measured(head: &Head) {
 }
 
 async fn the_contract_holds(version: &str) {
-    // A head started by hand scales nothing: v1's stand-in is no autoscaler.
+    // A manually started head does not scale: v1's stand-in is not an autoscaler.
     let mut head = Head::start(version, AutoscalerVersion::None).await;
-    a_wrong_token_is_told_from_a_missing_one(&head).await;
+    a_wrong_token_is_distinguished_from_a_missing_one(&head).await;
     submit_the_jobs(&mut head).await;
-    a_machine_is_measured(&head).await;
+    the_usage_of_a_host_is_read(&head).await;
     a_package_comes_back_byte_for_byte(&head).await;
-    both_channels_tell_the_same(&head, AutoscalerVersion::None).await;
+    both_channels_agree(&head, AutoscalerVersion::None).await;
     a_pending_placement_group_is_what_its_driver_waits_for(&head).await;
     a_refresh_is_light_and_keeps_what_did_not_change(&head).await;
-    a_job_tells_its_details(&head).await;
+    a_job_has_its_details(&head).await;
     log_files_are_listed_read_and_followed(&head).await;
     a_log_is_followed_to_its_end(&head).await;
-    stopping_a_job_that_waits_is_seen_for_what_it_is(&head).await;
+    the_status_shows_whether_a_pending_job_was_stopped(&head).await;
     a_job_is_followed_and_stopped(&head).await;
     assert!(!format!("{:?}", head.client()).contains(TOKEN), "a token must never be printed");
 }
@@ -355,12 +360,12 @@ async fn the_contract_holds_on_ray_2_60() {
     the_contract_holds("2.60.0").await;
 }
 
-/// Under v2 only the GCS knows what is infeasible, and that the report is renewed.
+/// With v2, only the GCS reports which demand is infeasible, and that the report is renewed.
 #[tokio::test(flavor = "multi_thread")]
-async fn both_channels_tell_the_same_under_autoscaler_v2() {
+async fn both_channels_agree_under_autoscaler_v2() {
     let mut head = Head::start("2.60.0", AutoscalerVersion::V2).await;
     submit_the_jobs(&mut head).await;
-    both_channels_tell_the_same(&head, AutoscalerVersion::V2).await;
+    both_channels_agree(&head, AutoscalerVersion::V2).await;
     let mut poller = Poller::new(head.client());
     let report = head
         .until("the report is seen to be renewed", async || {

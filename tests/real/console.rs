@@ -1,5 +1,5 @@
-//! The console in a terminal on one host, a real Ray behind a real sshd on others: what it shows is held against
-//! Ray's own API, and what breaks in life is broken.
+//! The console in a terminal on one host, with a real Ray behind a real sshd on others: what it shows is compared with
+//! Ray's own API, also under the failures that occur in practice.
 
 use crate::bed::{Bed, Job, Ray, TOKEN};
 use crate::pty::Pty;
@@ -7,33 +7,33 @@ use crate::until::until;
 use serde_json::json;
 use std::time::Duration;
 
-/// A node's death, a stop that Ray ignores, a reconnection: what takes longer than a frame on two busy cores.
+/// Time limit for slow events on two busy cores: a node's death, a stop that Ray ignores, a reconnection.
 const LONG: Duration = Duration::from_secs(90);
 /// Address of the host that a test joins and kills.
 const SPARE: &str = "10.77.0.4";
-/// Prints a number twice a second, from 1 on. What it prints cannot be mistaken for the command itself.
+/// Prints a number twice a second, starting at 1. The output cannot be mistaken for the command itself.
 const TICKS: &str = "for i in $(seq 1 100000); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
 
-/// The console on the client host, as it starts for somebody who has never used it.
+/// Opens the console on the client host without state of an earlier session.
 fn open(bed: Bed) -> Pty {
     bed.on("client", &["rm", "-rf", ".local/state/marin-tui", ".cache/marin-tui"]);
     bed.console(200, 90)
 }
 
-/// The same, connected.
+/// Opens the console and waits until it is connected.
 fn connected(bed: Bed) -> Pty {
     let console = open(bed);
     console.wait_for("connection", LONG, |text| text.contains("● up") && text.contains(" alive"));
     console
 }
 
-/// Shows one row alone in a pane, so that it is the selected one.
-fn choose(console: &mut Pty, pane: &str, row: &str) {
+/// Filters a pane to one row, which is then selected.
+fn select(console: &mut Pty, pane: &str, row: &str) {
     console.send(&format!("{pane}/{row}\r"));
     console.wait_text(&format!("/{row}"));
 }
 
-/// The numbers that a job of `TICKS` has printed, as far as they are on the screen.
+/// The numbers printed by a job of [`TICKS`] that are on the screen.
 fn ticks(text: &str) -> Vec<u64> {
     let after = text.split("tick=").skip(1);
     after
@@ -41,9 +41,9 @@ fn ticks(text: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Follows the job's log; the console and the highest number seen.
+/// Opens the job's log and returns the highest number on the screen.
 fn follow(console: &mut Pty, job: &str) -> u64 {
-    choose(console, "2", job);
+    select(console, "2", job);
     console.send("l");
     let text = console.wait("log", |text| text.contains(&format!("3 Log {job}")) && ticks(text).len() > 3);
     *ticks(&text).last().unwrap()
@@ -69,55 +69,59 @@ fn a_job_is_followed_live_and_stopped() {
     console.wait("no dialog", |text| !text.contains("Stop job") && !text.contains("stop requested for"));
     console.send("s");
     console.wait_text("[ Cancel ]");
-    assert_eq!(bed.job(&job.id)["status"], "RUNNING", "Cancel has cancelled");
+    assert_eq!(bed.job(&job.id)["status"], "RUNNING", "Cancel stops nothing");
     console.send("y");
     console.wait_text("Stop jobs of unknown owner?");
-    assert_eq!(bed.job(&job.id)["status"], "RUNNING", "one question more for what is not known to be ours");
+    assert_eq!(
+        bed.job(&job.id)["status"],
+        "RUNNING",
+        "a job of unknown owner requires a second confirmation"
+    );
     console.send("y");
     console.wait_text(&format!("{} has ended (stopped)", job.id));
     assert_eq!(bed.job(&job.id)["status"], "STOPPED");
 }
 
 #[test]
-fn a_waiting_job_is_stopped_or_said_to_be_still_there() {
+fn a_pending_job_is_stopped_or_reported_as_still_pending() {
     let bed = Bed::shared(Ray::Newest);
     let job = bed.submit_with("never", "true", &json!({"entrypoint_num_gpus": 64}));
     let mut console = connected(bed);
-    choose(&mut console, "2", &job);
+    select(&mut console, "2", &job);
     console.wait_text("pending");
     console.send("s");
     console.wait_text("The job has not started.");
     console.send("y");
     console.wait_text("Stop jobs of unknown owner?");
     console.send("y");
-    // The longer one is broken into lines.
+    // The longer message is wrapped.
     let ended = format!("{job} has ended (stopped)");
     let waits = format!("Ray reported {job} as stopped, but");
-    let text = console.wait_for("the truth", LONG, |text| text.contains(&ended) || text.contains(&waits));
-    let truth = if text.contains(&ended) { "STOPPED" } else { "PENDING" };
-    assert_eq!(bed.job(&job)["status"], truth);
-    assert!(truth == "STOPPED" || text.contains("still pending"), "{text}");
+    let text = console.wait_for("the outcome", LONG, |text| text.contains(&ended) || text.contains(&waits));
+    let status = if text.contains(&ended) { "STOPPED" } else { "PENDING" };
+    assert_eq!(bed.job(&job)["status"], status);
+    assert!(status == "STOPPED" || text.contains("still pending"), "{text}");
 }
 
 #[test]
 fn a_killed_node_is_shown_dead_with_its_reason() {
     let bed = Bed::shared(Ray::Newest);
     let mut console = connected(bed);
-    // Node by node: a row by slice is of several.
+    // Node by node: a row of the slice view covers several nodes.
     console.send("1v");
-    choose(&mut console, "1", SPARE);
+    select(&mut console, "1", SPARE);
     let node = bed.join_spare();
-    let lives = |text: &str| {
+    let is_alive = |text: &str| {
         let alive = |l: &&str| l.contains("│ ● ") || l.contains("│ ○ ");
         text.lines().filter(alive).any(|l| l.contains(SPARE))
     };
-    console.wait_for("the new node", LONG, lives);
+    console.wait_for("the new node", LONG, is_alive);
     bed.kill_raylet("w3");
-    // Others may have died there before.
-    console.wait_for("a death and why", LONG, |text| {
-        !lives(text) && text.contains("lost <1m ago: health check failed")
+    // Other nodes may have died there before.
+    console.wait_for("the death and its reason", LONG, |text| {
+        !is_alive(text) && text.contains("lost <1m ago: health check failed")
     });
-    // The latest death stands first.
+    // The latest death is first.
     console.send("ggd");
     console.wait("that node", |text| {
         text.contains(&node) && text.contains("cause") && text.contains("lost: health")
@@ -126,7 +130,7 @@ fn a_killed_node_is_shown_dead_with_its_reason() {
 }
 
 #[test]
-fn a_lost_connection_comes_back_and_the_log_goes_on() {
+fn a_lost_connection_is_restored_and_the_log_continues() {
     let bed = Bed::shared(Ray::Newest);
     let job = ticking(bed);
     bed.job_becomes(&job.id, "RUNNING");
@@ -140,7 +144,7 @@ fn a_lost_connection_comes_back_and_the_log_goes_on() {
         (text.contains("✕ unreachable, retry in") || text.contains("✕ connection lost, retry in"))
             && text.contains(" s ")
     });
-    assert!(text.contains(" alive") && text.contains(&job.id), "what was known stays:\n{text}");
+    assert!(text.contains(" alive") && text.contains(&job.id), "known data stays on the screen:\n{text}");
     let before = *ticks(&text).last().unwrap();
     console.wait_text("✕ unreachable, retry in");
     bed.sshd_start("head");
@@ -149,12 +153,12 @@ fn a_lost_connection_comes_back_and_the_log_goes_on() {
     let text = console
         .wait_for("the log's next lines", LONG, |text| ticks(text).last().is_some_and(|t| *t > before + 20));
     let seen = ticks(&text);
-    assert!(seen.contains(&before), "the break is on the screen:\n{text}");
+    assert!(seen.contains(&before), "the interruption is on the screen:\n{text}");
     let whole: Vec<u64> = (seen[0]..=*seen.last().unwrap()).collect();
-    assert_eq!(seen, whole, "no line is lost, none is repeated");
+    assert_eq!(seen, whole, "no line is lost or repeated");
 }
 
-/// Puts the client's token back.
+/// Restores the client's token on drop.
 struct Token {
     bed: Bed,
     right: String,
@@ -167,27 +171,27 @@ impl Drop for Token {
 }
 
 #[test]
-fn a_refused_token_is_said_and_the_right_one_taken_up() {
+fn a_refused_token_is_reported_and_the_right_one_is_used() {
     let bed = Bed::shared(Ray::Newest);
     let token = Token { bed, right: bed.read(TOKEN) };
     bed.write(TOKEN, "not-the-token-of-this-cluster-at-all");
     let mut console = open(bed);
     let hint = "write the cluster's token to /home/ray/.ray/auth_token";
-    let told = |text: &str| text.contains("token refused") && text.contains(hint);
-    let text = console.wait_for("the refusal and its hint", LONG, told);
+    let refused = |text: &str| text.contains("token refused") && text.contains(hint);
+    let text = console.wait_for("the refusal and its hint", LONG, refused);
     assert!(!text.contains("not-the-token"), "{text}");
     drop(token);
     console.send("r");
     console.wait_for("recovery", LONG, |text| text.contains("● up") && text.contains(" alive"));
 }
 
-/// No process of ssh on the client, nor anything that has ssh in its command line.
+/// Waits until no process on the client has ssh in its command line.
 fn no_ssh_is_left(bed: Bed) {
     until("no ssh is left", || (bed.running(".*ssh .*") == 0).then_some(()));
 }
 
 #[test]
-fn no_way_out_leaves_an_ssh_behind() {
+fn no_ssh_outlives_the_console_however_it_ends() {
     let bed = Bed::shared(Ray::Newest);
     for end in ["KILL", "TERM", "q"] {
         let mut console = connected(bed);
@@ -202,7 +206,7 @@ fn no_way_out_leaves_an_ssh_behind() {
     }
 }
 
-/// Plugs the head's cable in again.
+/// Restores the head's network link on drop.
 struct Cut(Bed);
 
 impl Drop for Cut {
@@ -212,18 +216,18 @@ impl Drop for Cut {
 }
 
 #[test]
-fn killed_while_connecting_it_leaves_no_ssh_behind() {
+fn no_ssh_outlives_a_console_killed_while_connecting() {
     let bed = Bed::shared(Ray::Newest);
     bed.cut("head");
     let _cut = Cut(bed);
     let mut console = open(bed);
-    until("ssh knocks", || (bed.running("ssh .*") > 0).then_some(()));
+    until("ssh is connecting", || (bed.running("ssh .*") > 0).then_some(()));
     bed.signal("KILL", "marin-tui");
     console.wait_exit();
     no_ssh_is_left(bed);
 }
 
-/// Gives the head another host key; the fingerprints of the old and of the new.
+/// Replaces the head's host key. Returns the fingerprints of the old and the new key.
 fn change_host_key(bed: Bed) -> (String, String) {
     let script = r#"set -e; key=$(sed -n 's/^HostKey //p' /etc/ssh/sshd_config); ssh-keygen -lf "$key"
                     rm "$key" "$key.pub"; ssh-keygen -q -t ed25519 -N '' -f "$key"; ssh-keygen -lf "$key""#;
@@ -255,11 +259,11 @@ fn the_oldest_ray_fills_every_pane() {
     let mut console = connected(bed);
     // Node by node.
     console.send("1v");
-    // Autoscaler v1 alone knows the types of its nodes, and reports a worker seconds after the GCS does.
+    // Only autoscaler v1 knows the types of its nodes, and it reports a worker seconds after the GCS does.
     let typed = |text: &str, worker: &str| {
         text.lines().any(|line| line.contains(worker) && line.contains(".cluster.node"))
     };
-    let text = console.wait_for("all of it", LONG, |text| {
+    let text = console.wait_for("all panes", LONG, |text| {
         text.contains("3 alive")
             && text.contains("4 Autoscaler v1")
             && text.contains(&job.id)
@@ -273,8 +277,8 @@ fn the_oldest_ray_fills_every_pane() {
 }
 
 #[test]
-fn in_a_container_whose_session_began_outside_the_stop_key_is_answered() {
-    // The session's leader is outside of the namespace and has the number 0 there.
+fn the_suspend_key_is_refused_in_a_container_whose_session_began_outside() {
+    // The session leader is outside the PID namespace and has the id 0 in it.
     let container = ["--map-root-user", "--pid", "--fork", "sh", "-c", "\"$@\"; exit $?", "sh"];
     let console = [env!("CARGO_BIN_EXE_marin-tui"), "--address", "http://127.0.0.1:9"];
     let home = tempfile::tempdir().unwrap();

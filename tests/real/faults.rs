@@ -1,5 +1,5 @@
-//! What is half dead, on a real Ray behind a real sshd: links that are cut, a dashboard that hangs while the GCS
-//! answers, requests of which nobody knows whether they arrived. Console and commands alike.
+//! Partial failures of a real Ray behind a real sshd, in the console and in commands: links that are cut, a dashboard
+//! that hangs while the GCS answers, requests whose delivery is unknown.
 
 use crate::bed::{self, Bed, Ray};
 use crate::pty::Pty;
@@ -7,11 +7,11 @@ use crate::running::{Running, count};
 use crate::until::until;
 use std::time::Duration;
 
-/// A reconnection, on two busy cores.
+/// Time limit for a reconnection on two busy cores.
 const LONG: Duration = Duration::from_secs(90);
-/// Prints a number twice a second, from 1 on.
+/// Prints a number twice a second, starting at 1.
 const TICKS: &str = "for i in $(seq 1 100000); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
-/// The home's part that one console leaves and another must not find.
+/// State folder that a console writes; the next console must start without it.
 const STATE: &str = ".local/state/marin-tui";
 
 fn command(bed: Bed, words: &[&str]) -> Running {
@@ -59,7 +59,7 @@ impl Drop for Job {
     }
 }
 
-/// The head's cable, pulled until this is dropped.
+/// The head's network link, cut until this value is dropped.
 struct Cut(Bed);
 
 impl Cut {
@@ -75,7 +75,7 @@ impl Drop for Cut {
     }
 }
 
-/// A program of the head, stopped until this is dropped.
+/// A process on the head, stopped until this value is dropped.
 struct Frozen {
     bed: Bed,
     signal: fn(&Bed, &str),
@@ -102,7 +102,7 @@ fn commands_that_follow_survive_a_cut_link_and_a_killed_ssh() {
     let mut wait = command(bed, &["wait-job", &ticking.id]);
     log.out.until("tick=3");
     wait.err.until("waiting for");
-    // Longer than ssh's own patience with a head that does not answer.
+    // Cut for longer than ssh's own timeout for a head that does not answer.
     let cut = Cut::new(bed);
     log.err.until("connection lost");
     wait.err.until("connection lost");
@@ -116,14 +116,14 @@ fn commands_that_follow_survive_a_cut_link_and_a_killed_ssh() {
     log.out.until(&format!("tick={}", before + 20));
     let stop = command(bed, &["stop-job", "--yes", "--others", &ticking.id]).ends();
     assert_eq!(stop.0, Some(0), "{stop:?}");
-    let ((followed, lines, said), (waited, _, also)) = (log.ends(), wait.ends());
-    // Neither 0 nor an error of the command's own: the job was stopped.
-    assert_eq!((followed, waited), (Some(3), Some(3)), "{said:?} {also:?}");
+    let ((followed, lines, log_stderr), (waited, _, wait_stderr)) = (log.ends(), wait.ends());
+    // Neither 0 nor the code for an error of the command itself: the job was stopped.
+    assert_eq!((followed, waited), (Some(3), Some(3)), "{log_stderr:?} {wait_stderr:?}");
     let numbers: Vec<usize> = lines.lines().filter_map(|l| l.strip_prefix("tick=")?.parse().ok()).collect();
     let whole: Vec<usize> = (1..=numbers.len()).collect();
-    assert_eq!(numbers, whole, "no line is lost, none is repeated");
-    for said in [said, also] {
-        assert_eq!(count(&said, "connection lost"), 2, "said once each: {said:?}");
+    assert_eq!(numbers, whole, "no line is lost or repeated");
+    for stderr in [log_stderr, wait_stderr] {
+        assert_eq!(count(&stderr, "connection lost"), 2, "each loss is reported once: {stderr:?}");
     }
 }
 
@@ -136,36 +136,39 @@ fn a_quiet_log_is_followed_again_as_soon_as_the_cluster_is_up() {
     console.wait_text("the-only-line");
     console.wait("the log, live", |text| !text.contains("INTERRUPTED"));
     bed.signal("KILL", "ssh");
-    console.wait_for("the break", LONG, |text| text.contains("INTERRUPTED"));
-    // Nothing is printed: the connection alone says that the log is live.
+    console.wait_for("the interruption", LONG, |text| text.contains("INTERRUPTED"));
+    // The job prints nothing: only the connection shows that the log is live.
     console.wait_for("the log, live again", LONG, |text| {
         text.contains("● up") && text.contains("the-only-line") && !text.contains("INTERRUPTED")
     });
 }
 
 #[test]
-fn a_silent_dashboard_beside_a_living_gcs_is_shown_as_both() {
+fn a_silent_dashboard_with_a_responding_gcs_is_shown_as_both() {
     let bed = Bed::shared(Ray::Newest);
     let job = Job::new(bed, "sleep 3600");
     let console = connected(bed);
     console.wait_text(&job.id);
     let frozen = Frozen::new(bed, Bed::signal_dashboard);
-    let half = |text: &str| {
+    let is_partial = |text: &str| {
         text.contains("dashboard not responding")
             && text.contains("state from the GCS")
             && text.contains(" alive")
     };
-    let text = console.wait_for("both facts", LONG, half);
-    assert!(!text.contains("● up") && text.contains(&job.id), "what is half dead is not green:\n{text}");
-    // Started in that state, it shows what the GCS has.
+    let text = console.wait_for("both facts", LONG, is_partial);
+    assert!(
+        !text.contains("● up") && text.contains(&job.id),
+        "a partial failure is not shown as up:\n{text}"
+    );
+    // A console that is started in that state shows what the GCS has.
     let second = open(bed);
-    let text = second.wait_for("both facts at once", LONG, half);
+    let text = second.wait_for("both facts at once", LONG, is_partial);
     assert!(!text.contains("ray up") && text.contains(" alive"), "{text}");
     drop(second);
-    // A command says it, too, and recommends nothing that would end the jobs.
-    let (code, _, said) = command(bed, &["list-jobs"]).ends();
-    assert!(code == Some(1) && said.contains("dashboard"), "{said}");
-    assert!(!said.contains("start-cluster"), "{said}");
+    // A command reports it, too, and recommends nothing that would end the jobs.
+    let (code, _, stderr) = command(bed, &["list-jobs"]).ends();
+    assert!(code == Some(1) && stderr.contains("dashboard"), "{stderr}");
+    assert!(!stderr.contains("start-cluster"), "{stderr}");
     drop(frozen);
     console.wait_for("recovery", LONG, |text| {
         text.contains("● up") && !text.contains("dashboard not responding") && text.contains(&job.id)
@@ -173,26 +176,26 @@ fn a_silent_dashboard_beside_a_living_gcs_is_shown_as_both() {
 }
 
 #[test]
-fn old_data_of_a_gcs_that_hangs_are_not_green_and_it_is_used_again() {
+fn stale_data_of_a_hanging_gcs_is_not_shown_as_up_until_the_gcs_answers_again() {
     let bed = Bed::shared(Ray::Newest);
     let job = Job::new(bed, "sleep 3600");
     let console = connected(bed);
     console.wait_text(&job.id);
     let frozen = Frozen::new(bed, Bed::signal_gcs);
-    // The dashboard itself asks the GCS for jobs and nodes: nobody knows the state now.
-    let text = console.wait_for("that nothing is known", LONG, |text| !text.contains("● up"));
+    // The dashboard itself reads jobs and nodes from the GCS: the state is unknown now.
+    let text = console.wait_for("the unknown state", LONG, |text| !text.contains("● up"));
     assert!(
         text.contains(&job.id) && !text.contains("ray up"),
-        "what was known stays, and no hint ends it:\n{text}"
+        "known data stays on the screen, and no hint would end the jobs:\n{text}"
     );
     drop(frozen);
     console.wait_for("recovery", LONG, |text| text.contains("● up") && text.contains("3 hosts alive"));
-    // A Ray that was only slow has lost nothing.
+    // Ray was only slow and has lost nothing.
     bed.job_becomes(&job.id, "RUNNING");
 }
 
 #[test]
-fn a_stop_whose_answer_never_came_is_unknown_until_its_effect_is_seen() {
+fn a_stop_without_a_response_is_unknown_until_its_effect_is_seen() {
     let bed = Bed::shared(Ray::Newest);
     let job = Job::new(bed, "sleep 3600");
     let mut console = connected(bed);
@@ -204,18 +207,20 @@ fn a_stop_whose_answer_never_came_is_unknown_until_its_effect_is_seen() {
     console.send("y");
     console.wait_text("Stop jobs of unknown owner?");
     console.send("y");
-    let text = console.wait_for("that it is not known", LONG, |text| {
+    let text = console.wait_for("the unknown outcome", LONG, |text| {
         text.contains(&format!("cannot tell whether {} was stopped", job.id))
     });
     assert!(!text.contains(&format!("{} was not stopped", job.id)), "{text}");
     let audited = || bed.on("client", &[env!("CARGO_BIN_EXE_marin-tui"), "audit"]);
     drop(frozen);
-    // The request lay in the dashboard's socket all the time.
-    console.wait_for("the truth", LONG, |text| text.contains(&format!("{} has ended (stopped)", job.id)));
+    // The request was in the dashboard's socket all the time.
+    console.wait_for("the outcome", LONG, |text| text.contains(&format!("{} has ended (stopped)", job.id)));
     assert_eq!(bed.job(&job.id)["status"], "STOPPED");
-    until("the audit log has the truth", || audited().trim_end().ends_with("ended (stopped)").then_some(()));
+    until("the audit log has the outcome", || {
+        audited().trim_end().ends_with("ended (stopped)").then_some(())
+    });
     let log = audited();
-    assert!(log.contains("stop not confirmed"), "and what was not known: {log}");
+    assert!(log.contains("stop not confirmed"), "the unknown outcome is recorded, too: {log}");
 }
 
 #[test]
@@ -225,11 +230,11 @@ fn logs_of_the_head_are_read_while_its_dashboard_is_stopped() {
     let log = || String::from_utf8(bed.program(&["job-logs", &job.id]).output().unwrap().stdout).unwrap();
     until("the line is written", || log().lines().any(|line| line == "the-only-line").then_some(()));
     let frozen = Frozen::new(bed, Bed::signal_dashboard);
-    let (code, out, said) = command(bed, &["job-logs", "-g", "^the-only", &job.id]).ends();
-    assert_eq!((code, out.as_str()), (Some(0), "the-only-line\n"), "{said}");
-    assert!(said.contains("on the head over SSH"), "{said}");
-    let (code, out, said) = command(bed, &["cluster-logs", "--file", "dashboard.log", "-n", "3"]).ends();
-    assert!(code == Some(0) && out.lines().count() == 3, "{out}{said}");
+    let (code, out, stderr) = command(bed, &["job-logs", "-g", "^the-only", &job.id]).ends();
+    assert_eq!((code, out.as_str()), (Some(0), "the-only-line\n"), "{stderr}");
+    assert!(stderr.contains("on the head over SSH"), "{stderr}");
+    let (code, out, stderr) = command(bed, &["cluster-logs", "--file", "dashboard.log", "-n", "3"]).ends();
+    assert!(code == Some(0) && out.lines().count() == 3, "{out}{stderr}");
     drop(frozen);
 }
 
@@ -244,7 +249,7 @@ fn a_restart_by_somebody_else_is_announced_with_what_it_ended() {
     wait.err.until("waiting for");
     let log = command(bed, &["job-logs", "-f", &job.id]);
     let logs = format!("/tmp/ray/{}/logs", bed.api("/api/version")["session_name"].as_str().unwrap());
-    // As somebody does it in a shell of their own; it ends the old Ray first.
+    // As an operator does it in another shell; `ray up` ends the old Ray first.
     let up = ["ray", "up", "-y", "--no-config-cache", bed::YAML];
     bed.on("client", &[&["env", "RAY_UP_enable_autoscaler_v2=1", "PYTHONUNBUFFERED=1"], &up[..]].concat());
     let lost = format!("1 job lost: {}", job.id);
@@ -254,14 +259,16 @@ fn a_restart_by_somebody_else_is_announced_with_what_it_ended() {
     assert!(text.contains("(owner unknown)") && text.contains("find out who restarted it"), "{text}");
     // The message covers the log.
     console.send("\x1b");
-    console.wait_for("why the log ends", LONG, |text| text.contains(&format!("{} was lost", job.id)));
+    console.wait_for("the reason for the end of the log", LONG, |text| {
+        text.contains(&format!("{} was lost", job.id))
+    });
     for running in [wait, log] {
-        let (code, _, said) = running.ends();
+        let (code, _, stderr) = running.ends();
         assert!(
-            code == Some(3) && said.contains(&format!("{} was lost when Ray was restarted", job.id)),
-            "{said}"
+            code == Some(3) && stderr.contains(&format!("{} was lost when Ray was restarted", job.id)),
+            "{stderr}"
         );
-        assert!(said.contains(&logs), "{said}");
+        assert!(stderr.contains(&logs), "{stderr}");
     }
 }
 
@@ -282,7 +289,7 @@ fn an_actor_that_died_is_named_with_its_node_and_the_reason() {
     console.send(&format!("2/{}\r", job.id));
     console.wait("the job alone", |text| text.contains(&format!("/{}", job.id)) && text.contains("running"));
     console.send("d");
-    console.wait_for("what died", LONG, |text| {
+    console.wait_for("the dead actor", LONG, |text| {
         text.contains("Holder h1 on bed-") && text.contains("worker process has died")
     });
 }
@@ -298,8 +305,8 @@ fn a_killed_dashboard_leaves_the_state_and_no_hint_ends_a_job() {
         text.contains("state from the GCS") && text.contains(" alive") && !text.contains("● up")
     });
     assert!(text.contains(&job.id), "{text}");
-    let (code, _, said) = command(bed, &["list-jobs"]).ends();
-    assert_eq!(code, Some(1), "{said}");
-    // Whichever way the connection ended: nothing that is recommended ends the jobs that run on.
-    assert!(said.contains("dashboard") && !said.contains("start-cluster"), "{said}");
+    let (code, _, stderr) = command(bed, &["list-jobs"]).ends();
+    assert_eq!(code, Some(1), "{stderr}");
+    // However the connection ended, no recommendation ends the running jobs.
+    assert!(stderr.contains("dashboard") && !stderr.contains("start-cluster"), "{stderr}");
 }

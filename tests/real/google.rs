@@ -1,5 +1,5 @@
-//! The double of Google is held to Google's own Python clients (`tests/google/clients.py`): they must understand it, and
-//! it them. `tests/bed/setup` installs them under `target/`.
+//! The Google double is checked against Google's own Python clients (`tests/google/clients.py`): each must understand
+//! the other. `tests/bed/setup` installs the clients under `target/`.
 
 use marin_tui::demo::google::compute::{instance, tpu_instance};
 use marin_tui::demo::google::managed::{made_by, manager, resize, template};
@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 const ZONE: &str = "us-central2-b";
 
-/// The double, and a person's credentials.
+/// The double, and a home folder with a user's credentials.
 struct Place {
     double: Google,
     home: TempDir,
@@ -26,7 +26,7 @@ impl Place {
         Self { double, home: tempfile::tempdir().unwrap(), _runtime: runtime }
     }
 
-    /// A file of the home folder with a login.
+    /// Writes a login to a file in the home folder.
     fn login(&self, name: &str, login: &Value) {
         write_login(&self.home.path().join(name), login).unwrap();
     }
@@ -34,21 +34,21 @@ impl Place {
     /// Runs a check of `clients.py`.
     fn check(&self, check: &[&str]) {
         let root = env!("CARGO_MANIFEST_DIR");
-        // This binary lies in target/debug/deps.
+        // This binary is in target/debug/deps.
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
         let python: PathBuf = target.join("google-clients/bin/python");
         assert!(python.exists(), "run tests/bed/setup: there is no {}", python.display());
         let adc = self.double.write_adc(self.home.path()).unwrap();
         let mut command = Command::new(python);
         command.arg(format!("{root}/tests/google/clients.py")).arg(self.double.url()).arg(adc).args(check);
-        // A proxy of this machine's is not meant for it.
+        // No proxy of this machine applies.
         command.env("NO_PROXY", "127.0.0.1");
-        // Of the double's own metadata server.
+        // The double is also the metadata server.
         command.env("GCE_METADATA_HOST", self.double.url().trim_start_matches("http://"));
         let out = command.output().unwrap();
-        let said = String::from_utf8_lossy(&out.stdout);
-        let error = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.success() && said.contains("all well"), "{check:?}: {said}{error}");
+        let stdout = String::from_utf8_lossy(&out.stdout);
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() && stdout.contains("all well"), "{check:?}: {stdout}{stderr}");
     }
 }
 
@@ -70,7 +70,7 @@ fn every_type_of_login_gets_a_token() {
 }
 
 #[test]
-fn secrets_are_made_read_and_listed() {
+fn secrets_are_created_read_and_listed() {
     let place = Place::new();
     place.double.put_secret("RAY_AUTH_TOKEN", "x");
     let off = Stored { state: "DISABLED", ..Stored::enabled(b"x") };
@@ -91,7 +91,7 @@ fn heads() -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn instances_are_listed_over_zones_and_pages_and_deleted() {
+fn instances_are_listed_across_zones_and_pages_and_deleted() {
     let place = Place::new();
     place.double.state().instances = heads();
     place.double.state().page = 1;
@@ -101,7 +101,7 @@ fn instances_are_listed_over_zones_and_pages_and_deleted() {
 }
 
 #[test]
-fn instance_groups_are_made_once_changed_against_a_fingerprint_and_deleted() {
+fn instance_groups_are_created_once_changed_by_fingerprint_and_deleted() {
     let place = Place::new();
     place.check(&["groups"]);
     assert_eq!(place.double.state().groups.len(), 1);
@@ -139,7 +139,7 @@ fn managed_instance_groups_of_tpus_are_listed_shrunk_and_deleted() {
 }
 
 #[test]
-fn what_a_tpu_is_made_of_is_made_once_and_deleted_when_nothing_uses_it() {
+fn resources_of_a_tpu_are_created_once_and_deleted_when_unused() {
     let place = Place::new();
     place.check(&["making"]);
     let state = place.double.state();
@@ -154,7 +154,7 @@ fn what_a_tpu_is_made_of_is_made_once_and_deleted_when_nothing_uses_it() {
 fn nodes() -> Vec<serde_json::Value> {
     let labels = json!({"ray-cluster-name": "a"});
     let mut queued = tpu::node(ZONE, "n3", "v4-8", "CREATING", &labels, &[]);
-    // Without a node a queued resource goes without force.
+    // Without a node, a queued resource is deleted without force.
     queued["queuedResource"] = json!(format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/q1"));
     vec![
         tpu::node(ZONE, "n1", "v4-16", "READY", &labels, &["10.1.0.1", "10.1.0.2"]),
@@ -174,12 +174,12 @@ fn tpus_and_queued_resources_go_through_their_operations() {
 }
 
 #[test]
-fn flex_start_is_asked_of_the_version_that_has_it() {
+fn flex_start_is_requested_from_the_api_version_that_supports_it() {
     Place::new().check(&["flex_start"]);
 }
 
 #[test]
-fn operations_may_fail_after_they_began() {
+fn operations_may_fail_after_they_start() {
     let place = Place::new();
     place.double.state().instances = heads();
     place.double.state().nodes = nodes();
@@ -203,7 +203,7 @@ fn images_and_tags_are_listed() {
 }
 
 #[test]
-fn repositories_are_made_and_given_policies() {
+fn repositories_are_created_and_given_policies() {
     let place = Place::new();
     place.double.state().page = 1;
     place.check(&["repositories"]);
@@ -211,14 +211,14 @@ fn repositories_are_made_and_given_policies() {
 }
 
 #[test]
-fn permissions_are_asked_for_a_project() {
+fn permissions_are_tested_for_a_project() {
     let place = Place::new();
     place.double.state().denied.insert("tpu.nodes.delete".into());
     place.check(&["permissions"]);
 }
 
 #[test]
-fn refusals_are_what_the_clients_make_exceptions_of() {
+fn refusals_raise_exceptions_in_the_clients() {
     let statuses = [
         (403, "PERMISSION_DENIED", "IAM_PERMISSION_DENIED"),
         (404, "NOT_FOUND", ""),

@@ -1,5 +1,5 @@
-//! A real single-node Ray head with token auth, on free ports, under a temporary folder; gone with its processes
-//! when dropped.
+//! A real single-node Ray head with token auth, on free ports, under a temporary folder. Its processes are killed when
+//! it is dropped.
 
 use crate::ports::free_ports;
 use marin_tui::model::{AutoscalerVersion, Secret};
@@ -38,7 +38,8 @@ pub fn venv(version: &str) -> PathBuf {
 }
 
 impl Head {
-    /// Starts a head with an autoscaler of that kind (without node types to launch) and waits until its dashboard answers. A second try is for ports that somebody took meanwhile.
+    /// Starts a head with this version of the autoscaler (without node types to launch) and waits until its dashboard
+    /// answers. Tries twice, in case another program has taken a port in the meantime.
     pub async fn start(version: &str, autoscaler: AutoscalerVersion) -> Self {
         let head = Self::launch(version, autoscaler).or_else(|log| {
             eprintln!("{log}");
@@ -50,13 +51,13 @@ impl Head {
         head
     }
 
-    /// Runs `ray start`; its log when it fails.
+    /// Runs `ray start`. Returns its log if it fails.
     fn launch(version: &str, autoscaler: AutoscalerVersion) -> Result<Self, String> {
         let venv = venv(version);
         // Short: Ray puts sockets below it, whose paths are limited to 107 bytes.
         let dir = tempfile::Builder::new().prefix("ray").rand_bytes(4).tempdir_in("/tmp").unwrap();
         let [gcs, dashboard, agent, grpc, manager, objects, metrics, client, env] = free_ports();
-        // Jobs are to find this Ray's python.
+        // Jobs must find this Ray's Python.
         let path = format!("{}:{}", venv.join("bin").display(), std::env::var("PATH").unwrap());
         let log = fs::File::create(dir.path().join("start.log")).unwrap();
         let status = Command::new(venv.join("bin/ray"))
@@ -92,7 +93,7 @@ impl Head {
         fs::read_to_string(self.dir.path().join("start.log")).unwrap_or_default()
     }
 
-    /// Where the head answers.
+    /// The endpoint of the head.
     pub fn endpoint(&self) -> Endpoint {
         Endpoint::Direct {
             dashboard: format!("http://127.0.0.1:{}", self.dashboard),
@@ -105,14 +106,14 @@ impl Head {
         Client::new(self.endpoint(), Some(Secret::new(TOKEN))).unwrap()
     }
 
-    /// A client that is left with the dashboard.
+    /// A client that has only the dashboard.
     pub fn dashboard_client(&self) -> Client {
         let endpoint =
             Endpoint::Direct { dashboard: format!("http://127.0.0.1:{}", self.dashboard), gcs: None };
         Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap()
     }
 
-    /// The Ray version that runs.
+    /// The running Ray version.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -137,7 +138,7 @@ impl Head {
         assert!(answer.status().is_success(), "{}", answer.status());
     }
 
-    /// Starts a driver by hand: Python that connects with `ray.init` and then runs `code`.
+    /// Starts a driver manually: Python that connects with `ray.init` and then runs `code`.
     pub fn drive(&mut self, code: &str) {
         let script = format!("import ray\nray.init(address='127.0.0.1:{}')\n{code}", self.gcs);
         let log = fs::File::create(self.dir.path().join("driver.log")).unwrap();
@@ -147,27 +148,27 @@ impl Head {
         self.drivers.push(python.spawn().unwrap());
     }
 
-    /// Asks until something is there, for a minute and a half at most.
+    /// Polls until a value is available, for at most 90 s.
     pub async fn until<T>(&self, what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
         let deadline = Instant::now() + Duration::from_secs(90);
         loop {
             if let Some(found) = ask().await {
                 return found;
             }
-            assert!(Instant::now() < deadline, "Ray {}: waited in vain until {what}", self.version);
+            assert!(Instant::now() < deadline, "Ray {}: timed out waiting until {what}", self.version);
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 }
 
-/// HTTP for what the console itself never does.
+/// HTTP client for requests that the console itself never makes.
 fn http() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap()
 }
 
 impl Drop for Head {
-    /// Kills what runs under this head's folder and nothing else: `ray stop` would end every Ray of the machine.
+    /// Kills only the processes of this head's folder: `ray stop` would end every Ray on the machine.
     fn drop(&mut self) {
         let folder = self.dir.path().to_string_lossy().into_owned();
         for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! Ray's own checks over every cluster file that ships, on the oldest and the newest Ray, and what Ray understood
-//! against what the fleet is meant to be.
+//! Runs the checks of the oldest and the newest Ray on every shipped cluster file, and compares what Ray reads from the
+//! files with the intended fleet.
 
 use marin_tui::config::{self, Env, Sources};
 use marin_tui::model::Timestamp;
@@ -13,7 +13,7 @@ const SLICES_V4: &[u32] = &[16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 const SLICES_V5P: &[u32] = &[8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 const SLICES_LITE: &[u32] = &[8, 16, 32, 64, 128, 256];
 
-/// Accelerator, runtime version, the base worker's size, slices, chips of a host.
+/// Accelerator, runtime version, size of the base worker, slice sizes, chips per host.
 type Tpu = (&'static str, &'static str, u32, &'static [u32], u32);
 const V4: Tpu = ("v4", "tpu-ubuntu2204-base", 8, SLICES_V4, 4);
 const V5E: Tpu = ("v5litepod", "v2-alpha-tpuv5-lite", 4, SLICES_LITE, 4);
@@ -21,7 +21,8 @@ const V5P: Tpu = ("v5p", "v2-alpha-tpuv5", 8, SLICES_V5P, 4);
 const V6E: Tpu = ("v6e", "v2-alpha-tpuv6e", 4, SLICES_LITE, 4);
 const V6E_SERVE: Tpu = ("v6e", "v2-alpha-tpuv6e", 8, &[], 8);
 
-/// File, `cluster_name`, region, zone, TPU and its name, base workers kept, slices kept.
+/// File, `cluster_name`, region, zone, TPU, its name in node types, minimum of base workers, slice sizes with a
+/// minimum.
 type Cluster =
     (&'static str, &'static str, &'static str, &'static str, Tpu, &'static str, u32, &'static [(u32, u32)]);
 const FLEET: &[Cluster] = &[
@@ -77,7 +78,7 @@ const FLEET: &[Cluster] = &[
     ),
 ];
 
-/// The node types of a cluster, as Ray should understand them.
+/// The node types of a cluster that Ray is expected to read.
 fn types(tpu: Tpu, name: &str, min: u32, kept: &[(u32, u32)]) -> Value {
     let (accelerator, runtime, base, slices, chips) = tpu;
     let worker = |size: u32, min: u32| {
@@ -100,7 +101,7 @@ fn types(tpu: Tpu, name: &str, min: u32, kept: &[(u32, u32)]) -> Value {
     all
 }
 
-/// What that Ray makes of every file.
+/// What this Ray version reads from every file.
 fn understood(version: &str) -> Value {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/target").into(), PathBuf::from);
@@ -142,9 +143,9 @@ fn ray_accepts_and_understands(version: &str) {
         }));
         let setup = seen["setup"].to_string();
         let own = setup.contains("--secret=RAY_AUTH_TOKEN ");
-        assert!(own != staging && setup.contains("auth_token"), "staging alone has another token: {setup}");
+        assert!(own != staging && setup.contains("auth_token"), "only staging has another token: {setup}");
     }
-    // What Ray writes to the head is what an update compares the file with: nothing differs.
+    // An update compares the file with what Ray writes to the head: nothing differs.
     for (file, seen) in all.as_object().unwrap() {
         let env = Env::new(&[("HOME", "/nowhere")], "/nowhere");
         let sources = Sources { infra: Some(file.into()), ..Sources::default() };

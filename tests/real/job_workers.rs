@@ -1,4 +1,5 @@
-//! The workers of a job on a real Ray of three hosts: who is silent, who failed first, and what their files say.
+//! Workers of a job on a real Ray cluster of three hosts: which one is silent, which one failed first, and what their
+//! log files contain.
 
 use crate::bed::{Bed, Job, PATIENCE, Ray};
 use crate::pty::Pty;
@@ -7,8 +8,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-/// Twenty-four actors on all hosts. In the mode `ends` each is done after step 50; in `stall` number 7 stops at step 5; in `raise` number 5 raises at step 10, and
-/// the others two seconds later, as they lose their connection to it.
+/// Twenty-four actors, spread over all hosts. In mode `ends` each one finishes after step 50; in `stall` rank 7 stops
+/// at step 5; in `raise` rank 5 raises at step 10, and the others raise four seconds later, as if they had lost their
+/// connection to it.
 const GANG: &str = r#"
 import logging, sys, time
 import ray
@@ -45,7 +47,7 @@ ray.get([member.ready.remote() for member in members])
 ray.get([member.train.remote(sys.argv[1]) for member in members])
 "#;
 
-/// Submits the gang.
+/// Submits [`GANG`] in one of these modes.
 fn submit(bed: Bed, mode: &str) -> Job {
     let script = GANG.replace('\n', "\\n").replace('\'', "\\x27").replace('"', "\\\"");
     let entrypoint = format!("python -c \"exec('{script}')\" {mode}");
@@ -58,13 +60,13 @@ fn json_of(bed: Bed, args: &[&str]) -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// Rows of the roll call that run the gang's class.
+/// Rows of `job-workers` that run the class of [`GANG`].
 fn rows(bed: Bed, id: &str) -> Vec<Value> {
     let all = json_of(bed, &["job-workers", id, "--json"]);
     all.as_array().unwrap().iter().filter(|row| row["name"] == "Member").cloned().collect()
 }
 
-/// The console with a job selected.
+/// Opens the console and selects a job.
 fn console(bed: Bed, id: &str) -> Pty {
     let mut console = bed.console(160, 50);
     console.wait_for("connection", PATIENCE, |text| text.contains("● up") && text.contains(" alive"));
@@ -73,15 +75,15 @@ fn console(bed: Bed, id: &str) -> Pty {
     console
 }
 
-/// The roll call in the console: the silent worker stands first.
-fn the_console_shows_who_is_silent(bed: Bed, stalled: &str, pid: &str) {
+/// The worker list in the console: the silent worker is first.
+fn the_console_shows_the_silent_worker(bed: Bed, stalled: &str, pid: &str) {
     let mut console = console(bed, stalled);
     console.send("w");
-    console.wait_for("the roll call", PATIENCE, |text| {
+    console.wait_for("the worker list", PATIENCE, |text| {
         let first = text.lines().skip_while(|line| !line.contains("LAST LINE")).nth(1);
         text.contains("silent") && first.is_some_and(|line| line.split_whitespace().any(|word| word == pid))
     });
-    // All together: lines of the hosts that go on.
+    // Follow the logs of all workers: lines of at least two hosts are shown.
     console.send("f");
     console.wait_for("lines of workers on two hosts", PATIENCE, |text| {
         let of = |host: &str| text.lines().any(|line| line.contains(host) && line.contains(" INFO step "));
@@ -89,8 +91,8 @@ fn the_console_shows_who_is_silent(bed: Bed, stalled: &str, pid: &str) {
     });
 }
 
-/// In the console the first cause, and the search of all logs, from which a match opens at its line.
-fn the_console_shows_who_failed_first(bed: Bed, failed: &str, pid: &str) {
+/// The console shows the first cause and searches all logs; a match opens at its line.
+fn the_console_shows_the_first_failure(bed: Bed, failed: &str, pid: &str) {
     let mut console = console(bed, failed);
     console.send("w4");
     console.wait_for("the first cause", PATIENCE, |text| {
@@ -106,7 +108,8 @@ fn the_console_shows_who_failed_first(bed: Bed, failed: &str, pid: &str) {
     });
 }
 
-/// What all workers write is followed from their first line to the end of the job, though a host is lost in between.
+/// Follows the output of all workers from their first line to the end of the job, although the connection to one host
+/// is lost in between.
 fn no_line_of_any_worker_is_lost(bed: Bed) {
     let gang = submit(bed, "ends");
     let args = ["job-logs", gang.id.as_str(), "--workers", "-f", "-n", "all", "--json"];
@@ -114,15 +117,15 @@ fn no_line_of_any_worker_is_lost(bed: Bed) {
     let follow = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let ssh = "[m]arin-tui-follow-logs";
     let host = until("a worker's host is followed", || {
-        // Without one, pgrep fails.
+        // pgrep fails if there is no such process.
         let follows = |host: &&str| bed.on(host, &["sh", "-c", "pgrep -f $0 || echo none", ssh]) != "none\n";
         ["w1", "w2"].into_iter().find(follows)
     });
     bed.on(host, &["pkill", "-f", ssh]);
     let out = follow.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{said}");
-    assert!(said.contains("connection lost") && said.contains("reconnected"), "{said}");
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{stderr}");
+    assert!(stderr.contains("connection lost") && stderr.contains("reconnected"), "{stderr}");
     let mut steps: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
     let (mut last, mut late) = (0, 0);
     for line in String::from_utf8(out.stdout).unwrap().lines() {
@@ -137,21 +140,21 @@ fn no_line_of_any_worker_is_lost(bed: Bed) {
             last = time.max(last);
         }
     }
-    assert_eq!(steps.len(), 24, "{said}");
+    assert_eq!(steps.len(), 24, "{stderr}");
     for (worker, steps) in steps {
-        assert_eq!(steps, (0..=50).collect::<Vec<_>>(), "of {worker:?}: {said}");
+        assert_eq!(steps, (0..=50).collect::<Vec<_>>(), "of {worker:?}: {stderr}");
     }
-    // Only lines of the host that was lost, and of those that were found later, come late.
-    assert!(late < 24 * 51 / 2, "{late} lines are out of order: {said}");
+    // Only lines of the host whose connection was lost, and of workers that were found later, are out of order.
+    assert!(late < 24 * 51 / 2, "{late} lines are out of order: {stderr}");
 }
 
 #[test]
-fn the_newest_ray_has_all_its_workers_followed() {
+fn all_workers_are_followed_on_the_newest_ray() {
     no_line_of_any_worker_is_lost(Bed::shared(Ray::Newest));
 }
 
 #[test]
-fn the_oldest_ray_has_all_its_workers_followed() {
+fn all_workers_are_followed_on_the_oldest_ray() {
     no_line_of_any_worker_is_lost(Bed::shared(Ray::Oldest));
 }
 
@@ -171,8 +174,8 @@ fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
     assert!(hosts.len() >= 2, "{hosts:?}");
     let explained = json_of(bed, &["explain-job", stalled, "--json"]);
     assert_eq!(explained["verdict"], "silent", "{explained}");
-    let who = format!("{}/{}", rows[0]["host"].as_str().unwrap(), rows[0]["pid"]);
-    assert!(explained["summary"].as_str().unwrap().contains(&who), "{explained}");
+    let worker = format!("{}/{}", rows[0]["host"].as_str().unwrap(), rows[0]["pid"]);
+    assert!(explained["summary"].as_str().unwrap().contains(&worker), "{explained}");
     let folded = bed.program(&["job-logs", stalled, "--workers", "--fold", "-n", "20"]).output().unwrap();
     let folded = String::from_utf8_lossy(&folded.stdout).into_owned();
     assert!(folded.contains("missing: "), "{folded}");
@@ -182,23 +185,23 @@ fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (text(&found.stdout), text(&found.stderr))
     };
-    let (found, said) = searched(&["rank 7 has done 5$", "--file", "worker-*"]);
-    // One file of this job: another run of this test may have left more.
-    let of_it = format!("-{}.out <==", rows[0]["pid"]);
-    assert_eq!(found.lines().filter(|line| line.ends_with(&of_it)).count(), 1, "{found}{said}");
-    assert!(said.contains("searched: all of ") && !said.contains("not searched"), "{said}");
-    // Each host was asked, and has the same as its dashboard tells.
-    let (whole, said) = searched(&["has done [0-2]$", "--file", "worker-*"]);
-    assert!(whole.matches("has done").count() >= 72, "{said}");
-    let (ends, said) = searched(&["has done [0-2]$", "--file", "worker-*", "-n", "100000"]);
-    assert!(said.contains("searched: the last 100,000 lines of "), "{said}");
+    let (found, stderr) = searched(&["rank 7 has done 5$", "--file", "worker-*"]);
+    // One file of this job; another run of this test may have left others.
+    let heading = format!("-{}.out <==", rows[0]["pid"]);
+    assert_eq!(found.lines().filter(|line| line.ends_with(&heading)).count(), 1, "{found}{stderr}");
+    assert!(stderr.contains("searched: all of ") && !stderr.contains("not searched"), "{stderr}");
+    // A search on the hosts and a search through the dashboard find the same lines.
+    let (whole, stderr) = searched(&["has done [0-2]$", "--file", "worker-*"]);
+    assert!(whole.matches("has done").count() >= 72, "{stderr}");
+    let (ends, stderr) = searched(&["has done [0-2]$", "--file", "worker-*", "-n", "100000"]);
+    assert!(stderr.contains("searched: the last 100,000 lines of "), "{stderr}");
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.sort();
         lines
     };
     assert_eq!(sorted(&whole), sorted(&ends));
-    the_console_shows_who_is_silent(bed, stalled, &rows[0]["pid"].to_string());
+    the_console_shows_the_silent_worker(bed, stalled, &rows[0]["pid"].to_string());
     bed.post(&format!("/api/jobs/{stalled}/stop"), &json!({}));
     bed.job_becomes(stalled, "STOPPED");
 
@@ -210,18 +213,18 @@ fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
     assert!(explained["verdict"] == "failed" && first["kind"] == "out of device memory", "{explained}");
     let file = bed.program(&["job-logs", failed, "--workers", "-g", "RESOURCE_EXHAUSTED", "--json"]).output();
     let file = String::from_utf8(file.unwrap().stdout).unwrap();
-    let said: Value = serde_json::from_str(file.lines().next().expect("a worker said it")).unwrap();
-    let process = format!("{}/{}", said["host"].as_str().unwrap(), said["pid"]);
+    let line: Value = serde_json::from_str(file.lines().next().expect("a worker logged it")).unwrap();
+    let process = format!("{}/{}", line["host"].as_str().unwrap(), line["pid"]);
     assert_eq!(first["process"], process, "{explained}");
-    the_console_shows_who_failed_first(bed, failed, &said["pid"].to_string());
+    the_console_shows_the_first_failure(bed, failed, &line["pid"].to_string());
 }
 
 #[test]
-fn the_newest_ray_tells_who_stalls_and_who_failed_first() {
+fn stalled_and_failed_workers_are_found_on_the_newest_ray() {
     a_stalled_and_a_failed_worker_are_found(Bed::shared(Ray::Newest));
 }
 
 #[test]
-fn the_oldest_ray_tells_who_stalls_and_who_failed_first() {
+fn stalled_and_failed_workers_are_found_on_the_oldest_ray() {
     a_stalled_and_a_failed_worker_are_found(Bed::shared(Ray::Oldest));
 }

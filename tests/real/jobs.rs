@@ -1,4 +1,5 @@
-//! Packages and job commands against Ray itself: the names that its Python gives, and its own command line.
+//! Packages and job commands compared with Ray itself: the package names that its Python code gives, and its own
+//! command line.
 
 use crate::bed::{Bed, Ray};
 use marin_tui::ray::Folder;
@@ -7,8 +8,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Names a folder's package and lists what its zip holds, by Ray's own code.
-const RAYS: &str = "
+/// Prints the URI of a folder's package and the files in its zip, as Ray's own code creates them.
+const RAY_PACKAGING: &str = "
 import json, sys, zipfile
 from ray._private.runtime_env.packaging import get_uri_for_directory, _zip_files
 root, excludes, out = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
@@ -29,7 +30,7 @@ fn put(root: &Path, name: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A folder with everything that ignore files can say.
+/// Creates a folder that covers the syntax of ignore files.
 fn tree(root: &Path) {
     put(
         root,
@@ -84,22 +85,26 @@ fn packages_are_named_and_filled_as_ray_does_it() {
             let list: Vec<String> = list.iter().map(ToString::to_string).collect();
             let zip = dir.path().join("theirs.zip");
             let mut theirs = Command::new(python(version));
-            theirs.args(["-c", RAYS]).arg(&root).arg(serde_json::to_string(&list).unwrap()).arg(&zip);
+            theirs
+                .args(["-c", RAY_PACKAGING])
+                .arg(&root)
+                .arg(serde_json::to_string(&list).unwrap())
+                .arg(&zip);
             let out = theirs.output().unwrap();
             assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-            let said = String::from_utf8(out.stdout).unwrap();
-            let (uri, names) = said.split_once('\n').unwrap();
+            let stdout = String::from_utf8(out.stdout).unwrap();
+            let (uri, names) = stdout.split_once('\n').unwrap();
             let ours = Folder::survey(&root, &list).unwrap();
             let archive = zip::ZipArchive::new(std::io::Cursor::new(ours.zip(false).unwrap())).unwrap();
-            let mut held: Vec<&str> = archive.file_names().collect();
-            held.sort_unstable();
-            assert_eq!(held, names.trim().lines().collect::<Vec<_>>(), "{version} {list:?}");
+            let mut files: Vec<&str> = archive.file_names().collect();
+            files.sort_unstable();
+            assert_eq!(files, names.trim().lines().collect::<Vec<_>>(), "{version} {list:?}");
             assert_eq!(ours.uri, uri, "{version} {list:?}");
         }
     }
 }
 
-fn console(bed: Bed, args: &[&str]) -> Output {
+fn run(bed: Bed, args: &[&str]) -> Output {
     bed.program(args).output().unwrap()
 }
 
@@ -110,10 +115,10 @@ fn ray_itself_finds_what_we_uploaded() {
         "/home/ray/jobs/dir/say.py",
         "import os, sys\nprint('says', os.environ['WORD'], flush=True)\nsys.exit(int(sys.argv[1]))\n",
     );
-    // New at each run: what an earlier one uploaded is there already.
+    // New at each run: the package of an earlier run is already uploaded.
     bed.write("/home/ray/jobs/dir/when", &format!("{:?}", std::time::SystemTime::now()));
     let submit = |code: &str| {
-        console(
+        run(
             bed,
             &[
                 "submit-job",

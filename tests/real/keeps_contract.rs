@@ -1,5 +1,5 @@
-//! Real Ray keeps the contract, and every key, type and field number that the simulated head answers exists in Ray's
-//! answer: the double may not pass what Ray fails.
+//! Real Ray satisfies the contract, and every key, type and field number in a response of the simulated head also
+//! exists in Ray's: the double must not pass where Ray fails.
 
 mod shape;
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const JOB_INFO: &str = "/ray.rpc.JobInfoGcsService/GetAllJobInfo";
 
-/// Ends of the complaints about what Ray 2.53 does not have yet.
+/// Endings of the messages about fields that Ray 2.53 does not have yet.
 const SINCE_2_60: [&str; 8] = [
     "/hostMem",
     "/cgroupMem",
@@ -60,8 +60,8 @@ async fn real(version: &str) -> (RealHead, Target) {
     (head, target)
 }
 
-/// What the double says beyond what Ray says.
-async fn beyond(double: &Target, real: &Target) -> Vec<String> {
+/// Lists what the double returns and Ray does not.
+async fn missing_in_ray(double: &Target, real: &Target) -> Vec<String> {
     let mut out = Vec::new();
     let paths = |t: &Target, node: &str| {
         vec![
@@ -91,13 +91,13 @@ async fn beyond(double: &Target, real: &Target) -> Vec<String> {
     let (ours, theirs) = (paths(double, &head_id(double).await), paths(real, &head_id(real).await));
     for (ours, theirs) in ours.iter().zip(&theirs) {
         let (double, real) = (double.value(ours).await, real.value(theirs).await);
-        Shape::of(&double).beyond(&Shape::of(&real), theirs, &mut out);
+        Shape::of(&double).missing_in(&Shape::of(&real), theirs, &mut out);
     }
     for id in [|t: &Target| t.running.clone(), |t: &Target| t.waiting.clone()] {
         let (ours, theirs) = (stored_job(double, &id(double)).await, stored_job(real, &id(real)).await);
-        Shape::of(&ours).beyond(&Shape::of(&theirs), "job in the key-value store", &mut out);
+        Shape::of(&ours).missing_in(&Shape::of(&theirs), "job in the key-value store", &mut out);
     }
-    // Where messages lie, and the fields of them that a cluster of one machine without an autoscaler leaves out.
+    // Paths of messages, and their fields that a single-node cluster without an autoscaler omits.
     let places: [(&str, &[u64], &[u64]); 8] = [
         (CLUSTER_STATUS, &[], &[]),
         (CLUSTER_STATUS, &[2], &[]),
@@ -118,28 +118,28 @@ async fn beyond(double: &Target, real: &Target) -> Vec<String> {
     out
 }
 
-async fn ray_keeps_it(version: &str) -> Vec<String> {
+async fn check_contract(version: &str) -> Vec<String> {
     let (_ray, real) = real(version).await;
     every_check(&real).await;
-    until("what waits is told by what it wants", async || {
-        let waits = work(&real).await.waits;
-        waits.len() == 1 && waits[0].count == 2 && waits[0].shape.contains(&("nowhere".into(), 1.0))
+    until("pending work is listed with the resources that it requests", async || {
+        let pending = work(&real).await.waits;
+        pending.len() == 1 && pending[0].count == 2 && pending[0].shape.contains(&("nowhere".into(), 1.0))
     })
     .await;
     let (_head, double) = simulated(AutoscalerVersion::V1).await;
-    beyond(&double, &real).await
+    missing_in_ray(&double, &real).await
 }
 
 #[tokio::test]
-async fn the_newest_ray_keeps_the_contract_and_says_all_that_the_double_says() {
-    let beyond = ray_keeps_it("2.60.0").await;
-    assert!(beyond.is_empty(), "{}", beyond.join("\n"));
+async fn the_newest_ray_keeps_the_contract_and_returns_all_that_the_double_returns() {
+    let missing = check_contract("2.60.0").await;
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
 #[tokio::test]
-async fn the_oldest_ray_keeps_the_contract_and_says_all_that_the_double_says() {
-    let beyond = ray_keeps_it("2.53.0").await;
+async fn the_oldest_ray_keeps_the_contract_and_returns_all_that_the_double_returns() {
+    let missing = check_contract("2.53.0").await;
     let new = |line: &&String| SINCE_2_60.iter().any(|new| line.contains(&format!("{new} does not exist")));
-    let beyond: Vec<_> = beyond.iter().filter(|line| !new(line)).cloned().collect();
-    assert!(beyond.is_empty(), "{}", beyond.join("\n"));
+    let missing: Vec<_> = missing.iter().filter(|line| !new(line)).cloned().collect();
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }

@@ -1,5 +1,5 @@
-//! Logs of a real Ray behind a real sshd: read from their end, followed by position through everything that happens to
-//! a file and to a connection, and through Ray's API where ssh does not lead to them.
+//! Logs of a real Ray behind a real sshd: read from the end, followed by position through changes of the file and
+//! losses of the connection, and read through Ray's API where ssh cannot reach them.
 
 use crate::bed::{Bed, Ray};
 use crate::pty::Pty;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// A reconnection, or a file of a gigabyte, on two busy cores.
+/// Time limit for a reconnection, or for a file of a gigabyte, on two busy cores.
 const LONG: Duration = Duration::from_secs(120);
 const LOGS: &str = "/tmp/ray/session_latest/logs";
 /// Address of a worker node.
@@ -54,7 +54,7 @@ fn command(bed: Bed, words: &[&str]) -> Running {
     Running::start(bed.program(words))
 }
 
-/// The console with the log of a job in the whole window.
+/// Opens the console and selects a job.
 fn console(job: &Job) -> Pty {
     job.bed.on("client", &["rm", "-rf", ".local/state/marin-tui", ".cache/marin-tui"]);
     let mut console = job.bed.console(160, 40);
@@ -64,7 +64,7 @@ fn console(job: &Job) -> Pty {
     console
 }
 
-/// Bytes that came to the client over the network so far.
+/// Bytes that the client has received over the network so far.
 fn received(bed: Bed) -> u64 {
     let sum = "awk 'NR > 2 && $1 != \"lo:\" { sum += $2 } END { printf \"%d\", sum }' /proc/net/dev";
     bed.on("client", &["sh", "-c", sum]).trim().parse().unwrap()
@@ -82,16 +82,16 @@ fn a_log_of_a_gigabyte_opens_at_its_end_and_is_read_backwards() {
         assert!(began.elapsed() < LONG, "the log is not written");
         std::thread::sleep(Duration::from_millis(500));
     }
-    // From the connection on: the log pane follows the only job before a key is pressed.
+    // Counted from the connection on: the log pane follows the only job before a key is pressed.
     let before = received(bed);
     let mut console = console(&job);
     console.send("l");
     console.wait_text("newest-line");
     let bytes = received(bed) - before;
-    assert!((200_000..1_000_000).contains(&bytes), "{bytes} bytes came for one screen");
-    // Page after page upwards: the number of the first line is one less each time.
+    assert!((200_000..1_000_000).contains(&bytes), "{bytes} bytes were received for one screen");
+    // One page upwards: the number of the first line is smaller by at most a page.
     console.send("gg");
-    let text = console.wait("how much lies above", |text| text.contains("GB above"));
+    let text = console.wait("the amount above", |text| text.contains("GB above"));
     assert!(text.contains("below"), "{text}");
     let first = |text: &str| {
         let line = text.lines().find_map(|l| l.split_once("step 00")?.1.split(' ').next())?;
@@ -100,30 +100,42 @@ fn a_log_of_a_gigabyte_opens_at_its_end_and_is_read_backwards() {
     let top = first(&text).unwrap();
     console.send("\x1b[5~");
     console.wait("the lines above", |text| first(text).is_some_and(|n| n < top && n + 45 > top));
-    // To the end again.
+    // Back to the end.
     console.send("G");
     console.wait("the end", |text| text.contains("newest-line") && text.contains("FOLLOW"));
-    // The whole of it is searched where it lies, and what matches is sent.
+    // The whole file is searched on the host, and only matches are sent.
     let before = received(bed);
-    let (code, out, said) =
+    let (code, out, stderr) =
         command(bed, &["job-logs", &job.id, "-g", "STEP 001234567[78] OF|newest-line"]).ends();
-    assert_eq!((code, out.lines().count()), (Some(0), 1), "a capital letter makes it exact: {out} {said}");
-    let (code, out, said) =
+    assert_eq!(
+        (code, out.lines().count()),
+        (Some(0), 1),
+        "a capital letter makes the search case-sensitive: {out} {stderr}"
+    );
+    let (code, out, stderr) =
         command(bed, &["job-logs", &job.id, "-g", "step 001234567[78] of|newest-line"]).ends();
-    assert_eq!((code, out.lines().count(), out.lines().last()), (Some(0), 3, Some("newest-line")), "{said}");
-    let (code, out, said) = command(bed, &["job-logs", &job.id, "-g", "-e never 'said' (here)"]).ends();
-    assert_eq!((code, &*out), (Some(0), ""), "{said}");
-    assert!(received(bed) - before < 1_000_000, "more than the lines came");
-    let (code, out, said) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
-    assert_eq!((code, out.lines().count(), out.lines().last()), (Some(0), 2, Some("newest-line")), "{said}");
-    // The same when what follows is wanted as well; what is written before the search is over is not lost.
+    assert_eq!(
+        (code, out.lines().count(), out.lines().last()),
+        (Some(0), 3, Some("newest-line")),
+        "{stderr}"
+    );
+    let (code, out, stderr) = command(bed, &["job-logs", &job.id, "-g", "-e never 'said' (here)"]).ends();
+    assert_eq!((code, &*out), (Some(0), ""), "{stderr}");
+    assert!(received(bed) - before < 1_000_000, "more than the matching lines was received");
+    let (code, out, stderr) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
+    assert_eq!(
+        (code, out.lines().count(), out.lines().last()),
+        (Some(0), 2, Some("newest-line")),
+        "{stderr}"
+    );
+    // The same with -f; lines that are written before the search has ended are not lost.
     let before = received(bed);
     let mut follows = command(bed, &["job-logs", "-f", "-g", "step 001234567[78] of|newest-line", &job.id]);
     job.on_head("printf 'newest-li' >>$f");
     follows.out.until("newest-line");
     job.on_head("echo ne-of-all >>$f; echo other >>$f");
     follows.out.until("newest-line-of-all");
-    assert!(received(bed) - before < 1_000_000, "more than the lines came");
+    assert!(received(bed) - before < 1_000_000, "more than the matching lines was received");
     bed.sshd_stop("head");
     follows.says("connection lost");
     job.on_head("echo newest-line-2 >>$f; mv $f $f.1; echo newest-line-3 >>$f.1; echo newest-line-4 >>$f");
@@ -138,25 +150,25 @@ fn a_log_of_a_gigabyte_opens_at_its_end_and_is_read_backwards() {
 }
 
 #[test]
-fn lines_of_the_last_minutes_are_found_by_their_own_times() {
+fn lines_of_the_last_minutes_are_found_by_their_timestamps() {
     let bed = Bed::shared(Ray::Newest);
-    // Two hours, a line a second.
+    // Two hours, a step every second.
     let entry = r#"bash -c 'now=$(date +%s); for i in $(seq 7200 -1 0); do at=$((now - i));
         printf "%(%F %T)T,000 INFO step %s\n  of\n" $at $at; done; printf "al%s\n" l-said; sleep 3600'"#;
     let job = Job::new(bed, entry, &json!({}));
     until("the log", || bed.on("head", &["tail", "-n", "1", &job.file()]).contains("all-said"));
     let lines = |words: &[&str]| {
-        let (code, out, said) = command(bed, &[&["job-logs", &job.id][..], words].concat()).ends();
-        assert_eq!(code, Some(0), "{said}");
+        let (code, out, stderr) = command(bed, &[&["job-logs", &job.id][..], words].concat()).ends();
+        assert_eq!(code, Some(0), "{stderr}");
         out.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     let recent = lines(&["--since", "10m"]);
-    // What happened since the job was started is less than five minutes ago.
+    // Less than five minutes have passed since the job was started.
     assert!((600..=1202).contains(&recent.len()), "{}", recent.len());
     assert_eq!(recent.last().unwrap(), "all-said");
     assert!(recent[0].contains(" INFO step "), "{}", recent[0]);
     assert!(lines(&["--since", "1h", "-g", "INFO"]).len() > 3000);
-    // What matches says no time itself: it is that of the line above.
+    // The matching lines have no timestamp: that of the line above applies.
     let untimed = lines(&["--since", "10m", "-g", "^  of$"]);
     assert!((300..=601).contains(&untimed.len()), "{}", untimed.len());
     let before = received(bed);
@@ -165,14 +177,17 @@ fn lines_of_the_last_minutes_are_found_by_their_own_times() {
     job.on_head("echo added >>$f");
     follows.out.until("added");
     assert_eq!(follows.out.all, "all-said\nadded\n");
-    assert!(received(bed) - before < 200_000, "more than some parts and the lines came");
+    assert!(received(bed) - before < 200_000, "more than some parts and the matching lines was received");
     let json = lines(&["--since", "10m", "--json"]);
-    let of = |line: &String| serde_json::from_str::<serde_json::Value>(line).unwrap()["time_ms"].as_i64();
-    assert!(json.iter().all(|line| of(line).is_some()), "a line has the time of the one before");
+    let time = |line: &String| serde_json::from_str::<serde_json::Value>(line).unwrap()["time_ms"].as_i64();
+    assert!(
+        json.iter().all(|line| time(line).is_some()),
+        "a line without a timestamp has that of the line before"
+    );
 }
 
 #[test]
-fn a_log_that_cannot_be_read_says_why_and_one_that_is_coloured_is_searched() {
+fn an_unreadable_log_reports_the_reason_and_a_coloured_one_is_searched() {
     let bed = Bed::shared(Ray::Newest);
     let entry =
         r"printf '\033[1;31mERROR\033[0m: out of \033[36mmemory\033[m\r\n10%%|#\r20%%|##\n'; sleep 3600";
@@ -180,9 +195,9 @@ fn a_log_that_cannot_be_read_says_why_and_one_that_is_coloured_is_searched() {
     until("the log", || bed.on("head", &["cat", &job.file()]).contains("20%"));
     let found = |pattern: &str| command(bed, &["job-logs", &job.id, "-g", pattern]).ends();
     for (pattern, line) in [("^ERROR: out of memory$", "ERROR: out of memory"), ("^20%", "20%|##")] {
-        let (code, out, said) = found(pattern);
-        assert_eq!((code, out), (Some(0), format!("{line}\n")), "{pattern}: {said}");
-        assert!(!said.contains("cannot be"), "{said}");
+        let (code, out, stderr) = found(pattern);
+        assert_eq!((code, out), (Some(0), format!("{line}\n")), "{pattern}: {stderr}");
+        assert!(!stderr.contains("cannot be"), "{stderr}");
     }
     let mut console = console(&job);
     console.send("l");
@@ -192,22 +207,22 @@ fn a_log_that_cannot_be_read_says_why_and_one_that_is_coloured_is_searched() {
     console.send("g/");
     console.wait_text("1 line of the whole log");
     drop(console);
-    // In UTF-16 it comes through the dashboard.
+    // A log in UTF-16 is read through the dashboard.
     job.on_head(r"printf '\377\376E\0R\0R\0O\0R\0 \0w\0i\0d\0e\0\n\0' >$f.new; cat $f.new >$f; rm $f.new");
-    let (code, out, said) = found("wide");
-    assert_eq!((code, &*out), (Some(0), "ERROR wide\n"), "{said}");
-    assert!(said.contains("UTF-16"), "{said}");
-    // A folder in its place, and a file of somebody else's.
+    let (code, out, stderr) = found("wide");
+    assert_eq!((code, &*out), (Some(0), "ERROR wide\n"), "{stderr}");
+    assert!(stderr.contains("UTF-16"), "{stderr}");
+    // A folder in its place, and then a file of another user.
     job.on_head("mv $f $f.1; mkdir $f");
-    let (code, out, said) = found("wide");
-    assert!(said.contains("not a regular file"), "{code:?} {out} {said}");
-    assert!(code != Some(0) && out.is_empty(), "{code:?} {out} {said}");
+    let (code, out, stderr) = found("wide");
+    assert!(stderr.contains("not a regular file"), "{code:?} {out} {stderr}");
+    assert!(code != Some(0) && out.is_empty(), "{code:?} {out} {stderr}");
     job.on_head("rmdir $f; mv $f.1 $f");
-    let of_root = format!("chown root:root {0}; chmod 000 {0}", job.file());
-    bed.on_root("head", &["sh", "-c", &of_root]);
-    let (code, out, said) = found("wide");
-    assert!(said.contains("permission denied"), "{code:?} {out} {said}");
-    assert!(code != Some(0) && out.is_empty(), "{code:?} {out} {said}");
+    let protect = format!("chown root:root {0}; chmod 000 {0}", job.file());
+    bed.on_root("head", &["sh", "-c", &protect]);
+    let (code, out, stderr) = found("wide");
+    assert!(stderr.contains("permission denied"), "{code:?} {out} {stderr}");
+    assert!(code != Some(0) && out.is_empty(), "{code:?} {out} {stderr}");
 }
 
 #[test]
@@ -218,7 +233,7 @@ fn no_line_is_lost_whatever_happens_to_the_file_and_the_connection() {
     log.out.until("line-0");
     job.on_head("echo line-1 >>$f");
     log.out.until("line-1");
-    // Rotated while it is followed: what is added to the old file comes before the new one.
+    // Rotated while it is followed: lines added to the old file come before those of the new one.
     job.on_head("echo line-2 >>$f; mv $f $f.1; echo line-3 >>$f.1; echo line-4 >>$f; echo padding >>$f");
     log.out.until("padding");
     log.says("was rotated");
@@ -226,14 +241,14 @@ fn no_line_is_lost_whatever_happens_to_the_file_and_the_connection() {
     job.on_head("echo line-5 >$f");
     log.out.until("line-5");
     log.says("was truncated");
-    // Written to, rotated and written to while nobody is connected.
+    // Written to, rotated and written to while the connection is lost.
     bed.sshd_stop("head");
     log.says("connection lost");
     job.on_head("echo line-6 >>$f; mv $f $f.1; echo line-7 >>$f.1; echo line-8 >>$f");
     bed.sshd_start("head");
     log.says("reconnected after");
     log.out.until("line-8");
-    // Replaced by a longer file while nobody is connected: the old one is gone, and that is said.
+    // Replaced by a longer file while the connection is lost: the old one is gone, which is reported.
     bed.sshd_stop("head");
     log.says("connection lost");
     job.on_head("rm $f.1; { echo line-9; seq -f 'line-%g' 10 100; } >$f.new; mv $f.new $f");
@@ -241,10 +256,10 @@ fn no_line_is_lost_whatever_happens_to_the_file_and_the_connection() {
     log.says("was replaced");
     log.out.until("line-100");
     bed.post(&format!("/api/jobs/{}/stop", job.id), &json!({}));
-    let (code, out, said) = log.ends();
-    assert_eq!(code, Some(3), "{said}");
+    let (code, out, stderr) = log.ends();
+    assert_eq!(code, Some(3), "{stderr}");
     let numbers: Vec<u32> = out.lines().filter_map(|l| l.strip_prefix("line-")?.parse().ok()).collect();
-    assert_eq!(numbers, (0..=100).collect::<Vec<_>>(), "{said}");
+    assert_eq!(numbers, (0..=100).collect::<Vec<_>>(), "{stderr}");
 }
 
 fn a_driver_on_a_worker_is_read(bed: Bed) {
@@ -266,14 +281,14 @@ fn a_driver_on_a_worker_is_read(bed: Bed) {
         at || !text.contains("li1ne ") && text.contains("li1ne")
     });
     drop(console);
-    let (code, out, said) = log.ends();
-    assert_eq!(code, Some(0), "{said}");
+    let (code, out, stderr) = log.ends();
+    assert_eq!(code, Some(0), "{stderr}");
     let ticks = |out: &str| -> Vec<u32> {
         out.lines().filter_map(|l| l.strip_prefix("tick=")?.parse().ok()).collect()
     };
     let seen = ticks(&out);
     let first = seen[0];
-    assert_eq!(seen, (first..=60).collect::<Vec<_>>(), "{said}");
+    assert_eq!(seen, (first..=60).collect::<Vec<_>>(), "{stderr}");
     let (_, out, _) = all.ends();
     assert_eq!(ticks(&out), (1..=60).collect::<Vec<_>>());
     let (code, out, _) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
@@ -302,8 +317,8 @@ fn an_address_alone_gives_the_same_lines() {
     };
     let (all, end) = (start(&["-f"]), start(&["-f", "-n", "1"]));
     let ticks = |running: Running| {
-        let (code, out, said) = running.ends();
-        assert_eq!(code, Some(0), "{said}");
+        let (code, out, stderr) = running.ends();
+        assert_eq!(code, Some(0), "{stderr}");
         let ticks = out.lines().filter_map(|l| l.strip_prefix("tick=")?.parse().ok());
         ticks.collect::<Vec<u32>>()
     };
@@ -313,7 +328,7 @@ fn an_address_alone_gives_the_same_lines() {
     assert_eq!(ticks(start(&["-n", "3"])), [28, 29, 30]);
 }
 
-/// What a file is of, whichever process or job: its name up to its first number or id.
+/// The kind of a log file, independent of its process or job: its name up to the first number or id.
 fn kind(name: &str) -> &str {
     let id = name
         .split(['-', '_', '.'])
@@ -321,12 +336,12 @@ fn kind(name: &str) -> &str {
     id.and_then(|id| name.find(id)).map_or(name, |at| &name[..at])
 }
 
-/// A file of every kind of Ray's own on the head and on a worker: through the dashboard and by a search on the host, the
-/// last lines are those on the disk. The files of workers and drivers have tests of their own.
+/// Reads a file of each kind of Ray's own logs on the head and on a worker: the last lines, through the dashboard and
+/// by a search on the host, are those on the disk. The logs of workers and drivers have their own tests.
 fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
     let run = |words: &[&str]| {
-        let (code, out, said) = command(bed, &[&["cluster-logs"], words].concat()).ends();
-        assert_eq!(code, Some(0), "{words:?}: {said}");
+        let (code, out, stderr) = command(bed, &[&["cluster-logs"], words].concat()).ends();
+        assert_eq!(code, Some(0), "{words:?}: {stderr}");
         out
     };
     let mut read = Vec::new();
@@ -343,7 +358,7 @@ fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
                 let bytes = bed.command(host, &["sh", "-c", &cat, &name]).output().unwrap().stdout;
                 String::from_utf8_lossy(&bytes).lines().map(log_line).collect::<Vec<_>>()
             };
-            // A folder, or nothing to read.
+            // Skip kinds already read, folders and empty files.
             if kinds.contains(&(host, kind(&name).to_owned()))
                 || disk().iter().all(|line| line.trim().is_empty())
             {
@@ -352,7 +367,7 @@ fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
             kinds.insert((host, kind(&name).to_owned()));
             let last = run(&["--node", node, "--file", &name, "-n", "20"]);
             let found = run(&["--node", node, "--file", &name, "-g", "[^ ]", "-m", "20", "--json"]);
-            // What grows meanwhile has more lines by now.
+            // A file that is written to has more lines by now.
             let disk = disk();
             let last: Vec<&str> = last.lines().collect();
             let is_there =

@@ -1,7 +1,7 @@
-//! Against the real thing: Ray on this machine, alone or as several hosts behind sshd (`tests/bed`), Google's own clients, a
-//! browser. Two tests at a time at most (`.config/nextest.toml`).
+//! Tests against real software: Ray on this machine, alone or as several hosts behind sshd (`tests/bed`), Google's own
+//! clients, and a browser. `.config/nextest.toml` limits how many run at a time.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first unexpected value")]
 
 #[path = "../support/bed.rs"]
 mod bed;

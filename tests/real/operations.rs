@@ -1,4 +1,5 @@
-//! The console in a terminal restarts a real Ray of several hosts: asked about, watched, killed in the middle, resumed.
+//! The console in a terminal restarts a real Ray of several hosts: the restart is confirmed, watched, killed in the
+//! middle, and resumed.
 
 use crate::bed::{Bed, CLUSTER, Ray};
 use crate::pty::Pty;
@@ -6,14 +7,14 @@ use crate::until::until;
 use std::process::Output;
 use std::time::Duration;
 
-/// A connection, a step: what takes longer than a frame on two busy cores.
+/// Time limit for a connection or a step on two busy cores.
 const LONG: Duration = Duration::from_secs(120);
 
-/// A driver that itself holds nothing, and a task of it that holds a chip.
+/// A driver that holds no resources itself, with a task that holds a chip.
 const TASK: &str = "python -c \"import ray, time; ray.init(); hold = lambda: (print('hold' + 'ing', flush=True), \
                     time.sleep(3600)); ray.get(ray.remote(num_cpus=0, resources={'TPU': 1})(hold).remote())\"";
 
-/// The console on the client of the bed.
+/// Opens the console on the client of the bed.
 fn open(bed: Bed) -> Pty {
     bed.console(160, 50)
 }
@@ -26,7 +27,7 @@ fn session(bed: Bed) -> String {
     bed.api("/api/version")["session_name"].as_str().unwrap().to_owned()
 }
 
-/// From the key to the first step: the list of jobs, the switch, the name.
+/// Confirms a restart, from the key to the first step: checks the list of jobs, sets the switch and enters the name.
 fn begin(console: &mut Pty, jobs: &[&str]) {
     console.wait_for("connection", LONG, |text| text.contains("● up") && text.contains("3 hosts alive"));
     console.send("R");
@@ -36,7 +37,7 @@ fn begin(console: &mut Pty, jobs: &[&str]) {
         assert!(row.is_some_and(|r| r.contains("somebody") && r.contains("TPU 1")), "{seen}");
     }
     assert!(seen.contains("[ ] also end") && seen.contains("[ Cancel ]"), "{seen}");
-    // To the switch of other people's jobs, then to the name.
+    // Move to the switch for other people's jobs, then to the name.
     console.send("\t\t \t");
     console.send(CLUSTER);
     console.wait_text("[x] also end the jobs of somebody");
@@ -46,11 +47,11 @@ fn begin(console: &mut Pty, jobs: &[&str]) {
 }
 
 #[test]
-fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
+fn a_restart_from_the_console_is_resumed_after_a_kill_and_restores_jobs() {
     let bed = Bed::restarted(Ray::Newest);
     let _ = command(bed, &["restart-cluster", "--abandon"]);
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
-    // One holds a chip by itself, the other by a task.
+    // One job holds a chip itself, the other through a task.
     let (job, tasks) = (format!("console-{now}"), format!("tasks-{now}"));
     let submit = |id: &str, what: &[&str]| {
         let args = ["submit-job", "--no-wait", "--submission-id", id, "--metadata", "owner=somebody"];
@@ -59,32 +60,33 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
     };
     submit(&job, &["--entrypoint-resources", "{\"TPU\": 1}", "--", "sleep 3600"]);
     submit(&tasks, &["--", TASK]);
-    // Ray's workers tell of their tasks once a second at the most.
+    // Ray's workers report their tasks once a second at most.
     until("ray knows that the task holds a chip", || {
         let plan = command(bed, &["restart-cluster", "--dry-run"]);
-        let said = [plan.stdout, plan.stderr].concat();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        said.lines().any(|l| l.contains(&tasks) && l.contains("TPU 1")).then_some(())
+        let output = [plan.stdout, plan.stderr].concat();
+        let output = String::from_utf8_lossy(&output).into_owned();
+        output.lines().any(|l| l.contains(&tasks) && l.contains("TPU 1")).then_some(())
     });
     let before = session(bed);
 
     let mut console = open(bed);
     begin(&mut console, &[&job, &tasks]);
-    // Once ray is being stopped there is no way back: the console dies there.
+    // Killed while Ray is being stopped, which cannot be undone.
     console.wait_for("the stop", LONG, |text| text.contains("◐ 4 run ray down"));
     bed.signal("KILL", "marin-tui");
     drop(console);
 
     let mut console = open(bed);
-    let seen = console.wait_for("what stands half way", LONG, |text| text.contains("resumes at this step"));
+    let seen =
+        console.wait_for("the interrupted operation", LONG, |text| text.contains("resumes at this step"));
     assert!(seen.contains("/9 interrupted") && seen.contains("jobs saved in"), "{seen}");
-    // Another console may not begin while this one is at it.
+    // No other operation may start while this one runs.
     console.send("u");
     console.wait_for("the step", LONG, |text| text.contains("leave this page"));
     let refused = command(bed, &["stop-cluster", "--yes"]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && said.contains("another operation"), "{said}");
-    // Left, opened again, done.
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && stderr.contains("another operation"), "{stderr}");
+    // Leave the page, open it again, and wait for the end.
     console.send("q");
     console.wait("the banner", |text| text.contains("restart ") && text.contains("p shows it"));
     console.send("p");

@@ -1,4 +1,4 @@
-//! The bed keeps its promises: what other tests take for a real Ray behind a real sshd is one, and breaks like one.
+//! Checks of the bed itself: what other tests use as a real Ray behind a real sshd is one, and fails like one.
 
 use crate::bed::{self, Bed, HEAD, KEY, Ray, TOKEN};
 use crate::until::until;
@@ -54,7 +54,7 @@ fn the_oldest_ray_has_its_workers_and_runs_a_job() {
 }
 
 #[test]
-fn a_killed_node_is_dead_with_its_reason() {
+fn a_killed_node_is_reported_dead_with_its_reason() {
     let bed = Bed::shared(Ray::Newest);
     let node = bed.join_spare();
     bed.kill_raylet("w3");
@@ -74,7 +74,7 @@ fn sshd_stops_and_starts_again() {
 }
 
 #[test]
-fn a_cut_cable_is_silence() {
+fn a_cut_link_gets_no_answer() {
     let bed = Bed::shared(Ray::Newest);
     bed.cut("head");
     let out = ssh(bed).output().unwrap();
@@ -97,11 +97,11 @@ fn a_pseudo_terminal_reaches_the_client() {
     assert_eq!(lines.next().unwrap().unwrap(), "33 101");
     assert_eq!(lines.next().unwrap().unwrap(), "yes ray");
     child.kill().unwrap();
-    until("what it ran is gone too", || (bed.running("sleep 4321") == 0).then_some(()));
+    until("its child process has ended, too", || (bed.running("sleep 4321") == 0).then_some(()));
 }
 
 #[test]
-fn the_token_is_asked_for() {
+fn the_token_is_required() {
     let bed = Bed::shared(Ray::Newest);
     assert_eq!(bed.api("/api/authentication_mode")["authentication_mode"], "token");
     assert_eq!(bed.read(TOKEN).len(), 64);
@@ -111,7 +111,7 @@ fn the_token_is_asked_for() {
 }
 
 #[test]
-fn a_stuck_autoscaler_says_what_it_lacks() {
+fn a_stuck_autoscaler_reports_what_it_lacks() {
     let bed = Bed::stuck();
     bed.submit_with("too-big", "true", &json!({"entrypoint_num_gpus": 8}));
     until("demand and failure are in the status", || {

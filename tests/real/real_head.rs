@@ -1,5 +1,5 @@
-//! A real Ray head of one node, started with `ray start` in a pid namespace of its own: when the test ends, however
-//! it ends, its end of the pipe closes, the namespace's first process leaves, and the kernel takes the rest along.
+//! A real single-node Ray head, started with `ray start` in its own PID namespace. When the test ends, for whatever
+//! reason, its end of the pipe closes, the namespace's first process exits, and the kernel kills the others.
 
 use crate::ports::free_ports;
 use std::os::unix::fs::PermissionsExt;
@@ -8,19 +8,19 @@ use std::process::{Child, Command, Stdio};
 
 /// A running head.
 pub struct RealHead {
-    /// Where the dashboard listens.
+    /// Address of the dashboard.
     pub dashboard: String,
-    /// Where the GCS listens.
+    /// Address of the GCS.
     pub gcs: String,
-    /// The Python that Ray is installed in.
+    /// The Python interpreter of this Ray.
     pub python: PathBuf,
-    /// Its first process; its standard input holds the head alive.
+    /// The namespace's first process, which runs until its standard input is closed.
     process: Child,
     _folder: tempfile::TempDir,
 }
 
 impl RealHead {
-    /// Starts a head of that version, with token authentication, from the virtual environment that `tests/run` makes.
+    /// Starts a head of this version, with token authentication, from the virtual environment that `tests/run` creates.
     pub fn start(version: &str, token: &str) -> Self {
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
@@ -42,7 +42,7 @@ impl RealHead {
         let process = Command::new("unshare")
             .args(["--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", &script])
             .env("RAY_AUTH_MODE", "token")
-            // py-spy lies beside ray.
+            // py-spy is in the same folder as ray.
             .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
             .env("RAY_AUTH_TOKEN", token)
             .stdin(Stdio::piped())

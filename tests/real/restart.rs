@@ -7,12 +7,12 @@ use crate::until::until;
 use serde_json::{Value, json};
 use std::process::{Child, Command, Output, Stdio};
 
-/// The console's command line on the client of the bed.
+/// A command line of the program on the client host.
 fn console(bed: Bed, args: &[&str]) -> Command {
     bed.program(args)
 }
 
-/// The same, with a folder of cluster files of its own.
+/// The same with another folder of cluster files.
 fn console_of(bed: Bed, infra: &str, args: &[&str]) -> Command {
     let mut command = bed.command("client", &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", infra]);
     command.args(args);
@@ -23,7 +23,7 @@ fn run(bed: Bed, args: &[&str]) -> Output {
     console(bed, args).output().unwrap()
 }
 
-/// A healthy cluster that no killed test has left an operation on.
+/// A healthy cluster without an interrupted operation, which a killed test may have left.
 fn fresh(ray: Ray) -> Bed {
     let bed = Bed::restarted(ray);
     let _ = run(bed, &["restart-cluster", "--abandon"]);
@@ -32,12 +32,12 @@ fn fresh(ray: Ray) -> Bed {
 
 fn ok(bed: Bed, args: &[&str]) -> String {
     let out = run(bed, args);
-    let (said, error) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{args:?}: {said}\n{error}");
-    format!("{said}{error}")
+    let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{args:?}: {stdout}\n{stderr}");
+    format!("{stdout}{stderr}")
 }
 
-/// Five jobs of different kinds; their ids.
+/// Submits five jobs of different kinds and returns their ids.
 fn five_jobs(bed: Bed) -> Vec<String> {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
     bed.write(
@@ -71,16 +71,17 @@ fn five_jobs(bed: Bed) -> Vec<String> {
     ]
 }
 
-/// [`five_jobs`] once each stands as it will: four run and one waits. Their ids, and what Ray says of them.
-fn five_that_run(bed: Bed) -> (Vec<String>, Vec<Value>) {
+/// Submits [`five_jobs`] and waits until four run and one is pending. Returns their ids, and Ray's details of them.
+fn start_five_jobs(bed: Bed) -> (Vec<String>, Vec<Value>) {
     let ids = five_jobs(bed);
     let state = |id: &String| if id.starts_with("waits") { "PENDING" } else { "RUNNING" };
     let before = ids.iter().map(|id| bed.job_becomes(id, state(id))).collect();
     (ids, before)
 }
 
-/// All five as they were: in state, environment and needs, and no process of them twice.
-fn are_back(bed: Bed, ids: &[String], before: &[Value]) {
+/// Checks that all five jobs are as before: in status, entrypoint, metadata, runtime environment and output; and that
+/// the process of the worker's job exists only once.
+fn check_restored(bed: Bed, ids: &[String], before: &[Value]) {
     for (id, before) in ids.iter().zip(before) {
         let state = if id.starts_with("waits") { "PENDING" } else { "RUNNING" };
         let job = bed.job_becomes(id, state);
@@ -89,7 +90,7 @@ fn are_back(bed: Bed, ids: &[String], before: &[Value]) {
         }
     }
     for (id, words) in [(&ids[1], "in dir"), (&ids[2], "module")] {
-        until(&format!("{id} says {words}"), || ok(bed, &["job-logs", id]).contains(words).then_some(()));
+        until(&format!("{id} logs {words}"), || ok(bed, &["job-logs", id]).contains(words).then_some(()));
     }
     let on = ["head", "w1", "w2"];
     let count = |id: &str| -> usize {
@@ -115,7 +116,7 @@ fn a_restart_of_the_oldest_ray_brings_every_job_back() {
     restart_with_jobs(fresh(Ray::Oldest));
 }
 
-/// A driver that is started by hand, and ends with this.
+/// A manually started driver, killed on drop.
 struct Driver(Child);
 
 impl Drop for Driver {
@@ -124,33 +125,33 @@ impl Drop for Driver {
     }
 }
 
-/// Two jobs whose owner nobody can tell, once they run: a plain `ray job submit`, and a driver, started manually on the
-/// head, which ends with its process. Their ids.
+/// Starts two jobs of unknown owner and waits until they run: a plain `ray job submit`, and a driver, started manually
+/// on the head, which ends with its process. Returns their ids, and the driver.
 fn two_of_unknown_owner(bed: Bed) -> ([String; 2], Driver) {
     let submit = "RAY_AUTH_TOKEN=$(cat ~/.ray/auth_token) ray job submit --address http://10.77.0.1:8265 --no-wait \
                   -- sleep 3602 2>&1";
-    let said = bed.on("client", &["sh", "-c", submit]);
-    let mut words = said.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let output = bed.on("client", &["sh", "-c", submit]);
+    let mut words = output.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let id = words.find(|w| w.starts_with("raysubmit_")).unwrap().to_owned();
     bed.job_becomes(&id, "RUNNING");
     let script = "import ray, time; ray.init(address='auto', log_to_driver=False); time.sleep(3602)";
     let mut driver = bed.command("head", &["python3", "-c", script]);
     let driver = Driver(driver.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    let by_hand = |job: &Value| job["type"] == "DRIVER" && job["status"] == "RUNNING";
-    let job = until("the driver by hand is there", || {
-        bed.api("/api/jobs/").as_array().unwrap().iter().find(|j| by_hand(j)).cloned()
+    let is_manual = |job: &Value| job["type"] == "DRIVER" && job["status"] == "RUNNING";
+    let job = until("the manual driver is listed", || {
+        bed.api("/api/jobs/").as_array().unwrap().iter().find(|j| is_manual(j)).cloned()
     });
     ([id, job["job_id"].as_str().unwrap().to_owned()], driver)
 }
 
 fn restart_with_jobs(bed: Bed) {
-    let (mut ids, before) = five_that_run(bed);
-    let mine: Value = serde_json::from_slice(&run(bed, &["list-jobs", "--json"]).stdout).unwrap();
+    let (mut ids, before) = start_five_jobs(bed);
+    let jobs: Value = serde_json::from_slice(&run(bed, &["list-jobs", "--json"]).stdout).unwrap();
     let owner = |id: &String| {
-        let row = mine.as_array().unwrap().iter().find(|j| j["submission_id"] == id.as_str());
+        let row = jobs.as_array().unwrap().iter().find(|j| j["submission_id"] == id.as_str());
         row.unwrap()["owner"].clone()
     };
-    assert!(ids.iter().all(|id| owner(id) == "ray"), "what we submit says whose it is: {mine}");
+    assert!(ids.iter().all(|id| owner(id) == "ray"), "submitted jobs have an owner: {jobs}");
     let (unowned, driver) = two_of_unknown_owner(bed);
     let old = session(bed);
     let refused = run(bed, &["restart-cluster", "--yes"]);
@@ -160,14 +161,14 @@ fn restart_with_jobs(bed: Bed) {
     let unknown = unowned.iter().filter(|id| row(id).contains("owner unknown")).count();
     assert!(unknown == 2 && unowned.iter().all(|id| error.matches(id.as_str()).count() == 2), "{error}");
     assert!(ids.iter().all(|id| !row(id).contains("unknown")), "{error}");
-    assert_eq!(session(bed), old, "nothing was done");
-    let said = ok(bed, &["restart-cluster", "--yes", "--others"]);
-    assert!(said.contains("jobs restored") && said.contains("all workers have rejoined"), "{said}");
-    assert!(!said.contains("s3cr3t-of-a-job"), "{said}");
+    assert_eq!(session(bed), old, "nothing was changed");
+    let output = ok(bed, &["restart-cluster", "--yes", "--others"]);
+    assert!(output.contains("jobs restored") && output.contains("all workers have rejoined"), "{output}");
+    assert!(!output.contains("s3cr3t-of-a-job"), "{output}");
     assert_ne!(session(bed), old);
     drop(driver);
-    are_back(bed, &ids, &before);
-    // Whose it was is as unknown as it was before.
+    check_restored(bed, &ids, &before);
+    // Its owner is still unknown.
     assert!(bed.job_becomes(&unowned[0], "RUNNING")["metadata"]["owner"].is_null());
     ids.insert(0, unowned[0].clone());
     let secrets = "find ~/.local/state/marin-tui -type f -perm /077 | wc -l; find ~/.local/state/marin-tui -type d -perm /077 | wc -l";
@@ -180,7 +181,7 @@ fn restart_with_jobs(bed: Bed) {
         "nothing is left to resume"
     );
 
-    // The backup is still there; submitting it again submits nothing.
+    // The backup still exists; restoring it again submits nothing.
     let dir = bed.on("client", &["sh", "-c", "ls -d ~/.local/state/marin-tui/backups/*"]);
     let newest = dir.lines().last().unwrap();
     let rows: Value =
@@ -188,31 +189,31 @@ fn restart_with_jobs(bed: Bed) {
     assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already exists"), "{rows}");
     let rows: Value = serde_json::from_slice(&run(bed, &["restore-jobs", newest, "--json"]).stdout).unwrap();
     assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already exists"), "{rows}");
-    // One of them is of unknown owner. Ray ignores the stop of a job that waits (ray-project/ray#58353); the next test's
-    // `up` does not mind it.
+    // The owner of one of them is unknown. Ray ignores a request to stop a pending job (ray-project/ray#58353); it does
+    // not affect the next test's `up`.
     let ids: Vec<_> = ids[..5].iter().map(String::as_str).collect();
     let refused = run(bed, &[&["stop-job", "--yes"][..], &ids].concat());
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     ok(bed, &[&["stop-job", "--yes", "--others"][..], &ids].concat());
 }
 
-/// Runs a shell command on the client as root, once the journal says that this step is done: by one program beside it,
-/// for what the next step does may be a matter of milliseconds.
+/// Runs a shell command on the client as root as soon as the journal records this step as done. One process on the
+/// client polls the journal, because the next step may take only milliseconds.
 fn once_done(bed: Bed, step: &str, command: &str) {
     let is_done = format!("/\"begin\"/ {{ d = 0 }} /\"done\"/ && /\"{step}\"/ {{ d = 1 }} END {{ exit !d }}");
     let journal = "cat /home/ray/.local/state/marin-tui/operations/*.jsonl 2>/dev/null";
     let script = format!("until {journal} | awk '{is_done}'; do sleep 0.02; done; {command}");
-    let patience = bed::PATIENCE.as_secs().to_string();
-    bed.on_root("client", &["timeout", &patience, "sh", "-c", &script]);
+    let timeout = bed::PATIENCE.as_secs().to_string();
+    bed.on_root("client", &["timeout", &timeout, "sh", "-c", &script]);
 }
 
-/// Runs an operation, killed with -9 once each of these steps is done, and resumed to its end.
+/// Runs an operation that is killed with SIGKILL after each of these steps, and resumes it to its end.
 fn killed_after_each(bed: Bed, steps: &[&str], args: &[&str]) {
-    // What was done before must not be taken for this.
+    // Journals of earlier operations must not be mistaken for that of this one.
     bed.on("client", &["sh", "-c", "rm -f ~/.local/state/marin-tui/operations/*"]);
     let mut child = console(bed, args).spawn().unwrap();
     for (i, step) in steps.iter().enumerate() {
-        // One that was resumed a moment ago may have to come first; one that is through is not there any more.
+        // A process that was resumed a moment ago may still be starting; one that has finished no longer exists.
         once_done(
             bed,
             step,
@@ -220,7 +221,7 @@ fn killed_after_each(bed: Bed, steps: &[&str], args: &[&str]) {
         );
         let is_last = i + 1 == steps.len();
         let ended = child.wait().unwrap().success();
-        // The last step may be followed by the end of the operation at once.
+        // The operation may end immediately after the last step.
         if ended
             || bed
                 .on("client", &["sh", "-c", "tail -qn 1 ~/.local/state/marin-tui/operations/*"])
@@ -228,7 +229,7 @@ fn killed_after_each(bed: Bed, steps: &[&str], args: &[&str]) {
         {
             assert!(is_last, "it ended before it was killed after {step}");
             let marks = bed.on("head", &["sh", "-c", "ls /var/tmp | grep marin-tui-operation || true"]);
-            assert_eq!(marks, "", "nothing is left that would refuse the next operation");
+            assert_eq!(marks, "", "no lock is left that would block the next operation");
             return;
         }
         if !is_last {
@@ -238,19 +239,19 @@ fn killed_after_each(bed: Bed, steps: &[&str], args: &[&str]) {
         }
         child = console(bed, &[args[0], "--resume"]).spawn().unwrap();
     }
-    assert!(child.wait().unwrap().success(), "{args:?} is not resumed to its end");
+    assert!(child.wait().unwrap().success(), "{args:?} was not resumed to its end");
 }
 
 #[test]
 fn a_restart_that_is_killed_at_every_step_is_resumed() {
     let bed = fresh(Ray::Newest);
-    let (ids, before) = five_that_run(bed);
+    let (ids, before) = start_five_jobs(bed);
     let old = session(bed);
     let steps = ["look", "backup", "stop", "clear", "start", "answer", "restore"];
     killed_after_each(bed, &steps, &["restart-cluster", "--yes", "--others"]);
     assert_ne!(session(bed), old);
-    are_back(bed, &ids, &before);
-    // Ray ignores the stop of a job that waits (ray-project/ray#58353); the next test's `up` does not mind it.
+    check_restored(bed, &ids, &before);
+    // Ray ignores a request to stop a pending job (ray-project/ray#58353); it does not affect the next test's `up`.
     ok(bed, &[&["stop-job", "--yes"][..], &ids[..4].iter().map(String::as_str).collect::<Vec<_>>()].concat());
 }
 
@@ -279,7 +280,7 @@ fn a_cluster_is_stopped_and_started() {
 }
 
 #[test]
-fn without_ray_here_nothing_is_stopped() {
+fn without_a_local_ray_nothing_is_stopped() {
     let bed = fresh(Ray::Newest);
     let old = session(bed);
     bed.write("/home/ray/restart/settings.yaml", "ray: [/nowhere/ray]\n");
@@ -292,23 +293,23 @@ fn without_ray_here_nothing_is_stopped() {
 }
 
 #[test]
-fn a_worker_by_hand_survives_a_restart_and_is_removed() {
+fn a_manually_added_worker_survives_a_restart_and_is_removed() {
     const SPARE: &str = "10.77.0.4";
     let bed = fresh(Ray::Newest);
     let alive = || -> Vec<String> {
         let is_it = |n: &Value| n["node_ip"] == SPARE && n["state"] == "ALIVE";
         bed.nodes().iter().filter(|n| is_it(n)).map(|n| n["node_id"].as_str().unwrap().to_owned()).collect()
     };
-    // What a killed test left there.
+    // Remove what a killed test may have left.
     bed.on("client", &["sh", "-c", "rm -f ~/.local/state/marin-tui/operations/*"]);
     let _ = run(bed, &["remove-worker", SPARE, "--now", "--yes"]);
     let _ = run(bed, &["remove-worker", "--abandon"]);
-    until("nothing is left at the spare", || alive().is_empty().then_some(()));
+    until("no node is left on the spare host", || alive().is_empty().then_some(()));
     let token = bed.read(bed::TOKEN);
-    let said = ok(bed, &["add-worker", "--host", SPARE, "--dry-run"]);
-    assert!(said.contains("ray start") && alive().is_empty(), "{said}");
-    let said = ok(bed, &["add-worker", "--host", SPARE, "--yes"]);
-    assert!(said.contains("1 of 1 hosts have joined Ray") && !said.contains(token.trim()), "{said}");
+    let output = ok(bed, &["add-worker", "--host", SPARE, "--dry-run"]);
+    assert!(output.contains("ray start") && alive().is_empty(), "{output}");
+    let output = ok(bed, &["add-worker", "--host", SPARE, "--yes"]);
+    assert!(output.contains("1 of 1 hosts have joined Ray") && !output.contains(token.trim()), "{output}");
     let twice = run(bed, &["add-worker", "--host", SPARE, "--yes"]);
     let error = String::from_utf8_lossy(&twice.stderr).into_owned();
     assert!(!twice.status.success() && error.contains("a live node at 10.77.0.4"), "{error}");
@@ -325,27 +326,30 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
     );
     assert_eq!(mode.lines().next(), Some("600"));
 
-    // A restart of the head: its own workers come back by the autoscaler, this one by the operation.
-    let said = ok(bed, &["restart-cluster", "--yes", "--others", "--preserve-jobs=0"]);
-    assert!(said.contains("1 worker added manually") && said.contains("all workers have rejoined"), "{said}");
+    // A restart of the head: the autoscaler restores its own workers, the operation restores this one.
+    let output = ok(bed, &["restart-cluster", "--yes", "--others", "--preserve-jobs=0"]);
+    assert!(
+        output.contains("1 worker added manually") && output.contains("all workers have rejoined"),
+        "{output}"
+    );
     let second = alive();
     assert!(second.len() == 1 && second != first, "{second:?} after {first:?}");
 
-    // Started anew by a file that has more to copy and to run before Ray.
+    // Restarted from a cluster file with more file mounts and initialization commands.
     let more = "mkdir -p ~/more 'mount me/in' && echo deep >'mount me/in/file' && chmod 751 'mount me/in' && \
                 sed -e 's|^file_mounts:|&\\n  \"~/mounted there\": \"~/mount me\"|' \
                 -e 's|^initialization_commands:.*|initialization_commands: [\"cat ~/mounted*/in/file >~/initialized\"]|' \
                 infra/*.yaml >more/more.yaml";
     bed.on("client", &["sh", "-c", more]);
     let out = console_of(bed, "/home/ray/more", &["init-worker", SPARE, "--yes"]).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(out.status.success() && said.contains("joined"), "{said}");
-    until("it is a new node once more", || (alive().len() == 1 && alive() != second).then_some(()));
+    let output = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success() && output.contains("joined"), "{output}");
+    until("it has joined again as a new node", || (alive().len() == 1 && alive() != second).then_some(()));
     let seen = "cat ~/initialized; stat -c %a ~/mounted*/in; ls /tmp/ray/cluster-marin-bed.state";
     let seen = bed.on("w3", &["sh", "-c", seen]);
     assert_eq!(seen.lines().collect::<Vec<_>>(), ["deep", "751", "/tmp/ray/cluster-marin-bed.state"]);
 
-    // Something runs there: it is named, and nothing happens to it unasked; drained, it may finish.
+    // A job runs there: it is named, and the node is not removed without confirmation; with --drain the job may finish.
     let node = alive()[0].clone();
     let pin = json!({"entrypoint_resources": {format!("node:{SPARE}"): 0.01}});
     let id = bed.submit_with("pinned", "sleep 30", &pin);
@@ -353,14 +357,14 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
     let refused = run(bed, &["remove-worker", SPARE, "--yes"]);
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && error.contains("--drain") && error.contains(&id), "{error}");
-    let said = ok(bed, &["remove-worker", SPARE, "--drain", "--yes", "--others"]);
-    assert!(said.contains("10.77.0.4: draining") && said.contains("is gone"), "{said}");
+    let output = ok(bed, &["remove-worker", SPARE, "--drain", "--yes", "--others"]);
+    assert!(output.contains("10.77.0.4: draining") && output.contains("is gone"), "{output}");
     let mut states = vec![bed.job(&id)["status"].clone()];
     bed.node_becomes(&node, "DEAD");
 
-    // The same once more, killed after every step.
+    // The same again, killed after every step.
     killed_after_each(bed, &["find", "launch"], &["add-worker", "--host", SPARE, "--yes"]);
-    assert_eq!(alive().len(), 1, "it is one node, however often it was begun");
+    assert_eq!(alive().len(), 1, "there is one node, however often the operation was resumed");
     let node = alive()[0].clone();
     let id = bed.submit_with("pinned", "sleep 20", &pin);
     bed.job_becomes(&id, "RUNNING");
@@ -370,20 +374,21 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
         &["remove-worker", SPARE, "--drain", "--yes", "--others"],
     );
     states.push(bed.job(&id)["status"].clone());
-    assert_eq!(states, ["SUCCEEDED", "SUCCEEDED"], "they were drained, not killed");
+    assert_eq!(states, ["SUCCEEDED", "SUCCEEDED"], "the jobs could finish and were not killed");
     bed.node_becomes(&node, "DEAD");
     let left = bed.on("w3", &["sh", "-c", "pgrep -c -x raylet; true"]);
     assert_eq!(left.trim(), "0");
 }
 
-/// No room for the backup, then no network while the jobs come back: each time the truth is said, and it goes on.
+/// A full disk during the backup, then a lost network while the jobs are restored: each failure is reported, and the
+/// operation is resumed.
 #[test]
-fn a_restart_gets_through_a_full_disk_and_a_lost_network() {
+fn a_restart_survives_a_full_disk_and_a_lost_network() {
     const BACKUPS: &str = "/home/ray/.local/state/marin-tui/backups";
     let bed = fresh(Ray::Newest);
-    let (ids, before) = five_that_run(bed);
+    let (ids, before) = start_five_jobs(bed);
     let old = session(bed);
-    // What a killed test left there; a disk of one page.
+    // Unmount what a killed test may have left, and mount a file system of one page.
     let _ = bed.command("client", &["mkdir", "-p", BACKUPS]).status();
     let tiny = format!(
         "umount {BACKUPS} 2>/dev/null; mount -t tmpfs -o size=4k,mode=700,uid=$(id -u ray) tmpfs {BACKUPS}"
@@ -391,9 +396,9 @@ fn a_restart_gets_through_a_full_disk_and_a_lost_network() {
     bed.on_root("client", &["sh", "-c", &tiny]);
     let out = run(bed, &["restart-cluster", "--yes", "--others"]);
     bed.on_root("client", &["umount", BACKUPS]);
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(!out.status.success() && said.contains("No space left on device"), "{said}");
-    assert!(said.contains("nothing was changed") && said.contains("then resume"), "{said}");
+    let output = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(!out.status.success() && output.contains("No space left on device"), "{output}");
+    assert!(output.contains("nothing was changed") && output.contains("then resume"), "{output}");
     assert_eq!(session(bed), old, "nothing was stopped");
     for id in &ids[..4] {
         assert_eq!(bed.job(id)["status"], "RUNNING");
@@ -401,42 +406,46 @@ fn a_restart_gets_through_a_full_disk_and_a_lost_network() {
 
     let mut resuming = console(bed, &["restart-cluster", "--resume"]);
     let child = resuming.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Held at the very moment: what comes next may be over before the cable is pulled.
+    // Stopped at this point, because the next step may be over before the link is cut.
     once_done(bed, "answer", "pkill -STOP -x marin-tui");
     bed.cut("head");
-    // `nsenter` stops with its program, and lets it go on when it goes on itself.
+    // `nsenter` stops together with its program, and continues the program when it is continued itself.
     assert!(Command::new("kill").args(["-CONT", &child.id().to_string()]).status().unwrap().success());
     let out = child.wait_with_output().unwrap();
     bed.heal("head");
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(!out.status.success() && said.contains("] failed: ") && said.contains("jobs saved in"), "{said}");
-    let said = ok(bed, &["restart-cluster", "--resume"]);
-    // A job that waits of an earlier test, which nothing stops, comes back, too.
-    assert!(said.contains(" jobs restored\n") && said.contains("all workers have rejoined"), "{said}");
+    let output = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(
+        !out.status.success() && output.contains("] failed: ") && output.contains("jobs saved in"),
+        "{output}"
+    );
+    let output = ok(bed, &["restart-cluster", "--resume"]);
+    // A pending job of an earlier test, which nothing stops, is restored, too.
+    assert!(output.contains(" jobs restored\n") && output.contains("all workers have rejoined"), "{output}");
     assert_ne!(session(bed), old);
-    are_back(bed, &ids, &before);
-    // Ray ignores the stop of a job that waits (ray-project/ray#58353); the next test's `up` does not mind it.
+    check_restored(bed, &ids, &before);
+    // Ray ignores a request to stop a pending job (ray-project/ray#58353); it does not affect the next test's `up`.
     ok(bed, &[&["stop-job", "--yes"][..], &ids[..4].iter().map(String::as_str).collect::<Vec<_>>()].concat());
 }
 
 #[test]
 fn a_cluster_that_another_machine_started_is_stopped_over_ssh_and_restarted() {
     let bed = fresh(Ray::Newest);
-    let (ids, before) = five_that_run(bed);
-    // As after a reboot, or on another laptop: `ray down` stops nothing then, and ends with 0.
+    let (ids, before) = start_five_jobs(bed);
+    // As after a reboot or on another laptop: `ray down` then stops nothing and exits with 0.
     bed.on("client", &["sh", "-c", "rm /tmp/ray/cluster-*.state"]);
     let old = session(bed);
-    let said = ok(bed, &["restart-cluster", "--yes", "--others"]);
-    assert!(said.contains("no Ray launcher state"), "{said}");
-    assert!(said.contains("jobs restored") && said.contains("all workers have rejoined"), "{said}");
+    let output = ok(bed, &["restart-cluster", "--yes", "--others"]);
+    assert!(output.contains("no Ray launcher state"), "{output}");
+    assert!(output.contains("jobs restored") && output.contains("all workers have rejoined"), "{output}");
     assert_ne!(session(bed), old);
-    are_back(bed, &ids, &before);
-    // The next test's jobs are many enough; Ray does not stop the one that waits.
+    check_restored(bed, &ids, &before);
+    // The jobs must not add to those of the next test; Ray does not stop the pending one.
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     run(bed, &[&["stop-job", "--yes"], &ids[..]].concat());
 }
 
-/// The home of a second operator on the client, with the same keys and files; the start of a command line there.
+/// Creates the home folder of a second operator on the client, with the same keys and files. Returns the start of a
+/// command line of that operator.
 fn second_home(bed: Bed) -> Vec<String> {
     let make = "rm -rf ~/bo && mkdir -p ~/bo/run && cp -r ~/.ssh ~/.ray ~/bo/ && chmod 700 ~/bo/run";
     bed.on("client", &["sh", "-c", make]);
@@ -447,7 +456,7 @@ fn second_home(bed: Bed) -> Vec<String> {
 }
 
 #[test]
-fn a_second_operator_is_refused_during_a_restart_and_his_followers_get_the_job_back() {
+fn a_second_operator_is_refused_during_a_restart_and_followers_continue_with_the_restored_job() {
     let bed = fresh(Ray::Newest);
     let bo = second_home(bed);
     let by_bo = |args: &[&str]| {
@@ -467,11 +476,12 @@ fn a_second_operator_is_refused_during_a_restart_and_his_followers_get_the_job_b
     let screen = Pty::start(&argv, &[], 160, 50);
     screen.wait_for("connection", bed::PATIENCE, |text| text.contains("● up"));
 
-    // What was done before must not be taken for this.
+    // Journals of earlier operations must not be mistaken for that of this one.
     bed.on("client", &["sh", "-c", "rm -f ~/.local/state/marin-tui/operations/*"]);
     let mut restart = console(bed, &["restart-cluster", "--yes", "--others"]);
     let restart = restart.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Held with Ray up again and no job submitted: what a second operator meets in the middle.
+    // Stopped when Ray is up again and no job is submitted yet: the state that a second operator finds during the
+    // restart.
     once_done(bed, "answer", "pkill -STOP -f '^[^ ]*marin-tui .*restart-clus[t]er'");
     for command in ["restart-cluster", "stop-cluster"] {
         let out = by_bo(&[command, "--yes", "--others"]).output().unwrap();
@@ -482,7 +492,8 @@ fn a_second_operator_is_refused_during_a_restart_and_his_followers_get_the_job_b
             "{command}: {error}"
         );
     }
-    screen.wait_for("the mark", bed::PATIENCE, |text| text.contains("restart by ray, step "));
+    screen
+        .wait_for("the notice of the restart", bed::PATIENCE, |text| text.contains("restart by ray, step "));
     for follower in [&mut log, &mut wait] {
         follower.err.until("connection lost");
         follower.err.until("waiting for the job to be restored");
@@ -496,7 +507,7 @@ fn a_second_operator_is_refused_during_a_restart_and_his_followers_get_the_job_b
         follower.err.until("was restarted with the cluster");
     }
     log.out.until_times("begun by process ", 2);
-    screen.wait_for("its end", bed::PATIENCE, |text| {
+    screen.wait_for("the end of the restart", bed::PATIENCE, |text| {
         !text.contains("restart by ray, step ") && text.contains(&job)
     });
     ok(bed, &["stop-job", "--yes", &job]);

@@ -1,5 +1,5 @@
-//! A token is rotated under a console that is connected: a real Ray is restarted with another one, and Secret Manager
-//! (the double, on the console's own host) has it as the latest version.
+//! A token is rotated while a console is connected: a real Ray is restarted with another token, which is the latest
+//! version in Secret Manager (the double, on the console's own host).
 
 use crate::bed::{Bed, HOME, INFRA, Ray, TOKEN, inside_of};
 use crate::pty::Pty;
@@ -11,12 +11,12 @@ use std::process::{Command, Output};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// A restart of the cluster: what takes longer than a frame on two busy cores.
+/// Time limit for a restart of the cluster on two busy cores.
 const LONG: Duration = Duration::from_secs(120);
-/// Not the default secret, so that Ray's own file, which the restart carries to the nodes, does not count.
+/// Not the default secret, so that Ray's own token file, which the restart copies to the nodes, is not used.
 const SECRET: &str = "BED_TOKEN";
 
-/// A console's or a command's own folders on the client host, and the way to the double.
+/// The folders of one console or command on the client host, and its settings for the double.
 struct Person {
     folder: PathBuf,
     env: Vec<(&'static str, String)>,
@@ -62,13 +62,13 @@ impl Person {
         self.command(args).output().unwrap()
     }
 
-    /// Runs what must succeed; all that it said.
+    /// Runs a command that must succeed, and returns its whole output.
     fn ok(&self, args: &[&str]) -> String {
         let out = self.run(args);
-        let said = [out.stdout, out.stderr].concat();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        assert!(out.status.success(), "{args:?}: {said}");
-        said
+        let output = [out.stdout, out.stderr].concat();
+        let output = String::from_utf8_lossy(&output).into_owned();
+        assert!(out.status.success(), "{args:?}: {output}");
+        output
     }
 
     fn console(&self) -> Pty {
@@ -77,25 +77,25 @@ impl Person {
         Pty::start(&Self::argv(&config, &[]), &env, 200, 60)
     }
 
-    fn kept(&self) -> String {
+    fn cached_token(&self) -> String {
         let file = self.folder.join(format!("cache/marin-tui/tokens/secrets/{PROJECT}.{SECRET}"));
         fs::read_to_string(file).unwrap_or_default().trim().to_owned()
     }
 }
 
-fn made_up() -> String {
+fn new_token() -> String {
     random_token().unwrap().expose().to_owned()
 }
 
 #[test]
-fn a_console_recovers_from_a_rotation_without_a_key_and_commands_too() {
+fn consoles_and_commands_recover_from_a_token_rotation_by_themselves() {
     inside_of(
         || Bed::restarted(Ray::Newest),
         || {
             let runtime = Runtime::new().unwrap();
             let double = runtime.block_on(Google::start()).unwrap();
             let old = fs::read_to_string(TOKEN).unwrap().trim().to_owned();
-            let new = made_up();
+            let new = new_token();
             double.put_secret(SECRET, &old);
 
             let (watcher, operator, latecomer) = (
@@ -106,47 +106,52 @@ fn a_console_recovers_from_a_rotation_without_a_key_and_commands_too() {
             let console = watcher.console();
             let up = |text: &str| text.contains("● up") && text.contains(" alive");
             console.wait_for("connection", LONG, up);
-            assert_eq!(watcher.kept(), old);
-            // One who fetched the token, and comes back after the rotation; and one who has to reach the cluster as it
-            // still is to restart it.
+            assert_eq!(watcher.cached_token(), old);
+            // One user fetches the token and returns after the rotation; another must reach the cluster with the old
+            // token to restart it.
             for person in [&latecomer, &operator] {
                 person.ok(&["list-jobs"]);
-                assert_eq!(person.kept(), old);
+                assert_eq!(person.cached_token(), old);
             }
 
-            // The rotation: a new version, and the cluster restarted with it. The latter reads Ray's own file.
+            // The rotation: a new version of the secret, and a restart of the cluster, which reads Ray's own token
+            // file.
             double.put_secret(SECRET, &new);
             fs::write(TOKEN, &new).unwrap();
-            // Who set the old one for good has the answer once the new Ray refuses it, and goes on without.
+            // With the old token in RAY_AUTH_TOKEN, the restart reports that the new Ray refuses it, and is resumed
+            // without the variable.
             let mut restart = operator.command(&["restart-cluster", "--yes", "--others"]);
             let stopped = restart.env("RAY_AUTH_TOKEN", &old).output().unwrap();
-            let told = String::from_utf8_lossy(&stopped.stderr).into_owned();
+            let stderr = String::from_utf8_lossy(&stopped.stderr).into_owned();
             assert!(
-                !stopped.status.success() && told.contains("refuses this token (from RAY_AUTH_TOKEN)"),
-                "{told}"
+                !stopped.status.success() && stderr.contains("refuses this token (from RAY_AUTH_TOKEN)"),
+                "{stderr}"
             );
-            assert!(told.contains("then resume") && !told.contains(&old) && !told.contains(&new), "{told}");
+            assert!(
+                stderr.contains("then resume") && !stderr.contains(&old) && !stderr.contains(&new),
+                "{stderr}"
+            );
             operator.ok(&["restart-cluster", "--resume"]);
 
-            console.wait_for("recovery by itself", LONG, |text| up(text) && watcher.kept() == new);
-            let said = latecomer.ok(&["list-jobs"]);
-            assert_eq!(latecomer.kept(), new, "{said}");
-            assert_eq!(fs::read_to_string(TOKEN).unwrap(), new, "Ray's own file is left alone");
+            console.wait_for("automatic recovery", LONG, |text| up(text) && watcher.cached_token() == new);
+            let output = latecomer.ok(&["list-jobs"]);
+            assert_eq!(latecomer.cached_token(), new, "{output}");
+            assert_eq!(fs::read_to_string(TOKEN).unwrap(), new, "Ray's own file is not changed");
 
-            // The secret moves on and the cluster does not: the version that is refused is named.
+            // The secret is newer than the cluster's token: the refused version is named.
             fs::write(
                 latecomer.folder.join(format!("cache/marin-tui/tokens/secrets/{PROJECT}.{SECRET}")),
                 "stale",
             )
             .unwrap();
-            let ahead = made_up();
+            let ahead = new_token();
             double.put_secret(SECRET, &ahead);
             let refused = latecomer.run(&["list-jobs"]);
             let error = String::from_utf8_lossy(&refused.stderr).into_owned();
             let words = format!("refuses this token (version 3 of secret {SECRET} of {PROJECT}, the latest)");
             assert!(!refused.status.success() && error.contains(&words), "{error}");
 
-            let seen = String::from_utf8_lossy(&console.raw()).into_owned() + &said + &error;
+            let seen = String::from_utf8_lossy(&console.raw()).into_owned() + &output + &error;
             assert!(![&old, &new, &ahead].iter().any(|token| seen.contains(token.as_str())));
         },
     );

@@ -1,16 +1,16 @@
-//! `marin-tui stacks` and `W` on a real Ray: of 24 workers over three hosts the one that is stuck stands apart from those
-//! that are slow, in native code, killed or closed to py-spy; through Ray where its head gives stacks (2.53), and over ssh
-//! where it does not (2.60).
+//! `marin-tui stacks` and `W` on a real Ray: among 24 workers on three hosts, the stuck one is distinguished from those
+//! that are slow, in native code, killed or not readable by py-spy. Stacks are read through Ray where its head provides
+//! them (2.53), and over ssh where it does not (2.60).
 
 use crate::bed::{Bed, Job, PATIENCE, Ray};
 use crate::until::until;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Workers that are in their methods; the 24th is killed.
+/// Number of workers that are in their methods; the 24th is killed.
 const WORKERS: usize = 23;
 
-/// A gang of actors of which one waits for what never comes.
+/// A group of actors, one of which waits forever.
 const GANG: &str = "import ray, ctypes, os, threading, time
 ray.init()
 @ray.remote(num_cpus=0.01, scheduling_strategy='SPREAD')
@@ -48,7 +48,7 @@ fn start(bed: Bed) -> Job {
     job
 }
 
-/// The stacks of a job, once this is true of them.
+/// Reads the stacks of a job until they satisfy this condition.
 fn stacks(bed: Bed, job: &Job, what: &str, is_true: impl Fn(&Value) -> bool) -> Value {
     until(what, || {
         let out = bed.program(&["stacks", &job.id, "--json"]).output().unwrap();
@@ -62,11 +62,11 @@ fn unread(found: &Value) -> Vec<&str> {
     found["unread"].as_array().unwrap().iter().map(|worker| worker["why"].as_str().unwrap()).collect()
 }
 
-fn the_one_that_is_stuck_stands_apart(bed: Bed, job: &Job, through: &str) {
+fn the_stuck_worker_is_found(bed: Bed, job: &Job, through: &str) {
     let found = stacks(bed, job, "all workers are in their methods", |found| {
         let count = |method: &str| group(found, method)["count"].as_u64();
-        let told = ["train", "stuck", "slow", "native"].map(count);
-        found["workers"] == WORKERS && told == [Some(19), Some(1), Some(1), Some(1)]
+        let counts = ["train", "stuck", "slow", "native"].map(count);
+        found["workers"] == WORKERS && counts == [Some(19), Some(1), Some(1), Some(1)]
     });
     assert_eq!(found["through"], through, "{found}");
     let at = |method: &str| group(&found, method)["at"].as_str().unwrap();
@@ -77,71 +77,71 @@ fn the_one_that_is_stuck_stands_apart(bed: Bed, job: &Job, through: &str) {
     let hosts: BTreeSet<_> = all.iter().map(|worker| worker["address"].as_str().unwrap()).collect();
     assert!(hosts.len() > 1, "{hosts:?}");
 
-    // Two samples tell slow from stuck; what is in native code stands at the line that called it.
+    // Two samples distinguish slow from stuck; a worker in native code is shown at the line that called it.
     let out = bed.program(&["stacks", &job.id, "--interval", "2s"]).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert_eq!(out.status.code(), Some(1), "one could not be read: {said}");
+    let stdout = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert_eq!(out.status.code(), Some(1), "one could not be read: {stdout}");
     let line = |method: &str| {
-        let line = said.lines().find(|line| line.contains(&format!("{method} (gang.py:")));
-        line.unwrap_or_else(|| panic!("{method}: {said}")).trim()
+        let line = stdout.lines().find(|line| line.contains(&format!("{method} (gang.py:")));
+        line.unwrap_or_else(|| panic!("{method}: {stdout}")).trim()
     };
     for method in ["stuck", "slow", "native"] {
         let pace = if method == "slow" { "changed between samples" } else { "same in both samples" };
-        assert!(line(method).starts_with("1  ! ") && line(method).ends_with(pace), "{said}");
+        assert!(line(method).starts_with("1  ! ") && line(method).ends_with(pace), "{stdout}");
     }
     let pid = group(&found, "stuck")["workers"][0]["pid"].to_string();
-    assert!(said.contains(&format!("pid {pid} W")), "{said}");
+    assert!(stdout.contains(&format!("pid {pid} W")), "{stdout}");
 }
 
 #[test]
-fn over_ssh_where_the_head_gives_none() {
+fn stacks_are_read_over_ssh_where_the_head_provides_none() {
     let bed = Bed::shared(Ray::Newest);
     let job = start(bed);
-    the_one_that_is_stuck_stands_apart(bed, &job, "ssh");
+    the_stuck_worker_is_found(bed, &job, "ssh");
 
-    // By one key in the console.
+    // The same in the console, by one key.
     let mut console = bed.console(160, 50);
     console.wait_for("connection", PATIENCE, |text| text.contains("● up") && text.contains(" alive"));
     console.send(&format!("2/{}\r", job.id));
     console.wait_text(&format!("/{}", job.id));
     console.send("W");
-    let says = |text: &str, place: &str, pace: &str| {
+    let shows = |text: &str, place: &str, pace: &str| {
         text.lines().any(|line| line.contains(place) && line.contains(pace))
     };
     console.wait_for("both samples", PATIENCE, |text| {
-        says(text, "stuck (gang.py:9)", "same in both samples")
-            && says(text, "slow (gang.py:", "changed between samples")
+        shows(text, "stuck (gang.py:9)", "same in both samples")
+            && shows(text, "slow (gang.py:", "changed between samples")
     });
     drop(console);
 
-    // The raylets of all hosts, of which one is stopped; Ray calls it dead only later.
-    let well = stacks(bed, &job, "the raylets of three hosts", |found| {
+    // The raylets of all hosts, one of which is stopped; Ray reports it dead only later.
+    let found = stacks(bed, &job, "the raylets of three hosts", |found| {
         let raylets = found["raylets"].as_array().unwrap();
         raylets.len() == 3 && raylets.iter().all(|raylet| raylet["problem"].is_null())
     });
     let of_w1 =
-        well["raylets"].as_array().unwrap().iter().find(|raylet| raylet["address"] == "10.77.0.2").unwrap();
-    assert!(of_w1["threads"].as_array().unwrap().len() > 5, "{well}");
+        found["raylets"].as_array().unwrap().iter().find(|raylet| raylet["address"] == "10.77.0.2").unwrap();
+    assert!(of_w1["threads"].as_array().unwrap().len() > 5, "{found}");
     bed.on_root("w1", &["pkill", "-STOP", "-x", "raylet"]);
     let out = bed.program(&["stacks", &job.id]).output().unwrap();
     bed.on_root("w1", &["pkill", "-CONT", "-x", "raylet"]);
-    let said = String::from_utf8_lossy(&out.stdout);
+    let stdout = String::from_utf8_lossy(&out.stdout);
     let named = format!("(10.77.0.2) pid {}: stopped by a signal or a debugger", of_w1["pid"]);
-    assert!(said.lines().any(|line| line.starts_with("raylets: ! ") && line.ends_with(&named)), "{said}");
+    assert!(stdout.lines().any(|line| line.starts_with("raylets: ! ") && line.ends_with(&named)), "{stdout}");
 
-    // A host without py-spy: its workers are named with what installs it, and the others are read.
+    // A host without py-spy: its workers are reported with the command that installs it, and the others are read.
     let path = bed.on("w2", &["sh", "-c", "command -v py-spy"]);
     bed.on_root("w2", &["mount", "--bind", "/dev/null", path.trim()]);
     let found = stacks(bed, &job, "w2 is not read", |found| unread(found).len() > 1);
     bed.on_root("w2", &["umount", path.trim()]);
-    let told = unread(&found);
-    let missing = told.iter().filter(|why| why.contains("pip install 'ray[default]'"));
-    assert!(missing.count() + 1 >= told.len(), "{told:?}");
+    let reasons = unread(&found);
+    let missing = reasons.iter().filter(|why| why.contains("pip install 'ray[default]'"));
+    assert!(missing.count() + 1 >= reasons.len(), "{reasons:?}");
     assert!(group(&found, "train")["count"].as_u64() > Some(5), "{found}");
 }
 
 #[test]
-fn through_the_oldest_ray_where_its_head_gives_them() {
+fn stacks_are_read_through_the_oldest_ray_whose_head_provides_them() {
     let bed = Bed::shared(Ray::Oldest);
-    the_one_that_is_stuck_stands_apart(bed, &start(bed), "ray");
+    the_stuck_worker_is_found(bed, &start(bed), "ray");
 }

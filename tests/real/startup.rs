@@ -1,5 +1,5 @@
-//! The startup script of a worker, run for real as root on a host of its own (namespaces), with the Google double as
-//! metadata server, Compute Engine and Secret Manager, and stubs in place of docker and ray.
+//! Runs the startup script of a worker as root on a separate host (namespaces), with the Google double as metadata
+//! server, Compute Engine and Secret Manager, and with stubs for docker and ray.
 
 use crate::until::until;
 use marin_tui::config::{self, Env, Launch, Sources};
@@ -17,7 +17,7 @@ const CLUSTER: &str = "marin-us-central2";
 const TOKEN: &str = "the-cluster's-own-ray-token";
 const DOUBLE: &str = "http://169.254.169.254";
 
-/// Starts this binary again for the calling test, on a host of its own.
+/// Runs the calling test in a new process of this binary, on a separate host.
 fn on_a_host(body: impl FnOnce()) {
     const MARK: &str = "MARIN_TEST_HOST";
     if std::env::var_os(MARK).is_some() {
@@ -30,12 +30,12 @@ fn on_a_host(body: impl FnOnce()) {
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/startup/enter"));
     command.arg(std::env::current_exe().unwrap()).args(["--exact", &test, "--nocapture"]).env(MARK, "1");
     let out = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stdout);
-    let error = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success() && said.contains("1 passed"), "{said}\n{error}");
+    let stdout = String::from_utf8_lossy(&out.stdout);
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success() && stdout.contains("1 passed"), "{stdout}\n{stderr}");
 }
 
-/// Prints what the script and its stubs wrote when a test fails.
+/// Prints the output of the script and of its stubs when a test fails.
 struct Report;
 
 impl Drop for Report {
@@ -54,7 +54,7 @@ fn report() -> String {
     ["script", "log", "docker", "ray"].map(|n| format!("--- {n}\n{}", read(n))).join("\n")
 }
 
-/// The script of a worker of Marin's own file, written where Google's agent would put it.
+/// Writes the startup script of a worker of Marin's own cluster file, as Google's agent would.
 fn write_script() {
     write_script_of(&marins_file());
 }
@@ -73,13 +73,13 @@ fn write_script_of(yaml: &str) {
     let spec = config.entries.iter().find_map(config::Entry::cluster).unwrap();
     let launch = Launch::read(file).unwrap();
     let (_, node) = launch.find("v4-16").unwrap();
-    let look = Duration::from_millis(100);
-    let services = Services { compute: DOUBLE.into(), secret_manager: DOUBLE.into(), look };
+    let interval = Duration::from_millis(100);
+    let services = Services { compute: DOUBLE.into(), secret_manager: DOUBLE.into(), look: interval };
     let script = startup_script(spec, &launch, node, &services).unwrap();
     fs::write("/srv/startup-script", script).unwrap();
 }
 
-/// A boot: the script runs as root, with nothing but what Google's agent gives it.
+/// Simulates a boot: runs the script as root, with only what Google's agent provides.
 fn boot() -> Child {
     let log = fs::File::options().create(true).append(true).open("/srv/stub/script").unwrap();
     let mut command = Command::new("bash");
@@ -108,7 +108,7 @@ fn joins() -> Vec<String> {
 }
 
 #[test]
-fn a_worker_finds_its_head_and_comes_back_to_it() {
+fn a_worker_finds_its_head_and_rejoins_it() {
     on_a_host(|| {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let google = runtime.block_on(Google::start_at("169.254.169.254:80")).unwrap();
@@ -119,7 +119,7 @@ fn a_worker_finds_its_head_and_comes_back_to_it() {
         google.state().page = 1;
         let mut script = boot();
 
-        until("it says that there is no head", || read("script").contains("no head of marin-us-central2"));
+        until("it reports that there is no head", || read("script").contains("no head of marin-us-central2"));
         head(&google, "10.9.0.9", "2026-11-20T09:00:00.000-08:00", "TERMINATED");
         head(&google, "10.9.0.8", "2026-11-18T09:00:00.000-08:00", "RUNNING");
         head(&google, "10.9.0.1", "2026-11-19T09:00:00.000-08:00", "RUNNING");
@@ -139,7 +139,7 @@ fn a_worker_finds_its_head_and_comes_back_to_it() {
         assert!(prepared.starts_with("root: usermod -aG docker root\n"), "{prepared}");
         assert_eq!(prepared.matches("usermod").count(), 1, "{prepared}");
 
-        // Nobody but root and the container's user can see the token, and no call shows one.
+        // Only root and the container's user can read the token, and no call contains it.
         let mode = "stat -c %a /var/lib/marin-tui-worker /var/lib/marin-tui-worker/run/auth_token";
         let mode = Command::new("sh").args(["-c", mode]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&mode.stdout), "700\n400\n");
@@ -149,18 +149,18 @@ fn a_worker_finds_its_head_and_comes_back_to_it() {
         let run = read("docker").lines().find(|l| l.starts_with("run -d")).unwrap().to_owned();
         assert!(run.contains("--privileged") && run.contains("--restart=no --net=host"), "{run}");
 
-        // Google away: what runs goes on.
+        // Compute Engine fails: the running Ray continues.
         google.fail("/compute/", Fault::Html(502));
         let asked = google.asked("/aggregated/");
-        until("it asks in vain", || google.asked("/aggregated/") > asked + 3);
+        until("its requests have failed", || google.asked("/aggregated/") > asked + 3);
         google.recover();
         assert_eq!(joins().len(), 1);
 
-        // Ray here crashes.
+        // The worker's Ray crashes.
         assert!(Command::new("pkill").args(["-KILL", "-x", "raylet"]).status().unwrap().success());
         until("it joins again", || joins().len() == 2);
 
-        // The head comes up elsewhere, with a new token.
+        // A new head starts at another address, with a new token.
         google.put_secret("RAY_AUTH_TOKEN", "another");
         head(&google, "10.9.0.2", "2026-11-21T09:00:00.000-08:00", "RUNNING");
         let _other = TcpListener::bind("10.9.0.2:6379").unwrap();
@@ -168,13 +168,13 @@ fn a_worker_finds_its_head_and_comes_back_to_it() {
         assert!(joins()[2].starts_with("start --address=10.9.0.2:6379"), "{}", joins()[2]);
         assert_ne!(joins()[2][joins()[2].len() - 32..], joins()[1][joins()[1].len() - 32..]);
 
-        // A reboot: everything is gone but the disk.
+        // A reboot: only the disk remains.
         script.kill().unwrap();
         script.wait().unwrap();
         assert!(Command::new("docker").args(["rm", "-f", "ray_docker"]).status().unwrap().success());
         let mut first = boot();
         until("it joins after the boot", || joins().len() == 4);
-        // `init-worker` starts it once more: one of them is left.
+        // `init-worker` starts the script again: only one instance remains.
         let mut second = boot();
         until("the first ends", || first.try_wait().unwrap().is_some());
         let kill = || Command::new("pkill").args(["-KILL", "-x", "raylet"]).status().unwrap().success();
@@ -185,7 +185,7 @@ fn a_worker_finds_its_head_and_comes_back_to_it() {
     });
 }
 
-/// It takes the place of the cluster file's own startup script, which runs first, whatever it ends with.
+/// The script replaces the cluster file's own startup script, and runs it first, whatever its exit code.
 #[test]
 fn the_files_own_startup_script_runs_first_at_each_boot() {
     on_a_host(|| {
@@ -216,7 +216,7 @@ fn the_files_own_startup_script_runs_first_at_each_boot() {
 }
 
 #[test]
-fn without_the_right_to_its_secret_it_says_so_and_tries_again() {
+fn a_missing_permission_for_the_secret_is_reported_and_retried() {
     on_a_host(|| {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let google = runtime.block_on(Google::start_at("169.254.169.254:80")).unwrap();
@@ -234,7 +234,7 @@ fn without_the_right_to_its_secret_it_says_so_and_tries_again() {
             },
         );
         let mut script = boot();
-        until("it says what it lacks", || read("script").contains("secretmanager.secretAccessor"));
+        until("it reports the missing role", || read("script").contains("secretmanager.secretAccessor"));
         assert_eq!(joins().len(), 0);
         google.recover();
         until("it joins", || joins().len() == 1);
@@ -243,7 +243,7 @@ fn without_the_right_to_its_secret_it_says_so_and_tries_again() {
     });
 }
 
-/// Every value of the cluster's file is a value: none ends a quotation, a word or a command.
+/// Every value of the cluster file remains a value: none ends a quotation, a word or a command.
 #[test]
 fn hostile_values_are_only_values() {
     on_a_host(|| {
@@ -266,7 +266,7 @@ fn hostile_values_are_only_values() {
         ]);
         write_script_of(&yaml.to_string());
         head_of(&google, &evil("m"), "10.9.0.1", "2026-11-19T09:00:00.000-08:00", "RUNNING");
-        // An address that is a command for a shell.
+        // An address that contains a shell command.
         head_of(
             &google,
             &evil("m"),
@@ -288,7 +288,7 @@ fn hostile_values_are_only_values() {
             assert!(run.contains(literal), "{literal}: {run}");
         }
         assert!(run.contains("img'$(touch${IFS}owned4)`touch${IFS}owned5`;x bash --login"), "{run}");
-        // The newest head's address is no address: its page is refused whole, and nothing of it is run.
+        // The newest head's address is invalid: the whole page is rejected, and nothing in it is executed.
         google.state().instances.clear();
         head_of(
             &google,
@@ -298,7 +298,7 @@ fn hostile_values_are_only_values() {
             "RUNNING",
         );
         let asked = google.asked("/aggregated/");
-        until("it has looked again", || google.asked("/aggregated/") > asked + 2);
+        until("it has polled again", || google.asked("/aggregated/") > asked + 2);
         script.kill().unwrap();
         script.wait().unwrap();
         let left: Vec<_> = fs::read_dir("/srv/stub").unwrap().map(|e| e.unwrap().file_name()).collect();

@@ -1,5 +1,5 @@
-//! `marin-tui update-cluster` on a real Ray: what Ray has written to its head is what the file is compared with, a raised
-//! limit brings a worker while jobs run, and what needs a restart gets one only when that is allowed.
+//! `marin-tui update-cluster` on a real Ray: the cluster file is compared with what Ray has written to its head, a
+//! raised limit adds a worker while jobs run, and a change that requires a restart is applied only if that is allowed.
 
 use crate::bed::{Bed, Ray, YAML};
 use crate::until::until;
@@ -7,10 +7,10 @@ use marin_tui::model::amount::counted;
 use serde_json::Value;
 use std::process::Output;
 
-/// Cluster files of the test.
+/// Folder of the test's own cluster files.
 const OURS: &str = "/home/ray/infra-update";
 
-/// The program on the client, with the test's own cluster file.
+/// Runs the program on the client with the test's own cluster file.
 fn run(bed: Bed, args: &[&str]) -> Output {
     let mut command = bed.command("client", &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", OURS]);
     command.args(args).output().unwrap()
@@ -19,17 +19,17 @@ fn run(bed: Bed, args: &[&str]) -> Output {
 fn exits(bed: Bed, code: i32, args: &[&str]) -> (String, String) {
     let out = run(bed, args);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (said, error) = (text(&out.stdout), text(&out.stderr));
-    assert_eq!(out.status.code(), Some(code), "{args:?}: {said}\n{error}");
-    (said, error)
+    let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {stdout}\n{stderr}");
+    (stdout, stderr)
 }
 
 fn session(bed: Bed) -> String {
     bed.api("/api/version")["session_name"].as_str().unwrap().to_owned()
 }
 
-/// Jobs that have not ended, as a step of an operation counts them. Earlier tests may have left one that waits, for Ray
-/// ignores the stop of a job that has not begun (ray-project/ray#58353).
+/// Number of jobs that have not ended, as a step of an operation counts them. Earlier tests may have left a pending
+/// one, because Ray ignores a request to stop a job that has not started (ray-project/ray#58353).
 fn jobs_not_ended(bed: Bed) -> String {
     let jobs = bed.api("/api/jobs/");
     let left = |job: &&Value| job["status"] == "RUNNING" || job["status"] == "PENDING";
@@ -43,7 +43,7 @@ fn alive(bed: Bed) -> Vec<String> {
     workers.map(|node| node["address"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The bed's own file is changed, and written where this test has its files.
+/// A copy of the bed's own cluster file, which the test edits in [`OURS`].
 struct File(Bed, String);
 
 impl File {
@@ -65,7 +65,8 @@ impl File {
         self.write();
     }
 
-    /// The launcher's own state on this machine is mounted on the head by the bed. A running head keeps its own.
+    /// Removes the mount by which the bed copies this machine's launcher state to the head. A running head keeps its
+    /// own.
     fn without_state(&mut self) {
         self.edit("  \"/tmp/ray/cluster-marin-bed.state\": \"/tmp/ray/cluster-marin-bed.state\"\n", "");
     }
@@ -75,24 +76,24 @@ impl File {
 fn a_limit_of_the_newest_ray_is_applied_while_a_job_runs() {
     let bed = Bed::restarted(Ray::Newest);
     let mut file = File::new(bed);
-    // Whatever Ray has made of the file is what the file says.
+    // After a restart, the configuration on the head matches the file.
     let _ = exits(bed, 0, &["restart-cluster", "--yes", "--others"]);
-    let (_, said) = exits(bed, 0, &["update-cluster"]);
-    assert!(said.contains("matches its cluster file"), "{said}");
+    let (_, output) = exits(bed, 0, &["update-cluster"]);
+    assert!(output.contains("matches its cluster file"), "{output}");
     let (before, workers) = (session(bed), alive(bed));
     let job = bed.submit("update", "sleep 3600");
     bed.job_becomes(&job, "RUNNING");
     file.without_state();
     file.edit("idle_timeout_minutes: 5", "idle_timeout_minutes: 60");
-    let (said, _) = exits(bed, 0, &["update-cluster", "--dry-run"]);
-    assert!(said.contains("idle_timeout_minutes (applies immediately)\n  5 -> 60"), "{said}");
-    let (_, said) = exits(bed, 0, &["update-cluster", "--yes"]);
+    let (output, _) = exits(bed, 0, &["update-cluster", "--dry-run"]);
+    assert!(output.contains("idle_timeout_minutes (applies immediately)\n  5 -> 60"), "{output}");
+    let (_, output) = exits(bed, 0, &["update-cluster", "--yes"]);
     let done = format!("[4/4] Ray was not restarted; {} as before; 2 workers as before", jobs_not_ended(bed));
-    assert!(said.contains(&done), "{said}");
+    assert!(output.contains(&done), "{output}");
     assert_eq!((session(bed), alive(bed)), (before, workers));
     assert_eq!(bed.job(&job)["status"], "RUNNING");
-    let (_, said) = exits(bed, 0, &["update-cluster"]);
-    assert!(said.contains("matches its cluster file"), "{said}");
+    let (_, output) = exits(bed, 0, &["update-cluster"]);
+    assert!(output.contains("matches its cluster file"), "{output}");
     exits(bed, 0, &["stop-job", "--yes", "--others", &job]);
 }
 
@@ -103,17 +104,20 @@ fn the_oldest_ray_is_restarted_only_if_allowed_and_a_raised_limit_brings_a_worke
     let job = bed.submit("update", "sleep 3600");
     bed.job_becomes(&job, "RUNNING");
     let before = session(bed);
-    // A third host, and a command that sets up the head.
+    // A third host, and a further setup command of the head.
     file.without_state();
     file.edit("[10.77.0.2, 10.77.0.3]", "[10.77.0.2, 10.77.0.3, 10.77.0.4]");
     file.edit("setup_commands:\n", "setup_commands:\n  - touch ~/was-set-up\n");
-    let (said, error) = exits(bed, 1, &["update-cluster", "--yes", "--others"]);
-    assert!(said.contains("setup_commands (requires a restart of Ray)\n  + touch ~/was-set-up"), "{said}");
+    let (output, error) = exits(bed, 1, &["update-cluster", "--yes", "--others"]);
+    assert!(
+        output.contains("setup_commands (requires a restart of Ray)\n  + touch ~/was-set-up"),
+        "{output}"
+    );
     assert!(error.contains("provider.worker_ips") && error.contains("--restart-ray"), "{error}");
     assert_eq!((session(bed), bed.job(&job)["status"].as_str()), (before.clone(), Some("RUNNING")));
     let restored = format!("{} restored", jobs_not_ended(bed));
-    let (_, said) = exits(bed, 0, &["update-cluster", "--restart-ray", "--yes", "--others"]);
-    assert!(said.contains(&restored), "{said}");
+    let (_, output) = exits(bed, 0, &["update-cluster", "--restart-ray", "--yes", "--others"]);
+    assert!(output.contains(&restored), "{output}");
     assert_ne!(session(bed), before);
     bed.job_becomes(&job, "RUNNING");
     bed.on("head", &["test", "-e", "was-set-up"]);
@@ -122,32 +126,32 @@ fn the_oldest_ray_is_restarted_only_if_allowed_and_a_raised_limit_brings_a_worke
     let before = session(bed);
     file.edit("min_workers: 2", "min_workers: 3");
     file.edit("max_workers: 2", "max_workers: 3");
-    let (said, _) = exits(bed, 0, &["update-cluster", "--dry-run"]);
-    assert!(said.contains("max_workers (applies immediately)\n  2 -> 3"), "{said}");
-    let (_, said) = exits(bed, 0, &["update-cluster", "--yes"]);
+    let (output, _) = exits(bed, 0, &["update-cluster", "--dry-run"]);
+    assert!(output.contains("max_workers (applies immediately)\n  2 -> 3"), "{output}");
+    let (_, output) = exits(bed, 0, &["update-cluster", "--yes"]);
     let done = format!("Ray was not restarted; {} as before; 2 workers as before", jobs_not_ended(bed));
-    assert!(said.contains(&done), "{said}");
+    assert!(output.contains(&done), "{output}");
     until("the autoscaler starts the third", || alive(bed).contains(&"10.77.0.4".to_owned()).then_some(()));
     assert_eq!((session(bed), bed.job(&job)["status"].as_str()), (before, Some("RUNNING")));
 
-    // Another machine's launcher knows no head: it would start a new Ray.
+    // The launcher of another machine does not know the head: it would start a new Ray.
     file.edit("idle_timeout_minutes: 5", "idle_timeout_minutes: 60");
     bed.on("client", &["mv", "/tmp/ray/cluster-marin-bed.state", "/tmp/ray/kept"]);
-    let (_, said) = exits(bed, 1, &["update-cluster", "--yes"]);
-    assert!(said.contains("the head of marin-bed"), "{said}");
+    let (_, output) = exits(bed, 1, &["update-cluster", "--yes"]);
+    assert!(output.contains("the head of marin-bed"), "{output}");
     assert_eq!(bed.job(&job)["status"], "RUNNING");
     bed.on("client", &["mv", "/tmp/ray/kept", "/tmp/ray/cluster-marin-bed.state"]);
-    // A login that differs makes the launcher replace its head: it asks, and the answer is no.
+    // With different login settings the launcher would replace its head: it asks, and the answer is no.
     exits(bed, 0, &["update-cluster", "--abandon"]);
     let proxy = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3; kill $!'";
     file.edit("  ssh_user: ray\n", &format!("  ssh_user: ray\n  ssh_proxy_command: {proxy}\n"));
-    let (_, said) = exits(bed, 1, &["update-cluster", "--yes"]);
-    assert!(said.contains("replaced the head's machine"), "{said}");
+    let (_, output) = exits(bed, 1, &["update-cluster", "--yes"]);
+    assert!(output.contains("replaced the head's machine"), "{output}");
     assert_eq!(bed.job(&job)["status"], "RUNNING");
     exits(bed, 0, &["update-cluster", "--abandon"]);
-    // As the bed was.
+    // Restore the bed.
     exits(bed, 0, &["stop-job", "--yes", "--others", &job]);
     assert!(bed.program(&["restart-cluster", "--yes", "--others"]).output().unwrap().status.success());
-    // To a restart with the old file it is a worker that somebody has added.
+    // A restart with the old file would treat the third host as a manually added worker.
     bed.on("w3", &["sh", "-c", "ray stop --force || true"]);
 }

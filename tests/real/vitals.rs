@@ -1,5 +1,6 @@
-//! What running jobs really do on a real Ray, with short thresholds: of runs side by side each sick one is named with its
-//! sign, in the console's findings and by the command, and the healthy one is not. And slices: one that loses a host says so.
+//! Vitals of running jobs on a real Ray, with short thresholds: of several concurrent runs, each unhealthy one is
+//! reported with its warning, in the console's findings and by the command, and the healthy one is not. A slice that
+//! loses a host is reported as well.
 
 use crate::bed::{Bed, CLUSTER, INFRA, Ray};
 use crate::until::until;
@@ -8,8 +9,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// A run with an actor that makes a step a second. `nan` loses its loss and `stalls` its steps after twenty of them; `waits`
-/// asks for a resource that nobody has.
+/// A run with an actor that makes one step per second. After twenty steps, the loss of `nan` is no longer finite and
+/// `stalls` makes no further step; `waits` requests a resource that no node has.
 const RUN: &str = "import ray, sys, time, threading
 @ray.remote(num_cpus=0, resources={'TPU-v5p-256-head': 1} if sys.argv[1] == 'waits' else {})
 class Trainer:
@@ -25,11 +26,11 @@ ray.init()
 ray.get(Trainer.remote().train.remote(sys.argv[1]))
 ";
 
-/// The least that can be set.
+/// The smallest values that can be set.
 const SETTINGS: &str = "vitals: {every_seconds: 5, stalled_minutes: 1, pending_minutes: 1}\n";
 const FILE: &str = "/home/ray/vitals.yaml";
 
-/// `--plain`, which prints the findings of the console. Ended when it is dropped.
+/// The program with `--plain`, which prints the console's findings. Killed on drop.
 struct Feed {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
@@ -55,7 +56,7 @@ impl Feed {
         self.lines.lock().unwrap().clone()
     }
 
-    /// Whether a finding of this kind named this job.
+    /// Whether a finding of this kind names this job.
     fn has_found(&self, kind: &str, job: &str) -> bool {
         self.lines().iter().any(|line| line.contains(&format!(": {kind}: ")) && line.contains(job))
     }
@@ -74,7 +75,7 @@ fn json_of(bed: Bed, args: &[&str]) -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// The vitals of a job that runs.
+/// The vitals of a running or pending job.
 fn vitals(bed: Bed, job: &str) -> Value {
     let jobs = json_of(bed, &["list-jobs", "--vitals", "--json"]);
     let found = jobs.as_array().unwrap().iter().find(|row| row["submission_id"] == job);
@@ -90,11 +91,11 @@ fn kinds(vitals: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn sick_runs_are_told_from_a_healthy_one_beside_them() {
+fn unhealthy_runs_are_distinguished_from_a_healthy_one() {
     let bed = Bed::shared(Ray::Newest);
     bed.write(FILE, SETTINGS);
     let start = |kind: &str| {
-        // Jobs have one working folder.
+        // All jobs share one working folder.
         let script = format!("cat >run-{kind}.py <<'END'\n{RUN}END\nexec python run-{kind}.py {kind}");
         bed.start(kind, &script)
     };
@@ -102,37 +103,43 @@ fn sick_runs_are_told_from_a_healthy_one_beside_them() {
     let [well, nan, stalls, waits] = runs.each_ref().map(|run| run.id.as_str());
     bed.job_becomes(well, "RUNNING");
     let feed = Feed::start(bed);
-    let sick = [(nan, "loss not finite"), (stalls, "run stalled"), (waits, "job pending too long")];
-    for (job, kind) in sick {
+    let unhealthy = [(nan, "loss not finite"), (stalls, "run stalled"), (waits, "job pending too long")];
+    for (job, kind) in unhealthy {
         let mut last = Value::Null;
-        let told = until(&format!("the command says {kind}"), || {
+        let reported = until(&format!("the command reports {kind}"), || {
             let healthy = vitals(bed, well);
             assert!(healthy.is_object() && kinds(&healthy).is_empty(), "a false alarm: {healthy}");
-            let told = vitals(bed, job);
-            if told["what"] != last {
-                eprintln!("{job}: {told}");
-                last = told["what"].clone();
+            let reported = vitals(bed, job);
+            if reported["what"] != last {
+                eprintln!("{job}: {reported}");
+                last = reported["what"].clone();
             }
-            Some(told).filter(|told| kinds(told) == [kind])
+            Some(reported).filter(|reported| kinds(reported) == [kind])
         });
-        until(&format!("the console says {kind}"), || feed.has_found(kind, job));
+        until(&format!("the console reports {kind}"), || feed.has_found(kind, job));
         match kind {
             "loss not finite" => {
-                assert_eq!((&told["loss"], &told["activity"]), (&json!("nan"), &json!("training")));
+                assert_eq!((&reported["loss"], &reported["activity"]), (&json!("nan"), &json!("training")));
             }
-            "run stalled" => assert_eq!((&told["step"], &told["activity"]), (&json!(19), &json!("silent"))),
-            _ => assert!(told["what"].as_str().unwrap().starts_with("waits for v5p-256, "), "{told}"),
+            "run stalled" => {
+                assert_eq!((&reported["step"], &reported["activity"]), (&json!(19), &json!("silent")));
+            }
+            _ => assert!(reported["what"].as_str().unwrap().starts_with("waits for v5p-256, "), "{reported}"),
         }
     }
-    let told = vitals(bed, well);
-    assert_eq!((&told["activity"], &told["steps"]), (&json!("training"), &json!(100_000)), "{told}");
-    assert!(told["step"].as_u64() > Some(20) && told["loss"].as_f64().is_some(), "{told}");
+    let reported = vitals(bed, well);
+    assert_eq!(
+        (&reported["activity"], &reported["steps"]),
+        (&json!("training"), &json!(100_000)),
+        "{reported}"
+    );
+    assert!(reported["step"].as_u64() > Some(20) && reported["loss"].as_f64().is_some(), "{reported}");
     let about =
         |line: &&String| line.contains(well) && (line.contains("issue:") || line.contains("warning:"));
     assert_eq!(feed.lines().iter().filter(about).count(), 0, "a false alarm: {:#?}", feed.lines());
 }
 
-/// Hosts that were joined by hand as one slice of two; Ray is stopped there when it is dropped.
+/// Two hosts that are joined manually as one slice. Ray is stopped there on drop.
 struct Joined(Bed);
 
 impl Joined {
@@ -142,7 +149,7 @@ impl Joined {
     fn as_slice(bed: Bed) -> Self {
         let joined = Self(bed);
         for (number, host) in Self::HOSTS.iter().enumerate() {
-            // What a TPU host finds in its environment on Kubernetes.
+            // The environment of a TPU host on Kubernetes.
             let pod = format!(
                 "TPU_NAME=two-hosts TPU_WORKER_ID={number} TPU_ACCELERATOR_TYPE=v5litepod-8 TPU_TOPOLOGY=2x4"
             );
@@ -161,7 +168,7 @@ impl Drop for Joined {
 }
 
 #[test]
-fn a_slice_that_loses_a_host_says_how_many_are_left_and_why() {
+fn a_slice_that_loses_a_host_shows_how_many_are_left_and_why() {
     let bed = Bed::shared(Ray::Newest);
     bed.write(FILE, SETTINGS);
     let _joined = Joined::as_slice(bed);

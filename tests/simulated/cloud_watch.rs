@@ -1,4 +1,5 @@
-//! The supervisor and Google: a cluster's TPUs come as news beside its head, errors too, and leftovers are deleted.
+//! The supervisor and Google: updates about a cluster's TPUs arrive independently of its head, including errors, and
+//! leftovers are deleted.
 
 use crate::google::google;
 use crate::soon::soon;
@@ -23,13 +24,13 @@ use tokio::sync::{Semaphore, mpsc};
 
 const ZONE: &str = "us-central2-b";
 
-/// A cluster of Google's whose head cannot be reached, and what its supervisor says of it.
+/// A cluster in Google Cloud with an unreachable head, and the news of its supervisor.
 struct World {
     dir: TempDir,
     double: Double,
     spec: ClusterSpec,
     others: Vec<ClusterSpec>,
-    deeds: Arc<Mutex<Vec<String>>>,
+    audited: Arc<Mutex<Vec<String>>>,
     running: Option<(Supervisor, mpsc::Receiver<Update>)>,
 }
 
@@ -44,14 +45,14 @@ impl World {
         };
         let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
         let double = Double::start().await.unwrap();
-        Self { dir, double, spec, others: Vec::new(), deeds: Arc::default(), running: None }
+        Self { dir, double, spec, others: Vec::new(), audited: Arc::default(), running: None }
     }
 
     fn adc(&self) -> PathBuf {
         self.double.write_adc(self.dir.path()).unwrap()
     }
 
-    /// With a login that is what the file says at the time it is needed.
+    /// Starts the supervisor with a login that reads the credentials file when it is needed.
     fn start(&mut self, refresh: Option<Duration>) {
         let home = self.dir.path();
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
@@ -61,9 +62,9 @@ impl World {
         fs::write(home.join("ssh_config"), "").unwrap();
         options.ssh_config = Some(home.join("ssh_config"));
         options.cloud_refresh = refresh;
-        let deeds = self.deeds.clone();
+        let audited = self.audited.clone();
         options.note = AuditSink::by(move |cluster, what, outcome| {
-            deeds.lock().unwrap().push(format!("{cluster}: {what}: {outcome}"));
+            audited.lock().unwrap().push(format!("{cluster}: {what}: {outcome}"));
         });
         let (updates, news) = mpsc::channel(64);
         let specs = [&[self.spec.clone()][..], &self.others].concat();
@@ -87,8 +88,8 @@ impl World {
     }
 
     async fn cloud(&mut self) -> Result<Arc<CloudView>, Problem> {
-        let is = |news| if let News::Cloud(answer) = news { Some(answer) } else { None };
-        self.news("what google says", is).await
+        let result = |news| if let News::Cloud(answer) = news { Some(answer) } else { None };
+        self.news("the news from Google", result).await
     }
 }
 
@@ -99,7 +100,7 @@ fn node(id: &str, state: &str) -> Value {
 const SLOW: Option<Duration> = Some(Duration::from_secs(3600));
 
 #[tokio::test(flavor = "multi_thread")]
-async fn google_is_asked_at_its_pace_and_whatever_becomes_of_the_head() {
+async fn google_is_polled_independently_of_the_head() {
     let mut world = World::new().await;
     world.adc();
     world.double.state().nodes = vec![node("a", "READY")];
@@ -124,7 +125,7 @@ async fn google_is_asked_at_its_pace_and_whatever_becomes_of_the_head() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_asked_of_google_without_a_login_and_all_is_well_after_one() {
+async fn google_is_not_queried_without_a_login_and_recovers_after_one() {
     let mut world = World::new().await;
     world.start(Some(Duration::from_millis(50)));
     let problem = world.cloud().await.unwrap_err();
@@ -136,7 +137,7 @@ async fn nothing_is_asked_of_google_without_a_login_and_all_is_well_after_one() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_on_a_tpu_host_goes_through_the_head_only_where_it_must() {
+async fn a_login_to_a_tpu_host_uses_the_head_only_if_necessary() {
     let mut world = World::new().await;
     world.start(None);
     let (supervisor, _) = world.running.as_ref().unwrap();
@@ -152,7 +153,7 @@ async fn a_login_on_a_tpu_host_goes_through_the_head_only_where_it_must() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asks_where_nothing_is_asked_hears_why() {
+async fn a_request_fails_with_a_reason_if_google_is_not_queried() {
     for (provider, refresh, hint) in
         [(Provider::Local, SLOW, "provider gcp"), (Provider::Gcp, None, "cloud_refresh_seconds")]
     {
@@ -165,13 +166,13 @@ async fn whoever_asks_where_nothing_is_asked_hears_why() {
         assert!(problem.hint.to_string().contains(hint), "{problem:?}");
         world.ask(Request::CleanPreempted(Vec::new()));
         let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
-        assert!(world.news("what became of it", is).await.is_err());
+        assert!(world.news("the result of the cleanup", is).await.is_err());
         assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clusters_of_one_zone_share_what_google_says_of_it() {
+async fn clusters_of_one_zone_share_its_cloud_view() {
     let mut world = World::new().await;
     world.adc();
     world.double.state().nodes = vec![node("a", "READY")];
@@ -179,12 +180,12 @@ async fn clusters_of_one_zone_share_what_google_says_of_it() {
         ["c2", "c3"].map(|name| ClusterSpec { name: ClusterName::new(name), ..world.spec.clone() }).into();
     world.start(SLOW);
     let views = [world.cloud().await.unwrap(), world.cloud().await.unwrap(), world.cloud().await.unwrap()];
-    assert!(views.iter().all(|view| Arc::ptr_eq(view, &views[0])), "kept once");
+    assert!(views.iter().all(|view| Arc::ptr_eq(view, &views[0])), "stored once");
     assert_eq!((world.double.asked("/nodes"), world.double.asked("/queuedResources")), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leftovers_are_deleted_written_down_and_looked_at_again() {
+async fn leftovers_are_deleted_audited_and_listed_again() {
     let mut world = World::new().await;
     world.adc();
     world.double.state().nodes = vec![node("left", "PREEMPTED"), node("back", "PREEMPTED")];
@@ -193,22 +194,22 @@ async fn leftovers_are_deleted_written_down_and_looked_at_again() {
     world.double.state().nodes[1]["state"] = json!("READY");
     world.ask(Request::CleanPreempted(left));
     let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
-    let done = world.news("what became of them", is).await.unwrap();
-    let told: Vec<_> = done.iter().map(|(l, c)| (l.name.raw(), c.clone())).collect();
-    let alone = Cleaned::LeftAlone("it is ready now".into());
-    assert_eq!(told, [("back", alone), ("left", Cleaned::Deleted)]);
-    assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "asked again at once");
-    let deeds = world.deeds.lock().unwrap().clone();
+    let done = world.news("the result of the cleanup", is).await.unwrap();
+    let results: Vec<_> = done.iter().map(|(l, c)| (l.name.raw(), c.clone())).collect();
+    let skipped = Cleaned::LeftAlone("it is ready now".into());
+    assert_eq!(results, [("back", skipped), ("left", Cleaned::Deleted)]);
+    assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "requested again at once");
+    let audited = world.audited.lock().unwrap().clone();
     let expected = [
         "c1: clean-preempted: started: 2 in total",
         "c1: clean-preempted tpu vm back: skipped: it is ready now",
         "c1: clean-preempted tpu vm left: deleted",
     ];
-    assert_eq!(deeds, expected);
+    assert_eq!(audited, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_deleted_during_a_question_is_looked_at_after_it() {
+async fn a_deletion_during_a_request_causes_another_request() {
     let mut world = World::new().await;
     world.adc();
     world.double.state().nodes = vec![node("left", "PREEMPTED")];
@@ -216,25 +217,25 @@ async fn what_is_deleted_during_a_question_is_looked_at_after_it() {
     let left = leftovers("c1", &world.cloud().await.unwrap());
     let until = Arc::new(Semaphore::new(0));
     world.double.fail("/queuedResources", Fault::Held(until.clone()));
-    let questions = world.double.asked("/queuedResources");
+    let requests = world.double.asked("/queuedResources");
     world.ask(Request::Cloud);
-    let asked_again = async {
-        while world.double.asked("/queuedResources") == questions {
+    let repeated = async {
+        while world.double.asked("/queuedResources") == requests {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    soon("google is asked again", asked_again).await;
-    // The question under way is held, and no other.
+    soon("Google is queried again", repeated).await;
+    // Only the request in progress is held.
     world.double.recover();
     world.ask(Request::CleanPreempted(left));
     let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
-    world.news("what became of them", is).await.unwrap();
+    world.news("the result of the cleanup", is).await.unwrap();
     until.add_permits(1);
-    assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "as it was when it was asked");
-    assert!(world.cloud().await.unwrap().vms.is_empty(), "asked again at once");
+    assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "the state at the time of the request");
+    assert!(world.cloud().await.unwrap().vms.is_empty(), "requested again at once");
 }
 
-/// The instance group that an operation of alice's on c1 left, at this step.
+/// The instance group that marks an operation of alice on c1, at this step.
 fn lock(step: u32) -> Value {
     let note = json!({"id": "00000000aaaaaaaa", "cluster": "c1", "who": "alice\u{1b}[31m@laptop", "process": 7,
         "command": "restart-cluster", "title": "restart c1", "steps": 9, "since_ms": 1000});
@@ -244,7 +245,7 @@ fn lock(step: u32) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_operators_mark_comes_as_news_and_goes_although_the_head_is_away() {
+async fn another_operators_mark_is_reported_while_the_head_is_unreachable() {
     let mut world = World::new().await;
     world.adc();
     world.spec.file = Some("c1.yaml".into());
@@ -255,7 +256,7 @@ async fn another_operators_mark_comes_as_news_and_goes_although_the_head_is_away
     assert_eq!((seen.step, seen.seen_ms, seen.who.as_str()), (4, 2000, "alice·[31m@laptop"));
     world.double.state().groups = vec![lock(5)];
     assert_eq!(world.news("the next step", is).await.unwrap().step, 5);
-    // Not to be read for a while: nothing is known better.
+    // While the mark cannot be read, the last known state is kept.
     world.double.fail("instanceGroups", Fault::Html(502));
     let asked = world.double.asked("instanceGroups");
     while world.double.asked("instanceGroups") < asked + 3 {

@@ -1,5 +1,5 @@
-//! TPUs that were made with Compute Engine, against the double: what is read of them, and that nothing of them is deleted
-//! but what was chosen.
+//! TPUs created with Compute Engine, against the simulated services: what is read about them, and that only the
+//! selected resources are deleted.
 
 use marin_tui::demo::google::compute::{instance, tpu_instance};
 use marin_tui::demo::google::managed::{made_by, manager, resize, template};
@@ -34,7 +34,7 @@ fn stopped(mut instance: Value) -> Value {
     instance
 }
 
-/// A slice of two `TPU7x` hosts in a group, whose instances are changed by `with`.
+/// A slice of two `TPU7x` hosts in a group; `with` changes the instances.
 fn slice(name: &str, with: impl Fn(usize, Value) -> Value) -> (Value, Vec<Value>) {
     let group = manager(ZONE, name, "template", 2, true);
     let host = |n: usize| {
@@ -55,7 +55,7 @@ fn named<'a>(view: &'a CloudView, name: &str) -> &'a TpuVm {
 }
 
 #[tokio::test]
-async fn resize_requests_are_shown_beside_the_instances_that_a_group_has() {
+async fn resize_requests_are_shown_beside_the_instances_of_a_group() {
     let double = Double::start().await.unwrap();
     let member = |group: &Value| made_by(tpu_instance(ZONE, "m-0", TPU7X, &labels("a"), "10.7.1.1"), group);
     let (many, mut empty) =
@@ -81,24 +81,24 @@ async fn resize_requests_are_shown_beside_the_instances_that_a_group_has() {
     let google = client(&double);
     let seen = view(&google).await;
     assert!(seen.is_whole(), "{:?}", seen.unlisted);
-    // A group without an instance is its request, and goes as the group.
+    // The request of a group without instances is shown, and deleted, as the group.
     let waiting = named(&seen, "empty");
     assert_eq!((waiting.state, waiting.api_state.raw(), waiting.chips()), (VmState::Waiting, "ACCEPTED", 16));
     let words = "resize request first for 4 instances is ACCEPTED";
     assert_eq!(waiting.unhealthy.as_ref().map(Text::raw), Some(words));
     let rows = reconcile("a", &seen, None, Timestamp::from_millis(1));
     let row = |name: &str| rows.iter().find(|row| row.name.raw() == name);
-    let told = |name: &str| row(name).map(|r| (r.status, r.chips, r.note.as_ref().unwrap().raw()));
+    let shown = |name: &str| row(name).map(|r| (r.status, r.chips, r.note.as_ref().unwrap().raw()));
     let expected = "resize request queued for 2 instances is ACCEPTED: no capacity in the zone";
-    assert_eq!(told("many/queued"), Some((TpuStatus::Waiting, 8, expected)));
+    assert_eq!(shown("many/queued"), Some((TpuStatus::Waiting, 8, expected)));
     assert!(row("many/queued").unwrap().created.is_some());
     let expected = "resize request refused for 1 instance is FAILED: no quota";
-    assert_eq!(told("many/refused"), Some((TpuStatus::Refused, 4, expected)));
-    assert_eq!(told("many/new").map(|t| t.0), Some(TpuStatus::Unknown));
+    assert_eq!(shown("many/refused"), Some((TpuStatus::Refused, 4, expected)));
+    assert_eq!(shown("many/new").map(|t| t.0), Some(TpuStatus::Unknown));
     assert!(row("many/old").is_none() && row("many/taken-back").is_none() && row("empty/first").is_none());
-    // Nothing of them is a leftover, or found by a name.
+    // None of them is a leftover.
     assert!(leftovers("a", &seen).is_empty());
-    // A group that makes its instances all at once has none, and one that was refused them has none either.
+    // A bulk group has no resize requests, nor has a group for which the list is rejected.
     assert_eq!(double.asked("whole/resizeRequests"), 0);
     let refuse = Fault::Refuse { code: 400, status: "", reason: "invalid", message: "not for TPUs" };
     double.fail("resizeRequests", refuse);
@@ -107,7 +107,7 @@ async fn resize_requests_are_shown_beside_the_instances_that_a_group_has() {
 }
 
 #[tokio::test]
-async fn running_heads_of_the_zone_are_seen() {
+async fn running_heads_of_the_zone_are_listed() {
     let double = Double::start().await.unwrap();
     let head = |zone: &str, name: &str| {
         let labels = json!({"ray-node-type": "head", "ray-cluster-name": "a"});
@@ -122,7 +122,7 @@ async fn running_heads_of_the_zone_are_seen() {
 }
 
 #[tokio::test]
-async fn groups_and_instances_stand_beside_the_nodes_of_cloud_tpu() {
+async fn groups_and_instances_are_listed_with_the_nodes_of_cloud_tpu() {
     let double = Double::start().await.unwrap();
     {
         let mut state = double.state();
@@ -157,7 +157,7 @@ async fn groups_and_instances_stand_beside_the_nodes_of_cloud_tpu() {
     let google = client(&double);
     let view = view(&google).await;
     assert!(view.is_whole());
-    let told: Vec<_> = view
+    let vms: Vec<_> = view
         .vms
         .iter()
         .map(|vm| (vm.name.raw(), vm.kind(), vm.accelerator_type.raw(), vm.chips(), vm.state, vm.hosts.len()))
@@ -170,19 +170,19 @@ async fn groups_and_instances_stand_beside_the_nodes_of_cloud_tpu() {
         ("many-0", "instance", "tpu7x-8", 4, VmState::Ready, 1),
         ("coming", "instance group", "tpu7x-32", 16, VmState::Waiting, 0),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(vms, expected);
     let ironwood = named(&view, "ironwood");
     assert_eq!(ironwood.hosts, ["10.7.0.0".into(), "10.7.0.1".into()]);
     assert_eq!((ironwood.capacity, ironwood.ray_type.clone()), (Capacity::Spot, Some("tpu_slice".into())));
     assert_eq!(named(&view, "flex").capacity, Capacity::FlexStart);
     assert_eq!(named(&view, "coming").unhealthy, Some("no capacity".into()));
     assert!(view.vms.iter().all(|vm| vm.ray_cluster == Some("a".into())));
-    // Without a label nothing is asked of a group that has what it wants.
+    // The template is read only for groups without all their instances.
     assert_eq!(double.asked("instanceTemplates"), 2);
 }
 
 #[tokio::test]
-async fn a_slice_without_one_of_its_hosts_is_not_whole_and_not_preempted() {
+async fn a_slice_with_a_missing_host_is_unhealthy_but_not_preempted() {
     let double = Double::start().await.unwrap();
     let (group, mut hosts) = slice("s", |n, host| if n == 1 { stopped(host) } else { host });
     double.state().managers = vec![group];
@@ -194,19 +194,15 @@ async fn a_slice_without_one_of_its_hosts_is_not_whole_and_not_preempted() {
     assert!(leftovers("a", &seen).is_empty());
     double.state().instances.pop();
     let seen = view(&google).await;
-    assert_eq!(
-        named(&seen, "s").hosts,
-        ["10.7.0.0".into(), "".into()],
-        "a host that is missing has its place"
-    );
+    assert_eq!(named(&seen, "s").hosts, ["10.7.0.0".into(), "".into()], "a missing host keeps its position");
     hosts[1]["labels"] = labels("b");
     double.state().instances = hosts;
     let seen = view(&google).await;
-    assert_eq!(named(&seen, "s").ray_cluster, None, "of two clusters is of none");
+    assert_eq!(named(&seen, "s").ray_cluster, None, "a slice labelled for two clusters belongs to none");
 }
 
 #[tokio::test]
-async fn what_compute_engine_refuses_hides_nothing_of_cloud_tpu() {
+async fn an_error_of_compute_engine_does_not_hide_cloud_tpu_nodes() {
     let double = Double::start().await.unwrap();
     double.state().nodes = vec![tpu::node(ZONE, "n", "v4-8", "READY", &labels("a"), &["10.1.0.1"])];
     let fault = Fault::Refuse {
@@ -221,19 +217,19 @@ async fn what_compute_engine_refuses_hides_nothing_of_cloud_tpu() {
     assert_eq!(seen.vms.len(), 1);
     let why = seen.unlisted.clone().unwrap();
     assert!(why.raw().contains("instanceGroupManagers.list") && !seen.is_whole() && seen.complete, "{why}");
-    // What might have overlooked something is no answer to a restart.
+    // A restart does not accept an incomplete list.
     let kinds = google.tpus_of_kind(&place(), "unmanaged").await;
     assert!(matches!(kinds, Err(GcpError::Forbidden { .. })), "{kinds:?}");
     double.recover();
     double.state().unreachable = vec![ZONE.to_owned()];
     assert!(view(&google).await.unlisted.unwrap().raw().contains(ZONE));
     double.state().unreachable = vec!["us-east1-z".to_owned()];
-    assert!(view(&google).await.is_whole(), "another zone's outage is none of this one's");
+    assert!(view(&google).await.is_whole(), "an outage of another zone does not matter");
 }
 
-/// Whatever differs from what was chosen, nothing is there that could be sent.
+/// If anything differs from the selection, no deletion is built.
 #[tokio::test]
-async fn a_group_is_deleted_only_with_what_was_chosen() {
+async fn a_group_is_deleted_only_if_it_matches_the_selection() {
     let double = Double::start().await.unwrap();
     let (group, hosts) = slice("s", |_, host| host);
     double.state().managers = vec![group.clone()];
@@ -253,8 +249,8 @@ async fn a_group_is_deleted_only_with_what_was_chosen() {
         let mut other = hosts.clone();
         *other[1].pointer_mut(field).unwrap() = value;
         double.state().instances = other;
-        let said = ask(None).await.unwrap_err().to_string();
-        assert!(said.contains("s-1") && said.contains(words), "{said}");
+        let error = ask(None).await.unwrap_err().to_string();
+        assert!(error.contains("s-1") && error.contains(words), "{error}");
     }
     double.state().instances = hosts.clone();
     for (field, value) in [("id", "5"), ("creationTimestamp", "2026-11-21T08:00:00Z")] {
@@ -263,7 +259,7 @@ async fn a_group_is_deleted_only_with_what_was_chosen() {
         double.state().managers = vec![other];
         assert!(ask(None).await.unwrap_err().to_string().contains("recreated since it was selected"));
     }
-    // Without instances its template tells whose it is, unless the group has labels of its own.
+    // Without instances, the labels of the template count, unless the group has its own labels.
     double.state().instances.clear();
     for (of_template, own, is_ours) in [
         ("a", Value::Null, true),
@@ -283,7 +279,7 @@ async fn a_group_is_deleted_only_with_what_was_chosen() {
 }
 
 #[tokio::test]
-async fn an_instance_of_a_group_goes_by_way_of_its_group() {
+async fn an_instance_of_a_group_is_deleted_through_its_group() {
     let double = Double::start().await.unwrap();
     let many = manager(ZONE, "many", "template", 2, false);
     let member = |n: u8| {
@@ -301,7 +297,7 @@ async fn an_instance_of_a_group_goes_by_way_of_its_group() {
     }
     let google = client(&double);
     let seen = view(&google).await;
-    // An instance that is deleted past its group is made again.
+    // A group recreates an instance that is deleted directly.
     let past = ChosenTpu::from(&TpuVm {
         compute: named(&seen, "many-0")
             .compute
@@ -332,7 +328,7 @@ async fn an_instance_of_a_group_goes_by_way_of_its_group() {
 }
 
 #[tokio::test]
-async fn what_has_changed_since_it_was_listed_is_left_alone() {
+async fn a_resource_that_changed_since_it_was_listed_is_not_deleted() {
     let double = Double::start().await.unwrap();
     let (group, hosts) = slice("s", |_, host| stopped(host));
     double.state().managers = vec![group];
@@ -340,7 +336,7 @@ async fn what_has_changed_since_it_was_listed_is_left_alone() {
     let google = client(&double);
     let found = leftovers("a", &view(&google).await);
     assert_eq!(found.len(), 1);
-    // One host is up again, or another cluster's.
+    // One host is running again, or belongs to another cluster.
     for (field, value) in [("/status", json!("RUNNING")), ("/labels", labels("b"))] {
         let mut other = hosts.clone();
         *other[0].pointer_mut(field).unwrap() = value;
@@ -358,9 +354,9 @@ async fn what_has_changed_since_it_was_listed_is_left_alone() {
     );
 }
 
-/// What was made for a group goes with it, unless it is somebody else's or used elsewhere.
+/// Resources created for a group are deleted with it, unless they belong to another cluster or are used elsewhere.
 #[tokio::test]
-async fn a_preempted_slice_is_cleaned_with_what_was_made_for_it() {
+async fn a_preempted_slice_is_deleted_with_the_resources_created_for_it() {
     let link = format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/regions/us-central1");
     let made = "made by marin-tui for cluster a";
     let template = |cluster: &str, description: &str| {
@@ -402,7 +398,7 @@ async fn a_preempted_slice_is_cleaned_with_what_was_made_for_it() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_listed_is_not_taken_for_unused() {
+async fn a_resource_is_not_considered_unused_if_a_zone_is_unreachable() {
     let double = Double::start().await.unwrap();
     let link = "https://www.googleapis.com/compute/v1/projects/hai-test/regions/us-central1";
     double.state().policies = vec![json!({"name": "s", "id": "2", "region": link,

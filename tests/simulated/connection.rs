@@ -1,5 +1,5 @@
-//! The one connection of a cluster's task: what holders of it see, and how many logins it costs the head. The system's
-//! own `ssh` in front of a simulated Ray head.
+//! The shared connection of a cluster's task: what its holders see, and how many logins the head gets. Uses the
+//! system's `ssh` with a simulated Ray head.
 
 use crate::soon::soon;
 use crate::spec::spec;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-/// A head behind an SSH server, and a home to connect from.
+/// A head behind an SSH server, and a home directory to connect from.
 struct Place {
     home: TempDir,
     server: SshServer,
@@ -42,7 +42,7 @@ impl Place {
         self.head.as_ref().unwrap()
     }
 
-    /// Ray ends on the head; its machine and its sshd stay.
+    /// Stops Ray on the head; its machine and its sshd keep running.
     fn stop_ray(&mut self) {
         self.head = None;
     }
@@ -79,7 +79,7 @@ impl Place {
         }
     }
 
-    /// A console's supervisor; its news are read away.
+    /// A console's supervisor; its news are discarded.
     fn console(&self) -> (Supervisor, Connection) {
         let (updates, mut news) = mpsc::channel(64);
         tokio::spawn(async move { while news.recv().await.is_some() {} });
@@ -89,21 +89,21 @@ impl Place {
     }
 }
 
-/// Waits until the connection is so.
+/// Waits until the connection state satisfies `is`.
 async fn until(connection: &Connection, what: &str, is: impl Fn(&ConnectionState) -> bool) {
     let mut state = connection.watch();
     soon(what, state.wait_for(is)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_shares_the_login_of_the_task() {
+async fn all_holders_share_the_login_of_the_task() {
     let place = Place::new(Scenario::default()).await;
     let (supervisor, connection) = place.console();
     assert!(supervisor.connection(&ClusterName::new("none")).is_none());
-    // Several at once, before it stands, and again after.
-    let wait = async || soon("an answer", connection.channel()).await.unwrap();
+    // Several at once, before the connection is established, and again afterwards.
+    let wait = async || soon("a channel", connection.channel()).await.unwrap();
     let (one, two, three) = tokio::join!(wait(), wait(), wait());
-    // Another program may have taken a port meanwhile, which costs a login.
+    // Counted only now: another program may have taken a port in the meantime, which requires another login.
     let logins = place.server.logins();
     assert!(one.client.is_same(&two.client) && two.client.is_same(&three.client));
     let remote = wait().await.remote.unwrap();
@@ -115,44 +115,44 @@ async fn everybody_shares_the_login_of_the_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ray_that_is_down_behind_a_login_that_stands_costs_no_other_login() {
+async fn a_stopped_ray_behind_a_working_login_requires_no_further_login() {
     let mut place = Place::new(Scenario::default()).await;
     let attached = supervisor::attach(place.spec(), 0, place.options());
     let connection = &attached.connection;
-    soon("an answer", connection.channel()).await.unwrap();
+    soon("a channel", connection.channel()).await.unwrap();
     let logins = place.server.logins();
     place.stop_ray();
     for _ in 0..3 {
-        let problem = soon("a verdict", connection.channel()).await.unwrap_err();
+        let problem = soon("an error", connection.channel()).await.unwrap_err();
         assert_eq!(problem.kind, ProblemKind::DashboardSilent, "{problem:?}");
         assert!(problem.what.contains("Ray is not running"), "{problem:?}");
     }
     place.start_ray().await;
-    soon("an answer of the new ray", connection.channel()).await.unwrap();
+    soon("a channel to the new Ray", connection.channel()).await.unwrap();
     assert_eq!(place.server.logins(), logins);
     attached.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_gets_a_lost_connection_back_and_asks_nothing_by_itself() {
+async fn a_command_restores_a_lost_connection_without_polling() {
     let place = Place::new(Scenario::default()).await;
     let attached = supervisor::attach(place.spec(), 0, place.options());
     let connection = &attached.connection;
-    let before = soon("an answer", connection.channel()).await.unwrap();
+    let before = soon("a channel", connection.channel()).await.unwrap();
     place.server.drop_connections();
-    // Whoever asks in the very moment of the loss gets the next connection, not the error of the lost one.
-    let after = soon("an answer over another", connection.channel()).await.unwrap();
+    // A request at the moment of the loss gets the next connection, not the error of the lost one.
+    let after = soon("a channel over another connection", connection.channel()).await.unwrap();
     let logins = place.server.logins();
     assert!(logins >= 2);
-    soon("the present connection", async {
-        // What stands since is left alone.
+    soon("the current connection", async {
+        // A newer connection is kept.
         connection.reconnect(&before).await;
         connection.channel().await.unwrap();
     })
     .await;
     assert_eq!(place.server.logins(), logins);
     connection.reconnect(&after).await;
-    // By itself, without anybody who waits for an answer.
+    // Reconnects automatically, without a waiting request.
     place.server.drop_connections();
     until(connection, "a connection", |s| matches!(s, ConnectionState::Up(_))).await;
     let asked = place.head().cost().requests;
@@ -163,39 +163,39 @@ async fn a_command_gets_a_lost_connection_back_and_asks_nothing_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_an_attempt_failed_is_told_to_who_waits_and_the_next_one_is_made_for_who_asks_then() {
+async fn a_failed_attempt_is_reported_to_waiters_and_a_later_request_retries() {
     let place = Place::new(Scenario::default()).await;
     let key = place.home.path().join("key");
     fs::rename(&key, key.with_extension("away")).unwrap();
     let attached = supervisor::attach(place.spec(), 0, place.options());
     let connection = &attached.connection;
-    let problem = soon("why not", connection.channel()).await.unwrap_err();
+    let problem = soon("the error", connection.channel()).await.unwrap_err();
     assert!(problem.what.contains("key"), "{problem:?}");
     until(connection, "the same", |s| matches!(s, ConnectionState::Down { is_lost: false, .. })).await;
     fs::rename(key.with_extension("away"), &key).unwrap();
-    soon("an answer", connection.channel()).await.unwrap();
+    soon("a channel", connection.channel()).await.unwrap();
     attached.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_token_is_replaced_for_everybody_who_holds_the_connection() {
+async fn a_refused_token_is_replaced_for_all_holders_of_the_connection() {
     let scenario = Scenario { token: Some(Secret::new("first-token")), ..Scenario::default() };
     let place = Place::new(scenario).await;
     place.write_token("first-token");
     let (supervisor, connection) = place.console();
-    let before = soon("an answer", connection.channel()).await.unwrap();
+    let before = soon("a channel", connection.channel()).await.unwrap();
     assert_eq!(before.token.as_ref().map(Secret::expose), Some("first-token"));
     let logins = place.server.logins();
     place.head().set_token(Some(Secret::new("second-token")));
-    let problem = soon("a refusal", connection.channel()).await.unwrap_err();
+    let problem = soon("a rejected token", connection.channel()).await.unwrap_err();
     assert_eq!(problem.kind, ProblemKind::TokenRefused, "{problem:?}");
     place.write_token("second-token");
-    let after = soon("an answer", connection.channel()).await.unwrap();
+    let after = soon("a channel", connection.channel()).await.unwrap();
     assert_eq!(after.token.as_ref().map(Secret::expose), Some("second-token"));
     supervisor.ask(&ClusterName::new("lab"), Request::Refresh);
-    let is_in_force =
+    let is_current =
         |s: &ConnectionState| matches!(s, ConnectionState::Up(c) if c.client.is_same(&after.client));
-    until(&connection, "the same client for the task", is_in_force).await;
+    until(&connection, "the same client for the task", is_current).await;
     assert_eq!(place.server.logins(), logins);
     supervisor.shutdown().await;
 }

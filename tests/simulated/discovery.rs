@@ -1,4 +1,4 @@
-//! Heads found by label: the supervisor asks Google for the address at every connection, and Ray when it cannot.
+//! Heads found by label: the supervisor queries Google for the address at every connection, and falls back to Ray.
 
 use crate::google::google;
 use crate::shell::checked;
@@ -19,11 +19,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-/// Of what is told while Ray is asked.
+/// Part of the hint that is shown while `ray get-head-ip` runs.
 const MEANWHILE: &str = "trying `ray get-head-ip`";
 
-/// A cluster of Google's whose head nobody has typed in, an ssh that only writes down whom it was to reach, and a ray
-/// that knows an address of its own.
+/// A cluster in Google Cloud without a configured head address, an `ssh` script that only records its arguments, and a
+/// `ray` script that returns another address.
 struct World {
     dir: TempDir,
     double: Double,
@@ -62,7 +62,7 @@ impl World {
         options
     }
 
-    /// The lines that ssh was started with.
+    /// The command lines of `ssh`.
     fn reached(&self) -> Vec<String> {
         let text = fs::read_to_string(self.dir.path().join("asked")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -80,16 +80,16 @@ struct Started {
 }
 
 impl Started {
-    /// The next failure; the stand-in for ssh reaches nobody.
+    /// The next failure; the `ssh` script never connects.
     async fn failure(&mut self) -> Problem {
         self.problem(|problem| !problem.hint.to_string().contains(MEANWHILE)).await
     }
 
-    /// The next trouble of that kind.
+    /// The next problem that satisfies `is`.
     async fn problem(&mut self, is: impl Fn(&Problem) -> bool) -> Problem {
         let wait = async {
             loop {
-                let update = self.news.recv().await.expect("the supervisor lives");
+                let update = self.news.recv().await.expect("the supervisor is running");
                 match update.news {
                     News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem })
                         if is(&problem) =>
@@ -100,7 +100,7 @@ impl Started {
                 }
             }
         };
-        soon("a failure is told", wait).await
+        soon("a failure is reported", wait).await
     }
 }
 
@@ -109,30 +109,33 @@ fn head(name: &str, internal: &str, external: Option<&str>) -> Value {
     instance("us-central2-b", name, &labels, internal, external)
 }
 
-/// Ray's command asks the same API, and would use up more of the quota.
+/// Ray's command queries the same API, and would use more of the quota.
 #[tokio::test]
-async fn a_quota_is_waited_for_as_google_asks_and_not_got_round() {
+async fn an_exceeded_quota_delays_the_retry_and_ray_is_not_queried() {
     let world = World::new().await;
     world.double.fail("aggregated", Fault::Busy(90));
     let mut started = world.start();
     let wait = async {
         loop {
-            let update = started.news.recv().await.expect("the supervisor lives");
+            let update = started.news.recv().await.expect("the supervisor is running");
             if let News::Link(Link::Retrying { problem, at }) = update.news {
                 return (problem, at);
             }
         }
     };
-    let (problem, at) = soon("a failure is told", wait).await;
+    let (problem, at) = soon("a failure is reported", wait).await;
     assert!(problem.what.contains("quota exceeded"), "{problem:?}");
     assert!(problem.hint.to_string().contains("wait 90 s"), "{problem:?}");
-    assert!(at.until(Timestamp::now()) > Duration::from_secs(60), "the screen counts down to it");
-    assert_eq!(world.reached(), Vec::<String>::new(), "nobody was asked instead");
+    assert!(
+        at.until(Timestamp::now()) > Duration::from_secs(60),
+        "the retry time is the one Google requested"
+    );
+    assert_eq!(world.reached(), Vec::<String>::new(), "no connection was attempted");
     started.supervisor.shutdown().await;
 }
 
 #[tokio::test]
-async fn the_address_is_googles_external_one_and_asked_for_again_at_each_connection() {
+async fn the_external_address_is_queried_at_each_connection() {
     let world = World::new().await;
     world.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1"))]);
     let mut started = world.start();
@@ -147,7 +150,7 @@ async fn the_address_is_googles_external_one_and_asked_for_again_at_each_connect
 }
 
 #[tokio::test]
-async fn of_two_running_heads_none_is_taken() {
+async fn two_running_heads_are_an_error() {
     let world = World::new().await;
     let mut stopping = head("h3", "10.0.0.3", Some("34.0.0.3"));
     stopping["status"] = json!("STOPPING");
@@ -162,8 +165,8 @@ async fn of_two_running_heads_none_is_taken() {
     let lines = checked(&problem.hint);
     let delete = format!("gcloud compute instances delete h2 --zone=us-central2-b --project={PROJECT}");
     assert!(lines.contains(&delete), "{lines:?}");
-    assert!(world.reached().is_empty(), "nobody was asked");
-    // The wrong one is gone.
+    assert!(world.reached().is_empty(), "no connection was attempted");
+    // The wrong head is gone.
     world.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1")), stopping]);
     started.supervisor.ask(&world.spec.name, Request::Reconnect);
     started.failure().await;
@@ -172,7 +175,7 @@ async fn of_two_running_heads_none_is_taken() {
 }
 
 #[tokio::test]
-async fn the_file_may_ask_for_internal_addresses() {
+async fn internal_addresses_can_be_configured() {
     let mut world = World::new().await;
     world.spec.google.internal_ips = true;
     world.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1"))]);
@@ -182,7 +185,7 @@ async fn the_file_may_ask_for_internal_addresses() {
 }
 
 #[tokio::test]
-async fn when_google_cannot_be_asked_ray_is() {
+async fn ray_is_queried_if_google_fails() {
     let grant = Fault::Grant { error: "invalid_grant", subtype: None };
     let forbidden = Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" };
     for (path, fault) in [("/token", grant), ("aggregated", forbidden), ("aggregated", Fault::Html(502))] {
@@ -192,7 +195,7 @@ async fn when_google_cannot_be_asked_ray_is() {
         started.failure().await;
         assert!(world.reached().last().unwrap().contains("10.9.9.9"), "{fault:?}: {:?}", world.reached());
     }
-    // Ray's word counts, too, where no project is named.
+    // Ray's answer is also used if no project is configured.
     let mut world = World::new().await;
     world.spec.google.project = None;
     let mut started = world.start();
@@ -202,11 +205,11 @@ async fn when_google_cannot_be_asked_ray_is() {
 }
 
 #[tokio::test]
-async fn a_missing_login_is_told_before_ray_has_answered() {
+async fn a_missing_login_is_reported_before_ray_responds() {
     let world = World::new().await;
     world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
     let mut options = world.options();
-    // As Ray does when it looks for the same login.
+    // As Ray does while it looks for the same login.
     options.ray = vec![world.script("slow-ray", "exec sleep 600").display().to_string()];
     let (updates, news) = mpsc::channel(256);
     let supervisor = Supervisor::start(vec![world.spec.clone()], options, &updates);
@@ -221,7 +224,7 @@ async fn a_missing_login_is_told_before_ray_has_answered() {
 }
 
 #[tokio::test]
-async fn when_neither_can_tell_both_say_why() {
+async fn both_errors_are_reported_if_google_and_ray_fail() {
     let world = World::new().await;
     world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
     let mut options = world.options();
@@ -240,7 +243,7 @@ async fn when_neither_can_tell_both_say_why() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_not_there_is_told_as_it_is() {
+async fn a_missing_head_is_reported_with_its_state() {
     let mut stopped = head("h1", "10.0.0.1", None);
     stopped["status"] = json!("TERMINATED");
     let cases: [(Vec<Value>, &[&str], &str, &str); 4] = [

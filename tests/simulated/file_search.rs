@@ -1,5 +1,5 @@
-//! A search through the logs of several clusters: of a head that has some, of one that has none, of one that fails to read
-//! them, and of one that is down.
+//! A search through the logs of several clusters: one with matches, one without logs, one that fails to read them, and
+//! one that is unreachable.
 
 use crate::soon::soon;
 use crate::spec::spec;
@@ -17,9 +17,9 @@ use tokio::sync::mpsc;
 
 const ID: FileSearchId = FileSearchId(7);
 
-/// What a cluster has told of the search.
+/// The results of the search on a cluster.
 #[derive(Default)]
-struct Told {
+struct Results {
     files: Vec<FileMatches>,
     last: Option<Result<SearchTally, String>>,
 }
@@ -41,11 +41,11 @@ fn search(nodes: &[NodeId]) -> Request {
 }
 
 async fn next(news: &mut mpsc::Receiver<Update>) -> Update {
-    soon("the clusters tell something", news.recv()).await.expect("the supervisor lives")
+    soon("the clusters report something", news.recv()).await.expect("the supervisor is running")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_cluster_tells_what_it_found_or_why_it_was_not_searched() {
+async fn each_cluster_reports_its_matches_or_why_it_was_not_searched() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let home = tempfile::tempdir().unwrap();
     let start = async |jobs| Head::start(Scenario { jobs, ..Scenario::default() }).await.unwrap();
@@ -81,34 +81,35 @@ async fn each_cluster_tells_what_it_found_or_why_it_was_not_searched() {
     {
         supervisor.ask(&ClusterName::new(name), search(&nodes));
     }
-    let mut told: BTreeMap<String, Told> = BTreeMap::new();
-    while told.values().filter(|told| told.last.is_some()).count() < specs.len() {
+    let mut results: BTreeMap<String, Results> = BTreeMap::new();
+    while results.values().filter(|r| r.last.is_some()).count() < specs.len() {
         let Update { cluster, news, .. } = next(&mut news).await;
-        let News::FileSearchNews(id, swept) = news else { continue };
+        let News::FileSearchNews(id, progress) = news else { continue };
         assert_eq!(id, ID);
-        let told = told.entry(cluster.to_string()).or_default();
-        assert!(told.last.is_none(), "{cluster} tells nothing behind its last word");
-        match swept {
-            FileSearchNews::Found(files) => told.files.extend(files),
-            FileSearchNews::Done(tally) => told.last = Some(Ok(tally)),
-            FileSearchNews::Failed(why) => told.last = Some(Err(why)),
+        let results = results.entry(cluster.to_string()).or_default();
+        assert!(results.last.is_none(), "{cluster} reports nothing after the end");
+        match progress {
+            FileSearchNews::Found(files) => results.files.extend(files),
+            FileSearchNews::Done(tally) => results.last = Some(Ok(tally)),
+            FileSearchNews::Failed(why) => results.last = Some(Err(why)),
         }
     }
-    let files = &told["has"].files;
+    let files = &results["has"].files;
     assert_eq!(files.len(), 1, "{files:?}");
     let lines: Vec<&str> = files[0].lines.iter().map(|found| found.line.text()).collect();
     assert_eq!((lines, files[0].more), (vec!["boom 2", "boom 3"], 1));
     assert_eq!(files[0].name.raw(), format!("job-driver-{}.log", running[0]));
-    let tally = |name: &str| told[name].last.clone().unwrap();
+    let tally = |name: &str| results[name].last.clone().unwrap();
     let of_has = tally("has").unwrap();
     assert!(of_has.files > 1 && of_has.incomplete.is_empty(), "{of_has:?}");
     assert_eq!((of_has.whole, of_has.ends.len()), (0, 0), "without ssh there is nothing to try: {of_has:?}");
     assert_eq!(tally("empty"), Ok(SearchTally::default()), "there was nothing to search");
     let of_fails = tally("fails").unwrap();
     assert!(of_fails.files == 0 && !of_fails.incomplete.is_empty(), "{of_fails:?}");
-    let is_said = |why: &String| why.starts_with("cannot read 10.0.0.1 job-driver-") && why.contains("503");
-    assert!(of_fails.incomplete.iter().any(is_said), "{of_fails:?}");
+    let is_reported =
+        |why: &String| why.starts_with("cannot read 10.0.0.1 job-driver-") && why.contains("503");
+    assert!(of_fails.incomplete.iter().any(is_reported), "{of_fails:?}");
     assert_eq!(tally("down"), Err("the cluster is not connected".to_owned()));
-    assert!(told.iter().all(|(name, told)| name == "has" || told.files.is_empty()));
+    assert!(results.iter().all(|(name, r)| name == "has" || r.files.is_empty()));
     soon("the supervisor ends", supervisor.shutdown()).await;
 }

@@ -1,4 +1,5 @@
-//! The Google Cloud client against the double: what it asks, what it makes of the answers, and the hint of each failure.
+//! The Google Cloud client against the simulated services: its requests, its parsing of responses, and the hint of each
+//! failure.
 
 mod compute;
 mod retries;
@@ -12,12 +13,12 @@ use std::time::Duration;
 
 const NAME: &str = "RAY_AUTH_TOKEN";
 
-/// Whether an error is the one that is meant.
+/// Whether an error is the expected one.
 type Kind = fn(&GcpError) -> bool;
 
 const VALUE: &str = "tok-0f1e2d3c4b5a";
 
-/// A person whose access tokens come from the double.
+/// A user account whose access tokens are issued by the simulated services.
 fn person(double: &Double) -> Login {
     let dir = tempfile::tempdir().unwrap();
     let file = double.write_adc(dir.path()).unwrap();
@@ -40,7 +41,7 @@ async fn the_latest_version_is_read() {
 }
 
 #[tokio::test]
-async fn every_failure_is_told_apart_and_says_its_mend() {
+async fn every_failure_is_distinguished_and_has_a_hint() {
     let refuse = |code, status, reason, message| Fault::Refuse { code, status, reason, message };
     let grant = |error, subtype| Fault::Grant { error, subtype };
     let cases: Vec<(&str, Fault, Kind, &str)> = vec![
@@ -129,7 +130,7 @@ async fn every_failure_is_told_apart_and_says_its_mend() {
         assert!(is(&error), "{fault:?} became {error:?}");
         assert!(error.hint().to_string().contains(hint), "{fault:?}: {}", error.hint());
         assert!(!format!("{error} {error:?}").contains(VALUE), "{error:?}");
-        // All of it passes without a restart: a new login is seen, too.
+        // The client recovers without a restart, including after a new login.
         double.recover();
         let found = google.latest_version(PROJECT, NAME).await;
         assert_eq!(found.map(|v| v.version), Ok("1".into()), "after {fault:?}");
@@ -153,7 +154,7 @@ async fn wrong_names_and_states_of_secrets() {
 }
 
 #[tokio::test]
-async fn credentials_that_cannot_be_had_say_so_at_once() {
+async fn unavailable_credentials_fail_at_once() {
     let double = Double::start().await.unwrap();
     let broken =
         Login::by(|| credentials::user_account::Builder::new(json!({"type": "authorized_user"})).build());
@@ -161,17 +162,17 @@ async fn credentials_that_cannot_be_had_say_so_at_once() {
     let error = google.latest_version(PROJECT, NAME).await.unwrap_err();
     assert!(matches!(&error, GcpError::CredentialsFile { .. }), "{error:?}");
     assert!(error.hint().to_string().contains("GOOGLE_APPLICATION_CREDENTIALS"), "{}", error.hint());
-    // No metadata server answers there.
-    let nobody =
+    // No metadata server listens there.
+    let unreachable =
         Login::by(|| credentials::mds::Builder::default().with_endpoint("http://127.0.0.1:9").build());
-    let google = Google::new(Endpoints::all_at(&double.url()), nobody);
+    let google = Google::new(Endpoints::all_at(&double.url()), unreachable);
     let error = google.latest_version(PROJECT, NAME).await.unwrap_err();
     assert!(matches!(error, GcpError::Unreachable { .. }), "{error:?}");
-    assert!(double.requests().is_empty(), "nothing is asked without credentials");
+    assert!(double.requests().is_empty(), "nothing is requested without credentials");
 }
 
 #[tokio::test]
-async fn a_secret_is_made_once() {
+async fn a_secret_is_created_once() {
     let double = Double::start().await.unwrap();
     let google = client(&double);
     google.create_secret(PROJECT, "NEW").await.unwrap();
@@ -182,7 +183,7 @@ async fn a_secret_is_made_once() {
 }
 
 #[tokio::test]
-async fn a_late_answer_is_still_an_answer() {
+async fn a_late_response_is_accepted() {
     let double = Double::start().await.unwrap();
     double.put_secret(NAME, VALUE);
     double.fail(":access", Fault::Latency(Duration::from_millis(300)));

@@ -1,4 +1,4 @@
-//! Every hint of every error that Google is known to answer with, as a table; each command in it can be pasted.
+//! A table of all known Google errors and their hints; each command in a hint can be pasted.
 
 use crate::shell::{check, checked};
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, write_login};
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 
 const NAME: &str = "RAY_AUTH_TOKEN";
 
-/// A case, the status and body that Google answered with, and what is said.
+/// A case, the status and body of Google's response, and the expected words.
 type Case = (&'static str, u16, &'static str, &'static [&'static str]);
 
 const RENEWS: &str = "me.json (authorized_user, set by google_credentials)";
 
-/// Secret Manager's, which are those of all newer APIs (AIP-193).
+/// Errors of Secret Manager, in the format of all newer APIs (AIP-193).
 const REFUSED: &[Case] = &[
     (
         "permission",
@@ -130,7 +130,7 @@ const REFUSED: &[Case] = &[
     ),
 ];
 
-/// Those of Compute Engine, which came before.
+/// Errors of Compute Engine, in the older format.
 const REFUSED_BY_COMPUTE: &[Case] = &[
     (
         "Compute Engine: API off",
@@ -161,7 +161,7 @@ const REFUSED_BY_COMPUTE: &[Case] = &[
     ),
 ];
 
-/// Those of Artifact Registry and Cloud Resource Manager.
+/// Errors of Artifact Registry and Cloud Resource Manager.
 const REFUSED_BY_OTHERS: &[Case] = &[
     (
         "Artifact Registry: permission",
@@ -189,16 +189,16 @@ const REFUSED_BY_OTHERS: &[Case] = &[
     ),
 ];
 
-/// A row of the table: prints it, checks its commands, and holds it to what it has to say.
-fn row(case: &str, error: &GcpError, says: &[&str]) {
-    let (told, hint) = (error.to_string(), error.hint());
-    println!("{case}\n    {told}\n    {hint}");
+/// Prints a row of the table, checks its commands, and asserts that it contains the expected words.
+fn row(case: &str, error: &GcpError, expected: &[&str]) {
+    let (message, hint) = (error.to_string(), error.hint());
+    println!("{case}\n    {message}\n    {hint}");
     let lines = checked(&hint);
-    let all = format!("{told}\n{hint}\n{}", lines.join("\n"));
-    for says in says {
-        assert!(all.contains(says), "{case}: `{says}` is missing in:\n{all}");
+    let all = format!("{message}\n{hint}\n{}", lines.join("\n"));
+    for words in expected {
+        assert!(all.contains(words), "{case}: `{words}` is missing in:\n{all}");
     }
-    assert!(!hint.is_empty(), "{case}: no hint for {told}");
+    assert!(!hint.is_empty(), "{case}: no hint for {message}");
 }
 
 async fn error(google: &Google) -> GcpError {
@@ -209,36 +209,36 @@ fn at(double: &Double, login: Login) -> Google {
     Google::new(Endpoints::all_at(&double.url()), login)
 }
 
-/// Bodies as Google sends them, with the path that answers so.
+/// Error bodies recorded from Google, returned on the path of the respective service.
 #[tokio::test]
-async fn every_refusal_of_an_api_has_a_hint_that_can_be_pasted() {
+async fn every_api_error_has_a_hint_that_can_be_pasted() {
     let double = Double::start().await.unwrap();
     double.put_secret(NAME, "tok-0f1e2d3c4b5a");
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("me.json");
     write_login(&file, &double.person()).unwrap();
     let google = at(&double, Login::file(file.clone()));
-    for (case, code, body, says) in REFUSED {
+    for (case, code, body, expected) in REFUSED {
         double.fail(":access", Fault::Recorded { code: *code, body });
-        row(case, &error(&google).await, says);
+        row(case, &error(&google).await, expected);
         double.recover();
     }
-    for (case, code, body, says) in REFUSED_BY_COMPUTE {
+    for (case, code, body, expected) in REFUSED_BY_COMPUTE {
         double.fail("aggregated", Fault::Recorded { code: *code, body });
-        row(case, &google.machines(PROJECT, Role::Head, None).await.unwrap_err(), says);
+        row(case, &google.machines(PROJECT, Role::Head, None).await.unwrap_err(), expected);
         double.recover();
     }
-    for (case, code, body, says) in REFUSED_BY_OTHERS {
+    for (case, code, body, expected) in REFUSED_BY_OTHERS {
         for path in [":testIamPermissions", "repositories"] {
             double.fail(path, Fault::Recorded { code: *code, body });
         }
-        row(case, &google.lacks(PROJECT).await.unwrap_err(), says);
+        row(case, &google.lacks(PROJECT).await.unwrap_err(), expected);
         let registry = ImageName::parse("us-central2-docker.pkg.dev/hai-test/marin/x").unwrap().registry();
-        row(case, &google.repository(&registry).await.unwrap_err(), says);
+        row(case, &google.repository(&registry).await.unwrap_err(), expected);
         double.recover();
     }
-    // What is wrong on the way.
-    for (case, path, fault, says) in [
+    // Failures between the client and the API.
+    for (case, path, fault, expected) in [
         ("load balancer", ":access", Fault::Html(502), "load balancer"),
         ("sign-in page", ":access", Fault::SignIn, "sign in to this network"),
         ("checksum", ":access", Fault::BadChecksum, "try again"),
@@ -247,14 +247,14 @@ async fn every_refusal_of_an_api_has_a_hint_that_can_be_pasted() {
         ("clock", "/token", Fault::Skew, "timedatectl set-ntp true"),
     ] {
         double.fail(path, fault);
-        // One that has no access token yet.
+        // A client without an access token.
         let google = at(&double, Login::file(file.clone()));
-        row(case, &error(&google).await, &[says]);
+        row(case, &error(&google).await, &[expected]);
         double.recover();
     }
 }
 
-/// A double, and a file with a login of it.
+/// Simulated services, and a credentials file for them.
 struct Bed {
     double: Double,
     home: TempDir,
@@ -272,12 +272,12 @@ impl Bed {
         write_login(&self.file, login).unwrap();
     }
 
-    /// The error of the login that `google_credentials` names.
+    /// The error of the credentials file named by `google_credentials`.
     async fn error(&self) -> GcpError {
         error(&at(&self.double, Login::file(self.file.clone()))).await
     }
 
-    /// The error of the application-default login, with this environment variable alone.
+    /// The error of the application-default login with only this environment variable.
     async fn error_of(&self, name: &'static str, value: &Path) -> GcpError {
         let value = value.as_os_str().to_owned();
         let login = Login::application_default();
@@ -289,8 +289,8 @@ impl Bed {
         format!("'{}'", self.file.display())
     }
 
-    /// The command that renews a person's login in the file.
-    fn moves(&self) -> String {
+    /// The command that renews the credentials of a user account in the file.
+    fn renewal(&self) -> String {
         let to = self.quoted();
         format!(
             "CLOUDSDK_CONFIG=$d gcloud auth application-default login && mv $d/application_default_credentials.json {to}"
@@ -305,11 +305,11 @@ const GONE: Fault = Fault::Recorded {
 
 const ACCOUNT: &str = "ci@hai-test.iam.gserviceaccount.com";
 
-/// The same person's login, by each of the ways a file is named.
+/// A user account, with the credentials file named in each possible way.
 #[tokio::test]
-async fn a_failed_login_of_a_person_names_its_file_and_what_renews_it() {
+async fn a_failed_user_login_names_its_file_and_the_renewal() {
     let bed = Bed::new().await;
-    let (moves, folder) = (bed.moves(), bed.home.path().display().to_string());
+    let (renewal, folder) = (bed.renewal(), bed.home.path().display().to_string());
     bed.put(&bed.double.person());
     bed.double.fail("/token", GONE);
     row(
@@ -318,27 +318,27 @@ async fn a_failed_login_of_a_person_names_its_file_and_what_renews_it() {
         &[
             "expired or was revoked (invalid_grant)",
             "a file.json (authorized_user, set by google_credentials)",
-            &moves,
+            &renewal,
         ],
     );
     let rapt = r#"{"error": "invalid_grant", "error_subtype": "invalid_rapt", "error_description": "reauth related error (invalid_rapt)"}"#;
     bed.double.recover();
     bed.double.fail("/token", Fault::Recorded { code: 400, body: rapt });
-    row("a person who has to log in again", &bed.error().await, &["(invalid_rapt)", &moves]);
+    row("a person who has to log in again", &bed.error().await, &["(invalid_rapt)", &renewal]);
     bed.double.recover();
     let client = r#"{"error": "deleted_client", "error_description": "The OAuth client was deleted."}"#;
     bed.double.fail("/token", Fault::Recorded { code: 401, body: client });
-    row("a deleted client", &bed.error().await, &["deleted_client: The OAuth client was deleted", &moves]);
+    row("a deleted client", &bed.error().await, &["deleted_client: The OAuth client was deleted", &renewal]);
     bed.double.recover();
     let scope = r#"{"error": "invalid_scope", "error_description": "Bad Request"}"#;
     bed.double.fail("/token", Fault::Recorded { code: 400, body: scope });
-    row("a login for other scopes", &bed.error().await, &["insufficient scopes", &moves]);
+    row("a login for other scopes", &bed.error().await, &["insufficient scopes", &renewal]);
     bed.double.recover();
     bed.double.fail("/token", GONE);
     row(
         "a person, GOOGLE_APPLICATION_CREDENTIALS",
         &bed.error_of("GOOGLE_APPLICATION_CREDENTIALS", &bed.file).await,
-        &["set by GOOGLE_APPLICATION_CREDENTIALS", &moves],
+        &["set by GOOGLE_APPLICATION_CREDENTIALS", &renewal],
     );
     let gcloud = bed.home.path().join(".config/gcloud");
     std::fs::create_dir_all(&gcloud).unwrap();
@@ -373,7 +373,7 @@ async fn a_failed_login_of_a_person_names_its_file_and_what_renews_it() {
 }
 
 #[tokio::test]
-async fn a_failed_login_of_a_service_account_says_what_renews_it() {
+async fn a_failed_service_account_login_names_the_renewal() {
     let bed = Bed::new().await;
     let quoted = bed.quoted();
     bed.put(&bed.double.impersonated(ACCOUNT));
@@ -405,7 +405,7 @@ async fn a_failed_login_of_a_service_account_says_what_renews_it() {
 }
 
 #[tokio::test]
-async fn a_failed_login_of_an_external_account_says_what_renews_it() {
+async fn a_failed_external_account_login_names_the_renewal() {
     let bed = Bed::new().await;
     let (quoted, subject) = (bed.quoted(), bed.home.path().join("subject"));
     bed.put(&bed.double.external(&subject));
@@ -430,7 +430,7 @@ async fn a_failed_login_of_an_external_account_says_what_renews_it() {
     let refused = bed.error().await;
     row("an external account that is refused", &refused, &["rejected by the attribute condition", &renew]);
     bed.double.recover();
-    for (case, change, says) in [
+    for (case, change, expected) in [
         ("AWS", json!({"credential_source": {"environment_id": "aws1"}}), "--aws --output-file"),
         (
             "a URL",
@@ -452,29 +452,29 @@ async fn a_failed_login_of_an_external_account_says_what_renews_it() {
         let mut login = bed.double.external(&subject);
         login.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         bed.put(&login);
-        row(&format!("an external account, {case}"), &bed.error().await, &[says, "(external_account"]);
+        row(&format!("an external account, {case}"), &bed.error().await, &[expected, "(external_account"]);
     }
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_login_and_a_machine_without_one_are_named() {
+async fn invalid_credentials_files_and_machines_without_an_account_are_named() {
     let bed = Bed::new().await;
-    let moves = bed.moves();
+    let renewal = bed.renewal();
     bed.put(&json!({"type": "external_account_authorized_user"}));
     row(
         "another type",
         &bed.error().await,
-        &["must be authorized_user", "(external_account_authorized_user", &moves],
+        &["must be authorized_user", "(external_account_authorized_user", &renewal],
     );
     std::fs::write(&bed.file, "{").unwrap();
-    row("a broken file", &bed.error().await, &["EOF", "a file.json", &moves]);
+    row("a broken file", &bed.error().await, &["EOF", "a file.json", &renewal]);
     std::fs::remove_file(&bed.file).unwrap();
-    row("no file", &bed.error().await, &["No such file", "set by google_credentials", &moves]);
+    row("no file", &bed.error().await, &["No such file", "set by google_credentials", &renewal]);
     let missing = bed.error_of("GOOGLE_APPLICATION_CREDENTIALS", &bed.file).await;
     row(
         "no file, GOOGLE_APPLICATION_CREDENTIALS",
         &missing,
-        &["unset GOOGLE_APPLICATION_CREDENTIALS", &moves],
+        &["unset GOOGLE_APPLICATION_CREDENTIALS", &renewal],
     );
     let host = bed.double.url().trim_start_matches("http://").to_owned();
     bed.double.fail("/computeMetadata", Fault::Recorded { code: 404, body: "{}" });
@@ -485,8 +485,8 @@ async fn a_file_that_is_no_login_and_a_machine_without_one_are_named() {
     );
 }
 
-/// Each type of login that `GOOGLE_APPLICATION_CREDENTIALS` may name works in the setting too, and gcloud's folder is
-/// where `CLOUDSDK_CONFIG` says.
+/// Each type of credentials that `GOOGLE_APPLICATION_CREDENTIALS` accepts also works in the setting, and
+/// `CLOUDSDK_CONFIG` sets gcloud's directory.
 #[tokio::test]
 async fn every_type_of_login_is_accepted() {
     let double = Double::start().await.unwrap();
@@ -518,7 +518,7 @@ async fn every_type_of_login_is_accepted() {
     assert!(double.asked("POST /v1/token") > 0);
 }
 
-/// The actions of this program, by its own parser.
+/// Checks the commands of this program in hints with its own parser.
 #[test]
 fn every_verb_is_a_command_of_this_program() {
     let cluster = ClusterName::new("lab");
@@ -532,7 +532,7 @@ fn every_verb_is_a_command_of_this_program() {
             }
         }
     }
-    // The parser refuses what hints have said before.
+    // The parser rejects mistakes of earlier hints.
     for broken in [
         "gcloud services enable it --project=",
         "gcloud services enable it",

@@ -1,4 +1,4 @@
-//! The simulated head keeps the contract that `tests/real` holds real Ray to, and dies as Ray dies.
+//! The simulated head satisfies the contract that `tests/real` checks against real Ray, and its GCS aborts like Ray's.
 
 use crate::contract::{ALIVE, TOKEN, Target, call, every_check, simulated, simulated_as};
 use marin_tui::demo::{Fault, FaultRule, Head, Life, Scenario};
@@ -16,9 +16,9 @@ async fn the_simulated_head_keeps_the_contract() {
     }
 }
 
-/// What happens by itself is said in Ray's forms, too; chance is kept out of the nodes that the checks count.
+/// A head with simulated activity also satisfies the contract; preemptions are off, so that the node count is fixed.
 #[tokio::test]
-async fn a_live_head_keeps_the_contract() {
+async fn a_head_with_simulated_activity_keeps_the_contract() {
     for autoscaler in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
         let life = Life { preemptions_per_hour: 0.0, past_minutes: 10, ..Life::default() };
         let scenario = Scenario { autoscaler, life: Some(life), ..Scenario::default() };
@@ -27,7 +27,7 @@ async fn a_live_head_keeps_the_contract() {
     }
 }
 
-/// A malformed id kills the real `gcs_server`; the double dies the same death, and says of what.
+/// A malformed id kills the real `gcs_server`; the simulated one also ends, and reports why.
 #[tokio::test]
 async fn a_malformed_node_id_kills_the_simulated_gcs() {
     let (head, target) = simulated(AutoscalerVersion::V2).await;
@@ -38,34 +38,34 @@ async fn a_malformed_node_id_kills_the_simulated_gcs() {
     let mut stream = tokio::net::TcpStream::connect(head.gcs).await.unwrap();
     let mut bytes = [0; 1];
     let read = tokio::io::AsyncReadExt::read(&mut stream, &mut bytes).await;
-    assert!(matches!(read, Ok(0) | Err(_)), "it still talks");
+    assert!(matches!(read, Ok(0) | Err(_)), "it still responds");
 }
 
 #[tokio::test]
-async fn trouble_is_what_it_says_and_ends() {
+async fn faults_take_effect_and_end() {
     let (head, target) = simulated(AutoscalerVersion::V2).await;
     let version = || target.ask(Method::GET, "/api/version").timeout(Duration::from_secs(60)).send();
     let good = version().await.unwrap().text().await.unwrap();
-    let make = |path: &str, fault| head.trouble(vec![FaultRule { path: path.into(), fault }]);
+    let inject = |path: &str, fault| head.trouble(vec![FaultRule { path: path.into(), fault }]);
 
-    make("", Fault::Status(503));
+    inject("", Fault::Status(503));
     assert_eq!(version().await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
-    make("", Fault::Html);
+    inject("", Fault::Html);
     assert!(version().await.unwrap().text().await.unwrap().starts_with("<!DOCTYPE html>"));
-    make("", Fault::HalfBody);
+    inject("", Fault::HalfBody);
     let half = version().await.unwrap();
-    assert_eq!(half.content_length(), Some(good.len() as u64), "it promises all of it");
+    assert_eq!(half.content_length(), Some(good.len() as u64), "the whole body is announced");
     assert!(half.text().await.is_err());
-    make("", Fault::HangUp);
+    inject("", Fault::HangUp);
     assert!(version().await.is_err());
-    make("", Fault::Padding(50 << 20));
+    inject("", Fault::Padding(50 << 20));
     assert_eq!(version().await.unwrap().text().await.unwrap().trim_start(), good);
-    make("", Fault::Stall);
+    inject("", Fault::Stall);
     let stalled = target.ask(Method::GET, "/api/version").timeout(Duration::from_millis(300)).send().await;
     assert!(stalled.unwrap_err().is_timeout());
-    make("/ray.rpc.", Fault::HangUp);
+    inject("/ray.rpc.", Fault::HangUp);
     assert!(call(&target.gcs, Some(TOKEN), ALIVE, b"").await.is_err());
-    assert_eq!(version().await.unwrap().status(), StatusCode::OK, "only the GCS is in trouble");
+    assert_eq!(version().await.unwrap().status(), StatusCode::OK, "only the GCS has a fault");
 
     head.trouble(Vec::new());
     assert!(call(&target.gcs, Some(TOKEN), ALIVE, b"").await.is_ok());
@@ -76,7 +76,7 @@ async fn trouble_is_what_it_says_and_ends() {
 }
 
 #[tokio::test]
-async fn clients_are_counted_to_the_byte() {
+async fn requests_and_bytes_are_counted() {
     let (head, target) = simulated(AutoscalerVersion::V2).await;
     let before = head.cost();
     let body = target.ask(Method::GET, "/api/jobs/").send().await.unwrap().text().await.unwrap();
@@ -84,13 +84,13 @@ async fn clients_are_counted_to_the_byte() {
     let sent = after.sent - before.sent;
     assert!((body.len() as u64..body.len() as u64 + 300).contains(&sent), "{sent} for {}", body.len());
     assert_eq!(after.connections, before.connections, "kept alive");
-    let asked = |cost: &marin_tui::demo::Cost| cost.requests.get("/api/jobs/").copied().unwrap_or(0);
-    assert_eq!(asked(&after), asked(&before) + 1);
+    let count = |cost: &marin_tui::demo::Cost| cost.requests.get("/api/jobs/").copied().unwrap_or(0);
+    assert_eq!(count(&after), count(&before) + 1);
 }
 
-/// The dialog before a restart and the one about a job tell the same of it: both ask this.
+/// The dialogs about a restart and about a job show the same resources: both use `Client::held`.
 #[tokio::test]
-async fn a_job_holds_what_its_entrypoint_asked_for_once_that_runs() {
+async fn a_job_holds_the_resources_of_its_entrypoint_once_it_runs() {
     let (head, target) = simulated(AutoscalerVersion::V2).await;
     let gcs = Some(head.gcs.to_string());
     let endpoint = Endpoint::Direct { dashboard: format!("http://{}", head.dashboard), gcs };
@@ -104,7 +104,7 @@ async fn a_job_holds_what_its_entrypoint_asked_for_once_that_runs() {
     };
     assert_eq!(held("asks").await, [("CPU".into(), 2.0)]);
     assert_eq!(held("waits").await, [], "it has not started");
-    // What its driver does is added.
+    // The resources of its driver are added.
     let jobs = target.value("/api/jobs/").await;
     let mut running = jobs.as_array().unwrap().iter().filter(|job| job["status"] == "RUNNING");
     let driver = JobId(running.find_map(|job| job["job_id"].as_str()).unwrap().into());
@@ -116,9 +116,9 @@ async fn a_job_holds_what_its_entrypoint_asked_for_once_that_runs() {
     assert_eq!(work.holds, client.held(&both).await.unwrap());
 }
 
-/// The GCS, the dashboard's nodes and the autoscaler's report tell the same of the head.
+/// The GCS, the dashboard's nodes and the autoscaler's report show the same usage of the head.
 #[tokio::test]
-async fn a_driver_s_cpus_are_used_on_the_head_whoever_is_asked() {
+async fn all_sources_report_the_cpus_of_a_driver_on_the_head() {
     for autoscaler in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
         let scenario = Scenario { autoscaler, changes: 0, ..Scenario::default() };
         let (head, target) = simulated_as(scenario).await;
@@ -127,19 +127,19 @@ async fn a_driver_s_cpus_are_used_on_the_head_whoever_is_asked() {
         target.becomes("asks", "RUNNING").await;
         let during = used_on_the_head(&head, &target).await;
         assert_eq!(during, before.map(|used| used + 15_000), "{autoscaler:?}");
-        assert_eq!(answer_to_stop(&target).await, json!({"stopped": true}));
+        assert_eq!(stop_response(&target).await, json!({"stopped": true}));
         target.becomes("asks", "STOPPED").await;
         assert_eq!(used_on_the_head(&head, &target).await, before, "{autoscaler:?}");
     }
 }
 
-async fn answer_to_stop(target: &Target) -> Value {
+async fn stop_response(target: &Target) -> Value {
     let answer = target.ask(Method::POST, "/api/jobs/asks/stop").send().await.unwrap();
     serde_json::from_str(&answer.text().await.unwrap()).unwrap()
 }
 
-/// CPUs that are used on the head, as the GCS tells it, the lines of `/nodes?view=summary`, and the report, in Ray's
-/// ten-thousandths.
+/// CPUs used on the head according to the GCS, to `/nodes?view=summary` and to the autoscaler's report, in Ray's unit
+/// of 1/10000.
 async fn used_on_the_head(head: &Head, target: &Target) -> [i64; 3] {
     let gcs = Some(head.gcs.to_string());
     let endpoint = Endpoint::Direct { dashboard: format!("http://{}", head.dashboard), gcs };
@@ -154,7 +154,7 @@ async fn used_on_the_head(head: &Head, target: &Target) -> [i64; 3] {
     };
     let summary = target.value("/nodes?view=summary").await;
     let on_page = lines(&summary["data"]["nodeLogicalResources"][node.id.to_string()]).unwrap();
-    // The report sums over all nodes, of which only the head's use changes.
+    // The report is a sum over all nodes; only the usage of the head changes.
     let status = target.value("/api/cluster_status?format=1").await;
     let in_all = lines(&status["data"]["clusterStatus"]).unwrap();
     let others = snapshot.nodes.iter().filter(|n| !n.is_head && n.state.is_alive());

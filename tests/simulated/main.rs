@@ -1,4 +1,4 @@
-//! The library in process, against simulated heads and a simulated Google.
+//! Tests of the library in process, against simulated heads and simulated Google services.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,5 +1,4 @@
-//! What a head may answer when it is not well, and what the client makes of it: a clear error each, no crash,
-//! nothing lost.
+//! Invalid responses of a head: the client returns a clear error for each, does not crash and loses no data.
 
 use marin_tui::logs::LineSplitter;
 use marin_tui::model::{JobStatus, Line, LogPart, NodeId, ProblemKind, Secret, SubmissionId, Timestamp};
@@ -12,13 +11,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-/// Stands where the server's answer to the client's key belongs (RFC 6455, section 4.2.2).
+/// Placeholder for the server's response to the client's key (RFC 6455, section 4.2.2).
 const ACCEPT: &[u8] = b"{accept}";
 
-/// What the little server does with a connection, by the route asked for.
+/// The response bytes of the test server for a route.
 type Answer = Arc<dyn Fn(&str) -> Vec<u8> + Send + Sync>;
 
-/// Serves one request per connection with raw bytes; no bytes at all: it stalls.
+/// Serves one request per connection with raw bytes; stalls if there are none.
 async fn serve(answer: Answer) -> Endpoint {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -52,7 +51,7 @@ async fn one(mut stream: TcpStream, answer: Answer) {
     if bytes.is_empty() {
         std::future::pending::<()>().await;
     }
-    // A client that has read enough hangs up; that is its right.
+    // The client may disconnect once it has read enough.
     let _ = stream.write_all(&bytes).await;
 }
 
@@ -81,7 +80,7 @@ async fn version_of(bytes: Vec<u8>) -> RayError {
 }
 
 #[tokio::test]
-async fn what_is_not_ray_is_said_to_be_not_ray() {
+async fn other_servers_are_reported_as_not_ray() {
     let page = http("200 OK", "text/html", b"<!doctype html><h1>Welcome to nginx</h1>");
     let error = version_of(page).await;
     assert!(matches!(error, RayError::NotRay(_)), "{error}");
@@ -95,7 +94,7 @@ async fn what_is_not_ray_is_said_to_be_not_ray() {
 }
 
 #[tokio::test]
-async fn half_an_answer_is_an_error() {
+async fn an_incomplete_response_is_an_error() {
     assert!(matches!(version_of(json(r#"{"version": "4", "ray_ver"#)).await, RayError::Malformed { .. }));
     assert!(matches!(version_of(json("{}")).await, RayError::Malformed { .. }));
     let cut =
@@ -105,7 +104,7 @@ async fn half_an_answer_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_traceback_shrinks_to_its_last_line() {
+async fn a_traceback_is_reduced_to_its_last_line() {
     let body =
         b"Traceback (most recent call last):\n  File \"/opt/ray/x.py\", line 3\nValueError: too many cooks\n";
     let error = version_of(http("500 Internal Server Error", "text/plain", body)).await;
@@ -113,7 +112,7 @@ async fn a_traceback_shrinks_to_its_last_line() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn authentication_errors_are_distinguished() {
     let missing = http("401 Unauthorized", "text/plain", b"Unauthorized: Missing authentication token");
     assert_eq!(version_of(missing).await, RayError::TokenMissing);
     let wrong = http("403 Forbidden", "text/plain", b"Forbidden: Invalid authentication token");
@@ -124,15 +123,15 @@ async fn refusals_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_stalled_answer_times_out() {
-    let impatient = Limits { call: Duration::from_secs(1), ..Limits::default() };
-    let error = limited(impatient, |_| Vec::new()).await.version().await.unwrap_err();
+async fn a_stalled_response_times_out() {
+    let limits = Limits { call: Duration::from_secs(1), ..Limits::default() };
+    let error = limited(limits, |_| Vec::new()).await.version().await.unwrap_err();
     assert!(matches!(error, RayError::Silent(_)), "{error}");
     assert_eq!(error.problem(Timestamp::now()).kind, ProblemKind::DashboardSilent);
 }
 
 #[tokio::test]
-async fn a_refused_connection_says_so() {
+async fn a_refused_connection_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -142,7 +141,7 @@ async fn a_refused_connection_says_so() {
 }
 
 #[tokio::test]
-async fn a_huge_answer_is_refused_and_a_large_one_is_not() {
+async fn a_huge_response_is_rejected_and_a_large_one_is_not() {
     let body = |size: usize| {
         let mut body = vec![b' '; size];
         body.extend_from_slice(br#"{"ray_version": "2.60.0"}"#);
@@ -157,7 +156,7 @@ async fn a_huge_answer_is_refused_and_a_large_one_is_not() {
     assert!(limited(Limits::default(), large).await.version().await.is_ok());
 }
 
-/// A head of which one part is broken.
+/// A head with one broken part.
 fn partly_broken(route: &str) -> Vec<u8> {
     match route.split('?').next().unwrap() {
         "/api/version" => json(r#"{"ray_version": "2.60.0", "session_name": "session_1"}"#),
@@ -178,10 +177,10 @@ fn partly_broken(route: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_broken_part_costs_that_part_only() {
+async fn a_broken_part_affects_that_part_only() {
     let mut poller = Poller::new(client(partly_broken).await);
     let snapshot = poller.refresh().await.unwrap();
-    assert_eq!(snapshot.nodes.len(), 1, "a row without a real id is left out");
+    assert_eq!(snapshot.nodes.len(), 1, "a row without a valid id is omitted");
     assert_eq!(snapshot.nodes[0].resources.get("TPU").map(|r| r.total), Some(4.0));
     assert_eq!((snapshot.jobs.len(), snapshot.jobs[0].status), (1, JobStatus::Running));
     assert!(snapshot.missing.iter().any(|m| m.starts_with("autoscaler:") && m.contains("trouble")));
@@ -197,9 +196,9 @@ async fn a_dead_gcs_falls_back_to_the_dashboard() {
     let mut poller = Poller::new(Client::new(endpoint, None).unwrap());
     assert_eq!(poller.refresh().await.unwrap().nodes.len(), 1);
     assert!(!poller.over_gcs());
-    let asked = poller.client().meter().gcs.requests();
+    let requests = poller.client().meter().gcs.requests();
     poller.refresh().await.unwrap();
-    assert_eq!(poller.client().meter().gcs.requests(), asked, "it is left alone for a while");
+    assert_eq!(poller.client().meter().gcs.requests(), requests, "the GCS is not retried at once");
 }
 
 /// The whole log of a job.
@@ -232,7 +231,7 @@ fn switched(frames: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn who_does_not_answer_our_key_speaks_no_websocket() {
+async fn a_wrong_websocket_accept_key_is_rejected() {
     let accept = str::from_utf8(ACCEPT).unwrap();
     for theirs in ["", "AAAA"] {
         let client = client(move |_| {
@@ -240,13 +239,13 @@ async fn who_does_not_answer_our_key_speaks_no_websocket() {
             [answer.into_bytes(), frame(1, b"from a cache\n")].concat()
         });
         let mut tail = whole(&client.await);
-        let Some(LogEvent::Interrupted(why)) = tail.next().await else { panic!("it is believed") };
+        let Some(LogEvent::Interrupted(why)) = tail.next().await else { panic!("the handshake is accepted") };
         assert!(why.contains("does not support WebSocket"), "{why}");
     }
 }
 
 #[tokio::test]
-async fn a_log_that_breaks_off_goes_on_where_it_was() {
+async fn an_interrupted_log_resumes_where_it_stopped() {
     let connections = Arc::new(AtomicUsize::new(0));
     let count = connections.clone();
     let client = client(move |route| {
@@ -255,7 +254,7 @@ async fn a_log_that_breaks_off_goes_on_where_it_was() {
         }
         let done = frame(8, &1000u16.to_be_bytes());
         match count.fetch_add(1, Ordering::SeqCst) {
-            // Breaks in the middle of a line, and of a character.
+            // Breaks in the middle of a line.
             0 => switched(&[frame(1, b"one\n"), frame(1, b"two\nthr")]),
             1 => switched(&[frame(1, b"one\ntwo\nthree\nfour\n"), frame(8, &1001u16.to_be_bytes())]),
             _ => switched(&[frame(1, b"one\n"), frame(1, b"two\nthree\nfour\n"), frame(1, b"five"), done]),
@@ -276,7 +275,7 @@ async fn a_log_that_breaks_off_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_line_of_a_megabyte_is_cut_and_the_rest_goes_on() {
+async fn a_line_of_a_megabyte_is_cut_and_later_lines_are_kept() {
     let client = client(move |route| {
         if !route.ends_with("/logs/tail") {
             return partly_broken(route);
@@ -289,12 +288,12 @@ async fn a_line_of_a_megabyte_is_cut_and_the_rest_goes_on() {
     let mut tail = whole(&client);
     let Some(LogEvent::Lines(LogPart { lines, .. })) = tail.next().await else { panic!("no lines") };
     assert!(lines[0].text().len() < 20_000 && lines[0].text().ends_with("more bytes)"));
-    assert_eq!(lines[1], Line::cleaned("\x1b[31mred\x1b[0m"), "with its colour");
+    assert_eq!(lines[1], Line::cleaned("\x1b[31mred\x1b[0m"), "with its color");
     assert_eq!(tail.next().await, Some(LogEvent::Complete));
 }
 
 #[tokio::test]
-async fn stacks_with_names_that_are_no_utf_8_and_escapes_are_read() {
+async fn stacks_with_invalid_utf_8_and_escapes_are_read() {
     let client = client(|route| {
         assert!(route.starts_with("/worker/traceback?"), "{route}");
         let body = b"Process 7: ray::\xff\xfe\n\nThread 7 (idle): \"Main\xc3Thread\"\n    st\xe9p\x1b[31m (tr\xff.py:7)\n";
@@ -309,12 +308,12 @@ async fn stacks_with_names_that_are_no_utf_8_and_escapes_are_read() {
 }
 
 #[test]
-fn addresses_that_cannot_be_used_are_refused_at_once() {
+fn invalid_addresses_are_rejected_at_once() {
     for dashboard in ["", "127.0.0.1:8265", "ftp://x", "http://"] {
         let endpoint = Endpoint::Direct { dashboard: dashboard.to_owned(), gcs: None };
         assert!(matches!(Client::new(endpoint, None), Err(RayError::Setup(_))), "{dashboard:?}");
     }
-    // With certificate authorities or without: https is a matter of this machine, never a crash.
+    // Whether https works depends on the certificate authorities of this machine; it never crashes.
     let https = Endpoint::Direct { dashboard: "https://127.0.0.1:1".to_owned(), gcs: None };
     assert!(matches!(Client::new(https, None), Ok(_) | Err(RayError::Setup(_))));
     let endpoint = Endpoint::Direct { dashboard: "http://127.0.0.1:1".to_owned(), gcs: None };

@@ -1,4 +1,4 @@
-//! Artifact Registry's repositories, and what a login may do: the client against the double.
+//! Artifact Registry repositories and the permissions of a login: the client against the simulated services.
 
 use crate::google::google;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
@@ -6,7 +6,7 @@ use marin_tui::gcp::{Cleanup, GcpError, Google, NEEDS};
 use marin_tui::model::{ImageName, Registry};
 use tempfile::TempDir;
 
-/// A client, and the home of its login.
+/// A client, and the home directory with its credentials.
 fn client(double: &Double) -> (Google, TempDir) {
     let home = tempfile::tempdir().unwrap();
     double.write_adc(home.path()).unwrap();
@@ -14,7 +14,7 @@ fn client(double: &Double) -> (Google, TempDir) {
 }
 
 #[tokio::test]
-async fn a_repository_is_made_once_and_given_policies() {
+async fn a_repository_is_created_once_and_gets_policies() {
     let double = Double::start().await.unwrap();
     let (google, _home) = client(&double);
     let registry = ImageName::parse("us-central2-docker.pkg.dev/hai-test/marin/x").unwrap().registry();
@@ -44,7 +44,7 @@ async fn a_repository_is_made_once_and_given_policies() {
 }
 
 #[tokio::test]
-async fn what_a_login_lacks_is_asked_in_one_call() {
+async fn missing_permissions_are_queried_in_one_call() {
     let double = Double::start().await.unwrap();
     let (google, _home) = client(&double);
     let lacks = google.lacks(PROJECT).await.unwrap();
@@ -58,7 +58,7 @@ async fn what_a_login_lacks_is_asked_in_one_call() {
         (missing[0].need.role, &missing[0].missing[..]),
         ("roles/tpu.admin", &["tpu.nodes.delete"][..])
     );
-    // Of somebody who has none Google sends no list.
+    // If no permission is granted, Google sends no list.
     let all = NEEDS.iter().flat_map(|need| need.permissions).map(ToString::to_string);
     double.state().denied = all.collect();
     let lacks = google.lacks(PROJECT).await.unwrap();
@@ -70,7 +70,7 @@ async fn what_a_login_lacks_is_asked_in_one_call() {
 }
 
 #[tokio::test]
-async fn an_access_token_is_had_for_another_program() {
+async fn an_access_token_is_available_for_other_programs() {
     let double = Double::start().await.unwrap();
     let (google, _home) = client(&double);
     let token = google.access_token().await.unwrap();

@@ -1,4 +1,4 @@
-//! The stacks of a job's workers through a head, while hosts and processes come and go.
+//! The stacks of a job's workers, read through a head while hosts and processes end.
 
 use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
@@ -9,17 +9,17 @@ use marin_tui::ray::{Client, Endpoint, Poller};
 use marin_tui::supervisor::Options;
 use marin_tui::token::Places;
 
-/// Workers that are simulated of a driver on as many hosts, with its actor on the head.
+/// Number of simulated workers of a driver, each on its own host, including its actor on the head.
 const WORKERS: usize = 4;
 
-/// The words for a worker that could not be read.
+/// Why a worker could not be read.
 fn why(found: &JobStacks, pid: u32) -> &str {
     &found.unread.iter().find(|(worker, _)| worker.pid == pid).unwrap().1
 }
 
 #[tokio::test]
-async fn a_host_that_vanishes_in_the_middle_costs_its_own_workers_only() {
-    // Ray 2.53 gives stacks by itself.
+async fn a_lost_host_affects_its_own_workers_only() {
+    // Ray 2.53 provides stacks without a setting.
     let scenario = Scenario { ray_version: "2.53.0".into(), changes: 0, ..Scenario::default() };
     let head = Head::start(scenario).await.unwrap();
     let (dashboard, gcs) = (format!("http://{}", head.dashboard), head.gcs.to_string());
@@ -42,7 +42,7 @@ async fn a_host_that_vanishes_in_the_middle_costs_its_own_workers_only() {
 
     let lost = processes.workers.iter().find(|worker| worker.name.raw() != "Holder").unwrap().clone();
     assert!(head.kill_node(lost.node));
-    // A process that Ray still lists may have ended, too.
+    // A process that Ray still lists may also have ended.
     let ended = processes.workers.iter_mut().find(|worker| worker.node != lost.node).unwrap();
     ended.pid = 4_000_000;
     let found = stacks.take(&processes).await.standing(&processes, Some(&before));

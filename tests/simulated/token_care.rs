@@ -1,4 +1,4 @@
-//! Tokens that take care of themselves: fetched, kept, found again after a rotation, and every way in which that fails.
+//! Token management: tokens are fetched, stored and renewed after a rotation; and the failures of each step.
 
 mod renewal;
 
@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 const OLD: &str = "tok-old-5ac81d";
 const NEW: &str = "tok-new-92be07";
 
-/// A home, a Google and a cluster whose secret is the named one.
+/// A home directory, simulated Google services, and a cluster with the named secret.
 struct World {
     home: TempDir,
     double: Double,
@@ -60,8 +60,8 @@ impl World {
         options
     }
 
-    /// As a console that was just started.
-    fn care(&self) -> Arc<TokenManager> {
+    /// A new token manager, as in a console that was just started.
+    fn manager(&self) -> Arc<TokenManager> {
         Arc::new(TokenManager::new(self.places.clone(), self.google()))
     }
 
@@ -78,7 +78,7 @@ impl World {
     }
 }
 
-/// A file for its owner alone.
+/// Writes a file that only its owner can read.
 fn put(file: &Path, text: impl AsRef<[u8]>) {
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(file, text).unwrap();
@@ -95,26 +95,26 @@ fn exposes(problem: &Problem) -> bool {
 }
 
 #[tokio::test]
-async fn the_first_token_is_fetched_and_kept_for_its_owner_alone() {
+async fn the_first_token_is_fetched_and_stored_readable_by_its_owner_only() {
     let world = World::new("RAY_AUTH_TOKEN").await;
     world.double.put_secret("RAY_AUTH_TOKEN", &format!("{OLD}\n"));
-    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+    assert_eq!(world.manager().token(&world.spec).await.unwrap().expose(), OLD);
     for file in [world.kept(), world.default_file()] {
         assert_eq!(fs::read_to_string(&file).unwrap(), format!("{OLD}\n"));
         assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700), "{}", file.display());
     }
-    // Nobody is asked again.
+    // Google is not queried again.
     world.double.fail("/", Fault::HangUp);
-    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+    assert_eq!(world.manager().token(&world.spec).await.unwrap().expose(), OLD);
     assert_eq!(world.double.asked(":access"), 1);
 }
 
 #[tokio::test]
-async fn another_secret_leaves_rays_own_file_alone() {
+async fn another_secret_does_not_change_rays_own_file() {
     let world = World::new("RAY_AUTH_TOKEN_STAGING").await;
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", NEW);
     put(&world.default_file(), OLD);
-    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), NEW);
+    assert_eq!(world.manager().token(&world.spec).await.unwrap().expose(), NEW);
     assert_eq!(fs::read_to_string(world.default_file()).unwrap(), OLD);
 }
 
@@ -123,9 +123,9 @@ async fn a_cluster_whose_secret_cannot_be_fetched_gets_no_other_token() {
     let world = World::new("RAY_AUTH_TOKEN_STAGING").await;
     put(&world.default_file(), OLD);
     world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
-    let problem = world.care().token(&world.spec).await.unwrap_err();
+    let problem = world.manager().token(&world.spec).await.unwrap_err();
     assert_eq!(problem.kind, ProblemKind::TokenMissing);
-    // What to do: log in to Google, or write the token where this cluster alone has it, or set the variable.
+    // The hint: log in to Google, or write the token to this cluster's own file, or set the variable.
     for words in ["no token for ", "secret RAY_AUTH_TOKEN_STAGING"] {
         assert!(problem.what.contains(words), "{words}: {problem:?}");
     }
@@ -136,19 +136,19 @@ async fn a_cluster_whose_secret_cannot_be_fetched_gets_no_other_token() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_replaced_by_the_latest_version_which_is_asked_for_once() {
+async fn a_refused_token_is_replaced_by_the_latest_version_with_one_request() {
     let world = World::new("RAY_AUTH_TOKEN").await;
     world.double.put_secret("RAY_AUTH_TOKEN", OLD);
-    let care = world.care();
-    let old = care.token(&world.spec).await.unwrap();
+    let manager = world.manager();
+    let old = manager.token(&world.spec).await.unwrap();
     world.double.put_secret("RAY_AUTH_TOKEN", NEW);
-    // As after a restart: the old one is there.
-    let care = world.care();
-    assert_eq!(care.renew(&world.spec, &old).await.unwrap().expose(), NEW);
+    // As after a restart of the console: the old token is stored.
+    let manager = world.manager();
+    assert_eq!(manager.renew(&world.spec, &old).await.unwrap().expose(), NEW);
     assert_eq!(fs::read_to_string(world.default_file()).unwrap().trim(), NEW);
     let asked = world.double.asked(":access");
     for _ in 0..3 {
-        let problem = care.renew(&world.spec, &Secret::new(NEW)).await.unwrap_err();
+        let problem = manager.renew(&world.spec, &Secret::new(NEW)).await.unwrap_err();
         assert_eq!(problem.kind, ProblemKind::TokenRefused);
         assert!(
             problem.what.contains("version 2 of secret RAY_AUTH_TOKEN of hai-test, the latest"),
@@ -156,24 +156,24 @@ async fn a_refused_token_is_replaced_by_the_latest_version_which_is_asked_for_on
         );
         assert!(!exposes(&problem));
     }
-    assert_eq!(world.double.asked(":access"), asked, "the answer from a moment ago is good enough");
-    // Somebody else has renewed the file meanwhile.
+    assert_eq!(world.double.asked(":access"), asked, "a recent response is reused");
+    // Another process has renewed the file in the meantime.
     put(&world.kept(), "tok-third");
-    assert_eq!(care.renew(&world.spec, &Secret::new(NEW)).await.unwrap().expose(), "tok-third");
+    assert_eq!(manager.renew(&world.spec, &Secret::new(NEW)).await.unwrap().expose(), "tok-third");
 }
 
 #[tokio::test]
-async fn a_secret_that_is_slow_to_come_delays_no_other_and_is_asked_for_once() {
+async fn a_slow_secret_delays_no_other_and_is_requested_once() {
     let mut world = World::new("RAY_AUTH_TOKEN_SLOW").await;
     world.double.put_secret("RAY_AUTH_TOKEN_SLOW", OLD);
     world.double.put_secret("RAY_AUTH_TOKEN_QUICK", NEW);
-    let slowly = Arc::new(Semaphore::new(0));
-    world.double.fail("RAY_AUTH_TOKEN_SLOW", Fault::Held(slowly.clone()));
-    let (care, slow) = (world.care(), world.spec.clone());
+    let permits = Arc::new(Semaphore::new(0));
+    world.double.fail("RAY_AUTH_TOKEN_SLOW", Fault::Held(permits.clone()));
+    let (manager, slow) = (world.manager(), world.spec.clone());
     world.spec.google.token_secret.as_mut().unwrap().name = "RAY_AUTH_TOKEN_QUICK".into();
     let came = std::sync::Mutex::new(Vec::new());
     let fetch = async |spec| {
-        let token = care.token(spec).await.unwrap();
+        let token = manager.token(spec).await.unwrap();
         came.lock().unwrap().push(token.expose().to_owned());
     };
     tokio::join!(fetch(&slow), fetch(&slow), async {
@@ -181,30 +181,30 @@ async fn a_secret_that_is_slow_to_come_delays_no_other_and_is_asked_for_once() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         fetch(&world.spec).await;
-        slowly.add_permits(2);
+        permits.add_permits(2);
     });
     assert_eq!(came.into_inner().unwrap(), [NEW, OLD, OLD]);
     assert_eq!(world.double.asked("RAY_AUTH_TOKEN_SLOW"), 1);
 }
 
 #[tokio::test]
-async fn what_a_person_put_there_is_not_replaced() {
+async fn a_token_set_by_a_person_is_not_replaced() {
     let mut world = World::new("RAY_AUTH_TOKEN").await;
     world.double.put_secret("RAY_AUTH_TOKEN", NEW);
     let own = world.places.cache.join("clusters/c1");
     put(&own, OLD);
-    let problem = world.care().renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
+    let problem = world.manager().renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
     assert!(
         problem.what.contains("tokens/clusters/c1") && problem.hint.to_string().contains("remove it"),
         "{problem:?}"
     );
     world.places.variable = Some(Secret::new(OLD));
-    let problem = world.care().renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
+    let problem = world.manager().renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
     assert!(problem.what.contains("from RAY_AUTH_TOKEN"), "{problem:?}");
     assert!(!exposes(&problem) && world.double.requests().is_empty());
 }
 
-/// What is wrong at Google's, and what the hint says.
+/// Failures at Google: path, fault, and part of the hint.
 fn at_google() -> Vec<(&'static str, Fault, &'static str)> {
     let refuse = |code, status, reason| Fault::Refuse { code, status, reason, message: "as Google says" };
     vec![
@@ -240,19 +240,19 @@ fn at_google() -> Vec<(&'static str, Fault, &'static str)> {
 }
 
 #[tokio::test]
-async fn what_is_wrong_at_google_is_said_and_the_kept_token_goes_on() {
+async fn failures_at_google_are_reported_and_the_stored_token_is_used() {
     for (path, fault, hint) in at_google() {
         let world = World::new("RAY_AUTH_TOKEN").await;
         world.double.put_secret("RAY_AUTH_TOKEN", NEW);
         world.double.fail(path, fault.clone());
-        let problem = world.care().token(&world.spec).await.unwrap_err();
+        let problem = world.manager().token(&world.spec).await.unwrap_err();
         assert_eq!(problem.kind, ProblemKind::TokenMissing);
         assert!(problem.hint.to_string().contains(hint), "{fault:?}: {problem:?}");
-        // With a kept one Google is not needed, and its trouble is no trouble.
+        // With a stored token Google is not needed, and its failure has no effect.
         world.places.keep(world.secret(), "1", &Secret::new(OLD));
-        let care = world.care();
-        assert_eq!(care.token(&world.spec).await.unwrap().expose(), OLD, "{fault:?}");
-        let problem = care.renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
+        let manager = world.manager();
+        assert_eq!(manager.token(&world.spec).await.unwrap().expose(), OLD, "{fault:?}");
+        let problem = manager.renew(&world.spec, &Secret::new(OLD)).await.unwrap_err();
         assert_eq!(problem.kind, ProblemKind::TokenRefused);
         assert!(problem.what.contains("refuses this token (version 1)"), "{problem:?}");
         assert!(problem.hint.to_string().contains(hint) && !exposes(&problem), "{fault:?}: {problem:?}");
@@ -260,7 +260,7 @@ async fn what_is_wrong_at_google_is_said_and_the_kept_token_goes_on() {
 }
 
 #[tokio::test]
-async fn a_payload_that_is_no_token_is_not_kept() {
+async fn an_invalid_payload_is_not_stored() {
     let cases: [(&[u8], &str); 5] = [
         (b"\n", "is empty"),
         (b"  \r\n", "is empty"),
@@ -271,7 +271,7 @@ async fn a_payload_that_is_no_token_is_not_kept() {
     for (payload, why) in cases {
         let world = World::new("RAY_AUTH_TOKEN").await;
         world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), vec![Stored::enabled(payload)]);
-        let problem = world.care().token(&world.spec).await.unwrap_err();
+        let problem = world.manager().token(&world.spec).await.unwrap_err();
         assert!(problem.what.contains("version 1 of secret RAY_AUTH_TOKEN"), "{problem:?}");
         assert!(
             problem.what.contains(why) && problem.hint.to_string().contains("gcloud secrets versions add"),
@@ -282,7 +282,7 @@ async fn a_payload_that_is_no_token_is_not_kept() {
     let world = World::new("RAY_AUTH_TOKEN").await;
     let disabled = Stored { state: "DISABLED", ..Stored::enabled(b"x") };
     world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), vec![disabled]);
-    let problem = world.care().token(&world.spec).await.unwrap_err();
+    let problem = world.manager().token(&world.spec).await.unwrap_err();
     assert!(
         problem.what.contains("DISABLED") && problem.hint.to_string().contains("versions enable"),
         "{problem:?}"
@@ -290,29 +290,29 @@ async fn a_payload_that_is_no_token_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_wrong_project_is_named_and_doubted() {
+async fn a_wrong_project_is_named_with_a_hint() {
     let mut world = World::new("RAY_AUTH_TOKEN").await;
     world.double.put_secret("RAY_AUTH_TOKEN", NEW);
     let name = SecretName { project: Some("other-project".into()), name: "RAY_AUTH_TOKEN".into() };
     world.spec.google.token_secret = Some(name);
-    let problem = world.care().token(&world.spec).await.unwrap_err();
+    let problem = world.manager().token(&world.spec).await.unwrap_err();
     assert!(problem.what.contains("secret RAY_AUTH_TOKEN of other-project"), "{problem:?}");
     assert!(problem.hint.to_string().contains("the right project"), "{problem:?}");
 }
 
 #[tokio::test]
-async fn a_named_file_that_cannot_be_used_says_why_and_no_other_is_taken() {
+async fn an_unusable_named_file_is_reported_and_no_other_is_used() {
     let mut world = World::new("RAY_AUTH_TOKEN").await;
     world.double.put_secret("RAY_AUTH_TOKEN", NEW);
     let file = world.home.path().join("named");
     world.places.path_variable = Some(file.clone());
-    let problem = world.care().token(&world.spec).await.unwrap_err();
+    let problem = world.manager().token(&world.spec).await.unwrap_err();
     assert!(
         problem.what.contains("No such file") && problem.hint.to_string().contains("RAY_AUTH_TOKEN_PATH"),
         "{problem:?}"
     );
     fs::create_dir(&file).unwrap();
-    let problem = world.care().token(&world.spec).await.unwrap_err();
+    let problem = world.manager().token(&world.spec).await.unwrap_err();
     assert!(
         problem.what.contains("it is a directory")
             && problem.hint.to_string().contains("remove the directory"),
@@ -320,7 +320,7 @@ async fn a_named_file_that_cannot_be_used_says_why_and_no_other_is_taken() {
     );
     fs::remove_dir(&file).unwrap();
     put(&file, "");
-    let problem = world.care().token(&world.spec).await.unwrap_err();
+    let problem = world.manager().token(&world.spec).await.unwrap_err();
     assert!(
         problem.what.contains("is empty") && problem.hint.to_string().contains("save the token again"),
         "{problem:?}"
@@ -329,70 +329,73 @@ async fn a_named_file_that_cannot_be_used_says_why_and_no_other_is_taken() {
 }
 
 #[tokio::test]
-async fn a_project_that_nobody_names_is_asked_for() {
+async fn a_missing_project_is_reported() {
     let mut world = World::new("RAY_AUTH_TOKEN").await;
     world.spec.google.token_secret = Some(SecretName { project: None, name: "RAY_AUTH_TOKEN".into() });
-    let problem = world.care().token(&world.spec).await.unwrap_err();
+    let problem = world.manager().token(&world.spec).await.unwrap_err();
     assert!(problem.hint.to_string().contains("provider.project_id"), "{problem:?}");
     assert!(world.double.requests().is_empty());
 }
 
 #[tokio::test]
-async fn broken_files_cost_nothing_but_their_place() {
+async fn broken_files_do_not_prevent_fetching_a_token() {
     type Break = fn(&mut World);
     let cases: [(&str, Break, bool); 6] = [
         ("a folder in the file's place", |w| fs::create_dir_all(w.kept()).unwrap(), true),
         ("a folder in the place of Ray's file", |w| fs::create_dir_all(w.default_file()).unwrap(), true),
         ("an empty file", |w| put(&w.kept(), ""), false),
         ("no text", |w| put(&w.kept(), b"\xff\xfe"), false),
-        // The kernel's own file system: nobody can write there, root included.
+        // procfs: not even root can write there.
         ("a disk that cannot be written", |w| w.places.cache = "/proc/marin-tui/tokens".into(), true),
         ("no home", |w| w.places.home = None, false),
     ];
-    for (what, spoil, told) in cases {
+    for (what, spoil, is_reported) in cases {
         let mut world = World::new("RAY_AUTH_TOKEN").await;
         world.double.put_secret("RAY_AUTH_TOKEN", NEW);
         spoil(&mut world);
-        let care = world.care();
-        assert_eq!(care.token(&world.spec).await.unwrap().expose(), NEW, "{what}");
-        let fetched = care.fetch(world.secret()).await.unwrap();
-        assert_eq!(!fetched.troubles.is_empty(), told, "{what}: {:?}", fetched.troubles);
+        let manager = world.manager();
+        assert_eq!(manager.token(&world.spec).await.unwrap().expose(), NEW, "{what}");
+        let fetched = manager.fetch(world.secret()).await.unwrap();
+        assert_eq!(!fetched.troubles.is_empty(), is_reported, "{what}: {:?}", fetched.troubles);
         let troubles = fetched.troubles.join("\n");
-        assert!(!told || (troubles.contains("cannot write") && troubles.contains("; make ")), "{troubles}");
+        assert!(
+            !is_reported || (troubles.contains("cannot write") && troubles.contains("; make ")),
+            "{troubles}"
+        );
         assert!(!troubles.contains(NEW) && !format!("{fetched:?}").contains(NEW));
     }
 }
 
 #[tokio::test]
-async fn a_kept_file_that_others_can_read_is_closed_to_them() {
+async fn a_stored_file_that_others_can_read_is_made_private() {
     let world = World::new("RAY_AUTH_TOKEN").await;
     for mode_before in [0o640, 0o644, 0o660] {
         put(&world.kept(), OLD);
         fs::set_permissions(world.kept(), Permissions::from_mode(mode_before)).unwrap();
-        assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+        assert_eq!(world.manager().token(&world.spec).await.unwrap().expose(), OLD);
         assert_eq!(mode(&world.kept()), 0o600, "{mode_before:o}");
     }
 }
 
 #[tokio::test]
-async fn no_file_is_readable_by_others_for_a_moment_nor_ever_half_written() {
+async fn files_are_never_readable_by_others_or_partly_written() {
     let world = World::new("RAY_AUTH_TOKEN").await;
     world.places.keep(world.secret(), "1", &Secret::new(OLD));
     let (stop, folders) = (Arc::new(AtomicBool::new(false)), [world.kept(), world.default_file()]);
     let (stopped, watched) = (stop.clone(), folders.clone());
     let watcher = std::thread::spawn(move || {
-        let mut looks = 0_u64;
-        while !stopped.load(Ordering::Relaxed) || looks == 0 {
+        let mut checks = 0_u64;
+        while !stopped.load(Ordering::Relaxed) || checks == 0 {
             for file in &watched {
                 for entry in fs::read_dir(file.parent().unwrap()).unwrap().flatten() {
-                    // It may be gone already.
+                    // It may already be removed.
                     if let Ok(meta) = entry.metadata() {
                         assert_eq!(meta.permissions().mode() & 0o077, 0, "{:?}", entry.path());
                     }
                 }
                 let text = fs::read_to_string(file).unwrap();
                 assert!(text == format!("{OLD}\n") || text == format!("{NEW}\n"), "half a file");
-                looks += 1;
+                checks += 1;
             }
         }
     });
@@ -407,74 +410,74 @@ async fn no_file_is_readable_by_others_for_a_moment_nor_ever_half_written() {
 }
 
 #[tokio::test]
-async fn a_cluster_named_like_a_secret_gets_its_own_token_and_not_the_secrets() {
+async fn a_cluster_named_like_a_secret_gets_its_own_token() {
     let mut world = World::new("RAY_AUTH_TOKEN_STAGING").await;
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", OLD);
-    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+    assert_eq!(world.manager().token(&world.spec).await.unwrap().expose(), OLD);
     let with_secret = world.spec.clone();
     let name = format!("{PROJECT}.RAY_AUTH_TOKEN_STAGING");
     (world.spec.name, world.spec.google.token_secret) = (ClusterName::new(name.as_str()), None);
-    let problem = world.care().token(&world.spec).await.unwrap_err();
+    let problem = world.manager().token(&world.spec).await.unwrap_err();
     assert_eq!(problem.kind, ProblemKind::TokenMissing);
     let own = world.places.cache.join("clusters").join(&name);
     assert!(problem.hint.to_string().contains(own.to_str().unwrap()), "{problem:?}");
     put(&own, NEW);
-    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), NEW);
-    assert_eq!(world.care().token(&with_secret).await.unwrap().expose(), OLD);
+    assert_eq!(world.manager().token(&world.spec).await.unwrap().expose(), NEW);
+    assert_eq!(world.manager().token(&with_secret).await.unwrap().expose(), OLD);
 }
 
 #[tokio::test]
-async fn files_of_the_older_layout_are_found_after_the_new_place_and_told_apart() {
+async fn files_of_the_older_layout_are_found_after_those_of_the_new_one() {
     let mut world = World::new("RAY_AUTH_TOKEN_STAGING").await;
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", NEW);
     let (cache, name) = (world.places.cache.clone(), format!("{PROJECT}.RAY_AUTH_TOKEN_STAGING"));
     let (old, version) = (cache.join(&name), cache.join(format!("{name}.version")));
-    // A copy of the secret, as its version file says, and nobody else's token.
+    // A copy of the secret, according to its version file, and not the token of a cluster.
     put(&old, OLD);
     put(&version, "7 00000000\n");
-    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+    assert_eq!(world.manager().token(&world.spec).await.unwrap().expose(), OLD);
     let mut like_a_secret = world.spec.clone();
     like_a_secret.google.token_secret = None;
-    // The folders of the new layout are no tokens either.
+    // The directories of the new layout are not tokens either.
     fs::create_dir_all(cache.join("clusters")).unwrap();
     for name in [name.as_str(), &format!("{name}.version"), "clusters"] {
         like_a_secret.name = ClusterName::new(name);
-        let problem = world.care().token(&like_a_secret).await.unwrap_err();
+        let problem = world.manager().token(&like_a_secret).await.unwrap_err();
         assert_eq!(problem.kind, ProblemKind::TokenMissing);
         assert!(problem.what.contains("is not set, and there is no"), "{problem:?}");
     }
-    // Without one it is what a person wrote for a cluster of that name, and the secret has no copy.
+    // Without a version file it was written by a person for a cluster of this name, and the secret has no copy.
     fs::remove_file(&version).unwrap();
     like_a_secret.name = ClusterName::new(name.as_str());
-    assert_eq!(world.care().token(&like_a_secret).await.unwrap().expose(), OLD);
-    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), NEW);
-    assert_eq!(fs::read_to_string(&old).unwrap(), OLD, "a person's file stays");
-    // A cluster's own file: the new place counts first, also before the old one of the same cluster.
+    assert_eq!(world.manager().token(&like_a_secret).await.unwrap().expose(), OLD);
+    assert_eq!(world.manager().token(&world.spec).await.unwrap().expose(), NEW);
+    assert_eq!(fs::read_to_string(&old).unwrap(), OLD, "a file written by a person is kept");
+    // A cluster's own file: the new location takes precedence, also over the old one of the same cluster.
     put(&cache.join("c1"), OLD);
     world.spec.google.token_secret = None;
-    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), OLD);
+    assert_eq!(world.manager().token(&world.spec).await.unwrap().expose(), OLD);
     put(&cache.join("clusters/c1"), NEW);
-    assert_eq!(world.care().token(&world.spec).await.unwrap().expose(), NEW);
+    assert_eq!(world.manager().token(&world.spec).await.unwrap().expose(), NEW);
 }
 
 #[tokio::test]
-async fn a_copy_of_the_older_layout_moves_when_the_secret_is_kept_anew() {
+async fn a_copy_of_the_older_layout_moves_when_the_secret_is_stored_again() {
     let world = World::new("RAY_AUTH_TOKEN_STAGING").await;
     let name = format!("{PROJECT}.RAY_AUTH_TOKEN_STAGING");
     let old = world.places.cache.join(&name);
     let old_version = world.places.cache.join(format!("{name}.version"));
-    // Kept by a console of before: what it wrote is what we write, in another folder.
+    // Stored by an earlier version: the same files, in another directory.
     world.places.keep(world.secret(), "1", &Secret::new(OLD));
     let new = world.places.cache.join("secrets").join(&name);
     let new_version = world.places.cache.join("secrets").join(format!("{name}.version"));
     fs::rename(&new, &old).unwrap();
     fs::rename(&new_version, &old_version).unwrap();
-    let care = world.care();
-    assert_eq!(care.token(&world.spec).await.unwrap().expose(), OLD);
+    let manager = world.manager();
+    assert_eq!(manager.token(&world.spec).await.unwrap().expose(), OLD);
     assert_eq!(world.places.version_of(world.secret(), &Secret::new(OLD)).as_deref(), Some("1"));
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", OLD);
     world.double.put_secret("RAY_AUTH_TOKEN_STAGING", NEW);
-    assert_eq!(care.renew(&world.spec, &Secret::new(OLD)).await.unwrap().expose(), NEW);
+    assert_eq!(manager.renew(&world.spec, &Secret::new(OLD)).await.unwrap().expose(), NEW);
     assert!(!old.exists() && !old_version.exists(), "the old copy is gone");
     assert_eq!(fs::read_to_string(&new).unwrap().trim(), NEW);
     assert_eq!(world.places.version_of(world.secret(), &Secret::new(NEW)).as_deref(), Some("2"));
@@ -484,7 +487,7 @@ async fn a_copy_of_the_older_layout_moves_when_the_secret_is_kept_anew() {
 }
 
 #[tokio::test]
-async fn a_link_in_rays_place_stays_a_link() {
+async fn a_symbolic_link_to_rays_token_file_is_kept() {
     let world = World::new("RAY_AUTH_TOKEN").await;
     let target = world.home.path().join("dotfiles/token");
     put(&target, OLD);

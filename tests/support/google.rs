@@ -1,4 +1,4 @@
-//! The Google Cloud client in front of the double.
+//! A Google Cloud client for the simulated services.
 
 use marin_tui::demo::google::Google as Double;
 use marin_tui::gcp::{Endpoints, Google, Login, credentials};
@@ -6,7 +6,7 @@ use serde_json::json;
 use std::fs;
 use std::path::Path;
 
-/// A client with the login that `adc.json` of that home holds when it is needed (`Double::write_adc`).
+/// A client that reads its credentials from `adc.json` in this home when they are needed (`Double::write_adc`).
 pub fn google(double: &Double, home: &Path) -> Google {
     let file = home.join("adc.json");
     let login = Login::by(move || {

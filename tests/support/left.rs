@@ -1,14 +1,14 @@
-//! What a test may not leave behind: processes.
+//! Checks that a test leaves no processes behind.
 
 use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a process may take to end.
+/// Time limit for processes to end.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Command lines of other processes with that folder in them.
+/// Command lines of processes that contain this path.
 fn processes_that_name(folder: &Path) -> Vec<String> {
     let name = folder.to_str().unwrap();
     let pids =
@@ -17,7 +17,8 @@ fn processes_that_name(folder: &Path) -> Vec<String> {
     lines.filter(|line| line.contains(name)).map(|line| line.replace('\0', " ")).collect()
 }
 
-/// What was cut off in the middle of a connection ends as after `kill -9`: by its lifeline, in a moment.
+/// Waits until no process mentions this directory. Interrupted connections end shortly, through their lifeline, as
+/// after `kill -9`.
 pub fn assert_no_process_names(folder: &Path) {
     let deadline = Instant::now() + DEADLINE;
     loop {

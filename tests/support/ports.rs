@@ -1,18 +1,18 @@
-//! Ports for programs that a test starts, which bind them a moment later.
+//! Free ports for programs that a test starts and that bind them shortly after.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Where ports are looked for: above those that Ray wants for its workers (10002 to 19999), and below what the system
-/// gives to those who ask for any port (from 32768 on Linux), so that no other test's socket takes one meanwhile.
+/// First port of the range: above the ports of Ray's workers (10002 to 19999) and below the ephemeral range (from 32768
+/// on Linux), so that no other test's socket takes one in the meantime.
 const FIRST: u16 = 20_100;
-/// How many of them.
+/// Number of ports in the range.
 const COUNT: u16 = 12_000;
 
-/// Ports of 127.0.0.1 that nobody listens on.
+/// Ports of 127.0.0.1 on which nothing listens.
 pub fn free_ports<const N: usize>() -> [u16; N] {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Tests run side by side, each in a process of its own.
+    // Tests run in parallel, each in its own process.
     let mine = (std::process::id() % 300) as u16 * 40;
     std::array::from_fn(|_| {
         loop {

@@ -1,4 +1,4 @@
-//! The binary in a real pseudo-terminal, read through a VT parser, as a person's terminal would.
+//! Runs the binary in a real pseudo-terminal and parses its output as a terminal would.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long anything on the screen may take to appear before a test gives up.
+/// Time limit for something to appear on the screen.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A program in its own terminal.
@@ -20,7 +20,7 @@ pub struct Pty {
     keys: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
     seen: Arc<Mutex<Seen>>,
-    /// Echo, line editing and the like, before the program began.
+    /// Terminal modes (echo, line editing..) before the program started.
     modes: String,
     reader: Option<JoinHandle<()>>,
 }
@@ -30,7 +30,7 @@ struct Seen {
     raw: Vec<u8>,
 }
 
-/// What the program asked of the terminal beyond painting.
+/// Requests of the program to the terminal other than drawing.
 #[derive(Default)]
 struct Callbacks {
     clipboard: Vec<Vec<u8>>,
@@ -43,7 +43,7 @@ impl vt100::Callbacks for Callbacks {
 }
 
 impl Pty {
-    /// Starts `argv` with `env` added in a terminal of that size.
+    /// Starts `argv` in a terminal of this size, with `env` added to the environment.
     pub fn start(argv: &[&str], env: &[(&str, &str)], cols: u16, rows: u16) -> Self {
         let mut command = CommandBuilder::new(argv[0]);
         command.args(&argv[1..]);
@@ -54,7 +54,7 @@ impl Pty {
         Self::spawn(command, cols, rows)
     }
 
-    /// Starts a command in a terminal of that size, with the variables that it sets and no others.
+    /// Starts a command in a terminal of this size, with only the environment variables that it sets.
     pub fn of(command: &Command, cols: u16, rows: u16) -> Self {
         let mut copy = CommandBuilder::new(command.get_program());
         copy.args(command.get_args());
@@ -95,14 +95,14 @@ impl Pty {
         Self { master: pair.master, keys, child, seen, modes, reader: Some(reader) }
     }
 
-    /// The screen as text, a line a row.
+    /// The screen as text, one line per row.
     pub fn text(&self) -> String {
         self.seen.lock().unwrap().parser.screen().contents()
     }
 
-    /// Looks at the cells of the screen.
-    pub fn screen<R>(&self, look: impl FnOnce(&vt100::Screen) -> R) -> R {
-        look(self.seen.lock().unwrap().parser.screen())
+    /// Reads the cells of the screen.
+    pub fn screen<R>(&self, read: impl FnOnce(&vt100::Screen) -> R) -> R {
+        read(self.seen.lock().unwrap().parser.screen())
     }
 
     /// Every byte the program wrote so far.
@@ -110,13 +110,13 @@ impl Pty {
         self.seen.lock().unwrap().raw.clone()
     }
 
-    /// What the program put on the clipboard through the terminal (OSC 52), still in base64.
+    /// What the program copied to the clipboard through the terminal (OSC 52), still in base64.
     pub fn clipboard(&self) -> Vec<Vec<u8>> {
         self.seen.lock().unwrap().parser.callbacks().clipboard.clone()
     }
 
-    /// Whether the terminal is as a shell expects it: normal screen, visible cursor, no mouse, no bracketed paste, and
-    /// echo and line editing as before.
+    /// Whether the terminal is in the state that a shell expects: normal screen, visible cursor, no mouse, no bracketed
+    /// paste, and echo and line editing as before.
     pub fn is_restored(&self) -> bool {
         let seen = self.seen.lock().unwrap();
         let screen = seen.parser.screen();
@@ -127,24 +127,24 @@ impl Pty {
             && modes(self.master.as_ref()) == self.modes
     }
 
-    /// Types. `\r` is Enter, `\x1b` Esc.
+    /// Types keys. `\r` is Enter, `\x1b` is Esc.
     pub fn send(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
-    /// Waits until the screen satisfies `is`; panics with the screen when it does not in time.
+    /// Waits until the screen satisfies `is`; panics with the screen after [`DEADLINE`].
     pub fn wait(&self, what: &str, is: impl Fn(&str) -> bool) -> String {
         self.wait_for(what, DEADLINE, is)
     }
 
-    /// The same with another deadline.
+    /// Like [`Self::wait`], with another time limit.
     pub fn wait_for(&self, what: &str, deadline: Duration, is: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + deadline;
         loop {
             let text = self.text();
             if is(&text) {
-                // A terminal hands a frame over in pieces: the rows below may be those of the one before.
+                // A terminal delivers a frame in parts: the rows below may still belong to the previous frame.
                 std::thread::sleep(Duration::from_millis(20));
                 let later = self.text();
                 return if is(&later) { later } else { text };
@@ -161,7 +161,7 @@ impl Pty {
 
     /// Changes the terminal's size.
     pub fn resize(&self, cols: u16, rows: u16) {
-        // Nothing drawn for the new size may be read at the old one.
+        // Locked, so that nothing drawn for the new size is parsed at the old size.
         let mut seen = self.seen.lock().unwrap();
         self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
         seen.parser.screen_mut().set_size(nonzero(rows), nonzero(cols));
@@ -172,13 +172,13 @@ impl Pty {
         self.child.process_id().unwrap()
     }
 
-    /// Waits for the program's end and for its last output.
+    /// Waits for the program to exit and for its last output.
     pub fn wait_exit(&mut self) -> ExitStatus {
         let end = Instant::now() + DEADLINE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 if let Some(reader) = self.reader.take() {
-                    // The terminal's other side may be held open by something the program started.
+                    // A process started by the program may hold the other side of the terminal open.
                     let end = Instant::now() + Duration::from_secs(5);
                     while !reader.is_finished() && Instant::now() < end {
                         std::thread::sleep(Duration::from_millis(10));
@@ -186,7 +186,7 @@ impl Pty {
                 }
                 return status;
             }
-            assert!(Instant::now() < end, "it does not end; the screen:\n{}", self.text());
+            assert!(Instant::now() < end, "the program does not exit; the screen:\n{}", self.text());
             std::thread::sleep(Duration::from_millis(20));
         }
     }

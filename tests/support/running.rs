@@ -1,4 +1,4 @@
-//! A program that is started by a test and says things, line by line.
+//! A program started by a test, whose output is read line by line.
 
 #![allow(dead_code, reason = "each test crate uses its part")]
 
@@ -7,17 +7,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long a line may take to come before a test gives up.
+/// Time limit for a line of output.
 const DEADLINE: Duration = Duration::from_secs(90);
 
-/// What a program writes, line by line.
-pub struct Said {
+/// An output stream of a program, read line by line.
+pub struct Output {
     lines: Receiver<String>,
-    /// What was read so far, each line with its end.
+    /// All lines read so far, each with its line end.
     pub all: String,
 }
 
-impl Said {
+impl Output {
     fn new(from: impl Read + Send + 'static) -> Self {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
@@ -26,15 +26,15 @@ impl Said {
         Self { lines, all: String::new() }
     }
 
-    fn note(&mut self, line: &str) {
+    fn record(&mut self, line: &str) {
         self.all.push_str(line);
         self.all.push('\n');
     }
 
     fn line(&mut self, what: &str) -> String {
         let line = self.lines.recv_timeout(DEADLINE);
-        let line = line.unwrap_or_else(|e| panic!("{e}: not said: {what}: {}", self.all));
-        self.note(&line);
+        let line = line.unwrap_or_else(|e| panic!("{e}: not in the output: {what}: {}", self.all));
+        self.record(&line);
         line
     }
 
@@ -43,58 +43,58 @@ impl Said {
         self.line("a line")
     }
 
-    /// The lines that have come meanwhile.
+    /// The lines received since the last read.
     pub fn at_hand(&mut self) -> Vec<String> {
         let lines: Vec<String> = self.lines.try_iter().collect();
         for line in &lines {
-            self.note(line);
+            self.record(line);
         }
         lines
     }
 
-    /// Reads on until a further line has these words.
+    /// Reads until a further line contains these words.
     pub fn says(&mut self, words: &str) {
         while !self.line(words).contains(words) {}
     }
 
-    /// Reads on until these words were said so many times.
+    /// Reads until these words have appeared in this many lines.
     pub fn until_times(&mut self, words: &str, times: usize) {
         while count(&self.all, words) < times {
             self.line(words);
         }
     }
 
-    /// Reads on until these words were said, perhaps long ago.
+    /// Reads until these words have appeared, including in earlier lines.
     pub fn until(&mut self, words: &str) {
         self.until_times(words, 1);
     }
 
-    /// Everything, once the program has ended.
+    /// Reads until the program ends; returns all output.
     pub fn whole(&mut self) -> String {
         while let Ok(line) = self.lines.recv_timeout(DEADLINE) {
-            self.note(&line);
+            self.record(&line);
         }
         std::mem::take(&mut self.all)
     }
 }
 
-/// A program that runs, until this is dropped at the latest.
+/// A running program; killed when this is dropped.
 pub struct Running {
     /// Its process.
     pub child: Child,
     /// Its standard output.
-    pub out: Said,
+    pub out: Output,
     /// Its standard error.
-    pub err: Said,
+    pub err: Output,
 }
 
 impl Running {
-    /// Starts it, with nothing on its standard input.
+    /// Starts a program with empty standard input.
     pub fn start(mut command: Command) -> Self {
         Self::of(command.stdin(Stdio::null()))
     }
 
-    /// Starts it, with a standard input for [`Self::tell`].
+    /// Starts a program with a standard input for [`Self::tell`].
     pub fn listening(mut command: Command) -> Self {
         Self::of(command.stdin(Stdio::piped()))
     }
@@ -102,10 +102,10 @@ impl Running {
     fn of(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        Self { child, out: Said::new(out), err: Said::new(err) }
+        Self { child, out: Output::new(out), err: Output::new(err) }
     }
 
-    /// Reads on until a further line of its standard error has these words.
+    /// Reads until a further line of its standard error contains these words.
     pub fn says(&mut self, words: &str) {
         self.err.says(words);
     }
@@ -115,7 +115,7 @@ impl Running {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Waits for its end: code, standard output, standard error.
+    /// Waits for the program to end; returns the exit code, standard output and standard error.
     pub fn ends(mut self) -> (Option<i32>, String, String) {
         let (out, err) = (self.out.whole(), self.err.whole());
         (self.child.wait().unwrap().code(), out, err)
@@ -124,13 +124,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// How many lines have these words.
+/// Number of lines that contain these words.
 pub fn count(text: &str, words: &str) -> usize {
     text.lines().filter(|line| line.contains(words)).count()
 }

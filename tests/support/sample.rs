@@ -1,4 +1,4 @@
-//! A believable cluster, made by hand, for what needs state but no Ray.
+//! Realistic sample state of a cluster, for tests that need state but no Ray.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time that every sample is drawn at.
+/// The current time in all samples.
 pub const NOW: Timestamp = Timestamp::from_millis(1_795_233_600_000);
 
 pub fn before(secs: u64) -> Timestamp {
@@ -158,13 +158,13 @@ pub fn snapshot() -> Snapshot {
 
 pub fn app(clusters: &[&str]) -> App {
     let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
-    // Node by node: what is shown by slice has tests of its own.
+    // One row per node: grouping by slice has separate tests.
     let layout = Layout { by_slice: Some(false), ..Layout::default() };
     let listed = clusters.iter().map(|c| Listed::Cluster(spec(c))).collect();
     App::new(listed, keymap).for_user("carol").arranged(&BTreeMap::new(), &layout)
 }
 
-/// A host of a slice whose chips are joined so.
+/// A host of a TPU slice with this topology.
 pub fn host(n: u8, slice: &str, kind: &str, topology: &str) -> Node {
     let labels =
         [("ray.io/tpu-pod-type", kind), ("ray.io/tpu-slice-name", slice), ("ray.io/tpu-topology", topology)];
@@ -177,13 +177,13 @@ pub fn host(n: u8, slice: &str, kind: &str, topology: &str) -> Node {
     }
 }
 
-/// The same node, dead for so many seconds.
+/// The node, dead for this many seconds.
 pub fn dead(node: Node, secs: u64, reason: DeathReason) -> Node {
     let message = "health check failed due to missing too many heartbeats".into();
     Node { state: NodeState::Dead, ended: Some(before(secs)), death: Some(Death { reason, message }), ..node }
 }
 
-/// A healthy slice of 64 hosts, one of which half the hosts are dead, one that was lost, workers without chips.
+/// A healthy slice of 64 hosts, one with half of its hosts dead, one that was lost, and workers without chips.
 pub fn sliced() -> Snapshot {
     let mut nodes: Vec<Node> =
         (1..=64).map(|n| host(n, "ray-m-worker-aa10-tpu", "v4-512", "4x8x8")).collect();
@@ -203,7 +203,7 @@ pub fn sliced() -> Snapshot {
     Snapshot { nodes: Arc::new(nodes), ..all }
 }
 
-/// The figures of a machine, all in percent.
+/// The utilization of a machine, all in percent.
 pub fn figures(cpu: f64, memory: u64, disk: u64) -> Physical {
     Physical {
         sampled: None,
@@ -214,7 +214,7 @@ pub fn figures(cpu: f64, memory: u64, disk: u64) -> Physical {
     }
 }
 
-/// Vitals in which a driver has something running on these of the nodes.
+/// Vitals in which a driver has something running on these nodes.
 pub fn held(driver: &str, nodes: impl IntoIterator<Item = u8>) -> News {
     let vitals = Vitals {
         read: NOW,
@@ -233,7 +233,7 @@ pub fn held(driver: &str, nodes: impl IntoIterator<Item = u8>) -> News {
     News::Vitals(Arc::new(ClusterVitals { read: Some(NOW), jobs, ..ClusterVitals::default() }))
 }
 
-/// News as the cluster's task sends them: with the state that they make of the one on the screen.
+/// An update as the cluster's task sends it: the news, and the displayed state with the news applied.
 pub fn update(app: &App, cluster: &str, news: News) -> Event {
     let name = ClusterName::new(cluster);
     let shown = app.fleet().named(&name);
@@ -251,7 +251,7 @@ pub fn tell(app: &mut App, cluster: &str, news: News) -> Vec<Effect> {
     app.update(event, NOW)
 }
 
-/// What a driver says that trains on some chips and wants more.
+/// The work of a driver that trains on some chips and waits for more.
 pub fn work() -> Work {
     let counted = |name: &str, states: &[(&str, u64)]| Counted {
         name: name.into(),
@@ -290,7 +290,7 @@ pub fn problem(kind: ProblemKind, what: &str, hint: impl Into<Hint>) -> Problem 
     Problem::new(kind, what, hint, before(240))
 }
 
-/// An app that shows the sample cluster, up, with its newest log.
+/// An app that shows the sample cluster, connected, with its newest log.
 pub fn shown() -> App {
     let mut app = app(&["marin-us-central2"]);
     app.start(None);

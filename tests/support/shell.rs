@@ -1,5 +1,5 @@
-//! Command lines that the program prints, held to the commands themselves: those of gcloud by a table of their required
-//! arguments (`gcloud help COMMAND`), those of this program by its own parser.
+//! Validates the command lines that the program prints: gcloud commands by a table of their required arguments
+//! (`gcloud help COMMAND`), commands of this program by its own parser.
 
 #![allow(dead_code, reason = "each test crate uses its part")]
 
@@ -7,8 +7,8 @@ use clap::Parser as _;
 use marin_tui::cli::Arguments;
 use marin_tui::model::{ClusterName, Hint, Target};
 
-/// A command of gcloud: its words, how many positional arguments it takes, the flags it cannot do without (one of those
-/// between bars), and those it may have.
+/// A gcloud command: its words, its number of positional arguments, its required flags (alternatives separated by
+/// bars), and its optional flags.
 struct Known(&'static str, usize, &'static [&'static str], &'static [&'static str]);
 
 const SOURCE: &str = "--credential-source-file|--credential-source-url|--executable-command|--aws";
@@ -42,7 +42,7 @@ const GCLOUD: &[Known] = &[
 /// Flags that take no value.
 const SWITCHES: &[&str] = &["--aws", "--effective"];
 
-/// Checks every command line of a hint, also those in its words; returns them.
+/// Checks every command line of a hint, including those in its text; returns them.
 pub fn checked(hint: &Hint) -> Vec<String> {
     let cluster = ClusterName::new("lab");
     let target = Target::of(&cluster).with("restart-cluster");
@@ -57,7 +57,7 @@ pub fn checked(hint: &Hint) -> Vec<String> {
     lines
 }
 
-/// Why a shell or the command would refuse it.
+/// Checks a command line; returns why a shell or the command would reject it.
 pub fn check(line: &str) -> Result<(), String> {
     for part in line.split("&&") {
         let words = words(part)?;
@@ -79,10 +79,11 @@ fn is_name(text: &str) -> bool {
 }
 
 fn gcloud(words: &[&str]) -> Result<(), String> {
-    let is = |known: &&Known| known.0.split(' ').enumerate().all(|(i, word)| words.get(i) == Some(&word));
+    let matches =
+        |known: &&Known| known.0.split(' ').enumerate().all(|(i, word)| words.get(i) == Some(&word));
     let Known(name, positional, required, optional) = GCLOUD
         .iter()
-        .filter(is)
+        .filter(matches)
         .max_by_key(|known| known.0.len())
         .ok_or("gcloud has no such command here")?;
     let (flags, others): (Vec<&str>, Vec<&str>) =
@@ -109,7 +110,7 @@ fn gcloud(words: &[&str]) -> Result<(), String> {
     given.iter().find(|flag| !known(flag)).map_or(Ok(()), |flag| Err(format!("it has no {flag}")))
 }
 
-/// The words as a POSIX shell splits them; `$(...)` is one with its neighbours.
+/// Splits a line into words as a POSIX shell does; `$(...)` belongs to the adjacent word.
 fn words(line: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word, mut begun) = (Vec::new(), String::new(), false);
     let mut chars = line.chars();

@@ -1,4 +1,4 @@
-//! A simulated fleet, and a person's home from which commands reach it over the system's own `ssh`.
+//! A simulated fleet, and a home directory from which commands reach it with the system's `ssh`.
 
 use crate::program::{Ran, program};
 use marin_tui::demo::{Fleet, Plan};
@@ -6,7 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// `marin-big-run`: of eight hosts one waits for a batch and is silent, and the others wait for it.
+/// `marin-big-run`: one of eight hosts waits for a batch and logs nothing; the others wait for it.
 const BIG_RUN: &str = "
 clusters:
   - name: marin-big-run
@@ -21,7 +21,7 @@ clusters:
     slices: {tpu_slice_v4_64: 1}
 ";
 
-/// The fleet and the home.
+/// The fleet and the home directory.
 pub struct Simulated {
     pub fleet: Fleet,
     home: TempDir,
@@ -29,7 +29,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// `marin-big-run`, and the clusters that the YAML lists.
+    /// Starts `marin-big-run` and the clusters listed in the YAML.
     pub fn with_big_run(beside: &str) -> Self {
         let runtime = Runtime::new().unwrap();
         let plan = format!("{BIG_RUN}{}", beside.trim_start_matches('\n'));

@@ -1,11 +1,11 @@
-//! Waits for what comes by itself, and gives up in the end.
+//! Waits for a future, with a time limit.
 
 use std::time::Duration;
 
-/// How long anything may take before a test gives up.
+/// Time limit of a wait.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What the future gives; a panic when it takes too long.
+/// Awaits the future; panics after [`DEADLINE`].
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("waited in vain until {what}"))
+    tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("timed out waiting until {what}"))
 }

@@ -2,7 +2,7 @@
 
 use marin_tui::model::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, Provider, SshAuth};
 
-/// A cluster in Google Cloud of which nothing but the name is known; a test says what it needs.
+/// A cluster in Google Cloud of which only the name is known; tests set further fields as needed.
 pub fn spec(name: &str) -> ClusterSpec {
     ClusterSpec {
         name: ClusterName::new(name),

@@ -1,4 +1,4 @@
-//! A real sshd on 127.0.0.1 with a folder of its own, for the user that runs the tests; root is not needed.
+//! A real sshd on 127.0.0.1 with its own directory, for the user that runs the tests; root is not needed.
 
 use crate::ports::free_ports;
 use crate::until::until;
@@ -12,24 +12,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// How long anything may take before a test gives up.
+/// Time limit for a wait.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
-/// The folder of one test: keys, configurations, `known_hosts`, control sockets (in `r`).
+/// The directory of one test: keys, configurations, `known_hosts`, control sockets (in `r`).
 pub struct Place(PathBuf);
 
 impl Place {
-    /// Paths in a folder that exists.
+    /// Uses an existing directory.
     pub fn at(dir: &Path) -> Self {
         Self(dir.to_owned())
     }
 
-    /// A path in it.
+    /// A path in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// A key pair under that name.
+    /// Generates a key pair with this name, replacing an existing one.
     pub fn keygen(&self, name: &str, kind: &str, passphrase: &str) {
         for old in [self.path(name), self.path(&format!("{name}.pub"))] {
             fs::remove_file(old)
@@ -47,7 +47,7 @@ impl Place {
         text.split_whitespace().find(|w| w.starts_with("SHA256:")).unwrap().to_owned()
     }
 
-    /// A spec for that port that reads nothing of the person who runs the tests.
+    /// A spec for this port that does not use any files of the user who runs the tests.
     pub fn spec(&self, port: u16) -> TunnelSpec {
         TunnelSpec {
             name: ClusterName::new("test"),
@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// A running sshd. Ends, with its sessions, when dropped.
+/// A running sshd. Dropping it kills it and its sessions.
 pub struct Sshd {
     dir: tempfile::TempDir,
     /// Its port on 127.0.0.1.
@@ -78,7 +78,7 @@ pub struct Sshd {
 }
 
 impl Sshd {
-    /// Starts one with these further lines of configuration.
+    /// Starts sshd with these additional configuration lines.
     pub fn start(extra: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
         let place = Place::at(dir.path());
@@ -97,7 +97,7 @@ impl Sshd {
         Self { dir, port, child }
     }
 
-    /// Its folder.
+    /// Its directory.
     pub fn place(&self) -> Place {
         Place::at(self.dir.path())
     }
@@ -117,7 +117,7 @@ impl Sshd {
 
     /// Sends a signal to it and every session.
     pub fn signal(&self, name: &str) {
-        // Parents first, so that nothing new is born meanwhile.
+        // Parents first, so that they start no new processes in the meantime.
         let mut family = vec![self.child.id()];
         let table = processes();
         let mut next = 0;
@@ -127,12 +127,12 @@ impl Sshd {
             next += 1;
         }
         for id in family {
-            // Some may have ended because their parent has.
+            // Some may have ended with their parent.
             Command::new("kill").args(["-s", name, &id.to_string()]).stderr(Stdio::null()).status().unwrap();
         }
     }
 
-    /// Starts it again on the same port, with the host key that is in its folder now.
+    /// Restarts it on the same port, with the host key that is now in its directory.
     pub fn restart(&mut self) {
         self.stop();
         self.child = serve(&self.place().path("sshd_config"), self.port);
@@ -163,7 +163,7 @@ fn serve(config: &Path, port: u16) -> Child {
     child
 }
 
-/// A port of 127.0.0.1 that is free now.
+/// A port of 127.0.0.1 that is currently free.
 pub fn free_port() -> u16 {
     let [port] = free_ports();
     port
@@ -194,7 +194,7 @@ fn processes() -> Vec<Process> {
     text.lines().filter_map(row).collect()
 }
 
-/// Living processes that have this path in their arguments.
+/// Running processes that have this path in their arguments.
 pub fn running(path: &Path) -> Vec<Process> {
     let path = path.to_str().unwrap();
     processes().into_iter().filter(|p| p.args.contains(path)).collect()

@@ -1,42 +1,42 @@
-//! A moving picture of a terminal as SVG: screens one after the other, by CSS alone, so that it also moves where scripts
-//! are forbidden. Rows that several screens share are written once.
+//! An animation of a terminal as SVG: a sequence of screens, with CSS only, so that it also works where scripts are
+//! blocked. Rows shared by several screens are written once.
 
 use regex::Regex;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Width and height of a cell, and the height of the text's baseline, in pixels.
+/// Width and height of a cell, and position of the text's baseline, in pixels.
 const CELL: (f32, f32, f32) = (8.4, 17.0, 13.0);
-/// Around the terminal, in pixels.
+/// Margin around the terminal, in pixels.
 const MARGIN: f32 = 10.0;
-/// Height of the line below the terminal, which says what was pressed.
+/// Height of the line below the terminal that shows the pressed keys, in pixels.
 const CAPTION: f32 = 34.0;
 const BACKGROUND: &str = "#14161b";
 const FOREGROUND: &str = "#c9d1d9";
-/// The sixteen colours, as most dark terminals have them.
+/// The sixteen colors of a typical dark terminal.
 const PALETTE: [&str; 16] = [
     "#484f58", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff", "#39c5cf", "#b1bac4", "#6e7681",
     "#ffa198", "#56d364", "#e3b341", "#79c0ff", "#d2a8ff", "#56d4dd", "#f0f6fc",
 ];
 
-/// One screen of the picture.
+/// One screen of the animation.
 pub struct Frame {
     /// The keys that led to it, as a manual writes them.
     pub keys: &'static str,
-    /// What it shows.
+    /// Description of the screen.
     pub caption: &'static str,
-    /// How long it stays, in seconds.
+    /// How long it is shown, in seconds.
     pub seconds: f32,
     /// Its rows as SVG, from the top.
     pub rows: Vec<String>,
 }
 
-/// The rows of a terminal as SVG; each stands at the height zero.
+/// The rows of a terminal as SVG, each at vertical position zero.
 pub fn rows(screen: &vt100::Screen) -> Vec<String> {
     (0..screen.size().0.get()).map(|row| one_row(screen, row)).collect()
 }
 
-/// Draws the screens, one after the other and from the beginning again; `columns` is the terminal's width.
+/// Draws the screens in a loop; `columns` is the terminal's width.
 pub fn animation(frames: &[Frame], columns: u16) -> String {
     let height = frames.iter().map(|frame| frame.rows.len()).max().unwrap_or_default() as f32 * CELL.1;
     let (w, h) = (f32::from(columns) * CELL.0 + 2.0 * MARGIN, height + 2.0 * MARGIN + CAPTION);
@@ -64,7 +64,7 @@ pub fn animation(frames: &[Frame], columns: u16) -> String {
     )
 }
 
-/// The times of the screens. Without animation, or with a reader who wants none, the first one is shown.
+/// The CSS that times the screens. Without animation, or if the reader prefers reduced motion, the first one is shown.
 fn style(frames: &[Frame]) -> String {
     let whole: f32 = frames.iter().map(|frame| frame.seconds).sum();
     let mut css = format!(
@@ -120,11 +120,11 @@ fn one_row(screen: &vt100::Screen, row: u16) -> String {
     let columns = screen.size().1.get();
     let (mut out, mut column) = (String::new(), 0);
     while column < columns {
-        // A run of cells that look alike is one element.
+        // A run of cells with the same style is one element.
         let style = |c: &vt100::Cell| (colours(c), c.bold(), c.dim(), c.underline());
-        let look = style(screen.cell(row, column).unwrap());
+        let first = style(screen.cell(row, column).unwrap());
         let (mut text, mut end) = (String::new(), column);
-        while let Some(cell) = screen.cell(row, end).filter(|c| style(c) == look) {
+        while let Some(cell) = screen.cell(row, end).filter(|c| style(c) == first) {
             match cell.contents() {
                 _ if cell.is_wide_continuation() => {}
                 "" => text.push(' '),
@@ -132,7 +132,7 @@ fn one_row(screen: &vt100::Screen, row: u16) -> String {
             }
             end += 1;
         }
-        let ((front, back), bold, dim, underline) = look;
+        let ((front, back), bold, dim, underline) = first;
         let left = MARGIN + f32::from(column) * width;
         if let Some(back) = back {
             let run = f32::from(end - column) * width;
@@ -185,7 +185,7 @@ fn colours(cell: &vt100::Cell) -> (String, Option<String>) {
     }
 }
 
-/// What a picture shows: for each screen its rows and its caption as text, from the top, without blank rows.
+/// The text of an animation: for each screen, its rows and its caption from the top, without blank rows.
 pub fn screens(svg: &str) -> Vec<Vec<String>> {
     let regex = |text: &str| Regex::new(text).unwrap();
     let text = regex(r"<text[^>]*>([^<]*)</text>");

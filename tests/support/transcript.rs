@@ -1,13 +1,13 @@
-//! Commands and what they wrote, as a picture that is kept beside the test. It holds every word, once.
+//! Commands and their output as a snapshot stored beside the test.
 
 use crate::program::Ran;
 use regex::Regex;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What differs from run to run, and what stands for it.
+/// Patterns that differ between runs, and their replacements.
 const VARIES: &[(&str, &str)] = &[
-    // What a command tells of its progress where it takes more than a second.
+    // Progress messages of commands that take more than a second.
     (
         "(?m)^(checking (affected jobs|workers|which images are in use in \\S+|\\S+\\.pkg\\.dev/\\S+)|looking up the head's address|opening the tunnel|waiting for the dashboard|querying \
          Google( and Ray)?|logging in to (the head|Google)|reading (\\d+ clusters|the (nodes|jobs|log)|Ray's nodes( and jobs)?|\\S+\\.pkg\\.dev/\\S+))\n",
@@ -20,14 +20,14 @@ const VARIES: &[(&str, &str)] = &[
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "TIME"),
 ];
 
-/// A session in a shell: commands, their output, and their exit codes where they are not 0.
+/// A shell session: commands, their output, and their exit codes if not 0.
 pub struct Transcript {
     text: String,
     varies: Vec<(Regex, &'static str)>,
 }
 
 impl Transcript {
-    /// An empty one of a person with this home, which is shown as `~`.
+    /// An empty transcript of a user with this home directory, which is shown as `~`.
     pub fn new(home: &Path) -> Self {
         let home = (regex::escape(home.to_str().unwrap()), "~");
         let varies = VARIES.iter().map(|(pattern, shown)| ((*pattern).to_owned(), *shown));
@@ -38,14 +38,14 @@ impl Transcript {
         }
     }
 
-    /// The same; what the pattern matches is shown as that.
+    /// Replaces matches of the pattern with `shown`.
     #[must_use]
     pub fn varying(mut self, pattern: &str, shown: &'static str) -> Self {
         self.varies.insert(0, (Regex::new(pattern).unwrap(), shown));
         self
     }
 
-    /// Adds a command as it is typed, and what came of it.
+    /// Adds a command as typed, its output and its exit code.
     pub fn add(&mut self, typed: &str, ran: &Ran) {
         let Ran { code, out, err } = ran;
         let code = match code {
@@ -56,14 +56,14 @@ impl Transcript {
         write!(self.text, "$ {typed}\n{out}{err}{code}\n").unwrap();
     }
 
-    /// The same with a command more.
+    /// Returns the transcript with a command added.
     #[must_use]
     pub fn with(mut self, typed: &str, ran: &Ran) -> Self {
         self.add(typed, ran);
         self
     }
 
-    /// Compares it with the picture of that name in `tests/program/snapshots`.
+    /// Compares it with the snapshot of this name in `tests/program/snapshots`.
     pub fn is(self, name: &str) {
         let vary =
             |text: String, (pattern, shown): &(Regex, &str)| pattern.replace_all(&text, *shown).into_owned();

@@ -1,4 +1,4 @@
-//! The workers of a job, made by hand, as a reading of their files tells them.
+//! Sample workers of a job, as a reading of their log files reports them.
 
 use crate::sample::NOW;
 use marin_tui::app::App;
@@ -10,13 +10,13 @@ use marin_tui::logs::Clock;
 use marin_tui::model::*;
 use std::time::Duration;
 
-/// NOW as the workers' loggers write it, without the seconds.
+/// The time `ago` minutes before NOW in the format of the workers' loggers, without seconds.
 fn minute(ago: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(NOW.as_millis() - ago * 60_000).unwrap();
     at.strftime("%F %H:%M").to_string()
 }
 
-/// The workers of the watched job: of eight the third has written nothing for 20 minutes, and the fifth lags behind.
+/// The workers of the watched job: of eight, the third has written nothing for 20 minutes, and the fifth lags behind.
 pub fn workers(app: &App) -> (JobWorkers, Vec<Tail>) {
     let cluster = &app.clusters()[0];
     let job = cluster.job(cluster.job_workers.job.as_ref().unwrap()).unwrap();
@@ -48,7 +48,7 @@ pub fn workers(app: &App) -> (JobWorkers, Vec<Tail>) {
     (job_workers, tails)
 }
 
-/// What a reading of the workers of the watched job tells.
+/// The result of a reading of the workers of the watched job.
 pub fn reading(app: &App, part: Part) -> WorkersReading {
     let (job_workers, mut tails) = workers(app);
     let what = match part {

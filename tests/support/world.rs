@@ -1,5 +1,5 @@
-//! A cluster in Google Cloud as a shell sees it: a Google, heads behind SSH that it knows, and a ray command that is a
-//! script.
+//! A cluster in Google Cloud as a shell sees it: simulated Google services that list simulated heads behind SSH, and a
+//! script as the `ray` command.
 
 use crate::google::google;
 use crate::program::{Ran, program};
@@ -24,12 +24,12 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 pub const ZONE: &str = "us-central2-b";
-/// Where heads are reached from outside.
+/// The external address of the heads.
 pub const HEAD: &str = "127.0.0.11";
-/// A worker of the simulated head, as Ray has it.
+/// The address of a worker of the simulated head in Ray.
 pub const WORKER: &str = "10.128.0.2";
 
-/// A person's home, Google, and what they reach from there.
+/// A home directory, the simulated Google services, and the simulated heads.
 pub struct World {
     pub runtime: Runtime,
     pub home: TempDir,
@@ -40,7 +40,7 @@ pub struct World {
 impl World {
     pub fn new() -> Self {
         let runtime = Runtime::new().unwrap();
-        // A control socket's path has about 100 bytes.
+        // The path of a control socket is limited to about 100 bytes.
         let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
         let double = runtime.block_on(Double::start()).unwrap();
         double.write_adc(home.path()).unwrap();
@@ -80,18 +80,19 @@ impl World {
         fs::write(path, text).unwrap();
     }
 
-    /// A shell script that takes the place of a program.
+    /// Writes a shell script that replaces a program.
     pub fn program(&self, name: &str, script: &str) {
         self.file(name, &format!("#!/bin/sh\n{script}"));
         fs::set_permissions(self.home.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A machine labelled as head, with a Ray and a host key of its own; each at the address of the one before.
+    /// Adds a machine labelled as head, with its own Ray and host key; each new head has the address of the previous
+    /// one.
     pub fn head(&mut self) {
         self.head_of(|_| ());
     }
 
-    /// The same, its Ray being another.
+    /// Like [`Self::head`], with a changed scenario.
     pub fn head_of(&mut self, change: impl FnOnce(&mut Scenario)) {
         let _ = fs::remove_file(self.home.path().join("key"));
         let keys = Keys::new().unwrap();
@@ -114,7 +115,7 @@ impl World {
         self.double.state().instances.push(machine);
     }
 
-    /// What operations know of this world, with the settings of its owner, `me`.
+    /// The environment of operations in this world, with the settings of its owner, `me`.
     pub fn environment(&self) -> Environment {
         let home = self.home.path();
         let env = Env::new(&[("HOME", home.to_str().unwrap()), ("USER", "me")], home);
@@ -139,7 +140,7 @@ impl World {
         }
     }
 
-    /// What carries a console's effects out, on its own connections.
+    /// A performer that executes a console's effects, with its own connections.
     pub fn performer(&self, environment: Environment, updates: &mpsc::Sender<Update>) -> Performer {
         let _runtime = self.runtime.enter();
         let (clusters, options) = (environment.clusters.clone(), environment.options.clone());
@@ -160,7 +161,7 @@ impl World {
         (code, out, err)
     }
 
-    /// The gate that refuses this operation, as `--json` names it, and what the command says beside it.
+    /// The gate that rejects this operation, as `--json` reports it, and the standard error.
     pub fn refused(&self, words: &str) -> (String, String) {
         Ran::of(&self.command(&format!("{words} --json")).output().unwrap()).refused()
     }
@@ -169,13 +170,13 @@ impl World {
         Running::start(self.command(words))
     }
 
-    /// What the ray command was asked for so far, a word each.
+    /// The subcommands with which `ray` was called so far.
     pub fn asked(&self) -> Vec<String> {
         let asked = fs::read_to_string(self.home.path().join("asked")).unwrap_or_default();
         asked.lines().filter_map(|l| l.split(' ').next()).map(str::to_owned).collect()
     }
 
-    /// The deletions of machines that were asked for; the mark of an operation goes, too.
+    /// The requested deletions, except those of instance groups, which mark operations.
     pub fn deletions(&self) -> Vec<String> {
         let all = self.double.requests().into_iter();
         all.filter(|r| r.starts_with("DELETE") && !r.contains("instanceGroups")).collect()
@@ -187,7 +188,7 @@ impl World {
         queued["state"] = json!({ "state": state });
     }
 
-    /// The queued resource has its TPU VM, whose host is a worker in Ray already.
+    /// Grants the queued resource its TPU VM, whose host is already a worker in Ray.
     pub fn grant(&self, name: &str) {
         let queued = format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/{name}");
         let mut node = tpu::node(ZONE, name, "v4-8", "READY", &labels("unmanaged"), &[WORKER]);

@@ -1,9 +1,9 @@
-//! The program without the simulated fleet (`--no-default-features`): commands, man pages and console are those of the
-//! whole program, and `demo` says what is missing. `tests/run without-demo` builds and runs it; a build with the fleet has
-//! none of these tests.
+//! Tests of the program without the simulated fleet (`--no-default-features`): commands, man pages and console are
+//! those of the default build, and `demo` reports that the fleet is missing. `tests/run without-demo` builds and runs
+//! them; a build with the fleet contains none of these tests.
 
 #![cfg(not(feature = "demo"))]
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first unexpected value")]
 
 #[path = "../program/man.rs"]
 mod man;
@@ -20,14 +20,14 @@ use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// What Ray 2.60 answered to `GET /api/jobs/`.
+/// Response of Ray 2.60 to `GET /api/jobs/`.
 const JOBS: &str = include_str!("../fixtures/2.60.0/busy_jobs.http.json");
 
 fn recorded() -> String {
     serde_json::from_str::<Value>(JOBS).unwrap()["body"].as_str().unwrap().to_owned()
 }
 
-/// Answers one request after the other on a connection.
+/// Answers the requests on a connection, one after the other.
 fn answer(mut stream: &TcpStream) {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     while let Some(request) = lines.next() {
@@ -45,7 +45,7 @@ fn answer(mut stream: &TcpStream) {
     }
 }
 
-/// A dashboard that knows its version and its jobs.
+/// Starts a dashboard that serves its version and its jobs.
 fn dashboard() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -63,13 +63,13 @@ fn run(arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn demo_names_the_build_that_has_it() {
+fn demo_names_the_build_that_includes_it() {
     let error = run(&["demo", "--plain"]).bad();
     assert!(error.contains("--no-default-features"), "{error}");
 }
 
 #[test]
-fn the_stand_in_for_ray_is_no_command() {
+fn the_stand_in_for_ray_is_not_a_command() {
     let error = run(&["demo-ray", "status"]).exits(2).err;
     assert!(error.contains("demo-ray"), "{error}");
     assert!(!run(&["completions", "bash"]).good().contains("demo-ray"));
@@ -88,7 +88,7 @@ fn jobs_of_a_dashboard_are_listed() {
 }
 
 #[test]
-fn the_console_opens_and_leaves_the_terminal_as_it_was() {
+fn the_console_opens_and_restores_the_terminal() {
     let home = tempfile::tempdir().unwrap();
     let env = [("HOME", home.path().to_str().unwrap())];
     let address = format!("http://{}", dashboard());

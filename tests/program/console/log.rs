@@ -1,8 +1,8 @@
-//! Lines of a log that leave the console, and a log that is downloaded to be searched.
+//! Log lines that are passed to other programs and files, and a log that is downloaded for a search.
 
 use super::*;
 
-/// The console on the log of a running job, with a program that writes down how it was called.
+/// The console on the log of a running job, with a pager that records its arguments, environment and input.
 fn on_a_log(place: &Place) -> (Pty, PathBuf) {
     let (viewer, seen) = (place.file("viewer"), place.file("viewer.seen"));
     let script = "#!/bin/sh\necho argv \"$@\" >\"$HOME/seen.part\"\nfor file; do :; done\n\
@@ -28,7 +28,7 @@ fn on_a_log(place: &Place) -> (Pty, PathBuf) {
 }
 
 #[test]
-fn a_log_is_opened_in_the_pager_and_its_file_goes_with_it() {
+fn a_log_is_opened_in_the_pager_and_its_file_is_deleted() {
     let place = Place::with_token();
     let (mut pty, seen) = on_a_log(&place);
     pty.send("V");
@@ -55,7 +55,7 @@ fn a_log_is_saved_and_a_file_replaced_only_after_confirmation() {
     let file = place.file("saved.log");
     let path = file.display().to_string();
     fs::write(&file, "mine\n").unwrap();
-    // ^u empties the line.
+    // ^u clears the input.
     pty.send("s");
     pty.wait_text("save to the file: ");
     pty.send(&format!("\x15{path}\r"));
@@ -78,7 +78,7 @@ fn a_log_is_saved_and_a_file_replaced_only_after_confirmation() {
 }
 
 #[test]
-fn a_log_out_of_ssh_is_downloaded_and_searched() {
+fn a_log_without_ssh_is_downloaded_and_searched() {
     let place = Place::with_token();
     let (mut pty, _) = on_a_log(&place);
     pty.send("/step\r");

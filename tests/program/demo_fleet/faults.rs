@@ -1,5 +1,5 @@
-//! Every fault that a head or its connection may have, on a fleet: what is not struck stays as it is, and everything
-//! recovers without a key.
+//! Every fault of a head or its connection, on a fleet: clusters without the fault stay as they are, and everything
+//! recovers without user input.
 
 use super::{Console, hung_dashboard};
 use marin_tui::demo::{Fault, FaultRule, Member};
@@ -7,15 +7,15 @@ use marin_tui::model::{Link, News, Request};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// A fault, by the name that a person would give it, and who brings it about.
-type Strike = (&'static str, fn(&Member));
+/// The name of a fault, and the function that causes it.
+type Injection = (&'static str, fn(&Member));
 
 fn troubled(member: &Member, path: &str, fault: Fault) {
     member.head.trouble(vec![FaultRule { path: path.into(), fault }]);
 }
 
-/// What heads did to the console in an hour of faults. Each lasts until [`Head::trouble`] is called with none.
-const STRIKES: [Strike; 12] = [
+/// Faults from the console's point of view. Each lasts until [`Head::trouble`] is called with no rules.
+const INJECTIONS: [Injection; 12] = [
     ("errors", |m| troubled(m, "", Fault::Status(500))),
     ("a proxy's errors", |m| troubled(m, "", Fault::Status(502))),
     ("too busy", |m| troubled(m, "", Fault::Status(503))),
@@ -33,12 +33,12 @@ const STRIKES: [Strike; 12] = [
     ("answers after three seconds", |m| troubled(m, "", Fault::Latency(Duration::from_secs(3)))),
 ];
 
-/// How the clusters of a fleet are shown.
+/// State of the clusters of a fleet as displayed.
 #[derive(Default)]
 struct Shown {
-    /// Those of which everything answers.
+    /// Clusters whose GCS and dashboard both respond.
     whole: BTreeSet<String>,
-    /// Those whose state was read since this was cleared.
+    /// Clusters whose state was read since this set was cleared.
     read: BTreeSet<String>,
 }
 
@@ -63,10 +63,11 @@ impl Shown {
     }
 }
 
-/// Every fault, on the head of the cluster on the screen alone: the other clusters stay as they are, and everything
-/// recovers without a key. With `FLEET_FAULTS=all` also on half of the fleet and on all of it, at the default intervals.
+/// Every fault, only on the head of the cluster on the screen: the other clusters stay as they are, and everything
+/// recovers without user input. With `FLEET_FAULTS=all` also on half of the fleet and on all of it, at the default
+/// intervals.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fleet_recovers_from_every_fault_by_itself() {
+async fn a_fleet_recovers_from_every_fault_without_user_input() {
     let is_whole = std::env::var("FLEET_FAULTS").is_ok_and(|faults| faults == "all");
     let scopes: &[usize] = if is_whole { &[1, 7, 14] } else { &[1] };
     let background = (!is_whole).then_some(Duration::from_secs(4));
@@ -84,15 +85,15 @@ async fn a_fleet_recovers_from_every_fault_by_itself() {
             all_well(&shown)
         })
         .await;
-    for (fault, strike) in STRIKES {
-        for struck in scopes {
-            let (hit, spared) = names.split_at(*struck);
-            let what = format!("{fault}, at {struck} of {}", names.len());
+    for (fault, inject) in INJECTIONS {
+        for count in scopes {
+            let (affected, unaffected) = names.split_at(*count);
+            let what = format!("{fault}, at {count} of {}", names.len());
             let began = Instant::now();
-            for member in &console.fleet.members()[..*struck] {
-                strike(member);
+            for member in &console.fleet.members()[..*count] {
+                inject(member);
             }
-            // A slow answer and a lost connection may both be over before anything is seen of them.
+            // A slow response or a lost connection may be over before the console shows it.
             let is_brief = matches!(fault, "ssh lost" | "answers after three seconds");
             if !is_brief {
                 console
@@ -102,7 +103,7 @@ async fn a_fleet_recovers_from_every_fault_by_itself() {
                     })
                     .await;
             }
-            assert!(spared.iter().all(|name| shown.whole.contains(name)), "{what}: {:?}", shown.whole);
+            assert!(unaffected.iter().all(|name| shown.whole.contains(name)), "{what}: {:?}", shown.whole);
             let seen = began.elapsed();
             for member in console.fleet.members() {
                 member.head.trouble(Vec::new());
@@ -120,7 +121,7 @@ async fn a_fleet_recovers_from_every_fault_by_itself() {
                 .until(&format!("all clusters are well again: {what}"), |name, news| {
                     shown.take(name, news);
                     assert!(
-                        hit.iter().any(|n| n == name) || shown.whole.contains(name),
+                        affected.iter().any(|n| n == name) || shown.whole.contains(name),
                         "{what}: {name}: {news:?}"
                     );
                     all_well(&shown)

@@ -53,7 +53,7 @@ fn jobs_are_saved_and_restored_once() {
     let said = old.run(&["backup-jobs", saved, "--json", "--dry-run"]).exits(1).json();
     assert!(!dir.exists());
     let mut report = old.run(&["backup-jobs", saved, "--json"]).exits(1).json();
-    // A dry run prints the same, but for the outcome.
+    // A dry run prints the same, except for the outcome.
     assert!(report["jobs"].as_array().unwrap().iter().all(|j| j["outcome"] == "saved"), "{report}");
     report["jobs"].as_array_mut().unwrap().iter_mut().for_each(|j| j["outcome"] = json!("would be saved"));
     assert_eq!(said, report);
@@ -69,7 +69,7 @@ fn jobs_are_saved_and_restored_once() {
     old.shows(&mut twice, &["backup-jobs", saved]);
     twice.is("a_folder_with_a_backup");
 
-    // A new cluster, with none of it.
+    // A new cluster without any of the jobs.
     let new = place();
     let rows = new.run(&["restore-jobs", saved, "--json"]).exits(1).json();
     let outcome = |i: usize| rows[i]["outcome"].as_str().unwrap().to_owned();
@@ -83,7 +83,7 @@ fn jobs_are_saved_and_restored_once() {
     }
     let again = new.run(&["restore-jobs", saved, "--json"]).json();
     assert_eq!(again[0]["outcome"], "already exists");
-    // What the entrypoint needs has come along: saving the new cluster saves the same.
+    // Resource requests are restored too: a backup of the new cluster has the same content.
     let copy = new.home.path().join("copy");
     new.ok(&["backup-jobs", copy.to_str().unwrap()]);
     let list = |dir: &Path| -> Value {
@@ -99,9 +99,10 @@ fn jobs_are_saved_and_restored_once() {
     assert!(log.contains("restore-jobs") && !log.contains("hunter2"), "{log}");
 }
 
-/// A package beyond what a dashboard takes: `ray.init` uploads such ones past it. The commands hold it never whole.
+/// A package larger than the dashboard accepts: `ray.init` uploads such packages without the dashboard. The commands
+/// never hold the whole package in memory.
 #[test]
-fn a_package_of_500_megabytes_passes_through_little_memory() {
+fn a_package_of_500_megabytes_is_saved_and_restored_in_little_memory() {
     const SIZE: u64 = (500 << 20) - 100;
     let (old, new) = (place(), place());
     let uri = "gcs://_ray_pkg_1a46e.zip";
@@ -115,7 +116,7 @@ fn a_package_of_500_megabytes_passes_through_little_memory() {
     let large = old.home.path().join("large");
     let mut file = fs::File::create(&large).unwrap();
     file.set_len(SIZE).unwrap();
-    // Not all of it is nothing.
+    // The file is not all zeros.
     for at in [0, 1 << 20, 300_000_001, SIZE - 5] {
         file.seek(std::io::SeekFrom::Start(at)).unwrap();
         file.write_all(b"bytes").unwrap();
@@ -133,7 +134,7 @@ fn a_package_of_500_megabytes_passes_through_little_memory() {
     assert_eq!(files(&saved.join("packages")), ["0"]);
     let mut find = Command::new("find");
     let left = find.arg(new.home.path()).args(["-size", "+1M"]).output().unwrap().stdout;
-    assert_eq!(String::from_utf8_lossy(&left), "", "nothing of it lies about");
+    assert_eq!(String::from_utf8_lossy(&left), "", "no part of it is left on the disk");
     let back = new.home.path().join("back");
     let mut to = fs::File::create(&back).unwrap();
     new.runtime.block_on(client(&new).package(uri, &mut to)).unwrap().unwrap();
@@ -141,13 +142,13 @@ fn a_package_of_500_megabytes_passes_through_little_memory() {
     assert!(same.success() && Command::new("cmp").arg(&large).arg(back).status().unwrap().success());
 }
 
-/// Runs a command that must succeed; the most memory that it had, in kB.
+/// Runs a command that must succeed; returns its peak memory in kB.
 fn peak(place: &Place, args: &[&str]) -> u64 {
     let mut child = place.command(args).stdout(Stdio::null()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     loop {
-        // A mark that only rises: the last look tells it.
+        // VmHWM only rises: the last value is the peak.
         let text = fs::read_to_string(&status).unwrap_or_default();
         let mark =
             text.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
@@ -161,12 +162,12 @@ fn peak(place: &Place, args: &[&str]) -> u64 {
 }
 
 #[test]
-fn a_full_disk_leaves_no_backup_that_looks_like_one() {
+fn a_full_disk_leaves_no_backup_that_looks_complete() {
     let place = place();
     fs::create_dir(place.home.path().join("work")).unwrap();
     fs::write(place.home.path().join("work/data"), vec![1; 200_000]).unwrap();
     place.ok(&["submit-job", "--no-wait", "--working-dir", "work", "--", "true"]);
-    // A write beyond the limit fails as one to a full disk does.
+    // A write beyond the limit fails as on a full disk.
     let command = place.command(&["backup-jobs", "saved"]);
     let mut limited = Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh"]).arg(command.get_program());
@@ -176,16 +177,12 @@ fn a_full_disk_leaves_no_backup_that_looks_like_one() {
     let transcript = place.transcript().varying(r"\.0\.\w+\.part", "PART");
     transcript.with("backup-jobs saved", &Ran::of(&out)).is("a_backup_on_a_full_disk");
     assert_eq!(place.run(&["restore-jobs", "saved"]).code, Some(1));
-    assert_eq!(
-        fs::read_dir(place.home.path().join("saved/packages")).unwrap().count(),
-        0,
-        "nothing half-written"
-    );
+    assert_eq!(fs::read_dir(place.home.path().join("saved/packages")).unwrap().count(), 0, "no partial file");
     place.ok(&["backup-jobs", "saved"]);
 }
 
 #[test]
-fn a_backup_touches_nothing_of_others() {
+fn a_backup_changes_no_other_files() {
     let place = place();
     place.submit("one");
     place.file("notes/mine.txt", "mine");
@@ -193,16 +190,16 @@ fn a_backup_touches_nothing_of_others() {
     place.shows(&mut refused, &["backup-jobs", "notes"]);
     assert_eq!(fs::read_dir(place.home.path().join("notes")).unwrap().count(), 1);
     place.shows(&mut refused, &["restore-jobs", "notes"]);
-    // An interrupted backup is taken up again.
+    // An interrupted backup is resumed.
     place.file("half/marin-tui-backup", "");
     place.file("half/packages/0", "torn");
     place.ok(&["backup-jobs", "half"]);
     assert!(place.home.path().join("half/jobs.json").exists());
-    // A list that leads out of its folder is not followed.
+    // A path in the list that leads out of its folder is not followed.
     let list = json!({"version": 1, "cluster": "x", "jobs": [], "packages": {"gcs://a.zip": "packages/../../notes/mine.txt"}});
     place.file("evil/jobs.json", &list.to_string());
     place.shows(&mut refused, &["restore-jobs", "evil"]);
-    // Nor a link, and what a record names here stays here.
+    // A symbolic link is not followed either, and local paths in a record are not read.
     let job = json!({"submission": {
         "entrypoint": "true", "submission_id": "evil",
         "runtime_env": {"working_dir": "gcs://a.zip", "py_modules": ["~/notes"], "pip": "notes/mine.txt"}

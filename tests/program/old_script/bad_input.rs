@@ -1,4 +1,4 @@
-//! Old lines that cannot be run, and what people are told of those that can.
+//! Old lines that cannot be run, and the messages for those that can.
 
 use super::desk::Desk;
 use crate::program::Ran;
@@ -6,7 +6,7 @@ use crate::pty::Pty;
 use std::fs;
 
 #[test]
-fn a_person_is_told_the_new_line_once_and_a_script_is_not() {
+fn the_new_line_is_shown_once_on_a_terminal_and_not_to_a_script() {
     let desk = Desk::new();
     assert_eq!(desk.run(&["list-configs"]).exits(0).err, "");
     let home = desk.dir.path().to_str().unwrap().to_owned();
@@ -41,7 +41,7 @@ fn no_secret_of_an_old_line_is_repeated() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_and_nothing_is_run() {
+fn contradictory_lines_are_refused_and_nothing_is_run() {
     let desk = Desk::new();
     fs::create_dir(desk.at("my files")).unwrap();
     fs::copy(desk.at("infra/marin-big-run.yaml"), desk.at("my files/a b.yaml")).unwrap();
@@ -49,7 +49,7 @@ fn what_contradicts_itself_is_refused_and_nothing_is_run() {
     fs::write(desk.at("list.yaml"), "- milk\n").unwrap();
     let us = "--config infra/marin-us-central2.yaml";
     for (line, code, words) in [
-        // Given twice.
+        // A value is given twice.
         (
             format!("{us} --config infra/marin-big-run.yaml list-configs"),
             2,
@@ -62,7 +62,7 @@ fn what_contradicts_itself_is_refused_and_nothing_is_run() {
         (format!("{us} job-logs ID --tail 5 -n 6"), 2, "by --tail and by -n"),
         (format!("{us} remove-worker a --name b"), 2, "the worker is given twice: a and b"),
         (format!("{us} submit-job --no_wait --no-wait x"), 2, "'--no-wait' cannot be used multiple times"),
-        // Half old, half new.
+        // A mixture of old and new syntax.
         (format!("{us} submit-job -e A 1 2 -- python x.py"), 2, "write `--env A=VALUE`"),
         (format!("{us} submit-job python -- x.py"), 2, "`python` is before `--`"),
         (format!("{us} submit-job -e NAME 'python x.py'"), 2, "submit-job --env NAME -- 'python x.py'`"),
@@ -72,7 +72,7 @@ fn what_contradicts_itself_is_refused_and_nothing_is_run() {
         ("--config".to_owned(), 2, "a value is required"),
         ("--config '' list-configs".to_owned(), 2, "a value is required for '--config <FILE>'"),
         ("--infra infra --config= list-configs".to_owned(), 2, "a value is required for '--config <FILE>'"),
-        // Neither settings nor a cluster file.
+        // Neither a settings file nor a cluster file.
         (
             "--config notes.yaml list-configs".to_owned(),
             1,
@@ -85,13 +85,13 @@ fn what_contradicts_itself_is_refused_and_nothing_is_run() {
         ("--config infra/clusters.yaml list-jobs".to_owned(), 1, "unknown setting `defaults`"),
         ("--infra infra/clusters.yaml list-jobs".to_owned(), 1, "has no `cluster_name`"),
         ("--marin-config other.yaml list-configs".to_owned(), 2, "run `marin-tui clusters`"),
-        // Names with spaces and quotes can be pasted.
+        // Names with spaces and quotes are quoted for pasting.
         (
             "--config 'my files/a b.yaml' start-cleanup".to_owned(),
             2,
             "`marin-tui --infra 'my files/a b.yaml' run-cleanup --interval 10m`",
         ),
-        // What showed all clusters, and what printed a token.
+        // Commands that showed all clusters, or printed a token.
         ("dashboard".to_owned(), 2, "`dashboard` was not run: the console shows all clusters; "),
         (
             format!("{us} get-auth-token"),
@@ -109,14 +109,14 @@ fn what_contradicts_itself_is_refused_and_nothing_is_run() {
         let said = out + &err;
         assert!(got == Some(code) && said.contains(words), "{line}: {got:?} {said}");
     }
-    // A file's name may have spaces, and a pipe is read once.
+    // A file name may contain spaces, and a pipe is read once.
     assert!(desk.typed("marin-tui --config 'my files/a b.yaml' clusters").good().contains("marin-big-run"));
     desk.script("settings", "echo 'refresh_seconds: 3'\n");
     desk.typed("settings >piped & marin-tui --config /dev/stdin clusters <piped; wait").exits(0);
 }
 
 #[test]
-fn lists_end_well_when_nobody_reads_them() {
+fn lists_succeed_when_their_pipe_is_closed() {
     let desk = Desk::with_fleet();
     for line in [
         "list-configs",

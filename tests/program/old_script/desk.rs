@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// The names under which lines call the program.
+/// The names by which lines call the program.
 pub const OURS: [&str; 4] = ["marin-tui", "cluster.py", "ray_run.py", "manual_ray_worker_launch.py"];
 
 /// A folder with cluster files and the programs of the lines.
@@ -20,14 +20,14 @@ pub struct Desk {
     pub dir: TempDir,
     /// Variables with which clusters are reached.
     env: Vec<(String, String)>,
-    /// The simulated fleet; none where nothing is reached.
+    /// The simulated fleet; `None` if no cluster is needed.
     fleet: Option<Child>,
 }
 
 impl Desk {
-    /// One without clusters that answer.
+    /// Without clusters that respond.
     pub fn new() -> Self {
-        // A control socket's path has about 100 bytes.
+        // The path of a control socket is limited to about 100 bytes.
         let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
         for part in ["infra", "bin"] {
             fs::create_dir(dir.path().join(part)).unwrap();
@@ -50,7 +50,7 @@ impl Desk {
         desk
     }
 
-    /// One with a simulated fleet.
+    /// With a simulated fleet.
     pub fn with_fleet() -> Self {
         let mut desk = Self::new();
         let mut serve = program(desk.dir.path());
@@ -114,7 +114,7 @@ impl Desk {
         Ran::of(&self.shell(line).output().unwrap())
     }
 
-    /// The arguments that the program gets in a line.
+    /// The arguments that the program gets from a line.
     pub fn words(&self, line: &str) -> Vec<String> {
         let file = self.at("words");
         let _ = fs::remove_file(&file);
@@ -124,7 +124,7 @@ impl Desk {
         text.split_terminator('\0').map(str::to_owned).collect()
     }
 
-    /// The line as it is written now, or why it is not run.
+    /// The line in its current form, or the reason why it is not run.
     pub fn renewed(&self, line: &str) -> Result<String, String> {
         let words = self.words(line);
         let renewed = old::renew(&words, &Arguments::command(), &Env::new(&[], self.dir.path()))?;

@@ -1,4 +1,4 @@
-//! Typos, and `RAY_ADDRESS` beside `-c`.
+//! Typos, and `RAY_ADDRESS` together with `-c`.
 
 use super::desk::Desk;
 use crate::program::Ran;
@@ -7,7 +7,7 @@ use crate::program::Ran;
 #[test]
 fn a_typo_never_proposes_a_command_that_changes_a_cluster() {
     let desk = Desk::new();
-    let looks = |typed: &str| desk.run(&typed.split(' ').collect::<Vec<_>>()).exits(2).err;
+    let error_of = |typed: &str| desk.run(&typed.split(' ').collect::<Vec<_>>()).exits(2).err;
     for (typed, near) in [
         ("get-stats", "status"),
         ("getstatus", "status"),
@@ -33,7 +33,7 @@ fn a_typo_never_proposes_a_command_that_changes_a_cluster() {
         ("configs validte", "configs validate"),
         ("token statsu", "token status"),
     ] {
-        let err = looks(typed);
+        let err = error_of(typed);
         assert!(err.contains(&format!("did you mean `{near}`?")), "{typed}: {err}");
     }
     for (typed, similar) in [
@@ -50,7 +50,7 @@ fn a_typo_never_proposes_a_command_that_changes_a_cluster() {
         ("configs updat", "update"),
         ("token init-secrt", "init-secret"),
     ] {
-        let err = looks(typed);
+        let err = error_of(typed);
         assert!(err.contains(&format!("commands with similar names: {similar}")), "{typed}: {err}");
         assert!(!err.contains(&format!("`{similar}`")), "{typed}: {err}");
     }
@@ -69,7 +69,7 @@ fn a_typo_never_proposes_a_command_that_changes_a_cluster() {
         "token init",
         "-- stop-cluster",
     ] {
-        let err = looks(typed);
+        let err = error_of(typed);
         assert!(!err.contains("-cluster`") && !err.contains("similar"), "{typed}: {err}");
         assert!(!err.contains("exists"), "{typed}: {err}");
     }
@@ -93,12 +93,12 @@ fn help_knows_the_old_names() {
 }
 
 #[test]
-fn an_old_line_without_a_cluster_is_answered_with_the_line_that_names_one() {
+fn an_old_line_without_a_cluster_gets_a_hint_that_names_one() {
     let desk = Desk::new();
     let err = desk.run(&["ssh-tpu", "10.128.0.42"]).exits(1).err;
     assert!(err.contains("--cluster: marin-big-run, "), "{err}");
     assert!(err.ends_with("; run `marin-tui -c NAME ssh 10.128.0.42`\n"), "{err}");
-    // A new line is known to its author.
+    // The author of a new line is assumed to know its options.
     assert!(!desk.run(&["ssh", "10.128.0.42"]).exits(1).err.contains("NAME"));
 }
 
@@ -117,7 +117,7 @@ fn a_cluster_that_is_named_wins_over_ray_address() {
         ]
     );
     assert!(ran.exits(0).out.starts_with("JOB"));
-    // Without -c it is the cluster, and other forms of it are Ray's alone.
+    // Without -c it selects the cluster; other forms of it are for Ray only.
     let err = with(url, &["list-jobs", "--all"]).err;
     assert!(!err.contains("is not used"), "{err}");
     assert!(

@@ -1,9 +1,9 @@
-//! The console in front of the service: its keys, effects and news, without a screen.
+//! The console on top of the service: its keys, effects and news, without a screen.
 
 use super::Verdict::{self, Began, Refused};
 use super::*;
 
-/// A console without a screen: its state, and what carries its effects out.
+/// A console without a screen: its state, and the performer of its effects.
 pub(super) struct Console<'a> {
     world: &'a World,
     app: App,
@@ -13,7 +13,7 @@ pub(super) struct Console<'a> {
 impl<'a> Console<'a> {
     pub(super) fn new(world: &'a World) -> Self {
         let environment = world.environment();
-        // The screen is not told that nothing may be changed: here the service has to refuse it.
+        // The app does not know that it is read-only: here the service has to refuse changes.
         let listed = environment.clusters.iter().cloned().map(Listed::Cluster).collect();
         let mut app = App::new(listed, Keymap::with_changes(&BTreeMap::default()).unwrap());
         let effects = app.start(Some(&cluster()));
@@ -34,12 +34,12 @@ impl<'a> Console<'a> {
         keys.split(' ').flat_map(|key| self.app.update(Event::Key(pressed(key)), Timestamp::now())).collect()
     }
 
-    /// The next news of the operation that matter, taken in by the screen.
-    pub(super) fn hears<T>(&mut self, wanted: impl Fn(&OperationNews) -> Option<T>) -> T {
+    /// Waits for the next matching news of the operation; the app handles all news.
+    pub(super) fn wait_for_news<T>(&mut self, wanted: impl Fn(&OperationNews) -> Option<T>) -> T {
         let mut heard = Vec::new();
         loop {
             let next = async { tokio::time::timeout(Duration::from_secs(60), self.performer.done()).await };
-            let event = self.world.runtime.block_on(next).unwrap_or_else(|_| panic!("in vain: {heard:#?}"));
+            let event = self.world.runtime.block_on(next).unwrap_or_else(|_| panic!("timed out: {heard:#?}"));
             let found = match &event {
                 Event::Operation(_, news) => {
                     heard.push(format!("{news:?}"));
@@ -55,10 +55,10 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// Carries out what keys or an answer asked for, up to a verdict; what else could be allowed for it to pass.
+    /// Performs the effects of keys up to a verdict; also returns the order that would allow what was refused.
     pub(super) fn verdict(&mut self, effects: Vec<Effect>) -> (Verdict, Option<Order>) {
         self.perform(effects);
-        self.hears(|news| match news {
+        self.wait_for_news(|news| match news {
             OperationNews::Began(_) => Some((Began, None)),
             OperationNews::Refused(_, refusal) => {
                 Some((Refused(refusal.gate), refusal.allow.as_deref().cloned()))
@@ -67,12 +67,12 @@ impl<'a> Console<'a> {
         })
     }
 
-    /// Restart, by its key and its dialog. `between` is done once its preview is shown.
+    /// Starts a restart with its key and its dialog; calls `between` once the preview is shown.
     pub(super) fn begins(&mut self, allows: bool, between: impl FnOnce()) -> Verdict {
         let effects = self.press("R");
-        assert!(!effects.is_empty(), "the dialog looks what it would affect");
+        assert!(!effects.is_empty(), "the dialog requests a preview");
         self.perform(effects);
-        let refused = self.hears(|news| match news {
+        let refused = self.wait_for_news(|news| match news {
             OperationNews::Previewed(..) => Some(None),
             OperationNews::Refused(_, refusal) => Some(Some(refusal.gate)),
             _ => None,
@@ -87,7 +87,7 @@ impl<'a> Console<'a> {
                 Control::Jobs if plan.preserves() => {
                     let effects = self.press("space");
                     self.perform(effects);
-                    self.hears(|news| matches!(news, OperationNews::Previewed(..)).then_some(()));
+                    self.wait_for_news(|news| matches!(news, OperationNews::Previewed(..)).then_some(()));
                     continue;
                 }
                 Control::Others if allows && !plan.others => drop(self.press("space")),
@@ -103,7 +103,7 @@ impl<'a> Console<'a> {
                     let effects = self.press("enter");
                     if effects.is_empty() {
                         return Refused(consent.missing(&operation, &preview).unwrap_or_else(|| {
-                            assert!(is_locked, "the dialog does not say why nothing is begun");
+                            assert!(is_locked, "the dialog does not show why nothing was started");
                             Gate::Locked
                         }));
                     }
@@ -115,7 +115,7 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// Resumes or skips what is shown: a restart that was interrupted.
+    /// Resumes the interrupted restart that is shown, or skips its failed step.
     pub(super) fn resumes(&mut self, act: Act, allows: bool) -> Verdict {
         let done = [StepName::Check, StepName::Look, StepName::Stop];
         let shown = JournaledOperation {
@@ -134,7 +134,7 @@ impl<'a> Console<'a> {
         assert_eq!(effects, [Effect::Operate(cluster(), order)]);
         let (verdict, allow) = self.verdict(effects);
         match allow {
-            // The screen asks, and a yes is the order that was named.
+            // The app asks for confirmation; a yes sends the order that the refusal named.
             Some(order) if allows => {
                 let effects = self.press("y");
                 assert_eq!(effects, [Effect::Operate(cluster(), order)]);

@@ -1,4 +1,4 @@
-//! Host keys that have changed, or that others keep.
+//! Host keys that have changed, and host keys that the administrator manages.
 
 use super::failure;
 use crate::sshd::Sshd;
@@ -7,7 +7,7 @@ use marin_tui::ssh::{self, SshError, Tunnel, TunnelSpec};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-/// The problem of a changed host key: (known, offered).
+/// The known and the offered fingerprint of a changed host key.
 async fn changed_key(spec: TunnelSpec) -> (String, String) {
     match failure(spec).await.problem(Timestamp::default()).kind {
         ProblemKind::HostKeyChanged { known, offered } => (known, offered),
@@ -16,7 +16,7 @@ async fn changed_key(spec: TunnelSpec) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_changed_host_key_is_asked_about_and_only_the_accepted_one_is_trusted() {
+async fn a_changed_host_key_is_refused_and_only_the_accepted_one_is_trusted() {
     let mut sshd = Sshd::start("");
     let place = sshd.place();
     let known = place.spec(0).known_hosts;
@@ -28,8 +28,12 @@ async fn a_changed_host_key_is_asked_about_and_only_the_accepted_one_is_trusted(
     .unwrap();
     let opened = Tunnel::open(sshd.spec()).await.unwrap();
     let first = place.fingerprint("host_key.pub");
-    assert_eq!(opened.first_contact(), Some(first.as_str()), "a person can compare it once");
-    assert_eq!(Tunnel::open(sshd.spec()).await.unwrap().first_contact(), None, "and only once");
+    assert_eq!(
+        opened.first_contact(),
+        Some(first.as_str()),
+        "the fingerprint is reported on the first connection"
+    );
+    assert_eq!(Tunnel::open(sshd.spec()).await.unwrap().first_contact(), None, "and only on the first");
     drop(opened);
 
     place.keygen("host_key", "ed25519", "");
@@ -37,7 +41,7 @@ async fn a_changed_host_key_is_asked_about_and_only_the_accepted_one_is_trusted(
     let second = place.fingerprint("host_key.pub");
     assert_eq!(changed_key(sshd.spec()).await, (first.clone(), second.clone()));
 
-    // While the person thinks about it the key changes once more: their "yes" is not for this one.
+    // The key changes once more while the user decides: the confirmation does not apply to this one.
     place.keygen("host_key", "ed25519", "");
     sshd.restart();
     let third = place.fingerprint("host_key.pub");
@@ -45,16 +49,16 @@ async fn a_changed_host_key_is_asked_about_and_only_the_accepted_one_is_trusted(
     assert!(
         matches!(&error, SshError::HostKeyChanged { known, offered, .. } if *known == second && *offered == third)
     );
-    assert_eq!(changed_key(sshd.spec()).await, (first, third.clone()), "nothing was put on file");
+    assert_eq!(changed_key(sshd.spec()).await, (first, third.clone()), "known_hosts is unchanged");
 
     ssh::trust(&sshd.spec(), &third).await.unwrap();
     Tunnel::open(sshd.spec()).await.unwrap();
     let on_file = fs::read_to_string(&known).unwrap();
-    assert_eq!(on_file.lines().count(), 2, "the old key is gone, the neighbour's is not: {on_file}");
+    assert_eq!(on_file.lines().count(), 2, "only the old key of this host is removed: {on_file}");
     assert!(on_file.starts_with("elsewhere "), "{on_file}");
     let names: Vec<_> =
         fs::read_dir(known.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(names, ["known_hosts"], "no drafts are left");
+    assert_eq!(names, ["known_hosts"], "no temporary files are left");
     assert_eq!(fs::metadata(&known).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
@@ -73,21 +77,21 @@ async fn a_known_host_with_a_key_of_another_type_is_a_changed_host() {
 }
 
 #[tokio::test]
-async fn a_host_that_ssh_files_under_another_name_is_not_taken_for_the_listed_one() {
+async fn a_host_with_a_host_key_alias_is_not_compared_with_the_key_of_its_address() {
     let mut sshd = Sshd::start("");
     let place = sshd.place();
     Tunnel::open(sshd.spec()).await.unwrap();
     let known = sshd.spec().known_hosts;
-    assert!(fs::read_to_string(&known).unwrap().starts_with("[127.0.0.1]:"), "listed under its address");
+    assert!(fs::read_to_string(&known).unwrap().starts_with("[127.0.0.1]:"), "recorded under its address");
 
-    // Another machine has the address now, and the person's own configuration has a name for it.
+    // Another machine now has the address, and the user's own configuration has an alias for it.
     place.keygen("host_key", "ed25519", "");
     sshd.restart();
     fs::write(place.path("ssh_config"), "Host *\n  HostKeyAlias the-head\n").unwrap();
     Tunnel::open(sshd.spec()).await.unwrap();
     assert!(fs::read_to_string(&known).unwrap().contains("\nthe-head "));
 
-    // Under that name it is known from now on.
+    // From now on it is known under that name.
     let first = place.fingerprint("host_key.pub");
     place.keygen("host_key", "ed25519", "");
     sshd.restart();
@@ -95,7 +99,7 @@ async fn a_host_that_ssh_files_under_another_name_is_not_taken_for_the_listed_on
 }
 
 #[tokio::test]
-async fn a_key_that_the_administrator_keeps_is_not_ours_to_replace() {
+async fn a_host_key_in_the_global_file_is_not_replaced() {
     let sshd = Sshd::start("");
     let place = sshd.place();
     place.keygen("other", "ed25519", "");

@@ -1,4 +1,4 @@
-//! Workers that are requested from Google: asked for, followed, cancelled and resumed.
+//! Workers that are requested from Google: requested, followed, cancelled and resumed.
 
 use crate::world::{WORKER, World, ZONE, labels};
 use marin_tui::demo::google::PROJECT;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 #[test]
-fn a_worker_is_asked_for_and_followed_until_it_has_joined() {
+fn a_worker_is_requested_and_followed_until_it_has_joined() {
     let mut world = World::new();
     world.head();
     let mut adding = world.spawn("add-worker --type v4-8 --capacity best-effort --name extra --yes --json");
@@ -15,7 +15,7 @@ fn a_worker_is_asked_for_and_followed_until_it_has_joined() {
     assert_eq!(sent["bestEffort"], json!({}));
     let node = &sent["tpu"]["nodeSpec"][0]["node"];
     assert_eq!((&node["labels"], &node["acceleratorType"]), (&labels("unmanaged"), &json!("v4-8")));
-    assert!(node["schedulingConfig"].is_null(), "the queued resource says it");
+    assert!(node["schedulingConfig"].is_null(), "the queued resource has the capacity");
     assert!(node["metadata"]["startup-script"].as_str().unwrap().starts_with("#!"));
     assert!(world.double.asked("POST /v2alpha1/") == 1, "best effort is known to v2alpha1 only");
     world.turn("extra", "PROVISIONING");
@@ -25,11 +25,11 @@ fn a_worker_is_asked_for_and_followed_until_it_has_joined() {
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&rows[0]["name"], &rows[0]["joined"]), (&json!("extra"), &json!(true)));
-    // Once more: it is there, so it is followed and not asked for twice.
+    // Once more: the request exists, so it is followed and not sent twice.
     let (code, _, said) = world.run("add-worker --type v4-8 --capacity best-effort --name extra --yes");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(world.double.state().queued.len(), 1);
-    // Another one under that name is not passed off as what was asked for.
+    // A request with other settings under that name is refused.
     let (code, _, said) = world.run("add-worker --type v4-8 --capacity reserved --name extra --yes");
     let refused = "extra was already requested with other settings: capacity best effort, not reserved";
     assert!(code != Some(0) && said.contains(refused) && said.contains("choose another name"), "{said}");
@@ -39,7 +39,7 @@ fn a_worker_is_asked_for_and_followed_until_it_has_joined() {
 }
 
 #[test]
-fn a_worker_is_asked_for_by_flex_start() {
+fn a_worker_is_requested_with_flex_start() {
     let mut world = World::new();
     world.head();
     let asked = "add-worker --type v4-8 --capacity flex_start --name flex --yes --no-wait";
@@ -55,13 +55,13 @@ fn a_worker_is_asked_for_by_flex_start() {
     let rows: Value = serde_json::from_str(&out).unwrap();
     let row = rows["rows"].as_array().unwrap().iter().find(|row| row["name"] == "flex").unwrap();
     assert_eq!((&row["capacity"], &row["status"]), (&json!("flex-start"), &json!("waiting")), "{row}");
-    // It is the same request, and another capacity is another.
+    // The same request is followed; a request with another capacity is refused.
     let (code, _, said) = world.run(asked);
     assert!(code == Some(0) && said.contains("already requested from Google"), "{said}");
     let (code, _, said) = world.run("add-worker --type v4-8 --name flex --yes --no-wait");
     assert!(code == Some(1) && said.contains("capacity flex-start, not spot"), "{said}");
     assert_eq!(world.run("add-worker --abandon").0, Some(0));
-    // How long is a setting; a version of the API without the field refuses it in Google's words.
+    // The duration is a setting. A version of the API without the field refuses it with Google's own message.
     let file = world.home.path().join("config.yaml");
     let mut settings: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let unknown = "Unknown name \"provisioningModel\"";
@@ -79,7 +79,7 @@ fn a_worker_is_asked_for_by_flex_start() {
 }
 
 #[test]
-fn a_request_that_comes_to_nothing_says_why_and_what_to_do() {
+fn a_failed_request_is_reported_with_a_hint() {
     let mut world = World::new();
     world.head();
     let (code, out, _) =
@@ -118,7 +118,7 @@ fn a_request_that_comes_to_nothing_says_why_and_what_to_do() {
 }
 
 #[test]
-fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_cancelled() {
+fn a_wait_for_capacity_is_resumed_after_a_kill_and_blocks_nothing_after_a_cancel() {
     let mut world = World::new();
     world.head();
     let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
@@ -142,22 +142,22 @@ fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_c
     let (code, _, said) = adding.ends();
     assert!(code == Some(1) && said.contains("stays with Google"), "{code:?}: {said}");
     let (code, _, said) = world.run("restart-cluster --dry-run");
-    assert_eq!(code, Some(0), "there is room: {said}");
+    assert_eq!(code, Some(0), "no operation blocks it: {said}");
     let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes --json");
     adding.says("extra: waiting");
     world.grant("extra");
     let (code, out, said) = adding.ends();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()[0]["hosts"], json!([WORKER]));
-    assert_eq!(world.double.state().queued.len(), 1, "it was asked for once");
+    assert_eq!(world.double.state().queued.len(), 1, "it was requested once");
     let (_, log, _) = world.run("audit");
-    let deed = "add-worker extra (v4-8, preemptible)";
-    let line = |outcome: &str| log.lines().any(|l| l.contains(deed) && l.contains(outcome));
+    let entry = "add-worker extra (v4-8, preemptible)";
+    let line = |outcome: &str| log.lines().any(|l| l.contains(entry) && l.contains(outcome));
     assert!(line("begun") && line("cancelled") && line("done"), "{log}");
 }
 
 #[test]
-fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
+fn a_request_that_somebody_deleted_is_sent_again_on_resume() {
     let mut world = World::new();
     world.head();
     let (code, out, said) = world.run("add-worker --type v4-8 --name later --no-wait --yes --json");
@@ -165,7 +165,7 @@ fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "later", "hosts": [], "joined": false}]));
     let (code, out, said) = world.run("remove-worker later --yes --json");
-    assert_eq!(code, Some(0), "nothing stands in the way of another: {said}");
+    assert_eq!(code, Some(0), "no operation blocks another one: {said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "later", "hosts": [], "removed": true}]));
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 #[test]
-fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
+fn a_restart_deletes_the_head_first_and_keeps_manually_added_workers() {
     let mut world = World::new();
     world.head();
     world.double.state().nodes = vec![
@@ -50,7 +50,7 @@ fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("1 manually added workers have rejoined"), "{said}");
     let asked = world.asked();
-    assert_eq!(asked, ["--version", "--version", "down", "up"], "the dry run looks for the ray command, too");
+    assert_eq!(asked, ["--version", "--version", "down", "up"], "the dry run checks the ray command, too");
     let deleted = world.deletions();
     assert!(deleted.len() == 3 && deleted[0].contains("/instances/7"), "{deleted:?}");
     let names = world.double.state().nodes.iter().map(|n| n["name"].to_string()).collect::<String>();
@@ -78,7 +78,7 @@ fn a_dry_restart_of_a_local_cluster_names_each_machine_and_each_job() {
     }
     let (code, out, said) = world.run("restart-cluster --dry-run");
     assert_eq!(code, Some(0), "{said}");
-    // What a line says for itself, without files, scripts and the package's name.
+    // A line without file names, scripts and the package's name.
     let short = |l: &str| {
         let l = l.replace(world.home.path().to_str().unwrap(), "");
         match l.split_once("    (") {
@@ -112,7 +112,7 @@ fn a_dry_restart_of_a_local_cluster_names_each_machine_and_each_job() {
     assert!(!out.contains("/api/") && out.contains("ssh 10.128.0.2 "), "{out}");
     let (_, out, _) = world.run("stop-cluster --dry-run");
     assert_eq!(out.lines().map(short).collect::<Vec<_>>(), lines[..4], "{out}");
-    // A cluster that is silent tells nothing of its workers, and of its jobs nothing that could be saved.
+    // A cluster that does not respond reports neither its workers nor jobs that could be saved.
     world.heads.clear();
     let (code, out, said) = world.run("restart-cluster --dry-run");
     assert!(code == Some(1) && out.is_empty() && said.contains("--preserve-jobs=0"), "{out}{said}");
@@ -123,7 +123,7 @@ fn a_dry_restart_of_a_local_cluster_names_each_machine_and_each_job() {
 }
 
 #[test]
-fn a_cluster_is_started_alone() {
+fn a_cluster_is_started() {
     let mut world = World::new();
     world.file("hold-down", "");
     let (code, out, said) = world.run("start-cluster --dry-run");
@@ -137,12 +137,12 @@ fn a_cluster_is_started_alone() {
     world.file("is-up", "");
     let (code, _, said) = starting.ends();
     assert_eq!(code, Some(0), "{said}");
-    // The dry run looked for the ray command, too.
+    // The dry run checked the ray command, too.
     assert_eq!(
         (world.asked(), world.deletions().len()),
         (["--version", "--version", "up"].map(str::to_owned).to_vec(), 0)
     );
-    // It runs: nothing is begun again.
+    // It is running: nothing is started again.
     for again in ["start-cluster", "start-cluster --dry-run"] {
         let (code, out, said) = world.run(again);
         assert!(
@@ -154,28 +154,30 @@ fn a_cluster_is_started_alone() {
 }
 
 #[test]
-fn a_cluster_is_stopped_head_first_then_its_tpus_side_by_side_then_ray_down() {
+fn a_cluster_is_stopped_head_first_then_its_tpus_in_parallel_then_ray_down() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let own = ["of-autoscaler-1", "of-autoscaler-2", "of-autoscaler-3"];
     let one = |name: &str, kind: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels(kind), &["10.9.9.1"]);
     world.double.state().nodes = own.map(|name| one(name, "worker")).to_vec();
     world.double.state().nodes.push(one("by-hand", "unmanaged"));
-    // None is answered before all are asked for.
+    // No deletion is answered before all are requested.
     let all = Arc::new(Semaphore::new(0));
     world.double.fail_at("DELETE", "/nodes/", Fault::Held(all.clone()));
     world.file("hold-down", "");
     let head = world.double.state().instances[0]["id"].as_str().unwrap().to_owned();
     let deletions = || world.deletions();
     let stopping = world.spawn("stop-cluster --yes");
-    until("all are asked for", || deletions().iter().filter(|d| d.contains("/nodes/")).count() == 3);
+    until("all deletions are requested", || {
+        deletions().iter().filter(|d| d.contains("/nodes/")).count() == 3
+    });
     assert!(deletions()[0].contains(&format!("/instances/{head}")), "{:#?}", deletions());
     all.add_permits(3);
     until("ray down is run", || world.asked().iter().any(|w| w == "down"));
     {
         let state = world.double.state();
         assert!(state.instances.is_empty(), "the machines are gone before ray down");
-        assert_eq!(state.nodes.len(), 1, "only what a person added is left");
+        assert_eq!(state.nodes.len(), 1, "only the manually added worker is left");
     }
     fs::remove_file(world.home.path().join("hold-down")).unwrap();
     let (code, _, said) = stopping.ends();

@@ -1,5 +1,5 @@
-//! Workers whose TPU Compute Engine makes: made part by part, resumed, taken back when a part fails, and removed with what
-//! was made for them.
+//! Workers with TPUs of Compute Engine: created part by part, resumed, rolled back when a part fails, and removed with
+//! the resources that were created for them.
 
 use crate::world::{WORKER, World, ZONE};
 use marin_tui::demo::google::managed::made_by;
@@ -13,7 +13,7 @@ const SECOND: &str = "10.128.0.3";
 const REGION: &str = "us-central2";
 
 impl World {
-    /// A cluster whose file has TPUs of Compute Engine, and a head without jobs.
+    /// A cluster whose file has TPUs of Compute Engine, with a head without jobs.
     fn of_compute() -> Self {
         let mut world = Self::new();
         world.head_of(|s| s.jobs = 0);
@@ -32,7 +32,7 @@ impl World {
         world
     }
 
-    /// The group has its instances, whose hosts are workers in Ray already.
+    /// Adds the group's instances, whose hosts are already workers in Ray.
     fn fill(&self, name: &str) {
         let mut double = self.double.state();
         let group = double.managers.iter_mut().find(|g| g["name"] == name).unwrap();
@@ -57,7 +57,7 @@ impl World {
         self.double.state().failing_operations = None;
     }
 
-    /// How many policies, templates and groups there are.
+    /// Numbers of policies, templates and groups.
     fn parts(&self) -> (usize, usize, usize) {
         let state = self.double.state();
         (state.policies.len(), state.templates.len(), state.managers.len())
@@ -65,7 +65,7 @@ impl World {
 }
 
 #[test]
-fn a_slice_is_made_part_by_part_followed_and_removed_with_what_was_made_for_it() {
+fn a_slice_is_created_part_by_part_followed_and_removed_with_its_parts() {
     let world = World::of_compute();
     let (code, out, said) = world.run("add-worker --type slice --name s --dry-run --json");
     assert_eq!(code, Some(0), "{said}");
@@ -129,7 +129,7 @@ fn a_slice_is_made_part_by_part_followed_and_removed_with_what_was_made_for_it()
     assert!(said.contains("2 of 2 hosts have joined Ray"), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "s", "hosts": [WORKER, SECOND], "joined": true}]));
-    // Once more it is followed; another one under that name is refused.
+    // The same request again is followed; another one under that name is refused.
     let (code, _, said) = world.run("add-worker --type slice --name s --yes");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(world.parts(), (1, 1, 1));
@@ -166,7 +166,7 @@ fn a_slice_is_made_part_by_part_followed_and_removed_with_what_was_made_for_it()
 }
 
 #[test]
-fn what_was_made_is_taken_back_when_a_later_part_fails_for_good() {
+fn created_parts_are_rolled_back_when_a_later_part_fails_permanently() {
     let world = World::of_compute();
     world.fails("Quota 'TPUS_PER_PROJECT' exceeded", "QUOTA_EXCEEDED", "/instanceGroupManagers/");
     let (code, _, said) = world.run("add-worker --type slice --name s --yes");
@@ -181,10 +181,10 @@ fn what_was_made_is_taken_back_when_a_later_part_fails_for_good() {
         assert!(said.contains(words), "{words}: {said}");
     }
     let place = |words: &str| said.find(words).unwrap();
-    assert!(place("template deleted") < place("policy deleted"), "the last first: {said}");
+    assert!(place("template deleted") < place("policy deleted"), "in reverse order: {said}");
     assert_eq!(world.parts(), (0, 0, 0));
     world.works();
-    // What may pass is no reason to take anything back.
+    // After an error that may be temporary nothing is rolled back.
     let busy = Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "later" };
     world.double.fail_at("POST", "instanceGroupManagers", busy);
     let (code, _, said) = world.run("add-worker --resume");
@@ -201,7 +201,7 @@ fn what_was_made_is_taken_back_when_a_later_part_fails_for_good() {
 }
 
 #[test]
-fn an_interrupted_making_goes_on_and_still_knows_what_it_made() {
+fn an_interrupted_creation_continues_and_still_knows_what_it_created() {
     let world = World::of_compute();
     let gate = Arc::new(Semaphore::new(0));
     world.double.fail_at("POST", "instanceGroupManagers", Fault::Held(gate));
@@ -218,9 +218,9 @@ fn an_interrupted_making_goes_on_and_still_knows_what_it_made() {
     assert_eq!(world.run("add-worker --abandon").0, Some(0));
 }
 
-/// What somebody else made is used where it means the same, refused where it does not, and never deleted.
+/// Resources of somebody else are used if they are equivalent, refused if not, and never deleted.
 #[test]
-fn what_others_made_under_that_name_is_theirs() {
+fn resources_of_others_under_that_name_are_not_deleted() {
     let world = World::of_compute();
     let link = format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/regions/{REGION}");
     let policy = |topology: &str| {
@@ -246,7 +246,7 @@ fn what_others_made_under_that_name_is_theirs() {
     world.works();
     let (code, _, said) = world.run("add-worker --resume --no-wait");
     assert_eq!(code, Some(0), "{said}");
-    // Another group uses the template by now.
+    // By now another group uses the template.
     let mut other = world.double.state().managers[0].clone();
     (other["name"], other["id"]) = (json!("other"), json!("78"));
     other["resourcePolicies"] = Value::Null;
@@ -272,7 +272,7 @@ fn flex_start_has_a_duration_and_no_reservation() {
 }
 
 #[test]
-fn one_host_is_an_instance_which_may_find_no_capacity() {
+fn one_host_is_an_instance_that_may_find_no_capacity() {
     let world = World::of_compute();
     world.fails("The zone does not have enough resources", "ZONE_RESOURCE_POOL_EXHAUSTED", "/instances/");
     let (code, _, said) = world.run("add-worker --type host --name one --yes");
@@ -295,7 +295,7 @@ fn one_host_is_an_instance_which_may_find_no_capacity() {
     }
     let (code, _, said) = adding.ends();
     assert_eq!(code, Some(0), "{said}");
-    // One that was preempted is not passed off as it.
+    // A preempted instance does not count as the requested one.
     world.double.state().instances.iter_mut().find(|i| i["name"] == "one").unwrap()["status"] =
         json!("TERMINATED");
     let (code, _, said) = world.run("add-worker --type host --name one --yes");
@@ -303,7 +303,7 @@ fn one_host_is_an_instance_which_may_find_no_capacity() {
 }
 
 #[test]
-fn what_cannot_be_made_is_refused_before_anything_is_sent() {
+fn impossible_requests_are_refused_before_anything_is_sent() {
     let world = World::of_compute();
     for (words, refused, hint) in [
         ("--type odd", "no known slice of tpu7x-standard-4t for tpu7x-24", "acceleratorConfig"),

@@ -1,4 +1,4 @@
-//! The same from the console, in a terminal.
+//! Workers from the console, in a terminal.
 
 use crate::pty::Pty;
 use crate::world::{WORKER, World, ZONE, labels};
@@ -34,19 +34,19 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait_text("● up");
     pty.send("a");
     pty.wait_text("tpu_worker (v4-8)");
-    // Reserved, one, by a name that is mended before anything is sent.
+    // Reserved, one, with a name that is corrected before anything is sent.
     pty.send("\tr\t\tExtra");
     pty.wait_text("✕ use lowercase letters");
     pty.send("\x15extra\t\t\r");
     pty.wait_text("1 of type tpu_worker (v4-8), reserved: extra");
-    pty.wait("that it was looked", |text| !text.contains("◌ checking"));
+    pty.wait("the end of the check", |text| !text.contains("◌ checking"));
     assert!(world.double.state().queued.is_empty(), "nothing yet");
     pty.send("\t\r");
     pty.wait_text("◐ 2 wait for capacity");
     pty.wait_text("extra: waiting");
     assert!(world.double.state().queued[0].to_string().contains("reserv"));
 
-    // Nobody is locked in by a wait: it is left, and the same taken up again.
+    // A wait does not lock the console: it is left, and the same request is followed again.
     pty.send("C");
     pty.wait_text("cancelled; the request stays with Google");
     pty.send("q");
@@ -55,14 +55,14 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait("what was chosen last", |text| text.contains("reserved  4 of 4"));
     pty.send("\t\t\textra\t\t\r");
     pty.wait_text("1 of type tpu_worker (v4-8), reserved: extra");
-    pty.wait("that it was looked", |text| !text.contains("◌ checking"));
+    pty.wait("the end of the check", |text| !text.contains("◌ checking"));
     pty.send("\t\r");
     pty.wait_text("extra: waiting");
-    assert_eq!(world.double.state().queued.len(), 1, "it was asked for once");
+    assert_eq!(world.double.state().queued.len(), 1, "it was requested once");
     world.grant("extra");
     pty.wait("that it has joined", |text| text.contains("add worker done"));
 
-    // It is among the TPUs, whole, and is removed from there: first who works on it is told.
+    // It is listed among the TPUs as registered, and is removed from there: the affected jobs are shown first.
     pty.send("q");
     pty.wait("the cluster", |text| !text.contains("add worker done"));
     pty.send("T");
@@ -87,15 +87,15 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.send("q");
     pty.wait("that it is gone", |text| text.contains("TPUs") && !text.contains("extra"));
     let (_, log, _) = world.run("audit");
-    for deed in ["add-worker extra (tpu_worker, reserved)", "remove-worker extra"] {
-        let line = |outcome: &str| log.lines().any(|l| l.contains(deed) && l.contains(outcome));
-        assert!(line("begun") && line("done"), "{deed}: {log}");
+    for entry in ["add-worker extra (tpu_worker, reserved)", "remove-worker extra"] {
+        let line = |outcome: &str| log.lines().any(|l| l.contains(entry) && l.contains(outcome));
+        assert!(line("begun") && line("done"), "{entry}: {log}");
     }
     pty.send("\x03");
     assert!(pty.wait_exit().success());
 }
 
-/// A console at the TPUs of a cluster that has one by hand.
+/// A console on the TPUs of a cluster with a manually added one.
 fn at_tpus_by_hand() -> (World, Pty) {
     let mut world = World::new();
     world.head();
@@ -109,9 +109,9 @@ fn at_tpus_by_hand() -> (World, Pty) {
 }
 
 #[test]
-fn a_node_of_a_worker_by_hand_says_whose_host_it_is() {
+fn a_node_of_a_manually_added_worker_names_the_worker() {
     let (world, mut pty) = at_tpus_by_hand();
-    // Node by node.
+    // In the list of nodes.
     pty.send("q1v/");
     pty.send(WORKER);
     pty.send("\rD");
@@ -123,19 +123,19 @@ fn a_node_of_a_worker_by_hand_says_whose_host_it_is() {
     assert!(pty.wait_exit().success());
 }
 
-/// What takes the place of ssh when somebody logs in, and of nothing else.
+/// Replaces ssh for interactive logins only.
 fn login_is(world: &World, script: &str) {
     let login = format!("case \" $* \" in *\" -t \"*)\n{script}\nesac\nexec /usr/bin/ssh \"$@\"\n");
     world.program("ssh", &login);
 }
 
 #[test]
-fn an_interrupt_of_a_login_leaves_the_console_and_a_signal_to_it_ends_both() {
+fn an_interrupt_of_a_login_keeps_the_console_and_a_signal_to_the_console_ends_both() {
     let mut world = World::new();
     world.head();
     let mut pty = world.terminal();
     pty.wait_text("● up");
-    // The terminal is not raw until a login has a session: ^C and ^\ go to all that is in its foreground.
+    // The terminal is not raw until a login has a session: ^C and ^\ go to all foreground processes.
     for (key, signal) in [("\x03", "SIGINT"), ("\x1c", "SIGQUIT")] {
         login_is(&world, "echo it does not answer; exec sleep 1000");
         pty.send("!");
@@ -145,7 +145,7 @@ fn an_interrupt_of_a_login_leaves_the_console_and_a_signal_to_it_ends_both() {
         pty.send("\x1b");
         pty.wait("the message is gone", |text| !text.contains(signal));
     }
-    // One that does not end when it is asked to, and has made the terminal raw.
+    // A login that ignores SIGTERM, and has made the terminal raw.
     let login = world.home.path().join("login").display().to_string();
     login_is(
         &world,
@@ -163,11 +163,11 @@ fn an_interrupt_of_a_login_leaves_the_console_and_a_signal_to_it_ends_both() {
 }
 
 #[test]
-fn a_login_on_a_host_is_prepared_beside_the_keys() {
+fn a_login_on_a_host_is_prepared_in_the_background() {
     let (world, mut pty) = at_tpus_by_hand();
     pty.send("/by-hand\r");
     pty.wait_text("by-hand: registered");
-    // What ssh is asked before anybody logs in takes as long as it likes.
+    // The ssh queries before a login take arbitrarily long.
     let go = world.home.path().join("go");
     let prepared = format!("while [ ! -e {} ]; do sleep 0.05; done", go.display());
     let login = "case \" $* \" in *\" -t \"*) echo logged in; read line; exit 0;; esac";

@@ -1,4 +1,4 @@
-//! Dry runs for scripts: whatever the command, one list on stdout, and nothing done.
+//! Dry runs for scripts: for every command one list on stdout, and nothing is changed.
 
 use crate::until::until;
 use crate::world::{HEAD, WORKER, World, ZONE, labels};
@@ -6,7 +6,7 @@ use marin_tui::demo::google::tpu;
 use serde_json::{Value, json};
 
 impl World {
-    /// The list that a command prints, which is all that stands on its stdout.
+    /// The list that a command prints, which is the whole of its stdout.
     fn list(&self, command: &str) -> Vec<Value> {
         let (code, out, said) = self.run(&format!("{command} --json"));
         assert_eq!(code, Some(0), "{command}: {said}");
@@ -16,7 +16,7 @@ impl World {
         }
     }
 
-    /// The list of a dry run, that of what is called and run.
+    /// The list of a dry run; asserts the keys of each call.
     fn planned(&self, command: &str) -> Vec<Value> {
         let calls = self.list(&format!("{command} --dry-run"));
         for call in &calls {
@@ -45,7 +45,7 @@ impl World {
     }
 }
 
-/// Of each: where it happens, and what.
+/// A short form of each call: its target and its action.
 fn short(calls: &[Value]) -> Vec<String> {
     let word = |call: &Value, key: &str| call[key].as_str().unwrap_or_default().to_owned();
     let last = |text: String| text.rsplit('/').next().unwrap_or_default().to_owned();
@@ -78,12 +78,12 @@ fn each_dry_run_is_one_list_on_a_cluster_in_google_cloud() {
     assert_eq!(&starting[1]["input"], script, "what is sent is shown");
     assert_eq!(short(&world.planned("remove-worker by-hand")), ["DELETE by-hand"]);
     let restarting = world.planned("restart-cluster --preserve-jobs=0");
-    // By its number, which no other machine ever has.
+    // By its id, which is never reused.
     let head = format!("DELETE {}", world.double.state().instances[0]["id"].as_str().unwrap());
     assert_eq!(restarting[0]["note"], "head-1");
     assert_eq!(short(&restarting), [&head, "DELETE of-autoscaler", "down", "up"]);
     assert_eq!(short(&world.planned("stop-cluster")), [&head, "DELETE of-autoscaler", "down"]);
-    assert!(world.list("start-cluster --dry-run").is_empty(), "it runs");
+    assert!(world.list("start-cluster --dry-run").is_empty(), "it is running");
     assert!(world.list("clean-preempted --dry-run").is_empty(), "nothing was preempted");
     world.double.state().nodes.push(tpu::node(ZONE, "gone", "v4-8", "PREEMPTED", &labels("worker"), &[]));
     let cleaned = world.list("clean-preempted --dry-run");
@@ -93,7 +93,7 @@ fn each_dry_run_is_one_list_on_a_cluster_in_google_cloud() {
 }
 
 #[test]
-fn each_dry_run_is_one_list_on_machines_of_ones_own() {
+fn each_dry_run_is_one_list_on_a_local_cluster() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     world.local();
@@ -105,7 +105,10 @@ fn each_dry_run_is_one_list_on_machines_of_ones_own() {
     assert_eq!(short(&world.planned(&format!("init-worker {host}"))), starts);
     assert_eq!(short(&world.planned(&format!("remove-worker {WORKER}"))), [format!("{WORKER}: stops Ray")]);
     let (code, out, said) = world.run(&format!("remove-worker {host} --dry-run --json"));
-    assert!(code == Some(1) && out.is_empty() && said.contains("no live node"), "as the deed: {out}{said}");
+    assert!(
+        code == Some(1) && out.is_empty() && said.contains("no live node"),
+        "as in the real run: {out}{said}"
+    );
     let stopping = short(&world.planned("stop-cluster"));
     let clears = format!("{WORKER}: ends remaining processes of Ray and its jobs");
     assert_eq!(stopping[..2], ["down".to_owned(), clears]);
@@ -124,7 +127,7 @@ fn each_dry_run_is_one_list_on_machines_of_ones_own() {
 }
 
 #[test]
-fn a_cluster_that_was_started_is_told_as_a_list() {
+fn a_started_cluster_is_reported_as_a_list() {
     let mut world = World::new();
     let starting = world.spawn("start-cluster --json");
     until("ray up is run", || world.asked().iter().any(|w| w == "up"));
@@ -138,7 +141,7 @@ fn a_cluster_that_was_started_is_told_as_a_list() {
 }
 
 #[test]
-fn an_operation_that_is_forgotten_is_told_as_an_empty_list() {
+fn an_abandoned_operation_is_reported_as_an_empty_list() {
     let mut world = World::new();
     world.head();
     let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
@@ -148,9 +151,10 @@ fn an_operation_that_is_forgotten_is_told_as_an_empty_list() {
     assert!(world.list("add-worker --abandon").is_empty());
 }
 
-/// The startup script is metadata, which many may read: it has what the cluster's file has, and nothing of this machine.
+/// The startup script is metadata, which many people may read: it contains what the cluster file contains, and nothing
+/// of this machine.
 #[test]
-fn what_a_startup_script_discloses_is_told_before_it_is_sent() {
+fn secrets_in_a_startup_script_cause_a_warning_before_it_is_sent() {
     let mut world = World::new();
     world.head();
     let file = world.home.path().join("infra/a.yaml");
@@ -192,17 +196,17 @@ fn what_a_startup_script_discloses_is_told_before_it_is_sent() {
     let asked = world.planned("add-worker --type v4-8 --name extra");
     let metadata = &asked[0]["body"]["tpu"]["nodeSpec"][0]["node"]["metadata"];
     let script = metadata["startup-script"].as_str().unwrap();
-    assert!(script.contains("mount /dev/sdb /data"), "the file's own runs, too");
-    assert_eq!(metadata["api-token"], "hunter2hunter2", "what else the file has stays");
+    assert!(script.contains("mount /dev/sdb /data"), "the file's own script runs, too");
+    assert_eq!(metadata["api-token"], "hunter2hunter2", "other metadata of the file is kept");
     assert!(
         script.contains("https://compute.googleapis.com/")
             && script.contains("https://secretmanager.googleapis.com/")
     );
     assert!(
         !script.contains("127.0.0.1") && !script.contains(&world.double.url()),
-        "no worker finds it there"
+        "workers cannot reach these addresses"
     );
-    // What was shown is what is sent.
+    // The request that was shown is the one that is sent.
     let (code, _, said) = world.run("add-worker --type v4-8 --name extra --yes --no-wait");
     assert!(code == Some(0) && said.contains("warning: "), "{said}");
     let sent = world.double.state().queued[0].clone();

@@ -1,4 +1,4 @@
-//! The removal of several workers in turn, after one confirmation.
+//! Removal of several workers, one after the other, after one confirmation.
 
 use crate::program::Ran;
 use crate::until::until;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const HOSTS: [&str; 4] = ["10.128.0.2", "10.128.0.3", "10.128.0.4", "10.128.0.5"];
 
 impl World {
-    /// Workers outside the autoscaler, by these names, each on a host of its own.
+    /// Adds workers outside the autoscaler with these names, each on its own host.
     fn by_hand(&self, names: &[&str]) {
         let one = |(name, host): (&&str, &&str)| {
             tpu::node(ZONE, name, "v4-8", "READY", &labels("unmanaged"), &[host])
@@ -24,13 +24,13 @@ impl World {
         nodes.iter().map(|n| n["name"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect()
     }
 
-    /// Ray notices that the first of its living workers is gone.
+    /// Makes Ray notice that the first of its live workers is gone.
     fn first_dies(&self) {
         let head = &self.heads[0].0;
         assert!(head.kill_node(head.nodes()[1]));
     }
 
-    /// Waits until Google has deleted the worker of that name, the first that lives in Ray, and lets Ray notice.
+    /// Waits until Google has deleted the worker of that name, the first live one in Ray, and lets Ray notice.
     fn goes(&self, name: &str) {
         until(name, || !self.at_google().contains(&name.to_owned()));
         self.first_dies();
@@ -58,7 +58,7 @@ fn several_workers_are_removed_one_after_the_other() {
 
     let mut removing = world.spawn("remove-worker a b c a --now --yes --json");
     removing.says("a: waiting for Ray");
-    assert_eq!(world.at_google(), ["b", "c"], "the next waits for its turn");
+    assert_eq!(world.at_google(), ["b", "c"], "the next one waits");
     world.first_dies();
     removing.says("b: waiting for Ray");
     assert_eq!(world.at_google(), ["c"]);
@@ -74,7 +74,7 @@ fn several_workers_are_removed_one_after_the_other() {
 }
 
 #[test]
-fn a_round_stops_at_the_first_failure_and_is_resumed_with_what_is_left() {
+fn a_removal_stops_at_the_first_failure_and_is_resumed_with_the_rest() {
     let world = several();
     let refuse = Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "try later" };
     world.double.fail_at("DELETE", "/nodes/b", refuse);
@@ -96,7 +96,7 @@ fn a_round_stops_at_the_first_failure_and_is_resumed_with_what_is_left() {
 }
 
 #[test]
-fn a_round_that_was_killed_is_resumed() {
+fn a_removal_that_was_killed_is_resumed() {
     let world = several();
     let mut removing = world.spawn("remove-worker a b c --now --yes");
     removing.says("a: waiting for Ray");
@@ -114,7 +114,7 @@ fn a_round_that_was_killed_is_resumed() {
 }
 
 #[test]
-fn a_worker_that_was_made_again_since_is_not_removed_in_its_turn() {
+fn a_worker_that_was_recreated_since_is_not_removed() {
     let world = several();
     let mut removing = world.spawn("remove-worker a b --now --yes");
     removing.says("a: waiting for Ray");
@@ -132,7 +132,7 @@ fn a_worker_that_was_made_again_since_is_not_removed_in_its_turn() {
 }
 
 #[test]
-fn a_job_that_begins_between_two_turns_keeps_its_worker() {
+fn a_job_that_starts_between_two_removals_keeps_its_worker() {
     let mut world = World::new();
     world.head_of(|s| (s.jobs, s.nodes) = (7, 5));
     world.by_hand(&["a", "b", "c"]);
@@ -142,7 +142,7 @@ fn a_job_that_begins_between_two_turns_keeps_its_worker() {
     turn(JobStatus::Pending);
     let mut removing = world.spawn("remove-worker a b c --now --yes");
     removing.says("a: waiting for Ray");
-    // Other people's, which nobody has allowed to end.
+    // Jobs of other people, which have not been allowed to end.
     turn(JobStatus::Running);
     world.first_dies();
     let (code, _, said) = removing.ends();
@@ -163,7 +163,7 @@ fn a_job_that_begins_between_two_turns_keeps_its_worker() {
 }
 
 #[test]
-fn workers_of_a_round_are_drained_each_in_its_turn() {
+fn several_workers_are_drained_one_after_the_other() {
     let world = several();
     let draining = world.spawn("remove-worker a b --drain --yes");
     let (code, _, said) = draining.ends();
@@ -185,7 +185,7 @@ fn jobs_of_all_workers_are_shown_and_must_be_allowed() {
     assert_eq!(world.refused("remove-worker a b c --now --yes").0, "others-jobs");
     assert_eq!(world.double.asked("DELETE"), 0);
     let removing = world.spawn("remove-worker a b c --now --others --yes --parallel 3");
-    until("all are deleted side by side", || world.at_google().is_empty());
+    until("all are deleted in parallel", || world.at_google().is_empty());
     for _ in 0..3 {
         world.first_dies();
     }
@@ -243,7 +243,7 @@ fn workers_are_chosen_by_their_type_or_because_they_were_preempted() {
 }
 
 #[test]
-fn what_is_wrong_in_a_list_of_workers_is_said_before_anything_is_done() {
+fn errors_in_a_list_of_workers_are_reported_before_anything_is_done() {
     let world = several();
     let (code, _, said) = world.run(&format!("remove-worker a {} --now --yes", HOSTS[0]));
     assert!(code == Some(1) && said.contains("a and 10.128.0.2 are the same worker"), "{said}");

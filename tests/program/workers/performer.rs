@@ -1,4 +1,4 @@
-//! Orders to the console's part that runs operations, without a screen.
+//! Orders to the console's performer of operations, without a screen.
 
 use crate::world::World;
 use marin_tui::app::{Effect, Event};
@@ -11,7 +11,7 @@ use marin_tui::tui::Performer;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// The console's part that runs operations, without a screen.
+/// The console's performer of operations, without a screen.
 struct Console<'a> {
     world: &'a World,
     performer: Performer,
@@ -30,8 +30,8 @@ impl Console<'_> {
         self.performer.perform(Effect::Operate(ClusterName::new("marin-a"), order));
     }
 
-    /// The next news of this kind.
-    fn hears<T>(&mut self, wanted: impl Fn(OperationNews) -> Option<T>) -> T {
+    /// Waits for the next news of this kind.
+    fn wait_for_news<T>(&mut self, wanted: impl Fn(OperationNews) -> Option<T>) -> T {
         let mut heard = Vec::new();
         let news = async {
             loop {
@@ -44,12 +44,12 @@ impl Console<'_> {
         };
         let news = async { tokio::time::timeout(Duration::from_secs(60), news).await };
         let found = self.world.runtime.block_on(news);
-        found.unwrap_or_else(|_| panic!("it never came: {heard:#?}"))
+        found.unwrap_or_else(|_| panic!("timed out: {heard:#?}"))
     }
 
     fn offered(&mut self) -> WorkerOffer {
         self.order(Order::ListOffers);
-        self.hears(|news| match news {
+        self.wait_for_news(|news| match news {
             OperationNews::Offered(offer) => Some(offer.unwrap()),
             _ => None,
         })
@@ -57,7 +57,7 @@ impl Console<'_> {
 
     fn refused(&mut self, order: Order) -> String {
         self.order(order);
-        self.hears(|news| match news {
+        self.wait_for_news(|news| match news {
             OperationNews::Refused(_, refusal) => {
                 let problem = refusal.problem;
                 Some(format!("{}; {}", problem.what, problem.hint))
@@ -66,15 +66,15 @@ impl Console<'_> {
         })
     }
 
-    fn says(&mut self, words: &str) {
-        self.hears(|news| match news {
+    fn wait_for_output(&mut self, words: &str) {
+        self.wait_for_news(|news| match news {
             OperationNews::Progress(Progress::Output(line)) if line.contains(words) => Some(()),
             _ => None,
         });
     }
 
     fn ends(&mut self) -> OperationEnd {
-        self.hears(|news| match news {
+        self.wait_for_news(|news| match news {
             OperationNews::Ended(end) => Some(end),
             _ => None,
         })
@@ -101,7 +101,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     let add = Task::AddWorker(wanted("v4-8"));
     let agreed = Consent { confirmed: Confirmed::Yes, ..Consent::default() };
     console.order(Order::Begin(add.clone(), agreed.clone()));
-    console.says("by-console: waiting");
+    console.wait_for_output("by-console: waiting");
     let busy = console.refused(Order::Begin(Task::Stop, agreed.clone()));
     assert!(busy.contains("add worker by-console (marin-a), started"), "{busy}");
     assert!(busy.contains("cancel it where it runs"), "{busy}");
@@ -110,19 +110,19 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     assert_eq!(how, CancelledState::Requested);
     assert_eq!(console.offered().last, Some(wanted("v4-8")));
     console.order(Order::Begin(add, agreed.clone()));
-    console.says("already requested from Google");
+    console.wait_for_output("already requested from Google");
     world.grant("by-console");
     assert_eq!(console.ends(), OperationEnd::Done);
 
     let remove = |worker: &str| Task::RemoveWorker { worker: worker.into(), drain: Some(60) };
     console.order(Order::Preview(remove("by-console")));
-    let seen = console.hears(|news| match news {
+    let seen = console.wait_for_news(|news| match news {
         OperationNews::Previewed(_, seen) => Some(seen),
         _ => None,
     });
     assert!(!seen.others().is_empty() && seen.problem.is_none(), "{seen:?}");
-    let fates = seen.jobs.iter().map(|j| j.restoration.words()).collect::<String>();
-    assert!(fates.contains("1 task runs there; may finish"), "{fates}");
+    let restorations = seen.jobs.iter().map(|j| j.restoration.words()).collect::<String>();
+    assert!(restorations.contains("1 task runs there; may finish"), "{restorations}");
     let mut locked = world.console(true);
     let said = locked.refused(Order::Begin(remove("by-console"), agreed));
     assert!(said.contains("remove-worker refused: read-only"), "{said}");

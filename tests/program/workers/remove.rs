@@ -1,4 +1,4 @@
-//! Workers that are removed, and those that get their startup anew.
+//! Workers that are removed, and workers whose startup script is run again.
 
 use crate::until::until;
 use crate::world::{WORKER, World, ZONE, labels};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 #[test]
-fn a_worker_is_removed_with_consent_and_to_its_end() {
+fn a_worker_is_removed_with_consent_and_completely() {
     let mut world = World::new();
     world.head();
     world.double.state().nodes =
@@ -30,7 +30,7 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
     world.double.recover();
     assert_eq!(world.refused("stop-cluster --yes --others").0, "interrupted");
-    // Meanwhile somebody deletes it by hand.
+    // Meanwhile somebody deletes it manually.
     world.double.state().nodes.clear();
     let head = &world.heads[0].0;
     assert!(head.kill_node(head.nodes()[1]));
@@ -41,13 +41,13 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     assert_eq!(rows, json!([{"name": "by-hand", "hosts": [WORKER], "removed": true}]));
 }
 
-/// A login on a TPU host, in the place of sshd there: what came in is kept.
+/// A login on a TPU host, instead of the host's sshd: its input is stored.
 const LOGINS: &str = "case \" $* \" in *\" -T -- 127.\"*) ;; *\" -T -- \"*) \
      to=${*#* -T -- }; cat >\"$HOME/script-${to%% *}\"; echo \"$to\" >>\"$HOME/logins\"; exit 0;; esac\n\
      exec /usr/bin/ssh \"$@\"\n";
 
 #[test]
-fn a_tpu_vm_gets_its_startup_anew_on_each_host() {
+fn the_startup_of_a_tpu_vm_is_repeated_on_each_host() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let hosts = [WORKER, "10.128.0.3"];
@@ -63,13 +63,13 @@ fn a_tpu_vm_gets_its_startup_anew_on_each_host() {
     let starting = world.spawn("init-worker by-hand --yes --json");
     let script = |host: &str| fs::read_to_string(world.home.path().join(format!("script-{host}")));
     until("both hosts have the script", || hosts.iter().all(|h| script(h).is_ok_and(|s| !s.is_empty())));
-    assert_eq!(metadata()["enable-oslogin"], "TRUE", "what else is there stays");
+    assert_eq!(metadata()["enable-oslogin"], "TRUE", "other metadata is kept");
     let written = metadata()["startup-script"].as_str().unwrap().to_owned();
     assert!(written.starts_with("#!") && written.contains("marin-a"), "{written}");
     for host in hosts {
         until("it is the same script", || script(host).unwrap() == written);
     }
-    // Its old nodes are no sign that it has joined.
+    // Its old nodes do not count as having joined.
     for node in world.heads[0].0.nodes().into_iter().skip(1) {
         assert!(world.heads[0].0.renew_node(node));
     }
@@ -85,7 +85,7 @@ fn a_tpu_vm_gets_its_startup_anew_on_each_host() {
 }
 
 #[test]
-fn a_living_tpu_vm_is_removed_from_google_and_seen_gone_from_ray() {
+fn a_live_tpu_vm_is_removed_from_google_and_gone_from_ray() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let hosts = [WORKER, "10.128.0.3"];

@@ -1,4 +1,4 @@
-//! What an answer consists of: JSON as keys and types, protobuf as field numbers and wire types.
+//! The structure of a response: keys and types of JSON, field numbers and wire types of protobuf.
 
 use crate::contract::fields;
 use serde_json::Value;
@@ -24,10 +24,10 @@ const MAPS: [&str; 16] = [
     "state_counts",
 ];
 
-/// Lists, also of lists, of such objects.
+/// Lists of such objects, also nested lists.
 const LISTS_OF_MAPS: [&str; 2] = ["nodeTypes", "resourceDemand"];
 
-/// The types that were seen at a place, and what lies below it.
+/// The types seen at a path, and the shapes below it.
 #[derive(Debug, Default)]
 pub struct Shape {
     types: BTreeSet<&'static str>,
@@ -35,7 +35,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Of one answer.
+    /// The shape of one response.
     pub fn of(value: &Value) -> Self {
         let mut shape = Self::default();
         shape.add("", value);
@@ -58,33 +58,33 @@ impl Shape {
                     self.below.entry("[]".into()).or_default().add(name, item);
                 }
             }
-            // Anything that a user wrote.
+            // Its content is arbitrary: a user wrote it.
             Value::Object(_) if name == "runtime_env" => {}
             Value::Object(fields) => {
                 let map = MAPS.contains(&name) || LISTS_OF_MAPS.contains(&name);
                 for (key, v) in fields {
-                    let place = if map { "{}" } else { key };
-                    // A map of maps: what lies below has data as keys, too.
-                    let name = if name == "usageByNode" { "usage" } else { place };
-                    self.below.entry(place.into()).or_default().add(name, v);
+                    let segment = if map { "{}" } else { key };
+                    // A map of maps: the keys one level below are data, too.
+                    let name = if name == "usageByNode" { "usage" } else { segment };
+                    self.below.entry(segment.into()).or_default().add(name, v);
                 }
             }
             _ => {}
         }
     }
 
-    /// Places of `self` that `real` does not have, or has with other types. What is null on one side, or a list or
-    /// map that is empty there, tells nothing.
-    pub fn beyond(&self, real: &Self, path: &str, out: &mut Vec<String>) {
+    /// Reports paths of `self` that `real` does not have, or has with other types. Values that are null on one side,
+    /// and lists and maps that are empty there, are not compared.
+    pub fn missing_in(&self, real: &Self, path: &str, out: &mut Vec<String>) {
         let known = |s: &Self| s.types.iter().any(|t| *t != "null");
-        let strange: Vec<_> = self.types.difference(&real.types).filter(|t| **t != "null").collect();
-        if known(real) && !strange.is_empty() {
-            out.push(format!("{path} is {strange:?}, in Ray {:?}", real.types));
+        let unexpected: Vec<_> = self.types.difference(&real.types).filter(|t| **t != "null").collect();
+        if known(real) && !unexpected.is_empty() {
+            out.push(format!("{path} is {unexpected:?}, in Ray {:?}", real.types));
         }
         for (key, shape) in &self.below {
             let path = format!("{path}/{key}");
             match real.below.get(key) {
-                Some(real) => shape.beyond(real, &path, out),
+                Some(real) => shape.missing_in(real, &path, out),
                 None if !known(real) || key == "[]" || key == "{}" => {}
                 None => out.push(format!("{path} does not exist in Ray")),
             }
@@ -92,7 +92,7 @@ impl Shape {
     }
 }
 
-/// The numbers and wire types of all messages that lie at `path` (field numbers) in a message.
+/// Field numbers and wire types of all messages at `path` (field numbers) within a message.
 pub fn numbers(message: &[u8], path: &[u64]) -> BTreeSet<(u64, u64)> {
     let Some((first, rest)) = path.split_first() else {
         return fields(message).into_iter().map(|(n, kind, _)| (n, kind)).collect();

@@ -1,4 +1,4 @@
-//! Heads, as Compute Engine lists them.
+//! Heads listed by Compute Engine.
 
 use super::client;
 use marin_tui::demo::google::compute::instance;
@@ -35,7 +35,7 @@ async fn heads_are_found_by_label_on_every_page() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_never_reaches_ssh() {
+async fn an_invalid_address_never_reaches_ssh() {
     let double = Double::start().await.unwrap();
     let labels = json!({"ray-node-type": "head", "ray-cluster-name": "a"});
     double.state().instances =
@@ -45,7 +45,7 @@ async fn an_address_that_is_none_never_reaches_ssh() {
 }
 
 #[tokio::test]
-async fn compute_names_the_api_that_is_off() {
+async fn a_disabled_compute_api_is_named() {
     let double = Double::start().await.unwrap();
     let fault = Fault::Refuse {
         code: 403,

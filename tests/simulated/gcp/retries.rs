@@ -1,4 +1,4 @@
-//! What is asked again, when, and how often.
+//! Retries: which requests are repeated, when, and how often.
 
 use super::{NAME, VALUE, client};
 use crate::soon::soon;
@@ -8,7 +8,7 @@ use marin_tui::model::Secret;
 use std::time::Duration;
 
 #[tokio::test]
-async fn what_does_not_pass_is_asked_once_and_what_may_three_times() {
+async fn permanent_errors_are_not_retried_and_transient_ones_twice() {
     let double = Double::start().await.unwrap();
     let google = client(&double);
     double.fail("aggregated", Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" });
@@ -17,7 +17,7 @@ async fn what_does_not_pass_is_asked_once_and_what_may_three_times() {
     double.recover();
     double.fail("aggregated", Fault::Html(502));
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
-    assert_eq!(double.asked("aggregated"), 4, "a load balancer's page is asked for again");
+    assert_eq!(double.asked("aggregated"), 4, "a request that gets a load balancer's page is retried");
     double.recover();
     double.fail("aggregated", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
@@ -25,16 +25,16 @@ async fn what_does_not_pass_is_asked_once_and_what_may_three_times() {
     double.recover();
     double.fail("aggregated", Fault::SignIn);
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
-    assert_eq!(double.asked("aggregated"), 8, "a network's page for signing in is not");
+    assert_eq!(double.asked("aggregated"), 8, "a request that gets a network's sign-in page is not");
 }
 
 #[tokio::test]
-async fn google_says_when_it_wants_to_be_asked_again() {
+async fn retry_after_is_respected() {
     let double = Double::start().await.unwrap();
     double.put_secret(NAME, VALUE);
     let google = client(&double);
     for path in ["aggregated", ":access"] {
-        // Longer than a call is waited for: told, and not asked again before.
+        // Longer than the time limit of a call: reported, and not requested again before.
         double.fail(path, Fault::Busy(90));
         let before = double.asked(path);
         let error = match path {
@@ -47,14 +47,14 @@ async fn google_says_when_it_wants_to_be_asked_again() {
         assert_eq!(double.asked(path), before + 1, "{path}");
         double.recover();
     }
-    // Nothing more is sent to these services before, whatever the call and the service of another project is.
+    // Until then no call is sent to these services for this project; other projects are not affected.
     let before = double.requests().len();
     let error = google.machines(PROJECT, Role::Worker, None).await.unwrap_err();
     assert!(error.retry_after().is_some_and(|left| left > Duration::from_secs(30)), "{error:?}");
     assert!(google.add_version(PROJECT, NAME, &Secret::new("next")).await.is_err());
     assert_eq!(double.requests().len(), before, "{:?}", double.requests());
     assert!(matches!(google.latest_version("other-project", NAME).await, Err(GcpError::Forbidden { .. })));
-    // A short time is waited, and then it works.
+    // A short wait is awaited, and then the call succeeds.
     let google = client(&double);
     double.fail("aggregated", Fault::Busy(1));
     let before = double.asked("aggregated");
@@ -67,13 +67,13 @@ async fn google_says_when_it_wants_to_be_asked_again() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    soon("it was refused once", refused).await;
+    soon("it was rejected once", refused).await;
     double.recover();
     assert!(asking.await.unwrap().is_ok());
 }
 
 #[tokio::test]
-async fn google_may_say_when_in_the_body_too() {
+async fn retry_info_in_the_body_is_respected() {
     let body = r#"{"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED", "details": [
         {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "90.500s"}]}}"#;
     let double = Double::start().await.unwrap();
@@ -91,18 +91,18 @@ async fn google_may_say_when_in_the_body_too() {
 }
 
 #[tokio::test]
-async fn a_patient_call_waits_as_long_as_google_asks_and_says_so_once() {
+async fn a_patient_call_waits_as_requested_and_reports_the_wait_once() {
     let double = Double::start().await.unwrap();
     let google = client(&double);
-    let (told, mut waits) = tokio::sync::mpsc::unbounded_channel();
-    google.tell_waits(move |wait| drop(told.send(wait)));
+    let (sender, mut waits) = tokio::sync::mpsc::unbounded_channel();
+    google.tell_waits(move |wait| drop(sender.send(wait)));
     double.fail("aggregated", Fault::Busy(2));
-    // Two calls side by side, of which both are refused.
+    // Two concurrent calls, which are both rejected.
     let asking = [Role::Head, Role::Worker].map(|role| {
         let google = google.patient();
         tokio::spawn(async move { google.machines(PROJECT, role, None).await })
     });
-    let wait = soon("the wait is told", waits.recv()).await.unwrap();
+    let wait = soon("the wait is reported", waits.recv()).await.unwrap();
     assert_eq!((wait.project.as_str(), wait.asked), (PROJECT, Duration::from_secs(2)));
     assert!(
         wait.words(wait.left).starts_with("Waiting 2 s as requested by Google (quota exceeded: "),
@@ -112,13 +112,13 @@ async fn a_patient_call_waits_as_long_as_google_asks_and_says_so_once() {
     for asking in asking {
         assert!(asking.await.unwrap().is_ok());
     }
-    // Only a wait that begins later, for a call that was refused later, is another one.
+    // Only a later wait, for a call that was rejected later, is reported separately.
     let others: Vec<_> = std::iter::from_fn(|| waits.try_recv().ok()).collect();
     assert!(others.len() <= 1, "{others:?}");
 }
 
 #[tokio::test]
-async fn a_change_is_repeated_when_google_has_not_begun_with_it() {
+async fn a_change_is_retried_only_if_google_has_not_started_it() {
     let double = Double::start().await.unwrap();
     double.put_secret(NAME, VALUE);
     let google = client(&double);
@@ -126,13 +126,13 @@ async fn a_change_is_repeated_when_google_has_not_begun_with_it() {
         let google = google.clone();
         async move { google.add_version(PROJECT, NAME, &Secret::new("next")).await }
     };
-    // No access token for a moment: nothing was sent yet.
+    // No access token for a moment: no request was sent.
     double.fail("/token", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
     let error = add().await.unwrap_err();
     assert!(matches!(error, GcpError::Unavailable { code: 503, .. }), "{error:?}");
     assert_eq!((double.asked("/token"), double.asked(":addVersion")), (3, 0));
     double.recover();
-    // Google says when: too late for this call, or soon enough.
+    // The retry time requested by Google: too late for this call, or soon enough.
     double.fail(":addVersion", Fault::Busy(90));
     assert_eq!(add().await.unwrap_err().retry_after(), Some(Duration::from_secs(90)));
     assert_eq!(double.asked(":addVersion"), 1);
@@ -149,10 +149,10 @@ async fn a_change_is_repeated_when_google_has_not_begun_with_it() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    soon("it was refused once", refused).await;
+    soon("it was rejected once", refused).await;
     double.recover();
     assert_eq!(adding.await.unwrap(), Ok("2".into()));
-    // It may have been carried out: asked once.
+    // The change may have been made: requested once.
     let before = double.asked(":addVersion");
     double.fail(":addVersion", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
     assert!(add().await.is_err());

@@ -1,4 +1,4 @@
-//! TPUs and queued resources: listed, and deleted to their end.
+//! TPUs and queued resources: listing, and deletion until the operation is done.
 
 use super::client;
 use marin_tui::demo::google::compute::instance;
@@ -13,7 +13,7 @@ fn place() -> TpuPlace {
 }
 
 #[tokio::test]
-async fn deletions_are_followed_to_their_end() {
+async fn deletions_are_polled_until_done() {
     let double = Double::start().await.unwrap();
     let labels = json!({"ray-node-type": "head", "ray-cluster-name": "a"});
     double.state().instances = vec![instance("us-central2-b", "h", &labels, "10.0.0.1", None)];
@@ -38,9 +38,9 @@ async fn deletions_are_followed_to_their_end() {
     assert!(matches!(gone, Err(GcpError::NotFound { .. })), "{gone:?}");
 }
 
-/// Whatever differs from what was chosen, nothing is there that could be sent.
+/// If anything differs from the selection, no deletion is built.
 #[tokio::test]
-async fn a_deletion_is_made_only_of_what_was_chosen() {
+async fn a_deletion_is_built_only_for_the_selected_machine() {
     let double = Double::start().await.unwrap();
     let labels = json!({"ray-node-type": "head", "ray-cluster-name": "a"});
     let machine = instance("us-central2-b", "h", &labels, "10.0.0.1", None);
@@ -62,10 +62,10 @@ async fn a_deletion_is_made_only_of_what_was_chosen() {
         let mut other = machine.clone();
         *other.pointer_mut(field).unwrap() = json!(value);
         double.state().instances = vec![other];
-        let said = ask().await.unwrap_err().to_string();
-        assert!(said.contains(words) && said.contains("nothing was sent"), "{said}");
+        let error = ask().await.unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("nothing was sent"), "{error}");
     }
-    // Another machine of the same name has another number.
+    // Another machine of the same name has another id.
     let mut other = machine.clone();
     other["id"] = json!("123");
     double.state().instances = vec![other];
@@ -73,9 +73,9 @@ async fn a_deletion_is_made_only_of_what_was_chosen() {
     assert_eq!(double.asked("DELETE"), 0);
 }
 
-/// Cloud TPU deletes by name, and a queued resource with all that it holds.
+/// Cloud TPU deletes by name, and a queued resource together with all its nodes.
 #[tokio::test]
-async fn a_tpu_made_anew_or_in_other_company_is_not_deleted() {
+async fn a_recreated_tpu_or_one_with_other_nodes_is_not_deleted() {
     let double = Double::start().await.unwrap();
     let labels = |cluster: &str| json!({"ray-cluster-name": cluster, "ray-node-type": "worker"});
     let queued = format!("projects/{PROJECT}/locations/us-central2-b/queuedResources/q");
@@ -114,8 +114,8 @@ async fn a_tpu_made_anew_or_in_other_company_is_not_deleted() {
     ];
     for (other, words) in others {
         double.state().nodes = vec![other, second.clone()];
-        for said in [one().await.unwrap_err(), all().await.unwrap_err()] {
-            assert!(said.to_string().contains(words), "{said}");
+        for error in [one().await.unwrap_err(), all().await.unwrap_err()] {
+            assert!(error.to_string().contains(words), "{error}");
         }
     }
     double.state().nodes = vec![with(&|n| n["labels"]["ray-node-type"] = json!("unmanaged"))];

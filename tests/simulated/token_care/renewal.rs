@@ -1,4 +1,4 @@
-//! A token that is rotated while something is connected.
+//! Rotation of a token during a connection.
 
 use super::{NEW, OLD, World, exposes, put};
 use crate::soon::soon;
@@ -12,11 +12,11 @@ use std::fs;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// News until `is` is true of one.
+/// Waits for news that satisfies `is`.
 async fn until(news: &mut mpsc::Receiver<Update>, what: &str, is: impl Fn(&News) -> bool) -> News {
     let wait = async {
         loop {
-            let update = news.recv().await.expect("the supervisor lives");
+            let update = news.recv().await.expect("the supervisor is running");
             if is(&update.news) {
                 return update.news;
             }
@@ -29,12 +29,12 @@ fn is_up(news: &News) -> bool {
     matches!(news, News::Link(Link::Up { token_auth: true, .. }))
 }
 
-fn refused_and_rests(news: &News) -> bool {
+fn is_refused_and_waits(news: &News) -> bool {
     matches!(news, News::Link(Link::Retrying { problem, .. }) if problem.what.contains("the latest"))
 }
 
 #[tokio::test]
-async fn a_rotation_in_the_middle_of_a_session_mends_itself() {
+async fn a_session_recovers_from_a_rotation() {
     let mut world = World::new("RAY_AUTH_TOKEN").await;
     world.double.put_secret("RAY_AUTH_TOKEN", OLD);
     let scenario = Scenario { token: Some(Secret::new(OLD)), nodes: 4, ..Scenario::default() };
@@ -48,31 +48,31 @@ async fn a_rotation_in_the_middle_of_a_session_mends_itself() {
     supervisor.ask(&world.spec.name, Request::Focus(true));
     until(&mut news, "up with the fetched token", is_up).await;
 
-    // The secret first, as a careful person would: nobody notices before the head changes.
+    // The secret first, as recommended: it has no effect before the head changes.
     world.double.put_secret("RAY_AUTH_TOKEN", NEW);
     head.set_token(Some(Secret::new(NEW)));
-    until(&mut news, "a trouble", |n| matches!(n, News::Link(Link::Retrying { .. }))).await;
+    until(&mut news, "a problem", |n| matches!(n, News::Link(Link::Retrying { .. }))).await;
     let states = Cell::new(0);
     until(&mut news, "up with the new token", |n| {
         states.set(states.get() + usize::from(matches!(n, News::Snapshot(_))));
         is_up(n)
     })
     .await;
-    assert_eq!(states.get(), 1, "told with the first answer");
+    assert_eq!(states.get(), 1, "the snapshot arrives with the first response");
     assert_eq!(supervisor.token(&world.spec.name).unwrap().expose(), NEW);
     assert_eq!(world.double.asked(":access"), 2);
 
-    // The head first: the latest version is refused, and said to be.
+    // The head first: the latest version is refused, and reported as such.
     head.set_token(Some(Secret::new("tok-third")));
-    until(&mut news, "which version is refused", refused_and_rests).await;
+    until(&mut news, "which version is refused", is_refused_and_waits).await;
     world.double.put_secret("RAY_AUTH_TOKEN", "tok-third");
     until(&mut news, "up with the third", is_up).await;
     supervisor.shutdown().await;
 }
 
 #[tokio::test]
-async fn two_tokens_that_are_both_refused_take_turns_slowly_and_the_right_one_is_taken_up() {
-    // With a name so long that no draft fits beside it, what is fetched cannot be kept.
+async fn two_refused_tokens_are_retried_slowly_and_the_valid_one_is_used() {
+    // The name is so long that the temporary file cannot be created, so the fetched token cannot be stored.
     let name = "s".repeat(244);
     let mut world = World::new(&name).await;
     world.double.put_secret(&name, NEW);
@@ -83,16 +83,16 @@ async fn two_tokens_that_are_both_refused_take_turns_slowly_and_the_right_one_is
     world.spec.head = HeadAddress::Direct { dashboard, gcs };
     let (updates, mut news) = mpsc::channel(256);
     let supervisor = Supervisor::start(vec![world.spec.clone()], world.options(), &updates);
-    let rests = |n: &News| matches!(n, News::Link(Link::Retrying { problem, .. }) if !problem.hint.to_string().contains("looked for"));
-    until(&mut news, "a pause", rests).await;
-    assert_eq!(fs::read_to_string(world.kept()).unwrap(), OLD, "it could not be kept");
+    let waits = |n: &News| matches!(n, News::Link(Link::Retrying { problem, .. }) if !problem.hint.to_string().contains("looked for"));
+    until(&mut news, "a pause", waits).await;
+    assert_eq!(fs::read_to_string(world.kept()).unwrap(), OLD, "it could not be stored");
     head.set_token(Some(Secret::new(NEW)));
     until(&mut news, "up with the secret's", is_up).await;
     supervisor.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_command_renews_a_rotated_token_by_itself_and_else_says_which_version_is_refused() {
+async fn a_command_renews_a_rotated_token_or_names_the_refused_version() {
     let mut world = World::new("RAY_AUTH_TOKEN").await;
     world.double.put_secret("RAY_AUTH_TOKEN", OLD);
     world.double.put_secret("RAY_AUTH_TOKEN", NEW);
@@ -106,7 +106,7 @@ async fn a_command_renews_a_rotated_token_by_itself_and_else_says_which_version_
     let session = connect().await.unwrap();
     assert_eq!(session.token.as_ref().map(Secret::expose), Some(NEW));
     session.close().await;
-    assert_eq!(fs::read_to_string(world.kept()).unwrap().trim(), NEW, "the next command has it at once");
+    assert_eq!(fs::read_to_string(world.kept()).unwrap().trim(), NEW, "the next command uses it");
     connect().await.unwrap().close().await;
     assert_eq!(world.double.asked(":access"), 1);
 
@@ -118,9 +118,9 @@ async fn a_command_renews_a_rotated_token_by_itself_and_else_says_which_version_
         "{problem:?}"
     );
     assert!(problem.hint.to_string().contains("restart it") && !exposes(&problem), "{problem:?}");
-    assert_eq!(world.double.asked(":access"), 2, "asked once");
+    assert_eq!(world.double.asked(":access"), 2, "requested once");
 
-    // Google is away: the version that was kept is named all the same.
+    // Google is unreachable: the stored version is named nevertheless.
     world.double.fail(":access", Fault::HangUp);
     let problem = connect().await.err().unwrap();
     assert!(problem.what.contains("refuses this token (version 2)"), "{problem:?}");
