@@ -1,7 +1,7 @@
-//! The issues of a cluster, in words: its last state and a small history become findings, worst first.
+//! Diagnoses a cluster: its last state and a small history become findings, worst first.
 //!
-//! Pure: no clock, no I/O. A state is judged at the time when it was taken, so that a lost connection proves nothing
-//! about the autoscaler. What a single state cannot show (that nothing moves) is remembered in a [`History`].
+//! Pure: no clock, no I/O. A state is evaluated at the time when it was taken, so that a lost connection proves nothing
+//! about the autoscaler. What a single state cannot show (a lack of progress) is recorded in a [`History`].
 
 mod autoscaler;
 mod demand;
@@ -30,19 +30,19 @@ pub use vitals::{of_jobs, pending_too_long, sick, sign_severity};
 
 use crate::model::{DelayedTpu, Leftover, Link, Problem, Snapshot};
 
-/// What Google's last answer has that needs a look.
+/// The parts of Google's last response that need attention.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AtGoogle<'a> {
     /// Preempted TPUs that are not deleted.
     pub left: &'a [Leftover],
-    /// TPUs that do not get ready.
+    /// TPUs that take too long to become ready.
     pub late: &'a [DelayedTpu],
-    /// That several heads of the cluster are running.
+    /// The problem that several heads of the cluster are running, if so.
     pub several_heads: Option<&'a Problem>,
 }
 
-/// All findings, worst first. `snapshot` is the last state that was read, if any; `history` has learnt it and `link`
-/// already. A broken connection comes first; findings of the last state are kept, as old as that state is.
+/// All findings, worst first. `snapshot` is the last state that was read, if any; `history` must already include it and
+/// `link`. A broken connection comes first; the findings of the last state are kept, and are as old as that state.
 pub fn findings(
     link: Option<&Link>,
     snapshot: Option<&Snapshot>,
@@ -73,8 +73,8 @@ pub fn findings(
             found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, hint));
         }
     }
-    let is_said = found.iter().any(|f| f.kind == FindingKind::SeveralHeads);
-    found.extend(google.several_heads.filter(|_| !is_said).map(heads::finding));
+    let is_listed = found.iter().any(|f| f.kind == FindingKind::SeveralHeads);
+    found.extend(google.several_heads.filter(|_| !is_listed).map(heads::finding));
     found.extend(quota::finding(google.left));
     found.extend(late::finding(google.late));
     found[broken..].sort_by_key(|f| f.severity);
@@ -139,7 +139,7 @@ mod tests {
         Snapshot { taken: at(secs), nodes, autoscaler: Arc::new(autoscaler), ..Snapshot::default() }
     }
 
-    /// What is found after a state every 15 s up to `until`, made by `make`.
+    /// The findings after a state every 15 s up to `until`, created by `make`.
     fn watched(until: u64, make: impl Fn(u64) -> Snapshot) -> Vec<Finding> {
         let mut history = History::default();
         for secs in (0..=until).step_by(15) {
@@ -160,10 +160,10 @@ mod tests {
     }
 
     #[test]
-    fn demand_that_nobody_launches_for_is_stuck_only_after_a_while() {
+    fn demand_without_launches_is_stuck_only_after_a_while() {
         use FindingKind::{Stuck, Unmet};
         for version in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
-            assert_eq!(kinds(&watched(0, wanting(version))), [Unmet], "a single look proves nothing");
+            assert_eq!(kinds(&watched(0, wanting(version))), [Unmet], "a single state proves nothing");
             assert_eq!(kinds(&watched(165, wanting(version))), [Unmet]);
             let found = watched(165, wanting(version)).remove(0);
             assert_eq!((found.age(at(59)), found.age(at(60))), (None, Some(Duration::from_secs(60))));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_autoscaler_reports_nothing_is_called_stuck() {
+    fn without_an_autoscaler_report_nothing_is_stuck() {
         let unattended = |max| {
             let found = watched(900, move |secs| {
                 let mut state = wanting(AutoscalerVersion::None)(secs);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_moves_is_not_stuck() {
+    fn a_cluster_that_makes_progress_is_not_stuck() {
         let moving = |change: fn(&mut Snapshot, u64)| {
             let found = watched(600, |secs| {
                 let mut state = wanting(AutoscalerVersion::V2)(secs);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_in_a_gap_is_not_known() {
+    fn a_gap_resets_the_history() {
         let mut history = History::default();
         for secs in [0, 15, 3600, 3615] {
             history.learn(&wanting(AutoscalerVersion::V2)(secs));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn v1_may_want_what_no_type_has() {
+    fn v1_may_report_demand_that_no_type_meets() {
         let odd = |version| {
             let found = watched(600, move |secs| {
                 let mut state = wanting(version)(secs);
@@ -263,35 +263,35 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_stands_still_under_our_eyes_is_silent() {
-        // Clocks differ: a report from the past that moves on is alive.
+    fn a_report_that_does_not_change_is_silent() {
+        // Clocks differ: an old report that changes is alive.
         let skewed = |secs| state(secs, report(AutoscalerVersion::V1, secs.saturating_sub(500)));
         assert_eq!(kinds(&watched(900, skewed)), [FindingKind::Idle]);
         let found = watched(90, |secs| state(secs, report(AutoscalerVersion::V1, 0)));
         assert_eq!((found[0].kind, found[0].since), (FindingKind::Silent, Some(at(0))));
-        // One look is enough for a report that is far older than any clock is wrong.
-        let stands = |secs| {
+        // One state is enough for a report that is older than any plausible clock error.
+        let stale = |secs| {
             let mut history = History::default();
-            let look = state(secs, report(AutoscalerVersion::V1, 0));
-            history.learn(&look);
-            findings(None, Some(&look), &history, AtGoogle::default()).remove(0)
+            let only = state(secs, report(AutoscalerVersion::V1, 0));
+            history.learn(&only);
+            findings(None, Some(&only), &history, AtGoogle::default()).remove(0)
         };
-        assert_eq!((stands(1500).kind, stands(1500).since), (FindingKind::Silent, Some(at(0))));
-        assert_eq!(stands(200).kind, FindingKind::Idle);
+        assert_eq!((stale(1500).kind, stale(1500).since), (FindingKind::Silent, Some(at(0))));
+        assert_eq!(stale(200).kind, FindingKind::Idle);
         let unread = watched(90, |secs| {
             let missing = vec!["autoscaler: timed out".to_owned()];
             Snapshot { missing, ..state(secs, report(AutoscalerVersion::V1, 0)) }
         });
-        assert_eq!(kinds(&unread), [FindingKind::PartlyRead], "we could not look");
+        assert_eq!(kinds(&unread), [FindingKind::PartlyRead], "it could not be read");
         let jobs = watched(90, |secs| {
             let missing = vec!["1 job that cannot be read".to_owned()];
             Snapshot { missing, ..state(secs, report(AutoscalerVersion::V1, 0)) }
         });
-        assert_eq!(kinds(&jobs)[0], FindingKind::Silent, "a job hides nothing of the autoscaler");
+        assert_eq!(kinds(&jobs)[0], FindingKind::Silent, "an unreadable job does not affect the autoscaler");
     }
 
     #[test]
-    fn failed_launches_say_why_since_when_and_are_no_riddle() {
+    fn failed_launches_are_reported_with_reason_and_start() {
         let failing = |secs: u64| {
             let failure = LaunchFailure {
                 node_type: "tpu_worker".into(),
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(kinds(&found), [FindingKind::LaunchesFail]);
         assert_eq!((found[0].severity, found[0].since), (Severity::Bad, Some(at(0))));
         assert_eq!(found[0].short, "tpu_worker, no capacity");
-        // The last attempt was long ago: nothing is being tried any more.
+        // The last attempt was long ago: launches are no longer retried.
         let given_up = watched(900, |secs| {
             let mut state = failing(secs);
             Arc::make_mut(&mut state.autoscaler).failures[0].at = Some(at(0));
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_joins_for_long_is_told_though_others_arrive() {
+    fn a_node_that_joins_late_is_reported_although_others_join() {
         let joining = |until: u64| {
             watched(until, |secs| {
                 let pending = vec![PendingNode {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn infeasible_demands_are_told_and_wait_for_nothing() {
+    fn infeasible_demands_are_reported_and_never_stuck() {
         let found = watched(600, |secs| {
             let demands = vec![tpus(3, DemandKind::Request, true)];
             state(secs, Autoscaler { demands, ..report(AutoscalerVersion::V2, secs) })
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_died_just_now_are_news_for_a_while() {
+    fn recent_deaths_of_nodes_are_reported_for_a_while() {
         let lost = |now: u64| {
             watched(now, move |secs| {
                 let mut state = state(secs, report(AutoscalerVersion::V2, secs));
@@ -389,7 +389,7 @@ mod tests {
     fn a_slice_lacks_hosts_once_they_are_late_or_dead() {
         use NodeState::{Alive, Dead};
         let kinds = |until, hosts: &'static [NodeState]| kinds(&watched(until, |secs| sliced(secs, hosts)));
-        assert_eq!(kinds(60, &[Alive, Alive]), [FindingKind::Idle], "the others are still on their way");
+        assert_eq!(kinds(60, &[Alive, Alive]), [FindingKind::Idle], "the other hosts may still join");
         assert_eq!(kinds(600, &[Alive, Alive])[0], FindingKind::SliceIncomplete);
         assert_eq!(kinds(60, &[Alive, Alive, Alive, Dead])[0], FindingKind::SliceIncomplete);
         assert_eq!(kinds(600, &[Alive; 4]), [FindingKind::Idle]);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_way_comes_first_and_stays_while_it_is_tried_again() {
+    fn a_broken_connection_comes_first_and_stays_during_a_retry() {
         let problem = Problem::new(ProblemKind::TokenRefused, "the token is refused", "write another", at(7));
         let mut history = History::default();
         let broken = Link::Retrying { problem, at: at(9) };
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cluster_sent_is_made_printable() {
+    fn text_from_a_cluster_is_made_printable() {
         let found = watched(0, |secs| {
             let mut report = report(AutoscalerVersion::V1, secs);
             report.error = "a\x1b]0;x\x07\nb".into();

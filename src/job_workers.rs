@@ -1,7 +1,8 @@
-//! The workers of a job, and what their files say together: roll call, equal lines of many, lines in the order of time,
-//! the first cause.
+//! The workers of a job, and what their files show together: the roll call, equal lines, lines in time order, and the
+//! first cause of a failure.
 //!
-//! No terminal and no network: [`crate::operation`] reads the files, and the console and the commands show the same.
+//! No terminal and no network: [`crate::operation`] reads the files, and the console and the commands show the same
+//! results.
 
 mod causes;
 mod explain;

@@ -16,8 +16,8 @@ use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuHost, TpuVm
 use crate::model::{LeftoverKind, Node, ResizeRequest, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The TPUs of a cluster in Google Cloud and Ray, joined, those with issues first. Without nodes Ray gave no answer, and
-/// the rows show the cloud's data only.
+/// Joins the TPUs of a cluster in Google Cloud and Ray; rows with issues come first. Without `nodes`, Ray did not
+/// respond, and the rows show only the cloud's data.
 pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: Timestamp) -> Vec<Row> {
     let alive: Alive =
         nodes.map(|all| all.iter().filter(|n| n.state.is_alive() && !n.is_head).map(by_address).collect());
@@ -26,7 +26,7 @@ pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: 
         .iter()
         .filter(|vm| belongs(vm.ray_cluster.as_ref(), cluster) || in_ray(vm, &alive))
         .collect();
-    // The address of a machine that was taken away is given to another.
+    // The address of a machine that is gone may be given to another one.
     let held: BTreeSet<&str> = cloud
         .vms
         .iter()
@@ -40,7 +40,7 @@ pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: 
     rows.extend(requests.filter_map(|q| request_row(q, cluster, &there)));
     let resizes = cloud.resizes.iter().filter(|r| belongs(r.ray_cluster.as_ref(), cluster));
     rows.extend(resizes.map(resize_row));
-    // Where Google left something out, an address that it did not name proves nothing.
+    // If Google's response is incomplete, an address that it does not list proves nothing.
     if cloud.is_whole() {
         let known: BTreeSet<&str> = cloud.vms.iter().flat_map(|vm| vm.hosts.iter().map(Text::raw)).collect();
         rows.extend(ghosts(&alive.unwrap_or_default(), &known, cloud.asked));
@@ -49,14 +49,14 @@ pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: 
     rows
 }
 
-/// Ray's living workers by address; none when Ray gave no answer.
+/// Ray's living workers by address; `None` if Ray did not respond.
 type Alive<'a> = Option<BTreeMap<&'a str, &'a Node>>;
 
 fn by_address(node: &Node) -> (&str, &Node) {
     (node.address.raw(), node)
 }
 
-/// The number of chips of machines with that status.
+/// The total number of chips of the machines with that status.
 pub fn chips_of(rows: &[Row], status: TpuStatus) -> u32 {
     rows.iter().filter(|r| r.status == status).map(|r| r.chips).sum()
 }
@@ -65,13 +65,13 @@ fn belongs(label: Option<&Text>, cluster: &str) -> bool {
     label.is_some_and(|l| l.raw() == cluster)
 }
 
-/// Workers added by hand may carry no label of the cluster.
+/// Whether a TPU without a cluster label is a worker of Ray: manually added workers may have no label.
 fn in_ray(vm: &TpuVm, alive: &Alive) -> bool {
     let Some(alive) = alive else { return false };
     vm.ray_cluster.is_none() && vm.hosts.iter().any(|h| alive.contains_key(h.raw()))
 }
 
-/// Ray's GCP provider names what it starts `ray-CLUSTER-worker-ID-tpu`.
+/// The manager of a machine, from its name: Ray's GCP provider names its workers `ray-CLUSTER-worker-ID-tpu`.
 fn keeper(name: &Text, cluster: &str) -> ManagedBy {
     let own = name.raw().strip_prefix("ray-").and_then(|n| n.strip_prefix(cluster));
     if own.is_some_and(|n| n.starts_with("-worker-")) { ManagedBy::Autoscaler } else { ManagedBy::Manual }
@@ -86,7 +86,7 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
     let missing: Vec<Text> = vm.hosts.iter().filter(|h| !has_joined(h)).cloned().collect();
     let is_late = vm.created.is_none_or(|at| at.age(now) > JOIN_TIME);
     let status = match vm.state {
-        // Ray has not noticed.
+        // Ray has not noticed yet.
         VmState::Preempted | VmState::Terminated if joined > 0 => TpuStatus::Ghost,
         VmState::Preempted if vm.compute.is_some() => TpuStatus::Preempted,
         VmState::Preempted | VmState::Terminated => TpuStatus::HoldsQuota,
@@ -108,7 +108,7 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         chips: vm.chips(),
         status,
         resource: Some(vm.kind()),
-        state: Some(said(&vm.api_state, vm.state.word())),
+        state: Some(state_name(&vm.api_state, vm.state.word())),
         ray_type: vm.ray_type.clone(),
         hosts: (vm.hosts.len(), joined),
         logins: vm.logins().collect(),
@@ -120,22 +120,22 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
     }
 }
 
-/// Google's word, or ours where it gave none.
-fn said(api_state: &Text, word: &str) -> Text {
+/// Google's name for a state, or ours if it gave none.
+fn state_name(api_state: &Text, word: &str) -> Text {
     if api_state.is_empty() { Text::new(word) } else { api_state.clone() }
 }
 
-/// Google's word for a state that the status does not show: one that is not known here, or a repair.
+/// A note with Google's name for a state that the status does not show: an unknown state, or a repair.
 fn in_googles_words(status: TpuStatus, api_state: &Text) -> Option<Text> {
-    let is_told = match status {
+    let is_shown = match status {
         TpuStatus::Unknown | TpuStatus::Delayed => false,
         TpuStatus::Joining => matches!(api_state.raw(), "CREATING" | "READY"),
         _ => true,
     };
-    (!is_told && !api_state.is_empty()).then(|| Text::new(format!("Google reports {}", api_state.raw())))
+    (!is_shown && !api_state.is_empty()).then(|| Text::new(format!("Google reports {}", api_state.raw())))
 }
 
-/// Without hosts that have no address yet.
+/// Removes hosts that have no address yet.
 fn named(mut addresses: Vec<Text>) -> Vec<Text> {
     addresses.retain(|a| !a.is_empty());
     addresses
@@ -157,14 +157,14 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
     Some(Row {
         name: request.name.clone(),
         accelerator_type: request.accelerator_type.clone(),
-        // A suspended one holds nothing any more; it counts as a request.
+        // A suspended request no longer holds any chips; it counts as a request.
         chips: match request.state {
             QueuedState::Suspended => 0,
             _ => chips(request.accelerator_type.raw()).unwrap_or(0),
         },
         status,
         resource: Some(LeftoverKind::QueuedResource.word()),
-        state: Some(said(&request.api_state, request.state.word())),
+        state: Some(state_name(&request.api_state, request.state.word())),
         ray_type: None,
         hosts: (0, 0),
         logins: Vec::new(),
@@ -179,7 +179,7 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
 /// The row of a resize request for more instances of a group.
 fn resize_row(request: &ResizeRequest) -> Row {
     Row {
-        // No machine has such a name: nothing that is removed by its name is meant.
+        // No machine has such a name, so that removing a machine by name never affects it.
         name: Text::new(format!("{}/{}", request.group.raw(), request.name.raw())),
         accelerator_type: request.accelerator_type.clone(),
         chips: request.chips,
@@ -189,7 +189,7 @@ fn resize_row(request: &ResizeRequest) -> Row {
             _ => TpuStatus::Waiting,
         },
         resource: Some(RESIZE_REQUEST),
-        state: Some(said(&request.api_state, request.state.word())),
+        state: Some(state_name(&request.api_state, request.state.word())),
         ray_type: request.ray_type.clone(),
         hosts: (0, 0),
         logins: Vec::new(),
@@ -201,8 +201,8 @@ fn resize_row(request: &ResizeRequest) -> Row {
     }
 }
 
-/// Nodes with TPUs that are alive in Ray and belong to no machine. Hosts of one slice share a resource named after it. A
-/// node that registered after Google was asked is left out.
+/// Nodes with TPUs that are alive in Ray, but belong to no machine at Google. The hosts of a slice share a resource
+/// named after it. Nodes that registered after the request to Google are ignored.
 fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestamp) -> Vec<Row> {
     let mut slices: BTreeMap<Text, Vec<&Node>> = BTreeMap::new();
     for (address, node) in alive.iter().filter(|(address, _)| !known.contains(*address)) {
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_is_told_apart() {
+    fn all_statuses_are_distinguished() {
         let tpu = [("TPU", 4.0)];
         let nodes = [
             node(0, "10.0.0.1", &[]),
@@ -349,7 +349,7 @@ mod tests {
             request("q-active", QueuedState::Active, "whole"),
             request("q-suspended", QueuedState::Suspended, "n2"),
             request("q-failed", QueuedState::Failed, "n3"),
-            // Its machine says more than the request does.
+            // Its machine has more information than the request.
             request("q-leak", QueuedState::Suspended, "leak"),
         ];
         let wanted = [
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_of_compute_engine_is_judged_as_one_of_cloud_tpu() {
+    fn a_compute_engine_slice_is_treated_like_a_cloud_tpu_slice() {
         let made = |name: &str, state, hosts: &[&str]| TpuVm {
             compute: Some(ComputeTpu { whole: true, chips: 8, ..ComputeTpu::default() }),
             ..vm(name, "tpu7x-16", state, hosts, 100)
@@ -379,24 +379,24 @@ mod tests {
         let nodes = [alive(1), alive(2), alive(4)];
         let vms = vec![
             made("whole", VmState::Ready, &["10.7.0.1", "10.7.0.2"]),
-            // Its second host was never made, or was taken away.
+            // Its second host was never created, or was removed.
             made("half", VmState::Ready, &["10.7.0.4", ""]),
             made("taken", VmState::Preempted, &["10.7.0.5", "10.7.0.6"]),
             made("queued", VmState::Waiting, &[]),
         ];
         let cloud = CloudView { vms, complete: true, asked: NOW, ..CloudView::default() };
         let rows = reconcile("c", &cloud, Some(&nodes), NOW);
-        let told: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.status, r.hosts, r.chips)).collect();
+        let actual: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.status, r.hosts, r.chips)).collect();
         let expected = [
             ("half", TpuStatus::Incomplete, (2, 1), 8),
             ("taken", TpuStatus::Preempted, (2, 0), 8),
             ("queued", TpuStatus::Waiting, (0, 0), 8),
             ("whole", TpuStatus::Registered, (2, 2), 8),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(actual, expected);
         let chips = chips_by_generation(&rows)["tpu7x"];
         assert_eq!(chips, Chips { held: 16, in_ray: 12, holds_quota: 0, waiting: 8 });
-        // An address that may be an instance's makes no ghost.
+        // An address that may belong to an instance is not a ghost.
         let unlisted = CloudView { vms: Vec::new(), unlisted: Some("refused".into()), ..cloud };
         assert!(reconcile("c", &unlisted, Some(&nodes), NOW).is_empty());
     }
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_answer_makes_no_ghosts() {
+    fn a_partial_response_creates_no_ghosts() {
         let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)])];
         let cloud = CloudView::default();
         assert!(reconcile("c", &cloud, Some(&nodes), NOW).is_empty());
@@ -436,14 +436,14 @@ mod tests {
         );
     }
     #[test]
-    fn a_node_that_came_after_google_was_asked_is_no_ghost() {
+    fn a_node_that_registered_after_the_request_to_google_is_not_a_ghost() {
         let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)])];
         let cloud = CloudView { complete: true, unlisted: None, asked: ago(61), ..CloudView::default() };
         assert!(reconcile("c", &cloud, Some(&nodes), NOW).is_empty());
     }
 
     #[test]
-    fn an_address_that_was_given_to_another_machine_makes_no_ghost() {
+    fn an_address_that_was_given_to_another_machine_creates_no_ghost() {
         let vms = vec![
             vm("old", "v4-8", VmState::Preempted, &["10.0.0.2"], 100),
             vm("new", "v4-8", VmState::Ready, &["10.0.0.2"], 50),
@@ -454,21 +454,21 @@ mod tests {
     }
 
     #[test]
-    fn a_node_on_another_clusters_machine_is_no_ghost() {
+    fn a_node_on_another_clusters_machine_is_not_a_ghost() {
         let mut borrowed = vm("b", "v4-8", VmState::Ready, &["10.0.0.2"], 100);
         borrowed.ray_cluster = Some(Text::new("d"));
         assert!(table(vec![borrowed], Vec::new(), &[node(1, "10.0.0.2", &[("TPU", 4.0)])]).is_empty());
     }
 
     #[test]
-    fn without_an_answer_of_ray_nothing_is_said_of_it() {
+    fn without_a_response_from_ray_only_googles_state_is_shown() {
         let vms = vec![
             vm("up", "v4-16", VmState::Ready, &["10.0.0.2", "10.0.0.3"], 100),
             vm("leak", "v4-8", VmState::Preempted, &["10.0.0.4"], 100),
         ];
         let cloud = CloudView { vms, complete: true, unlisted: None, asked: NOW, ..CloudView::default() };
         let rows = reconcile("c", &cloud, None, NOW);
-        let told: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.status, r.missing.len())).collect();
-        assert_eq!(told, [("leak", TpuStatus::HoldsQuota, 0), ("up", TpuStatus::Up, 0)]);
+        let actual: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.status, r.missing.len())).collect();
+        assert_eq!(actual, [("leak", TpuStatus::HoldsQuota, 0), ("up", TpuStatus::Up, 0)]);
     }
 }

@@ -1,5 +1,5 @@
-//! Python stacks of many processes: read from what `py-spy dump` writes, Ray's own frames folded away, and equal ones
-//! put together. The largest group is the usual stack of a healthy run; a worker outside of it is the one to check
+//! Python stacks of many processes: read from the output of `py-spy dump`, reduced by Ray's own frames, and grouped if
+//! equal. The largest group is the usual stack of a healthy run; a worker outside of it is the one to check
 //! (`ByteRobust`, arXiv 2509.16293).
 
 mod dump;

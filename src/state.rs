@@ -1,9 +1,9 @@
-//! The state of one cluster, finished: what Ray, Google and the connection report becomes totals, one table of TPUs and
-//! findings.
+//! The state of one cluster, ready for display: totals, one table of TPUs and findings, derived from what Ray, Google
+//! and the connection report.
 //!
-//! Pure, and a value: the next state follows from the last one and the news. A cluster's task makes it and hands it out
-//! with every update, so that a screen only takes it in and a command has all that a screen has. Ages are not in it:
-//! it says since when, and whoever shows it compares that with a clock.
+//! Pure, and a plain value: the next state follows from the last one and the news. The cluster's task builds it and
+//! sends it with every update, so that screens and commands have the same data. It contains timestamps, not ages;
+//! whoever displays it calculates the ages.
 
 mod tpus;
 
@@ -18,21 +18,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A new Ray session seen within this time after the end of an operation belongs to that operation.
+/// A new Ray session seen within this time after the end of an operation is attributed to that operation.
 const AFTERWARDS: Duration = Duration::from_secs(120);
 
-/// News about one cluster, and its state with them.
+/// News about one cluster, and its state after them.
 #[derive(Clone, Debug)]
 pub struct Update {
     /// The cluster that the news are about.
     pub cluster: ClusterName,
-    /// Content of the news.
+    /// The news.
     pub news: News,
-    /// All that is known of the cluster, the news included.
+    /// The state of the cluster, the news included.
     pub state: Arc<ClusterState>,
 }
 
-/// All that is known of one cluster.
+/// The state of one cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterState {
     spec: Arc<ClusterSpec>,
@@ -40,17 +40,17 @@ pub struct ClusterState {
     pub link: Option<Link>,
     /// The last state that was read from Ray.
     pub snapshot: Arc<Snapshot>,
-    /// Whether any was read yet.
+    /// Whether `snapshot` was read at least once.
     pub known: bool,
-    /// The last state in a few numbers.
+    /// Totals of the last state.
     pub tally: ClusterTotals,
-    /// The place in the snapshot of each node.
+    /// The index of each node in the snapshot.
     places: Arc<HashMap<NodeId, usize>>,
-    /// When its jobs that failed have ended, the latest first.
+    /// End times of its failed jobs, latest first.
     pub failed: Vec<Timestamp>,
     /// What is wrong with the cluster, worst first.
     pub findings: Vec<Finding>,
-    /// Why each of its pending jobs is.
+    /// Why each of its pending jobs is pending.
     pub pending: HashMap<JobKey, Pending>,
     /// The vitals of its running jobs.
     pub vitals: Arc<ClusterVitals>,
@@ -61,17 +61,17 @@ pub struct ClusterState {
     operated: Operated,
 }
 
-/// Whether an operation of this machine stops or starts the cluster.
+/// Whether an operation on this machine stops or starts the cluster.
 #[derive(Clone, Copy, Debug)]
 enum Operated {
     No,
     Now,
-    /// Until then.
+    /// One did, and ended at that time.
     Before(Timestamp),
 }
 
 impl ClusterState {
-    /// A cluster of which nothing is known yet.
+    /// The state of a cluster before the first news.
     pub fn new(spec: Arc<ClusterSpec>) -> Self {
         Self {
             spec,
@@ -96,12 +96,12 @@ impl ClusterState {
         self.snapshot.nodes.get(*self.places.get(id)?)
     }
 
-    /// Whether the news are part of the state, so that [`Self::learn`] is worth its work.
+    /// Whether the news affect the state, so that [`Self::learn`] has to be called.
     pub const fn concerns(news: &News) -> bool {
         matches!(news, News::Link(_) | News::Snapshot(_) | News::Vitals(_) | News::Cloud(_) | News::Lock(_))
     }
 
-    /// Applies news; they come in the order in which they happened.
+    /// Applies news, which must come in the order in which they happened.
     pub fn learn(&mut self, news: &News) {
         match news {
             News::Link(link) => self.learn_link(link),
@@ -121,9 +121,9 @@ impl ClusterState {
         }
     }
 
-    /// Learns that an operation of this machine stops or starts the cluster from now on, or no longer does.
-    pub const fn learn_operation(&mut self, is_at_work: bool, now: Timestamp) {
-        self.operated = match (is_at_work, self.operated) {
+    /// Records whether an operation on this machine currently stops or starts the cluster.
+    pub const fn learn_operation(&mut self, is_running: bool, now: Timestamp) {
+        self.operated = match (is_running, self.operated) {
             (true, _) => Operated::Now,
             (false, Operated::Now) => Operated::Before(now),
             (false, before) => before,
@@ -170,7 +170,7 @@ impl ClusterState {
         self.diagnose();
     }
 
-    /// How many jobs of those that Ray calls running wait for their first node.
+    /// The number of jobs that Ray reports as running, but that wait for their first node.
     fn held_up(&self) -> usize {
         let is_held = |job: &&Arc<Job>| {
             job.status == JobStatus::Running && self.vitals.status(job) == JobStatus::Pending
@@ -178,7 +178,7 @@ impl ClusterState {
         self.snapshot.jobs.iter().filter(is_held).count()
     }
 
-    /// Who restarts it, if that is known here.
+    /// Who restarted Ray, if known.
     fn restarted_by(&self) -> RestartedBy {
         let now = self.snapshot.taken;
         let is_ours = match self.operated {
@@ -210,14 +210,14 @@ impl ClusterState {
         self.pending = diagnose::pending(&self.snapshot, &self.vitals, &self.spec.node_types, &self.findings);
         let of_jobs = diagnose::of_jobs(&self.snapshot, &self.vitals, |key| self.pending.get(key));
         if !of_jobs.is_empty() {
-            // A broken connection stays first: it is among the worst.
+            // A broken connection stays first because it has the worst severity.
             self.findings.retain(|f| f.kind != FindingKind::Idle);
             self.findings.extend(of_jobs);
             self.findings.sort_by_key(|f| f.severity);
         }
     }
 
-    /// The lock of another operator's operation that was last read.
+    /// The lock of another operator's operation, as last read.
     pub const fn lock(&self) -> Option<&OperationLock> {
         self.lock.as_ref()
     }
@@ -227,7 +227,7 @@ impl ClusterState {
         self.history.pending_since(address)
     }
 
-    /// Why a job is gone, if a restart of Ray has ended it.
+    /// Why a job no longer exists, if a restart of Ray ended it.
     pub fn why_lost(&self, id: &SubmissionId) -> Option<String> {
         self.history.restart()?.why_lost(id, &self.snapshot.jobs)
     }
@@ -256,7 +256,7 @@ impl ClusterState {
         self.findings.first()
     }
 
-    /// The number of findings that need action; one for an unreachable cluster: its others may be out of date.
+    /// The number of findings that need action; 1 for an unreachable cluster, whose other findings may be out of date.
     pub fn issues(&self) -> usize {
         if self.problem().is_some() {
             return 1;
@@ -345,14 +345,14 @@ mod tests {
             state.learn(&news);
         }
         let found = state.finding(FindingKind::SeveralHeads).unwrap().clone();
-        assert_eq!((found.severity, found.since), (Severity::Warn, Some(at(5))), "it keeps its beginning");
+        assert_eq!((found.severity, found.since), (Severity::Warn, Some(at(5))), "it keeps its start time");
         assert!(
             found.long.contains("2 heads of lab are running: h1 in us-central2-b (34.0.0.1), h2"),
             "{found:?}"
         );
         let hint = found.hint.to_string();
         assert!(hint.contains("clusters.lab.address") && hint.contains("instances delete h2"), "{hint}");
-        // The connection says the same: once, and first.
+        // The connection reports the same problem: it is listed once, and first.
         let several = several_heads(&state.spec.name, "p", &both[..2], at(70)).unwrap();
         state.learn(&News::Link(Link::Retrying { problem: several, at: at(80) }));
         assert_eq!((kinds(&state), state.issues()), (vec![FindingKind::SeveralHeads], 1));
@@ -374,7 +374,7 @@ mod tests {
         let gone = Problem::new(ProblemKind::Unreachable, "no route", "", at(9));
         state.learn(&News::Link(Link::Retrying { problem: gone, at: at(12) }));
         assert_eq!(kinds(&state), [FindingKind::Unreachable, FindingKind::HoldsQuota]);
-        assert_eq!((state.issues(), state.tpus.knows_ray()), (1, false), "Ray's nodes may be others by now");
+        assert_eq!((state.issues(), state.tpus.knows_ray()), (1, false), "Ray's nodes may have changed");
         state.learn(&News::Link(Link::Connecting { phase: Phase::Tunnel, since: at(13) }));
         assert!(state.problem().is_some(), "until a retry succeeds");
         state.learn(&up());
@@ -392,7 +392,7 @@ mod tests {
             News::Cloud(Ok(Arc::new(view)))
         };
         let mut state = state();
-        let mut told = |api_state: &str, minutes| {
+        let mut delayed = |api_state: &str, minutes| {
             state.learn(&answer(api_state, minutes));
             let late = state.finding(FindingKind::TpuDelayed);
             let row = state.tpus.rows()[0].clone();
@@ -400,19 +400,19 @@ mod tests {
             assert_eq!(row.state.as_ref().map(Text::raw), Some(api_state));
             late.map(|f| (f.since, f.short.clone(), f.hint.is_empty()))
         };
-        // It was requested at 0; a repair counts from the first answer that has it.
-        assert_eq!(told("CREATING", 29), None);
-        assert_eq!(told("CREATING", 31), Some((Some(at(0)), "slice-a is CREATING".into(), false)));
-        assert_eq!(told("READY", 32), None);
-        assert_eq!(told("REPAIRING", 60), None);
-        assert_eq!(told("REPAIRING", 89), None);
-        assert_eq!(told("REPAIRING", 91), Some((Some(at(3600)), "slice-a is REPAIRING".into(), false)));
-        assert_eq!(told("RESTARTING", 92), None, "another state");
-        assert_eq!(told("HIBERNATED", 93), None);
+        // It was requested at 0; a repair is timed from the first response that reports it.
+        assert_eq!(delayed("CREATING", 29), None);
+        assert_eq!(delayed("CREATING", 31), Some((Some(at(0)), "slice-a is CREATING".into(), false)));
+        assert_eq!(delayed("READY", 32), None);
+        assert_eq!(delayed("REPAIRING", 60), None);
+        assert_eq!(delayed("REPAIRING", 89), None);
+        assert_eq!(delayed("REPAIRING", 91), Some((Some(at(3600)), "slice-a is REPAIRING".into(), false)));
+        assert_eq!(delayed("RESTARTING", 92), None, "another state");
+        assert_eq!(delayed("HIBERNATED", 93), None);
     }
 
     #[test]
-    fn a_state_that_was_handed_out_stays_as_it_was() {
+    fn a_state_that_was_sent_does_not_change() {
         let mut next = Arc::new(state());
         Arc::make_mut(&mut next).learn(&preempted());
         let shown = Arc::clone(&next);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_grows_older_without_news() {
+    fn ages_grow_without_news() {
         let mut state = state();
         let gone = Problem::new(ProblemKind::Unreachable, "no route", "", at(0));
         state.learn(&News::Link(Link::Retrying { problem: gone, at: at(3) }));
@@ -444,12 +444,12 @@ mod tests {
         let over = |s: &mut ClusterState, until| {
             s.learn_operation(true, at(1));
             s.learn_operation(false, until);
-            // Said again, which changes nothing.
+            // A repeated report changes nothing.
             s.learn_operation(false, at(99));
         };
-        assert_eq!(restarted(&|s| over(s, at(50))), None, "it was seen only now");
+        assert_eq!(restarted(&|s| over(s, at(50))), None, "it was seen late");
         let early = Timestamp::from_millis(at(0).as_millis() - 60_000);
-        assert_eq!(restarted(&|s| over(s, early)), Some(Severity::Bad), "another one");
+        assert_eq!(restarted(&|s| over(s, early)), Some(Severity::Bad), "not caused by the operation");
         assert_eq!(restarted(&|s| s.learn_operation(false, at(50))), Some(Severity::Bad));
     }
 }

@@ -1,5 +1,5 @@
-//! The vitals of running jobs: the ends of their drivers' logs, read again and again, and what Ray says of their tasks
-//! become steps, losses, rates, and signs that something is wrong.
+//! The vitals of running jobs: steps, losses, rates and signs of problems, derived from repeated readings of the ends
+//! of the drivers' logs and from what Ray reports about their tasks.
 //!
 //! Pure: no clock, no I/O. A sign needs evidence over time, because a false alarm is worse than none: figures are
 //! compared with the same run's own past, over several checks, and they are discarded when the run restarts.

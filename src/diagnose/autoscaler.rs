@@ -1,6 +1,6 @@
 //! Whether the autoscaler works: demand, pending nodes, failures.
 
-use super::demand::{Room, Want, coming, failing_now};
+use super::demand::{Room, Unmet, coming, failing_now};
 use super::{Finding, FindingKind, History, Severity};
 use crate::model::amount::{counted, shape};
 use crate::model::{
@@ -9,42 +9,43 @@ use crate::model::{
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// An autoscaler that launches nothing for unmet demand for that long is stuck. It works through its loop
-/// every 5 s and shows a launch at once; the longest pause it makes of itself, between attempts to install Ray, is
-/// 40 s (measured on 2.60).
+/// An autoscaler that launches nothing for unmet demand for this long is stuck. It runs its loop every 5 s and reports
+/// a launch immediately; its longest regular pause, between attempts to install Ray, is 40 s (measured on 2.60).
 pub const STUCK_AFTER: Duration = Duration::from_secs(180);
-/// A TPU VM needs some 5 min from its request to its registration; v2 gives one up after 15 min.
+/// Pending nodes of which none joins for this long are a warning. A TPU VM needs about 5 min from its request to its
+/// registration; v2 gives up after 15 min.
 pub const NO_NODE_JOINS: Duration = Duration::from_secs(1200);
-/// A single node that has been joining for that long is reported.
+/// A single node that has been joining for this long is reported.
 pub const JOINS_LATE: Duration = Duration::from_secs(600);
 
 pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
     let report = &*snapshot.autoscaler;
-    let want = Want::of(snapshot);
+    let unmet = Unmet::of(snapshot);
     if report.version == AutoscalerVersion::None {
-        return unattended(report, &want, history).into_iter().collect();
+        return unattended(report, &unmet, history).into_iter().collect();
     }
-    let silent = silent(&want, history);
-    let failing = failing(report, &want, snapshot.taken, history);
+    let silent = silent(&unmet, history);
+    let failing = failing(report, &unmet, snapshot.taken, history);
     let still =
-        (silent.is_none() && failing.is_none()).then(|| still(report, &want, snapshot, history)).flatten();
+        (silent.is_none() && failing.is_none()).then(|| still(report, &unmet, snapshot, history)).flatten();
     let error = (!report.error.is_empty()).then(|| {
         let what = report.error.to_string();
         let hint = Verb::MonitorLog.to("read monitor.log for details");
         Finding::new(FindingKind::AutoscalerError, Severity::Bad, None, &what, &what, hint)
     });
-    let moving = moving(report, &want, history);
+    let moving = moving(report, &unmet, history);
     // The finding that no node joins covers single nodes.
     let none_joins = moving.as_ref().is_some_and(|f| f.kind == FindingKind::NoneJoins);
     let late = if none_joins { None } else { late(report, history) };
-    let found = [silent, error, failing, still, infeasible(report, &want, history), late, moving];
+    let found = [silent, error, failing, still, infeasible(report, &unmet, history), late, moving];
     found.into_iter().flatten().collect()
 }
 
-/// Demand where no autoscaler reports: normal on a cluster started by hand, but not where the file allows more nodes.
-fn unattended(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
+/// Demand without an autoscaler report: normal on a cluster that was started manually, but not if the file allows more
+/// nodes.
+fn unattended(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<Finding> {
     let since = history.still?;
-    let short = format!("{}, no autoscaler is reporting", want.words());
+    let short = format!("{}, no autoscaler is reporting", unmet.words());
     let scales = report.types.iter().any(|t| t.max > Some(0));
     let (severity, hint) = if scales {
         let aim = "read monitor.log, and check that monitor.py is running on the head";
@@ -55,11 +56,10 @@ fn unattended(report: &Autoscaler, want: &Want, history: &History) -> Option<Fin
     Some(Finding::new(FindingKind::Unmet, severity, Some(since), &short, &short, hint))
 }
 
-/// A process that is gone and one whose every loop ends in an exception are silent alike; the unmet demand shows the
-/// cost.
-fn silent(want: &Want, history: &History) -> Option<Finding> {
+/// A dead process and one that fails in every iteration are both silent; the unmet demand shows the impact.
+fn silent(unmet: &Unmet, history: &History) -> Option<Finding> {
     let since = history.silent_since()?;
-    let wanted = if want.is_something() { format!("{}; ", want.words()) } else { String::new() };
+    let wanted = if unmet.is_something() { format!("{}; ", unmet.words()) } else { String::new() };
     let short = format!("{wanted}no new report");
     let long = format!(
         "{wanted}no new report: its process (monitor.py on the head) has died, hangs or fails in every loop; the \
@@ -73,7 +73,7 @@ fn silent(want: &Want, history: &History) -> Option<Finding> {
 }
 
 /// Launches that failed, and were tried within [`super::LAUNCH_RETRIES`].
-fn failing(report: &Autoscaler, want: &Want, now: Timestamp, history: &History) -> Option<Finding> {
+fn failing(report: &Autoscaler, unmet: &Unmet, now: Timestamp, history: &History) -> Option<Finding> {
     // By type, so that the finding is the same whichever of them failed last.
     let first = failing_now(report, now).min_by_key(|f| (cause(f.reason.raw()), f.node_type.raw()))?;
     let oldest = report.failures.iter().filter_map(|f| f.at).chain(history.failing).min();
@@ -87,7 +87,7 @@ fn failing(report: &Autoscaler, want: &Want, now: Timestamp, history: &History) 
     } else {
         first.reason.to_string()
     };
-    let wanted = if want.is_something() { format!(" ({})", want.words()) } else { String::new() };
+    let wanted = if unmet.is_something() { format!(" ({})", unmet.words()) } else { String::new() };
     let named = if types.len() > 1 { format!("{words}, first {}", first.node_type) } else { words };
     let long = format!("{named}: {reason}{wanted}");
     let hint = match why {
@@ -95,7 +95,7 @@ fn failing(report: &Autoscaler, want: &Want, now: Timestamp, history: &History) 
         Some("no quota") => "free quota (preempted TPUs count until they are deleted) or request more".into(),
         _ => Verb::MonitorLog.to("read monitor.log for the provider's message"),
     };
-    let is_stuck = want.is_something() && (!want.moves || history.moves_briefly());
+    let is_stuck = unmet.is_something() && (!unmet.moves || history.moves_briefly());
     let severity = if is_stuck { Severity::Bad } else { Severity::Warn };
     Some(Finding::new(FindingKind::LaunchesFail, severity, oldest, short, long, hint))
 }
@@ -106,13 +106,13 @@ pub(super) fn failed(failure: &LaunchFailure) -> String {
     format!("{}{why}", failure.node_type)
 }
 
-/// The cause of a failed launch, from the words that Google and Ray use.
+/// The cause of a failed launch, found by terms that Google and Ray use.
 fn cause(reason: &str) -> Option<&'static str> {
     let reason = reason.to_ascii_lowercase();
-    let says = |words: &[&str]| words.iter().any(|w| reason.contains(w));
+    let has = |words: &[&str]| words.iter().any(|w| reason.contains(w));
     match () {
-        () if says(&["quota"]) => Some("no quota"),
-        () if says(&["stockout", "exhausted", "no more capacity", "enough resources", "unavailable"]) => {
+        () if has(&["quota"]) => Some("no quota"),
+        () if has(&["stockout", "exhausted", "no more capacity", "enough resources", "unavailable"]) => {
             Some("no capacity")
         }
         () => None,
@@ -120,17 +120,17 @@ fn cause(reason: &str) -> Option<&'static str> {
 }
 
 /// Unmet demand, and no pending nodes.
-fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &History) -> Option<Finding> {
+fn still(report: &Autoscaler, unmet: &Unmet, snapshot: &Snapshot, history: &History) -> Option<Finding> {
     let since = history.still?;
-    let words = want.words();
-    if want.room == Room::None && want.minimum.is_empty() {
+    let words = unmet.words();
+    if unmet.room == Room::None && unmet.minimum.is_empty() {
         let short = format!("{words}, matching node types are at their maximum");
         let hint = "wait for running jobs to end, or raise max_workers";
         return Some(Finding::new(FindingKind::Unmet, Severity::Info, Some(since), &short, &short, hint));
     }
-    // v1 does not report what no type can ever give: only a minimum, or a shape that a node has held, is beyond doubt.
+    // v1 does not report infeasible demand: only a minimum, or a shape that fits on a known node, is certain.
     let certain =
-        report.version == AutoscalerVersion::V2 || !want.minimum.is_empty() || want.room == Room::Certain;
+        report.version == AutoscalerVersion::V2 || !unmet.minimum.is_empty() || unmet.room == Room::Certain;
     if since.age(snapshot.taken) >= STUCK_AFTER && certain {
         let long = format!("{words}; nothing pending, nothing launching, and no node has joined since");
         let hint = [
@@ -145,16 +145,16 @@ fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &Histor
     Some(Finding::new(FindingKind::Unmet, Severity::Warn, Some(since), words, long, ""))
 }
 
-fn infeasible(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
+fn infeasible(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<Finding> {
     let demand = report.demands.iter().find(|d| d.infeasible)?;
-    let short = format!("{} for {}", counted(want.infeasible as usize, "demand"), shape(&demand.shape));
+    let short = format!("{} for {}", counted(unmet.infeasible as usize, "demand"), shape(&demand.shape));
     let long = format!("{short}: no node type provides it, or the ones that do are at their maximum");
     let hint = "request resources that a node type provides, or change the node types in the cluster file";
     Some(Finding::new(FindingKind::Infeasible, Severity::Warn, history.infeasible, short, long, hint))
 }
 
-/// Pending nodes: good news, unless none joins.
-fn moving(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
+/// Pending nodes: information, or a warning if none joins.
+fn moving(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<Finding> {
     let largest = report.types.iter().filter(|t| coming(t) > 0).max_by_key(|t| coming(t));
     let since = history.joining?;
     let short = match largest {
@@ -165,7 +165,7 @@ fn moving(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding
     let (kind, severity) =
         if late { (FindingKind::NoneJoins, Severity::Warn) } else { (FindingKind::Scaling, Severity::Info) };
     let hint = if late { Hint::from(installation()) } else { Hint::none() };
-    let rest = if want.is_something() { format!("; {}", want.words()) } else { String::new() };
+    let rest = if unmet.is_something() { format!("; {}", unmet.words()) } else { String::new() };
     Some(Finding::new(kind, severity, Some(since), &short, format!("{short}{rest}"), hint))
 }
 
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_providers_words_tell_quota_from_stockout() {
+    fn quota_and_stockout_are_distinguished() {
         assert_eq!(cause("QUOTA_EXCEEDED: Quota 'TPUV4s' exhausted"), Some("no quota"));
         assert_eq!(cause("There is no more capacity in the zone \"us-central2-b\""), Some("no capacity"));
         assert_eq!(cause("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"), Some("no capacity"));

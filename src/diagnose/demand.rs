@@ -1,39 +1,39 @@
-//! The unmet demand of a state, and what is done for it.
+//! The unmet demand of a state, and what is launched for it.
 
 use crate::model::amount::counted;
 use crate::model::{Autoscaler, Demand, DemandKind, LaunchFailure, Node, NodeTypeCount, Snapshot, Timestamp};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A launch that failed within that time counts as being tried again: v1 and v2 retry within the minute.
+/// A launch that failed within this time counts as being retried: v1 and v2 retry within a minute.
 pub const LAUNCH_RETRIES: Duration = Duration::from_secs(600);
 
-/// The demand in a state, and whether nodes are pending for it.
-pub(super) struct Want {
-    /// Demands that some type may satisfy, counted.
+/// The unmet demand in a state, and whether nodes are pending for it.
+pub(super) struct Unmet {
+    /// Number of demands that some type may satisfy.
     pub demands: u64,
-    /// Whether a type may have another node that holds one of them.
+    /// Whether a type can have another node that meets one of them.
     pub room: Room,
-    /// Demands that no type can satisfy, counted.
+    /// Number of demands that no type can satisfy.
     pub infeasible: u64,
-    /// `min_workers` that are missing: type, alive, wanted.
+    /// Types below their `min_workers`: name, number alive, minimum.
     pub minimum: Vec<(String, u32, u32)>,
-    /// Whether nodes are pending.
+    /// Whether nodes are pending or launching.
     pub moves: bool,
 }
 
-/// Whether any type may have another node that meets a demand.
+/// Whether any type can have another node that meets a demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Room {
-    /// None: those that could are at their maximum.
+    /// No: the types that could are at their maximum.
     None,
-    /// Perhaps: no node of a type that has room was ever seen.
+    /// Perhaps: no node of a type below its maximum was ever seen.
     Perhaps,
-    /// A node that is or was there shows it.
+    /// Yes, as a current or former node shows.
     Certain,
 }
 
-impl Want {
+impl Unmet {
     pub fn of(snapshot: &Snapshot) -> Self {
         let report = &*snapshot.autoscaler;
         let sum = |infeasible: bool| {
@@ -65,7 +65,7 @@ impl Want {
     }
 }
 
-/// Since when the youngest worker is there: grows whenever one has joined.
+/// The start time of the newest worker; it increases whenever one joins.
 pub(super) fn newest_start(snapshot: &Snapshot) -> Option<Timestamp> {
     snapshot.nodes.iter().filter(|n| !n.is_head).filter_map(|n| n.started).max()
 }
@@ -74,8 +74,8 @@ pub(super) fn coming(t: &NodeTypeCount) -> u32 {
     t.pending + t.launching
 }
 
-/// Workers of a type as the autoscaler counts them: a slice is one. The report may still count the dead (v1 does), so
-/// that the fewer of report and living nodes counts, where nodes tell their type.
+/// Workers of a type as the autoscaler counts them: a slice is one. The report may still count dead nodes (v1 does), so
+/// the smaller of the reported number and the number of living nodes counts, if nodes report their type.
 fn units(t: &NodeTypeCount, nodes: &[Node]) -> u32 {
     let reported = t.active + t.idle;
     if nodes.iter().all(|n| n.is_head || n.node_type.is_empty()) {
@@ -89,7 +89,7 @@ fn units(t: &NodeTypeCount, nodes: &[Node]) -> u32 {
 
 fn room(demand: &Demand, report: &Autoscaler, nodes: &[Node]) -> Room {
     let worker = |t: &NodeTypeCount| nodes.iter().find(|n| !n.is_head && n.node_type == t.name);
-    // The cluster's own limit stands for types that have none: it bounds all workers together.
+    // The cluster's own limit applies to types without one: it bounds all workers together.
     let all: u64 = report.types.iter().map(|t| u64::from(t.active + t.idle + coming(t))).sum();
     let limit = report.types.iter().filter_map(|t| t.max).max();
     if report.types.is_empty() {
@@ -100,7 +100,7 @@ fn room(demand: &Demand, report: &Autoscaler, nodes: &[Node]) -> Room {
     }
     let has_room = |t: &&NodeTypeCount| t.max.is_none_or(|max| t.active + t.idle + coming(t) < max);
     let of = |t: &NodeTypeCount| match (worker(t), &demand.kind) {
-        // The bundles of a group are summed, and may lie on several nodes.
+        // The bundles of a group are summed, and may be placed on several nodes.
         (_, DemandKind::Group(_)) | (None, _) => Room::Perhaps,
         (Some(node), _) if fits(demand, node) => Room::Certain,
         (Some(_), _) => Room::None,

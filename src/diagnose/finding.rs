@@ -6,7 +6,7 @@ use std::time::Duration;
 /// A finding first seen within this time shows no age.
 const JUST_SEEN: Duration = Duration::from_secs(60);
 
-/// How much a finding matters.
+/// The severity of a finding, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Needs action.
@@ -31,27 +31,27 @@ impl Severity {
 /// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingKind {
-    /// The connection to the cluster is broken, or its file is.
+    /// The connection to the cluster is broken, or its file is invalid.
     Unreachable,
     /// Several heads of the cluster are running.
     SeveralHeads,
     /// There is unmet demand, and the autoscaler launches nothing.
     Stuck,
-    /// The autoscaler sends no new report.
+    /// The autoscaler has stopped reporting.
     Silent,
     /// The dashboard does not answer, though the GCS does.
     DashboardSilent,
-    /// The autoscaler reports an error of its own.
+    /// The autoscaler reports an error.
     AutoscalerError,
     /// The autoscaler's launches fail.
     LaunchesFail,
     /// Machines were launched, but none of them joins.
     NoneJoins,
-    /// Ray was restarted by somebody else.
+    /// Ray was restarted by another person.
     Restarted,
     /// A node has been joining for too long.
     JoinsLate,
-    /// Nodes died lately without being stopped.
+    /// Nodes died recently without being stopped.
     NodesLost,
     /// A slice has fewer hosts than it needs.
     SliceIncomplete,
@@ -61,23 +61,23 @@ pub enum FindingKind {
     Unmet,
     /// Preempted TPUs are not deleted.
     HoldsQuota,
-    /// Google creates or repairs a TPU for too long.
+    /// A TPU has been creating or in repair at Google for too long.
     TpuDelayed,
-    /// The loss of a run is infinite or no number.
+    /// The loss of a run is infinite or NaN.
     LossNotFinite,
-    /// A run makes no more steps.
+    /// A run no longer makes steps.
     Stalled,
-    /// The loss of a run has risen over its trend.
+    /// The loss of a run has risen above its trend.
     Diverging,
-    /// A driver runs without the workers that it had.
+    /// A driver is still running after its workers have ended.
     DriverAlone,
-    /// A job holds chips that do nothing.
+    /// A job holds chips that are idle.
     ChipsIdle,
-    /// A run makes fewer steps than before.
+    /// A run makes fewer steps per second than before.
     Slowed,
-    /// A run has saved no checkpoint for long.
+    /// A run has not saved a checkpoint for too long.
     CheckpointLate,
-    /// Jobs have been waiting for resources for long.
+    /// Jobs have been waiting for resources for too long.
     WaitsLong,
     /// Parts of the state could not be read.
     PartlyRead,
@@ -137,17 +137,17 @@ impl FindingKind {
     }
 }
 
-/// What a finding tells of.
+/// What a finding is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Subject {
-    /// The cluster, or several things of it.
+    /// The cluster, or several parts of it.
     #[default]
     Cluster,
-    /// That job.
+    /// One job.
     Job(JobKey),
-    /// The slice of that name, as Ray has it.
+    /// A slice, by its name in Ray.
     Slice(Text),
-    /// The TPU of that name, as Google has it.
+    /// A TPU, by its name at Google.
     Tpu(Text),
 }
 
@@ -160,17 +160,17 @@ pub struct Finding {
     pub severity: Severity,
     /// When it began, or was first seen.
     pub since: Option<Timestamp>,
-    /// The details in few words, for a row; may be empty when the kind says it all.
+    /// The details in a few words, for a row; may be empty if the kind is enough.
     pub short: String,
     /// The details in full, with the evidence.
     pub long: String,
-    /// What to do; empty when one can only wait.
+    /// What to do; empty if there is nothing to do but wait.
     pub hint: Hint,
-    /// The kind of the connection's problem that it tells of.
+    /// The kind of connection problem, if it is about one.
     pub problem: Option<ProblemKind>,
-    /// What it tells of.
+    /// What it is about.
     pub about: Subject,
-    /// What is of its kind, where one finding tells of all that is, sorted: one that joins them is news.
+    /// The sorted names of all objects that it is about, if one finding covers several: a new member is news.
     pub members: Vec<String>,
 }
 
@@ -200,24 +200,24 @@ impl Finding {
 }
 
 impl Finding {
-    /// The issue in a few words, shown before the details: of a connection, what is wrong with it.
+    /// The issue in a few words, shown before the details; for a connection, the kind of problem.
     pub fn word(&self) -> &'static str {
         self.problem.as_ref().map_or(self.kind.word(), ProblemKind::words)
     }
 
-    /// The same, of that subject.
+    /// Sets the subject.
     pub(super) fn about(self, about: Subject) -> Self {
         Self { about, ..self }
     }
 
-    /// The same, of these things.
+    /// Sets the members.
     pub(super) fn of_all(self, members: impl IntoIterator<Item = impl ToString>) -> Self {
         let mut members: Vec<String> = members.into_iter().map(|member| member.to_string()).collect();
         members.sort_unstable();
         Self { members, ..self }
     }
 
-    /// The one job that it tells of; none when it tells of something else.
+    /// The job that it is about; `None` if it is not about one job.
     pub const fn job(&self) -> Option<&JobKey> {
         match &self.about {
             Subject::Job(job) => Some(job),
@@ -225,19 +225,19 @@ impl Finding {
         }
     }
 
-    /// Whether a finding of another cluster has the same cause: the connections fail in the same way, as they do
-    /// when a login or this machine's network is gone.
+    /// Whether a finding of another cluster has the same cause: both connections fail in the same way, as they do if a
+    /// login has expired or this machine has lost its network.
     pub fn is_of_same_cause(&self, other: &Self) -> bool {
         use ProblemKind::{Config, Other};
         match (&self.problem, &other.problem) {
-            // What these kinds tell is in their words alone.
+            // Findings of these kinds differ only in their text.
             (Some(Config | Other), Some(_)) => self.long == other.long,
             (Some(mine), Some(theirs)) => mine == theirs,
             _ => false,
         }
     }
 
-    /// The age of the issue; none when it is not known: an issue first seen within this minute may be far older.
+    /// The age of the issue; `None` if it is unknown: an issue first seen within the last minute may be far older.
     pub fn age(&self, now: Timestamp) -> Option<Duration> {
         use FindingKind::{Infeasible, LaunchesFail, NoneJoins, Scaling, Stuck, Unmet};
         let seen = matches!(self.kind, Stuck | LaunchesFail | NoneJoins | Infeasible | Unmet | Scaling);

@@ -1,26 +1,26 @@
-//! What a single state cannot show: since when nothing changes.
+//! What a single state cannot show: since when nothing has changed.
 
-use super::demand::{Want, failing_now, newest_start};
+use super::demand::{Unmet, failing_now, newest_start};
 use super::restart::Restart;
 use crate::model::{Job, Link, Problem, Snapshot, Text, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An autoscaler without a new report for that long no longer works through its loop. The loop takes about 5 s;
-/// over HTTP autoscaler v1's report is read every 30 s only.
+/// An autoscaler without a new report for this long is no longer running its loop. An iteration takes about 5 s; over
+/// HTTP, autoscaler v1's report is read only every 30 s.
 pub const SILENT_AFTER: Duration = Duration::from_secs(60);
-/// A report that is this old when first seen counts as silent at once: no maintained clock is that wrong. If a new
-/// report comes all the same, the clocks differ, and from then on only the time without a new report counts.
+/// A report that is this old when first seen counts as silent immediately: no maintained clock is that wrong. If a new
+/// report arrives nevertheless, the clocks differ, and from then on only the time without a new report counts.
 pub const SILENT_AT_ONCE: Duration = Duration::from_secs(300);
-/// Between two states further apart anything may have happened (the laptop was suspended, the connection lost): what was
-/// going on before is no longer known to have gone on.
+/// Anything may have happened between two states further apart (the laptop was suspended, the connection was lost), so
+/// what was known before is discarded.
 pub const GAP: Duration = Duration::from_secs(120);
 
-/// Longer than an attempt to launch a node takes that the provider refuses.
+/// Longer than a launch attempt that the provider refuses.
 const ATTEMPT: Duration = Duration::from_secs(60);
 
-/// The memory of one cluster: a few instants, the pending nodes and the last restart. Its size does not grow with the
-/// number of states.
+/// The history of one cluster: a few timestamps, the pending nodes and the last restart. Its size does not grow with
+/// the number of states.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     trouble: Option<Problem>,
@@ -44,16 +44,16 @@ pub struct History {
 /// The autoscaler's last report.
 #[derive(Clone, Copy, Debug)]
 struct Report {
-    /// By its own clock.
+    /// Its time, by its own clock.
     at: Timestamp,
-    /// When that was first seen.
+    /// When it was first seen.
     seen: Timestamp,
-    /// Its clock can be compared with ours, as far as is known.
+    /// Whether its clock can be compared with ours, as far as is known.
     comparable: bool,
 }
 
 impl History {
-    /// Learns the state of the connection to the cluster.
+    /// Records the state of the connection to the cluster.
     pub fn learn_link(&mut self, link: &Link) {
         match link {
             Link::Retrying { problem, .. } | Link::Stopped { problem } => {
@@ -64,7 +64,7 @@ impl History {
         }
     }
 
-    /// Learns a state. States come in the order in which they were taken.
+    /// Records a state. States must come in the order in which they were taken.
     pub fn learn(&mut self, snapshot: &Snapshot) {
         let now = snapshot.taken;
         let restarted = snapshot.session.raw() != self.session;
@@ -76,20 +76,20 @@ impl History {
         let newest = newest_start(snapshot);
         let joined = newest > self.newest_start;
         self.newest_start = newest;
-        let want = Want::of(snapshot);
-        let keep = |since: &mut Option<Timestamp>, holds: bool, anew: bool| {
-            *since = if holds { since.filter(|_| !anew).or(Some(now)) } else { None };
+        let unmet = Unmet::of(snapshot);
+        let keep = |since: &mut Option<Timestamp>, holds: bool, reset: bool| {
+            *since = if holds { since.filter(|_| !reset).or(Some(now)) } else { None };
         };
         let fails = failing_now(&snapshot.autoscaler, now).next().is_some();
-        keep(&mut self.still, want.is_something() && !want.moves && !fails, joined);
-        keep(&mut self.joining, want.moves, joined);
+        keep(&mut self.still, unmet.is_something() && !unmet.moves && !fails, joined);
+        keep(&mut self.joining, unmet.moves, joined);
         keep(&mut self.failing, fails, false);
-        keep(&mut self.infeasible, want.infeasible > 0, false);
+        keep(&mut self.infeasible, unmet.infeasible > 0, false);
         let before = std::mem::take(&mut self.pending);
         let since = |address: &Text| before.iter().find(|(a, _)| a == address).map_or(now, |(_, at)| *at);
         let known = snapshot.autoscaler.pending.iter().filter(|p| !p.address.is_empty());
         self.pending = known.map(|p| (p.address.clone(), since(&p.address))).collect();
-        // A part that could not be read says nothing about who writes it.
+        // A report that could not be read is no evidence that the autoscaler is silent.
         let unread = snapshot.missing.iter().any(|part| part.starts_with("autoscaler"));
         self.report = match (snapshot.autoscaler.reported, self.report) {
             (Some(at), Some(before)) if at == before.at && !unread => Some(before),
@@ -106,7 +106,7 @@ impl History {
         self.pending.iter().find(|(known, _)| known == address).map(|(_, at)| *at)
     }
 
-    /// Learns that Ray was restarted.
+    /// Records a restart of Ray.
     pub fn learn_restart(&mut self, restart: Restart, jobs: &[Arc<Job>]) {
         self.restart = Some(restart.after(self.restart.take(), jobs));
     }
@@ -121,20 +121,20 @@ impl History {
         self.trouble.as_ref()
     }
 
-    /// Whether launches have been failing for longer than nodes have been pending: each attempt has a pending node for some
-    /// seconds, and fails.
+    /// Whether launches have been failing for longer than nodes have been pending: each attempt has a pending node for
+    /// a few seconds before it fails.
     pub(super) fn moves_briefly(&self) -> bool {
         let lasts = |since: Option<Timestamp>| since.is_some_and(|at| self.age_of(at) >= ATTEMPT);
         lasts(self.failing) && !lasts(self.joining)
     }
 
-    /// How old an instant was when the last state was taken.
+    /// The age of a timestamp when the last state was taken.
     pub(super) fn age_of(&self, at: Timestamp) -> Duration {
         self.taken.map_or(Duration::ZERO, |taken| at.age(taken))
     }
 
-    /// The time of the autoscaler's last report, once no new one has come for [`SILENT_AFTER`], or if the report was as old
-    /// as [`SILENT_AT_ONCE`] when first seen.
+    /// The time of the autoscaler's last report, once no new one has come for [`SILENT_AFTER`], or if the report was as
+    /// old as [`SILENT_AT_ONCE`] when first seen.
     pub(super) fn silent_since(&self) -> Option<Timestamp> {
         let report = self.report?;
         let silent =

@@ -1,10 +1,10 @@
-//! TPUs that Google creates or repairs for too long.
+//! TPUs that have been creating or in repair at Google for too long.
 
 use super::{Finding, FindingKind, Severity, Subject};
 use crate::model::{DelayedTpu, Hint, Verb};
 use std::collections::BTreeSet;
 
-/// One finding for all of them, as old as the oldest; none when there are none.
+/// One finding for all of them, as old as the oldest; `None` if there are none.
 pub(super) fn finding(late: &[DelayedTpu]) -> Option<Finding> {
     let since = late.iter().map(|l| l.since).min()?;
     let states: BTreeSet<String> = late.iter().map(|l| l.api_state.to_string()).collect();

@@ -6,15 +6,15 @@ use crate::model::amount::counted;
 use crate::model::{AutoscalerVersion, DeathReason, Hint, JobStatus, Node, Snapshot, Timestamp, Verb};
 use std::time::Duration;
 
-/// A death is a warning for that long.
+/// A death is a warning for this long.
 pub const JUST_NOW: Duration = Duration::from_secs(900);
 
 pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     [incomplete(snapshot), lost(snapshot)].into_iter().flatten().collect()
 }
 
-/// Nodes that were lost lately ([`Node::is_lost`]): the same that the console and `status` count. It is a warning while
-/// the last of them died within [`JUST_NOW`].
+/// Recently lost nodes ([`Node::is_lost`]), the same that the console and `status` count. They are a warning if the
+/// last of them died within [`JUST_NOW`].
 fn lost(snapshot: &Snapshot) -> Option<Finding> {
     let lost: Vec<&Node> = snapshot.nodes.iter().filter(|node| node.is_lost(snapshot.taken)).collect();
     let ends = || lost.iter().filter_map(|node| node.ended);
@@ -39,7 +39,7 @@ fn lost(snapshot: &Snapshot) -> Option<Finding> {
 
 fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
     let all = slices(&snapshot.nodes);
-    // A young slice is still being assembled, unless one of its hosts has died already.
+    // A new slice is still being assembled, unless one of its hosts has already died.
     let is_late =
         |s: &Slice<'_>| s.lost.is_some() || s.started.is_none_or(|t| t.age(snapshot.taken) >= ASSEMBLY);
     let late: Vec<&Slice<'_>> = all.iter().filter(|s| s.registered < s.expected && is_late(s)).collect();
@@ -81,7 +81,7 @@ pub fn idle(snapshot: &Snapshot) -> Option<Finding> {
     Some(Finding::new(FindingKind::Idle, Severity::Info, None, &short, &short, ""))
 }
 
-/// Resources that mark a node rather than being used up (`node:10.0.0.1`, `TPU-v4-8-head`).
+/// Resources that identify a node rather than being consumed (`node:10.0.0.1`, `TPU-v4-8-head`).
 fn is_mark(name: &str) -> bool {
     !matches!(name, "CPU" | "GPU" | "TPU" | "memory")
 }

@@ -1,4 +1,4 @@
-//! Why a job is pending: what its entrypoint requests, which nodes have that, and what the autoscaler does about it.
+//! Why a job is pending: what its entrypoint requests, which nodes provide it, and what the autoscaler does about it.
 
 use super::autoscaler::failed;
 use super::demand::{coming, failing_now};
@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Why a job is pending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// What it waits for, what there is of that, and what the autoscaler does: one line, safe to print.
+    /// What it waits for, how much of it is available, and what the autoscaler does: one line, safe to print.
     pub words: String,
     /// The finding with the details, if there is one.
     pub finding: Option<FindingKind>,
@@ -23,18 +23,18 @@ pub struct Pending {
 /// Resources that an entrypoint requests, by name.
 type Requested = [(Text, f64)];
 
-/// Node types whose failed launches are named.
+/// Maximum number of node types whose failed launches are named.
 const NAMED: usize = 3;
 
-/// Why each of the pending jobs is, with the node types of the cluster file and the findings of the same state; among them
-/// those that Ray calls running, while all that they do is wait for a node.
+/// Why each pending job is pending, given the node types of the cluster file and the findings of the same state.
+/// Includes jobs that Ray reports as running, but that only wait for a node.
 pub fn pending(
     snapshot: &Snapshot,
     cluster_vitals: &ClusterVitals,
     types: &[NodeTypeLimits],
     findings: &[Finding],
 ) -> HashMap<JobKey, Pending> {
-    // Hundreds of jobs that request the same wait for the same reason.
+    // Hundreds of jobs with the same request wait for the same reason.
     let mut known: Vec<(Option<&Requested>, Pending)> = Vec::new();
     let mut all = HashMap::new();
     for job in snapshot.jobs.iter().filter(|job| cluster_vitals.status(job) == JobStatus::Pending) {
@@ -66,7 +66,7 @@ fn reason(
             let words = format!("waits for resources or its runtime environment{done}");
             Pending { finding, ..here(words) }
         }
-        // Ray places it on the head, where it needs no more than its environment.
+        // Ray places it on the head, where it needs only its environment.
         Some([]) => here("waits for its runtime environment; it requests no resources".to_owned()),
         Some(requested) => match lack(requested, &snapshot.nodes) {
             None => here(format!("waits for its runtime environment; {} is free", shape(requested))),
@@ -84,7 +84,7 @@ fn reason(
     }
 }
 
-/// What is missing on every node, in words; none when a node has all of it free.
+/// What no node has free, in words; `None` if a node has all of it free.
 fn lack(requested: &Requested, nodes: &[Node]) -> Option<String> {
     let takes_work = |node: &&Node| matches!(node.state, NodeState::Alive | NodeState::Idle);
     let nodes = || nodes.iter().filter(takes_work);
@@ -101,7 +101,7 @@ fn lack(requested: &Requested, nodes: &[Node]) -> Option<String> {
     let Some((name, n)) = sorted.into_iter().find(|one| !nodes().any(|node| holds(node, one))) else {
         return Some(format!("{}: free, but not all on one node", shape(requested)));
     };
-    // The one head of a slice needs no number.
+    // The single head of a slice needs no number.
     let what = match amount(name.raw(), *n) {
         one if one == "1" && rank(name.raw()) == rank("") => name.to_string(),
         amount => format!("{name} {amount}"),
@@ -117,17 +117,17 @@ fn lack(requested: &Requested, nodes: &[Node]) -> Option<String> {
     })
 }
 
-/// Whether a demand is one for these resources; a driver's own may add some CPU.
+/// Whether a demand is for these resources; a driver's demand may include more CPU.
 fn covers(demand: &Demand, requested: &Requested) -> bool {
     requested.iter().all(|(name, n)| demand.shape.iter().any(|(other, m)| other == name && m >= n))
 }
 
-/// The number of unmet demands for the same.
+/// The number of unmet demands for these resources.
 fn asked(requested: &Requested, snapshot: &Snapshot) -> u64 {
     snapshot.autoscaler.demands.iter().filter(|d| covers(d, requested)).map(|d| d.count).sum()
 }
 
-/// What the autoscaler does about it, after a semicolon, and the finding with the details.
+/// What the autoscaler does about it, preceded by a semicolon, and the finding with the details.
 fn scaling(
     requested: Option<&Requested>,
     snapshot: &Snapshot,
@@ -139,7 +139,7 @@ fn scaling(
     let of = |kind| findings.iter().find(|f| f.kind == kind);
     let is_infeasible = requested
         .is_some_and(|requested| report.demands.iter().any(|d| d.infeasible && covers(d, requested)));
-    // What happens to other node types says nothing; where none is known to have it, it may be any.
+    // Other node types are irrelevant; if no type is known to provide it, any type may.
     let able: Vec<_> =
         types.iter().filter(|kind| gives_all(kind, requested.unwrap_or_default(), snapshot)).collect();
     let may_serve = |name: &Text| able.is_empty() || able.iter().any(|kind| kind.name == name.raw());
@@ -192,7 +192,7 @@ mod tests {
         all.iter().map(|(name, n)| ((*name).into(), *n)).collect()
     }
 
-    /// Nodes with so many of each resource: name, total, used.
+    /// Nodes with these resources: name, total, used.
     fn nodes(all: &[&[(&str, f64, f64)]]) -> Vec<Node> {
         let resource = |(name, total, used): &(&str, f64, f64)| Resource {
             name: (*name).into(),
@@ -207,12 +207,12 @@ mod tests {
         (1..).zip(all).map(node).collect()
     }
 
-    fn says(requests: Option<&[(&str, f64)]>, snapshot: &Snapshot, findings: &[Finding]) -> String {
-        says_with(&[], requests, snapshot, findings)
+    fn text(requests: Option<&[(&str, f64)]>, snapshot: &Snapshot, findings: &[Finding]) -> String {
+        text_with(&[], requests, snapshot, findings)
     }
 
     /// The same with these node types in the cluster file.
-    fn says_with(
+    fn text_with(
         types: &[NodeTypeLimits],
         requests: Option<&[(&str, f64)]>,
         snapshot: &Snapshot,
@@ -220,7 +220,7 @@ mod tests {
     ) -> String {
         let job = Job { requested: requests.map(requested), ..Job::sample("a", JobStatus::Pending) };
         let running = Job::sample("b", JobStatus::Running);
-        // Ray calls it running; it does nothing but wait for the same.
+        // Ray reports it as running, but it only waits for the same.
         let held_up = Job::sample("c", JobStatus::Running);
         let key = held_up.key.clone();
         let wait = requests.map(|all| Wait { shape: requested(all), count: 1, since: None });
@@ -231,9 +231,9 @@ mod tests {
         let jobs = Arc::new([job, running, held_up].map(Arc::new).to_vec());
         let mut all = pending(&Snapshot { jobs, ..snapshot.clone() }, &cluster_vitals, types, findings);
         let of_held_up = all.remove(&key);
-        assert_eq!(all.len(), 1, "of pending jobs alone");
+        assert_eq!(all.len(), 1, "only of pending jobs");
         let why = all.into_values().next().unwrap();
-        assert_eq!(of_held_up, requests.map(|_| why.clone()), "of those alike the same");
+        assert_eq!(of_held_up, requests.map(|_| why.clone()), "equal requests have equal reasons");
         why.words
     }
 
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_what_there_is_of_it() {
+    fn missing_resources_are_reported_with_what_is_available() {
         let state = of(nodes(&[
             &[("CPU", 8.0, 6.0), ("TPU-v4-8-head", 1.0, 1.0)],
             &[("CPU", 8.0, 7.0), ("TPU-v4-8-head", 1.0, 1.0)],
@@ -257,10 +257,10 @@ mod tests {
             (&[("CPU", 1.0)], "waits for its runtime environment; CPU 1 is free"),
             (&[], "waits for its runtime environment; it requests no resources"),
         ] {
-            assert_eq!(says(Some(requests), &state, &[]), words);
+            assert_eq!(text(Some(requests), &state, &[]), words);
         }
         let apart = of(nodes(&[&[("CPU", 8.0, 8.0), ("GPU", 1.0, 0.0)], &[("CPU", 8.0, 0.0)]]));
-        let words = says(Some(&[("CPU", 1.0), ("GPU", 1.0)]), &apart, &[]);
+        let words = text(Some(&[("CPU", 1.0), ("GPU", 1.0)]), &apart, &[]);
         assert_eq!(words, "waits for GPU 1, CPU 1: free, but not all on one node");
     }
 
@@ -268,7 +268,7 @@ mod tests {
     fn a_node_that_is_being_drained_takes_no_work() {
         let mut all = nodes(&[&[("CPU", 8.0, 0.0)]]);
         all[0].state = NodeState::Draining;
-        assert_eq!(says(Some(&[("CPU", 1.0)]), &of(all), &[]), "waits for CPU 1: not available on any node");
+        assert_eq!(text(Some(&[("CPU", 1.0)]), &of(all), &[]), "waits for CPU 1: not available on any node");
     }
 
     fn failure(node_type: &str, reason: &str) -> LaunchFailure {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn launches_of_types_that_cannot_serve_it_say_nothing() {
+    fn launches_of_types_that_cannot_provide_it_are_ignored() {
         let kind = |name: &str, head: &str| NodeTypeLimits {
             name: name.into(),
             min: 0,
@@ -296,24 +296,24 @@ mod tests {
         let finding =
             |kind| Finding::new(kind, Severity::Warn, None, "v4_8_spot, no capacity", "", Hint::none());
         let findings = [finding(FindingKind::LaunchesFail), finding(FindingKind::Scaling)];
-        let said = |head: &str| says_with(&types, Some(&[(head, 1.0)]), &state, &findings);
+        let text_for = |head: &str| text_with(&types, Some(&[(head, 1.0)]), &state, &findings);
         assert_eq!(
-            said("TPU-v4-8-head"),
+            text_for("TPU-v4-8-head"),
             "waits for TPU-v4-8-head: not available on any node; launches failing: v4_8, no quota"
         );
         assert_eq!(
-            said("TPU-v4-16-head"),
+            text_for("TPU-v4-16-head"),
             "waits for TPU-v4-16-head: not available on any node; 2 nodes launching"
         );
         assert_eq!(
-            said("TPU-v4-32-head"),
+            text_for("TPU-v4-32-head"),
             "waits for TPU-v4-32-head: not available on any node; launches failing: v4_8, no quota; v4_8_spot, no capacity",
-            "of a type that the file does not have nothing is known"
+            "a type that is not in the file may provide it"
         );
     }
 
     #[test]
-    fn what_the_autoscaler_does_about_it_is_added() {
+    fn the_state_of_the_autoscaler_is_added() {
         let head = requested(&[("CPU", 1.0), ("TPU-v4-8-head", 1.0)]);
         let demand =
             |infeasible| Demand { shape: head.clone(), count: 3, kind: DemandKind::Task, infeasible };
@@ -341,16 +341,12 @@ mod tests {
             ),
             (FindingKind::Infeasible, "", true, "infeasible, no node type provides it"),
         ] {
-            assert_eq!(says(own, &state(infeasible), &[finding(kind, short)]), format!("{waits}; {words}"));
+            assert_eq!(text(own, &state(infeasible), &[finding(kind, short)]), format!("{waits}; {words}"));
         }
         let another = finding(FindingKind::Infeasible, "");
-        assert_eq!(
-            says(own, &state(false), &[another]),
-            waits,
-            "that another demand is infeasible says nothing"
-        );
+        assert_eq!(text(own, &state(false), &[another]), waits, "another infeasible demand is irrelevant");
         let silent = finding(FindingKind::Silent, "");
         let unknown = "waits for resources or its runtime environment; autoscaler not reporting";
-        assert_eq!(says(None, &Snapshot::default(), &[silent]), unknown);
+        assert_eq!(text(None, &Snapshot::default(), &[silent]), unknown);
     }
 }

@@ -3,8 +3,8 @@
 use super::{Finding, FindingKind, Severity};
 use crate::model::{Leftover, LeftoverKind, Verb};
 
-/// One finding for all of them; none when there are no such TPUs. An instance of Compute Engine that was stopped is there
-/// for nothing, too, whether it counts against a quota or not.
+/// One finding for all of them; `None` if there are no such TPUs. A stopped Compute Engine instance is useless as well,
+/// whether or not it counts against a quota.
 pub(super) fn finding(left: &[Leftover]) -> Option<Finding> {
     let of_compute = |l: &&Leftover| matches!(l.kind, LeftoverKind::Instance | LeftoverKind::InstanceGroup);
     let vms: Vec<&Leftover> = left.iter().filter(|l| l.kind == LeftoverKind::TpuVm).collect();
@@ -56,7 +56,7 @@ mod tests {
         let only = short(std::slice::from_ref(&group));
         assert_eq!(only.as_deref(), Some("1 preempted TPU not deleted, 16 chips"));
         let both = short(&[left(LeftoverKind::TpuVm, 4), group, left(LeftoverKind::Instance, 4)]);
-        let told = "1 preempted TPU holds quota, 4 chips; 2 preempted TPUs not deleted, 20 chips";
-        assert_eq!(both.as_deref(), Some(told));
+        let expected = "1 preempted TPU holds quota, 4 chips; 2 preempted TPUs not deleted, 20 chips";
+        assert_eq!(both.as_deref(), Some(expected));
     }
 }

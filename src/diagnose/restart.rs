@@ -9,24 +9,24 @@ use std::time::Duration;
 pub const RECENT: Duration = Duration::from_secs(3600);
 /// The head's clock is used if it differs from ours by no more than this.
 const CLOCKS: Duration = Duration::from_secs(300);
-/// Jobs and workers that are named; the others are counted.
+/// Maximum number of jobs that are named; the others are counted.
 const NAMED: usize = 3;
 
-/// Who restarted Ray, as far as it is known here.
+/// Who restarted Ray, as far as this program knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RestartedBy {
     /// An operation of this program.
     Us,
-    /// The operator whose mark was on the cluster, `user@host`.
+    /// The operator who held the lock of the cluster, `user@host`.
     Operator(Text),
-    /// Somebody else, or Ray ended by itself and was started again.
+    /// Another person, or Ray ended by itself and was started again.
     Unknown,
 }
 
 /// One restart, and what ran before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restart {
-    /// When the new session began: the head's start if its clock can be believed, otherwise when it was first seen.
+    /// When the new session began: the head's start if its clock is plausible, otherwise when it was first seen.
     pub since: Timestamp,
     /// Who restarted Ray.
     pub by: RestartedBy,
@@ -36,35 +36,36 @@ pub struct Restart {
     workers: usize,
 }
 
-/// A job that had not ended when its Ray did.
+/// A job that had not ended when its Ray session did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Open {
     key: JobKey,
-    /// Its owner's words.
+    /// Its owner, in words.
     owner: String,
-    /// `session_name` of its Ray: its log is in a folder of that name on the head.
+    /// `session_name` of its Ray session; its log is in the directory of that name on the head.
     session: Text,
 }
 
 impl Open {
-    /// Whether it is there again. Ray counts the drivers of each session from 1: one of that number is another one.
+    /// Whether it exists again. Ray numbers the drivers of each session from 1, so a driver with the same number is
+    /// another job.
     fn is_back(&self, jobs: &[Arc<Job>]) -> bool {
         matches!(self.key, JobKey::Submission(_)) && jobs.iter().any(|job| job.key == self.key)
     }
 }
 
 impl Restart {
-    /// The restart that lies between two states of one cluster; none when both are of the same session.
+    /// The restart between two states of one cluster; `None` if both are of the same session, or one is unknown.
     pub fn between(before: &Snapshot, now: &Snapshot, by: RestartedBy) -> Option<Self> {
         if before.session.is_empty() || now.session.is_empty() || before.session == now.session {
             return None;
         }
         let head = now.nodes.iter().find(|n| n.is_head && n.state.is_alive());
-        let believed = |at: &Timestamp| {
+        let plausible = |at: &Timestamp| {
             before.taken.age(at.plus(CLOCKS)) > Duration::ZERO
                 && at.age(now.taken.plus(CLOCKS)) > Duration::ZERO
         };
-        let since = head.and_then(|n| n.started).filter(believed).unwrap_or(now.taken);
+        let since = head.and_then(|n| n.started).filter(plausible).unwrap_or(now.taken);
         let open = before.jobs.iter().filter(|job| !job.status.is_ended());
         let job = |job: &Arc<Job>| Open {
             key: job.key.clone(),
@@ -74,8 +75,8 @@ impl Restart {
         Some(Self { since, by, jobs: open.map(job).collect(), workers: living_workers(before) })
     }
 
-    /// The same restart with the jobs that an earlier one ended and that are not back: after two restarts the jobs of
-    /// both are lost.
+    /// Adds the jobs that an earlier restart ended and that do not exist again: after two restarts, the jobs of both
+    /// are lost.
     pub(super) fn after(mut self, earlier: Option<Self>, jobs: &[Arc<Job>]) -> Self {
         let Some(earlier) = earlier.filter(|e| e.by != RestartedBy::Us && e.is_recent(self.since)) else {
             return self;
@@ -93,14 +94,14 @@ impl Restart {
         self.since.age(taken) < RECENT
     }
 
-    /// Why a job is gone, if this restart has ended it.
+    /// Why a job no longer exists, if this restart ended it.
     pub fn why_lost(&self, id: &SubmissionId, jobs: &[Arc<Job>]) -> Option<String> {
         let is_it = |open: &&Open| matches!(&open.key, JobKey::Submission(known) if known == id);
         let lost = self.jobs.iter().find(is_it).filter(|open| !open.is_back(jobs))?;
         Some(id.lost_with(&lost.session))
     }
 
-    /// The finding about it; none for a restart by this program, which its operation reports.
+    /// The finding about it; `None` for a restart by this program, which its operation reports.
     pub(super) fn finding(&self, now: &Snapshot) -> Option<Finding> {
         let who = match &self.by {
             RestartedBy::Us => return None,
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_session_names_the_jobs_that_did_not_come_back() {
+    fn a_new_session_names_the_lost_jobs() {
         use JobStatus::{Failed, Running};
         let before = state("old", 0, vec![job("a", Running), job("b", Running), job("c", Failed)]);
         let now = state("new", 60, vec![job("b", Running)]);
@@ -192,10 +193,10 @@ mod tests {
         let why = |id: &str| restart.why_lost(&SubmissionId(id.into()), &now.jobs);
         assert!(why("a").unwrap().contains("job-driver-a.log"));
         assert_eq!((why("b"), why("c")), (None, None), "it came back; it had ended before");
-        assert_eq!(restart.finding(&state("new", 3660, vec![])), None, "old news");
+        assert_eq!(restart.finding(&state("new", 3660, vec![])), None, "no longer recent");
         let unread = Snapshot { missing: vec!["jobs: timed out".into()], ..now.clone() };
         assert_eq!(restart.finding(&unread), None, "what could not be read is not lost");
-        // Once more, by us: what the first one took is still lost.
+        // A second restart, by us: the jobs of the first are still lost.
         let third = state("third", 120, vec![job("b", Running)]);
         let again = Restart::between(&now, &third, RestartedBy::Us)
             .unwrap()

@@ -1,4 +1,4 @@
-//! Which node types could serve what a job waits for, and what each of them lacks.
+//! The node types that could provide what a job waits for, and why they do not.
 
 use super::demand::{coming, failing_now};
 use crate::model::amount::{amount, counted, rank};
@@ -10,11 +10,12 @@ use crate::model::{
 use crate::model::{text::printable, vitals::need};
 use std::collections::BTreeSet;
 
-/// Node types and holders that are named.
+/// Maximum number of node types, and of holders, that are named.
 const NAMED: usize = 3;
 
-/// What could serve these needs, and why it does not, in sentences that are safe to print: each node type that has all
-/// of it, with what it lacks; if none does, the one that comes nearest; then the place among those that wait for the same.
+/// Sentences, safe to print, on what could meet these needs and why it does not: the availability of each node type
+/// that provides all of them, or the nearest type if none does; then the position among the jobs that wait for the
+/// same.
 pub fn served(
     key: &JobKey,
     needs: &[(Text, f64)],
@@ -25,19 +26,19 @@ pub fn served(
     let never = infeasible(needs, types, snapshot);
     let able: Vec<_> = types.iter().filter(|kind| gives_all(kind, needs, snapshot)).collect();
     let more = able.len().saturating_sub(NAMED);
-    let mut said: Vec<String> = never.into_iter().collect();
-    said.extend(able.iter().take(NAMED).map(|kind| lacks(kind, snapshot, cluster_vitals)));
-    said.extend((more > 0).then(|| format!("also provided by {}", counted(more, "other node type"))));
-    said.extend(position(key, needs, snapshot, cluster_vitals));
-    said
+    let mut lines: Vec<String> = never.into_iter().collect();
+    lines.extend(able.iter().take(NAMED).map(|kind| availability(kind, snapshot, cluster_vitals)));
+    lines.extend((more > 0).then(|| format!("also provided by {}", counted(more, "other node type"))));
+    lines.extend(position(key, needs, snapshot, cluster_vitals));
+    lines
 }
 
-/// Why no node type can ever serve these needs, with the one that comes nearest; none if one can, or if that is not known:
-/// where there are no node types, or one of them does not say what it has.
+/// Why no node type can ever meet these needs, with the nearest one; `None` if one can, or if that is unknown: there
+/// are no node types, or one of them does not list its resources.
 pub fn infeasible(needs: &[(Text, f64)], types: &[NodeTypeLimits], snapshot: &Snapshot) -> Option<String> {
     let workers = || types.iter().filter(|kind| !kind.is_head && kind.max > 0);
     let is_known = workers().count() > 0 && workers().all(|kind| !kind.gives.is_empty());
-    // A node that was added by hand may have what no type has, and so may the head.
+    // A manually added node may have what no type provides, and so may the head.
     let has_it = |(name, n): &(Text, f64)| {
         snapshot.nodes.iter().any(|node| node.resources.get(name.raw()).is_some_and(|r| r.total >= *n))
     };
@@ -47,20 +48,21 @@ pub fn infeasible(needs: &[(Text, f64)], types: &[NodeTypeLimits], snapshot: &Sn
     let lack =
         |kind: &&NodeTypeLimits| needs.iter().filter(|one| amount_of(kind, one.0.raw()) < one.1).count();
     let scarce = needs.iter().min_by_key(|(name, _)| rank(name.raw()));
-    let close = |kind: &&NodeTypeLimits| scarce.map_or(0, |(name, n)| likeness(kind, name.raw(), *n));
+    let close = |kind: &&NodeTypeLimits| scarce.map_or(0, |(name, n)| distance(kind, name.raw(), *n));
     let nearest = workers().min_by_key(|kind| (lack(kind), close(kind)));
     let nearest = nearest.map(|kind| format!("; the nearest is {}", described(kind))).unwrap_or_default();
     Some(format!("no node type provides {}{nearest}", need(needs)))
 }
 
-/// What a node of a type has of a resource. Of CPUs and memory a file may say nothing: Ray counts those of the machine.
+/// The amount of a resource on a node of a type. The cluster file may omit CPUs and memory, which Ray detects on the
+/// machine.
 fn amount_of(kind: &NodeTypeLimits, name: &str) -> f64 {
     let none = if rank(name) >= rank("CPU") { f64::INFINITY } else { 0.0 };
     kind.gives.iter().find(|(known, _)| known == name).map_or(none, |(_, n)| *n as f64)
 }
 
-/// How far a type is from an amount of a resource, or, for the head of a slice, from its size.
-fn likeness(kind: &NodeTypeLimits, name: &str, n: f64) -> u64 {
+/// The distance of a type from an amount of a resource, or, for the head of a slice, from its size.
+fn distance(kind: &NodeTypeLimits, name: &str, n: f64) -> u64 {
     let slice = |name: &str| {
         let (family, size) = name.strip_prefix("TPU-")?.strip_suffix("-head")?.rsplit_once('-')?;
         Some((family.to_owned(), size.parse::<u64>().ok()?))
@@ -80,7 +82,7 @@ fn described(kind: &NodeTypeLimits) -> String {
     printable(&format!("{} ({})", kind.name, words.join(", "))).into_owned()
 }
 
-/// Whether one node of this type has all of it, by its file or by a node that is or was there.
+/// Whether one node of this type has all these resources, according to the cluster file or to a current or former node.
 pub(super) fn gives_all(kind: &NodeTypeLimits, needs: &[(Text, f64)], snapshot: &Snapshot) -> bool {
     if kind.is_head || kind.max == 0 || needs.is_empty() {
         return false;
@@ -95,8 +97,8 @@ pub(super) fn gives_all(kind: &NodeTypeLimits, needs: &[(Text, f64)], snapshot: 
             .any(|node| node.node_type.raw() == kind.name && needs.iter().all(|one| has(node, one)))
 }
 
-/// What a type that has it lacks now.
-fn lacks(kind: &NodeTypeLimits, snapshot: &Snapshot, cluster_vitals: &ClusterVitals) -> String {
+/// The availability of a type that provides the resources: its nodes, launches and holders.
+fn availability(kind: &NodeTypeLimits, snapshot: &Snapshot, cluster_vitals: &ClusterVitals) -> String {
     let report = &*snapshot.autoscaler;
     let none = NodeTypeCount::default();
     let count = report.types.iter().find(|t| t.name.raw() == kind.name).unwrap_or(&none);
@@ -113,9 +115,9 @@ fn lacks(kind: &NodeTypeLimits, snapshot: &Snapshot, cluster_vitals: &ClusterVit
     printable(&format!("{}: {room}{held}", kind.name)).into_owned()
 }
 
-/// The provider's words, and how long ago it said them.
+/// The provider's message, and its age.
 fn why(failure: &LaunchFailure, now: Timestamp) -> String {
-    /// Most characters of the provider's words.
+    /// Maximum number of characters of the provider's message.
     const MOST: usize = 120;
     let ago = failure.at.map(|at| format!(" {} ago", brief(at.age(now)))).unwrap_or_default();
     let words: String = failure.reason.raw().lines().next().unwrap_or_default().chars().take(MOST).collect();
@@ -144,7 +146,7 @@ fn holders(kind: &NodeTypeLimits, snapshot: &Snapshot, cluster_vitals: &ClusterV
     if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
-/// The place among the jobs that wait for the same, by how long they do; none for the only one.
+/// The position among the jobs that wait for the same, oldest first; `None` for the only one.
 fn position(
     key: &JobKey,
     needs: &[(Text, f64)],
@@ -156,7 +158,7 @@ fn position(
             job.requested.as_deref().filter(|other| need(other) == need(needs)).map(|_| job.started)
         }
         JobStatus::Running => {
-            // What it waits for first: the others of its workers are not in this line before it has that.
+            // Only its first wait counts: its other workers do not queue before it is met.
             let vitals = cluster_vitals.jobs.get(&job.key)?;
             let first = if let JobActivity::Waits(wait) = &vitals.doing {
                 std::slice::from_ref(wait)
@@ -197,20 +199,20 @@ mod tests {
     }
 
     #[test]
-    fn what_no_type_has_is_infeasible_with_the_nearest_and_doubt_is_none() {
+    fn needs_that_no_type_meets_are_infeasible_with_the_nearest_type() {
         let state = Snapshot::default();
         let of = |needs: &[(Text, f64)], types: &[NodeTypeLimits]| infeasible(needs, types, &state);
         let nearest = of(&needs("TPU-v4-512-head", 1.0), &types()).unwrap();
         assert!(nearest.starts_with("no node type provides v4-512; the nearest is v4_256 ("), "{nearest}");
         assert!(of(&needs("GPU", 8.0), &types()).is_some() && of(&needs("TPU", 8.0), &types()).is_some());
         assert_eq!(of(&needs("TPU", 4.0), &types()), None);
-        assert_eq!(of(&needs("GPU", 8.0), &[]), None, "a cluster started by hand");
+        assert_eq!(of(&needs("GPU", 8.0), &[]), None, "a cluster that was started manually");
         let silent = [&types()[..], &[kind("any", 4, &[])]].concat();
-        assert_eq!(of(&needs("GPU", 8.0), &silent), None, "one type does not say what it has");
+        assert_eq!(of(&needs("GPU", 8.0), &silent), None, "one type does not list its resources");
     }
 
     #[test]
-    fn a_type_that_has_it_says_what_it_lacks_who_holds_it_and_the_place_in_the_queue() {
+    fn availability_holders_and_queue_position_are_reported() {
         let at = |minute: i64| Timestamp::from_millis(minute * 60_000);
         let job = |id: &str| Arc::new(Job::sample(id, JobStatus::Running));
         let (holder, first, second) = (job("holder"), job("first"), job("second"));
@@ -239,9 +241,9 @@ mod tests {
             autoscaler: Arc::new(Autoscaler { types: vec![count], ..Autoscaler::default() }),
             ..Snapshot::default()
         };
-        let said = served(&second.key, &needs("TPU-v4-256-head", 1.0), &types(), &state, &cluster_vitals);
+        let text = served(&second.key, &needs("TPU-v4-256-head", 1.0), &types(), &state, &cluster_vitals);
         assert_eq!(
-            said,
+            text,
             [
                 "v4_256: at its maximum of 1; held by holder (owner unknown)",
                 "position 2 of 2 jobs waiting for v4-256, oldest first"

@@ -4,7 +4,7 @@ use crate::model::{Node, Text, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The hosts of a new slice register one after the other; after that long a missing one is missing.
+/// The hosts of a new slice register one after another; a host that has not registered after this time is missing.
 pub const ASSEMBLY: Duration = Duration::from_secs(600);
 
 /// A TPU slice with at least one living host.
@@ -16,7 +16,7 @@ pub struct Slice<'a> {
     pub node_type: &'a str,
     /// The number of hosts alive in Ray.
     pub registered: u32,
-    /// Hosts that it consists of.
+    /// The number of hosts that it should have.
     pub expected: u32,
     /// When its first living host registered.
     pub started: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! What is wrong with single jobs: the signs of their vitals in words, and those that wait for long.
+//! Findings about single jobs: the signs in their vitals, and jobs that wait for too long.
 
 use super::{Finding, FindingKind, Pending, Severity, Subject};
 use crate::model::amount::counted;
@@ -7,15 +7,15 @@ use crate::model::{
 };
 use std::time::Duration;
 
-/// Vitals that are older than this, and than five readings, say nothing about now.
+/// Vitals that are older than this, and than five reading intervals, are ignored.
 const OLD: Duration = Duration::from_secs(900);
-/// Jobs that wait are named up to this number.
+/// Maximum number of waiting jobs that are named.
 const NAMED: usize = 3;
-/// Kinds of signs that a summary has.
+/// Maximum number of kinds of signs in a summary.
 const SICK: usize = 2;
 
-/// The findings of the jobs of a state, worst first; of those that run none before their vitals were read. `why` says why one
-/// is pending.
+/// The findings about the jobs of a state, worst first. Before the vitals were read, only pending jobs have findings.
+/// `why` returns why a job is pending.
 pub fn of_jobs<'w>(
     snapshot: &Snapshot,
     cluster_vitals: &ClusterVitals,
@@ -30,7 +30,7 @@ pub fn of_jobs<'w>(
             let words = why(&job.key).map_or_else(String::new, |why| why.words.clone());
             waits.push((since, job, words));
         }
-        // Of a job that has ended since the reading they say nothing.
+        // The vitals of a job that has ended since then no longer apply.
         let vitals =
             cluster_vitals.jobs.get(&job.key).filter(|_| is_fresh && job.status == JobStatus::Running);
         for (sign, vitals) in vitals.iter().flat_map(|vitals| vitals.signs.iter().map(move |s| (s, vitals))) {
@@ -49,7 +49,7 @@ pub fn of_jobs<'w>(
     found
 }
 
-/// Since when a job has not begun, if that is for at least `limit`; a limit of zero turns this off.
+/// Since when a job has been pending, if for at least `limit`; a limit of zero disables this.
 pub fn pending_too_long(job: &Job, limit: Duration, now: Timestamp) -> Option<Timestamp> {
     let is_late = |at: &Timestamp| !limit.is_zero() && at.age(now) >= limit;
     job.started.filter(is_late).filter(|_| job.status == JobStatus::Pending)
@@ -89,7 +89,7 @@ const fn kind(sign: SignKind) -> FindingKind {
     }
 }
 
-/// How bad it is: bad is what makes no progress any more.
+/// The severity of a sign: [`Severity::Bad`] if the run no longer makes useful progress.
 pub const fn sign_severity(sign: SignKind) -> Severity {
     match sign {
         SignKind::NotFinite | SignKind::Stalled => Severity::Bad,
@@ -97,8 +97,8 @@ pub const fn sign_severity(sign: SignKind) -> Severity {
     }
 }
 
-/// How many runs are sick, in few words: `2 runs stalled, 1 run slowed`; none where none is. The worst kinds come first, and
-/// jobs that wait are not sick.
+/// The number of unhealthy runs in a few words: `2 runs stalled, 1 run slowed`; `None` if there are none. The worst
+/// kinds come first; waiting jobs do not count.
 pub fn sick(findings: &[Finding]) -> Option<String> {
     let words = SignKind::ALL.into_iter().filter_map(|sign| {
         let kind = kind(sign);
@@ -109,7 +109,7 @@ pub fn sick(findings: &[Finding]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// How a run is that has the sign.
+/// The sign as an attribute of a run.
 const fn how(sign: SignKind) -> &'static str {
     match sign {
         SignKind::NotFinite => "with a loss that is not finite",
@@ -123,7 +123,7 @@ const fn how(sign: SignKind) -> &'static str {
     }
 }
 
-/// What ends the finding, after `ends`.
+/// What clears the finding, to follow `clears`.
 const fn cleared(sign: SignKind) -> &'static str {
     match sign {
         SignKind::NotFinite => "with a finite loss",
@@ -157,11 +157,11 @@ fn hint(sign: SignKind, job: &Job) -> Hint {
     }
 }
 
-/// One finding for all jobs that wait, the longest first.
+/// One finding for all waiting jobs, longest wait first.
 fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
     waits.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
     let (since, first, why) = waits.first()?;
-    // What it waits for, without figures that change: a finding is known by this text.
+    // What it waits for, without numbers that change: this text identifies the finding.
     let what = why.split([':', ';', ',']).next().unwrap_or_default();
     let first_words = if what.is_empty() { first.key.to_string() } else { format!("{what} ({})", first.key) };
     let short = match waits.len() {
@@ -174,7 +174,7 @@ fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
     });
     let more = waits.len().saturating_sub(NAMED);
     let named: Vec<String> = named.chain((more > 0).then(|| format!("and {more} more"))).collect();
-    // The name says that they are pending.
+    // The finding's kind already says that they are pending.
     let long = match waits.len() {
         1 => named.join("; "),
         n => format!("{}: {}", counted(n, "job"), named.join("; ")),
@@ -198,7 +198,7 @@ mod tests {
         Sign { kind, since: at(minute), evidence: "at step 812, its log has no new lines".into() }
     }
 
-    /// The findings at minute 100 of jobs with these signs, whose vitals were read then.
+    /// The findings at minute 100 of jobs with these signs, whose vitals were read at minute `read`.
     fn found(jobs: &[(&str, JobStatus, Vec<Sign>)], read: u64) -> Vec<Finding> {
         let job = |id: &str, status| Job { started: Some(at(20)), ..Job::sample(id, status) };
         let list: Vec<Arc<Job>> = jobs.iter().map(|(id, status, _)| Arc::new(job(id, *status))).collect();
@@ -265,7 +265,7 @@ mod tests {
         let signs = || vec![sign(SignKind::Stalled, 10)];
         assert!(found(&[("a", JobStatus::Failed, signs())], 99).is_empty());
         assert!(found(&[("a", JobStatus::Running, signs())], 60).is_empty(), "read long ago");
-        assert!(found(&[("a", JobStatus::Running, Vec::new())], 99).is_empty(), "undisturbed");
+        assert!(found(&[("a", JobStatus::Running, Vec::new())], 99).is_empty(), "healthy");
     }
 
     #[test]

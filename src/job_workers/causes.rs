@@ -7,32 +7,32 @@ use crate::model::{DeathReason, Line, Node, NodeId, WorkerState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Clocks that NTP keeps differ by less, in milliseconds.
+/// Clocks that are synchronized by NTP differ by less than this, in milliseconds.
 const CLOCKS: u64 = 250;
-/// The GCS notices the death of a node this long after it, and a job may fail of it before.
+/// The GCS notices the death of a node this long after it; a job may fail because of it before that.
 const NOTICED: Duration = Duration::from_secs(90);
-/// Hosts whose clocks are read for one explanation.
+/// Maximum number of hosts whose clocks are read for one explanation.
 const TIMED: usize = 8;
 
-/// A host's clock beside ours.
+/// A host's clock, compared with ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostClock {
     /// Milliseconds that it is ahead of ours; negative if it is behind.
     pub ahead_ms: i64,
-    /// How wrong that may be, in milliseconds either way.
+    /// The uncertainty of that, in milliseconds either way.
     pub unsure_ms: u64,
 }
 
 /// The clocks that were read.
 pub type Clocks = BTreeMap<NodeId, HostClock>;
 
-/// Number of a part of a worker among the sources: 0 standard output, 1 standard error, 2 Ray's own words of its task.
-/// Source 0 is the driver.
+/// The source number of a part of a worker: 0 standard output, 1 standard error, 2 Ray's message about its task. Source
+/// 0 is the driver.
 const fn source_of(worker: usize, part: u32) -> u32 {
     1 + worker as u32 * 3 + part
 }
 
-/// The worker that a source is of, and its part; none for the driver.
+/// The worker that a source belongs to, and its part; `None` for the driver.
 pub(super) const fn worker_of_source(source: u32) -> Option<(usize, u32)> {
     match source.checked_sub(1) {
         Some(number) => Some((number as usize / 3, number % 3)),
@@ -45,8 +45,8 @@ pub(super) fn is_without_error(found: &Explanation, worker: usize) -> bool {
     (0..3).all(|part| found.silent.contains(&source_of(worker, part)))
 }
 
-/// The first cause: of the ends of the workers' files, of the end of the driver's log if it could be read, and of the
-/// deaths of nodes.
+/// Finds the first cause in the ends of the workers' files, in the end of the driver's log if it could be read, and in
+/// the deaths of nodes.
 pub fn causes(
     job_workers: &JobWorkers,
     tails: &[Tail],
@@ -79,7 +79,7 @@ pub fn causes(
                 own.push((number, time, line));
                 continue;
             }
-            // Its own file has all that it wrote.
+            // The worker's own file has all its lines.
             Some(writer) if has_file(job_workers, &writer) => continue,
             Some(writer) => {
                 let at = writers.number(&writer) as usize;
@@ -102,13 +102,13 @@ pub fn causes(
     for node in job_workers.known.snapshot.nodes.iter().filter(|node| killed(node, job_workers)) {
         causes.node_died(&job_workers.known.name(node), node.ended, &node.died(job_workers.clock.near));
     }
-    // Of a worker that was killed Ray alone knows why.
+    // Only Ray knows why a worker was killed.
     let silent = causes.explain().map(|found| found.silent);
     for (at, worker) in job_workers.workers.iter().enumerate() {
-        let says_nothing = |part: u32| silent.as_ref().is_none_or(|all| all.contains(&source_of(at, part)));
+        let is_silent = |part: u32| silent.as_ref().is_none_or(|all| all.contains(&source_of(at, part)));
         if let WorkerState::Failed { why, at: time } = &worker.process.state
-            && says_nothing(0)
-            && says_nothing(1)
+            && is_silent(0)
+            && is_silent(1)
         {
             for (number, line) in (0..).zip(why.raw().lines()) {
                 causes.push(source_of(at, 2), number, *time, &log_line(line));
@@ -116,18 +116,19 @@ pub fn causes(
         }
     }
     let found = causes.explain();
-    let is_told = found.as_ref().is_some_and(|found| found.certainty != Certainty::OnlyConsequences);
-    if is_told || own.is_empty() {
+    let is_found = found.as_ref().is_some_and(|found| found.certainty != Certainty::OnlyConsequences);
+    if is_found || own.is_empty() {
         return found;
     }
-    // The driver repeats what a worker failed with, at a time that it seldom says: it is asked if no worker tells.
+    // The driver repeats the errors of workers, usually without their times, so its lines are used only if no worker
+    // shows the cause.
     for (number, time, line) in own {
         causes.push(0, number, time, line.text());
     }
     causes.explain()
 }
 
-/// The hosts on whose clocks the order of the first errors depends, the first one's first; those that are alive.
+/// The living hosts on whose clocks the order of the first errors depends, the host of the first error first.
 pub fn hosts_to_time(found: &Explanation, job_workers: &JobWorkers) -> Vec<NodeId> {
     let node = |evidence: &Evidence| match evidence.source {
         Some(0) => job_workers.known.job.driver_node,
@@ -156,14 +157,14 @@ fn has_file(job_workers: &JobWorkers, writer: &Writer<'_>) -> bool {
     job_workers.workers.iter().find(is_there).is_some_and(|worker| !worker.process.files.is_empty())
 }
 
-/// Whether the death of this node, which a worker or the driver ran on, may have ended the job.
+/// Whether a worker or the driver ran on this node, and its death may have ended the job.
 fn killed(node: &Node, job_workers: &JobWorkers) -> bool {
     let job = &job_workers.known.job;
     let ran = job.driver_node == Some(node.id)
         || job_workers.workers.iter().any(|worker| worker.process.node == node.id);
     let Some(at) = node.ended.filter(|_| ran && !node.state.is_alive()) else { return false };
     let is_after = job.ended.is_some_and(|ended| at > ended.plus(NOTICED));
-    // A slice that the autoscaler takes away has no work any more.
+    // A slice that the autoscaler removes no longer has any work.
     let in_order = node.death.as_ref().is_some_and(|death| death.reason == DeathReason::Expected);
     job.started.is_none_or(|started| at >= started)
         && !is_after

@@ -1,4 +1,4 @@
-//! What is wrong with a job: it failed and why, it hangs, it waits, it is healthy.
+//! Explains the state of a job: why it failed, or whether it hangs, waits or is healthy.
 
 use super::causes::{Clocks, is_without_error, worker_of_source};
 use super::worker::{JobWorkers, NamedWorker, age_words, first_few};
@@ -11,13 +11,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A job whose workers all wrote nothing for this long may hang. One that has run for this long since a worker of it
-/// ended goes on without that one.
+/// A job may hang if none of its workers has written anything for this long. A job that has run for this long since a
+/// worker ended continues without that worker.
 const QUIET: Duration = Duration::from_secs(300);
-/// A worker that stopped writing so much before all others was the first; less, and they stopped together.
+/// A worker that stopped writing this much earlier than all others was the first; otherwise they stopped together.
 const FIRST: Duration = Duration::from_secs(2);
 
-/// What is wrong with a job.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It failed, and this is why.
@@ -26,11 +26,11 @@ pub enum Verdict {
     Unknown,
     /// It waits for resources.
     Waiting,
-    /// A worker, or all of them, are silent.
+    /// Some workers, or all of them, are silent.
     Silent,
     /// A worker is behind the others, or has failed while others run.
     Lagging,
-    /// Its workers write, and the run itself is not well: it makes no steps or fewer, or its loss is wrong.
+    /// Its workers write, but the run is unhealthy: it makes no steps or fewer, or its loss is wrong.
     Unhealthy,
     /// Nothing is wrong.
     Healthy,
@@ -39,7 +39,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word for people and scripts.
+    /// The verdict in a word, for output and JSON.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -54,37 +54,37 @@ impl Verdict {
     }
 }
 
-/// What is known of a job.
+/// The verdict on a job, with its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
     /// The verdict.
     pub verdict: Verdict,
-    /// In a sentence.
+    /// The verdict in a sentence.
     pub summary: String,
-    /// What supports it, a sentence each.
+    /// The evidence for it, one sentence each.
     pub evidence: Vec<String>,
-    /// The first cause, where errors were found.
+    /// The first cause, if errors were found.
     pub explanation: Option<Explanation>,
     /// The clocks that were read to put the errors in order.
     pub clocks: Clocks,
-    /// The workers that are silent, the one that wrote its last line first before the others.
+    /// The silent workers, longest silence first.
     pub quiet: Vec<Quiet>,
-    /// What to do next, in the order to try; empty when nothing needs to be done.
+    /// What to do next, in the order to try; empty if nothing needs to be done.
     pub hint: Hint,
 }
 
 /// A worker that has stopped writing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quiet {
-    /// Its place in the list of workers.
+    /// Its index in the list of workers.
     pub worker: usize,
-    /// Whether its last line is on standard error; none without a line.
+    /// Whether its last line is on standard error; `None` without a line.
     pub is_err: Option<bool>,
     /// When it wrote its last line.
     pub time: Option<Timestamp>,
-    /// How long ago.
+    /// The age of its last line.
     pub age: Option<Duration>,
-    /// That line; empty if it has written none.
+    /// Its last line; empty if it has written none.
     pub line: String,
 }
 
@@ -94,7 +94,7 @@ impl Findings {
         Self { verdict, summary, evidence, explanation, clocks, quiet: Vec::new(), hint: Hint::none() }
     }
 
-    /// What the clocks say of each other, in a line each: `host-1: 0.31 s ahead of ours (±0.02 s)`.
+    /// The differences of the clocks, one line each: `host-1: 0.31 s ahead of this machine's clock (±0.02 s)`.
     pub fn clock_words(&self, job_workers: &JobWorkers) -> Vec<String> {
         let words = |(node, clock): (&_, &super::HostClock)| {
             let (ahead, unsure) = (clock.ahead_ms as f64 / 1000.0, clock.unsure_ms as f64 / 1000.0);
@@ -106,7 +106,7 @@ impl Findings {
     }
 }
 
-/// What needs no look at the workers: a job that has ended as intended, or has not begun.
+/// The findings for which the workers need not be read: the job has ended as intended, or has not started.
 pub fn explained(job_workers: &JobWorkers) -> Option<Findings> {
     let (job, now) = (&job_workers.known.job, job_workers.clock.near);
     match job.status {
@@ -120,7 +120,7 @@ pub fn explained(job_workers: &JobWorkers) -> Option<Findings> {
     }
 }
 
-/// Why a job has not begun.
+/// Why a job has not started.
 fn pending(job_workers: &JobWorkers) -> Findings {
     let job = &job_workers.known.job;
     let since =
@@ -138,12 +138,12 @@ fn pending(job_workers: &JobWorkers) -> Findings {
     }
 }
 
-/// What a job that failed failed of.
+/// Why a failed job failed.
 pub fn failure(job_workers: &JobWorkers, explanation: Option<Explanation>) -> Findings {
     let job = &job_workers.known.job;
     let ago =
         job.ended.map(|at| format!(" {} ago", brief(at.age(job_workers.clock.near)))).unwrap_or_default();
-    let said = Job::in_a_line(job.message.raw()).map(|said| log_line(&said)).unwrap_or_default();
+    let text = Job::in_a_line(job.message.raw()).map(|text| log_line(&text)).unwrap_or_default();
     let (verdict, summary) = match &explanation {
         Some(found) => {
             let (kind, host) = (found.first.fault.words(), &found.first.host);
@@ -155,14 +155,14 @@ pub fn failure(job_workers: &JobWorkers, explanation: Option<Explanation>) -> Fi
         ),
     };
     Findings {
-        evidence: vec![format!("Ray reports: {said}")].into_iter().filter(|_| !said.is_empty()).collect(),
+        evidence: vec![format!("Ray reports: {text}")].into_iter().filter(|_| !text.is_empty()).collect(),
         explanation,
         ..Findings::plain(verdict, summary)
     }
 }
 
-/// Whether a job that runs makes progress, and which worker does not. `last` says by the places in the list of workers whether a
-/// worker's last line is on standard error. A run that its vitals show to be unwell is not healthy because its workers write.
+/// Whether a running job makes progress, and which worker does not. `last` contains, by worker index, whether the last
+/// line is on standard error. A run with unhealthy vitals is not healthy, even if its workers write.
 pub fn running(
     job_workers: &JobWorkers,
     answers: &[Answer],
@@ -226,9 +226,9 @@ pub fn running(
     };
     let waits: Vec<String> = waits.iter().map(|what| format!("waits for {what}")).collect();
     let served = job_workers.known.served.iter().filter(|_| !waits.is_empty()).cloned();
-    // The worst is in the summary where nothing else is wrong.
-    let said = usize::from(verdict == Verdict::Unhealthy);
-    let unwell = job_workers.known.unwell.iter().skip(said).map(|unwell| unwell.words.clone());
+    // If nothing else is wrong, the worst issue is in the summary.
+    let used = usize::from(verdict == Verdict::Unhealthy);
+    let unwell = job_workers.known.unwell.iter().skip(used).map(|unwell| unwell.words.clone());
     let evidence = unwell.chain(silent).chain(behind).chain(replaced);
     let evidence = evidence.chain(waits.iter().cloned()).chain(served).collect();
     let (quiet, hint) = match verdict {
@@ -242,8 +242,8 @@ pub fn running(
     Findings { evidence, quiet, hint, ..Findings::plain(verdict, summary) }
 }
 
-/// Which of the workers that are all silent stopped first: the others may only wait for it. Nobody can tell where all
-/// stopped together, as they do who wait for each other at each step.
+/// Which worker stopped first if all are silent: the others may only wait for it. It is unknown if all stopped
+/// together, as workers do that synchronize at each step.
 fn how_silent(answers: &[Answer], job_workers: &JobWorkers) -> String {
     let mut ages: Vec<&Answer> = answers.iter().filter(|a| a.age.is_some()).collect();
     ages.sort_by_key(|a| Reverse(a.age));
@@ -264,7 +264,7 @@ fn how_silent(answers: &[Answer], job_workers: &JobWorkers) -> String {
     }
 }
 
-/// The workers that are silent, or all of them, the one that was silent first before the others.
+/// The silent workers, or all of them, longest silence first.
 fn quiet(answers: &[Answer], last: &[Option<bool>], all: bool) -> Vec<Quiet> {
     let is_quiet = |answer: &&Answer| all || matches!(answer.remark, Remark::Silent | Remark::NoLine);
     let mut quiet: Vec<Quiet> = answers
@@ -282,7 +282,7 @@ fn quiet(answers: &[Answer], last: &[Option<bool>], all: bool) -> Vec<Quiet> {
     quiet
 }
 
-/// `10.0.0.7/4123: silent 22m, others 3s`: a semicolon separates the parts of a summary.
+/// `10.0.0.7/4123: silent 22m, others 3s`, without semicolons, which separate the parts of a summary.
 fn in_a_line(answer: &Answer, job_workers: &JobWorkers) -> String {
     let who = job_workers.workers.get(answer.worker as usize).map(NamedWorker::who).unwrap_or_default();
     let reason =
@@ -290,20 +290,20 @@ fn in_a_line(answer: &Answer, job_workers: &JobWorkers) -> String {
     format!("{who}: {reason}")
 }
 
-/// The workers of whom no log has an error.
+/// The workers that have no error in any log.
 pub fn without_error(found: &Explanation, job_workers: &JobWorkers) -> Vec<String> {
     let all = job_workers.workers.iter().enumerate();
     all.filter(|(at, _)| is_without_error(found, *at)).map(|(_, worker)| worker.who()).collect()
 }
 
-/// The worker that an error was found of, by its place in the list of workers, and whether it was written to standard error; none
-/// of the latter for what Ray says of it.
+/// The index of the worker that an error belongs to, and whether it was written to standard error; `None` for the
+/// latter if Ray reported it.
 pub fn worker_of(evidence: &Evidence, job_workers: &JobWorkers) -> Option<(usize, Option<bool>)> {
     let (worker, part) = evidence.source.and_then(worker_of_source)?;
     (worker < job_workers.workers.len()).then(|| (worker, [Some(false), Some(true), None][part as usize % 3]))
 }
 
-/// The process that an error was found in; the host alone for what the cluster reports.
+/// The process that an error belongs to; only the host for errors that the cluster reports.
 pub fn place(evidence: &Evidence, job_workers: &JobWorkers) -> String {
     match (evidence.source, worker_of(evidence, job_workers)) {
         (_, Some((worker, _))) => job_workers.workers[worker].who(),
@@ -312,7 +312,7 @@ pub fn place(evidence: &Evidence, job_workers: &JobWorkers) -> String {
     }
 }
 
-/// How long before the next error of another host the first one was.
+/// The time from the first error to the next error of another host.
 pub fn ahead(found: &Explanation) -> Option<Duration> {
     let others = found.followed.iter().map(|followed| &followed.first).filter(|e| e.host != found.first.host);
     let next = others.filter_map(|e| e.time).min()?;
@@ -320,7 +320,7 @@ pub fn ahead(found: &Explanation) -> Option<Duration> {
     Some(found.ahead_of_next.map_or(behind, |ahead| ahead.min(behind)))
 }
 
-/// How sure it is that the first error is the cause, in a sentence; none if there is nothing to compare it with.
+/// How certain it is that the first error is the cause, in a sentence; `None` if there is nothing to compare it with.
 pub fn certainty_words(found: &Explanation) -> Option<String> {
     let hosts = |all: &[Evidence]| first_few(&all.iter().map(|e| e.host.as_str()).collect::<Vec<_>>());
     match found.certainty {

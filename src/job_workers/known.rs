@@ -1,60 +1,60 @@
-//! What is known of a job before its workers are asked.
+//! What is known of a job before its workers are read.
 
 use crate::model::{Hint, Job, Node, NodeId, Snapshot, Text, Wait};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A job, its cluster, and the names that its nodes are shown by.
+/// A job, its cluster, and the display names of its nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     /// The job, as the snapshot has it.
     pub job: Arc<Job>,
     /// Its cluster, as last read.
     pub snapshot: Arc<Snapshot>,
-    /// The names of nodes that have one beside their address.
+    /// The display names of nodes that have one besides their address.
     pub names: Arc<HashMap<NodeId, Text>>,
-    /// Why it has not begun, if it has not.
+    /// Why it has not started, if it has not.
     pub pending: Option<Pending>,
-    /// What a running job waits for, when that is all it does: it may have a worker that only holds its place.
+    /// What a running job waits for, if it does nothing else; it may have a worker that only holds its place.
     pub waits: Option<Wait>,
-    /// What could serve what it waits for, and why it does not, a sentence each.
+    /// What could provide what it waits for, and why it does not, one sentence each.
     pub served: Vec<String>,
-    /// What the vitals of its run show to be wrong, the worst first.
+    /// The issues in the vitals of its run, worst first.
     pub unwell: Vec<HealthIssue>,
 }
 
-/// Something that is wrong with a run.
+/// An issue of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HealthIssue {
-    /// What, for how long, and the evidence, in a line that is safe to print.
+    /// The issue, its duration and the evidence, in a line that is safe to print.
     pub words: String,
     /// What to do now.
     pub hint: Hint,
 }
 
-/// Why a job has not begun.
+/// Why a job has not started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pending {
     /// What it waits for, in a line.
     pub words: String,
     /// The finding with the details.
     pub finding: Option<String>,
-    /// What to do so that it begins; empty when there is nothing.
+    /// What to do so that it starts; empty if there is nothing to do.
     pub hint: Hint,
 }
 
 impl Known {
-    /// The node with that id; none that Ray has forgotten.
+    /// The node with that id; `None` if Ray has forgotten it.
     pub fn node(&self, id: &NodeId) -> Option<&Node> {
         self.snapshot.nodes.iter().find(|node| node.id == *id)
     }
 
-    /// The name that a node is shown by, safe to print.
+    /// The display name of a node, safe to print.
     pub fn name(&self, node: &Node) -> String {
         self.names.get(&node.id).unwrap_or(&node.address).to_string()
     }
 
-    /// The same of a node that Ray may have forgotten: then its id.
+    /// The same, by node id; the id itself if Ray has forgotten the node.
     pub fn name_of(&self, id: &NodeId) -> String {
         self.node(id).map_or_else(|| id.to_string(), |node| self.name(node))
     }

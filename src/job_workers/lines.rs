@@ -1,4 +1,4 @@
-//! What all workers of a job wrote: in the order of time, and folded where many say the same.
+//! The lines of all workers of a job: in time order, and folded if many are equal.
 
 use super::worker::{JobWorkers, Tail};
 use crate::logs::{Fold, Merge, Row, Times};
@@ -8,17 +8,17 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-/// Lines of each file that are read unless somebody asks for more.
+/// Default number of lines that are read of each file.
 pub const FOLDED: u32 = 100;
-/// Equal lines that are further apart are rows of their own.
+/// Equal lines that are further apart than this are separate rows.
 const SAME_EVENT: Duration = Duration::from_secs(60);
-/// Bytes that the rows may take in memory.
+/// Maximum memory for the rows, in bytes.
 const ROWS: usize = 64 << 20;
 
-/// A line of a worker, in its place among all.
+/// A line of a worker, among those of all workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerLine {
-    /// Place of the worker in the list of workers.
+    /// Index of the worker in the list of workers.
     pub worker: usize,
     /// Whether it was written to standard error.
     pub is_err: bool,
@@ -26,20 +26,20 @@ pub struct WorkerLine {
     pub number: u64,
     /// Its time, or that of the line before it.
     pub time: Option<Timestamp>,
-    /// A number that the same line has in a later reading, too.
+    /// Identifies the line across readings.
     pub mark: u64,
     /// The line, cleaned for a terminal, with its colours.
     pub line: Line,
 }
 
-/// A number that equal things have.
+/// A hash that is the same for equal values.
 fn mark(of: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     hasher.finish()
 }
 
-/// All lines in the order of time: those of one file in theirs.
+/// All lines in time order; those of one file keep their order.
 pub fn in_order(job_workers: &JobWorkers, tails: Vec<Tail>) -> impl Iterator<Item = WorkerLine> {
     let clock = job_workers.clock;
     merged(tails.into_iter().map(move |Tail { worker, is_err, lines }| {
@@ -49,7 +49,7 @@ pub fn in_order(job_workers: &JobWorkers, tails: Vec<Tail>) -> impl Iterator<Ite
     }))
 }
 
-/// The same of lines that a search has found, for each worker and stream with their times.
+/// The same for lines that a search has found, with their times, for each worker and stream.
 pub fn found_in_order(found: Vec<(usize, bool, Vec<LineMatch>)>) -> impl Iterator<Item = WorkerLine> {
     merged(found.into_iter().map(|(worker, is_err, lines)| {
         (worker, is_err, lines.into_iter().map(|found| (found.time, found.line)))
@@ -63,8 +63,8 @@ fn merged<L: Iterator<Item = (Option<Timestamp>, Line)>>(
     for (worker, is_err, lines) in all {
         for (number, (time, line)) in (0..).zip(lines) {
             let mark = mark((is_err, time, line.text()));
-            let said = WorkerLine { worker, is_err, number, time, mark, line };
-            merge.push(worker as u32 * 2 + u32::from(is_err), time, said);
+            let item = WorkerLine { worker, is_err, number, time, mark, line };
+            merge.push(worker as u32 * 2 + u32::from(is_err), time, item);
         }
     }
     std::iter::from_fn(move || merge.next_anyway())
@@ -76,20 +76,20 @@ fn merged<L: Iterator<Item = (Option<Timestamp>, Line)>>(
 pub struct Folded {
     /// In the order of their first lines.
     pub rows: Vec<Row>,
-    /// For each of them a number that the same row has in a later reading, too.
+    /// For each row, a number that identifies it across readings.
     pub marks: Vec<u64>,
-    /// For each of them who could have said it.
+    /// For each row, the workers that could have written it.
     pub among: Vec<Peers>,
-    /// Rows before these that were dropped: too many lines differ.
+    /// Number of earlier rows that were dropped because too many lines differ.
     pub left_out: u64,
 }
 
 /// The workers of the same task or actor as those that wrote a row; other kinds are not expected to write it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peers {
-    /// How many they are, those who say it included.
+    /// Their number, including those that wrote the row.
     pub workers: usize,
-    /// Those who do not say it, by their places in the list of workers.
+    /// Those that did not write it, by their indexes in the list of workers.
     pub missing: Vec<u32>,
 }
 
@@ -102,19 +102,19 @@ impl Peers {
         Self { workers: row.members().len() + missing.len(), missing }
     }
 
-    /// Those who do not say it where most do: else that says nothing.
+    /// Those that did not write it, if most did; otherwise that is not notable.
     pub fn notable(&self) -> &[u32] {
         if self.missing.len() * 2 < self.workers { &self.missing } else { &[] }
     }
 }
 
-/// Folds lines that are in order; equal steps, which the patterns of the list of workers find, are one row. The sources of the rows
-/// are the places in the list of workers.
+/// Folds lines that are in order. Equal steps, which the patterns of `job_workers` find, are one row. The sources of
+/// the rows are indexes in the list of workers.
 pub fn fold(lines: impl Iterator<Item = impl Borrow<WorkerLine>>, job_workers: &JobWorkers) -> Folded {
     let mut fold = Fold::new(SAME_EVENT, ROWS, job_workers.patterns.clone());
-    for said in lines {
-        let said: &WorkerLine = said.borrow();
-        fold.push(said.worker as u32, said.number, said.time, said.line.text());
+    for item in lines {
+        let item: &WorkerLine = item.borrow();
+        fold.push(item.worker as u32, item.number, item.time, item.line.text());
     }
     fold.flush();
     let rows: Vec<Row> = fold.rows().cloned().collect();

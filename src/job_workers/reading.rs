@@ -1,4 +1,4 @@
-//! What was read of a job's workers, and what it cost the head.
+//! The result of reading a job's workers, and its cost for the head.
 
 use super::explain::Findings;
 use super::lines::{Folded, WorkerLine};
@@ -8,25 +8,25 @@ use crate::model::Timestamp;
 use crate::model::amount::{bytes, counted};
 use std::time::Duration;
 
-/// What is asked of a job's workers.
+/// A kind of reading of a job's workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The roll call.
     Roll,
-    /// What they wrote last.
+    /// Their last lines.
     Lines,
     /// The first cause.
     Cause,
 }
 
-/// What a reading cost the head.
+/// The cost of a reading for the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadingCost {
     /// Requests, at most eight at a time.
     pub requests: usize,
     /// Bytes of logs.
     pub bytes: usize,
-    /// From its begin to its end.
+    /// Its duration.
     pub took: Duration,
 }
 
@@ -38,18 +38,18 @@ impl ReadingCost {
     }
 }
 
-/// What was read of a job's workers.
+/// The result of reading a job's workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkersReading {
     /// When the reading ended.
     pub at: Timestamp,
-    /// What it cost.
+    /// Its cost.
     pub price: ReadingCost,
-    /// The job and its workers, those that were left out excepted.
+    /// The job and its workers, except those that were left out.
     pub job_workers: JobWorkers,
-    /// Workers that run nothing any more, and were left out.
+    /// Number of workers that no longer run anything, and were left out.
     pub idle: usize,
-    /// What was asked.
+    /// What was read.
     pub what: WorkersAnswer,
 }
 
@@ -58,18 +58,18 @@ pub struct WorkersReading {
 pub enum WorkersAnswer {
     /// The roll call.
     Roll {
-        /// The remarkable workers first.
+        /// The results, unusual workers first.
         answers: Vec<Answer>,
-        /// By the places in the list of workers: whether the last line is on standard error; none without a line.
+        /// By worker index: whether the last line is on standard error; `None` without a line.
         last: Vec<Option<bool>>,
     },
-    /// In the order of time, and folded.
+    /// The lines in time order, and folded.
     Lines {
         /// All lines, the earliest first.
         said: Vec<WorkerLine>,
-        /// What many of them say alike.
+        /// Equal lines, folded into rows.
         folded: Folded,
-        /// From when on no worker's lines are missing; none if all files were read whole.
+        /// The time since which no worker's lines are missing; `None` if all files were read whole.
         whole_since: Option<Timestamp>,
     },
     /// What is wrong with the job.
@@ -77,7 +77,7 @@ pub enum WorkersAnswer {
 }
 
 impl WorkersAnswer {
-    /// What was asked.
+    /// What was read.
     pub const fn part(&self) -> Part {
         match self {
             Self::Roll { .. } => Part::Roll,

@@ -1,4 +1,4 @@
-//! The roll call of a job's workers, each kind by itself.
+//! The roll call of a job's workers, separately for each kind.
 
 use super::worker::{JobWorkers, Tail};
 use crate::logs::{Answer, Merge, Remark, Roll, Times};
@@ -8,20 +8,20 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Lines of each file that a roll call reads: enough to find the last step, and the one before it.
+/// Number of lines of each file that a roll call reads: enough to find the last step, and the one before it.
 pub const CALLED: u32 = 40;
 
-/// Calls the workers by the last lines of their files, each kind by itself: what one actor does says nothing about
-/// others. The remarkable ones first; [`Answer::worker`] is its place in [`JobWorkers::workers`].
+/// Compares the workers by the last lines of their files, separately for each kind: different actors do different work.
+/// Unusual workers come first; [`Answer::worker`] is the index in [`JobWorkers::workers`].
 pub fn roll_call(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp) -> Vec<Answer> {
-    let mut said: Vec<Merge<&Line>> =
+    let mut lines_of: Vec<Merge<&Line>> =
         job_workers.workers.iter().map(|_| Merge::new(Duration::ZERO)).collect();
     for tail in tails {
         let mut times = Times::new(job_workers.clock);
-        // Only the last lines of what was read for something else.
+        // The lines may have been read for another purpose: only the last ones are used.
         let first = tail.lines.len().saturating_sub(CALLED as usize);
         for line in &tail.lines[first..] {
-            said[tail.worker].push(u32::from(tail.is_err), times.next(line.text()), line);
+            lines_of[tail.worker].push(u32::from(tail.is_err), times.next(line.text()), line);
         }
     }
     let mut kinds: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -33,7 +33,7 @@ pub fn roll_call(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp) -> Ve
         let of_kind = places.iter().map(|at| job_workers.workers[*at].called()).collect();
         let mut roll = Roll::new(of_kind, job_workers.clock, job_workers.patterns.clone());
         for (number, at) in (0..).zip(&places) {
-            while let Some(merged) = said[*at].next_anyway() {
+            while let Some(merged) = lines_of[*at].next_anyway() {
                 roll.push(number, merged.item.text(), None);
             }
         }
@@ -44,7 +44,7 @@ pub fn roll_call(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp) -> Ve
     answers
 }
 
-/// By the places in [`JobWorkers::workers`]: whether a worker's last line is on standard error; none of a worker without a line.
+/// By index in [`JobWorkers::workers`]: whether a worker's last line is on standard error; `None` without a line.
 pub fn last_files(job_workers: &JobWorkers, tails: &[Tail]) -> Vec<Option<bool>> {
     let mut last: Vec<Option<(Option<Timestamp>, bool)>> = vec![None; job_workers.workers.len()];
     for tail in tails.iter().filter(|tail| !tail.lines.is_empty()) {
@@ -56,7 +56,7 @@ pub fn last_files(job_workers: &JobWorkers, tails: &[Tail]) -> Vec<Option<bool>>
     last.into_iter().map(|last| last.map(|(_, is_err)| is_err)).collect()
 }
 
-/// How many answers are remarkable, by their remark: `1 silent, 2 lagging`; empty if none is.
+/// The number of unusual workers by remark: `1 silent, 2 lagging`; empty if there are none.
 pub fn unwell(answers: &[Answer]) -> String {
     let remarks = [Remark::Ended, Remark::NoLine, Remark::Silent, Remark::Lagging, Remark::Error];
     let count = |remark: Remark| {
@@ -66,7 +66,7 @@ pub fn unwell(answers: &[Answer]) -> String {
     remarks.into_iter().filter_map(count).collect::<Vec<_>>().join(", ")
 }
 
-/// At which steps the workers are: `all at step 1,200`, `steps 1,180 to 1,200`; empty where none says a step.
+/// The steps of the workers: `all at step 1,200`, `steps 1,180 to 1,200`; empty if none reports a step.
 pub fn steps_words(answers: &[Answer]) -> String {
     let steps = || answers.iter().filter_map(|answer| answer.step);
     let (Some(least), Some(most)) = (steps().min(), steps().max()) else { return String::new() };

@@ -1,4 +1,4 @@
-//! A worker with the names that people know it by, and all workers of a job after one reading.
+//! A worker with its display names, and all workers of a job after one reading.
 
 use super::known::Known;
 use crate::logs::{Clock, Patterns, Worker};
@@ -8,20 +8,20 @@ use crate::model::time::brief;
 use crate::model::{JobWorker, Line, LogSource, Node, Text, Timestamp, WorkerFile, WorkerState};
 use std::time::Duration;
 
-/// A worker, with the names that people know it by.
+/// A worker, with its display names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedWorker {
     /// The worker as Ray knows it.
     pub process: JobWorker,
-    /// The name that its node is shown by.
+    /// The display name of its node.
     pub host: String,
     /// The name of its slice ([`Node::slice`]); empty if it is in none.
     pub slice: String,
-    /// Why it no longer runs.
+    /// Why it no longer runs, if so.
     pub ended: Option<String>,
-    /// Since when, as far as Ray says it.
+    /// When it ended, if Ray reports it.
     pub ended_at: Option<Timestamp>,
-    /// Whether its node is dead, and its files are gone with it.
+    /// Whether its node is dead, so that its files are lost.
     pub is_lost: bool,
 }
 
@@ -29,7 +29,7 @@ impl NamedWorker {
     fn of(process: JobWorker, known: &Known, now: Timestamp) -> Self {
         let node = known.node(&process.node);
         let slice = node.and_then(Node::slice).map(Text::to_string);
-        // A node that Ray has forgotten has been dead for long.
+        // A node that Ray has forgotten died long ago.
         let is_lost = node.is_none_or(|node| !node.state.is_alive());
         let ended = match &process.state {
             _ if is_lost => Some(node.map_or_else(|| "its node was lost".to_owned(), |node| node.died(now))),
@@ -49,7 +49,7 @@ impl NamedWorker {
         Self { process, host, slice: slice.unwrap_or_default(), ended, ended_at, is_lost }
     }
 
-    /// Its host and process in a few characters: `10.0.0.7/4123`.
+    /// Its host and process id: `10.0.0.7/4123`.
     pub fn who(&self) -> String {
         format!("{}/{}", self.host, self.process.pid)
     }
@@ -59,12 +59,12 @@ impl NamedWorker {
         self.process.state == WorkerState::Running && !self.is_lost
     }
 
-    /// The word for its state: Ray's, or `lost` with its node.
+    /// Its state in a word: Ray's, or `lost` if its node is dead.
     pub const fn state_word(&self) -> &'static str {
         if self.is_lost { "lost" } else { self.process.state.word() }
     }
 
-    /// As the roll call knows it.
+    /// The worker as input of a roll call.
     pub fn called(&self) -> Worker {
         Worker {
             host: self.host.clone(),
@@ -78,7 +78,7 @@ impl NamedWorker {
     }
 }
 
-/// The last line of Ray's words that says something: the exception of a traceback.
+/// The last line of Ray's message that is not blank: the exception of a traceback.
 fn last_line(words: &Text) -> String {
     let line = words.raw().lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     log_line(line).trim().to_owned()
@@ -87,7 +87,7 @@ fn last_line(words: &Text) -> String {
 /// The end of a worker's file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tail {
-    /// Place of the worker in the list of workers.
+    /// Index of the worker in the list of workers.
     pub worker: usize,
     /// Whether it is standard error.
     pub is_err: bool,
@@ -98,7 +98,7 @@ pub struct Tail {
 /// A log file of a worker.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerLog<'a> {
-    /// Place of the worker in the list of workers.
+    /// Index of the worker in the list of workers.
     pub worker: usize,
     /// The node that it is on.
     pub node: &'a Node,
@@ -109,7 +109,7 @@ pub struct WorkerLog<'a> {
 }
 
 impl WorkerLog<'_> {
-    /// Where it is followed from: the node's address, none on the head, and the source.
+    /// How to follow it: its source, and its node's address; `None` on the head.
     pub fn followed(&self) -> (LogSource, Option<Text>) {
         let source = LogSource::File { node: self.node.id, name: self.name.clone() };
         (source, (!self.node.is_head).then(|| self.node.address.clone()))
@@ -123,17 +123,17 @@ pub struct JobWorkers {
     pub known: Known,
     /// Its workers.
     pub workers: Vec<NamedWorker>,
-    /// The clock that its logs are read by; [`Clock::near`] is when it was read.
+    /// The clock of its logs; [`Clock::near`] is when they were read.
     pub clock: Clock,
-    /// The patterns by which its progress lines are known; those of common trainers unless others are set.
+    /// The patterns that recognize its progress lines; those of common trainers unless others are set.
     pub patterns: Patterns,
-    /// What could not be read, in a sentence each.
+    /// What could not be read, one sentence each.
     pub incomplete: Vec<String>,
 }
 
 impl JobWorkers {
-    /// The name of one of its hosts without what the names of all begin with: `w-14` of a slice's. Whole where there is
-    /// but one host, or the names have no parts.
+    /// The name of one of its hosts without the prefix that all names share, e.g. `w-14` in a slice. Unchanged if there
+    /// is only one host, or if the names have no parts.
     pub fn short_host<'h>(&self, host: &'h str) -> &'h str {
         let Some(first) = self.workers.first().map(|worker| worker.host.as_str()) else { return host };
         if self.workers.iter().all(|worker| worker.host == first) {
@@ -143,7 +143,7 @@ impl JobWorkers {
         let shared = self.workers.iter().map(|worker| alike(&worker.host)).min().unwrap_or(0);
         let begins = host.get(..shared).unwrap_or_default();
         let Some(end) = begins.rfind('-').map(|at| at + 1) else { return host };
-        // A number alone would not say that it is a worker's.
+        // A number alone would not show that it is a worker's.
         let end = if begins[..end].ends_with("-w-") { end - 2 } else { end };
         &host[end..]
     }
@@ -153,7 +153,7 @@ impl JobWorkers {
         self.workers.windows(2).any(|pair| pair[0].slice != pair[1].slice)
     }
 
-    /// The workers of a job.
+    /// The workers of a job, with their display names.
     pub fn new(known: Known, workers: Vec<JobWorker>, clock: Clock) -> Self {
         let workers = workers.into_iter().map(|worker| NamedWorker::of(worker, &known, clock.near)).collect();
         Self { known, workers, clock, patterns: Patterns::default(), incomplete: Vec::new() }
@@ -172,7 +172,7 @@ impl JobWorkers {
         })
     }
 
-    /// Leaves out the workers that run nothing and have not failed, as long as others run. How many those are.
+    /// Removes the workers that have ended without failing, if others still run. Returns their number.
     pub fn leave_out_idle(&mut self) -> usize {
         if !self.workers.iter().any(NamedWorker::runs) {
             return 0;
@@ -192,7 +192,7 @@ impl JobWorkers {
     }
 }
 
-/// How many workers' files are gone with their nodes, and of which hosts; none if they are all there.
+/// The number of workers whose files were lost with their nodes, and their hosts; `None` if there are none.
 pub fn lost_words(workers: &[NamedWorker]) -> Option<String> {
     let lost = workers.iter().filter(|worker| worker.is_lost);
     let mut hosts: Vec<&str> = lost.clone().map(|worker| worker.host.as_str()).collect();
@@ -201,7 +201,7 @@ pub fn lost_words(workers: &[NamedWorker]) -> Option<String> {
     (!hosts.is_empty()).then(|| format!("the logs of {workers} were lost with their nodes: {hosts}"))
 }
 
-/// The first of some names, and how many more there are.
+/// The first of some names, and the number of the others.
 pub fn first_few(names: &[&str]) -> String {
     const FEW: usize = 8;
     match names.split_at_checked(FEW) {
@@ -210,7 +210,7 @@ pub fn first_few(names: &[&str]) -> String {
     }
 }
 
-/// An age for people; `-` if it is not known.
+/// An age for display; `-` if it is unknown.
 pub fn age_words(age: Option<Duration>) -> String {
     age.map_or_else(|| "-".to_owned(), brief)
 }

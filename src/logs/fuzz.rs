@@ -1,11 +1,11 @@
-//! Mutated log lines, for everything that reads them; see [`crate::model::fuzz`].
+//! Fuzz tests of everything that reads log lines; see [`crate::model::fuzz`].
 
 use super::*;
 use crate::model::Timestamp;
 use crate::model::fuzz::fuzz;
 use std::time::Duration;
 
-/// Lines of all kinds that the room knows.
+/// Lines in all formats that this module reads.
 const LINES: [&str; 16] = [
     "(train pid=7, ip=10.0.0.1) I1121 04:53:01.001 train.py:88] step 3 loss 2.1 [repeated 12x across cluster]",
     "2026-11-21T13:58:14.123+01:00 [WARNING] marin.training.training x",
@@ -44,12 +44,12 @@ fn fuzz_log_lines() {
         let mut series = Series::default();
         for (n, line) in (0u32..).zip(&lines) {
             let text = line.text();
-            let said = prefixed(text);
-            assert!(text.len() >= said.text.len() && said.times > 0);
-            let source = said.writer.map_or(0, |w| writers.number(&w) % 3 + 1);
+            let split = prefixed(text);
+            assert!(text.len() >= split.text.len() && split.times > 0);
+            let source = split.writer.map_or(0, |w| writers.number(&w) % 3 + 1);
             let time = times.next(text);
             let _ = (level(text), noise(text), fault(text));
-            assert_eq!(shape(text), shape(said.text), "the prefix does not count");
+            assert_eq!(shape(text), shape(split.text), "the prefix does not affect the shape");
             if let Some(progress) = Patterns::default().read(text) {
                 series.push(&progress, time);
             }

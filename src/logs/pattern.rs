@@ -1,4 +1,4 @@
-//! What is searched for: a regular expression with smart case, as in ripgrep.
+//! Search patterns: regular expressions with smart case, as in ripgrep.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::ast::{self, Ast, Visitor, parse::Parser};
@@ -6,11 +6,11 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// Memory that a regular expression may take once compiled, in bytes.
+/// Maximum size of a compiled regular expression, in bytes.
 const COMPILED: usize = 4 << 20;
 
-/// A regular expression, compiled. All in lower case it matches in any case; an upper-case letter makes it exact
-/// (ripgrep's `--smart-case`). The empty one matches nothing.
+/// A compiled regular expression. It is case-insensitive unless it contains an upper-case letter (ripgrep's
+/// `--smart-case`). The empty pattern matches nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Pattern {
     text: String,
@@ -24,17 +24,17 @@ struct Compiled {
     any_case: bool,
 }
 
-/// Why a text is no regular expression, and where.
+/// Why a text is not a valid regular expression, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid regular expression: {why}{}", at.map_or_else(String::new, |at| format!(" (column {at})")))]
 pub struct PatternError {
-    /// The reason, in the words of the parser.
+    /// The reason, as reported by the parser.
     pub why: String,
-    /// The character of the text, from 1.
+    /// The position in the text, in characters, from 1.
     pub at: Option<usize>,
 }
 
-/// For options of the command line.
+/// Parses command-line options.
 impl FromStr for Pattern {
     type Err = PatternError;
 
@@ -60,7 +60,7 @@ impl Pattern {
         let any_case = is_any_case(&syntax);
         let regex = RegexBuilder::new(text).case_insensitive(any_case).size_limit(COMPILED).build();
         let regex = regex.map_err(|e| {
-            // A syntax error is shown over several lines, the reason on the last.
+            // The message of a syntax error has several lines, with the reason on the last.
             let why = e.to_string();
             let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
             PatternError { why, at: None }
@@ -73,17 +73,17 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether nothing is searched for.
+    /// Whether the pattern is empty, so that it matches nothing.
     pub fn is_empty(&self) -> bool {
         self.compiled.is_none()
     }
 
-    /// Whether it matches in any case.
+    /// Whether it is case-insensitive.
     pub fn is_any_case(&self) -> bool {
         self.compiled.as_ref().is_some_and(|c| c.any_case)
     }
 
-    /// Its syntax tree; none of the empty one.
+    /// Its syntax tree; `None` for the empty pattern.
     pub(super) fn syntax(&self) -> Option<&Ast> {
         self.compiled.as_ref().map(|c| &c.syntax)
     }
@@ -93,20 +93,20 @@ impl Pattern {
         self.compiled.as_ref().is_some_and(|c| c.regex.is_match(line))
     }
 
-    /// Where it matches in a text, as ranges of bytes. Matches of no character (`x*`) are left out.
+    /// The byte ranges of its matches in a text. Empty matches (`x*`) are omitted.
     pub fn matches_in(&self, text: &str) -> Vec<Range<usize>> {
         let Some(compiled) = &self.compiled else { return Vec::new() };
         compiled.regex.find_iter(text).map(|found| found.range()).filter(|range| !range.is_empty()).collect()
     }
 }
 
-/// Whether no letter of the expression is in upper case. Escapes such as `\S` and names of groups are no letters of it.
+/// Whether the expression has no upper-case letter. Escapes such as `\S` and names of groups do not count.
 fn is_any_case(syntax: &Ast) -> bool {
     let Ok(has_upper) = ast::visit(syntax, Upper(false));
     !has_upper
 }
 
-/// Looks for a letter in upper case.
+/// Searches for an upper-case letter.
 struct Upper(bool);
 
 impl Visitor for Upper {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_case_means_any_case_and_a_capital_is_exact() {
+    fn patterns_are_case_insensitive_unless_they_have_a_capital() {
         for (text, line, expected) in [
             ("loss", "LOSS 2", true),
             ("Loss", "loss 2", false),
@@ -160,15 +160,15 @@ mod tests {
     }
 
     #[test]
-    fn what_matches_in_a_line_is_found() {
+    fn matches_in_a_line_are_found() {
         assert_eq!(pattern("loss").matches_in("loss 2, LOSS 3"), [0..4, 8..12]);
         assert_eq!(pattern("[0-9]*").matches_in("a 12 3"), [2..4, 5..6]);
         assert!(pattern("").matches_in("loss").is_empty() && !pattern("").is_match("loss"));
     }
 
     #[test]
-    fn a_text_that_is_no_expression_says_why_and_where() {
-        for (text, said) in [
+    fn an_invalid_expression_reports_reason_and_position() {
+        for (text, message) in [
             ("(loss", "invalid regular expression: unclosed group (column 1)"),
             ("é[a-", "invalid regular expression: unclosed character class (column 2)"),
             ("*", "invalid regular expression: repetition operator missing expression (column 1)"),
@@ -177,7 +177,7 @@ mod tests {
                 "invalid regular expression: look-around, including look-ahead and look-behind, is not supported (column 1)",
             ),
         ] {
-            assert_eq!(Pattern::parse(text).unwrap_err().to_string(), said);
+            assert_eq!(Pattern::parse(text).unwrap_err().to_string(), message);
         }
         let large = Pattern::parse("(x{1000}){1000}").unwrap_err();
         assert!(large.at.is_none() && large.why.contains("exceeds size limit"), "{large}");

@@ -1,4 +1,4 @@
-//! Who wrote a line: the prefix that Ray puts before the lines of tasks and actors in a driver's log.
+//! The writer of a line, from the prefix that Ray adds to the lines of tasks and actors in a driver's log.
 //!
 //! Written by `print_worker_logs` in `ray/_private/worker.py` and `ray/_private/log_monitor.py`:
 //! `(train pid=1073, ip=10.0.0.7) `, `(pid=1073) ` for a worker without a task, `(raylet, ip=10.0.0.7) `,
@@ -18,25 +18,25 @@ pub struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Whether it is a process of Ray's own, which tells all drivers of a cluster the same.
+    /// Whether it is one of Ray's own processes, whose messages go to all drivers of a cluster.
     pub const fn is_of_ray(&self) -> bool {
         self.pid.is_none()
     }
 }
 
-/// A line taken apart.
+/// A line, split into prefix and text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefixed<'a> {
-    /// Who wrote it; none for the driver itself.
+    /// The writer; `None` for the driver itself.
     pub writer: Option<Writer<'a>>,
-    /// What the writer wrote.
+    /// The text after the prefix.
     pub text: &'a str,
-    /// How many lines it stands for: more than 1 where Ray says `[repeated 12x across cluster]`, which counts equal
-    /// lines of any worker that Ray did not print (`ray/_private/ray_logging`, `LogDeduplicator`).
+    /// The number of lines that it stands for: more than 1 if Ray appended `[repeated 12x across cluster]`, the number
+    /// of equal lines of any worker that Ray did not print (`ray/_private/ray_logging`, `LogDeduplicator`).
     pub times: u32,
 }
 
-/// Takes a line of a driver's log apart. A line of any other log comes back as it is.
+/// Splits a line of a driver's log. A line of any other log is returned unchanged.
 pub fn prefixed(line: &str) -> Prefixed<'_> {
     let (writer, text) = match writer(line) {
         Some((writer, text)) => (Some(writer), text),
@@ -46,10 +46,10 @@ pub fn prefixed(line: &str) -> Prefixed<'_> {
     Prefixed { writer, text, times }
 }
 
-/// The writer, and the text behind the prefix.
+/// The writer, and the text after the prefix.
 fn writer(line: &str) -> Option<(Writer<'_>, &str)> {
     let inner = line.strip_prefix('(')?;
-    // A name may hold parentheses and blanks (`MapBatches(f)->Write`), so the pid is what is looked for.
+    // A name may contain parentheses and spaces (`MapBatches(f)->Write`), so the pid is searched for.
     let head = beginning(inner, LONGEST);
     for (at, word) in head.match_indices("pid=") {
         let name = &head[..at];
@@ -75,7 +75,7 @@ fn writer(line: &str) -> Option<(Writer<'_>, &str)> {
     }
 }
 
-/// At most so many bytes of a text, and whole characters.
+/// The beginning of a text, at most `bytes` long, cut at a character boundary.
 pub(super) fn beginning(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
@@ -84,10 +84,10 @@ pub(super) fn beginning(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Bytes that a prefix is looked for in: names of tasks may be long.
+/// Number of bytes in which a prefix is searched for; names of tasks may be long.
 const LONGEST: usize = 256;
 
-/// `) text`, or `, ip=10.0.0.7) text`. A line without text ends in the parenthesis.
+/// Parses `) text` or `, ip=10.0.0.7) text`. A line without text ends with the parenthesis.
 fn node(rest: &str) -> Option<(Option<&str>, &str)> {
     let (ip, rest) = match rest.strip_prefix(", ip=") {
         Some(rest) => {
@@ -105,9 +105,9 @@ fn node(rest: &str) -> Option<(Option<&str>, &str)> {
     if text.is_empty() { Some((ip, text)) } else { Some((ip, text.strip_prefix(' ')?)) }
 }
 
-/// The text without Ray's mark for lines that it left out, and how many lines it stands for.
+/// The text without Ray's deduplication mark, and the number of lines that it stands for.
 fn repeated(text: &str) -> (&str, u32) {
-    /// Ray explains the mark once, behind it.
+    /// Ray adds this explanation to the first mark.
     const EXPLAINED: &str = " (Ray deduplicates logs by default.";
     let marked = match text.find(EXPLAINED) {
         Some(at) if text.ends_with(')') => &text[..at],
@@ -120,7 +120,7 @@ fn repeated(text: &str) -> (&str, u32) {
     }
 }
 
-/// Numbers for the writers of a driver's log, in the order in which they appear.
+/// Numbers the writers of a driver's log, in the order in which they appear.
 #[derive(Clone, Debug, Default)]
 pub struct Writers {
     numbers: HashMap<(Option<u32>, Box<str>), u32>,
@@ -130,7 +130,7 @@ pub struct Writers {
 /// A writer that has a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The last name that it had: a worker process runs one task after another.
+    /// Its latest name: a worker process runs one task after another.
     pub name: String,
     /// As in [`Writer`].
     pub pid: Option<u32>,
@@ -139,10 +139,10 @@ pub struct Known {
 }
 
 impl Writers {
-    /// Most writers that get a number of their own; further ones share the last.
+    /// Maximum number of writers with numbers of their own; further writers share the last number.
     pub const MOST: usize = 65_536;
 
-    /// The number of a writer: of its process, whatever its name is now.
+    /// The number of a writer. It belongs to the process and stays the same when the name changes.
     pub fn number(&mut self, writer: &Writer<'_>) -> u32 {
         let own = if writer.pid.is_none() { writer.name } else { "" };
         let key = (writer.pid, format!("{}/{own}", writer.ip.unwrap_or_default()).into_boxed_str());
@@ -177,8 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_taken_off() {
-        // Lines of public reports; the first two from Ray's own page on logging.
+    fn a_prefix_is_removed() {
+        // Lines from public reports; the first two are from Ray's page on logging.
         assert_eq!(parts("(pid=45601) task"), ("", Some(45601), "", "task", 1));
         assert_eq!(
             parts("(MyActor pid=480956) actor log message"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_stay_as_they_are() {
+    fn other_lines_are_unchanged() {
         for line in [
             "",
             "(",

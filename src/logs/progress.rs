@@ -1,4 +1,4 @@
-//! Progress lines: what step a training run is at, of how many, its loss and its rate.
+//! Progress lines: the step of a training run, its total steps, its loss and its rate.
 
 use regex::Regex;
 use serde::Deserialize;
@@ -6,30 +6,30 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// What a progress line says.
+/// The contents of a progress line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress<'a> {
-    /// What makes progress: `train`, `eval`, a bar's description; empty if the line does not say.
+    /// Name of the task: `train`, `eval`, a bar's description; empty if the line has none.
     pub task: Cow<'a, str>,
-    /// Steps that are done. Some trackers round it (`1.20kit`).
+    /// Completed steps. Some trackers round the number (`1.20kit`).
     pub step: Option<u64>,
-    /// Steps in all.
+    /// Total number of steps.
     pub total: Option<u64>,
-    /// The loss; may be infinite or no number.
+    /// The loss; may be infinite or NaN.
     pub loss: Option<f64>,
-    /// Steps a second.
+    /// Steps per second.
     pub rate: Option<f64>,
-    /// Time that is left, as the program estimates it.
+    /// Remaining time, as estimated by the program.
     pub remaining: Option<Duration>,
 }
 
-/// The patterns by which progress lines are known: those of common trainers, and regular expressions of the settings.
+/// The patterns that recognize progress lines: those of common trainers, and regular expressions from the settings.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
     own: Vec<Regex>,
 }
 
-/// Equal where the regular expressions are the same texts.
+/// Equal if the texts of the regular expressions are equal.
 impl PartialEq for Patterns {
     fn eq(&self, other: &Self) -> bool {
         self.own.iter().map(Regex::as_str).eq(other.own.iter().map(Regex::as_str))
@@ -37,12 +37,12 @@ impl PartialEq for Patterns {
 }
 
 impl Patterns {
-    /// With regular expressions in addition, which are tried first. Each names what it finds: `(?<step>\d+)`,
-    /// `total`, `loss`, `rate` (steps a second) and `task`; `step` or `loss` must be among them.
+    /// Adds regular expressions, which are tried before those of common trainers. Their named groups are `step`
+    /// (`(?<step>\d+)`), `total`, `loss`, `rate` (steps per second) and `task`; each expression needs `step` or `loss`.
     ///
     /// # Errors
     ///
-    /// One is no regular expression, or names none of them; which, and why.
+    /// The first pattern that is invalid, or that captures neither `step` nor `loss`, and why.
     pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let read = |pattern: &str| {
             let regex = Regex::new(pattern)
@@ -57,7 +57,7 @@ impl Patterns {
         Ok(Self { own: patterns.into_iter().map(read).collect::<Result<_, _>>()? })
     }
 
-    /// The progress that a line reports; Ray's prefix may stand before it.
+    /// The progress that a line reports, with or without Ray's prefix.
     pub fn read<'a>(&self, line: &'a str) -> Option<Progress<'a>> {
         let text = super::prefix::prefixed(line).text;
         let own = self.own.iter().find_map(|regex| named(regex, text));
@@ -73,7 +73,7 @@ impl Patterns {
     }
 }
 
-/// What a regular expression of the settings finds.
+/// Reads a line with a regular expression from the settings.
 fn named<'a>(regex: &Regex, text: &'a str) -> Option<Progress<'a>> {
     let found = regex.captures(text)?;
     let group = |name| found.name(name).map(|m| m.as_str());
@@ -87,7 +87,7 @@ fn named<'a>(regex: &Regex, text: &'a str) -> Option<Progress<'a>> {
     })
 }
 
-/// A bar of `ray.experimental.tqdm_ray`: JSON with Ray's mark (`_get_state` there).
+/// A bar of `ray.experimental.tqdm_ray`: JSON with Ray's marker (`_get_state` there).
 fn bar_of_ray(text: &str) -> Option<Progress<'_>> {
     #[derive(Deserialize)]
     struct Bar {
@@ -109,7 +109,7 @@ fn bar_of_ray(text: &str) -> Option<Progress<'_>> {
 }
 
 /// `Progress on:train 19.0it/70.0it rate:76.8s/it remaining:1:05:16 elapsed:31:40 postfix:loss=2.34`, which Levanter
-/// writes through `tqdm_loggable` (`tqdm_loggable/tqdm_logging.py`). What is not known yet is `-` or `?`.
+/// writes through `tqdm_loggable` (`tqdm_loggable/tqdm_logging.py`). Unknown values are `-` or `?`.
 fn levanter(text: &str) -> Option<Progress<'_>> {
     let (_, rest) = text.split_once("Progress on:")?;
     let mut words = rest.split_whitespace();
@@ -158,12 +158,12 @@ fn tqdm(text: &str) -> Option<Progress<'_>> {
     };
     let found = regex.as_ref()?.captures(text)?;
     let group = |name| found.name(name).map(|m| m.as_str());
-    let (_, behind) = text.rsplit_once('[')?;
+    let (_, after) = text.rsplit_once('[')?;
     Some(Progress {
         task: group("task").unwrap_or_default().trim_end_matches([':', ' ']).into(),
         step: group("step").and_then(count),
         total: group("total").and_then(count),
-        loss: value(behind, "loss"),
+        loss: value(after, "loss"),
         rate: group("rate").and_then(per_second),
         remaining: group("left").and_then(clock),
     })
@@ -175,9 +175,9 @@ fn pairs(text: &str) -> Option<Progress<'_>> {
     let loss = value(text, "loss").or_else(|| value(text, "Loss"));
     let step = raw(text, "step").or_else(|| raw(text, "Step")).or_else(|| raw(text, "global_step"));
     let mut progress = Progress { loss, ..Progress::default() };
-    if let Some(said) = step {
-        let rest = &text[said.as_ptr() as usize - text.as_ptr() as usize + said.len()..];
-        progress.step = count(said);
+    if let Some(raw_step) = step {
+        let rest = &text[raw_step.as_ptr() as usize - text.as_ptr() as usize + raw_step.len()..];
+        progress.step = count(raw_step);
         let of = rest.strip_prefix('/').or_else(|| rest.strip_prefix(" of ")).unwrap_or_default();
         progress.total = count(&of[..digits(of)]);
         let seconds = text.contains("completed step:").then(|| value(text, "seconds")).flatten();
@@ -191,12 +191,12 @@ fn pairs(text: &str) -> Option<Progress<'_>> {
     is_progress.then_some(progress)
 }
 
-/// The number behind a name and `=`, `:` or a blank, with quotes or without.
+/// The number after a name and `=`, `:` or a space, with or without quotes.
 fn value(text: &str, name: &str) -> Option<f64> {
     raw(text, name).and_then(number)
 }
 
-/// The same as it stands there.
+/// The text of that number.
 fn raw<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.match_indices(name).find_map(|(at, _)| {
         let before = text[..at].bytes().last();
@@ -204,17 +204,17 @@ fn raw<'a>(text: &'a str, name: &str) -> Option<&'a str> {
             return None;
         }
         let rest = text[at + name.len()..].trim_start_matches(['\'', '"']);
-        let behind = rest.trim_start_matches([' ', '=', ':']);
-        if behind.len() == rest.len() {
+        let after = rest.trim_start_matches([' ', '=', ':']);
+        if after.len() == rest.len() {
             return None;
         }
-        let len = digits(behind);
-        let said = &behind[..len];
-        number(said).map(|_| said)
+        let len = digits(after);
+        let found = &after[..len];
+        number(found).map(|_| found)
     })
 }
 
-/// Bytes of the number that a text begins with, also `nan`, `-inf` and `1,200`.
+/// Length in bytes of the number at the beginning of a text, including `nan`, `-inf` and `1,200`.
 fn digits(text: &str) -> usize {
     let unsigned = text.trim_start_matches(['-', '+']);
     let sign = text.len() - unsigned.len();
@@ -239,7 +239,7 @@ fn number(text: &str) -> Option<f64> {
     if text.contains(',') { text.replace(',', "").parse().ok() } else { text.parse().ok() }
 }
 
-/// A count, also rounded as tqdm does it: `1.20k`.
+/// A count, also in tqdm's rounded form: `1.20k`.
 fn count(text: &str) -> Option<u64> {
     let (text, factor) = match text.as_bytes().last()? {
         b'k' => (&text[..text.len() - 1], 1e3),
@@ -252,7 +252,7 @@ fn count(text: &str) -> Option<u64> {
     (n.is_finite() && n >= 0.0).then_some(n.round() as u64)
 }
 
-/// `4.5it/s` or `76.8s/it` as steps a second.
+/// `4.5it/s` or `76.8s/it`, in steps per second.
 fn per_second(text: &str) -> Option<f64> {
     let rate = number(&text[..digits(text)])?;
     let unit = text[digits(text)..].trim_start();
@@ -264,7 +264,7 @@ fn per_second(text: &str) -> Option<f64> {
     rate.is_finite().then_some(rate)
 }
 
-/// `31:40`, `1:05:16`, `2 days`-less: hours are not limited.
+/// `31:40` or `1:05:16`. There is no form with days, so hours have no upper limit.
 fn clock(text: &str) -> Option<Duration> {
     let parts: Option<Vec<u64>> = text.split(':').map(|part| part.parse().ok()).collect();
     let parts = parts.filter(|parts| (2..=3).contains(&parts.len()))?;
@@ -272,7 +272,7 @@ fn clock(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// What a run does before its first step, which can take many minutes in silence.
+/// The startup phase of a run before its first step. It can take many minutes without output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// The first batch was loaded; the first step begins with the compilation.
@@ -288,7 +288,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The word for people.
+    /// The phase in words, for display.
     pub const fn word(self) -> &'static str {
         match self {
             Self::FirstStep => "first step",
@@ -299,7 +299,8 @@ impl Phase {
         }
     }
 
-    /// The phase that a line of Levanter begins (`Trainer.train` and `_maybe_save_jaxpr` in `levanter/trainer.py`).
+    /// The phase that begins with a line of Levanter (`Trainer.train` and `_maybe_save_jaxpr` in
+    /// `levanter/trainer.py`).
     pub fn of(line: &str) -> Option<Self> {
         const MARKS: [(&str, Phase); 5] = [
             ("starting first train step (includes JIT compilation)", Phase::FirstStep),
@@ -317,11 +318,11 @@ mod tests {
     use super::*;
 
     #[derive(Debug, PartialEq)]
-    struct Said<'a>(&'a str, Option<u64>, Option<u64>, Option<f64>, Option<f64>, Option<u64>);
+    struct Read<'a>(&'a str, Option<u64>, Option<u64>, Option<f64>, Option<f64>, Option<u64>);
 
-    fn said<'a>(read: &'a Progress<'_>) -> Said<'a> {
+    fn rounded<'a>(read: &'a Progress<'_>) -> Read<'a> {
         let rate = read.rate.map(|r| (r * 1e4).round() / 1e4);
-        Said(&read.task, read.step, read.total, read.loss, rate, read.remaining.map(|d| d.as_secs()))
+        Read(&read.task, read.step, read.total, read.loss, rate, read.remaining.map(|d| d.as_secs()))
     }
 
     #[test]
@@ -330,65 +331,65 @@ mod tests {
             // Levanter, from public reports of its users.
             (
                 "Progress on:train 19.0it/70.0it rate:76.8s/it remaining:1:05:16 elapsed:31:40 postfix:loss=2.34",
-                Said("train", Some(19), Some(70), Some(2.34), Some(0.013), Some(3916)),
+                Read("train", Some(19), Some(70), Some(2.34), Some(0.013), Some(3916)),
             ),
-            ("Progress on:train 1.00it/850it", Said("train", Some(1), Some(850), None, None, None)),
-            ("Progress on:train -/30", Said("train", None, Some(30), None, None, None)),
+            ("Progress on:train 1.00it/850it", Read("train", Some(1), Some(850), None, None, None)),
+            ("Progress on:train -/30", Read("train", None, Some(30), None, None, None)),
             (
                 "(train pid=7, ip=10.0.0.1) 2026-11-21 13:58:14,123 - levanter.tracker - INFO - Progress on:eval \
                  1.20kit/5.00kit rate:12.5it/s remaining:05:04 elapsed:01:36 postfix:-",
-                Said("eval", Some(1200), Some(5000), None, Some(12.5), Some(304)),
+                Read("eval", Some(1200), Some(5000), None, Some(12.5), Some(304)),
             ),
             // MaxText, from its page on logs and metrics.
             (
                 "completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924, Tokens/s/device: 8672.758, \
                  total_weights: 196608, loss: 10.374",
-                Said("", Some(9), None, Some(10.374), Some(0.1765), None),
+                Read("", Some(9), None, Some(10.374), Some(0.1765), None),
             ),
-            // tqdm, and what Hugging Face's Trainer writes with it.
+            // tqdm, and Hugging Face's Trainer, which uses it.
             (
                 "train:  45%|####5     | 45/100 [00:10<00:12,  4.5it/s, loss=2.3]",
-                Said("train", Some(45), Some(100), Some(2.3), Some(4.5), Some(12)),
+                Read("train", Some(45), Some(100), Some(2.3), Some(4.5), Some(12)),
             ),
             (
                 "Loading safetensors checkpoint shards: 100% Completed | 157/157 [34:25<00:00, 18.68s/it]",
-                Said("", None, None, None, None, None),
+                Read("", None, None, None, None, None),
             ),
             (
                 "  1%|▏         | 1.2k/100k [00:10<?, ?it/s]",
-                Said("", Some(1200), Some(100_000), None, None, None),
+                Read("", Some(1200), Some(100_000), None, None, None),
             ),
-            ("tokenize: 120it [00:10, 11.9it/s]", Said("tokenize", Some(120), None, None, Some(11.9), None)),
+            ("tokenize: 120it [00:10, 11.9it/s]", Read("tokenize", Some(120), None, None, Some(11.9), None)),
             (
                 "{'loss': 1.2345, 'grad_norm': 0.5, 'learning_rate': 3e-05, 'epoch': 0.31}",
-                Said("", None, None, Some(1.2345), None, None),
+                Read("", None, None, Some(1.2345), None, None),
             ),
             // Ray's own bars.
             (
                 r#"{"__magic_token__": "__ray_tqdm_magic_token__", "x": 3, "pos": 0, "desc": "map", "total": 10,
                     "ip": "10.0.0.1", "pid": 7, "uuid": "ab", "closed": false}"#,
-                Said("map", Some(3), Some(10), None, None, None),
+                Read("map", Some(3), Some(10), None, None, None),
             ),
-            // Home-made.
-            ("step=12 loss=2.1", Said("", Some(12), None, Some(2.1), None, None)),
+            // Forms of other programs.
+            ("step=12 loss=2.1", Read("", Some(12), None, Some(2.1), None, None)),
             (
                 "INFO levanter.callbacks step 1,200 loss 2.3100 lr 3e-4",
-                Said("", Some(1200), None, Some(2.31), None, None),
+                Read("", Some(1200), None, Some(2.31), None, None),
             ),
             (
                 "Step 20, Loss: 2.5865, Elapsed Time: 0.10 seconds",
-                Said("", Some(20), None, Some(2.5865), None, None),
+                Read("", Some(20), None, Some(2.5865), None, None),
             ),
-            ("epoch 3 step 12/100 done", Said("", Some(12), Some(100), None, None, None)),
-            ("\"step\": 4, \"loss\": -1.5e-3", Said("", Some(4), None, Some(-0.0015), None, None)),
+            ("epoch 3 step 12/100 done", Read("", Some(12), Some(100), None, None, None)),
+            ("\"step\": 4, \"loss\": -1.5e-3", Read("", Some(4), None, Some(-0.0015), None, None)),
         ] {
             let read = Patterns::default().read(line);
-            assert_eq!(said(&read.unwrap_or_default()), expected, "{line}");
+            assert_eq!(rounded(&read.unwrap_or_default()), expected, "{line}");
         }
     }
 
     #[test]
-    fn other_lines_are_no_progress() {
+    fn other_lines_are_not_progress() {
         for line in [
             "",
             "saved checkpoint at step 1200",
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_is_no_number_is_one_that_is_said() {
+    fn a_loss_that_is_not_finite_is_read() {
         let loss = |line: &str| Patterns::default().read(line).unwrap().loss.unwrap();
         assert!(loss("step 3 loss nan").is_nan() && loss("step=3 loss=NaN").is_nan());
         assert_eq!(loss("step 3, loss: -inf").to_string(), "-inf");
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_of_the_settings_are_tried_first() {
+    fn patterns_from_the_settings_are_tried_first() {
         let own =
             Patterns::new([r"it(?<step>\d+)/(?<total>\d+) L(?<loss>\S+) (?<rate>[\d.]+)/s (?<task>\w+)"])
                 .unwrap();
@@ -432,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_the_first_step_is_a_phase() {
+    fn lines_before_the_first_step_have_a_phase() {
         assert_eq!(
             Phase::of("First batch loaded in 12.3s, starting first train step (includes JIT compilation)..."),
             Some(Phase::FirstStep)

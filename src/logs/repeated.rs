@@ -1,43 +1,43 @@
-//! A line of a driver's log that stands for others, which Ray did not print: `... [repeated 12x across cluster]`.
+//! A line of a driver's log that stands for lines that Ray did not print: `... [repeated 12x across cluster]`.
 //!
-//! Ray's `LogDeduplicator` (`ray/_private/ray_logging/__init__.py`) takes lines for equal whose words are the same once the
-//! words with a digit in them are left out. The lines themselves are in the files of the workers.
+//! Ray's `LogDeduplicator` (`ray/_private/ray_logging/__init__.py`) treats lines as equal if they have the same words,
+//! ignoring words with a digit. The lines themselves are in the files of the workers.
 
 use super::prefix::prefixed;
 
-/// Words of a line that its pattern has; what follows them may be anything.
+/// Maximum number of words in a pattern; anything may follow them.
 const WORDS: usize = 32;
-/// Bytes of a line that its pattern has.
+/// Maximum total length of the words in a pattern, in bytes.
 const LONGEST: usize = 1024;
 /// A word with a digit.
 const NUMBER: &str = r"\S*[0-9]\S*";
 
-/// What such a line stands for.
+/// The lines that such a line stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeated {
-    /// How many lines Ray left out.
+    /// The number of lines that Ray did not print.
     pub count: u64,
-    /// The latest of them, without the writer's prefix and without the mark.
+    /// The latest of them, without the writer's prefix and without Ray's mark.
     pub text: String,
-    /// A regular expression ([`super::Pattern`], [`super::Grep`]) for whole lines of the workers' files: those that Ray
-    /// takes for equal to this one. It has no single quote in it, so that it can stand between two of them in a shell.
+    /// A regular expression ([`super::Pattern`], [`super::Grep`]) for whole lines of the workers' files that Ray treats
+    /// as equal to this one. It contains no single quote, so that it can be single-quoted in a shell.
     pub pattern: String,
 }
 
 impl Repeated {
-    /// What a line stands for; none of a line without Ray's mark.
+    /// Reads a line; `None` if it has no mark.
     pub fn of(line: &str) -> Option<Self> {
-        let said = prefixed(line);
-        (said.times > 1).then(|| Self::new(said.text, said.times.into()))
+        let split = prefixed(line);
+        (split.times > 1).then(|| Self::new(split.text, split.times.into()))
     }
 
-    /// What the text of a line stands for, without the mark and for so many others.
+    /// From the text of a line without the mark, and the number of lines.
     pub(super) fn new(text: &str, count: u64) -> Self {
         Self { count, text: text.to_owned(), pattern: pattern_of(text) }
     }
 }
 
-/// The pattern of the lines that Ray takes for equal. Numbers may be missing where this line has some.
+/// The pattern of the lines that Ray treats as equal to this text. Words with digits are optional.
 fn pattern_of(text: &str) -> String {
     let mut pattern = "^".to_owned();
     let (mut bytes, mut is_cut, mut is_after_numbers) = (0, false, false);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_the_mark_stands_for_itself() {
+    fn a_line_without_the_mark_is_not_repeated() {
         for line in
             ["", "(train pid=7) step 3", "[repeated 12x across cluster]", "x [repeated 1x across cluster]"]
         {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_has_a_pattern_of_its_beginning() {
+    fn the_pattern_of_a_long_line_covers_its_beginning() {
         let long = pattern("word 7 ".repeat(5_000).trim_end());
         assert!(long.text().len() < 4_096 && long.is_match(&"word 8 ".repeat(4_000)));
         assert!(pattern(&"x".repeat(100_000)).is_match("anything"));
@@ -127,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equal_lines_of_ray_are_found(
+        fn lines_that_ray_treats_as_equal_match(
             words in prop::collection::vec("[a-c(.*\\[\\\\é]{1,3}", 0..5),
             numbers in prop::collection::vec("[a-c]{0,2}[0-9][x.]{0,2}", 12),
             places in prop::collection::vec(any::<bool>(), 12),

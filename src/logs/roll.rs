@@ -1,4 +1,4 @@
-//! Roll call: what each worker of a job wrote last, how long ago, and at which step; the silent and the lagging first.
+//! Roll call: the last line of each worker of a job, its age and its step; silent and lagging workers come first.
 
 use super::level::{Level, level};
 use super::prefix::{beginning, prefixed};
@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// A worker that is called.
+/// A worker in the roll call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Worker {
     /// Name or address of its host.
@@ -27,16 +27,16 @@ pub struct Worker {
     pub rank: Option<u32>,
     /// Milliseconds that its host's clock is ahead of ours.
     pub ahead_ms: i64,
-    /// Why it no longer runs, as `exited` or `node died`; such a worker is never called silent.
+    /// Why it no longer runs, e.g. `exited` or `node died`; such a worker is never reported as silent.
     pub ended: Option<String>,
 }
 
-/// What is remarkable about a worker.
+/// What is unusual about a worker. Ordered by severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remark {
     /// Its process or its node has ended, while others run.
     Ended,
-    /// It has written nothing at all, while most others have.
+    /// It has written no lines, but most others have.
     NoLine,
     /// Its last line is much older than those of the others.
     Silent,
@@ -44,12 +44,12 @@ pub enum Remark {
     Lagging,
     /// Its last line reports an error, and those of most others do not.
     Error,
-    /// Nothing to remark.
+    /// Nothing unusual.
     None,
 }
 
 impl Remark {
-    /// The word for people and scripts; none if there is nothing.
+    /// The remark in a word, for output and JSON; `None` if nothing is unusual.
     pub const fn word(self) -> Option<&'static str> {
         match self {
             Self::Ended => Some("ended"),
@@ -62,45 +62,45 @@ impl Remark {
     }
 }
 
-/// Where the time of a worker's last line is from.
+/// The source of the time of a worker's last line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dated {
-    /// The line says it.
+    /// The line's own timestamp.
     Line,
-    /// The reader knows when it came.
+    /// The reader's estimate: when the line arrived, or when its file was last modified.
     Reader,
-    /// A line before it said one: it was written then or later.
+    /// The timestamp of an earlier line; it was written then or later.
     Before,
-    /// There is none.
+    /// The time is unknown.
     Unknown,
 }
 
-/// The answer of a worker.
+/// The result of the roll call for one worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Place of the worker in the list that was called.
+    /// Index of the worker in the roll call's list.
     pub worker: u32,
     /// Its last line, without Ray's prefix; empty if it has written none.
     pub line: String,
     /// The time of that line by our clock.
     pub time: Option<Timestamp>,
-    /// Where the time is from.
+    /// The source of that time.
     pub dated: Dated,
-    /// How long ago.
+    /// Age of that line.
     pub age: Option<Duration>,
-    /// Its rank in the job, where it says that.
+    /// Its rank in the job, if known.
     pub rank: Option<u32>,
     /// The last step that it reported.
     pub step: Option<u64>,
-    /// What it does before its first step.
+    /// Its startup phase, if it has not reported a step.
     pub phase: Option<Phase>,
-    /// What is remarkable.
+    /// What is unusual about it.
     pub remark: Remark,
-    /// Why, as `silent 22m; others 3s`; empty if nothing is.
+    /// The reason for the remark, e.g. `silent 22m; others 3s`; empty if there is none.
     pub reason: String,
 }
 
-/// Calls the workers of a job by the lines that they write.
+/// Compares the workers of a job by the lines that they write.
 #[derive(Debug)]
 pub struct Roll {
     workers: Vec<Worker>,
@@ -114,20 +114,20 @@ struct Seen {
     line: String,
     time: Option<Timestamp>,
     dated: Dated,
-    /// The last step and the one before it with their own times.
+    /// The last step and the one before it, each with its time.
     step: Option<(u64, Option<Timestamp>)>,
     before: Option<(u64, Option<Timestamp>)>,
     phase: Option<Phase>,
     is_error: bool,
 }
 
-/// Bytes that are kept of a worker's last line.
+/// Maximum number of bytes kept of a worker's last line.
 const LONGEST: usize = 1024;
 /// A worker that wrote within this time is not silent, whatever the others do.
 const QUIET: Duration = Duration::from_secs(30);
 
 impl Roll {
-    /// The workers, in the order of their numbers, and the clock that their logs are read by.
+    /// Creates a roll call of these workers, numbered in this order; their timestamps are read with `clock`.
     pub fn new(workers: Vec<Worker>, clock: Clock, patterns: Patterns) -> Self {
         let seen = || Seen {
             times: Times::new(clock),
@@ -148,16 +148,16 @@ impl Roll {
         &self.workers
     }
 
-    /// States that a worker has ended, and why.
+    /// Marks a worker as ended, with the reason.
     pub fn set_ended(&mut self, worker: u32, why: impl Into<String>) {
         if let Some(worker) = self.workers.get_mut(worker as usize) {
             worker.ended = Some(why.into());
         }
     }
 
-    /// Adds the next line of a worker. `came` is when it was written as far as its reader knows, by our clock: when
-    /// it came while the file was followed, or for the last line when the file was changed.
-    pub fn push(&mut self, worker: u32, line: &str, came: Option<Timestamp>) {
+    /// Adds the next line of a worker. `received` is the reader's estimate of when it was written, by our clock: the
+    /// arrival time while the file is followed, or the file's modification time for its last line.
+    pub fn push(&mut self, worker: u32, line: &str, received: Option<Timestamp>) {
         let at = worker as usize;
         let (Some(worker), Some(state)) = (self.workers.get_mut(at), self.seen.get_mut(at)) else { return };
         let text = prefixed(line).text;
@@ -166,11 +166,11 @@ impl Roll {
         }
         beginning(text, LONGEST).clone_into(&mut state.line);
         let ours = |time: Timestamp| Timestamp::from_millis(time.as_millis().saturating_sub(worker.ahead_ms));
-        let said = state.times.said(line).map(|time| (ours(time), Dated::Line));
-        // A program whose loggers say the time may print without one, much later.
-        let said = said.or(came.map(|time| (time, Dated::Reader)));
-        let said = said.or(state.times.last().map(|time| (ours(time), Dated::Before)));
-        (state.time, state.dated) = said.map_or((None, Dated::Unknown), |(time, dated)| (Some(time), dated));
+        let found = state.times.stamp(line).map(|time| (ours(time), Dated::Line));
+        // A program whose loggers write timestamps may print lines without one much later.
+        let found = found.or(received.map(|time| (time, Dated::Reader)));
+        let found = found.or(state.times.last().map(|time| (ours(time), Dated::Before)));
+        (state.time, state.dated) = found.map_or((None, Dated::Unknown), |(time, dated)| (Some(time), dated));
         worker.rank = worker.rank.or_else(|| rank(text));
         if let Some(step) = self.patterns.step(text) {
             let is_new = state.step.is_none_or(|(last, _)| last != step);
@@ -183,7 +183,8 @@ impl Roll {
         state.is_error = level(text) == Some(Level::Error);
     }
 
-    /// The answers, the remarkable ones first: ended, without a line, silent, lagging, then by age.
+    /// All results, unusual workers first: ended, without lines, silent, lagging, with an error; the oldest line first
+    /// within each kind.
     pub fn call(&self, now: Timestamp) -> Vec<Answer> {
         let all = Others::of(self, now);
         let mut answers: Vec<Answer> = (0..self.seen.len()).map(|at| self.answer(at, now, &all)).collect();
@@ -211,7 +212,7 @@ impl Roll {
     }
 }
 
-/// The rank that a line says its writer has: `[rank3]: ...` (`PyTorch`), `[Rank 3] ...`, `rank 15 in world size 16`
+/// The rank that a line reports for its writer: `[rank3]: ...` (`PyTorch`), `[Rank 3] ...`, `rank 15 in world size 16`
 /// (vLLM), `process_index=3` (JAX programs).
 fn rank(text: &str) -> Option<u32> {
     static RANK: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -224,30 +225,30 @@ fn rank(text: &str) -> Option<u32> {
     found.iter().skip(1).flatten().next()?.as_str().parse().ok()
 }
 
-/// What the workers that run have in common.
+/// Statistics of the running workers.
 struct Others {
     running: usize,
     with_lines: usize,
     with_errors: usize,
     age: Option<Spread>,
     step: Option<Spread>,
-    /// Median of the times of their last steps, in milliseconds, and of their rates in steps a second.
+    /// Medians of the times of their last steps, in milliseconds, and of their rates, in steps per second.
     step_time: Option<f64>,
     rate: Option<f64>,
 }
 
-/// The middle of some numbers, and how far from it they usually are (median absolute deviation).
+/// The median of some numbers, and their median absolute deviation.
 #[derive(Clone, Copy)]
 struct Spread {
     middle: f64,
-    usual: f64,
+    deviation: f64,
 }
 
 impl Spread {
     fn of(numbers: &[f64]) -> Option<Self> {
         let middle = median(numbers.to_vec())?;
-        let usual = median(numbers.iter().map(|n| (n - middle).abs()).collect())?;
-        Some(Self { middle, usual })
+        let deviation = median(numbers.iter().map(|n| (n - middle).abs()).collect())?;
+        Some(Self { middle, deviation })
     }
 }
 
@@ -293,7 +294,7 @@ impl Others {
         let lag = self.lag(seen);
         if let (Some(age), Some(others)) = (age, self.age)
             && age >= QUIET
-            && age.as_secs_f64() > others.middle * 3.0 + others.usual * 5.0
+            && age.as_secs_f64() > others.middle * 3.0 + others.deviation * 5.0
         {
             let usual = brief(Duration::try_from_secs_f64(others.middle).unwrap_or_default());
             let silent = format!("silent {}; others {usual}", brief(age));
@@ -312,16 +313,16 @@ impl Others {
         (Remark::None, String::new())
     }
 
-    /// Its step and that of the others, if it is behind by more than what is usual among them, and by more than what
-    /// they do between the times at which each was read.
+    /// Its step and the median step of the others, if it is behind by more than their usual deviation and by more than
+    /// they advance between the times at which the steps were read.
     fn lag(&self, seen: &Seen) -> Option<(u64, u64)> {
         let ((step, time), others) = (seen.step?, self.step?);
         let since =
             time.zip(self.step_time).map_or(0.0, |(t, middle)| (middle - t.as_millis() as f64) / 1000.0);
-        // A worker that has stalled is behind at its last line already, so at most some seconds of reading count.
+        // A stalled worker is already behind at its last line, so at most 10 s of reading time count.
         let read = self.rate.unwrap_or_default() * since.clamp(0.0, 10.0);
         let behind = others.middle - step as f64 - read;
-        (behind > f64::max(2.0, others.usual * 5.0)).then_some((step, others.middle as u64))
+        (behind > f64::max(2.0, others.deviation * 5.0)).then_some((step, others.middle as u64))
     }
 }
 
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_silent_and_the_lagging_are_on_top_with_a_reason() {
+    fn silent_and_lagging_workers_come_first_with_a_reason() {
         let mut roll = roll(256);
         for n in 0..256 {
             let (seconds, step) = match n {
@@ -385,12 +386,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_remarkable_when_all_are_alike() {
+    fn nothing_is_reported_when_all_workers_are_alike() {
         for seconds in [0, 3, 7200] {
             let mut roll = roll(24);
             assert_eq!(remarks(&roll), []);
             for n in 0..24 {
-                // Within a second, and a step apart where it was read between two.
+                // Times within a second, and steps that differ by one because a worker was read between two steps.
                 let time = Timestamp::from_millis(ago(seconds).as_millis() - i64::from(n) * 40);
                 roll.push(n, &format!("{} step {} loss 2", stamp(time), 100 + n % 2), None);
             }
@@ -399,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_earlier_does_not_lag() {
+    fn a_worker_that_was_read_earlier_does_not_lag() {
         let mut roll = roll(24);
         for n in 0..24 {
             // Ten steps a second, and three seconds to read them all.
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_an_hour_off_is_put_right() {
+    fn a_clock_that_is_an_hour_off_is_corrected() {
         let mut all = roll(3).workers;
         all[1].ahead_ms = 3_600_000;
         let mut roll = Roll::new(all, Clock::utc(NOW), Patterns::default());
@@ -430,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_says_no_time_is_as_old_as_its_reader_knows() {
+    fn a_line_without_a_timestamp_gets_the_time_of_its_reader() {
         let mut roll = roll(2);
         roll.push(0, "plain", None);
         assert_eq!(roll.call(NOW)[0].dated, Dated::Unknown);
@@ -445,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_errors_and_phases_are_noticed() {
+    fn ranks_errors_and_phases_are_detected() {
         let mut roll = roll(4);
         let lines =
             ["[rank3]: x", "rank 15 in world size 16 is assigned", "process_index=7", "rank 3 of the others"];
@@ -467,7 +468,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equal_workers_are_never_remarkable(
+        fn equal_workers_are_never_reported(
             workers in 1u32..40, seconds in 0u64..100_000, step in 0u64..1_000_000
         ) {
             let mut roll = roll(workers);
@@ -479,7 +480,7 @@ mod tests {
         }
 
         #[test]
-        fn one_that_stalled_is_on_top(workers in 3u32..40, stalled in 120u64..100_000, jitter in 0u64..20) {
+        fn a_stalled_worker_comes_first(workers in 3u32..40, stalled in 120u64..100_000, jitter in 0u64..20) {
             let mut roll = roll(workers);
             for n in 0..workers {
                 let seconds = if n == 1 { stalled } else { u64::from(n) * jitter / u64::from(workers) };

@@ -1,4 +1,4 @@
-//! The progress that a log reports, task by task, as its lines come.
+//! The progress that a log reports for each task, read line by line.
 
 use super::progress::Patterns;
 use super::series::Series;
@@ -6,41 +6,41 @@ use super::time::{Clock, Times};
 use super::{LogBuffer, STEP};
 use crate::model::{Line, Timestamp};
 
-/// Tasks that are remembered: `train`, `eval`, and bars that each have a name of their own.
+/// Maximum number of tasks that are kept: `train`, `eval`, and bars with names of their own.
 const TASKS: usize = 8;
 
 /// The series of each task of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     patterns: Patterns,
-    /// The one that was reported last at the end.
+    /// In the order of their latest reports, the newest at the end.
     tasks: Vec<(String, Series)>,
-    /// Number of the next line to be read; none before the first step.
+    /// Number of the next line to read; `None` before the first step.
     next: Option<u64>,
     last: Option<Timestamp>,
 }
 
 impl Runs {
-    /// Those that these patterns find.
+    /// Empty; `patterns` recognize the progress lines.
     pub fn of(patterns: Patterns) -> Self {
         Self { patterns, ..Self::default() }
     }
 
-    /// The same patterns, before the first line of another log.
+    /// Empty, with the same patterns, for another log.
     #[must_use]
     pub fn anew(&self) -> Self {
         Self::of(self.patterns.clone())
     }
 
-    /// Reads lines that were not read yet, some [`STEP`] bytes of them at most. Whether all were read. `near` is the
-    /// time at which they came, for what the form of their times leaves out.
+    /// Reads lines that were not read yet, a quarter of [`STEP`] bytes at most. Returns whether all were read. `near`
+    /// is the time at which they were received; it completes timestamps without a date.
     pub fn step(&mut self, held: &LogBuffer, near: Timestamp) -> bool {
         let mut next = self.next.unwrap_or(held.first()).max(held.first());
         let mut left = STEP / 4;
         while next < held.end() && left > 0 {
             let Some(line) = held.get(held.place(next)) else { break };
             left = left.saturating_sub(line.text().len() + 64);
-            let mut times = Times::behind(Clock::utc(near), self.last);
+            let mut times = Times::beside(Clock::utc(near), self.last);
             self.last = times.next(line.text());
             self.read(line.text());
             next += 1;
@@ -54,7 +54,7 @@ impl Runs {
         held.is_empty() || self.next.is_some_and(|next| next >= held.end())
     }
 
-    /// Adds lines above those that were read: the beginning of each series.
+    /// Adds lines before those that were read: the beginning of each series.
     pub fn read_above(&mut self, lines: &[Line], near: Timestamp) {
         let mut above = self.anew();
         let mut times = Times::new(Clock::utc(near));
@@ -86,7 +86,7 @@ impl Runs {
         }
     }
 
-    /// The task that was reported last, and its series; none when no line reports progress.
+    /// The task that was reported last, and its series; `None` if no line reports progress.
     pub fn current(&self) -> Option<(&str, &Series)> {
         self.tasks.last().map(|(task, series)| (task.as_str(), series))
     }
@@ -126,7 +126,7 @@ mod tests {
         let series = runs.current().unwrap().1;
         assert_eq!((series.points().len(), series.losses(2)), (20, vec![45.0, 55.0]));
         runs.read_above(&(90..99).map(line).collect::<Vec<_>>(), NOW);
-        assert_eq!(runs.current().unwrap().1.points().len(), 20, "of a run before this one");
+        assert_eq!(runs.current().unwrap().1.points().len(), 20, "points of an earlier run are not added");
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! A search in the loaded lines: which of them match, kept up to date as lines come and go.
+//! A search in the loaded lines, updated as lines are added and dropped.
 
 use super::{LogBuffer, Pattern, Sieve};
 use std::collections::VecDeque;
 
-/// A pattern that is searched for, and the held lines that match.
+/// A search pattern, and the held lines that match.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
     pattern: Pattern,
@@ -11,32 +11,32 @@ pub struct Search {
 }
 
 impl Search {
-    /// Searches for a pattern; the empty one for nothing. The lines are looked at by [`Search::step`].
+    /// A search for a pattern; the empty one matches nothing. [`Search::step`] examines the lines.
     pub fn new(pattern: Pattern) -> Self {
         Self { pattern, found: Sieve::default() }
     }
 
-    /// Looks at some of the lines that were not looked at yet. Whether all have been.
+    /// Examines some of the lines that were not examined yet. Returns whether all were.
     pub fn step(&mut self, held: &LogBuffer) -> bool {
         self.pattern.is_empty() || self.found.step(held, |_, line| self.pattern.is_match(line.text()))
     }
 
-    /// Whether every held line was looked at.
+    /// Whether every held line was examined.
     pub fn is_done(&self, held: &LogBuffer) -> bool {
         self.pattern.is_empty() || self.found.is_done(held)
     }
 
-    /// The number of the first line that was looked at: the newest lines are looked at first.
+    /// The number of the first line that was examined; the newest lines are examined first.
     pub fn looked_from(&self, held: &LogBuffer) -> u64 {
         self.found.looked_from().unwrap_or(held.end())
     }
 
-    /// What is searched for.
+    /// The search pattern.
     pub fn pattern(&self) -> &Pattern {
         &self.pattern
     }
 
-    /// The numbers of the lines that match, ascending, as far as they were looked at.
+    /// The numbers of the matching lines among those that were examined, ascending.
     pub fn found(&self) -> &VecDeque<u64> {
         self.found.lines()
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matches_are_kept_as_lines_come_and_go() {
+    fn matches_are_updated_as_lines_are_added_and_dropped() {
         let mut held = LogBuffer::new(2, usize::MAX);
         let first = held.push("a loss".into());
         let mut search = Search::new(Pattern::parse("loss").unwrap());

@@ -1,26 +1,26 @@
-//! What a run's progress lines say over time: last step, loss, rate, time left, and values for a sparkline.
+//! The progress lines of a run over time: last step, loss, rate, remaining time, and values for a sparkline.
 
 use super::progress::Progress;
 use crate::model::Timestamp;
 use std::time::Duration;
 
-/// A progress line that is kept.
+/// A recorded progress line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Optimizer steps done, as the progress line reports them.
     pub step: Option<u64>,
     /// Time of the progress line; none if the log has no times.
     pub time: Option<Timestamp>,
-    /// The loss; may be infinite or no number.
+    /// The loss; may be infinite or NaN.
     pub loss: Option<f64>,
 }
 
-/// The progress of one task of one source. Holds a bounded number of points, which span the whole run: when there are
-/// too many, every other one goes.
+/// The progress of one task of one source. Holds a bounded number of points that span the whole run: at the limit,
+/// every other point is dropped.
 #[derive(Clone, Debug)]
 pub struct Series {
     points: Vec<Point>,
-    /// Lines per point that is kept, and lines since the last one.
+    /// Progress lines per recorded point, and lines since the last point.
     every: (u32, u32),
     last: Option<Point>,
     total: Option<u64>,
@@ -46,11 +46,11 @@ impl Default for Series {
 }
 
 impl Series {
-    /// Points that are held at most.
+    /// Maximum number of points.
     pub const MOST: usize = 1024;
 
-    /// Adds a progress line and its time. A step below the last one begins a new run, and forgets the points of
-    /// the one before.
+    /// Adds a progress line and its time. A step below the last one begins a new run and discards the points of the
+    /// previous run.
     pub fn push(&mut self, progress: &Progress<'_>, time: Option<Timestamp>) {
         let point = Point { step: progress.step, time, loss: progress.loss };
         let before = self.last.and_then(|last| last.step);
@@ -73,7 +73,7 @@ impl Series {
         self.every.1 = (self.every.1 + 1) % self.every.0;
     }
 
-    /// Adds the points of the same run that lie before these; those of a run before it are left out.
+    /// Adds earlier points of the same run; points of an earlier run are ignored.
     pub fn precede(&mut self, above: &Self) {
         let step = |point: Option<&Point>| point.and_then(|p| p.step);
         let (end, begin) = (step(above.points.last()), step(self.points.first()));
@@ -89,7 +89,7 @@ impl Series {
         self.total = self.total.or(above.total);
     }
 
-    /// Lets every other point go.
+    /// Drops every other point.
     fn thin(&mut self) {
         let mut at = 0;
         self.points.retain(|_| {
@@ -99,38 +99,38 @@ impl Series {
         self.every.0 = self.every.0.saturating_mul(2);
     }
 
-    /// The newest line.
+    /// The newest progress line.
     pub fn last(&self) -> Option<Point> {
         self.last
     }
 
-    /// Steps in all, if a line has said so.
+    /// Total number of steps, if a line reported it.
     pub fn total(&self) -> Option<u64> {
         self.total
     }
 
-    /// Runs that the log holds: 1 and once more for every time that the steps went back.
+    /// The number of runs in the log: each decrease of the step begins another run.
     pub fn runs(&self) -> u32 {
         self.runs
     }
 
-    /// Lines of this run whose loss was infinite or no number, and the first of them.
+    /// The number of lines of this run whose loss was infinite or NaN, and the first of them.
     pub fn not_finite(&self) -> (u32, Option<Point>) {
         self.not_finite
     }
 
-    /// Steps a second: as the last line says, or by the times of the last lines.
+    /// Steps per second, as reported by the program, or calculated from the times of the last lines.
     pub fn rate(&self) -> Option<f64> {
         self.rate.or_else(|| {
             let (last, time) = self.last.and_then(|p| Some((p.step?, p.time?)))?;
-            // Over the last points, not over the whole run: it began with a compilation.
+            // Over the last points, not over the whole run, which began with a compilation.
             let mut recent = self.points.iter().rev().take(16).filter_map(|p| Some((p.step?, p.time?)));
             let (first, since) = recent.rfind(|(step, since)| *step < last && *since < time)?;
             Some((last - first) as f64 / since.age(time).as_secs_f64())
         })
     }
 
-    /// Time left, as seen at a moment.
+    /// The remaining time at `now`.
     pub fn remaining(&self, now: Timestamp) -> Option<Duration> {
         if let Some((left, at)) = self.remaining {
             return Some(left.saturating_sub(at.map_or(Duration::ZERO, |at| at.age(now))));
@@ -141,8 +141,8 @@ impl Series {
         Some(left.saturating_sub(last.time.map_or(Duration::ZERO, |at| at.age(now))))
     }
 
-    /// So many losses for a sparkline, from the oldest to the newest: the mean of the points that fall on each.
-    /// Those that are infinite or no number are left out.
+    /// Up to `width` losses for a sparkline, oldest first; each is the mean of its share of the points. Losses that are
+    /// infinite or NaN are omitted.
     pub fn losses(&self, width: usize) -> Vec<f64> {
         let all: Vec<f64> = self.points.iter().filter_map(|p| p.loss).filter(|l| l.is_finite()).collect();
         let width = width.min(all.len());
@@ -150,7 +150,7 @@ impl Series {
         (0..width).map(part).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect()
     }
 
-    /// The points that are held, from the oldest to the newest.
+    /// The recorded points, oldest first.
     pub fn points(&self) -> &[Point] {
         &self.points
     }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_and_time_left_are_as_the_program_says() {
+    fn rate_and_remaining_time_are_as_the_program_reports_them() {
         let line =
             "Progress on:train 19.0it/70.0it rate:2.0s/it remaining:1:40 elapsed:31:40 postfix:loss=2.34";
         let s = series(&[(line, 0.0)]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn else_they_follow_from_the_times_of_the_lines() {
+    fn otherwise_they_are_calculated_from_the_times_of_the_lines() {
         let s = series(&[
             ("step 0/100 loss 9", 0.0),
             ("step 10/100 loss 8", 600.0),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_back_begins_a_run_and_a_loss_that_is_no_number_is_kept() {
+    fn a_lower_step_begins_a_run_and_losses_that_are_not_finite_are_counted() {
         let s = series(&[
             ("step 1 loss 3", 0.0),
             ("step 2 loss nan", 1.0),

@@ -1,36 +1,37 @@
-//! Which of the held lines are wanted, kept up to date as lines come and go at both ends.
+//! The held lines that match a rule, updated as lines are added and dropped at both ends.
 
 use super::LogBuffer;
 use crate::model::Line;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Bytes of text that one step looks at. A step takes a few milliseconds, so that a key never waits for more.
+/// Number of bytes of text that one step examines. A step takes a few milliseconds, so that a key press never waits
+/// longer.
 pub const STEP: usize = 1 << 20;
-/// Work of a line beside its text, in bytes of text.
+/// Cost of a line in addition to its text, in bytes of text.
 const PER_LINE: usize = 64;
 
-/// The held lines that match some rule, and so many lines around each. It looks at the newest lines first.
+/// The held lines that match a rule, with a number of context lines around each. The newest lines are examined first.
 #[derive(Clone, Debug, Default)]
 pub struct Sieve {
     around: u64,
-    /// Numbers of the lines that match, ascending.
-    through: VecDeque<u64>,
-    /// Numbers of the lines that were looked at; none before the first step.
+    /// Numbers of the matching lines and their context, ascending.
+    kept: VecDeque<u64>,
+    /// Numbers of the lines that were examined; `None` before the first step.
     seen: Option<Range<u64>>,
-    /// Lines from here on, before those that were seen, are around one that matches.
+    /// Lines before the examined ones, from this number on, are context of a matching line.
     before: Option<u64>,
-    /// The same of lines up to here, after those that were seen.
+    /// Lines after the examined ones, up to this number, are context of a matching line.
     after: Option<u64>,
 }
 
 impl Sieve {
-    /// Keeps the lines that match the rule, with that many lines before and after each.
+    /// Keeps the lines that match the rule, and `around` lines before and after each.
     pub fn with(around: u64) -> Self {
         Self { around, ..Self::default() }
     }
 
-    /// Looks at lines that were not looked at yet, [`STEP`] bytes of them at most. Whether all have been.
+    /// Examines lines that were not examined yet, at most [`STEP`] bytes of them. Returns whether all were.
     pub fn step(&mut self, held: &LogBuffer, mut wanted: impl FnMut(u64, &Line) -> bool) -> bool {
         let (first, end) = (held.first(), held.end());
         self.forget_outside(first, end);
@@ -41,12 +42,12 @@ impl Sieve {
             let Some(line) = held.get(held.place(number)) else { break };
             left = left.saturating_sub(line.text().len() + PER_LINE);
             if wanted(number, line) {
-                let from = self.through.back().map_or(seen.start, |last| last + 1);
-                self.through.extend(from.max(number.saturating_sub(self.around))..=number);
+                let from = self.kept.back().map_or(seen.start, |last| last + 1);
+                self.kept.extend(from.max(number.saturating_sub(self.around))..=number);
                 self.after = Some(number + self.around);
                 self.before.get_or_insert(number.saturating_sub(self.around));
             } else if self.after.is_some_and(|after| number <= after) {
-                self.through.push_back(number);
+                self.kept.push_back(number);
             }
             seen.end += 1;
         }
@@ -55,12 +56,12 @@ impl Sieve {
             let Some(line) = held.get(held.place(number)) else { break };
             left = left.saturating_sub(line.text().len() + PER_LINE);
             if wanted(number, line) {
-                let to = self.through.front().copied().unwrap_or(seen.end).min(number + self.around + 1);
-                (number..to).rev().for_each(|n| self.through.push_front(n));
+                let to = self.kept.front().copied().unwrap_or(seen.end).min(number + self.around + 1);
+                (number..to).rev().for_each(|n| self.kept.push_front(n));
                 self.before = Some(number.saturating_sub(self.around));
                 self.after.get_or_insert(number + self.around);
             } else if self.before.is_some_and(|before| number >= before) {
-                self.through.push_front(number);
+                self.kept.push_front(number);
             }
             seen.start -= 1;
         }
@@ -69,42 +70,42 @@ impl Sieve {
         is_done
     }
 
-    /// Looks at the first line once more, if it is this one: what lies above it has come.
+    /// Examines the first line again, if it has this number: the text above it has been loaded.
     pub fn look_again(&mut self, number: u64) {
         if let Some(seen) = self.seen.as_mut().filter(|seen| seen.start == number && !seen.is_empty()) {
             seen.start += 1;
-            if self.through.front() == Some(&number) {
-                self.through.pop_front();
+            if self.kept.front() == Some(&number) {
+                self.kept.pop_front();
             }
         }
     }
 
-    /// Whether every held line was looked at.
+    /// Whether every held line was examined.
     pub fn is_done(&self, held: &LogBuffer) -> bool {
         held.is_empty() || self.seen.as_ref().is_some_and(|seen| *seen == (held.first()..held.end()))
     }
 
-    /// The number of the first line that was looked at; none before the first step.
+    /// The number of the first line that was examined; `None` before the first step.
     pub fn looked_from(&self) -> Option<u64> {
         self.seen.as_ref().map(|seen| seen.start)
     }
 
     /// Forgets lines that are no longer held.
     fn forget_outside(&mut self, first: u64, end: u64) {
-        while self.through.front().is_some_and(|number| *number < first) {
-            self.through.pop_front();
+        while self.kept.front().is_some_and(|number| *number < first) {
+            self.kept.pop_front();
         }
-        while self.through.back().is_some_and(|number| *number >= end) {
-            self.through.pop_back();
+        while self.kept.back().is_some_and(|number| *number >= end) {
+            self.kept.pop_back();
         }
         if let Some(seen) = &mut self.seen {
             (seen.start, seen.end) = (seen.start.clamp(first, end), seen.end.clamp(first, end));
         }
     }
 
-    /// The numbers of the lines that match, ascending.
+    /// The numbers of the matching lines and their context, ascending.
     pub fn lines(&self) -> &VecDeque<u64> {
-        &self.through
+        &self.kept
     }
 }
 
@@ -132,15 +133,15 @@ mod tests {
         let seen = |sieve: &Sieve| sieve.lines().iter().map(|n| n - first).collect::<Vec<_>>();
         assert_eq!(seen(&sieve), [6, 7, 8, 9]);
         held.push(line.as_str().into());
-        assert!(!sieve.step(&held, |_, _| true), "what comes meanwhile goes first");
+        assert!(!sieve.step(&held, |_, _| true), "lines that arrive meanwhile are examined first");
         assert_eq!(seen(&sieve), [3, 4, 5, 6, 7, 8, 9, 10]);
         assert_eq!(all(&mut sieve, &held, |_| true), (first..first + 11).collect::<Vec<_>>());
     }
 
     proptest! {
-        /// However lines come and go, the lines that match are those that a look at all of them finds.
+        /// However lines are added and dropped, the result equals that of examining all of them at once.
         #[test]
-        fn the_same_lines_are_let_through_in_any_order(
+        fn the_result_does_not_depend_on_the_order(
             parts in prop::collection::vec(prop::collection::vec(prop::bool::weighted(0.2), 0..8), 1..6),
             around in 0u64..4,
             limit in 5usize..40,

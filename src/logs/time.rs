@@ -1,4 +1,4 @@
-//! The time that a line says, whatever its logger's form.
+//! The timestamp of a log line, in the formats of common loggers.
 
 use super::prefix::prefixed;
 use crate::model::Timestamp;
@@ -6,18 +6,17 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::time::Duration;
 
-/// What the times of a log leave out: glog has no year, Rich's clock no day, and hardly any of them a zone.
+/// Completes the timestamps of a log: glog omits the year, Rich's clock the day, and almost all of them the time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// A time near those of the log: when it was read, or last written to.
+    /// A time near those of the log: when it was read, or last modified.
     pub near: Timestamp,
-    /// Seconds that the writer's zone is east of UTC (`date +%z` on its host).
+    /// Offset of the writer's time zone, in seconds east of UTC (`date +%z` on its host).
     pub utc_offset: i32,
 }
 
 impl Clock {
-    /// A time as the writer's clock shows it: `09:12:03.120`, with the day before it where that is not the day of
-    /// [`Clock::near`].
+    /// A time in the writer's time zone: `09:12:03.120`, preceded by the date if it is not that of [`Clock::near`].
     pub fn words(&self, at: Timestamp) -> String {
         let zone = jiff::tz::Offset::from_seconds(self.utc_offset).unwrap_or(jiff::tz::Offset::UTC);
         let here = |at: Timestamp| {
@@ -30,12 +29,12 @@ impl Clock {
     }
 }
 
-/// A line without the date and time at its beginning, as Python's loggers and ISO 8601 write them, where they stand in a
-/// column of their own.
+/// A line without its leading date and time, as written by Python's loggers or in ISO 8601, for views that have a time
+/// column.
 pub fn untimed(line: &str) -> &str {
     let is_of_time = |c: char| c.is_ascii_digit() || "-:.,/ TZ+[".contains(c);
     let end = line.find(|c| !is_of_time(c)).unwrap_or(line.len());
-    // `T` begins words, too.
+    // `T` also begins words.
     let time = line[..end].trim_end_matches(['T', '[']);
     let rest = &line[time.len()..];
     let rest = if time.starts_with('[') { rest.strip_prefix(']').unwrap_or(rest) } else { rest };
@@ -43,28 +42,29 @@ pub fn untimed(line: &str) -> &str {
     if is_time && !rest.trim().is_empty() { rest.trim_start() } else { line }
 }
 
-/// How far behind `near` a clock may be: a year that is left out is the one that makes no later time than this.
+/// How far `near` may be behind the log's clock: a missing year is the latest one whose time is not later than `near`
+/// plus this.
 const AHEAD: Duration = Duration::from_secs(36 * 3600);
-/// Bytes of a line in which its time begins.
+/// Number of bytes of a line within which its timestamp must begin.
 const HEAD: usize = 48;
 
 impl Clock {
-    /// A host whose clock shows UTC, as the images of Google's TPU VMs have it.
+    /// A host in UTC, the time zone of Google's TPU VM images.
     pub const fn utc(near: Timestamp) -> Self {
         Self { near, utc_offset: 0 }
     }
 
-    /// The time that a line says, behind Ray's prefix; none if it says none.
+    /// The timestamp of a line, after Ray's prefix; `None` if it has none.
     ///
-    /// Known are ISO 8601 (also in Ray's JSON logs), Python's `logging` (`2026-11-21 13:58:14,123`), glog and absl
+    /// Supported are ISO 8601 (also in Ray's JSON logs), Python's `logging` (`2026-11-21 13:58:14,123`), glog and absl
     /// (`I1121 08:11:00.582`, also with a year), US dates (`[11/21/26 13:58:14]` of Rich, `11/21/2026 13:58:14` of
-    /// Hugging Face), vLLM (`INFO 11-21 13:58:14`), syslog (`Nov 21 13:58:14`) and a clock alone at the beginning
+    /// Hugging Face), vLLM (`INFO 11-21 13:58:14`), syslog (`Nov 21 13:58:14`) and a time alone at the beginning
     /// (`13:58:14.123`).
     pub fn time(&self, line: &str) -> Option<Timestamp> {
         self.after(None, line)
     }
 
-    /// The same behind a line of a time that is known: a clock alone goes past midnight with its log.
+    /// The same for a line that follows one with a known time, so that a time without a date can pass midnight.
     fn after(&self, last: Option<Timestamp>, line: &str) -> Option<Timestamp> {
         let text = prefixed(line).text;
         let bytes = text.as_bytes();
@@ -84,7 +84,7 @@ impl Clock {
         None
     }
 
-    /// The time that begins with this run of digits.
+    /// The timestamp that begins with this run of digits.
     fn begins(&self, before: &[u8], digits: usize, text: &str, last: Option<Timestamp>) -> Option<Timestamp> {
         let bytes = text.as_bytes();
         let number = |from: usize, len: usize| text.get(from..from + len)?.parse::<i16>().ok();
@@ -143,7 +143,7 @@ impl Clock {
         [this + 1, this, this - 1].into_iter().find_map(|year| on(year).filter(|time| *time <= latest))
     }
 
-    /// A time of day, on the day that brings it nearest.
+    /// A time of day, on the day that makes it nearest to `near`.
     fn nearest(&self, clock: &Seconds, near: Timestamp) -> Timestamp {
         const DAY: i64 = 86_400_000;
         let utc = clock.millis - i64::from(clock.utc_offset.unwrap_or(self.utc_offset)) * 1000;
@@ -153,7 +153,7 @@ impl Clock {
     }
 }
 
-/// The level of glog and absl at the beginning, or in the brackets of `PyTorch`.
+/// Whether the text before is a level letter of glog or absl, at the beginning or in the brackets of `PyTorch`.
 fn is_letter(before: &[u8]) -> bool {
     matches!(before, [b'I' | b'W' | b'E' | b'F' | b'D'] | [.., b'[', b'I' | b'W' | b'E' | b'F' | b'D'])
 }
@@ -164,7 +164,7 @@ const MONTHS: [&str; 12] =
 /// A time of day.
 struct Seconds {
     millis: i64,
-    /// Seconds east of UTC, where it says a zone.
+    /// Seconds east of UTC, if it has a time zone.
     utc_offset: Option<i32>,
 }
 
@@ -176,7 +176,8 @@ impl Seconds {
     }
 }
 
-/// `13:58:14`, with a fraction after a point or comma and a zone (`Z`, `+01:00`, `+0100`).
+/// Parses `13:58:14`, with an optional fraction after a point or comma and an optional time zone (`Z`, `+01:00`,
+/// `+0100`).
 fn seconds(text: &str) -> Option<Seconds> {
     let bytes = text.as_bytes();
     let two = |at: usize| {
@@ -210,7 +211,8 @@ fn seconds(text: &str) -> Option<Seconds> {
     Some(Seconds { millis, utc_offset })
 }
 
-/// The times of one log, line after line: a line without a time, as in a traceback, has that of the line before.
+/// The times of the lines of one log, in order: a line without a timestamp, as in a traceback, has that of the line
+/// before.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     clock: Clock,
@@ -218,30 +220,30 @@ pub struct Times {
 }
 
 impl Times {
-    /// At the beginning of a log, or of the part of it that is read.
+    /// Starts at the beginning of a log, or of the part of it that is read.
     pub const fn new(clock: Clock) -> Self {
         Self { clock, last: None }
     }
 
-    /// Beside a line of that time: the one above, or below.
-    pub const fn behind(clock: Clock, last: Option<Timestamp>) -> Self {
+    /// Starts next to a line with that time: the one above, or below.
+    pub const fn beside(clock: Clock, last: Option<Timestamp>) -> Self {
         Self { clock, last }
     }
 
-    /// The time of the next line; none before the first line that says one.
+    /// The time of the next line; `None` before the first line with a timestamp.
     pub fn next(&mut self, line: &str) -> Option<Timestamp> {
-        self.said(line);
+        self.stamp(line);
         self.last
     }
 
-    /// The time that the next line says itself.
-    pub fn said(&mut self, line: &str) -> Option<Timestamp> {
-        let said = self.clock.after(self.last, line)?;
-        self.last = Some(said);
-        Some(said)
+    /// The timestamp of the next line itself.
+    pub fn stamp(&mut self, line: &str) -> Option<Timestamp> {
+        let time = self.clock.after(self.last, line)?;
+        self.last = Some(time);
+        Some(time)
     }
 
-    /// The time of the last line that said one.
+    /// The last timestamp.
     pub const fn last(&self) -> Option<Timestamp> {
         self.last
     }
@@ -255,13 +257,13 @@ mod tests {
     /// 2026-11-23 09:00 UTC.
     const NOW: Timestamp = Timestamp::from_millis(1_795_424_400_000);
 
-    fn said(line: &str) -> Option<String> {
+    fn read_time(line: &str) -> Option<String> {
         let at = Clock::utc(NOW).time(line)?;
         Some(jiff::Timestamp::from_millisecond(at.as_millis()).unwrap().to_string())
     }
 
     #[test]
-    fn the_time_at_the_beginning_is_left_out_where_a_column_has_it() {
+    fn the_timestamp_at_the_beginning_is_removed() {
         for (line, rest) in [
             ("2026-11-23 13:29:37,675 INFO levanter step 613", "INFO levanter step 613"),
             ("[2026-11-23 13:29:37,675] ERROR x", "ERROR x"),
@@ -310,12 +312,12 @@ mod tests {
             ("the shard of 2026-11-21 was read after 13:58:14 hours", ""),
             ("", ""),
         ] {
-            assert_eq!(said(line).unwrap_or_default(), expected, "{line}");
+            assert_eq!(read_time(line).unwrap_or_default(), expected, "{line}");
         }
     }
 
     #[test]
-    fn a_zone_is_the_writers() {
+    fn times_without_a_zone_are_in_the_writers_zone() {
         let clock = Clock { near: NOW, utc_offset: -8 * 3600 };
         let time = clock.time("2026-11-21 13:58:14,123 x").unwrap();
         assert_eq!(Clock::utc(NOW).time("2026-11-21 21:58:14,123 x"), Some(time));
@@ -327,16 +329,16 @@ mod tests {
     fn a_line_without_a_time_has_that_of_the_line_before() {
         let mut times = Times::new(Clock::utc(NOW));
         assert_eq!(times.next("  File \"a.py\", line 3"), None);
-        let said = times.next("23:59:59 Traceback (most recent call last):").unwrap();
-        assert_eq!(times.next("  File \"a.py\", line 3"), Some(said));
+        let first = times.next("23:59:59 Traceback (most recent call last):").unwrap();
+        assert_eq!(times.next("  File \"a.py\", line 3"), Some(first));
         let next = times.next("00:00:01 next").unwrap();
-        assert_eq!(next.age(said), Duration::ZERO);
-        assert_eq!(said.age(next), Duration::from_secs(2), "past midnight");
+        assert_eq!(next.age(first), Duration::ZERO);
+        assert_eq!(first.age(next), Duration::from_secs(2), "past midnight");
     }
 
     proptest! {
         #[test]
-        fn what_a_logger_writes_is_read(ms in 1_700_000_000_000i64..1_800_000_000_000) {
+        fn what_loggers_write_is_read(ms in 1_700_000_000_000i64..1_800_000_000_000) {
             let time = jiff::Timestamp::from_millisecond(ms).unwrap();
             let clock = Clock::utc(Timestamp::from_millis(ms));
             for form in ["%Y-%m-%d %H:%M:%S,%3f x", "%FT%TZ", "I%m%d %H:%M:%S.%6f 7 x.cc:1] y", "%H:%M:%S.%3f"] {

@@ -1,4 +1,4 @@
-//! When the held lines were written, and how many in each stretch of time.
+//! The times of the held lines, and their number per interval of time.
 
 use super::time::{Clock, Times};
 use crate::model::Timestamp;
@@ -6,43 +6,43 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-/// The times of held lines, to the second. Lines are learnt in any order that leaves no gap: from the end downwards, or
-/// upwards.
+/// The times of the held lines, to the second. Lines are added without gaps at either end: upwards from the end, or
+/// downwards.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// Numbers of lines, ascending, and the time from which they and those below were written. A line is here when its
-    /// second is another one than that of the line above.
+    /// Numbers of lines, ascending, and the times of these lines and those below them. A line is listed only if its
+    /// second differs from that of the line above.
     marks: VecDeque<(u64, Timestamp)>,
 }
 
-/// Lines in equal stretches of time.
+/// The number of lines in equal intervals of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
-    /// Beginning of the first stretch.
+    /// Start of the first interval.
     pub start: Timestamp,
-    /// Length of each.
+    /// Length of each interval.
     pub width: Duration,
-    /// For each the lines, and those among them that report an error.
+    /// For each interval, the number of lines, and of those that report an error.
     pub bins: Vec<(usize, usize)>,
 }
 
-/// Lengths of a stretch, in seconds: what people count in.
+/// Permitted interval lengths, in seconds: round numbers.
 const WIDTHS: [i64; 17] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400];
 
 impl Timeline {
-    /// Learns what a line says, which follows those that are known or precedes them. `near` is the time at which it was
-    /// read, for what its form leaves out.
+    /// Adds the timestamp of a line that follows or precedes the known ones. `near` is the time at which it was read;
+    /// it completes timestamps without a date.
     pub fn learn(&mut self, number: u64, line: &str, near: Timestamp) {
         let is_below = self.marks.back().is_none_or(|(last, _)| number > *last);
         let beside = if is_below { self.marks.back() } else { self.marks.front() };
-        let mut times = Times::behind(Clock::utc(near), beside.map(|(_, time)| *time));
-        if let Some(time) = times.said(line) {
+        let mut times = Times::beside(Clock::utc(near), beside.map(|(_, time)| *time));
+        if let Some(time) = times.stamp(line) {
             self.put(number, time);
         }
     }
 
-    /// Adds the time of a line and of those below it, which follows those that are known or precedes them.
+    /// Adds the time of a line, and of those below it, which follow or precede the known ones.
     pub fn put(&mut self, number: u64, time: Timestamp) {
         let is_same =
             |other: Timestamp| other.as_millis().div_euclid(1000) == time.as_millis().div_euclid(1000);
@@ -67,7 +67,7 @@ impl Timeline {
         while self.marks.back().is_some_and(|(number, _)| *number >= held.end) {
             self.marks.pop_back();
         }
-        // The first line that is held may have its time from one above.
+        // The first held line may have its time from one above.
         while self.marks.get(1).is_some_and(|(number, _)| *number <= held.start) {
             self.marks.pop_front();
         }
@@ -76,18 +76,18 @@ impl Timeline {
         }
     }
 
-    /// Whether no line says a time.
+    /// Whether no line has a timestamp.
     pub fn is_empty(&self) -> bool {
         self.marks.is_empty()
     }
 
-    /// The time of a line: what it says, or else the last one above it that says one.
+    /// The time of a line: its own timestamp, or the last one above it.
     pub fn time(&self, number: u64) -> Option<Timestamp> {
-        let behind = self.marks.partition_point(|(n, _)| *n <= number);
-        Some(self.marks.get(behind.checked_sub(1)?)?.1)
+        let end = self.marks.partition_point(|(n, _)| *n <= number);
+        Some(self.marks.get(end.checked_sub(1)?)?.1)
     }
 
-    /// Number and time of the last line that says a time which the line above does not have.
+    /// Number and time of the last line with a different second from the line above.
     pub fn last(&self) -> Option<(u64, Timestamp)> {
         self.marks.back().copied()
     }
@@ -97,22 +97,22 @@ impl Timeline {
         Some((self.marks.front()?.1, self.marks.back()?.1))
     }
 
-    /// The first line of this time or a later one; none when all are older.
+    /// The first line of this time or later; `None` if all are older.
     pub fn first_from(&self, time: Timestamp) -> Option<u64> {
         self.marks.iter().find(|(_, at)| *at >= time).map(|(number, _)| *number)
     }
 
-    /// The lines up to `end`, exclusive, in at most so many stretches; none while no line has a time. `errors` are the
-    /// numbers of the lines that report one, ascending.
+    /// The number of lines up to `end`, exclusive, in at most `most` intervals; `None` if no line has a time. `errors`
+    /// are the numbers of the lines that report an error, ascending.
     pub fn histogram(&self, end: u64, errors: &VecDeque<u64>, most: usize) -> Option<Histogram> {
-        // Clocks go back now and then, and several writers are not in order.
+        // Clocks may go back, and the lines of several writers may be out of order.
         let times = || self.marks.iter().map(|(_, time)| time.as_millis().div_euclid(1000));
         let (first, last) = (times().min()?, times().max()?);
         let most = i64::try_from(most.max(1)).ok()?;
         let fits = |width: &i64| last.div_euclid(*width) - first.div_euclid(*width) < most;
         let day = WIDTHS[WIDTHS.len() - 1];
         let width = WIDTHS.into_iter().find(fits).unwrap_or_else(|| (last - first) / most / day * day + day);
-        // Years may not fit whole days: the last stretch takes the rest.
+        // Years may not fit into `most` intervals of whole days: the last interval takes the rest.
         let bin = |time: i64| {
             usize::try_from((time.div_euclid(width) - first.div_euclid(width)).min(most - 1)).unwrap_or(0)
         };
@@ -132,20 +132,20 @@ impl Timeline {
 }
 
 impl Histogram {
-    /// The stretch that a time is in; the first or the last one for a time outside.
+    /// The interval that contains a time; the first or the last one for a time outside.
     pub fn bin(&self, time: Timestamp) -> usize {
         let after = time.as_millis().saturating_sub(self.start.as_millis()).max(0);
         let width = i64::try_from(self.width.as_millis()).unwrap_or(i64::MAX).max(1);
         usize::try_from(after / width).unwrap_or(usize::MAX).min(self.bins.len().saturating_sub(1))
     }
 
-    /// The beginning of a stretch; behind the last one its end.
+    /// The start of an interval; after the last one, its end.
     pub fn begins(&self, bin: usize) -> Timestamp {
         self.start.plus(self.width.saturating_mul(u32::try_from(bin).unwrap_or(u32::MAX)))
     }
 }
 
-/// A time in eight cells, in UTC: `13:58:14`, or of another day than the last before `now`, `21 13:58`.
+/// A time in eight cells, in UTC: `13:58:14`, or `21 13:58` if it is a day or more from `now`.
 pub fn clock(time: Timestamp, now: Timestamp) -> String {
     let near = time.as_millis().abs_diff(now.as_millis()) < 86_400_000;
     let form = if near { "%H:%M:%S" } else { "%d %H:%M" };
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_let_go_are_forgotten() {
+    fn dropped_lines_are_forgotten() {
         let lines: Vec<_> = (0..10).map(line).collect();
         let mut timeline = learnt(&(0..10).map(|n| (n * 10, lines[n as usize].as_str())).collect::<Vec<_>>());
         let before = timeline.time(35);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_what_people_count_in() {
+    fn intervals_have_round_lengths() {
         let lines: Vec<_> = (0..300).map(|n| (n, line(u32::try_from(n).unwrap() * 2))).collect();
         let lines: Vec<_> = lines.iter().map(|(n, line)| (*n, line.as_str())).collect();
         let timeline = learnt(&lines);
@@ -216,7 +216,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_is_lost_and_the_stretches_fit(
+        fn no_line_is_lost_and_the_intervals_fit(
             times in prop::collection::vec(-1_000_000_000_000i64..1_000_000_000_000, 1..40), most in 1usize..200
         ) {
             let mut timeline = Timeline::default();

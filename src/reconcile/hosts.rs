@@ -1,11 +1,11 @@
-//! The nodes of a cluster by slice: hosts of one slice together, other workers by their node type, and what died by cause
-//! and time. Pure; one pass over the nodes, for each state of the cluster once.
+//! The nodes of a cluster by slice: one row for the hosts of a slice, for other workers of a node type, and for nodes
+//! that died of one cause at one time. Pure; one pass over the nodes for each state of the cluster.
 
 use crate::model::{DeathReason, Node, NodeState, Text, Timestamp};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// Deaths that follow each other within that time belong together: the hosts of a preempted slice do not die at once.
+/// Deaths within this time of each other are grouped: the hosts of a preempted slice do not die at the same moment.
 const TOGETHER: Duration = Duration::from_secs(120);
 
 /// What the hosts of a row have in common.
@@ -13,53 +13,53 @@ const TOGETHER: Duration = Duration::from_secs(120);
 pub enum HostsKind {
     /// The head.
     Head,
-    /// They are one slice, of which at least one host is alive.
+    /// One slice, of which at least one host is alive.
     Slice,
-    /// They are alive, of no slice, and of one node type.
+    /// Living workers of one node type that are in no slice.
     Type,
-    /// They died of one cause: whole slices, and workers of no slice.
+    /// Hosts that died of one cause: whole slices, and workers in no slice.
     Dead,
 }
 
-/// What identifies a row while states follow each other.
+/// Identifies a row across states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostsKey {
     /// What its hosts have in common.
     pub kind: HostsKind,
-    /// The name of the slice or of the node type; empty for the head and for what died.
+    /// The name of the slice or of the node type; empty for the head and for dead hosts.
     pub name: Text,
-    /// Of what was lost: the cause, and when the first of them died; no time for all that died earlier.
+    /// For dead hosts, the cause, and when the first of them died; no time for those that died earlier or were stopped.
     pub lost: Option<(DeathReason, Option<Timestamp>)>,
 }
 
-/// Hosts that belong together.
+/// A group of hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hosts {
-    /// What identifies them.
+    /// Identifies the row.
     pub key: HostsKey,
-    /// The name of the one slice that they are; of living workers of no slice that of their type. Empty where there is none.
+    /// The name of the slice, or of the node type for living workers in no slice; empty if there is none.
     pub name: Text,
-    /// Their numbers among the cluster's nodes.
+    /// Indexes of the hosts in the cluster's list of nodes.
     pub nodes: Vec<u32>,
-    /// The number of slices that they are.
+    /// The number of slices.
     pub slices: u32,
-    /// Node type of the first of them; empty where Ray does not report it.
+    /// Node type of the first of them; empty if Ray does not report it.
     pub node_type: Text,
-    /// Type of their chips, e.g. `v4-128`; empty where Ray does not report it.
+    /// Type of their chips, e.g. `v4-128`; empty if Ray does not report it.
     pub chip_type: Text,
-    /// How their chips are joined, e.g. `4x4x8`; empty where Ray does not report it.
+    /// The topology of their chips, e.g. `4x4x8`; empty if Ray does not report it.
     pub topology: Text,
-    /// Those of them that are alive.
+    /// The number of living hosts.
     pub alive: u32,
-    /// Those of them that drain.
+    /// The number of draining hosts.
     pub draining: u32,
-    /// The number of hosts that the slice consists of; none where it is unknown.
+    /// The number of hosts that the slice should have; `None` if unknown.
     pub expected: Option<u32>,
-    /// Chips of living hosts, and those in use; none in use where Ray does not report it.
+    /// Chips of living hosts: those in use, `None` if Ray does not report it, and their total.
     pub chips: (Option<f64>, f64),
     /// When the first living host registered.
     pub started: Option<Timestamp>,
-    /// The latest death among them, and Ray's sentence about it.
+    /// The latest death among them, and Ray's message about it.
     pub ended: Option<(Timestamp, Text)>,
 }
 
@@ -69,7 +69,7 @@ impl Hosts {
         self.alive > 0 && self.expected.is_some_and(|expected| self.alive < expected)
     }
 
-    /// Whether they died lately and were not stopped in order.
+    /// Whether they died recently without being stopped.
     pub fn is_lost(&self) -> bool {
         matches!(self.key.lost, Some((_, Some(_))))
     }
@@ -80,12 +80,12 @@ impl Hosts {
 pub struct BySlice {
     /// The rows.
     pub rows: Vec<Hosts>,
-    /// The row of each node, by the node's number.
+    /// The index of the row of each node, by node index.
     row_of: Vec<u32>,
 }
 
 impl BySlice {
-    /// The nodes by slice. What died counts as lost as [`Node::is_lost`] has it at that time.
+    /// The nodes by slice. A dead node counts as lost if [`Node::is_lost`] holds at `now`.
     pub fn of(nodes: &[Node], now: Timestamp) -> Self {
         let mut rows: Vec<Hosts> = Vec::new();
         let mut places: HashMap<(HostsKind, &str), usize> = HashMap::new();
@@ -129,18 +129,18 @@ impl BySlice {
         self.rows.iter().find(|row| row.key == *key)
     }
 
-    /// The row that the node with that number is in.
+    /// The row of the node with that index.
     pub fn row_of(&self, number: usize) -> Option<&Hosts> {
         self.rows.get(self.place_of(number)?)
     }
 
-    /// The place of that row.
+    /// The index of that row.
     pub fn place_of(&self, number: usize) -> Option<usize> {
         self.row_of.get(number).map(|place| *place as usize)
     }
 }
 
-/// A row like that node, without hosts.
+/// A row with the attributes of a node, without hosts.
 fn row(key: HostsKey, node: &Node) -> Hosts {
     let slices = u32::from(key.kind == HostsKind::Slice);
     Hosts {
@@ -180,8 +180,8 @@ impl Hosts {
         }
     }
 
-    /// Applies what only all hosts together tell: how many there have to be. Where no label says so, those that were lost
-    /// and whose address did not come back are missing.
+    /// Sets the expected number of hosts, which requires all hosts of the slice. Without a label that reports it, lost
+    /// hosts whose address has not returned count as missing.
     fn finish(&mut self, nodes: &[Node], now: Timestamp) {
         if self.key.kind != HostsKind::Slice {
             return;
@@ -197,7 +197,7 @@ impl Hosts {
         });
     }
 
-    /// The worst cause among its deaths: where a slice is preempted, some hosts only miss their heartbeats.
+    /// The worst cause among its deaths: of a preempted slice, some hosts only miss their heartbeats.
     fn cause(&self, nodes: &[Node]) -> DeathReason {
         let reasons = self.nodes.iter().filter_map(|number| nodes[*number as usize].death.as_ref());
         let rank = |reason: &DeathReason| match reason {
@@ -210,10 +210,10 @@ impl Hosts {
     }
 }
 
-/// What is dead, by cause: of what was lost lately, what died together is one row; all that died earlier, or was stopped
-/// in order, is one row for each cause.
+/// Groups dead hosts by cause: recently lost hosts that died together are one row; all that died earlier, or were
+/// stopped, are one row per cause.
 fn folded(mut dead: Vec<Hosts>, nodes: &[Node], now: Timestamp) -> Vec<Hosts> {
-    // The first death is what it is known by: Ray forgets the oldest, but no new one comes before it.
+    // A row is identified by its first death: Ray forgets the oldest deaths, but no new one precedes them.
     dead.sort_by_cached_key(|row| row.ended.as_ref().map(|(at, _)| *at));
     let mut rows: Vec<Hosts> = Vec::new();
     for one in dead {
@@ -239,7 +239,7 @@ fn folded(mut dead: Vec<Hosts>, nodes: &[Node], now: Timestamp) -> Vec<Hosts> {
 }
 
 impl Hosts {
-    /// Applies what died later; what they do not have in common becomes empty.
+    /// Adds hosts that died later; attributes that they do not share become empty.
     fn join(&mut self, later: Self) {
         self.nodes.extend(later.nodes);
         self.slices += later.slices;
@@ -269,7 +269,7 @@ mod tests {
         Timestamp::from_millis(NOW.as_millis() - secs * 1000)
     }
 
-    /// A host of a v4-64 slice, which has eight of them; without a slice a worker of no chips.
+    /// A host of a v4-64 slice, which has eight hosts; a worker without chips if `slice` is empty.
     fn host(n: u8, slice: &str) -> Node {
         let labels: Vec<(Text, Text)> = [
             ("ray.io/tpu-pod-type", "v4-64"),
@@ -295,7 +295,7 @@ mod tests {
     }
 
     /// Name, hosts alive of expected, slices, and hosts of each row.
-    fn told(nodes: &[Node]) -> Vec<String> {
+    fn rows(nodes: &[Node]) -> Vec<String> {
         let rows = BySlice::of(nodes, NOW).rows;
         let line = |row: &Hosts| {
             let expected = row.expected.map_or_else(|| "?".into(), |n| n.to_string());
@@ -310,10 +310,10 @@ mod tests {
     }
 
     #[test]
-    fn hosts_stand_by_slice_workers_by_type_and_the_head_alone() {
+    fn hosts_are_grouped_by_slice_workers_by_type_and_the_head_alone() {
         let head = Node { is_head: true, ..host(0, "") };
         let nodes = [head, host(1, "a"), host(2, "b"), host(3, "a"), host(4, ""), host(5, "")];
-        assert_eq!(told(&nodes), [":0 1/? of 1", "a:1 2/8 of 2", "b:1 1/8 of 1", "cpu:0 2/? of 2"]);
+        assert_eq!(rows(&nodes), [":0 1/? of 1", "a:1 2/8 of 2", "b:1 1/8 of 1", "cpu:0 2/? of 2"]);
         let by_slice = BySlice::of(&nodes, NOW);
         assert_eq!(by_slice.row_of(3).unwrap().nodes, [1, 3]);
         assert_eq!(by_slice.rows[1].chips, (Some(4.0), 8.0));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_together_is_one_row_and_what_died_long_ago_another() {
+    fn hosts_lost_together_are_one_row_and_earlier_deaths_another() {
         use DeathReason::{Expected, Preempted, Unexpected};
         let mut nodes: Vec<Node> =
             (0..8).map(|n| dead(host(n, "a"), 1500 + i64::from(n), Preempted)).collect();
@@ -336,7 +336,7 @@ mod tests {
         nodes.push(dead(host(14, "e"), 90_000, Preempted));
         nodes.push(dead(host(15, "f"), 60, Expected));
         assert_eq!(
-            told(&nodes),
+            rows(&nodes),
             [
                 ":2 0/? of 2 Preempted earlier",
                 ":0 0/? of 1 Unexpected 1500",
@@ -348,9 +348,9 @@ mod tests {
     }
 
     #[test]
-    fn half_a_slice_is_one_row_also_where_ray_has_no_labels() {
+    fn an_incomplete_slice_is_one_row_even_without_labels() {
         let labelled = [host(1, "a"), dead(host(2, "a"), 60, DeathReason::Unexpected)];
-        assert_eq!(told(&labelled), ["a:1 1/8 of 2"]);
+        assert_eq!(rows(&labelled), ["a:1 1/8 of 2"]);
         let old = |n: u8| Node {
             labels: [].into(),
             resources: Resources(
@@ -362,16 +362,16 @@ mod tests {
         };
         let name = "ray-c-worker-1-tpu:1";
         let lost = dead(old(2), 60, DeathReason::Unexpected);
-        assert_eq!(told(&[old(1), old(2)]), [format!("{name} 2/? of 2")], "nobody says how many there are");
-        assert_eq!(told(&[old(1), lost.clone()]), [format!("{name} 1/2 of 2")]);
+        assert_eq!(rows(&[old(1), old(2)]), [format!("{name} 2/? of 2")], "the number of hosts is unknown");
+        assert_eq!(rows(&[old(1), lost.clone()]), [format!("{name} 1/2 of 2")]);
         let back = Node { id: NodeId::from_bytes(&[99; 28]).unwrap(), ..old(2) };
-        assert_eq!(told(&[old(1), lost, back]), [format!("{name} 2/? of 3")], "it came back");
-        assert_eq!(BySlice::of(&[old(1)], NOW).rows[0].chips, (None, 4.0), "old channels tell no use");
+        assert_eq!(rows(&[old(1), lost, back]), [format!("{name} 2/? of 3")], "it came back");
+        assert_eq!(BySlice::of(&[old(1)], NOW).rows[0].chips, (None, 4.0), "the usage is unknown");
     }
 
     proptest! {
         #[test]
-        fn every_node_is_in_one_row_whatever_it_says(
+        fn every_node_is_in_exactly_one_row(
             all in prop::collection::vec((any::<bool>(), any::<bool>(), ".{0,3}", ".{0,5}", 0_i64..9000), 0..40),
         ) {
             let nodes: Vec<Node> = (0..).zip(&all).map(|(n, (is_head, is_alive, slice, topology, secs))| {

@@ -1,14 +1,14 @@
-//! One machine of the table: what Google and Ray say of it together.
+//! One machine of the table, as reported by Google and Ray together.
 
 use crate::model::cloud::{Capacity, TpuHost};
 use crate::model::{Hint, Text, Timestamp, Verb};
 use std::time::Duration;
 
-/// How long a machine may take until all its hosts have joined Ray: TPU VMs come up, pull an image of several gigabytes
-/// and start Ray within about ten minutes.
+/// Time limit for all hosts of a machine to join Ray: TPU VMs start, pull an image of several gigabytes and start Ray
+/// within about ten minutes.
 pub const JOIN_TIME: Duration = Duration::from_secs(15 * 60);
 
-/// What a request for more instances of a group is at Google.
+/// Google's name for a request for more instances of a group.
 pub(super) const RESIZE_REQUEST: &str = "resize request";
 
 /// The status of a machine. Ordered by severity.
@@ -16,29 +16,29 @@ pub(super) const RESIZE_REQUEST: &str = "resize request";
 pub enum TpuStatus {
     /// Alive in Ray, but preempted or unknown in the cloud.
     Ghost,
-    /// Some hosts have been missing for longer than [`JOIN_TIME`]: what runs on the slice waits for ever.
+    /// Some hosts have been missing for longer than [`JOIN_TIME`]: jobs on the slice wait forever.
     Incomplete,
-    /// Up for longer than [`JOIN_TIME`], and no host ever joined.
+    /// Up for longer than [`JOIN_TIME`], but no host has joined.
     NeverRegistered,
     /// Preempted and not deleted: it holds quota.
     HoldsQuota,
-    /// Preempted and not deleted; it is an instance of Compute Engine that has stopped, or a group of those.
+    /// Preempted and not deleted; a stopped Compute Engine instance, or a group of those.
     Preempted,
-    /// The request was refused, and stays until it is deleted.
+    /// The request was refused; it exists until it is deleted.
     Refused,
     /// Stopped.
     Stopped,
-    /// In a state of Google's that is not known here; the row has Google's word for it.
+    /// In a state that this program does not know; the row has Google's name for it.
     Unknown,
-    /// Being created, started or repaired for longer than that takes ([`READY_TIME`](crate::model::cloud::READY_TIME)).
+    /// Being created, started or repaired for longer than [`READY_TIME`](crate::model::cloud::READY_TIME).
     Delayed,
-    /// Coming up, or its hosts are still joining.
+    /// Starting, or its hosts are still joining.
     Joining,
     /// A request that waits for capacity.
     Waiting,
-    /// It is being deleted.
+    /// Being deleted.
     Leaving,
-    /// Up; Ray did not tell whether its hosts have joined.
+    /// Up; Ray did not report whether its hosts have joined.
     Up,
     /// All its hosts are in Ray.
     Registered,
@@ -65,7 +65,7 @@ impl TpuStatus {
         }
     }
 
-    /// What to do about a machine of that name, or about several when it is empty; empty when nothing needs to be done.
+    /// What to do about a machine of that name, or about several if it is empty; empty if nothing needs to be done.
     pub fn hint(self, machine: &str) -> Hint {
         match self {
             Self::Ghost => Hint::from("the autoscaler still counts it")
@@ -95,7 +95,7 @@ impl TpuStatus {
 pub enum ManagedBy {
     /// Ray's autoscaler launched it.
     Autoscaler,
-    /// Somebody added it by hand; no autoscaler brings it back.
+    /// It was added manually; no autoscaler replaces it.
     Manual,
 }
 
@@ -109,28 +109,30 @@ impl ManagedBy {
     }
 }
 
-/// A machine: a TPU VM, an instance or instance group with TPUs, a request for one, or nodes of Ray without either.
+/// A machine: a TPU VM, an instance or instance group with TPUs, a request for one, or Ray nodes without a machine at
+/// Google.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The TPU VM's name; the address of a ghost that has none.
     pub name: Text,
-    /// E.g. `v4-32`; empty when only Ray knows it.
+    /// E.g. `v4-32`; empty if only Ray knows it.
     pub accelerator_type: Text,
     /// The number of its chips.
     pub chips: u32,
     /// The status of the machine.
     pub status: TpuStatus,
-    /// What it is at Google (`tpu vm`, `queued resource`, `instance`, `instance group`, `resize request`); none of a ghost.
+    /// Its resource type at Google (`tpu vm`, `queued resource`, `instance`, `instance group`, `resize request`);
+    /// `None` for a ghost.
     pub resource: Option<&'static str>,
-    /// Google's own word for its state, e.g. `REPAIRING`; none of a ghost that Google does not know.
+    /// Google's own name for its state, e.g. `REPAIRING`; `None` for a ghost that Google does not know.
     pub state: Option<Text>,
-    /// Its node type in the cluster's file, when it is known.
+    /// Its node type in the cluster's file, if known.
     pub ray_type: Option<Text>,
     /// The number of its hosts, and of those alive in Ray.
     pub hosts: (usize, usize),
     /// Its hosts, by worker number.
     pub logins: Vec<TpuHost>,
-    /// Internal addresses of hosts that are missing in Ray.
+    /// Internal addresses of the hosts that are missing in Ray.
     pub missing: Vec<Text>,
     /// The kind of capacity that was requested; unknown for a ghost.
     pub capacity: Option<Capacity>,
@@ -138,17 +140,17 @@ pub struct Row {
     pub keeper: ManagedBy,
     /// The time of its request.
     pub created: Option<Timestamp>,
-    /// More, in the cloud's or Ray's words.
+    /// Additional information from the cloud or Ray.
     pub note: Option<Text>,
 }
 
 impl Row {
-    /// Whether it is a request for more instances of a group, which is no machine and not removed as one.
+    /// Whether it is a request for more instances of a group, which is not a machine and cannot be removed as one.
     pub fn is_resize_request(&self) -> bool {
         self.resource == Some(RESIZE_REQUEST)
     }
 
-    /// What to do about it; empty when nothing needs to be done.
+    /// What to do about it; empty if nothing needs to be done.
     pub fn hint(&self) -> Hint {
         if self.is_resize_request() && self.status == TpuStatus::Refused {
             return "read the reason; the request is deleted in its group, at Google".into();

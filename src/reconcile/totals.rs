@@ -20,11 +20,11 @@ pub struct Chips {
 }
 
 impl Chips {
-    /// In words, e.g. `v4 84 chips, 32 in Ray, 40 preempted, 64 more requested`; Ray's part only when `ray_told`.
-    pub fn words(&self, generation: &str, ray_told: bool) -> String {
+    /// In words, e.g. `v4 84 chips, 32 in Ray, 40 preempted, 64 more requested`; Ray's part only if `ray_known`.
+    pub fn words(&self, generation: &str, ray_known: bool) -> String {
         let chips = |n: u32| grouped(n as usize);
         let mut parts = vec![format!("{} {} chips", printable(generation), chips(self.held))];
-        parts.extend(ray_told.then(|| format!("{} in Ray", chips(self.in_ray))));
+        parts.extend(ray_known.then(|| format!("{} in Ray", chips(self.in_ray))));
         parts.extend((self.holds_quota > 0).then(|| format!("{} preempted", chips(self.holds_quota))));
         parts.extend((self.waiting > 0).then(|| format!("{} more requested", chips(self.waiting))));
         parts.join(", ")
@@ -35,12 +35,12 @@ impl Chips {
 pub fn chips_by_generation<'r>(rows: impl IntoIterator<Item = &'r Row>) -> BTreeMap<&'r str, Chips> {
     let mut all: BTreeMap<&str, Chips> = BTreeMap::new();
     for row in rows {
-        // A ghost that Google does not know holds nothing.
+        // A ghost that Google does not know holds no chips.
         let Some(generation) = generation(row.accelerator_type.raw()) else { continue };
         let chips = all.entry(generation).or_default();
         match row.status {
             TpuStatus::Waiting => chips.waiting += row.chips,
-            // What was taken from a stopped instance is Google's again.
+            // The chips of a stopped instance are no longer held.
             TpuStatus::Refused | TpuStatus::Preempted => {}
             status => {
                 chips.held += row.chips;
@@ -58,7 +58,7 @@ pub fn chips_by_generation<'r>(rows: impl IntoIterator<Item = &'r Row>) -> BTree
     all
 }
 
-/// The API calls v5e by another name.
+/// The generation of an accelerator type; the API has another name for v5e.
 fn generation(accelerator_type: &str) -> Option<&str> {
     match accelerator_type.rsplit_once('-')?.0 {
         "v5litepod" => Some("v5e"),
@@ -77,18 +77,18 @@ pub struct TypeCount {
     pub max: u32,
     /// Its machines at Google, up or starting.
     pub there: usize,
-    /// Of these, those with all hosts in Ray; none when Ray gave no answer.
+    /// Of these, those with all hosts in Ray; `None` if Ray did not respond.
     pub registered: Option<usize>,
 }
 
 impl TypeCount {
-    /// The number of machines missing to its minimum.
+    /// The number of machines missing to reach its minimum.
     pub fn short(&self) -> usize {
         (self.min as usize).saturating_sub(self.registered.unwrap_or(self.there))
     }
 }
 
-/// Every node type of the file. Types that no TPU VM carries (machines without TPUs) are counted in Ray.
+/// All worker node types of the cluster file. Types without TPU VMs (machines without TPUs) are counted in Ray.
 pub fn types(limits: &[NodeTypeLimits], rows: &[Row], nodes: Option<&[Node]>) -> Vec<TypeCount> {
     let count = |limit: &NodeTypeLimits| {
         let mine = || rows.iter().filter(|r| r.ray_type.as_ref().is_some_and(|t| t.raw() == limit.name));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_types_minimum_counts_what_works() {
+    fn the_minimum_of_a_type_counts_registered_machines() {
         let limit = |name: &str, min| NodeTypeLimits {
             name: name.into(),
             min,
@@ -178,14 +178,14 @@ mod tests {
             resources: Resources(vec![Resource { name: Text::new("CPU"), total: 8.0, used: None }]),
             ..Node::sample(1)
         };
-        let told = |nodes: Option<&[Node]>| {
+        let counts = |nodes: Option<&[Node]>| {
             let all = types(&limits, &rows, nodes);
             all.iter().map(|t| (t.name.clone(), t.there, t.registered, t.short())).collect::<Vec<_>>()
         };
         assert_eq!(
-            told(Some(&[node])),
+            counts(Some(&[node])),
             [("tpu".to_owned(), 2, Some(1), 2), ("cpu".to_owned(), 1, Some(1), 0)]
         );
-        assert_eq!(told(None), [("tpu".to_owned(), 2, None, 1), ("cpu".to_owned(), 0, None, 1)]);
+        assert_eq!(counts(None), [("tpu".to_owned(), 2, None, 1), ("cpu".to_owned(), 0, None, 1)]);
     }
 }

@@ -1,12 +1,12 @@
-//! The text of `py-spy dump` (`print_trace` in py-spy's `src/dump.rs`), as Ray's routes `/worker/traceback` and
-//! `/task/traceback` pass it on.
+//! Parses the text of `py-spy dump` (`print_trace` in py-spy's `src/dump.rs`), as returned by Ray's routes
+//! `/worker/traceback` and `/task/traceback`.
 
 use crate::model::Text;
 use std::fmt;
 
-/// Frames of a thread that are kept: a recursion that has gone wrong has ten thousand.
+/// Maximum number of frames kept per thread; a runaway recursion has ten thousand.
 const FRAMES: usize = 256;
-/// Threads that are kept.
+/// Maximum number of threads kept.
 const THREADS: usize = 512;
 
 /// The stacks of one process.
@@ -14,39 +14,38 @@ const THREADS: usize = 512;
 pub struct Dump {
     /// Its process id.
     pub pid: Option<u32>,
-    /// Its command line as it calls itself, `ray::train_step`.
+    /// Its command line or process title, e.g. `ray::train_step`.
     pub process: Text,
-    /// Its threads, as they are in the dump.
+    /// Its threads, in the order of the dump.
     pub threads: Vec<Thread>,
 }
 
 /// A thread of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its name, `MainThread`; empty when it has none.
+    /// Its name, e.g. `MainThread`; empty if it has none.
     pub name: Text,
-    /// What py-spy says of it: `idle`, `active`, `active+gil`.
+    /// Its state, as reported by py-spy: `idle`, `active`, `active+gil`.
     pub state: Text,
-    /// Its frames, the innermost first.
+    /// Its frames, innermost first.
     pub frames: Vec<Frame>,
-    /// Frames further out that are left out.
+    /// Number of outer frames that are omitted.
     pub left_out: usize,
 }
 
 /// A frame of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame {
-    /// The function, `Trainer.step`.
+    /// The function, e.g. `Trainer.step`.
     pub function: Text,
-    /// Its file, relative to Python's path where it lies there.
+    /// Its file, relative to Python's path if it is below that.
     pub file: Text,
-    /// The line; none in native code.
+    /// The line; `None` in native code.
     pub line: Option<u32>,
 }
 
 impl Dump {
-    /// Reads a dump. Lines that are none of its own, warnings of py-spy among them, are skipped; none when there is
-    /// no thread in it.
+    /// Reads a dump. Other lines, such as warnings of py-spy, are skipped; `None` if it contains no thread.
     pub fn read(text: &str) -> Option<Self> {
         let mut dump = Self::default();
         for line in text.lines() {
@@ -86,7 +85,7 @@ impl Thread {
 impl Frame {
     /// `Worker.main_loop (ray/_private/worker.py:1031)`, `__poll (libc.so.6)`.
     fn read(text: &str) -> Option<Self> {
-        // What --locals adds is further in.
+        // The lines that --locals adds are indented further.
         let (function, place) =
             text.strip_suffix(')')?.rsplit_once(" (").filter(|_| !text.starts_with(' '))?;
         let at = place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
@@ -110,7 +109,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As Ray 2.53 answers it.
+    /// A response of Ray 2.53.
     pub const WORKER: &str = "Process 1226: ray::train_step\nPython v3.11.7 (/opt/python/bin/python3.11)\n\nThread 1226 (idle): \"MainThread\"\n    train_step (busy.py:5)\n    Worker.main_loop (ray/_private/worker.py:1031)\n    <module> (ray/_private/workers/default_worker.py:322)\nThread 1264 (idle): \"PythonGCThread\"\n    Condition.wait (threading.py:327)\n    Event.wait (threading.py:629)\n    PythonGCThread.run (ray/_private/gc_collect_manager.py:29)\n    Thread._bootstrap_inner (threading.py:1045)\n    Thread._bootstrap (threading.py:1002)\n";
 
     #[test]
@@ -133,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn a_recursion_without_end_is_cut_and_counted() {
+    fn an_endless_recursion_is_truncated_and_counted() {
         let text = format!("Thread 1 (idle): \"MainThread\"\n{}", "    f (deep.py:2)\n".repeat(10_000));
         let thread = &Dump::read(&text).unwrap().threads[0];
         assert_eq!((thread.frames.len(), thread.left_out), (FRAMES, 10_000 - FRAMES));
     }
 
     #[test]
-    fn what_is_no_dump_is_none() {
+    fn other_text_is_not_a_dump() {
         for text in
             ["", "Failed to execute `['py-spy', 'dump', '-p', '9']`.\n", "Process 1: x\nPython v3\n\n"]
         {
@@ -150,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_is_read_without_harm(text in "(Thread |    |Process |\\PC|\n|\\(|\\)|:|\"){0,60}") {
+        fn any_text_is_read_without_a_panic(text in "(Thread |    |Process |\\PC|\n|\\(|\\)|:|\"){0,60}") {
             let _ = Dump::read(&text);
         }
     }

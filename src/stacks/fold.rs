@@ -1,17 +1,17 @@
-//! What of a process's stacks tells where it stands: the thread that does its work, without the frames of Ray and of
-//! Python's own machinery around it.
+//! Reduces the stacks of a process to where its program is: the thread that does its work, without the frames of Ray
+//! and of Python's own machinery.
 
 use super::{Dump, Frame, Thread};
 
-/// Where a process stands.
+/// Where the program of a process is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
-    /// The frames of the program itself, the innermost first; what is further in of Python's library or of Ray stands
-    /// before them as one frame. Empty when only Ray's own code runs: the worker waits for a task.
+    /// The frames of the program itself, innermost first. If it has called into Python's library or Ray, one frame for
+    /// that call precedes them. Empty if only Ray's own code runs: the worker waits for a task.
     pub frames: Vec<Frame>,
 }
 
-/// Modules of Python's own library in which a thread waits or is started, relative to Python's path.
+/// Modules of Python's standard library in which a thread waits or is started, relative to Python's path.
 const LIBRARY: &[&str] = &[
     "_bootstrap",
     "asyncio/",
@@ -28,15 +28,15 @@ const LIBRARY: &[&str] = &[
     "threading.py",
 ];
 
-/// Whose code a frame is.
+/// The owner of a frame's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum Owner {
     Program,
     Library,
     Ray,
 }
 
-fn whose(frame: &Frame) -> Whose {
+fn owner(frame: &Frame) -> Owner {
     let file = frame.file.raw();
     // A path that py-spy could not shorten is absolute.
     let file = ["/site-packages/", "/dist-packages/"]
@@ -44,21 +44,21 @@ fn whose(frame: &Frame) -> Whose {
         .find_map(|folder| file.rsplit_once(folder).map(|(_, rest)| rest))
         .unwrap_or(file);
     match () {
-        () if file.starts_with("ray/") => Whose::Ray,
-        () if LIBRARY.iter().any(|module| file.starts_with(module)) => Whose::Library,
-        // Native frames have no line: a library that is called from somewhere.
-        () if frame.line.is_none() => Whose::Library,
-        () => Whose::Program,
+        () if file.starts_with("ray/") => Owner::Ray,
+        () if LIBRARY.iter().any(|module| file.starts_with(module)) => Owner::Library,
+        // Native frames have no line number; they belong to a library.
+        () if frame.line.is_none() => Owner::Library,
+        () => Owner::Program,
     }
 }
 
-/// Where a process stands: by its main thread if code of the program runs there, else by the first thread in which it
-/// does (actors with threads or asyncio run their methods elsewhere).
+/// Where the program of a process is: in its main thread if code of the program runs there, otherwise in the first
+/// thread in which it does (actors with threads or asyncio run their methods in other threads).
 pub fn place(dump: &Dump) -> Place {
     places(dump).next().map_or(Place { frames: Vec::new() }, |(_, place)| place)
 }
 
-/// The threads in which code of the program runs, the main one first.
+/// The threads in which code of the program runs, the main thread first.
 pub fn places(dump: &Dump) -> impl Iterator<Item = (&Thread, Place)> {
     let is_main = |thread: &&Thread| thread.name.raw() == "MainThread";
     let (main, others) = dump.threads.iter().partition::<Vec<_>, _>(is_main);
@@ -66,22 +66,22 @@ pub fn places(dump: &Dump) -> impl Iterator<Item = (&Thread, Place)> {
     folded.filter(|(_, place)| !place.is_idle())
 }
 
-/// Whether it is a worker of Ray, which calls itself `ray::` and what it runs.
+/// Whether it is a worker of Ray, whose process title is `ray::` and the name of what it runs.
 pub fn is_worker(dump: &Dump) -> bool {
     dump.process.raw().starts_with("ray::")
 }
 
-/// Whether it is a driver: Ray's code runs in it, as in the thread that waits for errors of the cluster
-/// (`ray_listen_error_messages`), and it is no worker.
+/// Whether it is a driver: not a worker, but with Ray's code in one of its threads, such as the one that listens for
+/// errors of the cluster (`ray_listen_error_messages`).
 pub fn is_driver(dump: &Dump) -> bool {
     let mut frames = dump.threads.iter().flat_map(|thread| &thread.frames);
-    !is_worker(dump) && frames.any(|frame| whose(frame) == Whose::Ray)
+    !is_worker(dump) && frames.any(|frame| owner(frame) == Owner::Ray)
 }
 
 fn folded(thread: &Thread) -> Place {
-    let of_program = |frame: &&Frame| whose(frame) == Whose::Program;
+    let of_program = |frame: &&Frame| owner(frame) == Owner::Program;
     let mut frames: Vec<Frame> = thread.frames.iter().filter(of_program).cloned().collect();
-    // What it waits in: the outermost function that the program has called.
+    // The function that the program has called.
     let called = thread.frames.iter().take_while(|frame| !of_program(frame)).last();
     if !frames.is_empty()
         && let Some(called) = called
@@ -92,22 +92,22 @@ fn folded(thread: &Thread) -> Place {
 }
 
 impl Place {
-    /// Whether no code of the program runs: the worker waits for a task.
+    /// Whether no code of the program runs, because the worker waits for a task.
     pub fn is_idle(&self) -> bool {
         self.frames.is_empty()
     }
 
     /// The innermost frame of the program itself.
     pub fn at(&self) -> Option<&Frame> {
-        self.frames.iter().find(|frame| whose(frame) == Whose::Program)
+        self.frames.iter().find(|frame| owner(frame) == Owner::Program)
     }
 
-    /// What it waits in, when that is not the program's own code.
+    /// The function that the program has called, if it is not the program's own code.
     pub fn within(&self) -> Option<&Frame> {
-        self.frames.first().filter(|frame| whose(frame) != Whose::Program)
+        self.frames.first().filter(|frame| owner(frame) != Owner::Program)
     }
 
-    /// In one line: `W.stuck (gang.py:13) in Event.wait`.
+    /// The place in one line: `W.stuck (gang.py:13) in Event.wait`.
     pub fn words(&self) -> String {
         match (self.at(), self.within()) {
             (None, _) => "no task: waits for Ray".to_owned(),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frames_of_ray_and_of_threads_are_folded_away() {
+    fn the_frames_of_ray_and_of_threads_are_removed() {
         let place = of(
             "Thread 9 (idle): \"Other\"\n    f (a.py:1)\nThread 1 (idle): \"MainThread\"\n    wait (threading.py:331)\n    wait (threading.py:629)\n    W.stuck (gang.py:13)\n    W.run (gang.py:30)\n    _resume_span (ray/util/tracing/tracing_helper.py:467)\n    main_loop (ray/_private/worker.py:1031)\n    <module> (ray/_private/workers/default_worker.py:322)\n",
         );
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_without_a_task_stands_nowhere() {
+    fn a_worker_without_a_task_is_idle() {
         let place = of(
             "Thread 1 (idle): \"MainThread\"\n    main_loop (ray/_private/worker.py:1031)\n    <module> (ray/_private/workers/default_worker.py:322)\n",
         );

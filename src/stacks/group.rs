@@ -1,4 +1,4 @@
-//! Equal stacks put together.
+//! Groups processes with equal stacks.
 
 use super::{Dump, Place, place};
 use std::collections::BTreeMap;
@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 /// Processes with the same stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Where they stand.
+    /// Where their programs are.
     pub place: Place,
-    /// Which they are: numbers of the caller's, in ascending order.
+    /// The caller's numbers of these processes, ascending.
     pub members: Vec<usize>,
 }
 
@@ -27,8 +27,8 @@ pub fn groups<'a>(dumps: impl IntoIterator<Item = (usize, &'a Dump)>) -> Vec<Gro
     groups
 }
 
-/// Whether a process has moved between two samples: one that stands where it stood is stuck or waits; one that has moved
-/// is at work, however slowly.
+/// Whether a process has moved between two samples. A process that has not moved is stuck or waits; one that has moved
+/// is working, however slowly.
 pub fn moved(before: &Dump, after: &Dump) -> bool {
     place(before) != place(after)
 }
@@ -45,16 +45,16 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_stands_elsewhere_is_a_group_of_its_own() {
+    fn a_process_with_another_stack_is_a_group_of_its_own() {
         let dumps: Vec<Dump> = (0..24).map(|n| dump(if n == 17 { 13 } else { 11 })).collect();
         let groups = groups(dumps.iter().enumerate());
-        let told: Vec<_> = groups.iter().map(|g| (g.members.len(), g.place.words())).collect();
-        assert_eq!(told, [(23, "step (train.py:11)".to_owned()), (1, "step (train.py:13)".to_owned())]);
+        let found: Vec<_> = groups.iter().map(|g| (g.members.len(), g.place.words())).collect();
+        assert_eq!(found, [(23, "step (train.py:11)".to_owned()), (1, "step (train.py:13)".to_owned())]);
         assert_eq!(groups[1].members, [17]);
     }
 
     #[test]
-    fn two_samples_tell_slow_from_stuck() {
+    fn two_samples_distinguish_slow_from_stuck() {
         assert!(moved(&dump(11), &dump(12)) && !moved(&dump(11), &dump(11)));
     }
 }

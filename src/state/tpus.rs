@@ -1,4 +1,4 @@
-//! What is known of a cluster's TPUs: Google's last answer, joined with Ray's nodes.
+//! The TPUs of a cluster: Google's last response, joined with Ray's nodes.
 
 use crate::diagnose::AtGoogle;
 use crate::model::cloud::CloudView;
@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An answer of Google older than this is stale, unless its poll interval is longer; usually one minute.
+/// A response of Google older than this, or than two poll intervals if that is longer, is stale. The interval is
+/// usually one minute.
 const STALE: Duration = Duration::from_secs(180);
 
 /// The known TPUs of a cluster.
@@ -30,22 +31,22 @@ pub struct Tpus {
 }
 
 impl Tpus {
-    /// Why Google's last answer failed. The rows are older than that.
+    /// Why the last request to Google failed. The rows are from an earlier response.
     pub fn problem(&self) -> Option<&Problem> {
         self.problem.as_ref()
     }
 
-    /// The time of Google's last answer.
+    /// The time of Google's last response.
     pub fn asked(&self) -> Option<Timestamp> {
         self.view.as_ref().map(|v| v.asked)
     }
 
-    /// Whether Google could list everything.
+    /// Whether Google listed everything.
     pub fn is_complete(&self) -> bool {
         self.view.as_ref().is_none_or(|v| v.is_whole())
     }
 
-    /// Why the TPUs that were made with Compute Engine are missing, if they are.
+    /// Why the TPUs created with Compute Engine are missing, if they are.
     pub fn unlisted(&self) -> Option<&Text> {
         self.view.as_ref()?.unlisted.as_ref()
     }
@@ -55,7 +56,7 @@ impl Tpus {
         self.ray_known
     }
 
-    /// Whether Google's answer may be out of date, where it is asked at that interval.
+    /// Whether Google's response may be out of date, given the poll interval `pace`.
     pub fn is_stale(&self, now: Timestamp, pace: Duration) -> bool {
         let old = STALE.max(pace * 2);
         self.problem.is_some() || self.asked().is_some_and(|at| at.age(now) >= old)
@@ -81,7 +82,7 @@ impl Tpus {
         &self.left
     }
 
-    /// What of Google's answer needs a look.
+    /// The parts of Google's response that need attention.
     pub(super) fn at_google(&self) -> AtGoogle<'_> {
         AtGoogle { left: &self.left, late: &self.late, several_heads: self.several_heads.as_ref() }
     }
@@ -91,7 +92,7 @@ impl Tpus {
         node.state.is_alive() && !node.is_head && self.ghosts.contains(&node.address)
     }
 
-    /// Takes Google's answer in; an error leaves the older answer beside it.
+    /// Applies Google's response; after an error, the earlier response is kept.
     pub(super) fn take(&mut self, spec: &ClusterSpec, answer: Result<Arc<CloudView>, Problem>) {
         match answer {
             Ok(view) => {
@@ -115,7 +116,7 @@ impl Tpus {
         let now = view.asked.max(snapshot.taken);
         self.ray_known = ray_known;
         self.rows = reconcile(spec.name.as_str(), &view, nodes, now);
-        // Since when a repair goes on is not in Google's answer.
+        // Google's response does not contain the start of a repair.
         let late = |row: &Row| self.late.iter().any(|l| l.name == row.name);
         for row in self.rows.iter_mut().filter(|r| r.status == TpuStatus::Joining) {
             if late(row) {
@@ -128,7 +129,7 @@ impl Tpus {
     }
 }
 
-/// A problem that was there before keeps its beginning.
+/// Keeps the start time of a problem that was already known.
 fn dated(problem: Problem, before: Option<&Problem>) -> Problem {
     let since = before.filter(|b| b.what == problem.what).map_or(problem.since, |b| b.since);
     Problem { since, ..problem }

@@ -12,35 +12,35 @@ use crate::model::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Tasks and writers that are distinguished; a driver's log has the lines of all workers.
+/// Maximum number of tasks and writers that are distinguished; a driver's log has the lines of all workers.
 const TRACKS: usize = 64;
-/// Losses for a sparkline.
+/// Number of losses in a sparkline.
 const LOSSES: usize = 24;
-/// Progress lines of one place of the log's past.
+/// Maximum number of progress lines that are used from one earlier part of the log.
 const PAST: usize = 10;
-/// Checkpoints that have to be known before the next one can be late.
+/// Number of checkpoints that must be known before the next one can be late.
 const CHECKPOINTS: u32 = 2;
-/// After so long a second look tells more than the first, also of a run that sometimes pauses for longer.
+/// A second reading after this time is conclusive, even for a run that sometimes pauses for longer.
 const SHORT: Duration = Duration::from_secs(60);
-/// A processor that works less, in percent, does nothing.
+/// A processor at or below this utilization, in percent, is idle.
 const IDLE_CPU: f64 = 3.0;
-/// The same of a chip.
+/// The same for a chip.
 const IDLE_CHIP: f64 = 1.0;
 
-/// How often a job is looked at.
+/// How often a job is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
     /// Once, for a command.
     Once,
-    /// Again and again, for a screen: nothing is called stalled before a second look.
+    /// Repeatedly, for a screen: nothing is reported as stalled before a second reading.
     Often,
 }
 
-/// What is known of one job.
+/// Tracks the vitals of one job.
 #[derive(Clone, Debug)]
 pub struct VitalsTracker {
     limits: VitalLimits,
-    looks: Sampling,
+    sampling: Sampling,
     patterns: Patterns,
     tail: Tail,
     unfinished: Option<Line>,
@@ -48,25 +48,25 @@ pub struct VitalsTracker {
     tracks: Vec<Track>,
     phase: Option<(Phase, Option<Timestamp>)>,
     saved: Saved,
-    /// When the job began: older times in its log are those of something else.
+    /// When the job began: older times in its log do not belong to it.
     begun: Option<Timestamp>,
-    /// Every line since then was read.
+    /// The time since which every line was read.
     whole: Option<Timestamp>,
     /// Time of the newest line, by the log's clock.
     logged: Option<Timestamp>,
     /// Time of the newest progress line, by the log's clock.
     stepped: Option<Timestamp>,
-    /// When new lines and new progress lines were last seen, by ours.
+    /// When new lines and new progress lines were last seen, by our clock.
     grown: Option<Timestamp>,
     moved: Option<Timestamp>,
-    /// The last reading that left lines out and brought no progress line: there may have been one among those.
+    /// The last reading that skipped lines and contained no progress line: the skipped lines may have had one.
     unread: Option<Timestamp>,
-    /// How old the newest progress line was at the readings that brought one, at least: a clock that is that late.
+    /// The minimum age of the newest progress line at the readings that brought one: the log's clock is behind by that.
     behind: Option<Duration>,
     readings: u32,
-    /// The first reading, and the last one. Of its log nothing is known after that.
+    /// The first and the last reading of its log. Nothing is known of its log after that.
     read: Option<(Timestamp, Timestamp)>,
-    /// The last attempt to read it.
+    /// The last attempt to read its log.
     tried: Option<Timestamp>,
     /// Whether a sign was found in its log.
     is_sick: bool,
@@ -77,11 +77,11 @@ pub struct VitalsTracker {
 }
 
 impl VitalsTracker {
-    /// Of a job of which nothing was read.
-    pub fn new(limits: VitalLimits, looks: Sampling) -> Self {
+    /// A tracker for a job of which nothing was read yet.
+    pub fn new(limits: VitalLimits, sampling: Sampling) -> Self {
         Self {
             limits,
-            looks,
+            sampling,
             patterns: Patterns::default(),
             tail: Tail::default(),
             unfinished: None,
@@ -107,15 +107,15 @@ impl VitalsTracker {
         }
     }
 
-    /// The same, which knows progress lines by these patterns.
+    /// Sets the patterns that recognize progress lines.
     #[must_use]
     pub fn knowing(mut self, patterns: Patterns) -> Self {
         self.patterns = patterns;
         self
     }
 
-    /// Adds the last lines of the driver's log, by this clock, and what stands behind the last line break: a bar
-    /// that overwrites itself never ends its line.
+    /// Adds the last lines of the driver's log, whose times are read with `clock`, and the text after the last line
+    /// break: a bar that overwrites itself never ends its line.
     pub fn read(&mut self, lines: &[Line], unfinished: Option<&Line>, clock: Clock) {
         let new = self.tail.compare(lines);
         let mut times = Times::new(clock);
@@ -124,18 +124,18 @@ impl VitalsTracker {
             self.skip();
         }
         for (at, line) in lines.iter().enumerate() {
-            // Known lines bring the times of those behind them.
-            let said = times.said(line.text());
+            // The times of known lines are needed for those after them.
+            let stamp = times.stamp(line.text());
             if at < new.known {
                 continue;
             }
             if at == new.known && (new.is_gapped || self.readings == 0) {
                 self.whole = times.last();
             }
-            // The time of a line above may be hours old: a line that says none is as new as the reading that brings it, and of
-            // those of the first reading nothing is known.
-            let time = said.or_else(|| (self.readings > 0).then_some(clock.near));
-            // Its autoscaler and raylets write into the logs of all drivers, also of one that hangs.
+            // The time of a line above may be hours old: a line without a timestamp is as new as the reading that
+            // brings it; in the first reading, its time is unknown.
+            let time = stamp.or_else(|| (self.readings > 0).then_some(clock.near));
+            // Ray's autoscaler and raylets write to the logs of all drivers, even to that of a driver that hangs.
             if prefixed(line.text()).writer.is_some_and(|writer| writer.is_of_ray()) {
                 continue;
             }
@@ -163,19 +163,19 @@ impl VitalsTracker {
         self.tried = Some(clock.near);
     }
 
-    /// Adds what stands at some places of the log before the lines of the first reading: a run that became slower, or whose
-    /// loss rose, before anybody looked is known by what it did earlier. The lines of each place are whole; `first` are the
-    /// lines that are read after it.
+    /// Adds samples of the log from before the first reading: a run that became slower, or whose loss rose, before then
+    /// is recognized by its earlier figures. The lines of each sample are complete; `first` are the lines of the first
+    /// reading, which are added after this.
     pub fn past(&mut self, places: &[Vec<Line>], first: &[Line], clock: Clock) {
         let mut times = Times::new(clock);
-        let Some(mut next) = first.iter().find_map(|line| times.said(line.text())) else { return };
+        let Some(mut next) = first.iter().find_map(|line| times.stamp(line.text())) else { return };
         let mut timed: Vec<Vec<(&Line, Timestamp)>> = Vec::new();
-        // From the last one on: a clock without a date is near that of the lines behind it.
+        // From the last sample backwards: the date of a time without one is taken from the lines after it.
         for place in places.iter().rev() {
-            let mut times = Times::behind(clock, Some(next));
+            let mut times = Times::beside(clock, Some(next));
             let lines: Vec<_> =
-                place.iter().filter_map(|line| Some((line, times.said(line.text())?))).collect();
-            // What the first reading has, too, or what seems to be later says nothing of the past.
+                place.iter().filter_map(|line| Some((line, times.stamp(line.text())?))).collect();
+            // Lines that the first reading contains as well, or that seem to be later, are not from the past.
             if lines.last().is_some_and(|(_, at)| *at < next) {
                 next = lines[0].1;
                 timed.push(lines);
@@ -194,17 +194,17 @@ impl VitalsTracker {
         self.skip();
     }
 
-    /// Lines were left out behind the last one.
+    /// Records that lines after the last one were skipped.
     fn skip(&mut self) {
         self.tracks.iter_mut().for_each(|track| track.skips = true);
     }
 
-    /// Its log could not be read: it may have none yet.
+    /// Records that its log could not be read; it may have none yet.
     pub fn missed(&mut self, now: Timestamp) {
         self.tried = Some(now);
     }
 
-    /// When its log was last read, or could not be; none before.
+    /// The last attempt to read its log, successful or not; `None` before the first.
     pub const fn tried(&self) -> Option<Timestamp> {
         self.tried
     }
@@ -214,7 +214,7 @@ impl VitalsTracker {
         self.read.is_some()
     }
 
-    /// Whether it writes so much beside its progress lines that the few last lines may have none of them.
+    /// Whether it writes so many other lines that its last few lines may contain no progress line.
     pub const fn is_chatty(&self) -> bool {
         self.unread.is_some()
     }
@@ -224,15 +224,15 @@ impl VitalsTracker {
         self.is_sick
     }
 
-    /// Whether it seems to have stopped by one reading alone: another one tells.
+    /// Whether it seems to have stopped according to a single reading, so that another one is needed.
     pub fn is_doubtful(&self) -> bool {
         let Some((_, read)) = self.read else { return false };
-        let patience = self.main().and_then(|track| track.patience(self.limits.stalled));
-        let seems = self.age(read).zip(patience).is_some_and(|(age, patience)| age >= patience);
+        let limit = self.main().and_then(|track| track.stall_limit(self.limits.stalled));
+        let seems = self.age(read).zip(limit).is_some_and(|(age, limit)| age >= limit);
         seems && !self.is_seen_twice()
     }
 
-    /// Until when its log is known; now, where it was never read.
+    /// The time until which its log is known; `now` if it was never read.
     fn seen(&self, now: Timestamp) -> Timestamp {
         self.read.map_or(now, |(_, last)| last)
     }
@@ -264,46 +264,46 @@ impl VitalsTracker {
         self.tracks[at].push(progress, time, &self.limits);
     }
 
-    /// Adds the figures of machines that it holds: how much a processor and a chip work, in percent, at most.
+    /// Adds the utilization of its machines: the maximum of their chips and of their processors, in percent.
     pub fn measured(&mut self, chip: Option<f64>, cpu: Option<f64>, now: Timestamp) {
         let is_idle = chip.map_or_else(|| cpu.map(|cpu| cpu <= IDLE_CPU), |chip| Some(chip <= IDLE_CHIP));
         match (is_idle, &mut self.idle) {
-            (Some(true), Some((_, looks))) => *looks = looks.saturating_add(1),
+            (Some(true), Some((_, samples))) => *samples = samples.saturating_add(1),
             (Some(true), none) => *none = Some((now, 1)),
             (Some(false), some) => *some = None,
             (None, _) => {}
         }
     }
 
-    /// Whether its machines' figures would say more: it holds chips, and no step of it was seen for a while.
+    /// Whether its machines' utilization should be read: no step was seen for a third of the idle limit.
     pub fn wants_figures(&self, now: Timestamp) -> bool {
         let seen = self.seen(now);
         !self.limits.idle.is_zero() && self.moved.is_none_or(|at| at.age(seen) > self.limits.idle / 3)
     }
 
-    /// The track that says how the run goes: it trains, has the most lines, and is ahead of the others.
+    /// The track that represents the run: it trains, has the most lines, and is ahead of the others.
     fn main(&self) -> Option<&Track> {
         let step = |track: &Track| track.series.last().and_then(|last| last.step);
-        // About as many lines are as many: a reading begins anywhere.
+        // Numbers of lines are compared roughly, because a reading begins anywhere.
         self.tracks.iter().max_by_key(|track| (track.trains(), track.lines.max(1).ilog2(), step(track)))
     }
 
-    /// A time of its log; none that is older than the job: a program may print the log of a run before it.
+    /// A time in its log; `None` if it is older than the job, because a program may print the log of an earlier run.
     fn of_job(&self, time: Option<Timestamp>) -> Option<Timestamp> {
         time.filter(|at| self.begun.is_none_or(|begun| *at >= begun))
     }
 
-    /// How long ago the newest progress line was written, as far as all lines since then were read; none without one.
+    /// The age of the newest progress line, limited to the time since lines were last skipped; `None` without one.
     fn age(&self, now: Timestamp) -> Option<Duration> {
         let seen = self.moved?.age(now);
-        let said = self.of_job(self.stepped);
-        let said = said.map(|at| at.age(now).saturating_sub(self.behind.unwrap_or_default()));
-        let age = said.map_or(seen, |said| said.max(seen));
+        let written = self.of_job(self.stepped);
+        let written = written.map(|at| at.age(now).saturating_sub(self.behind.unwrap_or_default()));
+        let age = written.map_or(seen, |written| written.max(seen));
         let unread = self.unread.filter(|at| self.moved < Some(*at));
         Some(unread.map_or(age, |at| age.min(at.age(now))))
     }
 
-    /// The vitals, with what Ray says of the job's driver; none when Ray's lists were cut.
+    /// The vitals, with what Ray reports about the job's driver; `holding` is `None` if Ray's lists were truncated.
     pub fn vitals(&mut self, job: &Job, holding: Option<&Holding>, now: Timestamp) -> Vitals {
         self.begun = job.started;
         let holds = holding.map(|holding| held(job, holding));
@@ -329,7 +329,7 @@ impl VitalsTracker {
             JobActivity::Steps | JobActivity::Works { .. } => None,
         };
         let mut signs = self.signs(&doing, (is_held, works), is_alone, now);
-        // What its machines do not show may be in a log that nobody has read yet.
+        // A log that was not read yet may show what its machines do not.
         signs.retain(|sign| sign.kind != SignKind::ChipsIdle || log != LogRead::Unread);
         self.is_sick = signs.iter().any(|sign| sign.kind.is_of_log());
         let restarts = self.main().map_or(0, |track| track.restarts);
@@ -351,16 +351,16 @@ impl VitalsTracker {
     fn doing(&self, holding: Option<&Holding>, is_held: bool, is_alone: bool, now: Timestamp) -> JobActivity {
         let waits =
             holding.and_then(|holding| holding.waits.iter().find(|wait| !is_held && is_for_chips(wait)));
-        // Without tasks and actors that run it waits for whatever it waits for.
+        // Without running tasks and actors, it waits for its first wait, whatever that is.
         let idle = |holding: &&Holding| holding.tasks + holding.actors == 0;
         let waits = waits.or_else(|| holding.filter(idle).and_then(|holding| holding.waits.first()));
         if let Some(wait) = waits {
             return JobActivity::Waits(wait.clone());
         }
-        // What its log does not say after its last reading is no silence.
+        // The time since the last reading of its log does not count as silence.
         let seen = self.seen(now);
-        let (age, patience) = (self.age(seen), self.main().and_then(|t| t.patience(self.limits.stalled)));
-        let is_fresh = age.zip(patience).is_none_or(|(age, patience)| age < patience);
+        let (age, limit) = (self.age(seen), self.main().and_then(|t| t.stall_limit(self.limits.stalled)));
+        let is_fresh = age.zip(limit).is_none_or(|(age, limit)| age < limit);
         if is_alone && !(age.is_some() && is_fresh) {
             return JobActivity::DriverOnly;
         }
@@ -371,7 +371,7 @@ impl VitalsTracker {
         let logged = self.of_job(self.logged);
         let quiet = logged.map_or(quiet, |at| quiet.max(at.age(seen)));
         match age {
-            Some(_) if !is_fresh && self.is_seen_twice() && patience.is_some_and(|p| quiet >= p) => {
+            Some(_) if !is_fresh && self.is_seen_twice() && limit.is_some_and(|limit| quiet >= limit) => {
                 JobActivity::Silent(logged.or(self.grown).unwrap_or(seen))
             }
             Some(_) => JobActivity::Steps,
@@ -382,15 +382,15 @@ impl VitalsTracker {
         }
     }
 
-    /// Whether it was looked at over a time in which it would have written something: one look may have come between two
-    /// lines of a log whose clock is another one.
+    /// Whether it was read over a period in which it would have written something: a single reading may have come
+    /// between two lines of a log with a different clock.
     fn is_seen_twice(&self) -> bool {
         let gap = self.main().map_or(Duration::ZERO, |track| track.gap).min(SHORT);
         let watched = self.read.map_or(Duration::ZERO, |(first, last)| first.age(last));
-        self.looks == Sampling::Once || self.readings > 1 && watched >= gap
+        self.sampling == Sampling::Once || self.readings > 1 && watched >= gap
     }
 
-    /// Whether it prepares its first step: a line with a step 0 may come before that is done.
+    /// Whether it is preparing its first step; a line with step 0 may come before that is done.
     fn compiles(&self) -> bool {
         let Some((phase, at)) = self.phase.filter(|(phase, _)| *phase < Phase::Running) else { return false };
         let last = self.main().and_then(|track| track.series.last());
@@ -466,8 +466,8 @@ impl VitalsTracker {
 
     fn stalled(&self, doing: &JobActivity, now: Timestamp) -> Option<Sign> {
         let (track, age) = (self.main()?, self.age(now)?);
-        let patience = track.patience(self.limits.stalled)?;
-        (age >= patience && self.is_seen_twice()).then_some(())?;
+        let limit = track.stall_limit(self.limits.stalled)?;
+        (age >= limit && self.is_seen_twice()).then_some(())?;
         let steps = self.run(now).map(|run| run.steps()).unwrap_or_default();
         let log = if matches!(doing, JobActivity::Silent(_)) {
             "its log has no new lines"
@@ -489,7 +489,7 @@ impl VitalsTracker {
     fn late(&self, now: Timestamp) -> Option<Sign> {
         let (saved, limit) = (self.saved, self.limits.checkpoint);
         let last = saved.last.filter(|_| saved.count >= CHECKPOINTS && !limit.is_zero())?;
-        // Behind a part that was not read nothing is known of checkpoints before it.
+        // Checkpoints before a part that was not read are unknown.
         let since = last.at?.max(self.whole?);
         (since.age(now) >= limit.max(saved.longest * 3)).then_some(())?;
         let evidence = format!("no checkpoint since the last one{}", at_step(last.step));
@@ -504,10 +504,10 @@ impl VitalsTracker {
     }
 
     fn unused(&self, is_held: bool, doing: &JobActivity, now: Timestamp) -> Option<Sign> {
-        let (limit, (since, looks)) = (self.limits.idle, self.idle.filter(|_| is_held)?);
+        let (limit, (since, samples)) = (self.limits.idle, self.idle.filter(|_| is_held)?);
         let is_quiet = self.grown.is_none_or(|at| at.age(self.seen(now)) >= limit)
             && !matches!(doing, JobActivity::Compiles);
-        let is_idle = !limit.is_zero() && is_quiet && looks > 2 && since.age(now) >= limit;
+        let is_idle = !limit.is_zero() && is_quiet && samples > 2 && since.age(now) >= limit;
         let log = if self.read.is_some() { ", and its log has no new line" } else { "" };
         let evidence = format!("its machines are idle{log}");
         is_idle.then_some(Sign { kind: SignKind::ChipsIdle, since, evidence })
@@ -526,7 +526,7 @@ fn at_step(step: Option<u64>) -> String {
     step.map(|step| format!(" at step {step}")).unwrap_or_default()
 }
 
-/// What a job holds: its entrypoint, its tasks and its actors.
+/// The resources that a job holds: those of its entrypoint, its tasks and its actors.
 fn held(job: &Job, holding: &Holding) -> Vec<(Text, f64)> {
     let mut all: BTreeMap<&str, f64> = holding.holds.iter().map(|(name, n)| (name.as_str(), *n)).collect();
     for (name, n) in job.requested.iter().flatten() {

@@ -1,55 +1,55 @@
-//! How fast a run makes steps, check after check, and whether it has become slower.
+//! The step rate of a run, measured in successive checks, and whether it has decreased.
 
 use crate::model::Timestamp;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A check takes at least this long, so that a pause between two steps is not the whole of it,
+/// Minimum duration of a check, so that a pause between two steps is not the whole of it.
 const CHECK: Duration = Duration::from_secs(60);
-/// and this many progress lines.
+/// Minimum number of progress lines in a check.
 const LINES: u32 = 5;
-/// Checks that are held: two hours of a run that writes often.
+/// Maximum number of checks that are kept: two hours of a run that writes often.
 const HELD: usize = 128;
-/// Checks that have to be slow, one after the other: an evaluation or a checkpoint slows one or two down.
+/// Number of consecutive checks that must be slow: an evaluation or a checkpoint slows one or two down.
 const SLOW: usize = 3;
-/// Checks that have to be known before those.
+/// Number of checks that must be known before those.
 const BEFORE: usize = 5;
 
-/// A part of a run.
+/// The step rate over a part of a run.
 #[derive(Clone, Copy, Debug)]
 struct Check {
     from: Timestamp,
-    /// Steps a second.
+    /// Steps per second.
     rate: f64,
 }
 
-/// A run that makes fewer steps than before.
+/// A run that has become slower.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Slow {
     /// When the lower rate began.
     pub since: Timestamp,
-    /// Steps a second before that.
+    /// Steps per second before that.
     pub usual: f64,
 }
 
 /// The speed of one run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pace {
-    /// The beginning of the check under way, with its step and its lines so far.
+    /// The beginning of the current check, with its first step and its number of lines so far.
     open: Option<(Timestamp, u64, u32)>,
     checks: VecDeque<Check>,
     slow: Option<Slow>,
 }
 
 impl Pace {
-    /// Adds a step and its time; `limit` is the share of steps that have to be missing. A limit of zero looks for
-    /// nothing.
+    /// Adds a step and its time; `limit` is the relative decrease of the rate that counts as slow. A limit of zero
+    /// disables this.
     pub fn push(&mut self, step: u64, at: Timestamp, limit: f64) {
         let Some((from, first, lines)) = self.open else {
             self.open = Some((at, step, 0));
             return;
         };
-        // Lines of several threads may come in another order than they were written.
+        // Lines of several threads may arrive out of order.
         if at < from || step < first {
             return;
         }
@@ -82,7 +82,7 @@ impl Pace {
             return;
         }
         let usual: Vec<f64> = sorted(self.checks.range(..before).map(|check| check.rate));
-        // What has happened to one check in ten is nothing new.
+        // A rate as low as that of one check in ten is not new.
         let (median, low) = (usual[before / 2], usual[before / 10]);
         let bound = (median * (1.0 - limit)).min(low);
         if last.clone().all(|check| check.rate < bound) {
@@ -92,18 +92,18 @@ impl Pace {
         }
     }
 
-    /// Steps a second of the last check.
+    /// Steps per second in the last check.
     pub fn rate(&self) -> Option<f64> {
         self.checks.back().map(|check| check.rate)
     }
 
-    /// Steps a second as they usually are: before the run became slower, or over all checks.
+    /// The usual steps per second: before the run became slower, or over all checks.
     pub fn usual(&self) -> Option<f64> {
         let all = || sorted(self.checks.iter().map(|check| check.rate));
         self.slow.map(|slow| slow.usual).or_else(|| all().get(self.checks.len() / 2).copied())
     }
 
-    /// That it is slower than before.
+    /// The slowdown, if it is slower than before.
     pub const fn slow(&self) -> Option<Slow> {
         self.slow
     }
@@ -122,7 +122,7 @@ mod tests {
 
     const LIMIT: f64 = 0.2;
 
-    /// A run with these seconds between two of its steps.
+    /// A run with these times in seconds between two of its steps.
     fn run(seconds: impl IntoIterator<Item = f64>) -> Pace {
         let (mut pace, mut ms) = (Pace::default(), 0.0);
         for (step, took) in (0..).zip(seconds) {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_and_a_slow_beginning_are_none() {
+    fn pauses_and_a_slow_beginning_are_not_slow() {
         // A compilation, an evaluation of five minutes each half hour, a checkpoint each ten minutes.
         let pause = |n: u32| match n {
             0 => 900.0,
@@ -159,12 +159,12 @@ mod tests {
         for n in 1..40 {
             assert_eq!(run((0..n * 100).map(pause)).slow(), None, "{n}");
         }
-        // 77 s a step, and a little of everything.
+        // 77 s per step, with small variations.
         assert_eq!(run((0..200).map(|n| 77.0 + f64::from(n % 5))).slow(), None);
     }
 
     #[test]
-    fn steps_out_of_order_and_equal_times_are_borne() {
+    fn steps_out_of_order_and_equal_times_are_accepted() {
         let mut pace = Pace::default();
         for n in 0..5000_i64 {
             let at = Timestamp::from_millis(1_000_000 + n / 7 * 1000 - (n % 3) * 400);

@@ -6,16 +6,16 @@ use std::time::Duration;
 /// The checkpoints of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Saved {
-    /// The last one.
+    /// The last checkpoint.
     pub last: Option<Checkpoint>,
-    /// How many there were.
+    /// The number of checkpoints.
     pub count: u32,
     /// The longest time between two of them.
     pub longest: Duration,
 }
 
 impl Saved {
-    /// Adds one.
+    /// Adds a checkpoint.
     pub fn push(&mut self, step: Option<u64>, at: Option<Timestamp>) {
         let before = self.last.and_then(|last| last.at);
         if let Some((before, now)) = before.zip(at) {

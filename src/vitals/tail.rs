@@ -1,13 +1,13 @@
-//! The end of a log that is read again: which of its lines are new.
+//! Compares readings of the end of a log: which of its lines are new.
 
 use crate::model::Line;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Lines that are remembered: so many equal ones in a row hardly come twice.
+/// Number of lines that are remembered: a sequence of so many equal lines hardly occurs twice.
 const REMEMBERED: usize = 16;
 
-/// The last lines of a log that were taken in.
+/// Hashes of the last lines of a log that were read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tail {
     last: VecDeque<u64>,
@@ -16,9 +16,9 @@ pub(super) struct Tail {
 /// The new lines of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct New {
-    /// How many lines at the beginning are known.
+    /// The number of lines at the beginning that are known.
     pub known: usize,
-    /// Whether lines may lie between the last reading and this one that nobody has read.
+    /// Whether lines between the last reading and this one may have been skipped.
     pub is_gapped: bool,
 }
 
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_added_is_new_and_a_gap_is_told() {
+    fn only_added_lines_are_new_and_a_gap_is_reported() {
         let mut tail = Tail::default();
         let new = |known, is_gapped| New { known, is_gapped };
         assert_eq!(tail.compare(&lines(0..0)), new(0, false), "an empty log");

@@ -1,4 +1,4 @@
-//! The progress of one task of one writer: a run, until its steps go back.
+//! The progress of one task of one writer; a run ends when its step decreases.
 
 use super::pace::Pace;
 use super::trend::{Loss, Trend};
@@ -6,10 +6,10 @@ use crate::logs::{Progress, Series};
 use crate::model::{Timestamp, VitalLimits};
 use std::time::Duration;
 
-/// Lines that a run needs before its silence says anything.
+/// Number of lines that a run must have before it can count as stalled.
 const LINES: u32 = 5;
 
-/// Who makes progress: the task (`train`, `eval`, empty where lines do not say it) and a number of the writer.
+/// Identifies a track: the task (`train`, `eval`; empty if lines do not report it) and a number of the writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub task: String,
@@ -25,11 +25,11 @@ pub(super) struct Track {
     pub trend: Trend,
     /// Lines of this run.
     pub lines: u32,
-    /// The longest time between two of them, as far as all lines between them were read.
+    /// The longest time between two of them, if all lines between them were read.
     pub gap: Duration,
-    /// Whether lines behind the last one were not read.
+    /// Whether lines after the last one were skipped.
     pub skips: bool,
-    /// How often the steps went back.
+    /// The number of times that the step decreased.
     pub restarts: u64,
 }
 
@@ -39,7 +39,7 @@ impl Track {
         Self { key, series, pace, trend, lines: 0, gap: Duration::ZERO, skips: false, restarts: 0 }
     }
 
-    /// Adds a line. A step below the last one begins another run, of which nothing is known yet.
+    /// Adds a line. A step below the last one begins another run, whose history is empty.
     pub fn push(&mut self, progress: &Progress<'_>, at: Option<Timestamp>, limits: &VitalLimits) {
         let (before, runs) = (self.series.last(), self.series.runs());
         self.series.push(progress, at);
@@ -60,7 +60,7 @@ impl Track {
         }
     }
 
-    /// Whether it trains, as far as its name says.
+    /// Whether it trains, judging by its name.
     pub fn trains(&self) -> bool {
         let task = self.key.task.to_ascii_lowercase();
         !["eval", "valid", "test", "predict", "load", "download"].iter().any(|word| task.contains(word))
@@ -72,8 +72,9 @@ impl Track {
         step.zip(self.series.total()).is_some_and(|(step, total)| step.saturating_add(1) >= total)
     }
 
-    /// How long it has to be silent before that says something: longer than it ever was; none while too little is known.
-    pub fn patience(&self, limit: Duration) -> Option<Duration> {
+    /// How long it must be silent to count as stalled: at least three times its longest pause. `None` if it has too few
+    /// lines, has made its last step, or `limit` is zero.
+    pub fn stall_limit(&self, limit: Duration) -> Option<Duration> {
         (self.lines >= LINES && !limit.is_zero() && !self.is_done()).then(|| limit.max(self.gap * 3))
     }
 }

@@ -1,14 +1,14 @@
-//! Whether the loss of a run stays where it goes: over its trend for many steps, or no number at all.
+//! Detects a loss that stays above its trend for many steps, or that is not finite.
 
 use crate::model::Timestamp;
 use std::collections::VecDeque;
 
-/// Losses that have to lie over the trend, one after the other.
+/// Number of consecutive losses that must be above the trend.
 const OVER: usize = 10;
-/// Losses that the trend is made of, at most and at least: so many that it does not follow a loss that rises slowly.
+/// Maximum and minimum number of losses in the trend: so many that it does not follow a loss that rises slowly.
 const HELD: usize = 512;
 const BEFORE: usize = 20;
-/// Losses that are NaN or infinite, one after the other: a single one may belong to a batch that is skipped.
+/// Number of consecutive losses that must be NaN or infinite: a single one may belong to a skipped batch.
 const NOT_FINITE: u32 = 2;
 
 /// A loss with its step and its time.
@@ -22,7 +22,7 @@ pub(super) struct Loss {
 /// A loss that has left its trend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Diverging {
-    /// The first of the losses that lie over it.
+    /// The first of the losses above it.
     pub first: Loss,
     /// The trend before that.
     pub trend: f64,
@@ -31,17 +31,18 @@ pub(super) struct Diverging {
 /// The losses of one run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trend {
-    /// The losses that make the trend.
+    /// The losses that form the trend.
     base: VecDeque<f64>,
-    /// The newest ones, which are compared with it.
+    /// The newest losses, which are compared with the trend.
     recent: VecDeque<Loss>,
     diverging: Option<Diverging>,
-    /// The first loss that is not finite, and how many follow each other.
+    /// The first loss that is not finite, and the number of consecutive ones.
     not_finite: Option<(Loss, u32)>,
 }
 
 impl Trend {
-    /// Adds a loss; `limit` is the share that it has to be over the trend. A limit of zero looks for nothing.
+    /// Adds a loss; `limit` is the relative excess over the trend that counts as diverging. A limit of zero disables
+    /// this.
     pub fn push(&mut self, loss: Loss, limit: f64) {
         if !loss.value.is_finite() {
             let (first, n) = self.not_finite.unwrap_or((loss, 0));
@@ -75,7 +76,7 @@ impl Trend {
         if self.recent.len() < OVER || self.base.len() < BEFORE {
             return;
         }
-        // Losses that always jump so high mean nothing.
+        // A run whose losses often jump this high is not diverging.
         let (mut under, mut as_high) = (0, 0);
         for value in &self.base {
             under += usize::from(value * (1.0 + limit) < lowest);
@@ -86,19 +87,19 @@ impl Trend {
         }
         let mut base: Vec<f64> = self.base.iter().copied().collect();
         base.sort_by(f64::total_cmp);
-        // Nor do those about zero.
+        // Nor is one with losses around zero.
         let trend = base[base.len() / 2];
         if trend > 0.0 {
             self.diverging = self.recent.front().map(|first| Diverging { first: *first, trend });
         }
     }
 
-    /// That the loss has left its trend.
+    /// The divergence, if the loss has left its trend.
     pub const fn diverging(&self) -> Option<Diverging> {
         self.diverging
     }
 
-    /// The first of the losses that are NaN or infinite, if that goes on.
+    /// The first of the losses that are NaN or infinite, if there are several in a row.
     pub fn not_finite(&self) -> Option<Loss> {
         self.not_finite.filter(|(_, n)| *n >= NOT_FINITE).map(|(first, _)| first)
     }
@@ -117,7 +118,7 @@ mod tests {
         trend
     }
 
-    /// A run as it should be, with some noise.
+    /// A healthy run, with some noise.
     fn falling(n: u32) -> f64 {
         1.9 + 9.0 / (1.0 + f64::from(n) / 60.0).powf(0.55) + f64::from(n * 37 % 11) * 0.02
     }
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn falling_short_and_odd_series_are_none() {
+    fn falling_short_and_noisy_series_are_not_diverging() {
         assert_eq!(run((0..3000).map(falling)).diverging(), None);
         assert_eq!(
             run([1.0; 15].into_iter().chain([9.0; 10])).diverging(),
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_are_no_number_are_told_when_they_go_on() {
+    fn consecutive_losses_that_are_not_finite_are_reported() {
         let ends = |values: &[f64]| run((0..50).map(falling).chain(values.iter().copied())).not_finite();
         assert_eq!(ends(&[f64::NAN]).map(|l| l.step), None, "one batch");
         assert_eq!(ends(&[f64::INFINITY, f64::NAN]).map(|l| l.step), Some(Some(50)));

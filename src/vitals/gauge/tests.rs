@@ -27,7 +27,7 @@ fn step(at: u64, step: u64, loss: f64) -> Line {
     )
 }
 
-/// A run of two seconds a step, from second 0 on.
+/// A run with two seconds per step, from second 0 on.
 fn steps(range: std::ops::Range<u64>) -> Vec<Line> {
     range.map(|n| step(n * 2, n, 3.0 + 6.0 / (1.0 + n as f64 / 60.0))).collect()
 }
@@ -52,13 +52,13 @@ impl Watched {
         Self { gauge: VitalsTracker::new(VitalLimits::default(), Sampling::Often), log }
     }
 
-    /// The vitals after another look at the last lines at that second.
-    fn look(&mut self, at: u64) -> Vitals {
-        self.look_far(at, 200)
+    /// The vitals after another reading of the last lines at that second.
+    fn poll(&mut self, at: u64) -> Vitals {
+        self.poll_far(at, 200)
     }
 
-    /// The same after a look at so many lines.
-    fn look_far(&mut self, at: u64, lines: usize) -> Vitals {
+    /// The same after a reading of that many lines.
+    fn poll_far(&mut self, at: u64, lines: usize) -> Vitals {
         let clock = Clock::utc(after(at));
         let lines = &self.log[self.log.len().saturating_sub(lines)..];
         self.gauge.read(lines, None, clock);
@@ -71,15 +71,15 @@ fn kinds(vitals: &Vitals) -> Vec<SignKind> {
 }
 
 #[test]
-fn an_undisturbed_run_has_no_sign_for_an_hour() {
+fn a_healthy_run_has_no_sign_for_an_hour() {
     let (all, mut watched) = (steps(0..2000), Watched::new(Vec::new()));
     for at in (30..3600).step_by(30) {
         watched.log = all[..at as usize / 2].to_vec();
-        let vitals = watched.look(at);
+        let vitals = watched.poll(at);
         let words = format!("step {}/20,000", crate::model::amount::grouped(at as usize / 2 - 1));
         assert_eq!((kinds(&vitals), vitals.words(after(at))), (vec![], words));
     }
-    let vitals = watched.look(3600);
+    let vitals = watched.poll(3600);
     let run = vitals.run.as_ref().unwrap();
     assert_eq!((run.total, run.rate, run.usual_rate), (Some(20_000), Some(0.5), Some(0.5)));
     assert_eq!((vitals.chips().map(|(_, n)| n), run.losses.len()), (Some(4.0), LOSSES));
@@ -87,108 +87,108 @@ fn an_undisturbed_run_has_no_sign_for_an_hour() {
 }
 
 #[test]
-fn a_run_that_stops_is_stalled_after_a_while_with_its_time_and_well_with_the_next_step() {
+fn a_run_that_stops_is_stalled_after_a_while_and_recovers_with_the_next_step() {
     let mut watched = Watched::new(steps(0..600));
-    assert_eq!(kinds(&watched.look(1230)), []);
-    assert_eq!(kinds(&watched.look(1700)), [], "eight minutes");
-    let vitals = watched.look(1830);
+    assert_eq!(kinds(&watched.poll(1230)), []);
+    assert_eq!(kinds(&watched.poll(1700)), [], "eight minutes");
+    let vitals = watched.poll(1830);
     assert_eq!(kinds(&vitals), [SignKind::Stalled]);
     assert_eq!((vitals.signs[0].since, vitals.words(after(1830))), (after(1198), "silent 10m".into()));
     assert!(vitals.signs[0].evidence.contains("at step 599/20,000, its log has no new lines"), "{vitals:?}");
     let autoscaler = "(autoscaler +20m0s) Adding 1 node(s) of type tpu_slice_v4_8.";
     watched.log.push(Line::from(autoscaler));
-    let vitals = watched.look(1860);
+    let vitals = watched.poll(1860);
     let evidence = &vitals.signs[0].evidence;
-    assert!(evidence.contains("its log has no new lines"), "Ray writes into it, not the run: {evidence}");
-    // Its log goes on about something else.
+    assert!(evidence.contains("its log has no new lines"), "Ray writes to it, not the run: {evidence}");
+    // Its log has other new lines.
     watched.log.push(written(1880, "WARNING waited for a batch"));
-    let vitals = watched.look(1890);
+    let vitals = watched.poll(1890);
     assert_eq!(
         (kinds(&vitals), vitals.words(after(1890))),
         (vec![SignKind::Stalled], "step 599/20,000".into())
     );
     watched.log.push(step(1900, 600, 3.4));
-    assert_eq!(kinds(&watched.look(1910)), []);
+    assert_eq!(kinds(&watched.poll(1910)), []);
 }
 
 #[test]
-fn a_first_look_at_a_screen_alone_calls_nothing_stalled() {
+fn a_first_reading_for_a_screen_reports_nothing_as_stalled() {
     let mut watched = Watched::new(steps(0..600));
-    assert_eq!(kinds(&watched.look(4000)), [], "the clock of its log may be another one");
-    assert_eq!(kinds(&watched.look(4030)), [SignKind::Stalled]);
+    assert_eq!(kinds(&watched.poll(4000)), [], "its log may have a different clock");
+    assert_eq!(kinds(&watched.poll(4030)), [SignKind::Stalled]);
     let mut once = Watched {
         gauge: VitalsTracker::new(VitalLimits::default(), Sampling::Once),
         ..Watched::new(steps(0..600))
     };
-    assert_eq!(kinds(&once.look(4000)), [SignKind::Stalled], "a command has one look");
-    // A zone that is wrong by an hour: lines that come are an hour old, and those that do not come are not.
+    assert_eq!(kinds(&once.poll(4000)), [SignKind::Stalled], "a command reads only once");
+    // A time zone that is wrong by an hour: new lines seem to be an hour old, but the run is not stalled.
     let mut watched = Watched::new(Vec::new());
     for at in (30..1200).step_by(30) {
         watched.log = steps(0..at / 2);
-        assert_eq!(kinds(&watched.look(3600 + at)), [], "{at}");
+        assert_eq!(kinds(&watched.poll(3600 + at)), [], "{at}");
     }
 }
 
 #[test]
-fn lines_that_are_older_than_the_job_stall_no_run() {
+fn a_run_is_not_stalled_by_lines_older_than_its_job() {
     let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Once);
     let began = 3 * 86_400;
-    let look = |gauge: &mut VitalsTracker, started| {
+    let poll = |gauge: &mut VitalsTracker, started| {
         gauge.read(&steps(0..600), None, Clock::utc(after(began + 46)));
         gauge.vitals(&Job { started, ..job() }, Some(&holding()), after(began + 46))
     };
-    let vitals = look(&mut gauge, Some(after(began)));
+    let vitals = poll(&mut gauge, Some(after(began)));
     assert_eq!((kinds(&vitals), vitals.logged), (vec![], None), "it has run for 46 s");
-    let vitals = look(&mut gauge, Some(after(0)));
+    let vitals = poll(&mut gauge, Some(after(0)));
     assert_eq!(kinds(&vitals), [SignKind::Stalled], "its own lines, three days old");
 }
 
 #[test]
-fn long_pauses_that_were_there_before_a_finished_run_and_one_without_limits_are_not_stalled() {
+fn runs_with_earlier_pauses_finished_runs_and_runs_without_limits_are_not_stalled() {
     let paused = |n: u64| step(n * 2 + n / 100 * 500, n, 3.0);
     let mut watched = Watched::new((0..600).map(paused).collect());
     let last = 599 * 2 + 5 * 500;
-    watched.look(last);
-    assert_eq!(kinds(&watched.look(last + 1200)), [], "an evaluation takes that long");
-    assert_eq!(kinds(&watched.look(last + 1600)), [SignKind::Stalled]);
+    watched.poll(last);
+    assert_eq!(kinds(&watched.poll(last + 1200)), [], "an evaluation takes that long");
+    assert_eq!(kinds(&watched.poll(last + 1600)), [SignKind::Stalled]);
     let mut done = Watched::new((19_500..20_000).map(|n| step(n - 19_500, n, 3.0)).collect());
-    done.look(600);
-    assert_eq!(kinds(&done.look(9000)), [], "it has made its last step");
+    done.poll(600);
+    assert_eq!(kinds(&done.poll(9000)), [], "it has made its last step");
     let mut off = Watched::new(steps(0..600));
     off.gauge.limits.stalled = Duration::ZERO;
-    off.look(1300);
-    assert_eq!(kinds(&off.look(9000)), []);
+    off.poll(1300);
+    assert_eq!(kinds(&off.poll(9000)), []);
 }
 
 #[test]
-fn a_run_that_slows_by_a_quarter_and_one_that_diverges_are_named_with_their_figures() {
+fn slow_and_diverging_runs_are_reported_with_their_figures() {
     let slow = |n: u64| step(if n < 900 { n * 2 } else { 1800 + (n - 900) * 8 / 3 }, n, 3.0);
     let mut watched = Watched::new(Vec::new());
     let mut last = Vec::new();
     for n in (100..1400).step_by(20) {
         watched.log = (0..n).map(slow).collect();
         let at = if n < 900 { n * 2 } else { 1800 + (n - 900) * 8 / 3 };
-        last = watched.look(at).signs;
+        last = watched.poll(at).signs;
     }
     assert_eq!((last[0].kind, last.len()), (SignKind::Slowed, 1));
     assert!(last[0].evidence.contains("25% slower"), "{last:?}");
     assert!(last[0].since.age(after(1800)).max(after(1800).age(last[0].since)) < Duration::from_secs(90));
     let risen = |n: u64| step(n * 2, n, if n < 500 { 3.0 } else { 6.0 });
     let mut watched = Watched::new((0..520).map(risen).collect());
-    let signs = watched.look(1040).signs;
+    let signs = watched.poll(1040).signs;
     assert_eq!((signs[0].kind, signs[0].since), (SignKind::Diverging, after(1000)));
     assert_eq!(signs[0].evidence, "loss 6.000, was 3.000 until step 500");
     let none = |n: u64| step(n * 2, n, if n < 500 { 3.0 } else { f64::NAN });
     let mut watched = Watched::new((0..520).map(none).collect());
-    let vitals = watched.look(1040);
+    let vitals = watched.poll(1040);
     assert_eq!((kinds(&vitals), vitals.signs[0].since), (vec![SignKind::NotFinite], after(1000)));
     assert!(vitals.run.unwrap().losses.iter().all(|loss| loss.is_finite()));
 }
 
 #[test]
-fn two_runs_in_one_log_and_a_line_that_goes_back_begin_anew() {
+fn a_second_run_in_a_log_and_a_lower_step_reset_the_history() {
     let mut log = steps(0..400);
-    // The second run is slower, and its loss higher: it is another one.
+    // The second run is slower, and its loss is higher: it is not compared with the first.
     log.extend((100..400).map(|n| step(800 + (n - 100) * 4, n, 9.0)));
     let mut watched = Watched::new(log);
     let mut once = watched.gauge.clone();
@@ -196,10 +196,10 @@ fn two_runs_in_one_log_and_a_line_that_goes_back_begin_anew() {
     let vitals = once.vitals(&job(), Some(&holding()), after(2000));
     assert_eq!((kinds(&vitals), vitals.restarts), (vec![], 1));
     assert_eq!(vitals.run.unwrap().rate.map(|rate| (rate * 100.0).round()), Some(25.0));
-    // A single line with a low step, as of another loop, is a restart and no alarm.
+    // A single line with a low step, as of another loop, is a restart and not an alarm.
     watched.log.push(step(2010, 3, 1.0));
     watched.log.push(step(2012, 400, 9.0));
-    assert_eq!(kinds(&watched.look(2020)), []);
+    assert_eq!(kinds(&watched.poll(2020)), []);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn writers_and_tasks_are_kept_apart() {
     let mut log = Vec::new();
     for n in 0..300_u64 {
         log.push(step(n * 2, n, 3.0));
-        // Another worker is a step behind, and an evaluation counts from 0 again.
+        // Another worker is a step behind, and an evaluation starts again from 0.
         let time = log.last().unwrap().text().replace("pid=7", "pid=8");
         log.push(Line::from(
             time.replace(&format!(" {n}it"), &format!(" {}it", n.saturating_sub(1))).as_str(),
@@ -218,8 +218,8 @@ fn writers_and_tasks_are_kept_apart() {
         ));
     }
     let mut watched = Watched::new(log);
-    watched.look(600);
-    let vitals = watched.look(630);
+    watched.poll(600);
+    let vitals = watched.poll(630);
     assert_eq!(
         (kinds(&vitals), vitals.restarts, vitals.words(after(630))),
         (vec![], 0, "step 299/20,000".into())
@@ -227,7 +227,7 @@ fn writers_and_tasks_are_kept_apart() {
 }
 
 #[test]
-fn checkpoints_are_late_against_their_own_past_while_steps_are_made() {
+fn checkpoints_are_late_compared_with_earlier_ones_while_steps_are_made() {
     let saved = |n: u64| written(n * 2, &format!("Saved checkpoint at step {n} to gs://b/step-{n}"));
     let mut watched = Watched::new(Vec::new());
     let mut kinds_at = |until: u64| {
@@ -238,7 +238,7 @@ fn checkpoints_are_late_against_their_own_past_while_steps_are_made() {
                 watched.log.push(saved(n));
             }
         }
-        let vitals = watched.look(until);
+        let vitals = watched.poll(until);
         (kinds(&vitals), vitals.run.and_then(|run| run.checkpoint).and_then(|c| c.step))
     };
     for until in (60..5300).step_by(60) {
@@ -256,7 +256,7 @@ fn checkpoints_are_late_against_their_own_past_while_steps_are_made() {
 }
 
 #[test]
-fn what_a_job_without_steps_does_comes_from_ray_and_from_its_phases() {
+fn the_activity_of_a_job_without_steps_comes_from_ray_and_its_phases() {
     let wait = Wait { shape: vec![("TPU-v4-256-head".into(), 1.0)], count: 1, since: Some(after(0)) };
     let of = |holding: Holding, log: &[Line], at: u64| {
         let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
@@ -276,7 +276,7 @@ fn what_a_job_without_steps_does_comes_from_ray_and_from_its_phases() {
 }
 
 #[test]
-fn figures_without_bounds_end_in_words_and_in_no_alarm_but_their_own() {
+fn extreme_figures_are_displayed_and_raise_no_other_alarm() {
     let line = |n: u64, words: &str| written(n * 2, words);
     let odd = [
         "step 18446744073709551615/18446744073709551615 loss=1e999 rate:1e999it/s",
@@ -307,36 +307,36 @@ fn figures_without_bounds_end_in_words_and_in_no_alarm_but_their_own() {
 #[test]
 fn a_driver_is_alone_only_after_it_had_workers() {
     let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
-    let mut look = |holding: &Holding, at| kinds(&gauge.vitals(&job(), Some(holding), after(at)));
+    let mut poll = |holding: &Holding, at| kinds(&gauge.vitals(&job(), Some(holding), after(at)));
     let alone = Holding::default();
-    assert_eq!((look(&alone, 0), look(&alone, 9000)), (vec![], vec![]), "it never had any");
-    assert_eq!(look(&holding(), 9100), []);
-    assert_eq!((look(&alone, 9200), look(&alone, 9800)), (vec![], vec![]));
-    assert_eq!(look(&alone, 10_200), [SignKind::DriverAlone]);
-    assert_eq!(look(&holding(), 10_300), []);
+    assert_eq!((poll(&alone, 0), poll(&alone, 9000)), (vec![], vec![]), "it never had any");
+    assert_eq!(poll(&holding(), 9100), []);
+    assert_eq!((poll(&alone, 9200), poll(&alone, 9800)), (vec![], vec![]));
+    assert_eq!(poll(&alone, 10_200), [SignKind::DriverAlone]);
+    assert_eq!(poll(&holding(), 10_300), []);
 }
 
 #[test]
 fn chips_are_idle_only_when_machines_and_log_are_quiet_for_long() {
     let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
-    let mut look = |cpu: f64, at| {
+    let mut poll = |cpu: f64, at| {
         gauge.measured(None, Some(cpu), after(at));
         kinds(&gauge.vitals(&job(), Some(&holding()), after(at)))
     };
-    assert_eq!((look(1.0, 0), look(1.0, 300), look(40.0, 600)), (vec![], vec![], vec![]));
-    assert_eq!((look(0.5, 700), look(0.5, 1200)), (vec![], vec![]));
-    assert_eq!(look(0.5, 1700), [], "its log was not read yet");
+    assert_eq!((poll(1.0, 0), poll(1.0, 300), poll(40.0, 600)), (vec![], vec![], vec![]));
+    assert_eq!((poll(0.5, 700), poll(0.5, 1200)), (vec![], vec![]));
+    assert_eq!(poll(0.5, 1700), [], "its log was not read yet");
     gauge.read(&[], None, Clock::utc(after(1800)));
-    let mut look = |cpu: f64, at| {
+    let mut poll = |cpu: f64, at| {
         gauge.measured(None, Some(cpu), after(at));
         kinds(&gauge.vitals(&job(), Some(&holding()), after(at)))
     };
-    assert_eq!(look(0.5, 1800), [SignKind::ChipsIdle]);
-    assert_eq!(look(60.0, 1900), []);
+    assert_eq!(poll(0.5, 1800), [SignKind::ChipsIdle]);
+    assert_eq!(poll(60.0, 1900), []);
 }
 
 #[test]
-fn a_bar_that_overwrites_itself_is_read_at_each_look() {
+fn a_bar_that_overwrites_itself_is_read_each_time() {
     let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let mut words = String::new();
     for n in 0..40_u64 {
@@ -352,7 +352,7 @@ fn a_bar_that_overwrites_itself_is_read_at_each_look() {
 }
 
 #[test]
-fn lists_that_ray_has_cut_and_a_log_without_times_prove_nothing() {
+fn truncated_lists_and_a_log_without_times_prove_nothing() {
     let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let lines: Vec<Line> = (0..50).map(|n| Line::from(format!("step {n}/900 loss 2.0").as_str())).collect();
     for at in [0, 60, 500] {
@@ -368,29 +368,29 @@ fn lists_that_ray_has_cut_and_a_log_without_times_prove_nothing() {
 }
 
 #[test]
-fn a_run_whose_lines_say_no_time_is_not_as_old_as_the_line_above_them() {
+fn lines_without_timestamps_are_not_as_old_as_the_line_above_them() {
     let mut watched = Watched::new(vec![written(0, "Connected to Ray cluster.")]);
     for at in (30..3600).step_by(30) {
         watched
             .log
             .push(Line::from(format!("completed step: {}, seconds: 30.0, loss: 3.0", at / 30).as_str()));
-        assert_eq!(kinds(&watched.look(at)), [], "{at}");
+        assert_eq!(kinds(&watched.poll(at)), [], "{at}");
     }
-    assert_eq!(kinds(&watched.look(4100)), [], "nine minutes");
-    assert_eq!(kinds(&watched.look(4200)), [SignKind::Stalled]);
+    assert_eq!(kinds(&watched.poll(4100)), [], "nine minutes");
+    assert_eq!(kinds(&watched.poll(4200)), [SignKind::Stalled]);
     let mut once = Watched {
         gauge: VitalsTracker::new(VitalLimits::default(), Sampling::Once),
         ..Watched::new(watched.log)
     };
-    assert_eq!(kinds(&once.look(4200)), [], "one look cannot tell");
+    assert_eq!(kinds(&once.poll(4200)), [], "one reading is not enough");
 }
 
 #[test]
-fn a_log_that_was_not_read_again_is_no_silence() {
+fn a_log_that_was_not_read_again_is_not_silent() {
     let mut watched = Watched::new(steps(0..600));
-    watched.look(1200);
+    watched.poll(1200);
     let ask = |watched: &mut Watched, at: u64| watched.gauge.vitals(&job(), Some(&holding()), after(at));
-    // Other runs had their turns for half an hour.
+    // Only other runs were read for half an hour.
     let vitals = ask(&mut watched, 3000);
     assert_eq!((kinds(&vitals), vitals.doing.clone()), (vec![], JobActivity::Steps));
     assert_eq!(
@@ -398,15 +398,15 @@ fn a_log_that_was_not_read_again_is_no_silence() {
         (LogRead::At(after(1200)), "step 599, 30m ago".into())
     );
     watched.log = steps(0..1500);
-    assert_eq!((kinds(&watched.look(3010)), ask(&mut watched, 3010).log), (vec![], LogRead::At(after(3010))));
-    // The run has stopped since, and the next look tells.
+    assert_eq!((kinds(&watched.poll(3010)), ask(&mut watched, 3010).log), (vec![], LogRead::At(after(3010))));
+    // The run has stopped since then, as the next reading shows.
     assert_eq!(kinds(&ask(&mut watched, 9000)), []);
-    assert_eq!(kinds(&watched.look(9000)), [SignKind::Stalled]);
+    assert_eq!(kinds(&watched.poll(9000)), [SignKind::Stalled]);
 }
 
 #[test]
 fn a_run_whose_steps_are_among_lines_that_were_not_read_is_not_stalled() {
-    // Five lines a second, and from the tenth minute on a step each two minutes, until the fourth hour.
+    // Five lines per second, and from the tenth minute until the fourth hour a step every two minutes.
     let line = |n: u64| match (n / 5, n % 5) {
         (at, 0) if at < 600 && at % 2 == 0 => step(at, at / 2, 3.0),
         (at, 0) if at < 14_400 && at % 120 == 60 => step(at, 300 + at / 120, 3.0),
@@ -414,10 +414,10 @@ fn a_run_whose_steps_are_among_lines_that_were_not_read_is_not_stalled() {
     };
     let ending = |at: u64| ((at * 5).saturating_sub(1000)..at * 5).map(line).collect::<Vec<_>>();
     let mut watched = Watched::new(ending(590));
-    watched.look_far(590, 1000);
+    watched.poll_far(590, 1000);
     for at in (720..7200).step_by(120) {
         watched.log = ending(at);
-        let vitals = watched.look(at);
+        let vitals = watched.poll(at);
         assert_eq!(
             (kinds(&vitals), vitals.doing),
             (vec![], JobActivity::Steps),
@@ -428,13 +428,13 @@ fn a_run_whose_steps_are_among_lines_that_were_not_read_is_not_stalled() {
     let mut found = Vec::new();
     for at in (7200..18_000).step_by(120) {
         watched.log = ending(at);
-        found.extend(kinds(&watched.look_far(at, 1000)).into_iter().map(|kind| (kind, at)));
+        found.extend(kinds(&watched.poll_far(at, 1000)).into_iter().map(|kind| (kind, at)));
     }
     assert_eq!(found.first(), Some(&(SignKind::Stalled, 15_000)), "the last step was at 14,340");
 }
 
 #[test]
-fn a_log_whose_turn_has_not_come_says_so() {
+fn a_log_that_was_not_read_yet_is_reported_as_such() {
     let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let vitals = gauge.vitals(&job(), Some(&holding()), after(0));
     assert_eq!((vitals.log, vitals.words(after(0))), (LogRead::Unread, "1 task, log not read yet".into()));
@@ -443,24 +443,24 @@ fn a_log_whose_turn_has_not_come_says_so() {
 }
 
 #[test]
-fn a_run_of_long_steps_is_not_stalled_by_two_looks_at_the_same_line_with_another_clock() {
-    // Its clock is an hour behind, and it makes a step every 40 seconds.
+fn a_run_of_long_steps_is_not_stalled_by_two_readings_of_a_line_with_another_clock() {
+    // Its clock is an hour behind, and a step takes 40 seconds.
     let slow: Vec<Line> = (0..60).map(|n| step(n * 40, n, 3.0)).collect();
     let mut watched = Watched::new(slow.clone());
     let hour = 3600 + 59 * 40;
-    watched.look(hour + 5);
+    watched.poll(hour + 5);
     assert!(watched.gauge.is_doubtful());
-    assert_eq!(kinds(&watched.look(hour + 15)), [], "it has not had the time for a step");
+    assert_eq!(kinds(&watched.poll(hour + 15)), [], "a step takes longer than that");
     watched.log.push(step(60 * 40, 60, 3.0));
-    assert_eq!(kinds(&watched.look(hour + 50)), [], "it writes");
+    assert_eq!(kinds(&watched.poll(hour + 50)), [], "it has a new line");
 }
 
-/// What stands at 24 places of a log, some 40 lines each.
+/// Samples of 40 lines from 24 places of a log.
 fn places(log: &[Line]) -> Vec<Vec<Line>> {
     (0..24).map(|n| log[log.len() / 24 * n..].iter().take(40).cloned().collect()).collect()
 }
 
-/// The signs of a run at the first and the second look at the last lines, by somebody who was not there before.
+/// The signs of a run after the first two readings of its last lines, with samples of its past.
 fn found_late(log: &[Line], at: u64) -> Vec<Sign> {
     let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let clock = |at| Clock { near: after(at), utc_offset: 0 };
@@ -472,14 +472,14 @@ fn found_late(log: &[Line], at: u64) -> Vec<Sign> {
 }
 
 #[test]
-fn what_happened_before_anybody_looked_is_found_by_the_past_of_the_log() {
+fn earlier_events_are_found_in_the_past_of_the_log() {
     // Seven hours, of which the last two are slower by a quarter.
     let time = |n: u64| if n < 18_000 { n } else { 18_000 + (n - 18_000) * 4 / 3 };
     let slow: Vec<Line> = (0..23_400).map(|n| step(time(n), n, 3.0)).collect();
     let signs = found_late(&slow, time(23_400));
     assert_eq!((signs.len(), signs[0].kind), (1, SignKind::Slowed), "{signs:?}");
     let late = after(18_000).age(signs[0].since).max(signs[0].since.age(after(18_000)));
-    assert!(late < Duration::from_secs(1200), "as exactly as the places are far from each other: {signs:?}");
+    assert!(late < Duration::from_secs(1200), "as exact as the distance between samples: {signs:?}");
     let risen = |n: u64| if n < 18_000 { 3.0 } else { 3.0 + (n - 18_000) as f64 / 1500.0 };
     let diverging: Vec<Line> = (0..23_400).map(|n| step(n, n, risen(n))).collect();
     let signs = found_late(&diverging, 23_400);
@@ -487,20 +487,21 @@ fn what_happened_before_anybody_looked_is_found_by_the_past_of_the_log() {
 }
 
 #[test]
-fn the_past_of_a_healthy_run_is_no_sign() {
+fn the_past_of_a_healthy_run_raises_no_sign() {
     let falling = |n: u64| 2.0 + 8.0 / (1.0 + n as f64 / 900.0);
     let steady: Vec<Line> = (0..23_400).map(|n| step(n, n, falling(n))).collect();
     assert_eq!(found_late(&steady, 23_400), []);
-    // An evaluation of two minutes every half an hour.
+    // An evaluation of two minutes every half hour.
     let time = |n: u64| n + n / 1800 * 120;
     let pausing: Vec<Line> = (0..23_400).map(|n| step(time(n), n, falling(n))).collect();
     assert_eq!(found_late(&pausing, time(23_400)), []);
-    // It began again from a checkpoint, on fewer chips: the steps of the run before say nothing of this one.
+    // It was restarted from a checkpoint, on fewer chips: the steps of the earlier run are not compared with those of
+    // this one.
     let first = (0..9000).map(|n| step(n, n, falling(n)));
     let again = (5000..12_000).map(|n| step(9000 + (n - 5000) * 2, n, falling(n)));
     let restarted: Vec<Line> = first.chain(again).collect();
     assert_eq!(found_late(&restarted, 9000 + 14_000), []);
-    // Clocks that go back, and places without times.
+    // Clocks that go back, and samples without times.
     let mixed: Vec<Line> = (0..9000).map(|n| step(if n < 3000 { 9000 - n } else { n }, n, 3.0)).collect();
     assert_eq!(found_late(&mixed, 9000), []);
     let untimed: Vec<Line> = (0..9000).map(|n| Line::from(format!("step {n} loss=3.0").as_str())).collect();
