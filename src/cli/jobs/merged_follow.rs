@@ -13,7 +13,7 @@ use crate::model::{ClusterSpec, Line, LogPlace, NodeId, Text, Timestamp};
 use crate::operation::WorkerReader;
 use crate::ray::{LogEvent, Tail};
 use crate::supervisor::{Followed, LogAccessWatch, Options, Session, follow_several, ways};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,6 +122,45 @@ struct Source {
     is_err: bool,
     /// Number of its next line.
     next: u64,
+    /// Number of its host's connections that were lost, as far as this log has reported them.
+    lost: u32,
+}
+
+/// The lost connections to hosts. Each log of a host reports each of them; they are printed once.
+#[derive(Default)]
+struct LostConnections {
+    hosts: BTreeMap<String, HostConnections>,
+}
+
+/// Numbers of connections to a host that were reported.
+#[derive(Clone, Copy, Default)]
+struct HostConnections {
+    lost: u32,
+    restored: u32,
+}
+
+impl LostConnections {
+    /// Number of the host's connections lost so far, with which a new log starts.
+    fn of(&self, host: &str) -> u32 {
+        self.hosts.get(host).map_or(0, |host| host.lost)
+    }
+
+    /// Whether no other log has reported that the connection with this number was lost.
+    fn is_newly_lost(&mut self, host: &str, number: u32) -> bool {
+        is_news(&mut self.hosts.entry(host.to_owned()).or_default().lost, number)
+    }
+
+    /// Whether no other log has reported that the connection after the lost one with this number is up.
+    fn is_newly_restored(&mut self, host: &str, number: u32) -> bool {
+        self.hosts.get_mut(host).is_some_and(|host| is_news(&mut host.restored, number))
+    }
+}
+
+/// Whether a number is higher than the highest so far, which it replaces.
+fn is_news(highest: &mut u32, number: u32) -> bool {
+    let is_higher = number > *highest;
+    *highest = number.max(*highest);
+    is_higher
 }
 
 /// The workers of a job whose logs are followed.
@@ -130,8 +169,7 @@ struct FollowedWorkers {
     sources: Vec<Source>,
     known: BTreeSet<(NodeId, Text)>,
     merge: LiveMerge,
-    /// Hosts with a lost connection.
-    lost: BTreeSet<String>,
+    lost: LostConnections,
     access: LogAccessWatch,
     of: (Arc<ClusterSpec>, Arc<Options>),
     /// Whether only lines since a time are printed.
@@ -148,7 +186,7 @@ impl FollowedWorkers {
             sources: Vec::new(),
             known: BTreeSet::new(),
             merge: LiveMerge::new(Timestamp::now()),
-            lost: BTreeSet::new(),
+            lost: LostConnections::default(),
             access: ways(session.connection()),
             of: (Arc::new(reach.spec.clone()), Arc::new(reach.options.clone())),
             is_since,
@@ -163,7 +201,8 @@ impl FollowedWorkers {
         let mut logs = Vec::new();
         for log in self.job_workers.logs() {
             if self.known.insert((log.node.id, log.name.clone())) {
-                self.sources.push(Source { worker: log.worker, is_err: log.is_err, next: 0 });
+                let lost = self.lost.of(&self.job_workers.workers[log.worker].host);
+                self.sources.push(Source { worker: log.worker, is_err: log.is_err, next: 0, lost });
                 self.merge.add(self.job_workers.clock);
                 let (source, host) = log.followed();
                 logs.push(Followed { source, host, keep });
@@ -207,21 +246,24 @@ impl FollowedWorkers {
 
     /// Handles an event of a log.
     fn take(&mut self, log: u32, event: LogEvent) {
-        let Some(Source { worker, .. }) = self.sources.get(log as usize) else { return };
-        let worker = &self.job_workers.workers[*worker];
+        let Some(source) = self.sources.get_mut(log as usize) else { return };
+        let worker = &self.job_workers.workers[source.worker];
         let (host, who) = (&worker.host, worker.who());
+        if matches!(event, LogEvent::Lines(_) | LogEvent::Resumed)
+            && self.lost.is_newly_restored(host, source.lost)
+        {
+            eprintln!("{host}: reconnected");
+        }
         match event {
-            LogEvent::Lines(part) => {
-                self.found(&host.clone());
-                self.merge.push(log, part.lines, Timestamp::now());
-            }
-            LogEvent::Resumed => self.found(&host.clone()),
+            LogEvent::Lines(part) => self.merge.push(log, part.lines, Timestamp::now()),
             LogEvent::Note(what) => eprintln!("{who}: {what}"),
             LogEvent::Interrupted(why) => {
                 // An event of the whole cluster is reported once for all logs.
-                let is_cluster = self.access.borrow().is_none();
-                if !is_cluster && self.lost.insert(host.clone()) {
-                    eprintln!("{host}: connection lost: {why}; reconnecting");
+                if self.access.borrow().is_some() {
+                    source.lost += 1;
+                    if self.lost.is_newly_lost(host, source.lost) {
+                        eprintln!("{host}: connection lost: {why}; reconnecting");
+                    }
                 }
                 self.merge.begun(log);
             }
@@ -229,13 +271,7 @@ impl FollowedWorkers {
                 eprintln!("{who}: cannot read the log: {error}");
                 self.merge.begun(log);
             }
-            LogEvent::Older(_) | LogEvent::Complete => {}
-        }
-    }
-
-    fn found(&mut self, host: &str) {
-        if self.lost.remove(host) {
-            eprintln!("{host}: reconnected");
+            LogEvent::Older(_) | LogEvent::Complete | LogEvent::Resumed => {}
         }
     }
 
@@ -271,5 +307,27 @@ async fn pass_on(number: u32, mut tail: Tail, to: mpsc::Sender<(u32, LogEvent)>)
         if to.send((number, event)).await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_connection_is_reported_once_although_each_log_of_the_host_reports_it() {
+        let mut connections = LostConnections::default();
+        assert!(!connections.is_newly_restored("w1", 0), "nothing was lost");
+        // The second log reports the loss when the first one is already read again.
+        assert!(connections.is_newly_lost("w1", 1));
+        assert!(connections.is_newly_restored("w1", 1));
+        assert!(!connections.is_newly_lost("w1", 1));
+        assert!(!connections.is_newly_restored("w1", 1));
+        assert!(connections.is_newly_lost("w2", 1), "another host");
+        // A log that is followed since the first loss.
+        let of_new_log = connections.of("w1") + 1;
+        assert!(connections.is_newly_lost("w1", of_new_log));
+        assert!(!connections.is_newly_lost("w1", 2));
+        assert!(connections.is_newly_restored("w1", 2));
     }
 }
