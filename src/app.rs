@@ -264,7 +264,7 @@ impl App {
                 Vec::new()
             }
             Event::Tick if self.is_at_work() => {
-                self.dirty |= self.look_on();
+                self.dirty |= self.examine_more();
                 Vec::new()
             }
             Event::Resize | Event::Tick => {

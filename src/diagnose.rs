@@ -26,7 +26,7 @@ pub use pending::{Pending, pending};
 pub use restart::{Restart, RestartedBy};
 pub use served::{infeasible, served};
 pub use slices::{ASSEMBLY, Slice, slices};
-pub use vitals::{of_jobs, pending_too_long, sick, sign_severity};
+pub use vitals::{of_jobs, pending_too_long, sign_severity, unhealthy_runs};
 
 use crate::model::{DelayedTpu, Leftover, Link, Problem, Snapshot};
 
@@ -53,7 +53,7 @@ pub fn findings(
     match link {
         Some(Link::Retrying { problem, .. } | Link::Stopped { problem }) => found.push(problem.into()),
         // A reconnect changes nothing until it succeeds: the row keeps its place.
-        Some(Link::Connecting { .. }) => found.extend(history.trouble().map(Finding::from)),
+        Some(Link::Connecting { .. }) => found.extend(history.problem().map(Finding::from)),
         Some(Link::Up { .. }) | None => {}
     }
     let broken = found.len();

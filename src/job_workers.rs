@@ -20,5 +20,5 @@ pub use explain::{
 pub use known::{HealthIssue, Known, Pending};
 pub use lines::{FOLDED, Folded, Peers, WorkerLine, fold, found_in_order, in_order};
 pub use reading::{Part, ReadingCost, WorkersAnswer, WorkersReading};
-pub use roll_call::{CALLED, last_files, roll_call, steps_words, unwell};
+pub use roll_call::{CALLED, last_files, remark_counts, roll_call, steps_words};
 pub use worker::{JobWorkers, NamedWorker, Tail, WorkerLog, age_words, first_few, lost_words};

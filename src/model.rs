@@ -90,7 +90,7 @@ pub use node::{
     Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip, node_names,
 };
 pub use operation::{CancelledState, NewWorker, Operation, OperationKind, Progress, Task, runs_already};
-pub use operation_lock::{LOCK_PULSE, LOCK_STALE, Liveness, OperationLock};
+pub use operation_lock::{LOCK_INTERVAL, LOCK_STALE, Liveness, OperationLock};
 pub use order::{JournaledOperation, OperationEnd, OperationNews, Order, Refusal, Touched};
 pub use others::Others;
 pub use preview::{AffectedJob, Preview, Restoration, WorkerOffer, WorkerType};

@@ -187,8 +187,9 @@ impl ClusterState {
             // An operation that ended long ago did not cause it.
             Operated::Before(until) => until.age(now) < AFTERWARDS,
         };
-        let is_theirs =
-            |lock: &&OperationLock| lock.pulse(now) == Liveness::Fresh && lock.command.ends_with("-cluster");
+        let is_theirs = |lock: &&OperationLock| {
+            lock.liveness(now) == Liveness::Fresh && lock.command.ends_with("-cluster")
+        };
         match self.lock.as_ref().filter(is_theirs) {
             _ if is_ours => RestartedBy::Us,
             Some(lock) => RestartedBy::Operator(lock.who.as_str().into()),
@@ -236,7 +237,7 @@ impl ClusterState {
     pub const fn problem(&self) -> Option<&Problem> {
         match &self.link {
             Some(Link::Retrying { problem, .. } | Link::Stopped { problem }) => Some(problem),
-            Some(Link::Connecting { .. }) => self.history.trouble(),
+            Some(Link::Connecting { .. }) => self.history.problem(),
             Some(Link::Up { .. }) | None => None,
         }
     }

@@ -158,8 +158,8 @@ impl Supervisor {
     }
 
     /// Registers a function that is called when calls to Google start to wait because Google asks for it.
-    pub fn tell_waits(&self, listener: impl Fn(GoogleWait) + Send + Sync + 'static) {
-        self.options.google.tell_waits(listener);
+    pub fn on_wait(&self, listener: impl Fn(GoogleWait) + Send + Sync + 'static) {
+        self.options.google.on_wait(listener);
     }
 
     /// Sends a request to a cluster's task; the answer arrives as news.

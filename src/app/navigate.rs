@@ -223,7 +223,7 @@ impl App {
     /// Leaves the innermost dialog, mark, filter, zoom or page. Help returns to the dialog under it, and a plan made in
     /// a form returns to the form, so that typed text is kept.
     pub(super) fn back(&mut self, now: Timestamp) -> Vec<Effect> {
-        if self.dialog.as_mut().is_some_and(Dialog::holds_on) {
+        if self.dialog.as_mut().is_some_and(Dialog::warn_before_discarding) {
             return Vec::new();
         }
         if let Some(dialog) = self.dialog.take() {

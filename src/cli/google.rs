@@ -17,7 +17,7 @@ pub(super) fn google(settings: &Settings) -> Google {
 /// The same client, whose calls wait as long as Google asks; the wait is reported on stderr.
 pub(super) fn waiting(google: &Google) -> Google {
     // The callback runs on the runtime of the call.
-    google.tell_waits(|wait| drop(tokio::spawn(count_down(wait))));
+    google.on_wait(|wait| drop(tokio::spawn(count_down(wait))));
     google.patient()
 }
 

@@ -148,11 +148,11 @@ impl Front<'_> {
     /// The permissions that the options give.
     fn consent(&self) -> Consent {
         Consent {
-            anybody: self.options.others,
+            any_owner: self.options.others,
             unknown: self.options.others,
             now: self.options.now,
             no_wait: self.options.no_wait,
-            take_over: if self.options.arguments.take_over { TakeOver::Anybody } else { TakeOver::Nobody },
+            take_over: if self.options.arguments.take_over { TakeOver::Any } else { TakeOver::None },
             means: Some(self.options.kind),
             confirmed: if self.options.arguments.yes { Confirmed::Beforehand } else { Confirmed::Not },
             ..Consent::default()

@@ -267,7 +267,7 @@ fn saved(fetched: &Fetched) -> String {
 }
 
 fn print_fetched(fetched: &Fetched) {
-    for error in &fetched.troubles {
+    for error in &fetched.failures {
         eprintln!("marin-tui: {error}");
     }
 }

@@ -117,7 +117,7 @@ impl History {
     }
 
     /// The last problem of the connection; none while it is up.
-    pub const fn trouble(&self) -> Option<&Problem> {
+    pub const fn problem(&self) -> Option<&Problem> {
         self.trouble.as_ref()
     }
 

@@ -12,7 +12,7 @@ const OLD: Duration = Duration::from_secs(900);
 /// Maximum number of waiting jobs that are named.
 const NAMED: usize = 3;
 /// Maximum number of kinds of signs in a summary.
-const SICK: usize = 2;
+const MAX_KINDS: usize = 2;
 
 /// The findings about the jobs of a state, worst first. Before the vitals were read, only pending jobs have findings.
 /// `why` returns why a job is pending.
@@ -21,7 +21,7 @@ pub fn of_jobs<'w>(
     cluster_vitals: &ClusterVitals,
     why: impl Fn(&JobKey) -> Option<&'w Pending>,
 ) -> Vec<Finding> {
-    let oldest = OLD.max(cluster_vitals.price.every * 5);
+    let oldest = OLD.max(cluster_vitals.cost.every * 5);
     let is_fresh = cluster_vitals.read.is_some_and(|read| read.age(snapshot.taken) <= oldest);
     let mut signs: Vec<(&Sign, &Job, &Vitals)> = Vec::new();
     let mut waits: Vec<(Timestamp, &Job, String)> = Vec::new();
@@ -99,13 +99,13 @@ pub const fn sign_severity(sign: SignKind) -> Severity {
 
 /// The number of unhealthy runs in a few words: `2 runs stalled, 1 run slowed`; `None` if there are none. The worst
 /// kinds come first; waiting jobs do not count.
-pub fn sick(findings: &[Finding]) -> Option<String> {
+pub fn unhealthy_runs(findings: &[Finding]) -> Option<String> {
     let words = SignKind::ALL.into_iter().filter_map(|sign| {
         let kind = kind(sign);
         let n = findings.iter().filter(|finding| finding.kind == kind && finding.job().is_some()).count();
         (n > 0).then(|| format!("{} {}", counted(n, "run"), how(sign)))
     });
-    let words: Vec<String> = words.take(SICK).collect();
+    let words: Vec<String> = words.take(MAX_KINDS).collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
 
@@ -247,17 +247,17 @@ mod tests {
     }
 
     #[test]
-    fn sick_runs_are_counted_the_worst_first_and_waiting_ones_are_not() {
+    fn unhealthy_runs_are_counted_the_worst_first_and_waiting_ones_are_not() {
         use JobStatus::Running;
         let of = |jobs: &[(&str, SignKind)]| {
             let jobs: Vec<_> = jobs.iter().map(|(id, kind)| (*id, Running, vec![sign(*kind, 50)])).collect();
-            sick(&found(&jobs, 99))
+            unhealthy_runs(&found(&jobs, 99))
         };
         let (slowed, stalled, late) = (SignKind::Slowed, SignKind::Stalled, SignKind::CheckpointLate);
         let all = of(&[("a", slowed), ("b", stalled), ("c", stalled), ("d", late)]);
         assert_eq!(all.as_deref(), Some("2 runs stalled, 1 run slowed"));
         assert_eq!(of(&[("a", SignKind::WaitsLong)]), None);
-        assert_eq!(sick(&[]), None);
+        assert_eq!(unhealthy_runs(&[]), None);
     }
 
     #[test]

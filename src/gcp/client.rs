@@ -97,7 +97,7 @@ impl Google {
 
     /// Sets the function that is called when calls of this client, of its clones and of their patient clients begin to
     /// wait because Google asks them to.
-    pub fn tell_waits(&self, listener: impl Fn(GoogleWait) + Send + Sync + 'static) {
+    pub fn on_wait(&self, listener: impl Fn(GoogleWait) + Send + Sync + 'static) {
         self.inner.waits.listen(listener);
     }
 

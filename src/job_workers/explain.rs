@@ -171,8 +171,9 @@ pub fn running(
 ) -> Findings {
     let runs = job_workers.workers.iter().filter(|worker| worker.runs()).count();
     let of = |remark: Remark| answers.iter().filter(move |a| a.remark == remark);
-    let unwell = |remark| of(remark).map(|a| in_a_line(a, job_workers)).collect::<Vec<_>>();
-    let silent: Vec<String> = unwell(Remark::Silent).into_iter().chain(unwell(Remark::NoLine)).collect();
+    let unhealthy = |remark| of(remark).map(|a| in_a_line(a, job_workers)).collect::<Vec<_>>();
+    let silent: Vec<String> =
+        unhealthy(Remark::Silent).into_iter().chain(unhealthy(Remark::NoLine)).collect();
     let id = &job_workers.known.job.key;
     let youngest = answers.iter().filter_map(|a| a.age).min();
     let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= QUIET);
@@ -182,7 +183,7 @@ pub fn running(
     };
     let (replaced, ended): (Vec<&Answer>, Vec<&Answer>) = of(Remark::Ended).partition(is_replaced);
     let behind: Vec<String> = (ended.into_iter().map(|a| in_a_line(a, job_workers)))
-        .chain([Remark::Lagging, Remark::Error].into_iter().flat_map(unwell))
+        .chain([Remark::Lagging, Remark::Error].into_iter().flat_map(unhealthy))
         .collect();
     let replaced =
         replaced.into_iter().map(|a| format!("the others continued without {}", in_a_line(a, job_workers)));
@@ -213,9 +214,9 @@ pub fn running(
             (Verdict::Silent, words)
         }
         () if !behind.is_empty() => (Verdict::Lagging, format!("{id} is running, but {}", behind[0])),
-        () if !job_workers.known.unwell.is_empty() => (
+        () if !job_workers.known.issues.is_empty() => (
             Verdict::Unhealthy,
-            format!("{id} is running, but unhealthy: {}", job_workers.known.unwell[0].words),
+            format!("{id} is running, but unhealthy: {}", job_workers.known.issues[0].words),
         ),
         () => {
             let step = answers.iter().filter_map(|a| a.step).max();
@@ -228,15 +229,15 @@ pub fn running(
     let served = job_workers.known.served.iter().filter(|_| !waits.is_empty()).cloned();
     // If nothing else is wrong, the worst issue is in the summary.
     let used = usize::from(verdict == Verdict::Unhealthy);
-    let unwell = job_workers.known.unwell.iter().skip(used).map(|unwell| unwell.words.clone());
-    let evidence = unwell.chain(silent).chain(behind).chain(replaced);
+    let unhealthy = job_workers.known.issues.iter().skip(used).map(|unhealthy| unhealthy.words.clone());
+    let evidence = unhealthy.chain(silent).chain(behind).chain(replaced);
     let evidence = evidence.chain(waits.iter().cloned()).chain(served).collect();
     let (quiet, hint) = match verdict {
         Verdict::Silent => {
             let aim = "find the worker whose stack differs";
             (quiet(answers, last, all_quiet), Verb::JobStacks.on(id.raw(), aim).into())
         }
-        Verdict::Unhealthy => (Vec::new(), job_workers.known.unwell[0].hint.clone()),
+        Verdict::Unhealthy => (Vec::new(), job_workers.known.issues[0].hint.clone()),
         _ => (Vec::new(), Hint::none()),
     };
     Findings { evidence, quiet, hint, ..Findings::plain(verdict, summary) }

@@ -20,7 +20,7 @@ pub struct Known {
     /// What could provide what it waits for, and why it does not, one sentence each.
     pub served: Vec<String>,
     /// The issues in the vitals of its run, worst first.
-    pub unwell: Vec<HealthIssue>,
+    pub issues: Vec<HealthIssue>,
 }
 
 /// An issue of a run.

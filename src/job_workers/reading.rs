@@ -44,7 +44,7 @@ pub struct WorkersReading {
     /// When the reading ended.
     pub at: Timestamp,
     /// Its cost.
-    pub price: ReadingCost,
+    pub cost: ReadingCost,
     /// The job and its workers, except those that were left out.
     pub job_workers: JobWorkers,
     /// Number of workers that no longer run anything, and were left out.

@@ -57,7 +57,7 @@ pub fn last_files(job_workers: &JobWorkers, tails: &[Tail]) -> Vec<Option<bool>>
 }
 
 /// The number of unusual workers by remark: `1 silent, 2 lagging`; empty if there are none.
-pub fn unwell(answers: &[Answer]) -> String {
+pub fn remark_counts(answers: &[Answer]) -> String {
     let remarks = [Remark::Ended, Remark::NoLine, Remark::Silent, Remark::Lagging, Remark::Error];
     let count = |remark: Remark| {
         let n = answers.iter().filter(|a| a.remark == remark).count();

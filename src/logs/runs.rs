@@ -28,7 +28,7 @@ impl Runs {
 
     /// Empty, with the same patterns, for another log.
     #[must_use]
-    pub fn anew(&self) -> Self {
+    pub fn emptied(&self) -> Self {
         Self::of(self.patterns.clone())
     }
 
@@ -56,7 +56,7 @@ impl Runs {
 
     /// Adds lines before those that were read: the beginning of each series.
     pub fn read_above(&mut self, lines: &[Line], near: Timestamp) {
-        let mut above = self.anew();
+        let mut above = self.emptied();
         let mut times = Times::new(Clock::utc(near));
         for line in lines {
             above.last = times.next(line.text());

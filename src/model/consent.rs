@@ -112,20 +112,20 @@ impl Confirmed {
 pub enum TakeOver {
     /// No operation may be taken over.
     #[default]
-    Nobody,
+    None,
     /// The operation whose lock has this id, which the operator has seen.
-    Mark(String),
+    Lock(String),
     /// Any operation that holds the lock.
-    Anybody,
+    Any,
 }
 
 impl TakeOver {
     /// Whether the operation whose lock has this id may be taken over.
     pub fn covers(&self, id: &str) -> bool {
         match self {
-            Self::Nobody => false,
-            Self::Mark(seen) => seen == id,
-            Self::Anybody => true,
+            Self::None => false,
+            Self::Lock(seen) => seen == id,
+            Self::Any => true,
         }
     }
 }
@@ -137,7 +137,7 @@ pub struct Consent {
     /// Other people's jobs that may end.
     pub others: Others,
     /// All jobs may end, whoever owns them.
-    pub anybody: bool,
+    pub any_owner: bool,
     /// The operation of another operator that may be taken over.
     pub take_over: TakeOver,
     /// Continue although affected jobs are unknown.
@@ -155,7 +155,7 @@ pub struct Consent {
 impl Consent {
     /// Other people's jobs that would end without permission.
     pub fn not_allowed(&self, seen: &Preview) -> Others {
-        if self.anybody { Others::default() } else { seen.others().beyond(&self.others) }
+        if self.any_owner { Others::default() } else { seen.others().beyond(&self.others) }
     }
 
     /// The gate for affected jobs that refuses the operation, given what runs on the cluster; none if it may begin.

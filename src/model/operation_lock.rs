@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Interval at which a running operation renews its lock.
-pub const LOCK_PULSE: Duration = Duration::from_secs(60);
+pub const LOCK_INTERVAL: Duration = Duration::from_secs(60);
 /// A lock that was not renewed for this long is stale: three renewals in a row are missing.
 pub const LOCK_STALE: Duration = Duration::from_secs(180);
 /// Maximum length in characters of a name or title in another operator's lock; the rest is dropped.
@@ -106,7 +106,7 @@ impl OperationLock {
 
     /// Whether the program that holds the lock seems to be running. Clocks of machines differ, so a lock from the
     /// future counts as fresh.
-    pub fn pulse(&self, now: Timestamp) -> Liveness {
+    pub fn liveness(&self, now: Timestamp) -> Liveness {
         let silent = Timestamp::from_millis(self.seen_ms).age(now);
         match () {
             () if self.stopped => Liveness::Stopped,
@@ -120,7 +120,7 @@ impl OperationLock {
         let what =
             self.title.split_once(&format!(" {}", self.cluster)).map_or(self.title.as_str(), |(w, _)| w);
         let place = format!("step {} of {}", self.step, self.steps);
-        match self.pulse(now) {
+        match self.liveness(now) {
             Liveness::Fresh => format!("{what} by {}, {place}", self.user()),
             Liveness::Stopped => format!("{what} by {}, interrupted at {place}", self.user()),
             Liveness::Stale(silent) => {
@@ -142,7 +142,7 @@ impl OperationLock {
         let aim = format!("check on {} whether it is running", self.host());
         let check = Fix::command(aim, format!("ps -p {}", self.process));
         let take_over = Verb::TakeOver.to("take it over");
-        let hint = match self.pulse(now) {
+        let hint = match self.liveness(now) {
             Liveness::Fresh => {
                 Hint::from([format!("wait for it to end, or ask {}", self.who).into(), check, take_over])
             }
@@ -194,7 +194,7 @@ mod tests {
                 .contains("on laptop whether it is running: `ps -p 77`; take it over: `--take-over`"),
             "{refusal:?}"
         );
-        assert_eq!(lock().pulse(Timestamp::from_millis(0)), Liveness::Fresh, "clocks differ");
+        assert_eq!(lock().liveness(Timestamp::from_millis(0)), Liveness::Fresh, "clocks differ");
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl RayletThread {
 impl RayletThreads {
     /// `t1v-n-7 (10.0.0.7) pid 31: raylet uses 98% of a core`, safe for a terminal; none if there is no
     /// problem.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn problem(&self) -> Option<String> {
         let mut problems: Vec<String> = self.threads.iter().filter_map(RayletThread::problem).collect();
         if problems.is_empty() {
             return None;
@@ -70,8 +70,8 @@ impl RayletThreads {
 /// one for the others.
 pub fn raylet_lines(raylets: &[RayletThreads]) -> Vec<String> {
     let mut lines: Vec<String> =
-        raylets.iter().filter_map(RayletThreads::trouble).map(|problem| format!("! {problem}")).collect();
-    let healthy: Vec<_> = raylets.iter().filter(|raylet| raylet.trouble().is_none()).collect();
+        raylets.iter().filter_map(RayletThreads::problem).map(|problem| format!("! {problem}")).collect();
+    let healthy: Vec<_> = raylets.iter().filter(|raylet| raylet.problem().is_none()).collect();
     if !healthy.is_empty() {
         let threads: usize = healthy.iter().map(|raylet| raylet.threads.len()).sum();
         let sampled = healthy.iter().all(|raylet| raylet.threads.iter().all(|thread| thread.cpu.is_some()));

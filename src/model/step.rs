@@ -107,7 +107,7 @@ impl StepName {
     }
 
     /// Whether the step may be skipped when it fails, because later steps do not need it.
-    pub const fn may_be_passed(self) -> bool {
+    pub const fn is_skippable(self) -> bool {
         matches!(self, Self::Clear | Self::Workers)
     }
 }

@@ -374,7 +374,7 @@ pub struct ClusterVitals {
     /// Limits above which they are findings.
     pub limits: VitalLimits,
     /// Load that the reading caused on the head.
-    pub price: ReadingCost,
+    pub cost: ReadingCost,
     /// What could not be read, and why; safe to print.
     pub missing: Vec<String>,
 }

@@ -143,7 +143,7 @@ pub fn taken_over(
     if consent.take_over.covers(&lock.id) {
         return Ok(Some(lock.id.clone()));
     }
-    let allowed = Consent { take_over: TakeOver::Mark(lock.id.clone()), ..consent.clone() };
+    let allowed = Consent { take_over: TakeOver::Lock(lock.id.clone()), ..consent.clone() };
     let problem = lock.refusal(Timestamp::now());
     Err(Refusal { gate: Gate::Locked, problem, allow: Some(Box::new(order(allowed))) })
 }
@@ -165,7 +165,7 @@ pub fn is_meant(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) 
 /// Checks that the step at which the operation failed can be skipped.
 pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refusal> {
     match unfinished.next() {
-        Some(step) if step.may_be_passed() => Ok(()),
+        Some(step) if step.is_skippable() => Ok(()),
         step => {
             let step = step.map_or("its last step", crate::model::StepName::word);
             let title = unfinished.operation(&spec.name).title;

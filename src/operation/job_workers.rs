@@ -39,7 +39,7 @@ pub struct WorkerReader<'a> {
     pub client: &'a Client,
     /// Receives progress messages.
     pub progress: &'a (dyn Fn(String) + Sync),
-    price: ReadingCost,
+    cost: ReadingCost,
     listed: Listed,
 }
 
@@ -50,7 +50,7 @@ impl<'a> WorkerReader<'a> {
         client: &'a Client,
         progress: &'a (dyn Fn(String) + Sync),
     ) -> Self {
-        Self { spec, options, client, progress, price: ReadingCost::default(), listed: Listed::default() }
+        Self { spec, options, client, progress, cost: ReadingCost::default(), listed: Listed::default() }
     }
 
     /// Lists the workers of the job on all alive nodes.
@@ -68,7 +68,7 @@ impl<'a> WorkerReader<'a> {
         (self.progress)(format!("listing the workers of {}", counted(alive.len(), "node")));
         let gang = self.client.gang(&driver, &alive, &mut self.listed).await?;
         // One more for the time zone.
-        self.price.requests += gang.requests + 1;
+        self.cost.requests += gang.requests + 1;
         let unlisted = gang
             .unread
             .iter()
@@ -95,7 +95,7 @@ impl<'a> WorkerReader<'a> {
         });
         let reads: Vec<_> = reads.collect();
         (self.progress)(format!("reading the last lines of {}", counted(reads.len(), "file")));
-        self.price.requests += reads.len();
+        self.cost.requests += reads.len();
         let mut reads = stream::iter(reads).buffer_unordered(AT_ONCE);
         let (mut tails, mut received, mut empty) = (Vec::new(), 0, 0);
         let mut unread = BTreeMap::<String, BTreeSet<usize>>::new();
@@ -117,7 +117,7 @@ impl<'a> WorkerReader<'a> {
             }
         }
         drop(reads);
-        self.price.bytes += received;
+        self.cost.bytes += received;
         for (why, workers) in unread {
             let who: Vec<String> = workers.iter().map(|worker| job_workers.workers[*worker].who()).collect();
             let who = first_few(&who.iter().map(String::as_str).collect::<Vec<_>>());
@@ -187,7 +187,7 @@ impl<'a> WorkerReader<'a> {
         let driver = match (job_workers.known.job.submission_id(), job_workers.known.head()) {
             (Some(id), Some(head)) => match self.client.read_job_log(id, head.id, lines).await {
                 Ok(read) => {
-                    self.price.bytes += read.len();
+                    self.cost.bytes += read.len();
                     Some(split(&read))
                 }
                 Err(e) if e.is_token() => return Err(e),
@@ -198,7 +198,7 @@ impl<'a> WorkerReader<'a> {
             },
             _ => None,
         };
-        self.price.requests += 1;
+        self.cost.requests += 1;
         Ok(Logs { tails: self.tails(job_workers, lines).await?, driver })
     }
 
@@ -258,8 +258,8 @@ impl<'a> WorkerReader<'a> {
                 (WorkersAnswer::Cause(Box::new(found)), 0)
             }
         };
-        let price = ReadingCost { took: begun.elapsed(), ..self.price };
-        Ok((WorkersReading { at: Timestamp::now(), price, job_workers, idle, what }, compared))
+        let cost = ReadingCost { took: begun.elapsed(), ..self.cost };
+        Ok((WorkersReading { at: Timestamp::now(), cost, job_workers, idle, what }, compared))
     }
 }
 
@@ -316,12 +316,12 @@ impl Request {
         // Logins take time, so the current result is sent before them.
         self.send_job_workers(&key, part, Ok(reading.clone())).await;
         let Some(logs) = logs else { return Ok(()) };
-        let WorkersReading { what: WorkersAnswer::Cause(found), mut job_workers, at, price, idle } = reading
+        let WorkersReading { what: WorkersAnswer::Cause(found), mut job_workers, at, cost, idle } = reading
         else {
             return Ok(());
         };
         let what = WorkersAnswer::Cause(Box::new(reader.with_clocks(&mut job_workers, *found, &logs).await));
-        self.send_job_workers(&key, part, Ok(WorkersReading { at, price, job_workers, idle, what })).await;
+        self.send_job_workers(&key, part, Ok(WorkersReading { at, cost, job_workers, idle, what })).await;
         Ok(())
     }
 

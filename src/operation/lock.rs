@@ -9,8 +9,8 @@ use super::journal::Journal;
 use super::performer::Performer;
 use crate::gcp::random_token;
 use crate::model::{
-    ClusterSpec, Hint, LOCK_PULSE, Operation, OperationLock, Problem, Progress, StepName, Target, Timestamp,
-    Verb,
+    ClusterSpec, Hint, LOCK_INTERVAL, Operation, OperationLock, Problem, Progress, StepName, Target,
+    Timestamp, Verb,
 };
 use crate::supervisor::{self, Access, Connection, LockOwnership, Options};
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl HeldLock {
     /// Renews the lock while it is awaited.
     pub(super) async fn keep_renewing(&self, step: usize) -> std::convert::Infallible {
         loop {
-            tokio::time::sleep(LOCK_PULSE).await;
+            tokio::time::sleep(LOCK_INTERVAL).await;
             let renewed = supervisor::renew_lock(self.access(), &self.at(step, false)).await;
             if let Err(problem) = renewed {
                 tracing::warn!(cluster = %self.spec.name, "{}", problem.what);

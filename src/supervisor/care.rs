@@ -30,7 +30,7 @@ pub struct Fetched {
     /// All files that contain it.
     pub files: Vec<PathBuf>,
     /// Failures to save it on this machine, each with a hint.
-    pub troubles: Vec<String>,
+    pub failures: Vec<String>,
 }
 
 /// The time of the last answer, and the answer. Locked during a request to Google, so that two clusters with one secret
@@ -159,16 +159,16 @@ impl TokenManager {
         let (manager, kept, name) = (self.clone(), (version.clone(), token.clone()), secret.clone());
         // The directory may be on a network file system.
         let keep = move || manager.places.keep(&name, &kept.0, &kept.1);
-        let troubles = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
-        let is_written = |file: &PathBuf| !troubles.iter().any(|e| e.is_of_writing(file));
+        let failures = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
+        let is_written = |file: &PathBuf| !failures.iter().any(|e| e.is_of_writing(file));
         let files: Vec<PathBuf> = self.places.files_of(secret).into_iter().filter(is_written).collect();
         let kept = files.contains(&self.places.file_of(secret));
-        let troubles = troubles.iter().map(|e| format!("{e}; {}", e.hint(&self.places.cache)));
-        let troubles: Vec<String> = troubles.collect();
-        for trouble in &troubles {
-            tracing::warn!("the token works, but {trouble}");
+        let failures = failures.iter().map(|e| format!("{e}; {}", e.hint(&self.places.cache)));
+        let failures: Vec<String> = failures.collect();
+        for failure in &failures {
+            tracing::warn!("the token works, but {failure}");
         }
-        Fetched { token, version, kept, files, troubles }
+        Fetched { token, version, kept, files, failures }
     }
 
     /// Creates the secret with this token, or with a random one, and saves the token on this machine. A secret that

@@ -259,7 +259,7 @@ impl Follower {
         let mut request_at = Instant::now() + IDLE;
         let mut pending: Option<StatusRequest> = None;
         loop {
-            let idle_limit = self.out.patience();
+            let idle_limit = self.out.idle_limit();
             let has_job = self.job.is_some();
             tokio::select! {
                 chunk = stream.chunk() => match chunk {

@@ -78,7 +78,7 @@ async fn read(
 ) -> Result<(), Closed> {
     let mut is_lost = false;
     loop {
-        let idle_limit = out.patience();
+        let idle_limit = out.idle_limit();
         tokio::select! {
             event = events.recv() => match event {
                 Some(FileEvent::Bytes(bytes)) => out.feed(&bytes).await?,

@@ -38,7 +38,7 @@ impl LogSelection {
             let chips = chips(job, holdings);
             let tracker = trackers.get(&job.key);
             let weight = (1 + u64::from((1 + chips).ilog2()) / 4)
-                * if tracker.is_some_and(VitalsTracker::is_sick) { WARNING_WEIGHT } else { 1 };
+                * if tracker.is_some_and(VitalsTracker::has_log_warning) { WARNING_WEIGHT } else { 1 };
             let age = tracker.and_then(VitalsTracker::tried).map_or(0, |tried| tried.age(now).as_secs());
             let is_first = is_unread(tracker) || tracker.is_some_and(VitalsTracker::is_doubtful);
             let urgency = if is_first { chips } else { (1 + age).saturating_mul(weight) };

@@ -171,7 +171,7 @@ impl Watch {
         match reading.cluster_vitals {
             Ok(cluster_vitals) => {
                 let is_next_due = self.is_hurried || self.listed.is_some();
-                let pause = if is_next_due { Duration::ZERO } else { cluster_vitals.price.every };
+                let pause = if is_next_due { Duration::ZERO } else { cluster_vitals.cost.every };
                 self.was_read = true;
                 self.due = Instant::now() + pause;
                 Some(Arc::new(cluster_vitals))
@@ -473,9 +473,9 @@ impl Round {
         } else {
             every.max(within(BUDGET))
         };
-        let price = ReadingCost { requests: requests as u64, bytes, logs, every };
+        let cost = ReadingCost { requests: requests as u64, bytes, logs, every };
         let missing = read.missing.iter().map(|(key, why)| format!("log of {key}: {why}"));
         let missing = holdings.cut.iter().cloned().chain(missing).collect();
-        (trackers, ClusterVitals { read: Some(now), jobs, limits: self.limits, price, missing })
+        (trackers, ClusterVitals { read: Some(now), jobs, limits: self.limits, cost, missing })
     }
 }

@@ -83,7 +83,7 @@ impl Performer {
         let events = mpsc::unbounded_channel();
         let waits: mpsc::UnboundedSender<Event> = events.0.clone();
         // The receiver is dropped with the console.
-        supervisor.tell_waits(move |wait| drop(waits.send(Event::GoogleWait(wait))));
+        supervisor.on_wait(move |wait| drop(waits.send(Event::GoogleWait(wait))));
         Self {
             supervisor,
             copier: Copier::new(place),

@@ -213,9 +213,9 @@ pub fn tabs(
     let nodes = match page.listing(Pane::Nodes).filter(|_| page.is_by_slice()) {
         Some(slices) => {
             // Joining and lost nodes are hosts.
-            let unwell = words::unwell_nodes(cluster);
-            let hosts = if unwell.is_empty() { "" } else { HOSTS };
-            let counts = format!("{}{unwell}{hosts}", grouped(cluster.slices()));
+            let unhealthy = words::unhealthy_nodes(cluster);
+            let hosts = if unhealthy.is_empty() { "" } else { HOSTS };
+            let counts = format!("{}{unhealthy}{hosts}", grouped(cluster.slices()));
             format!("1 {} {}", slices.title(), is_known(counts))
         }
         None => format!("1 Nodes {}", is_known(words::node_counts(cluster))),

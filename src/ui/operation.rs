@@ -164,7 +164,7 @@ fn verdict(running: &Running, d: &DrawContext<'_>, width: usize, at_length: bool
             if let Some(folder) = saved {
                 add(format!("  jobs saved in {}", printable(folder)), d.theme.text);
             }
-            let past = if running.may_be_passed() {
+            let past = if running.is_skippable() {
                 format!("{} skips the failed step   ", key(Action::SkipStep))
             } else {
                 String::new()

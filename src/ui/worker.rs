@@ -165,7 +165,7 @@ fn words(form: &WorkerForm, d: &DrawContext<'_>, width: usize) -> Vec<(String, S
         return lines.into_iter().map(|line| (line, d.theme.warn)).collect();
     }
     let text = match (&form.offered, form.focused()) {
-        (Offered::Looking, _) => {
+        (Offered::Pending, _) => {
             return vec![("◌ checking which workers can be added".to_owned(), d.theme.dim)];
         }
         (Offered::Failed(problem), _) => {

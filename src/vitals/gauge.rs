@@ -69,7 +69,7 @@ pub struct VitalsTracker {
     /// The last attempt to read its log.
     tried: Option<Timestamp>,
     /// Whether a sign was found in its log.
-    is_sick: bool,
+    has_log_warning: bool,
     /// Whether it has held chips, or had tasks or actors.
     had_work: bool,
     alone: Option<Timestamp>,
@@ -100,7 +100,7 @@ impl VitalsTracker {
             readings: 0,
             read: None,
             tried: None,
-            is_sick: false,
+            has_log_warning: false,
             had_work: false,
             alone: None,
             idle: None,
@@ -220,8 +220,8 @@ impl VitalsTracker {
     }
 
     /// Whether a sign was found in its log.
-    pub const fn is_sick(&self) -> bool {
-        self.is_sick
+    pub const fn has_log_warning(&self) -> bool {
+        self.has_log_warning
     }
 
     /// Whether it seems to have stopped according to a single reading, so that another one is needed.
@@ -331,7 +331,7 @@ impl VitalsTracker {
         let mut signs = self.signs(&doing, (is_held, works), is_alone, now);
         // A log that was not read yet may show what its machines do not.
         signs.retain(|sign| sign.kind != SignKind::ChipsIdle || log != LogRead::Unread);
-        self.is_sick = signs.iter().any(|sign| sign.kind.is_of_log());
+        self.has_log_warning = signs.iter().any(|sign| sign.kind.is_of_log());
         let restarts = self.main().map_or(0, |track| track.restarts);
         Vitals {
             read: now,

@@ -1,7 +1,7 @@
 //! A second user on the console's machine, with a real Ray behind a real sshd: this user tries the sockets and listens
 //! on every port that becomes free, while a log is followed across a lost connection.
 
-use crate::bed::{Bed, INFRA, PATIENCE, Ray, TOKEN};
+use crate::bed::{Bed, INFRA, Ray, TIMEOUT, TOKEN};
 use crate::running::Running;
 use serde_json::{Value, json};
 use std::process::Command;
@@ -172,7 +172,7 @@ fn faults_leave_a_second_user_no_token() {
     bed.job_becomes(&job, "RUNNING");
     let mut console = bed.console(160, 50);
     let is_up = |text: &str| text.contains("● up") && text.contains("3 hosts alive");
-    console.wait_for("connection", PATIENCE, is_up);
+    console.wait_for("connection", TIMEOUT, is_up);
     let mut log = start(bed, &format!("job-logs -f -n 1 {job}"));
     let mut wait = start(bed, &format!("wait-job --show-logs {job}"));
     let mut forward = start(bed, "forward --json");
@@ -197,7 +197,7 @@ fn faults_leave_a_second_user_no_token() {
             if closes {
                 forward.says("connection lost");
             }
-            console.wait_for("the loss", PATIENCE, |text| !is_up(text));
+            console.wait_for("the loss", TIMEOUT, |text| !is_up(text));
             search.tell("now");
             let listener = (fault == "sshd").then(|| {
                 let mut listener = Running::listening(second_user(bed, TAKE_PORTS, previous));
@@ -210,13 +210,13 @@ fn faults_leave_a_second_user_no_token() {
                 "ssh killed" => {}
                 _ => bed.signal_dashboard("CONT"),
             }
-            console.wait_for("recovery", PATIENCE, is_up);
+            console.wait_for("recovery", TIMEOUT, is_up);
             if closes {
                 forward.says("reconnected after");
             }
             // The ports are printed again only if they have changed.
             let first = listener.is_some().then(|| forward.out.next());
-            for line in first.into_iter().chain(forward.out.at_hand()) {
+            for line in first.into_iter().chain(forward.out.received()) {
                 ports = serde_json::from_str(&line).unwrap();
             }
             if let Some(mut listener) = listener {

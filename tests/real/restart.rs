@@ -203,7 +203,7 @@ fn once_done(bed: Bed, step: &str, command: &str) {
     let is_done = format!("/\"begin\"/ {{ d = 0 }} /\"done\"/ && /\"{step}\"/ {{ d = 1 }} END {{ exit !d }}");
     let journal = "cat /home/ray/.local/state/marin-tui/operations/*.jsonl 2>/dev/null";
     let script = format!("until {journal} | awk '{is_done}'; do sleep 0.02; done; {command}");
-    let timeout = bed::PATIENCE.as_secs().to_string();
+    let timeout = bed::TIMEOUT.as_secs().to_string();
     bed.on_root("client", &["timeout", &timeout, "sh", "-c", &script]);
 }
 
@@ -474,7 +474,7 @@ fn a_second_operator_is_refused_during_a_restart_and_followers_continue_with_the
     wait.err.until("waiting for");
     let argv: Vec<&str> = bo.iter().map(String::as_str).collect();
     let screen = Pty::start(&argv, &[], 160, 50);
-    screen.wait_for("connection", bed::PATIENCE, |text| text.contains("● up"));
+    screen.wait_for("connection", bed::TIMEOUT, |text| text.contains("● up"));
 
     // Journals of earlier operations must not be mistaken for that of this one.
     bed.on("client", &["sh", "-c", "rm -f ~/.local/state/marin-tui/operations/*"]);
@@ -492,8 +492,7 @@ fn a_second_operator_is_refused_during_a_restart_and_followers_continue_with_the
             "{command}: {error}"
         );
     }
-    screen
-        .wait_for("the notice of the restart", bed::PATIENCE, |text| text.contains("restart by ray, step "));
+    screen.wait_for("the notice of the restart", bed::TIMEOUT, |text| text.contains("restart by ray, step "));
     for follower in [&mut log, &mut wait] {
         follower.err.until("connection lost");
         follower.err.until("waiting for the job to be restored");
@@ -507,7 +506,7 @@ fn a_second_operator_is_refused_during_a_restart_and_followers_continue_with_the
         follower.err.until("was restarted with the cluster");
     }
     log.out.until_times("begun by process ", 2);
-    screen.wait_for("the end of the restart", bed::PATIENCE, |text| {
+    screen.wait_for("the end of the restart", bed::TIMEOUT, |text| {
         !text.contains("restart by ray, step ") && text.contains(&job)
     });
     ok(bed, &["stop-job", "--yes", &job]);

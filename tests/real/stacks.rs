@@ -2,7 +2,7 @@
 //! that are slow, in native code, killed or not readable by py-spy. Stacks are read through Ray where its head provides
 //! them (2.53), and over ssh where it does not (2.60).
 
-use crate::bed::{Bed, Job, PATIENCE, Ray};
+use crate::bed::{Bed, Job, Ray, TIMEOUT};
 use crate::until::until;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -101,14 +101,14 @@ fn stacks_are_read_over_ssh_where_the_head_provides_none() {
 
     // The same in the console, by one key.
     let mut console = bed.console(160, 50);
-    console.wait_for("connection", PATIENCE, |text| text.contains("● up") && text.contains(" alive"));
+    console.wait_for("connection", TIMEOUT, |text| text.contains("● up") && text.contains(" alive"));
     console.send(&format!("2/{}\r", job.id));
     console.wait_text(&format!("/{}", job.id));
     console.send("W");
     let shows = |text: &str, place: &str, pace: &str| {
         text.lines().any(|line| line.contains(place) && line.contains(pace))
     };
-    console.wait_for("both samples", PATIENCE, |text| {
+    console.wait_for("both samples", TIMEOUT, |text| {
         shows(text, "stuck (gang.py:9)", "same in both samples")
             && shows(text, "slow (gang.py:", "changed between samples")
     });

@@ -356,13 +356,13 @@ async fn broken_files_do_not_prevent_fetching_a_token() {
         let manager = world.manager();
         assert_eq!(manager.token(&world.spec).await.unwrap().expose(), NEW, "{what}");
         let fetched = manager.fetch(world.secret()).await.unwrap();
-        assert_eq!(!fetched.troubles.is_empty(), is_reported, "{what}: {:?}", fetched.troubles);
-        let troubles = fetched.troubles.join("\n");
+        assert_eq!(!fetched.failures.is_empty(), is_reported, "{what}: {:?}", fetched.failures);
+        let failures = fetched.failures.join("\n");
         assert!(
-            !is_reported || (troubles.contains("cannot write") && troubles.contains("; make ")),
-            "{troubles}"
+            !is_reported || (failures.contains("cannot write") && failures.contains("; make ")),
+            "{failures}"
         );
-        assert!(!troubles.contains(NEW) && !format!("{fetched:?}").contains(NEW));
+        assert!(!failures.contains(NEW) && !format!("{fetched:?}").contains(NEW));
     }
 }
 

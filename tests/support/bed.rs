@@ -29,7 +29,7 @@ pub const KEY: &str = "/home/ray/.ssh/id_ed25519";
 /// The token file on the client.
 pub const TOKEN: &str = "/home/ray/.ray/auth_token";
 /// Time limit for a condition to become true, on two busy cores.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The Ray version of a bed. The autoscaler version differs too, so that both are tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

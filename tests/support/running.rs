@@ -44,7 +44,7 @@ impl Output {
     }
 
     /// The lines received since the last read.
-    pub fn at_hand(&mut self) -> Vec<String> {
+    pub fn received(&mut self) -> Vec<String> {
         let lines: Vec<String> = self.lines.try_iter().collect();
         for line in &lines {
             self.record(line);

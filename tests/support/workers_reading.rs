@@ -71,6 +71,6 @@ pub fn reading(app: &App, part: Part) -> WorkersReading {
             )))
         }
     };
-    let price = ReadingCost { requests: 24, bytes: 4_100_000, took: Duration::from_millis(2300) };
-    WorkersReading { at: NOW, price, job_workers, idle: 0, what }
+    let cost = ReadingCost { requests: 24, bytes: 4_100_000, took: Duration::from_millis(2300) };
+    WorkersReading { at: NOW, cost, job_workers, idle: 0, what }
 }

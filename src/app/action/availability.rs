@@ -114,7 +114,7 @@ pub(in crate::app) fn is_interrupted(app: &App) -> bool {
 }
 
 pub(in crate::app) fn may_skip(app: &App) -> bool {
-    app.watched().is_some_and(Running::may_be_passed)
+    app.watched().is_some_and(Running::is_skippable)
 }
 
 pub(in crate::app) fn may_cancel(app: &App) -> bool {

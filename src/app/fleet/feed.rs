@@ -198,7 +198,7 @@ impl Reported {
 
     fn operation(&mut self, cluster: &Cluster, now: Timestamp, lines: &mut Vec<String>) {
         let operation = cluster.lock.as_ref().map(|lock| {
-            let is_fresh = lock.pulse(now) == Liveness::Fresh;
+            let is_fresh = lock.liveness(now) == Liveness::Fresh;
             ((lock.id.clone(), lock.step, is_fresh), lock.brief(now))
         });
         match (&self.operation, &operation) {

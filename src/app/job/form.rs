@@ -196,7 +196,7 @@ impl Form {
     }
 
     /// Whether Esc must be pressed again because typed text would be lost; the form then says so.
-    pub fn holds_on(&mut self) -> bool {
+    pub fn warn_before_discarding(&mut self) -> bool {
         let now = typed(&self.rows);
         if self.doing.is_some() || now == typed(&self.filled) || now == self.warned {
             return false;

@@ -21,7 +21,7 @@ impl Cluster {
         let signs = self.vitals.jobs.get(&job.key).into_iter().flat_map(|vitals| &vitals.signs);
         let signs = signs.filter(|sign| sign.kind != SignKind::WaitsLong);
         let findings = self.findings.iter().filter(|finding| finding.job() == Some(&job.key));
-        let unwell = signs.zip(findings).map(|(sign, finding)| HealthIssue {
+        let issues = signs.zip(findings).map(|(sign, finding)| HealthIssue {
             words: sign.words(self.snapshot.taken),
             hint: finding.hint.clone(),
         });
@@ -29,8 +29,8 @@ impl Cluster {
         let blocked = finding.filter(|_| pending.is_none());
         let blocked = blocked.map(|finding| format!("{}: {}", finding.word(), finding.long));
         let served = blocked.into_iter().chain(could_serve(job, self)).collect();
-        let unwell = unwell.collect();
-        Known { job: Arc::clone(job), snapshot, names, pending, waits: self.waits_of(job), served, unwell }
+        let issues = issues.collect();
+        Known { job: Arc::clone(job), snapshot, names, pending, waits: self.waits_of(job), served, issues }
     }
 
     /// What a running job waits for, if it does nothing else.

@@ -119,10 +119,10 @@ fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, look: &CellC
     for (slice, workers) in &slices {
         lines.push((slice.clone(), in_numbers(workers, cluster)));
     }
-    let unwell = |worker: &&&JobWorker| !health(worker, cluster, look.now).is_empty();
+    let unhealthy = |worker: &&&JobWorker| !health(worker, cluster, look.now).is_empty();
     let is_few = live.len() <= FEW;
     let listed: Vec<&JobWorker> =
-        if is_few { live.clone() } else { live.iter().filter(unwell).copied().collect() };
+        if is_few { live.clone() } else { live.iter().filter(unhealthy).copied().collect() };
     for worker in listed.iter().take(LISTED) {
         let health = health(worker, cluster, look.now);
         let place = cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());

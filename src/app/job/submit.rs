@@ -12,7 +12,7 @@ impl App {
     pub(in crate::app) fn is_form_at_work(&self) -> bool {
         match &self.dialog {
             Some(Dialog::Form(form)) => form.doing.is_some(),
-            Some(Dialog::Worker(form)) => form.offered == Offered::Looking,
+            Some(Dialog::Worker(form)) => form.offered == Offered::Pending,
             _ => false,
         }
     }

@@ -126,15 +126,15 @@ fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
 
 /// The cost of reading them for the head: `9 requests, 212 kB each 30s (3 logs), 12s ago`; empty before the first
 /// reading.
-pub(in crate::app) fn price(cluster_vitals: &ClusterVitals, now: Timestamp) -> String {
+pub(in crate::app) fn cost(cluster_vitals: &ClusterVitals, now: Timestamp) -> String {
     let Some(read) = cluster_vitals.read else { return String::new() };
-    let price = cluster_vitals.price;
+    let cost = cluster_vitals.cost;
     let words = format!(
         "{}, {} every {} ({}), read {} ago",
-        counted(price.requests as usize, "request"),
-        bytes(price.bytes as f64),
-        brief(price.every),
-        counted(price.logs, "log"),
+        counted(cost.requests as usize, "request"),
+        bytes(cost.bytes as f64),
+        brief(cost.every),
+        counted(cost.logs, "log"),
         brief(read.age(now))
     );
     let missing = cluster_vitals.missing.iter().take(2).map(|what| printable(what).into_owned());

@@ -82,7 +82,7 @@ impl Slot {
             {
                 return None;
             }
-            (None, Some(reading)) => PAUSE.max(reading.price.took * SHARE),
+            (None, Some(reading)) => PAUSE.max(reading.cost.took * SHARE),
         };
         Some(pause.saturating_sub(ended.age(now)))
     }

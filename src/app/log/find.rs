@@ -15,7 +15,7 @@ pub enum Step {
     /// Past the last one, to the other end of the log.
     Wrapped,
     /// Pending until all lines have been examined.
-    Looking,
+    Pending,
 }
 
 /// A line of interest in a part of the log: the first of these kinds that it contains.
@@ -38,7 +38,7 @@ impl LogView {
     /// Searches for a pattern; the empty one ends the search.
     pub fn set_search(&mut self, pattern: Pattern) {
         (self.search, self.at, self.sought) = (Search::new(pattern), None, None);
-        self.look_on();
+        self.examine_more();
     }
 
     /// Selects the lines that are shown.
@@ -50,14 +50,14 @@ impl LogView {
     /// one that is shown.
     pub fn set_filter(&mut self, filter: Filter) {
         self.lens.set_filter(filter);
-        self.look_on();
+        self.examine_more();
     }
 
     /// Shows only lines of this level and worse ones, or all. The first line in the window stays, or the next one that
     /// is shown.
     pub fn show_levels(&mut self, least: Option<Level>) {
         self.lens.set_least(least);
-        self.look_on();
+        self.examine_more();
     }
 
     /// Switches from all lines to warnings and errors, to errors only, and back to all.
@@ -72,7 +72,7 @@ impl LogView {
     /// Shows one line more, or one fewer, around each line that matches the filter.
     pub fn widen(&mut self, more: bool) {
         self.lens.widen(more);
-        self.look_on();
+        self.examine_more();
     }
 
     /// Whether a search or a filter is set.
@@ -130,7 +130,7 @@ impl LogView {
         let is_done = self.search.is_done(&self.held) && self.lens.is_done(&self.held);
         if !(is_certain || is_done) {
             self.sought = Some(forward);
-            return Some(Step::Looking);
+            return Some(Step::Pending);
         }
         self.go_on_to(next)
     }
@@ -383,11 +383,11 @@ mod tests {
         let mut view = view(0);
         let line = |n: usize| format!("line {n} {}", "x".repeat(1000)).into();
         lines(&mut view, (0..10_000).map(line).collect());
-        while view.look_on() {}
+        while view.examine_more() {}
         view.set_search(pattern("line 7 "));
         assert!(view.is_looking());
-        assert_eq!(view.next_match(false), Some(Step::Looking));
-        while view.look_on() {}
+        assert_eq!(view.next_match(false), Some(Step::Pending));
+        while view.examine_more() {}
         assert!(first(&view).starts_with("line 7 ") && view.match_place() == Some(1));
     }
 

@@ -24,7 +24,7 @@ impl LogView {
         let is_on = what(&mut self.show);
         *is_on = !*is_on;
         self.lens.set_quiet(self.show.folds());
-        self.look_on();
+        self.examine_more();
     }
 
     /// The text in place of hidden noise at this index: the number of lines, and their writers; `None` for a line that

@@ -62,7 +62,7 @@ impl App {
         let is_all = self.log().is_some_and(|log| log.above() == Some(0));
         let place = if is_all { "the log" } else { "the loaded lines" };
         let text = match step {
-            Some(Step::Next | Step::Looking) => return,
+            Some(Step::Next | Step::Pending) => return,
             Some(Step::Wrapped) => {
                 let end = if forward { "first" } else { "last" };
                 format!("{of}wrapped around to the {end} {one} in {place}")
@@ -146,8 +146,8 @@ impl App {
     }
 
     /// Examines more lines of the log on the screen, if there are any. Returns whether these were the last.
-    pub(in crate::app) fn look_on(&mut self) -> bool {
-        self.log_mut().is_some_and(|log| log.is_looking() && !log.look_on())
+    pub(in crate::app) fn examine_more(&mut self) -> bool {
+        self.log_mut().is_some_and(|log| log.is_looking() && !log.examine_more())
     }
 
     /// Whether lines of the log on the screen still have to be searched or filtered: the loop should return at once.

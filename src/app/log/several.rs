@@ -150,7 +150,7 @@ mod tests {
         came(&mut view, 9, &["2026-01-01 10:00:01 one"], NOW);
         came(&mut view, 8, &["of another stream"], after(2));
         view.settle(after(2));
-        view.look_on();
+        view.examine_more();
         let want = ["west b  2026-01-01 10:00:01 one", "east a  2026-01-01 10:00:02 two", "east a  and more"];
         assert_eq!(shown(&view), want);
         assert_eq!((view.part(0), view.part(2)), (Some((1, "west b")), Some((0, "east a"))));
@@ -170,7 +170,7 @@ mod tests {
             );
         }
         view.settle(after(1000));
-        view.look_on();
+        view.examine_more();
         let lines = shown(&view);
         assert_eq!((lines.len(), lines[0].as_str()), (50, "east a  line 150"));
         assert_eq!(lines[49], "west b  line 199");
@@ -186,7 +186,7 @@ mod tests {
         came(&mut behind, 9, &["waits"], after(9));
         view.go_on_with(behind, after(9));
         view.settle(after(11));
-        view.look_on();
+        view.examine_more();
         assert_eq!(shown(&view), ["west b  before", "east a  while frozen", "west b  waits"]);
     }
 

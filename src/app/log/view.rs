@@ -116,7 +116,7 @@ impl LogView {
     }
 
     fn begin_any(&mut self, source: Option<LogSource>, stream: StreamId, joined: Option<Joined>) {
-        let (show, size, memory, runs) = (self.show, self.size, self.memory, self.runs.anew());
+        let (show, size, memory, runs) = (self.show, self.size, self.memory, self.runs.emptied());
         let held = LogBuffer::new(usize::MAX, memory);
         *self = Self { source, stream, held, memory, show, runs, size, joined, ..Self::default() };
         self.lens.set_quiet(self.show.folds());
@@ -151,7 +151,7 @@ impl LogView {
         self.held.trim();
         self.marks.retain(|mark| *mark >= self.held.first());
         self.times.came(&came, now);
-        self.look_on();
+        self.examine_more();
         self.look_for(came.start.max(self.held.first())..came.end, now);
         self.times.compare(&came, now);
     }
@@ -191,7 +191,7 @@ impl LogView {
             }
             aim => self.aim = aim.filter(|_| matches!(self.older, Older::Unasked)),
         }
-        self.look_on();
+        self.examine_more();
     }
 
     /// Position of the end of the part that should be read now: the first loaded line is in the window, and there are
@@ -285,7 +285,7 @@ impl LogView {
 
     /// Examines some of the new lines: whether they are shown, match, report an error. A call takes a few milliseconds
     /// at most. Returns whether more are left.
-    pub fn look_on(&mut self) -> bool {
+    pub fn examine_more(&mut self) -> bool {
         let is_shown = self.lens.step(&self.held);
         let is_searched = self.search.step(&self.held);
         let (times, held) = (&mut self.times, &self.held);

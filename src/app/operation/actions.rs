@@ -197,7 +197,7 @@ impl App {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
             return Vec::new();
         };
-        if running.may_be_passed() {
+        if running.is_skippable() {
             return vec![Effect::Operate(cluster, Order::SkipStep(running.consent_to_resume()))];
         }
         let text = format!("{cluster}: cannot skip this step: later steps need it");

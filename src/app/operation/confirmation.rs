@@ -255,8 +255,8 @@ impl Plan {
             others: if self.others { self.affected_others() } else { Others::default() },
             unknown: self.blind,
             take_over: match &self.others_lock {
-                Some(others_lock) if others_lock.take_over => TakeOver::Mark(others_lock.lock.id.clone()),
-                _ => TakeOver::Nobody,
+                Some(others_lock) if others_lock.take_over => TakeOver::Lock(others_lock.lock.id.clone()),
+                _ => TakeOver::None,
             },
             // The dialog shows what runs on the worker.
             now: !self.operation.kind().is_of_cluster(),

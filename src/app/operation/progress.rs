@@ -200,8 +200,8 @@ impl Running {
     }
 
     /// Whether the failed step may be skipped.
-    pub fn may_be_passed(&self) -> bool {
-        self.is_stopped() && self.step().is_some_and(StepName::may_be_passed)
+    pub fn is_skippable(&self) -> bool {
+        self.is_stopped() && self.step().is_some_and(StepName::is_skippable)
     }
 
     /// Whether the cluster is expected to be down: it is being stopped or started.

@@ -41,7 +41,7 @@ impl WorkerField {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offered {
     /// The offer is being read.
-    Looking,
+    Pending,
     /// The workers that can be added.
     Known(WorkerOffer),
     /// The offer could not be read, for this reason.
@@ -82,7 +82,7 @@ impl WorkerForm {
     pub fn new(cluster: ClusterName) -> Self {
         Self {
             cluster,
-            offered: Offered::Looking,
+            offered: Offered::Pending,
             node_type: 0,
             capacity: 0,
             count: Line::new("1"),
@@ -146,7 +146,7 @@ impl WorkerForm {
     }
 
     /// Whether Esc must be pressed again because typed text would be lost; the form then says so.
-    pub fn holds_on(&mut self) -> bool {
+    pub fn warn_before_discarding(&mut self) -> bool {
         let now = [&self.count, &self.name, &self.address].map(|line| line.text().to_owned());
         if now == ["1", "", ""] || self.warned.as_ref() == Some(&now) {
             return false;

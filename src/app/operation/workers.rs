@@ -44,7 +44,7 @@ impl App {
         // A second answer would undo choices made after the first.
         if let Some(Dialog::Worker(form)) = &mut self.dialog
             && form.cluster == *name
-            && form.offered == Offered::Looking
+            && form.offered == Offered::Pending
         {
             form.take(offer);
         }

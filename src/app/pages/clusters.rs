@@ -10,7 +10,7 @@ use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, Place, When, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::text::words;
-use crate::diagnose::{Finding, FindingKind, Severity, sick};
+use crate::diagnose::{Finding, FindingKind, Severity, unhealthy_runs};
 use crate::model::amount::number;
 use crate::model::text::printable;
 use crate::model::{Chip, ClusterTotals, Link, Problem};
@@ -379,13 +379,14 @@ fn issue<'f>(cluster: &'f Cluster, look: &CellContext<'_>) -> Cell<'f> {
     let age = cluster.age(look.now).filter(|age| *age >= look.fresh);
     let old = age.map(|age| format!("data {} old", words::age(Some(age), look.fresh)));
     let words = |finding: &Finding| {
-        let sick = sick(&cluster.findings);
+        let unhealthy_runs = unhealthy_runs(&cluster.findings);
         // A single unhealthy run that is the worst finding is named by it.
-        let sick = sick.filter(|_| {
+        let unhealthy_runs = unhealthy_runs.filter(|_| {
             finding.job().is_none() || cluster.findings.iter().filter(|f| f.job().is_some()).count() > 1
         });
-        let sick = sick.map(|sick| format!("{sick}; ")).unwrap_or_default();
-        format!("{sick}{}", words::finding(finding, look.now))
+        let unhealthy_runs =
+            unhealthy_runs.map(|unhealthy_runs| format!("{unhealthy_runs}; ")).unwrap_or_default();
+        format!("{unhealthy_runs}{}", words::finding(finding, look.now))
     };
     match (cluster.says(), old) {
         (Some(finding), Some(old)) => Cell::new(format!("{old}; {}", words(finding)), Role::Dim),

@@ -170,10 +170,10 @@ impl Dialog {
     }
 
     /// Whether closing it would discard typed text and it has not warned about that yet.
-    pub fn holds_on(&mut self) -> bool {
+    pub fn warn_before_discarding(&mut self) -> bool {
         match self {
-            Self::Form(form) => form.holds_on(),
-            Self::Worker(form) => form.holds_on(),
+            Self::Form(form) => form.warn_before_discarding(),
+            Self::Worker(form) => form.warn_before_discarding(),
             _ => false,
         }
     }

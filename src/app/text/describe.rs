@@ -210,7 +210,7 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
         bytes(c.cost.bytes_per_minute as f64)
     );
     push(&mut lines, "console load", cost);
-    push(&mut lines, "job vitals", vitals::price(&c.vitals, now));
+    push(&mut lines, "job vitals", vitals::cost(&c.vitals, now));
     lines
 }
 

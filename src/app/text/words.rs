@@ -103,7 +103,7 @@ pub fn log_file(cluster: &Cluster, node: &NodeId, name: &Text) -> String {
 
 /// Nodes that are alive, pending, and recently lost: `41 +3 ✕2`.
 pub fn node_counts(cluster: &Cluster) -> String {
-    format!("{}{}", grouped(cluster.node_counts().0), unwell_nodes(cluster))
+    format!("{}{}", grouped(cluster.node_counts().0), unhealthy_nodes(cluster))
 }
 
 /// Nodes that are alive, and recently lost or else pending: `41 ✕2`.
@@ -113,7 +113,7 @@ pub fn node_counts_in_brief(cluster: &Cluster) -> String {
 }
 
 /// Nodes that are pending and recently lost: ` +3 ✕2`.
-pub fn unwell_nodes(cluster: &Cluster) -> String {
+pub fn unhealthy_nodes(cluster: &Cluster) -> String {
     let (_, pending, lost) = cluster.node_counts();
     format!("{}{}", counted(pending, "+"), counted(lost, "✕"))
 }

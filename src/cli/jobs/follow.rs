@@ -247,7 +247,7 @@ impl<'a> Following<'a> {
         let access = Access { spec, options, connection: &self.connection };
         // If locks cannot be read, the job counts as lost, as on a cluster without locks.
         let lock = supervisor::read_lock(access).await.ok().flatten()?;
-        let is_running = lock.pulse(Timestamp::now()) == Liveness::Fresh;
+        let is_running = lock.liveness(Timestamp::now()) == Liveness::Fresh;
         (is_running && lock.command == OperationKind::Restart.command()).then_some(lock)
     }
 

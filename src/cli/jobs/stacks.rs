@@ -165,7 +165,7 @@ fn for_scripts(id: &str, found: &JobStacks) -> Value {
     let raylet = |raylet: &RayletThreads| {
         json!({
             "host": raylet.host.raw(), "address": raylet.address.raw(), "pid": raylet.pid,
-            "problem": raylet.trouble(),
+            "problem": raylet.problem(),
             "threads": raylet.threads.iter().map(raylet_thread).collect::<Vec<_>>(),
         })
     };

@@ -71,7 +71,7 @@ async fn token(setup: &Setup, manager: &Arc<TokenManager>, of: String, specs: &[
         Ok(fetched) if fetched.kept => {
             Check::new(name, of, Status::Fixed, format!("fetched version {}{shared}", fetched.version))
         }
-        Ok(fetched) => Check::needs(name, of, fetched.troubles.join("; "), ""),
+        Ok(fetched) => Check::needs(name, of, fetched.failures.join("; "), ""),
         Err(problem) => failed(of, &problem),
     }
 }

@@ -156,7 +156,7 @@ impl Follower {
         // Whether to check the connection: a frame proves that it works, and so does a response about the job.
         let mut in_doubt = false;
         loop {
-            let wait = self.out.patience();
+            let wait = self.out.idle_limit();
             let frame = tokio::select! {
                 frame = socket.next() => frame,
                 answer = client.job(&self.id), if in_doubt => match answer {
@@ -258,7 +258,7 @@ impl Follower {
         };
         let mut replay = Replay::until(&self.position);
         loop {
-            let wait = self.out.patience();
+            let wait = self.out.idle_limit();
             let idle = if ended { client.inner.limits.call } else { Self::STREAM_IDLE };
             let read = tokio::time::timeout(wait.unwrap_or(idle), chunk(&mut response));
             let read = tokio::select! {

@@ -202,7 +202,7 @@ impl Outlet {
     }
 
     /// Idle time after which to call [`Outlet::quiet`]; `None` when there is nothing to send.
-    pub fn patience(&self) -> Option<Duration> {
+    pub fn idle_limit(&self) -> Option<Duration> {
         if self.batch.lines.is_empty() {
             return self.is_interrupted.then_some(Self::RESTORED);
         }

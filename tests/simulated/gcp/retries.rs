@@ -95,7 +95,7 @@ async fn a_patient_call_waits_as_requested_and_reports_the_wait_once() {
     let double = Double::start().await.unwrap();
     let google = client(&double);
     let (sender, mut waits) = tokio::sync::mpsc::unbounded_channel();
-    google.tell_waits(move |wait| drop(sender.send(wait)));
+    google.on_wait(move |wait| drop(sender.send(wait)));
     double.fail("aggregated", Fault::Busy(2));
     // Two concurrent calls, which are both rejected.
     let asking = [Role::Head, Role::Worker].map(|role| {

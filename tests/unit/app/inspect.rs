@@ -62,8 +62,11 @@ fn the_page_of_a_job_shows_failed_workers_and_pending_groups() {
     has(&app, "workers: querying Ray...");
     answer(&mut app, &asked, Ok(Inspection::Job(job_inspection(&hosts))));
     let page = rows(&app);
-    let unwell = page.iter().find(|row| row.contains("pid 263")).unwrap();
-    assert!(unwell.starts_with(" : ! ") && unwell.ends_with(": failed: ValueError: ·[31mbad"), "{unwell}");
+    let unhealthy = page.iter().find(|row| row.contains("pid 263")).unwrap();
+    assert!(
+        unhealthy.starts_with(" : ! ") && unhealthy.ends_with(": failed: ValueError: ·[31mbad"),
+        "{unhealthy}"
+    );
     assert!(page.iter().any(|row| row.contains("pid 262 train_step") && !row.contains('!')), "{page:#?}");
     has(&app, "gang: ! pending for 12m (no resources): 2 bundles of TPU 4");
     has(&app, "env_vars.HF_TOKEN: ***");

@@ -188,7 +188,7 @@ fn silent_workers_of_a_hanging_job_are_rows_that_open_their_logs() {
     let found = running(&job_workers, &answers, &[], &last);
     assert_eq!((found.verdict, found.quiet.len()), (Verdict::Silent, 1), "{found:?}");
     let what = WorkersAnswer::Cause(Box::new(found));
-    let news = WorkersReading { at: NOW, price: ReadingCost::default(), job_workers, idle: 0, what };
+    let news = WorkersReading { at: NOW, cost: ReadingCost::default(), job_workers, idle: 0, what };
     app.update(Event::JobWorkers(cluster, key, Part::Cause, Arc::new(Ok(news))), NOW);
     paint(&mut app, 120, 40);
     let all: Vec<String> = (0..rows(&app).len()).map(|position| row(&app, position)).collect();
@@ -261,7 +261,7 @@ fn a_failed_job_opens_with_the_first_cause_and_is_not_refreshed() {
     let tell = |app: &mut App, what: WorkersAnswer| {
         let reading = WorkersReading {
             at: NOW,
-            price: ReadingCost::default(),
+            cost: ReadingCost::default(),
             job_workers: job_workers.clone(),
             idle: 0,
             what,

@@ -78,7 +78,7 @@ fn the_form_opens_immediately_from_the_fleet_and_every_pane() {
         let mut app = shown();
         press(&mut app, place);
         assert_eq!(press(&mut app, "a"), [orders(Order::ListOffers)], "{place}");
-        assert_eq!((app.context(), &form(&app).offered), (Context::Form, &Offered::Looking), "{place}");
+        assert_eq!((app.context(), &form(&app).offered), (Context::Form, &Offered::Pending), "{place}");
         // Keys typed meanwhile have no effect.
         assert_eq!(press(&mut app, "qjx"), []);
         assert_eq!(app.context(), Context::Form, "{place}");
@@ -89,7 +89,7 @@ fn the_form_opens_immediately_from_the_fleet_and_every_pane() {
     }
     let mut app = shown();
     press(&mut app, ":add-w<tab><enter>");
-    assert_eq!(form(&app).offered, Offered::Looking);
+    assert_eq!(form(&app).offered, Offered::Pending);
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub fn state(
     if let Some(reading) = &slot.reading {
         parts.push(what(&reading.job_workers));
         parts.push(format!("{} ago", words::span(reading.at.age(look.now))));
-        parts.push(reading.price.words());
+        parts.push(reading.cost.words());
     }
     if slot.asked.is_some() {
         parts.push("reading".to_owned());

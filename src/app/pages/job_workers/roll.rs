@@ -8,7 +8,9 @@ use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::table::natural::natural;
-use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkersAnswer, age_words, steps_words, unwell};
+use crate::job_workers::{
+    JobWorkers, NamedWorker, Part, WorkersAnswer, age_words, remark_counts, steps_words,
+};
 use crate::logs::{Answer, Remark, untimed};
 use crate::model::amount::{counted, grouped};
 use std::cmp::{Ordering, Reverse};
@@ -84,7 +86,8 @@ impl Kind for Roll {
         let answers = of.and_then(|place| look.fleet.clusters.get(place)).map(answers).unwrap_or_default();
         state(look, of, Part::Roll, |job_workers| {
             let workers = counted(job_workers.workers.len(), "worker");
-            let how = [unwell(answers), steps_words(answers)].into_iter().filter(|words| !words.is_empty());
+            let how =
+                [remark_counts(answers), steps_words(answers)].into_iter().filter(|words| !words.is_empty());
             let how = how.collect::<Vec<_>>().join(", ");
             if how.is_empty() { workers } else { format!("{workers}: {how}") }
         })
