@@ -23,7 +23,7 @@ const ATTEMPT: Duration = Duration::from_secs(60);
 /// the number of states.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    trouble: Option<Problem>,
+    problem: Option<Problem>,
     taken: Option<Timestamp>,
     session: String,
     newest_start: Option<Timestamp>,
@@ -57,9 +57,9 @@ impl History {
     pub fn learn_link(&mut self, link: &Link) {
         match link {
             Link::Retrying { problem, .. } | Link::Stopped { problem } => {
-                self.trouble = Some(problem.clone());
+                self.problem = Some(problem.clone());
             }
-            Link::Up { .. } => self.trouble = None,
+            Link::Up { .. } => self.problem = None,
             Link::Connecting { .. } => {}
         }
     }
@@ -69,8 +69,8 @@ impl History {
         let now = snapshot.taken;
         let restarted = snapshot.session.raw() != self.session;
         if restarted || self.taken.is_none_or(|t| t.age(now) > GAP) {
-            let (trouble, restart) = (self.trouble.take(), self.restart.take());
-            *self = Self { trouble, restart, session: snapshot.session.raw().to_owned(), ..Self::default() };
+            let (problem, restart) = (self.problem.take(), self.restart.take());
+            *self = Self { problem, restart, session: snapshot.session.raw().to_owned(), ..Self::default() };
         }
         self.taken = Some(now);
         let newest = newest_start(snapshot);
@@ -118,7 +118,7 @@ impl History {
 
     /// The last problem of the connection; none while it is up.
     pub const fn problem(&self) -> Option<&Problem> {
-        self.trouble.as_ref()
+        self.problem.as_ref()
     }
 
     /// Whether launches have been failing for longer than nodes have been pending: each attempt has a pending node for

@@ -145,19 +145,19 @@ impl LostConnections {
         self.hosts.get(host).map_or(0, |host| host.lost)
     }
 
-    /// Whether no other log has reported that the connection with this number was lost.
-    fn is_newly_lost(&mut self, host: &str, number: u32) -> bool {
-        is_news(&mut self.hosts.entry(host.to_owned()).or_default().lost, number)
+    /// Records that a log reported the loss with this number; returns whether it is the first to do so.
+    fn record_loss(&mut self, host: &str, number: u32) -> bool {
+        raise(&mut self.hosts.entry(host.to_owned()).or_default().lost, number)
     }
 
-    /// Whether no other log has reported that the connection after the lost one with this number is up.
-    fn is_newly_restored(&mut self, host: &str, number: u32) -> bool {
-        self.hosts.get_mut(host).is_some_and(|host| is_news(&mut host.restored, number))
+    /// Records that a log is read again after the loss with this number; returns whether it is the first.
+    fn record_return(&mut self, host: &str, number: u32) -> bool {
+        self.hosts.get_mut(host).is_some_and(|host| raise(&mut host.restored, number))
     }
 }
 
-/// Whether a number is higher than the highest so far, which it replaces.
-fn is_news(highest: &mut u32, number: u32) -> bool {
+/// Replaces the highest number so far by a higher one; returns whether it was higher.
+fn raise(highest: &mut u32, number: u32) -> bool {
     let is_higher = number > *highest;
     *highest = number.max(*highest);
     is_higher
@@ -250,7 +250,7 @@ impl FollowedWorkers {
         let worker = &self.job_workers.workers[source.worker];
         let (host, who) = (&worker.host, worker.who());
         if matches!(event, LogEvent::Lines(_) | LogEvent::Resumed)
-            && self.lost.is_newly_restored(host, source.lost)
+            && self.lost.record_return(host, source.lost)
         {
             eprintln!("{host}: reconnected");
         }
@@ -261,7 +261,7 @@ impl FollowedWorkers {
                 // An event of the whole cluster is reported once for all logs.
                 if self.access.borrow().is_some() {
                     source.lost += 1;
-                    if self.lost.is_newly_lost(host, source.lost) {
+                    if self.lost.record_loss(host, source.lost) {
                         eprintln!("{host}: connection lost: {why}; reconnecting");
                     }
                 }
@@ -317,17 +317,17 @@ mod tests {
     #[test]
     fn a_lost_connection_is_reported_once_although_each_log_of_the_host_reports_it() {
         let mut connections = LostConnections::default();
-        assert!(!connections.is_newly_restored("w1", 0), "nothing was lost");
+        assert!(!connections.record_return("w1", 0), "nothing was lost");
         // The second log reports the loss when the first one is already read again.
-        assert!(connections.is_newly_lost("w1", 1));
-        assert!(connections.is_newly_restored("w1", 1));
-        assert!(!connections.is_newly_lost("w1", 1));
-        assert!(!connections.is_newly_restored("w1", 1));
-        assert!(connections.is_newly_lost("w2", 1), "another host");
+        assert!(connections.record_loss("w1", 1));
+        assert!(connections.record_return("w1", 1));
+        assert!(!connections.record_loss("w1", 1));
+        assert!(!connections.record_return("w1", 1));
+        assert!(connections.record_loss("w2", 1), "another host");
         // A log that is followed since the first loss.
         let of_new_log = connections.of("w1") + 1;
-        assert!(connections.is_newly_lost("w1", of_new_log));
-        assert!(!connections.is_newly_lost("w1", 2));
-        assert!(connections.is_newly_restored("w1", 2));
+        assert!(connections.record_loss("w1", of_new_log));
+        assert!(!connections.record_loss("w1", 2));
+        assert!(connections.record_return("w1", 2));
     }
 }
