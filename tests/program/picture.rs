@@ -51,7 +51,7 @@ const WALK: [Step; 7] = [
     Step {
         keys: "enter",
         caption: "One cluster: its nodes, jobs and autoscaler, and the log of the selected job.",
-        shows: &["4 Autoscaler", "FOLLOW", "running"],
+        shows: &["4 Autoscaler", "FOLLOW", "Running entrypoint"],
         seconds: 4.0,
     },
     Step {
