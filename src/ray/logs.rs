@@ -16,5 +16,5 @@ pub use files::{LogFiles, cleaned};
 pub use job::follow_whole;
 pub use poll::poll;
 pub use polled::Polled;
-pub use tail::{Clients, Closed, LogEvent, Outlet, Tail};
+pub use tail::{Clients, Closed, EndWatch, LogEvent, Outlet, Tail, ends, has_ended};
 pub use whole::WholeLog;

@@ -467,14 +467,14 @@ impl Follower {
             if matches!(self.start, Start::Beginning | Start::At { .. }) {
                 return ray::follow_whole(clients, id, self.out).await;
             }
-            return ray::poll(clients, Polled::Job(id), lines, self.out).await;
+            return ray::poll(clients, Polled::Job(id), lines, None, self.out).await;
         }
         let node = match self.node {
             Some(node) => node,
             // Without ssh, the head's node id is needed; the first snapshot has it.
             None => head(&mut self.access_watch).await?,
         };
-        ray::poll(clients, Polled::File(node, self.file.name().into()), lines, self.out).await
+        ray::poll(clients, Polled::File(node, self.file.name().into()), lines, None, self.out).await
     }
 }
 

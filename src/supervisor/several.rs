@@ -7,7 +7,7 @@ mod host;
 use super::Options;
 use super::follow::{LogAccessWatch, clients, head};
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId, Text};
-use crate::ray::{self, Closed, LogEvent, Outlet, Polled, Tail};
+use crate::ray::{self, Closed, EndWatch, LogEvent, Outlet, Polled, Tail};
 use host::{FileEvent, Files, FollowedFile, HostFiles};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,12 +30,13 @@ pub struct Followed {
     pub keep: u32,
 }
 
-/// Follows these logs; the result has their order. Lines are cut after `longest` bytes. Following a job's log does not
-/// end when the job ends.
+/// Follows these logs until `ended`; the result has their order. Lines are cut after `longest` bytes. Following a job's
+/// log does not end when the job ends.
 pub fn follow_several(
     access_watch: &LogAccessWatch,
     (spec, options): (&Arc<ClusterSpec>, &Arc<Options>),
     logs: Vec<Followed>,
+    ended: Option<&EndWatch>,
     longest: usize,
 ) -> Vec<Tail> {
     let mut hosts: BTreeMap<(Option<Text>, u32), Vec<FollowedFile>> = BTreeMap::new();
@@ -48,15 +49,16 @@ pub fn follow_several(
             LogSource::File { node, name } => (name.raw().to_owned(), Polling::File(node, name)),
         };
         hosts.entry((host, keep)).or_default().push(FollowedFile::new(name, sender));
-        let access_watch = access_watch.clone();
-        tails.push(Tail::spawn(longest, move |out| read(events, access_watch, (polled, keep), out)));
+        let (access_watch, ended) = (access_watch.clone(), ended.cloned());
+        tails.push(Tail::spawn(longest, move |out| read(events, access_watch, (polled, keep), ended, out)));
     }
     let logins = Arc::new(Semaphore::new(LOGINS));
     for ((host, keep), files) in hosts {
         let (access_watch, logins) = (access_watch.clone(), Arc::clone(&logins));
         let (spec, options) = (Arc::clone(spec), Arc::clone(options));
         let files = Files::new(files, keep);
-        tokio::spawn(HostFiles::new(access_watch, (spec, options), host, files, logins).run());
+        let ended = ended.cloned();
+        tokio::spawn(HostFiles::new(access_watch, (spec, options), host, files, (logins, ended)).run());
     }
     tails
 }
@@ -74,6 +76,7 @@ async fn read(
     mut events: mpsc::Receiver<FileEvent>,
     mut access_watch: LogAccessWatch,
     (polling, keep): (Polling, u32),
+    ended: Option<EndWatch>,
     mut out: Outlet,
 ) -> Result<(), Closed> {
     let mut is_lost = false;
@@ -101,6 +104,7 @@ async fn read(
                     }
                     break;
                 }
+                Some(FileEvent::Complete) => return out.complete().await,
                 None => return Err(Closed),
             },
             _ = out.asked() => {
@@ -117,5 +121,5 @@ async fn read(
         Polling::File(node, name) => Polled::File(node, name),
         Polling::OfHead(name) => Polled::File(head(&mut access_watch).await?, name),
     };
-    ray::poll(clients(access_watch), polled, keep, out).await
+    ray::poll(clients(access_watch), polled, keep, ended, out).await
 }

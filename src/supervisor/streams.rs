@@ -102,7 +102,7 @@ impl Streams {
             keep: FIRST_OF_SEVERAL,
         });
         let of = (&self.spec, &self.options);
-        let tails = follow_several(&access_watch, of, followed.collect(), LineSplitter::ON_A_SCREEN);
+        let tails = follow_several(&access_watch, of, followed.collect(), None, LineSplitter::ON_A_SCREEN);
         for ((stream, source, _), tail) in logs.into_iter().zip(tails) {
             self.start(stream, source, tail, out);
         }

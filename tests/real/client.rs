@@ -28,7 +28,7 @@ fn whole(client: &Client, job: &str) -> Tail {
 /// Follows a file from its last lines.
 fn ending(client: &Client, file: Polled, lines: u32) -> Tail {
     let clients = watch::channel(Some(client.clone())).1;
-    Tail::spawn(LineSplitter::ON_A_SCREEN, move |out| poll(clients, file, lines, out))
+    Tail::spawn(LineSplitter::ON_A_SCREEN, move |out| poll(clients, file, lines, None, out))
 }
 
 fn end_of(client: &Client, job: &str, lines: u32) -> Tail {

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// Number of lines at the end of each file that are searched for those since a time.
@@ -28,8 +28,10 @@ const MIN_INTERVAL: Duration = Duration::from_secs(3);
 const MAX_INTERVAL: Duration = Duration::from_secs(24);
 /// Time limit of a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to wait for lines after the job has ended.
-const LAST_LINES: Duration = Duration::from_secs(3);
+/// How long after the end of the job its workers may still write.
+const LAST_WRITES: Duration = Duration::from_secs(1);
+/// Maximum time to read the logs to their ends after that.
+const LAST_READS: Duration = Duration::from_secs(30);
 /// Lines received within this time are folded.
 const FOLDED_TIME: Duration = Duration::from_secs(10);
 
@@ -56,19 +58,24 @@ pub(super) async fn run(
 
     let id = id(name);
     let mut following = Following::new(reach, &session, give_up);
-    let (mut ended, mut last) = (None, None);
+    let mut ended = None;
+    // When all workers have stopped writing, and when to stop reading.
+    let (mut is_silent_at, mut stop_at) = (None::<Instant>, None::<Instant>);
     let mut pause = MIN_INTERVAL;
     let mut check_at = Instant::now() + pause;
     let (mut pending, mut fold_at) = (Vec::new(), None::<Instant>);
     {
         let end = following.end(&id);
         tokio::pin!(end);
-        loop {
+        while ended.is_none() || is_silent_at.is_some() || workers.are_incomplete() {
             let due = workers.merge.wait(Timestamp::now());
             tokio::select! {
                 end = &mut end, if ended.is_none() => {
-                    ended = Some(end?);
-                    last = Some(Instant::now() + LAST_LINES);
+                    let end = ended.insert(end?);
+                    if end.is_err() {
+                        break;
+                    }
+                    is_silent_at = Some(Instant::now() + LAST_WRITES);
                 }
                 Some((log, event)) = workers.events.recv() => workers.take(log, event),
                 () = sleep(due.unwrap_or_default()), if due.is_some() => {
@@ -96,7 +103,19 @@ pub(super) async fn run(
                     };
                     check_at = Instant::now() + pause;
                 }
-                () = at(last) => break,
+                () = at(is_silent_at) => {
+                    is_silent_at = None;
+                    // Workers that have started since the last check.
+                    let check = workers.check(reach, &session, &mut worker_reader, name);
+                    let _ = tokio::time::timeout(CHECK_TIMEOUT, check).await;
+                    workers.follow_new(Some(u32::MAX), has_shell)?;
+                    workers.read_to_ends();
+                    stop_at = Some(Instant::now() + LAST_READS);
+                }
+                () = at(stop_at) => {
+                    workers.report_unread();
+                    break;
+                }
             }
         }
     }
@@ -124,6 +143,8 @@ struct Source {
     next: u64,
     /// Number of its host's connections that were lost, as far as this log has reported them.
     lost: u32,
+    /// Whether it was read to its end, or cannot be read.
+    is_complete: bool,
 }
 
 /// The lost connections to hosts. Each log of a host reports each of them; they are printed once.
@@ -176,6 +197,8 @@ struct FollowedWorkers {
     is_since: bool,
     to: mpsc::Sender<(u32, LogEvent)>,
     events: mpsc::Receiver<(u32, LogEvent)>,
+    /// Reports to the streams that the logs have ended.
+    ended: watch::Sender<bool>,
 }
 
 impl FollowedWorkers {
@@ -192,6 +215,30 @@ impl FollowedWorkers {
             is_since,
             to,
             events,
+            ended: watch::channel(false).0,
+        }
+    }
+
+    /// Whether a log may have lines that were not received.
+    fn are_incomplete(&self) -> bool {
+        self.sources.iter().any(|source| !source.is_complete)
+    }
+
+    /// Nothing more is written to the logs: they are read to their ends.
+    fn read_to_ends(&self) {
+        self.ended.send_replace(true);
+    }
+
+    /// Reports the hosts whose logs were not read to their ends.
+    fn report_unread(&self) {
+        let unread = self.sources.iter().filter(|source| !source.is_complete);
+        let hosts: BTreeSet<&str> =
+            unread.map(|source| self.job_workers.workers[source.worker].host.as_str()).collect();
+        for host in hosts {
+            eprintln!(
+                "{host}: its last lines may be missing: not read within {} s after the job ended",
+                LAST_READS.as_secs()
+            );
         }
     }
 
@@ -202,7 +249,13 @@ impl FollowedWorkers {
         for log in self.job_workers.logs() {
             if self.known.insert((log.node.id, log.name.clone())) {
                 let lost = self.lost.of(&self.job_workers.workers[log.worker].host);
-                self.sources.push(Source { worker: log.worker, is_err: log.is_err, next: 0, lost });
+                self.sources.push(Source {
+                    worker: log.worker,
+                    is_err: log.is_err,
+                    next: 0,
+                    lost,
+                    is_complete: false,
+                });
                 self.merge.add(self.job_workers.clock);
                 let (source, host) = log.followed();
                 logs.push(Followed { source, host, keep });
@@ -214,7 +267,8 @@ impl FollowedWorkers {
             anyhow::bail!("{name}: {why}; omit --follow to print their last lines, or search them with -g");
         }
         let first = self.sources.len() - logs.len();
-        let tails = follow_several(&self.access, (&self.of.0, &self.of.1), logs, LineSplitter::WHOLE);
+        let (of, ended) = ((&self.of.0, &self.of.1), self.ended.subscribe());
+        let tails = follow_several(&self.access, of, logs, Some(&ended), LineSplitter::WHOLE);
         for (number, tail) in (first as u32..).zip(tails) {
             tokio::spawn(pass_on(number, tail, self.to.clone()));
         }
@@ -269,9 +323,11 @@ impl FollowedWorkers {
             }
             LogEvent::Failed(error) => {
                 eprintln!("{who}: cannot read the log: {error}");
+                source.is_complete = true;
                 self.merge.begun(log);
             }
-            LogEvent::Older(_) | LogEvent::Complete | LogEvent::Resumed => {}
+            LogEvent::Complete => source.is_complete = true,
+            LogEvent::Older(_) | LogEvent::Resumed => {}
         }
     }
 

@@ -7,7 +7,7 @@ use super::super::{JobDetail, RayError};
 use super::files::cleaned;
 use super::polled::Polled;
 use super::seen::{Found, Seen};
-use super::tail::{Backoff, Clients, Closed, CurrentClient, LogEvent, Outlet};
+use super::tail::{Backoff, Clients, Closed, CurrentClient, EndWatch, LogEvent, Outlet, ends, has_ended};
 use crate::model::{LogPart, NodeId};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
@@ -28,16 +28,23 @@ const START: u64 = 1 << 62;
 /// Distance between the positions of two parts if the number of bytes between them is unknown.
 const GAP: u64 = 1 << 40;
 
-/// Follows the file from its last `keep` lines on. Lines that are written faster than the reads reach back are missed,
+/// Follows the file from its last `keep` lines on; a file of a node until `ended`. Lines that are written faster than the reads reach back are missed,
 /// which [`LogEvent::Note`] reports.
-pub async fn poll(clients: Clients, file: Polled, keep: u32, out: Outlet) -> Result<(), Closed> {
-    let seen = Seen::nothing(START);
-    Poll { clients: CurrentClient(clients), file, out, seen, node: None, reach: keep }.run(keep).await
+pub async fn poll(
+    clients: Clients,
+    file: Polled,
+    keep: u32,
+    ended: Option<EndWatch>,
+    out: Outlet,
+) -> Result<(), Closed> {
+    let (clients, seen) = (CurrentClient(clients), Seen::nothing(START));
+    Poll { clients, file, ended, out, seen, node: None, reach: keep }.run(keep).await
 }
 
 struct Poll {
     clients: CurrentClient,
     file: Polled,
+    ended: Option<EndWatch>,
     out: Outlet,
     seen: Seen,
     /// The node that has the file, once known.
@@ -75,7 +82,8 @@ impl Poll {
                     Err(error) if self.is_temporary(error.clone(), &mut backoff).await? => continue,
                     Err(error) => return self.out.failed(error).await,
                 },
-                Polled::Job(_) | Polled::File(..) => false,
+                Polled::Job(_) => false,
+                Polled::File(..) => has_ended(self.ended.as_ref()),
             };
             let started = Instant::now();
             let Some(read) = self.read(&client, lines).await else {
@@ -190,12 +198,14 @@ impl Poll {
 
     /// Waits; reads the older parts that are requested in the meantime.
     async fn wait(&mut self, pause: Duration) -> Result<(), Closed> {
+        let is_over = has_ended(self.ended.as_ref());
         let over = tokio::time::sleep(pause);
         tokio::pin!(over);
         loop {
             tokio::select! {
                 () = &mut over => return Ok(()),
                 _ = self.clients.sent() => return Ok(()),
+                () = ends(&mut self.ended), if !is_over => return Ok(()),
                 before = self.out.asked() => self.answer(before).await?,
             }
         }

@@ -20,7 +20,7 @@ pub enum LogEvent {
     Resumed,
     /// A note about the file, e.g. that it was replaced by another one, whose lines follow.
     Note(String),
-    /// The job has ended and its log was read completely. Only older parts may follow.
+    /// The log has ended and was read completely. Only older parts may follow.
     Complete,
     /// The log cannot be read. Nothing follows.
     Failed(RayError),
@@ -77,6 +77,22 @@ pub struct Closed;
 /// was. `None` while the cluster is not connected: no request and no token is sent then. Sending the same client again
 /// asks the stream to check its connection, or to retry immediately.
 pub type Clients = watch::Receiver<Option<Client>>;
+
+/// Becomes true when nothing more is written to a log. The log is then read to its end, and the stream is complete.
+pub type EndWatch = watch::Receiver<bool>;
+
+/// Whether the log has ended.
+pub fn has_ended(watch: Option<&EndWatch>) -> bool {
+    watch.is_some_and(|watch| *watch.borrow())
+}
+
+/// Resolves when the log ends. Never resolves if nobody will report its end.
+pub async fn ends(watch: &mut Option<EndWatch>) {
+    let Some(watch) = watch else { return std::future::pending().await };
+    if watch.wait_for(|has_ended| *has_ended).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
 
 /// The current client of one stream.
 pub(super) struct CurrentClient(pub(super) Clients);

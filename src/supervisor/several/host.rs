@@ -6,6 +6,7 @@ use super::super::host_search::HostAccess;
 use super::super::log_file::{LOGS, ReadError, script};
 use super::super::{Backoff, Options};
 use crate::model::{ClusterSpec, Text};
+use crate::ray::{EndWatch, ends, has_ended};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub enum FileEvent {
     Note(String),
     /// The file is not read on its host; with the reason if the reader should report it.
     Elsewhere(Option<String>),
+    /// The log has ended, and all its bytes were sent.
+    Complete,
 }
 
 /// A file, and the channel to its reader.
@@ -81,6 +84,18 @@ pub struct Files {
     /// Whether the host has sent anything.
     has_output: bool,
     is_lost: bool,
+    end: End,
+}
+
+/// How far ended files were read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The files had not ended when the command began.
+    NotReached,
+    /// They had, and are read to their ends; whether this round has sent any bytes.
+    Near { has_news: bool },
+    /// They were read to their ends.
+    Reached,
 }
 
 /// The task that follows the files of one host with one remote command.
@@ -92,6 +107,7 @@ pub struct HostFiles {
     host: Option<Text>,
     files: Files,
     logins: Arc<Semaphore>,
+    ended: Option<EndWatch>,
     /// Whether to follow the files in the container that the cluster file names.
     inside: bool,
 }
@@ -103,15 +119,15 @@ impl HostFiles {
         (spec, options): (Arc<ClusterSpec>, Arc<Options>),
         host: Option<Text>,
         files: Files,
-        logins: Arc<Semaphore>,
+        (logins, ended): (Arc<Semaphore>, Option<EndWatch>),
     ) -> Self {
-        Self { access_watch, spec, options, host, files, logins, inside: false }
+        Self { access_watch, spec, options, host, files, logins, ended, inside: false }
     }
 
-    /// Follows the files while any of them has a reader.
+    /// Follows the files while any of them has a reader, and until they have ended.
     pub async fn run(mut self) {
         let mut backoff = Backoff::default();
-        while self.files.is_read() {
+        while self.files.is_read() && self.files.end != End::Reached {
             let log_access = self.access_watch.borrow_and_update().clone();
             let Some(log_access) = log_access else {
                 self.files.lost("cluster not connected").await;
@@ -146,7 +162,8 @@ impl HostFiles {
         }
     }
 
-    /// Runs the command until it ends, no file has a reader, or the connection changes.
+    /// Runs the command until it ends, no file has a reader, the connection changes, or the files end: bytes that are
+    /// under way may be of a round before their end, so the command begins again at their positions.
     async fn follow(&mut self, log_access: &LogAccess) -> Result<(), ReadError> {
         let Some(remote) = log_access.remote.clone() else {
             return Err(ReadError::Failed("SSH is not available".to_owned()));
@@ -158,6 +175,7 @@ impl HostFiles {
             remote: remote.clone(),
             login: log_access.login.clone(),
         };
+        self.files.begin(has_ended(self.ended.as_ref()));
         // The login is complete with the first output.
         let mut permit = self.logins.clone().acquire_owned().await.ok();
         let mut stream = access.begin(self.host.as_ref(), line).await?;
@@ -176,6 +194,7 @@ impl HostFiles {
                     }
                     return Ok(());
                 }
+                () = ends(&mut self.ended), if self.files.end == End::NotReached => return Ok(()),
             };
             let bytes = match chunk {
                 Ok(Ok(Some(bytes))) => bytes,
@@ -211,7 +230,12 @@ impl HostFiles {
 impl Files {
     /// Files of which nothing has been read.
     pub fn new(feeds: Vec<FollowedFile>, keep: u32) -> Self {
-        Self { feeds, keep, has_output: false, is_lost: false }
+        Self { feeds, keep, has_output: false, is_lost: false, end: End::NotReached }
+    }
+
+    /// A command begins to follow the files, which have ended or not.
+    const fn begin(&mut self, has_ended: bool) {
+        self.end = if has_ended { End::Near { has_news: false } } else { End::NotReached };
     }
 
     fn is_read(&self) -> bool {
@@ -240,7 +264,7 @@ impl Files {
         program
     }
 
-    /// Handles a frame; returns whether any file still has a reader.
+    /// Handles a frame; returns whether to go on: any file has a reader, and not all were read to their ends.
     async fn take(&mut self, frame: Frame) -> bool {
         self.has_output = true;
         if std::mem::take(&mut self.is_lost) {
@@ -249,7 +273,18 @@ impl Files {
             }
         }
         match frame {
-            Frame::RoundEnd => return self.is_read(),
+            Frame::RoundEnd => match self.end {
+                End::Near { has_news: false } => {
+                    self.end = End::Reached;
+                    for feed in &self.feeds {
+                        feed.send(FileEvent::Complete).await;
+                    }
+                    return false;
+                }
+                // A round sends only a part of a file that has grown much.
+                End::Near { has_news: true } => self.end = End::Near { has_news: false },
+                End::NotReached | End::Reached => return self.is_read(),
+            },
             Frame::Begin { file, inode, from } => {
                 if let Some(feed) = self.feeds.get_mut(file) {
                     feed.is_cut = feed.place.is_none() && from > 0;
@@ -257,6 +292,9 @@ impl Files {
                 }
             }
             Frame::Bytes { file, bytes } => {
+                if let End::Near { has_news } = &mut self.end {
+                    *has_news = true;
+                }
                 if let Some(feed) = self.feeds.get_mut(file) {
                     feed.bytes(bytes).await;
                 }
@@ -373,6 +411,8 @@ mod tests {
     struct Shell {
         files: Files,
         readers: Vec<mpsc::Receiver<FileEvent>>,
+        /// Maximum number of bytes that are received at a time.
+        chunk: usize,
     }
 
     impl Shell {
@@ -382,7 +422,8 @@ mod tests {
                 (FollowedFile::new((*name).to_owned(), to), reader)
             });
             let (feeds, readers) = pairs.unzip();
-            Self { files: Files::new(feeds, keep), readers }
+            // A chunk may end anywhere.
+            Self { files: Files::new(feeds, keep), readers, chunk: 7 }
         }
 
         /// Runs the script until `enough` accepts the events that the readers received.
@@ -393,8 +434,7 @@ mod tests {
             sh.args(&program[1..]).stdout(std::process::Stdio::piped()).kill_on_drop(true);
             let mut sh = sh.spawn().unwrap();
             let mut stdout = sh.stdout.take().unwrap();
-            // A chunk may end anywhere.
-            let (mut frames, mut chunk) = (Frames::default(), [0; 7]);
+            let (mut frames, mut chunk) = (Frames::default(), vec![0; self.chunk]);
             while !enough(events) {
                 let n = stdout.read(&mut chunk).await.unwrap();
                 assert!(n > 0, "the script ended after {events:?}");
@@ -471,6 +511,28 @@ mod tests {
         let (rotated, cut) =
             (note("rotated; the new file follows"), note("truncated; it follows from its beginning"));
         assert_eq!(of(&events, 0), format!("one\ntwo\n{rotated}three\n{cut}x\n"));
+    }
+
+    #[tokio::test]
+    async fn ended_files_are_read_to_their_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (folder.path().join("a.out"), folder.path().join("b.err"));
+        add(&a, "one\n");
+        add(&b, "");
+        let mut shell = Shell::new(&["a.out", "b.err"], u32::MAX);
+        let mut events = Vec::new();
+        shell.run(folder.path(), &mut events, |events| of(events, 0) == "one\n").await;
+        // More than a round sends of a file.
+        add(&a, &"x".repeat(5 << 20));
+        add(&b, "last\n");
+        shell.files.begin(true);
+        shell.chunk = 1 << 16;
+        let is_complete =
+            |events: &[String]| events.iter().filter(|event| event.ends_with("Complete")).count() == 2;
+        shell.run(folder.path(), &mut events, is_complete).await;
+        assert!(shell.files.end == End::Reached);
+        let rest = of(&events, 0).strip_prefix("one\n").unwrap().strip_suffix("Complete").unwrap().len();
+        assert_eq!((rest, of(&events, 1)), (5 << 20, "last\nComplete".to_owned()));
     }
 
     #[tokio::test]
