@@ -367,7 +367,7 @@ impl App {
     pub fn context(&self) -> Context {
         match &self.dialog {
             Some(Dialog::Ask { .. }) => Context::Ask,
-            Some(Dialog::Tell { .. }) => Context::Tell,
+            Some(Dialog::Text { .. }) => Context::Text,
             Some(Dialog::Plan(_)) => Context::Plan,
             Some(Dialog::Form(_) | Dialog::Worker(_)) => Context::Form,
             Some(Dialog::Columns(_)) => Context::Columns,

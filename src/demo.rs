@@ -14,7 +14,7 @@
 //! - [`libtpu`]: the runtime metrics of a TPU host.
 //! - [`google`]: simulated Google services, standalone for a test or connected to a fleet.
 //! - `fleet`: many heads with their SSH servers, the simulated Google and a folder, built from a plan.
-//! - `json`, `meter`, `witness`, `random`, `entropy`: Ray's JSON format, counters of requests, a callback for changes,
+//! - `json`, `meter`, `observer`, `random`, `entropy`: Ray's JSON format, counters of requests, a callback for changes,
 //!   repeatable random numbers, and random bytes from the operating system.
 
 #![allow(clippy::cast_possible_wrap, reason = "a simulation uses small numbers")]
@@ -33,18 +33,18 @@ pub mod libtpu;
 mod life;
 mod locked;
 mod meter;
+mod observer;
 mod random;
 mod scenario;
 mod shared;
 mod ssh;
-mod witness;
 
 pub use fleet::{Autoscaler, FaultKind, Fleet, Folder, Member, Plan, PlanError, Planned};
 pub use head::Head;
 pub use life::{Life, Refusal, TpuType};
 pub use meter::Cost;
+pub use observer::RequestObserver;
 pub use scenario::{Clock, Fault, FaultRule, Scenario};
 pub use ssh::{Keys, SshServer};
-pub use witness::RequestObserver;
 
 use locked::locked;

@@ -91,7 +91,7 @@ pub use node::{
 };
 pub use operation::{CancelledState, NewWorker, Operation, OperationKind, Progress, Task, runs_already};
 pub use operation_lock::{LOCK_INTERVAL, LOCK_STALE, Liveness, OperationLock};
-pub use order::{JournaledOperation, OperationEnd, OperationNews, Order, Refusal, Touched};
+pub use order::{Changed, JournaledOperation, OperationEnd, OperationNews, Order, Refusal};
 pub use others::Others;
 pub use preview::{AffectedJob, Preview, Restoration, WorkerOffer, WorkerType};
 pub use provider::Provider;

@@ -113,7 +113,7 @@ impl ClusterState {
             }
             News::Vitals(cluster_vitals) => {
                 self.vitals = Arc::clone(cluster_vitals);
-                self.tally.held_up = self.held_up();
+                self.tally.blocked = self.blocked();
                 self.diagnose();
             }
             News::Lock(lock) => self.lock.clone_from(lock),
@@ -157,7 +157,7 @@ impl ClusterState {
         if ids(&before) != ids(&self.snapshot) {
             self.places = Arc::new(ids(&self.snapshot).into_iter().zip(0..).collect());
         }
-        self.tally = ClusterTotals { held_up: self.held_up(), ..ClusterTotals::of(&self.snapshot) };
+        self.tally = ClusterTotals { blocked: self.blocked(), ..ClusterTotals::of(&self.snapshot) };
         if !Arc::ptr_eq(&before.jobs, &self.snapshot.jobs) {
             let failed = self.snapshot.jobs.iter().filter(|job| job.status == JobStatus::Failed);
             self.failed = failed.filter_map(|job| job.ended).collect();
@@ -171,7 +171,7 @@ impl ClusterState {
     }
 
     /// The number of jobs that Ray reports as running, but that wait for their first node.
-    fn held_up(&self) -> usize {
+    fn blocked(&self) -> usize {
         let is_held = |job: &&Arc<Job>| {
             job.status == JobStatus::Running && self.vitals.status(job) == JobStatus::Pending
         };

@@ -28,14 +28,14 @@ impl App {
             marks: &self.marks,
             messages: &self.toasts,
             keymap: &self.keyboard.keymap,
-            ways: self.ways(),
+            hint_context: self.hint_context(),
             now,
             fresh: self.fresh(),
             version: self.version,
         }
     }
 
-    pub(super) fn ways(&self) -> HintContext<'_> {
+    pub(super) fn hint_context(&self) -> HintContext<'_> {
         HintContext {
             keymap: &self.keyboard.keymap,
             read_only: self.settings.read_only,
@@ -56,7 +56,7 @@ impl App {
     /// The hint for a dialog of this context that is about to be opened; with `None`, for a message, which stays while
     /// pages change.
     pub(super) fn hint_in(&self, hint: &Hint, here: Option<Context>) -> String {
-        self.ways().hint(hint, here)
+        self.hint_context().hint(hint, here)
     }
 
     /// The page on the screen.

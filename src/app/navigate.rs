@@ -229,7 +229,7 @@ impl App {
         if let Some(dialog) = self.dialog.take() {
             self.dialog = match dialog {
                 Dialog::Plan(plan) => plan.form.map(Dialog::Worker),
-                Dialog::Tell { under, .. } => under.map(|under| *under),
+                Dialog::Text { under, .. } => under.map(|under| *under),
                 Dialog::Columns(chooser) => {
                     self.lay_out(chooser.table, &chooser.before);
                     None

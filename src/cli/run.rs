@@ -6,9 +6,9 @@ mod print;
 use super::changes;
 use super::reach::{Progress as CommandProgress, Reach, confirm};
 use crate::model::{
-    Confirmation, Confirmed, Consent, Drift, Gate, Hint, JournaledOperation, NewWorker, Operation,
+    Changed, Confirmation, Confirmed, Consent, Drift, Gate, Hint, JournaledOperation, NewWorker, Operation,
     OperationEnd, OperationKind, OperationLock, OperationNews, Order, Preview, Progress, Refusal, StepName,
-    TakeOver, Target, Task, Timestamp, Touched, Verb,
+    TakeOver, Target, Task, Timestamp, Verb,
 };
 use crate::operation::{Journals, News, Operations, nothing_to_resume};
 use crate::supervisor::{self, Connection, ConnectionState};
@@ -288,7 +288,7 @@ impl Front<'_> {
     async fn follow(&mut self, order: Order) -> anyhow::Result<ExitCode> {
         let quit = crate::tui::quit_signals()?;
         tokio::pin!(quit);
-        let (mut operation, mut touched) = (None, Touched::default());
+        let (mut operation, mut changed) = (None, Changed::default());
         let mut interrupted: Option<Instant> = None;
         self.operations.order(&self.reach.spec.name, order);
         loop {
@@ -314,23 +314,23 @@ impl Front<'_> {
                         show(operation, &progress);
                     }
                 }
-                OperationNews::Touched(what) => touched = what,
+                OperationNews::Changed(what) => changed = what,
                 OperationNews::Journaled(journaled) => self.journaled = journaled,
                 OperationNews::Refused(_, refusal) => return self.refused(&refusal),
                 OperationNews::Ended(end) => {
                     let Some(operation) = &operation else { anyhow::bail!("nothing was done") };
-                    return self.ended(operation, end, &touched);
+                    return self.ended(operation, end, &changed);
                 }
                 OperationNews::Offered(_) | OperationNews::Previewed(..) | OperationNews::Locked(_) => {}
             }
         }
     }
 
-    fn ended(&self, operation: &Operation, end: OperationEnd, touched: &Touched) -> anyhow::Result<ExitCode> {
+    fn ended(&self, operation: &Operation, end: OperationEnd, changed: &Changed) -> anyhow::Result<ExitCode> {
         let title = &operation.title;
         match end {
             OperationEnd::Done => {
-                self.print_done(operation, touched)?;
+                self.print_done(operation, changed)?;
                 Ok(ExitCode::SUCCESS)
             }
             OperationEnd::Abandoned => Ok(ExitCode::SUCCESS),
@@ -347,18 +347,18 @@ impl Front<'_> {
     }
 
     /// Prints the outcome: one line, or a JSON list of the workers or of the cluster.
-    fn print_done(&self, operation: &Operation, touched: &Touched) -> anyhow::Result<()> {
+    fn print_done(&self, operation: &Operation, changed: &Changed) -> anyhow::Result<()> {
         let options = self.options;
         if !options.arguments.json {
             println!("{}: done", operation.title);
             return Ok(());
         }
         let workers = |key: &str| {
-            let workers = touched.workers.iter();
+            let workers = changed.workers.iter();
             workers.map(|(name, hosts)| json!({"name": name, "hosts": hosts, key: true})).collect()
         };
         let cluster =
-            |key: &str| vec![json!({"name": operation.cluster.as_str(), key: true, "backup": touched.saved})];
+            |key: &str| vec![json!({"name": operation.cluster.as_str(), key: true, "backup": changed.saved})];
         let rows: Vec<_> = match &operation.task {
             Task::AddWorker(NewWorker::Queued { names, .. }) if options.no_wait => {
                 names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect()

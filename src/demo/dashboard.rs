@@ -78,7 +78,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<R
     // A submission is reported to the observer with its body, in `jobs::submit`.
     let submits = path == jobs::ROUTE && request.method() == Method::POST;
     if !submits && !matches!(*request.method(), Method::GET | Method::HEAD) {
-        shared.hear(request.method().as_str(), &path, &Value::Null);
+        shared.report_request(request.method().as_str(), &path, &Value::Null);
     }
     let answer = routes::answer(request, &shared).await;
     match fault {

@@ -146,7 +146,7 @@ async fn google(plan: &Plan, heads: &[HeadMachine]) -> io::Result<Google> {
 
 async fn head(scenario: super::Scenario, faults: Vec<FaultRule>) -> io::Result<Head> {
     let head = Head::start(scenario).await?;
-    head.trouble(faults);
+    head.set_faults(faults);
     Ok(head)
 }
 

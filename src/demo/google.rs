@@ -231,8 +231,8 @@ async fn serve(
     };
     if request.method != Method::GET && !login::issues_token(&request.path) {
         let target = parts.uri.path_and_query().map_or_else(|| path.clone(), ToString::to_string);
-        let witness = locked(&state).witness.clone();
-        witness.hear(request.method.as_str(), &target, &request.body);
+        let observer = locked(&state).observer.clone();
+        observer.call(request.method.as_str(), &target, &request.body);
     }
     let (code, body) = if let Some(Fault::Recorded { code, body }) = fault {
         (status_of(code), serde_json::from_str(body).map_err(io::Error::other)?)

@@ -3,9 +3,9 @@
 use super::cluster::Cluster;
 use super::cluster::log::Log;
 use super::meter::Cost;
+use super::observer::RequestObserver;
 use super::scenario::{FaultRule, Scenario};
 use super::shared::Shared;
-use super::witness::RequestObserver;
 use super::{connection, dashboard, gcs};
 use crate::model::{JobStatus, NodeId, Secret};
 use std::io;
@@ -43,8 +43,8 @@ impl Head {
     }
 
     /// Sets the faults of the head; the first matching rule applies. An empty list removes all faults.
-    pub fn trouble(&self, trouble: Vec<FaultRule>) {
-        self.shared.trouble(trouble);
+    pub fn set_faults(&self, faults: Vec<FaultRule>) {
+        self.shared.set_faults(faults);
     }
 
     /// Changes the token that requests must carry; `None` disables token authentication.
@@ -63,13 +63,13 @@ impl Head {
     }
 
     /// Sets the callback for changing requests.
-    pub fn witness(&self, witness: RequestObserver) {
-        self.shared.set_witness(witness);
+    pub fn observe_requests(&self, observer: RequestObserver) {
+        self.shared.set_observer(observer);
     }
 
     /// Restarts Ray on the same machine: a new session without jobs, whose workers join one after another.
     pub fn restart(&self) {
-        self.shared.rise();
+        self.shared.restart_ray();
     }
 
     /// The load that clients have caused on this head.

@@ -3,8 +3,8 @@
 use super::cluster::Cluster;
 use super::locked;
 use super::meter::Meter;
+use super::observer::RequestObserver;
 use super::scenario::{Fault, FaultRule, Scenario};
-use super::witness::RequestObserver;
 use crate::model::Secret;
 use bytes::Bytes;
 use serde_json::Value;
@@ -18,7 +18,7 @@ use tokio::sync::{Notify, watch};
 #[derive(Debug)]
 struct Behavior {
     token: Option<Secret>,
-    trouble: Vec<FaultRule>,
+    faults: Vec<FaultRule>,
     ignores_stop: bool,
     closed: bool,
 }
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     /// The load of its clients.
     pub meter: Arc<Meter>,
     gcs_death: Mutex<Option<String>>,
-    witness: Mutex<RequestObserver>,
+    observer: Mutex<RequestObserver>,
     /// Large responses, and the cluster version from which each was built.
     kept: Mutex<HashMap<&'static str, (u64, Bytes)>>,
     /// Address of the Prometheus endpoint of all nodes.
@@ -57,10 +57,10 @@ impl Shared {
         let token = scenario.token.clone();
         Self {
             cluster: Mutex::new(Cluster::new(&scenario)),
-            behavior: Mutex::new(Behavior { token, trouble: Vec::new(), ignores_stop: false, closed: false }),
+            behavior: Mutex::new(Behavior { token, faults: Vec::new(), ignores_stop: false, closed: false }),
             meter: Arc::default(),
             gcs_death: Mutex::default(),
-            witness: Mutex::default(),
+            observer: Mutex::default(),
             kept: Mutex::default(),
             metrics,
             scraped: AtomicUsize::new(0),
@@ -144,8 +144,8 @@ impl Shared {
     }
 
     /// Replaces the fault rules.
-    pub fn trouble(&self, trouble: Vec<FaultRule>) {
-        locked(&self.behavior).trouble = trouble;
+    pub fn set_faults(&self, faults: Vec<FaultRule>) {
+        locked(&self.behavior).faults = faults;
         self.faults_changed.notify_waiters();
     }
 
@@ -163,22 +163,22 @@ impl Shared {
     /// The fault that applies to requests for this path.
     pub fn fault(&self, path: &str) -> Option<Fault> {
         let behavior = locked(&self.behavior);
-        behavior.trouble.iter().find(|t| path.starts_with(&t.path)).map(|t| t.fault.clone())
+        behavior.faults.iter().find(|t| path.starts_with(&t.path)).map(|t| t.fault.clone())
     }
 
     /// Sets the callback for changing requests.
-    pub fn set_witness(&self, witness: RequestObserver) {
-        *locked(&self.witness) = witness;
+    pub fn set_observer(&self, observer: RequestObserver) {
+        *locked(&self.observer) = observer;
     }
 
     /// Reports a changing request to the callback.
-    pub fn hear(&self, method: &str, path: &str, body: &Value) {
-        let witness = locked(&self.witness).clone();
-        witness.hear(method, path, body);
+    pub fn report_request(&self, method: &str, path: &str, body: &Value) {
+        let observer = locked(&self.observer).clone();
+        observer.call(method, path, body);
     }
 
     /// Simulates the loss of the head's machine and its autoscaler; TPUs remain until they are deleted.
-    pub fn fall(&self) {
+    pub fn lose_machine(&self) {
         self.now(|c| c.monitor.alive = false);
         self.drop_connections();
     }
@@ -189,13 +189,13 @@ impl Shared {
     }
 
     /// Starts a new Ray session and removes all faults.
-    pub fn rise(&self) {
+    pub fn restart_ray(&self) {
         self.now(|cluster| {
             cluster.begin_anew();
             locked(&self.kept).clear();
         });
         *locked(&self.gcs_death) = None;
-        self.trouble(Vec::new());
+        self.set_faults(Vec::new());
         self.drop_connections();
     }
 }

@@ -47,13 +47,13 @@ pub struct ClusterTotals {
     /// Number of pending jobs.
     pub waiting: usize,
     /// Number of running jobs that hold nothing and wait for a node, according to their vitals.
-    pub held_up: usize,
+    pub blocked: usize,
     /// Number of unmet demands.
-    pub wants: u64,
+    pub unmet_demands: u64,
 }
 
 impl ClusterTotals {
-    /// Computes the totals of a snapshot. `held_up` is zero because it requires vitals.
+    /// Computes the totals of a snapshot. `blocked` is zero because it requires vitals.
     pub fn of(snapshot: &Snapshot) -> Self {
         let alive = || snapshot.nodes.iter().filter(|n| n.state.is_alive());
         let report = &snapshot.autoscaler;
@@ -74,14 +74,14 @@ impl ClusterTotals {
             used: resources().map(|r| r.used).sum(),
             running: jobs(JobStatus::Running),
             waiting: jobs(JobStatus::Pending),
-            held_up: 0,
-            wants: report.demands.iter().map(|d| d.count).sum(),
+            blocked: 0,
+            unmet_demands: report.demands.iter().map(|d| d.count).sum(),
         }
     }
 
     /// The number of jobs that actually run, and of jobs that wait, including those that Ray reports as running.
     pub const fn jobs(&self) -> (usize, usize) {
-        (self.running.saturating_sub(self.held_up), self.waiting + self.held_up)
+        (self.running.saturating_sub(self.blocked), self.waiting + self.blocked)
     }
 
     /// The fraction of chips in use, 0 to 1; `None` if unknown or if there are no chips.

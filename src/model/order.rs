@@ -61,14 +61,14 @@ pub enum OperationNews {
     /// Progress of a step.
     Progress(Progress),
     /// The workers and files that it has changed, sent right before its end.
-    Touched(Touched),
+    Changed(Changed),
     /// The operation has ended.
     Ended(OperationEnd),
 }
 
 /// The workers and files that an operation has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Touched {
+pub struct Changed {
     /// Workers by name, each with the addresses of its hosts.
     pub workers: Vec<(String, Vec<String>)>,
     /// The folder in which jobs are saved.

@@ -14,8 +14,8 @@ use super::preview::{Detail, preview};
 use super::update;
 use super::worker::{also_removed, offer, warnings};
 use crate::model::{
-    ClusterSpec, Consent, Gate, JobStatus, Operation, OperationEnd, OperationKind, OperationNews, Order,
-    Preview, Problem, Progress, Refusal, StepName, Target, Task, Timestamp, Touched, Verb, runs_already,
+    Changed, ClusterSpec, Consent, Gate, JobStatus, Operation, OperationEnd, OperationKind, OperationNews,
+    Order, Preview, Problem, Progress, Refusal, StepName, Target, Task, Timestamp, Verb, runs_already,
 };
 use crate::ray::Poller;
 use crate::supervisor::{Access, Connection};
@@ -309,7 +309,7 @@ impl Request {
             operation.steps.retain(|s| *s == StepName::Ask);
         }
         self.report(OperationNews::Began(operation.clone())).await;
-        let (end, touched) = self.steps(&operation, &journal, before, consent, stops).await;
+        let (end, changed) = self.steps(&operation, &journal, before, consent, stops).await;
         // The receiver of the end may start the next operation at once, which needs the journal's lock.
         drop(journal);
         let outcome = match &end {
@@ -319,7 +319,7 @@ impl Request {
             OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
         };
         self.note(operation.audit_label(), outcome).await;
-        self.report(OperationNews::Touched(touched)).await;
+        self.report(OperationNews::Changed(changed)).await;
         self.report(OperationNews::Ended(end)).await;
     }
 
@@ -337,7 +337,7 @@ impl Request {
         (unfinished, take_over): (Option<Unfinished>, Option<String>),
         consent: &Consent,
         stops: &mut mpsc::UnboundedReceiver<Stop>,
-    ) -> (OperationEnd, Touched) {
+    ) -> (OperationEnd, Changed) {
         let allowed = unfinished.as_ref().map_or_else(|| consent.clone(), |u| u.scope.allowed(consent));
         let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
         let facts = unfinished.map(|u| u.facts).unwrap_or_default();
@@ -375,17 +375,17 @@ impl Request {
         }
         let workers = performer.facts.worker.machines.iter();
         let workers = workers.map(|m| (m.name().to_owned(), m.hosts.clone())).collect();
-        let touched = Touched { workers, saved: performer.facts.saved() };
+        let changed = Changed { workers, saved: performer.facts.saved() };
         let end = match ended {
             Some(Ok(Outcome::Done)) => OperationEnd::Done,
             Some(Ok(Outcome::Cancelled(left))) => OperationEnd::Cancelled(left),
-            Some(Err(problem)) => OperationEnd::Stopped(problem, touched.saved.clone()),
+            Some(Err(problem)) => OperationEnd::Stopped(problem, changed.saved.clone()),
             None => {
                 performer.interrupted(operation, at, &done).await;
-                interrupted_at(operation, at, &done, journal, touched.saved.clone()).await
+                interrupted_at(operation, at, &done, journal, changed.saved.clone()).await
             }
         };
-        (end, touched)
+        (end, changed)
     }
 }
 

@@ -52,7 +52,7 @@ impl From<Channel> for LogAccess {
 pub type LogAccessWatch = watch::Receiver<Option<LogAccess>>;
 
 /// Publishes the access that the current connection provides.
-pub fn ways(connection: &Connection) -> LogAccessWatch {
+pub fn watch_log_access(connection: &Connection) -> LogAccessWatch {
     let mut state = connection.watch();
     let (sender, receiver) = watch::channel(None);
     tokio::spawn(async move {

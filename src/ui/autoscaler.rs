@@ -112,7 +112,7 @@ fn verdict(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
 /// The pane's status in a few words, for the tabs.
 pub fn summary(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
     let report = &*cluster.snapshot.autoscaler;
-    let wanted = cluster.tally.wants;
+    let wanted = cluster.tally.unmet_demands;
     if let Some(finding) = actionable(cluster).next() {
         let since = finding.age(d.now).map_or_else(String::new, |age| format!(" {}", words::minutes(age)));
         // The tab already names the autoscaler.

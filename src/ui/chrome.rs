@@ -344,8 +344,8 @@ fn hints(d: &DrawContext<'_>) -> Vec<(Action, &'static str)> {
             (Action::Reset, "reset"),
             (Action::Back, "cancel"),
         ],
-        Context::Tell => {
-            let is_help = matches!(d.app.dialog(), Some(Dialog::Tell { pages: true, .. }));
+        Context::Text => {
+            let is_help = matches!(d.app.dialog(), Some(Dialog::Text { pages: true, .. }));
             let manual = is_help.then_some((Action::Open, "manual"));
             let scroll = [
                 (Action::Down, "down"),

@@ -27,7 +27,7 @@ pub fn draw(
         Dialog::Ask { title, lines, yes, on_yes, scroll, .. } => {
             (title, lines.iter().collect(), scroll.top(), Some((yes.as_str(), *on_yes)))
         }
-        Dialog::Tell { title, lines, scroll, search, .. } => (title, search.of(lines), scroll.top(), None),
+        Dialog::Text { title, lines, scroll, search, .. } => (title, search.of(lines), scroll.top(), None),
         Dialog::Plan(plan) => return plan::draw(buf, area, d, plan, areas),
         Dialog::Form(form) => return form::draw(buf, area, d, form, areas),
         Dialog::Worker(form) => return worker::draw(buf, area, d, form, areas),
@@ -51,7 +51,7 @@ pub fn draw(
     let last = lines.len().saturating_sub(body);
     let top = top.min(last);
     let searched = match dialog {
-        Dialog::Tell { search, lines, .. } if !search.line.is_empty() => {
+        Dialog::Text { search, lines, .. } if !search.line.is_empty() => {
             format!("/{}  {} of {}", printable(search.line.text()), grouped(rows.len()), grouped(lines.len()))
         }
         _ => String::new(),

@@ -96,7 +96,7 @@ fn words(form: &Form, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)>
         words.push((format!("◌ {doing}"), d.theme.dim));
     } else {
         words.extend(form.is_warning().then(|| (DISCARDS.to_owned(), d.theme.warn)));
-        let why = crate::model::text::printable(&form.said);
+        let why = crate::model::text::printable(&form.problem);
         words.extend((!why.is_empty()).then(|| (format!("✕ not submitted: {why}"), d.theme.bad)));
         words.extend(words.is_empty().then(|| (hint().to_owned(), d.theme.dim)));
     }

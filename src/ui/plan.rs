@@ -228,7 +228,7 @@ fn sheet(
             line::mark_field(&mut lines, Rect { x, y, width: width - x, height: 1 });
         }
     }
-    if !plan.said.is_empty() {
+    if !plan.problem.is_empty() {
         focus = height.checked_sub(1).map(usize::from);
     }
     Sheet { lines, focus, cursor, controls, jobs }
@@ -368,7 +368,7 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
         lines.extend(Line::of_name(plan, d.theme.text, width));
     }
     // Why the operation did not start, or a blank line before the buttons.
-    lines.extend(Line::wrapped(&plan.said, d.theme.bad, width));
+    lines.extend(Line::wrapped(&plan.problem, d.theme.bad, width));
     lines
 }
 

@@ -28,7 +28,7 @@ const FILE: &str = "a path on this machine";
 /// Draws the prompt; returns the column of the cursor, `None` if no prompt is open.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> Option<u16> {
     let Some(prompt) = d.app.prompt() else {
-        let Some(Dialog::Tell { search, .. }) = d.app.dialog() else { return None };
+        let Some(Dialog::Text { search, .. }) = d.app.dialog() else { return None };
         return search.is_open.then(|| typed(buf, area, d, "search: ", &search.line));
     };
     let sign = match prompt.kind {

@@ -227,12 +227,12 @@ fn trouble(fault: Fault, words: &[&str]) {
     pty.wait_text(UP);
     let known = pty.wait_text("16 hosts alive");
     assert!(known.contains("data <5 s"), "{known}");
-    place.head().trouble(vec![FaultRule { path: String::new(), fault }]);
+    place.head().set_faults(vec![FaultRule { path: String::new(), fault }]);
     pty.send("r");
     // The last known state stays visible.
     let all = [words, &["16 hosts alive", "r reconnect"]].concat();
     pty.wait(&format!("{all:?}"), |t| all.iter().all(|w| t.contains(w)) && !t.contains(UP));
-    place.head().trouble(Vec::new());
+    place.head().set_faults(Vec::new());
     place.head().drop_connections();
     pty.send("r");
     pty.wait("recovery", |t| t.contains(UP) && t.contains("data <5 s") && !t.contains(words[0]));
@@ -342,7 +342,7 @@ fn the_token_is_copied_and_found_nowhere_else() {
     for file in ["cmdline", "environ"] {
         assert!(!contains(&fs::read(proc.join(file)).unwrap(), TOKEN.as_bytes()), "{file}");
     }
-    place.head().trouble(vec![FaultRule { path: String::new(), fault: Fault::Status(500) }]);
+    place.head().set_faults(vec![FaultRule { path: String::new(), fault: Fault::Status(500) }]);
     pty.wait_text("Ray returned HTTP 500");
     // The screen may show the error of another request.
     let log = || fs::read_to_string(place.file(".state/marin-tui/marin-tui.log")).unwrap();

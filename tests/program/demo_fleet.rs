@@ -193,7 +193,7 @@ async fn a_stop_with_a_truncated_response_is_unknown_until_the_job_has_ended() {
     let head = &console.fleet.member("a").unwrap().head;
     let running = head.submissions(JobStatus::Running).pop().unwrap();
     let path = format!("/api/jobs/{running}/stop");
-    head.trouble(vec![FaultRule { path, fault: Fault::HalfBody }]);
+    head.set_faults(vec![FaultRule { path, fault: Fault::HalfBody }]);
     console.ask("a", Request::StopJob(SubmissionId(running.as_str().into())));
     let mut outcomes = Vec::new();
     console
@@ -216,7 +216,7 @@ async fn a_round_trip_during_a_poll_does_not_report_the_gcs_as_lost() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     console.until("a is up", |_, news| is_up(news)).await;
     let head = &console.fleet.member("a").unwrap().head;
-    head.trouble(vec![FaultRule { path: "/ray.rpc.".into(), fault: Fault::Stall }]);
+    head.set_faults(vec![FaultRule { path: "/ray.rpc.".into(), fault: Fault::Stall }]);
     console.ask("a", Request::Refresh);
     let mut over_gcs = None;
     console
@@ -237,7 +237,7 @@ async fn a_failed_round_trip_does_not_keep_the_previous_latency() {
     let is = |measured: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { latency, .. }) if latency.is_some() == measured);
     console.until("a round trip", is(true)).await;
     let fault = vec![FaultRule { path: "/api/authentication_mode".into(), fault: Fault::HangUp }];
-    console.fleet.member("a").unwrap().head.trouble(fault);
+    console.fleet.member("a").unwrap().head.set_faults(fault);
     console.until("none, while the gcs answers", is(false)).await;
     console.end().await;
 }
@@ -254,7 +254,7 @@ async fn a_hung_dashboard_and_a_gcs_that_responds_are_reported_separately() {
     console.ask("a", Request::Focus(true));
     let is_silent = |silent: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { dashboard, gcs: true, .. }) if dashboard.is_some() == silent);
     console.until("both answer", is_silent(false)).await;
-    console.fleet.member("a").unwrap().head.trouble(hung_dashboard());
+    console.fleet.member("a").unwrap().head.set_faults(hung_dashboard());
     console.until("the dashboard is silent", is_silent(true)).await;
     // A new connection still receives the state.
     console.ask("a", Request::Reconnect);
@@ -267,7 +267,7 @@ async fn a_hung_dashboard_and_a_gcs_that_responds_are_reported_separately() {
         })
         .await;
     console.until("the dashboard is still silent", is_silent(true)).await;
-    console.fleet.member("a").unwrap().head.trouble(Vec::new());
+    console.fleet.member("a").unwrap().head.set_faults(Vec::new());
     console.until("it is back by itself", is_silent(false)).await;
     console.end().await;
 }
@@ -279,7 +279,7 @@ async fn a_log_that_ray_refuses_has_a_reason_and_is_not_followed() {
     // Ray does not know the first job, as after a restart of the head; it refuses the second, whose file does not
     // exist.
     let fault = FaultRule { path: "/api/jobs/refused".into(), fault: Fault::Status(400) };
-    console.fleet.member("a").unwrap().head.trouble(vec![fault]);
+    console.fleet.member("a").unwrap().head.set_faults(vec![fault]);
     let nobodys = |id: &str| LogSource::Job(SubmissionId(id.into()));
     console.ask("a", Request::Follow(StreamId(1), nobodys("gone")));
     console.ask("a", Request::Follow(StreamId(2), nobodys("refused")));
@@ -345,7 +345,7 @@ async fn a_followed_log_continues_at_its_position_with_another_token() {
     console.until("what comes then", |_, news| note(news) == 3).await;
     // Lines that are on the screen are not read again over SSH.
     let head = &console.fleet.member("a").unwrap().head;
-    head.trouble(vec![FaultRule { path: format!("/api/jobs/{running}"), fault: Fault::Status(400) }]);
+    head.set_faults(vec![FaultRule { path: format!("/api/jobs/{running}"), fault: Fault::Status(400) }]);
     head.drop_connections();
     let failed = |news: &News| matches!(news, News::Log(LogBatch { end: LogEnd::Failed(_), .. }));
     console.until("why it ends", |_, news| note(news) > 3 || failed(news)).await;
@@ -387,7 +387,7 @@ async fn an_idle_log_is_followed_again_once_its_cluster_is_back() {
     console.until("the log again", |_, news| note(news) > 1 || log_end(news) == Some(&LogEnd::Open)).await;
 
     // The connection is up, but nothing responds behind it; then a refresh is requested.
-    head(&console).trouble(vec![FaultRule { path: String::new(), fault: Fault::HangUp }]);
+    head(&console).set_faults(vec![FaultRule { path: String::new(), fault: Fault::HangUp }]);
     head(&console).drop_connections();
     console.ask("a", Request::Refresh);
     let mut both = [false; 2];
@@ -398,7 +398,7 @@ async fn an_idle_log_is_followed_again_once_its_cluster_is_back() {
             both == [true; 2]
         })
         .await;
-    head(&console).trouble(Vec::new());
+    head(&console).set_faults(Vec::new());
     console.ask("a", Request::Refresh);
     console
         .until("the log once more", |_, news| note(news) > 1 || log_end(news) == Some(&LogEnd::Open))
@@ -431,7 +431,7 @@ async fn a_request_for_a_drivers_work_fails_when_the_connection_is_lost() {
         })
         .await;
     let member = console.fleet.member("a").unwrap();
-    member.head.trouble(vec![FaultRule { path: "/api/v0/tasks".into(), fault: Fault::Stall }]);
+    member.head.set_faults(vec![FaultRule { path: "/api/v0/tasks".into(), fault: Fault::Stall }]);
     let asked = || member.head.cost().requests.get("/api/v0/tasks").copied();
     let before = asked();
     console.ask("a", Request::Work(ours.clone()));
@@ -502,7 +502,7 @@ async fn heads_that_all_hung_at_once_recover_soon() {
     };
     console.until("all are read", &mut every).await;
     for member in console.fleet.members() {
-        member.head.trouble(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
+        member.head.set_faults(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
     }
     console
         .until("the one on the screen does not answer", |name, news| {
@@ -511,7 +511,7 @@ async fn heads_that_all_hung_at_once_recover_soon() {
         .await;
     for member in console.fleet.members() {
         // Requests that were in progress are never answered.
-        member.head.trouble(Vec::new());
+        member.head.set_faults(Vec::new());
     }
     let mut read = BTreeSet::new();
     console

@@ -179,7 +179,7 @@ fn unusual_logs_are_read_or_refused_with_a_reason() {
     let fails = |status| {
         place
             .head
-            .trouble(vec![FaultRule { path: "/api/v0/logs/file".into(), fault: Fault::Status(status) }]);
+            .set_faults(vec![FaultRule { path: "/api/v0/logs/file".into(), fault: Fault::Status(status) }]);
     };
     fails(500);
     for command in [&["job-logs", "--workers", &job][..], &["cluster-logs"], &["job-logs", &job]] {

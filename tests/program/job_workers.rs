@@ -142,7 +142,7 @@ fn a_head_with_256_workers_gets_at_most_eight_requests_at_a_time() {
     let place = Place::with_life(LIFE_OF_256, "2.60.0");
     // Responses take a while, so that requests overlap.
     let slow = Fault::Latency(Duration::from_millis(5));
-    place.head.trouble(vec![FaultRule { path: "/api/v0/".into(), fault: slow }]);
+    place.head.set_faults(vec![FaultRule { path: "/api/v0/".into(), fault: slow }]);
     let job = place.job(JobStatus::Running);
     let rows = place.json(&["job-workers", &job, "--json"]);
     let rows = rows.as_array().unwrap();

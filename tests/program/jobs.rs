@@ -174,7 +174,7 @@ fn a_stop_with_a_truncated_response_is_watched_until_the_job_ends() {
     let place = place();
     place.submit("one");
     place.job_becomes("one", "RUNNING");
-    place.head.trouble(vec![FaultRule { path: "/api/jobs/one/stop".into(), fault: Fault::HalfBody }]);
+    place.head.set_faults(vec![FaultRule { path: "/api/jobs/one/stop".into(), fault: Fault::HalfBody }]);
     let stopped = place.by_me(&["stop-job", "--yes", "--json", "one"]).exits(0).json();
     assert_eq!(stopped, json!([{"submission_id": "one", "done": true, "outcome": "stopped"}]));
     assert_eq!(place.audited().pop().unwrap(), ("stop-job one".into(), "ended (stopped)".into()));
@@ -337,7 +337,7 @@ fn the_jobs_of_others_are_stopped_only_when_that_is_allowed() {
 fn a_job_that_cannot_be_read_counts_as_another_persons() {
     let place = place();
     place.submit("one");
-    place.head.trouble(vec![FaultRule { path: "/api/jobs/one".into(), fault: Fault::HalfBody }]);
+    place.head.set_faults(vec![FaultRule { path: "/api/jobs/one".into(), fault: Fault::HalfBody }]);
     let refused = place.by_me(&["stop-job", "--yes", "one"]).exits(1);
     assert!(
         refused.err.contains("of unknown owner (one)") && refused.err.contains("--others"),

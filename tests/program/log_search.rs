@@ -88,7 +88,7 @@ fn files_of_a_head_are_read_while_its_dashboard_does_not_respond() {
     let head = &world.fleet.member("marin-eu").unwrap().head;
     let job = head.submissions(JobStatus::Running)[0].clone();
     assert!(head.write_job_log(&job, b"first\nboom 1\nlast\n"));
-    head.trouble(vec![FaultRule { path: "/api/".into(), fault: Fault::HangUp }]);
+    head.set_faults(vec![FaultRule { path: "/api/".into(), fault: Fault::HangUp }]);
     let on = |words: &[&str]| world.run(&[&["-c", "marin-eu"], words].concat());
     let whole = on(&["job-logs", &job]).exits(0);
     assert_eq!(whole.out, "first\nboom 1\nlast\n");

@@ -128,11 +128,11 @@ fn another_head(world: &World) {
 fn a_head_started_after_the_first_check_is_left_alone() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
-    world.heads[0].0.trouble(stall("/api/jobs/"));
+    world.heads[0].0.set_faults(stall("/api/jobs/"));
     let mut restarting = world.spawn("restart-cluster --yes --others");
     restarting.says("[3/9] save jobs");
     another_head(&world);
-    world.heads[0].0.trouble(Vec::new());
+    world.heads[0].0.set_faults(Vec::new());
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("(theirs, id "), "{said}");
@@ -268,12 +268,12 @@ fn workers_that_join_between_the_check_and_the_stop_are_included() {
     world.head_of(|s| s.jobs = 0);
     let head = &world.heads[0].0;
     let worker = head.nodes()[1];
-    head.trouble(stall("/api/jobs/"));
+    head.set_faults(stall("/api/jobs/"));
     let mut restarting = world.spawn("restart-cluster --yes --others");
     restarting.says("[3/9] save jobs");
     assert!(world.heads[0].0.join_node(worker, "10.128.7.7"));
     world.double.fail_at("DELETE", "/instances/", Fault::Html(503));
-    world.heads[0].0.trouble(Vec::new());
+    world.heads[0].0.set_faults(Vec::new());
     let (_, _, said) = restarting.ends();
     assert!(said.contains("joined since: 10.128.7.7"), "{said}");
     let journal = world.home.path().join(".local/state/marin-tui/operations/marin-a.jsonl");

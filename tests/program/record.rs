@@ -30,7 +30,7 @@ fn note(file: &Path, line: &Value) {
 }
 
 /// An observer that records all changing requests.
-fn witness(world: &World) -> RequestObserver {
+fn observer(world: &World) -> RequestObserver {
     let file = world.home.path().join("seen");
     RequestObserver::new(move |method, url, body| {
         note(&file, &json!({"kind": "http", "method": method, "url": url, "body": body}));
@@ -69,7 +69,7 @@ fn watched(change: impl FnOnce(&mut marin_tui::demo::Scenario)) -> World {
             noted("ssh")
         ),
     );
-    world.double.state().witness = witness(&world);
+    world.double.state().observer = observer(&world);
     head(&mut world, change);
     world
 }
@@ -78,7 +78,7 @@ fn watched(change: impl FnOnce(&mut marin_tui::demo::Scenario)) -> World {
 fn head(world: &mut World, change: impl FnOnce(&mut marin_tui::demo::Scenario)) {
     world.head_of(change);
     let (head, server) = world.heads.last().unwrap();
-    head.witness(witness(world));
+    head.observe_requests(observer(world));
     let port = server.address.port();
     let config = format!(
         "Host {HEAD}\n  HostKeyAlias head-of-a\nHost {HEAD} {WORKER} {BY_HAND}\n  HostName 127.0.0.1\n  Port {port}\n"
@@ -242,7 +242,7 @@ fn same(world: &mut World, command: &str, consent: &str, count: usize, meanwhile
 fn goes_down(world: &World) {
     until_seen(world, " down -y");
     let silent = FaultRule { path: "/".into(), fault: Fault::HangUp };
-    world.heads[0].0.trouble(vec![silent]);
+    world.heads[0].0.set_faults(vec![silent]);
     world.file("is-down", "");
 }
 

@@ -45,7 +45,7 @@ impl World {
 
     /// The tunnel stays open, but nothing responds behind it.
     fn silence(&self) {
-        self.head().trouble(vec![FaultRule { path: String::new(), fault: Fault::HangUp }]);
+        self.head().set_faults(vec![FaultRule { path: String::new(), fault: Fault::HangUp }]);
         self.head().drop_connections();
     }
 
@@ -193,13 +193,13 @@ fn ctrl_c_ends_every_log_command_while_the_head_does_not_respond() {
         (world.start(&format!("job-logs -f {id}")), world.start(&format!("job-logs -f -g line {id}")));
     follows.out.until("line-1");
     searches.out.until("line-1");
-    world.head().trouble(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
+    world.head().set_faults(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
     for running in [follows, searches] {
         assert_eq!(interrupted(running).0, "line-1\n");
     }
     // A head that never responds, and one on which the requests about nodes and files hang.
     for path in ["", "/api/v0/"] {
-        world.head().trouble(vec![FaultRule { path: path.into(), fault: Fault::Stall }]);
+        world.head().set_faults(vec![FaultRule { path: path.into(), fault: Fault::Stall }]);
         let asked = || {
             let requests = world.head().cost().requests;
             requests.iter().filter(|(route, _)| route.starts_with(path)).map(|(_, times)| times).sum::<u64>()
@@ -259,7 +259,7 @@ fn a_job_that_ends_during_an_outage_ends_its_command() {
     for (id, status) in [("s1", JobStatus::Failed), (id.as_str(), JobStatus::Succeeded)] {
         assert!(world.head().turn_job(id, status));
     }
-    world.head().trouble(Vec::new());
+    world.head().set_faults(Vec::new());
     let ((failed, _, said), (succeeded, _, also)) = (waits.ends(), watches.ends());
     assert_eq!((failed, succeeded), (Some(3), Some(0)), "{said:?} {also:?}");
     for said in [said, also] {

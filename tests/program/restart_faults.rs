@@ -62,7 +62,7 @@ fn known(world: &World, head: usize) -> Vec<String> {
 #[test]
 fn a_connection_lost_during_the_backup_changes_nothing() {
     let mut world = with_jobs(&["one", "two"]);
-    world.heads[0].0.trouble(trouble(READS, Fault::Stall));
+    world.heads[0].0.set_faults(trouble(READS, Fault::Stall));
     let mut restarting = world.spawn("restart-cluster --yes --others");
     restarting.says("[3/9] save jobs");
     let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
@@ -79,7 +79,7 @@ fn a_connection_lost_during_the_backup_changes_nothing() {
         assert!(!folder.path().join("jobs.json").exists(), "an incomplete backup does not look complete");
     }
 
-    world.heads[0].0.trouble(Vec::new());
+    world.heads[0].0.set_faults(Vec::new());
     let resuming = world.spawn("restart-cluster --resume");
     renew(&mut world);
     world.file("is-up", "");
@@ -96,7 +96,7 @@ fn a_connection_lost_during_the_restore_submits_nothing_twice() {
     renew(&mut world);
     // Ray accepts each job, but its response is lost; then the connection is lost.
     let quick = |path: &str| FaultRule { path: path.into(), fault: Fault::Latency(Duration::ZERO) };
-    world.heads[1].0.trouble(vec![
+    world.heads[1].0.set_faults(vec![
         quick("/api/jobs/one"),
         quick("/api/jobs/three"),
         FaultRule { path: "/api/jobs/two".into(), fault: Fault::Stall },
@@ -115,11 +115,11 @@ fn a_connection_lost_during_the_restore_submits_nothing_twice() {
     // The connection is lost once more, while it checks which workers are back: this step only reads, and continues by
     // itself.
     let slow = Fault::Latency(Duration::from_secs(1));
-    world.heads[1].0.trouble(trouble("/ray.rpc.", slow));
+    world.heads[1].0.set_faults(trouble("/ray.rpc.", slow));
     let mut resuming = world.spawn("restart-cluster --resume");
     resuming.says("[9/9] wait for workers to rejoin");
     world.heads[1].1.drop_connections();
-    world.heads[1].0.trouble(Vec::new());
+    world.heads[1].0.set_faults(Vec::new());
     let (code, _, said) = resuming.ends();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("[8/9] 3 jobs restored") && said.contains("already done"), "{said}");
@@ -132,7 +132,7 @@ fn a_connection_lost_during_the_restore_submits_nothing_twice() {
 #[test]
 fn jobs_that_ended_since_stay_ended_and_new_jobs_are_saved() {
     let mut world = with_jobs(&["four", "one", "two"]);
-    world.heads[0].0.trouble(trouble(READS, Fault::Stall));
+    world.heads[0].0.set_faults(trouble(READS, Fault::Stall));
     let mut restarting = world.spawn("restart-cluster --yes --others");
     restarting.says("[3/9] save jobs");
     let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
@@ -141,13 +141,13 @@ fn jobs_that_ended_since_stay_ended_and_new_jobs_are_saved() {
     assert!(world.heads[0].0.turn_job("one", JobStatus::Succeeded));
     submit(&world, "three");
     // The backup continues; the next step gets no further than its connection.
-    world.heads[0].0.trouble(trouble("/api/version", Fault::Stall));
+    world.heads[0].0.set_faults(trouble("/api/version", Fault::Stall));
     restarting.says("[3/9] 3 jobs in");
     restarting.says("[4/9]");
     restarting.child.kill().unwrap();
     restarting.child.wait().unwrap();
 
-    world.heads[0].0.trouble(Vec::new());
+    world.heads[0].0.set_faults(Vec::new());
     assert!(world.heads[0].0.turn_job("two", JobStatus::Succeeded));
     submit(&world, "five");
     let resuming = world.spawn("restart-cluster --resume --others");
@@ -241,9 +241,9 @@ fn a_resumed_stop_checks_the_affected_jobs_again() {
     let (gate, said) = world.refused("stop-cluster --resume");
     assert!(gate == "others-jobs" && said.contains("hers"), "{gate}: {said}");
     assert_eq!(world.double.asked("DELETE"), 0);
-    world.heads[0].0.trouble(trouble("", Fault::HangUp));
+    world.heads[0].0.set_faults(trouble("", Fault::HangUp));
     assert_eq!(world.refused("stop-cluster --resume").0, "unknown-jobs");
-    world.heads[0].0.trouble(Vec::new());
+    world.heads[0].0.set_faults(Vec::new());
     let (code, _, said) = world.run("stop-cluster --resume --others");
     assert!(code == Some(0) && world.double.state().instances.is_empty(), "{said}");
 }
@@ -310,11 +310,11 @@ fn a_ray_that_does_not_accept_jobs_yet_is_retried() {
     let mut world = with_jobs(&["one", "two"]);
     let restarting = world.spawn("restart-cluster --yes --others");
     renew(&mut world);
-    world.heads[1].0.trouble(trouble("/api/jobs/", Fault::Status(500)));
+    world.heads[1].0.set_faults(trouble("/api/jobs/", Fault::Status(500)));
     world.file("is-up", "");
     let asked = || world.heads[1].0.cost().requests.get("/api/jobs/one").copied().unwrap_or_default();
     until("it retries", || asked() > 1);
-    world.heads[1].0.trouble(Vec::new());
+    world.heads[1].0.set_faults(Vec::new());
     let (code, _, said) = restarting.ends();
     assert!(code == Some(0) && said.contains("2 jobs restored"), "{said}");
     assert_eq!(known(&world, 1), ["one", "two"]);
@@ -323,10 +323,10 @@ fn a_ray_that_does_not_accept_jobs_yet_is_retried() {
 #[test]
 fn a_ray_whose_dashboard_is_silent_is_not_started_again() {
     let world = with_jobs(&["one"]);
-    world.heads[0].0.trouble(trouble("/", Fault::HangUp));
+    world.heads[0].0.set_faults(trouble("/", Fault::HangUp));
     let (code, _, said) = world.run("start-cluster --yes");
     assert!(code == Some(1) && said.contains("its dashboard"), "{said}");
-    world.heads[0].0.trouble(trouble("/", Fault::Status(503)));
+    world.heads[0].0.set_faults(trouble("/", Fault::Status(503)));
     let (code, _, said) = world.run("start-cluster --resume");
     assert!(code == Some(1) && said.contains("then resume"), "{said}");
     assert!(!world.asked().iter().any(|w| w == "up"), "{said}");

@@ -93,7 +93,7 @@ fn the_status_of_a_cluster_has_its_runs_when_requested() {
     assert!(said.lines().any(|line| line.contains("run stalled: ")), "{said}");
     // The requests for actors fail.
     let fails = FaultRule { path: "/api/v0/".into(), fault: Fault::Status(500) };
-    place.head.trouble(vec![fails]);
+    place.head.set_faults(vec![fails]);
     let ran = place.run(&["status", "--vitals"]).exits(0);
     assert!(ran.err.contains("incomplete: activity of jobs unknown: "), "{}", ran.err);
 }

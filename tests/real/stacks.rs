@@ -52,8 +52,13 @@ fn start(bed: Bed) -> Job {
 fn stacks(bed: Bed, job: &Job, what: &str, is_true: impl Fn(&Value) -> bool) -> Value {
     until(what, || {
         let out = bed.program(&["stacks", &job.id, "--json"]).output().unwrap();
-        let found: Value = serde_json::from_slice(&out.stdout).ok()?;
-        is_true(&found).then_some(found)
+        // Shown if the time limit expires.
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        let found = serde_json::from_slice(&out.stdout).ok().filter(|found| is_true(found));
+        if found.is_none() {
+            eprintln!("not yet: {what}: {stderr}{}", String::from_utf8_lossy(&out.stdout));
+        }
+        found
     })
 }
 

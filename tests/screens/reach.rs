@@ -44,7 +44,7 @@ fn lacking(said: &str, seen: &str) -> Vec<String> {
 }
 
 fn lines(app: &App) -> String {
-    let (Dialog::Ask { lines, .. } | Dialog::Tell { lines, .. }) = app.dialog().unwrap() else { panic!() };
+    let (Dialog::Ask { lines, .. } | Dialog::Text { lines, .. }) = app.dialog().unwrap() else { panic!() };
     lines.iter().flat_map(|(label, text)| [label.as_str(), " ", text, " "]).collect()
 }
 
@@ -122,7 +122,7 @@ fn a_plan_can_be_read_to_its_end_and_shows_the_focused_control() {
         let screen = seen(&mut app, size);
         assert!(screen.contains("above"), "the reason of the refusal is visible: {screen}");
         let Some(Dialog::Plan(plan)) = app.dialog() else { panic!() };
-        let last = plan.said.rsplit(' ').next().unwrap().to_owned();
+        let last = plan.problem.rsplit(' ').next().unwrap().to_owned();
         assert!(screen.contains(&last), "{last}: {screen}");
     }
 }

@@ -53,7 +53,7 @@ async fn each_cluster_reports_its_matches_or_why_it_was_not_searched() {
     let running = has.submissions(JobStatus::Running);
     assert!(has.write_job_log(&running[0], b"fine\nboom 1\nboom 2\nfine\nboom 3\n"));
     let trouble = FaultRule { path: "/api/v0/logs/file".into(), fault: Fault::Status(503) };
-    fails.trouble(vec![trouble]);
+    fails.set_faults(vec![trouble]);
     let url = |head: &Head| format!("http://{}", head.dashboard);
     let specs = [
         at("has", url(&has)),

@@ -46,7 +46,7 @@ async fn faults_take_effect_and_end() {
     let (head, target) = simulated(AutoscalerVersion::V2).await;
     let version = || target.ask(Method::GET, "/api/version").timeout(Duration::from_secs(60)).send();
     let good = version().await.unwrap().text().await.unwrap();
-    let inject = |path: &str, fault| head.trouble(vec![FaultRule { path: path.into(), fault }]);
+    let inject = |path: &str, fault| head.set_faults(vec![FaultRule { path: path.into(), fault }]);
 
     inject("", Fault::Status(503));
     assert_eq!(version().await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -67,7 +67,7 @@ async fn faults_take_effect_and_end() {
     assert!(call(&target.gcs, Some(TOKEN), ALIVE, b"").await.is_err());
     assert_eq!(version().await.unwrap().status(), StatusCode::OK, "only the GCS has a fault");
 
-    head.trouble(Vec::new());
+    head.set_faults(Vec::new());
     assert!(call(&target.gcs, Some(TOKEN), ALIVE, b"").await.is_ok());
     head.set_token(Some(Secret::new("rotated")));
     assert_eq!(version().await.unwrap().status(), StatusCode::FORBIDDEN);

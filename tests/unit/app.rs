@@ -129,7 +129,7 @@ fn id(name: &str) -> SubmissionId {
 /// The latest message, including answers that the list of messages does not keep.
 fn said(app: &App) -> &str {
     let shown = app.toasts().shown().last();
-    &shown.or_else(|| app.toasts().said().next()).unwrap().text
+    &shown.or_else(|| app.toasts().messages().next()).unwrap().text
 }
 
 fn point(app: &mut App, kind: MouseEventKind, column: u16, row: u16) -> Vec<Effect> {

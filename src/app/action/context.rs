@@ -40,7 +40,7 @@ pub enum Context {
     /// A dialog that asks for confirmation.
     Ask,
     /// A dialog that only shows text.
-    Tell,
+    Text,
     /// The confirmation of an operation.
     Plan,
     /// The form that submits a job or adds workers.
@@ -75,7 +75,7 @@ impl Context {
             Self::Job => "a job's page",
             Self::Tpu => "a TPU's page",
             Self::Info => "a details page",
-            Self::Ask | Self::Tell | Self::Plan | Self::Form | Self::Columns => "dialogs",
+            Self::Ask | Self::Text | Self::Plan | Self::Form | Self::Columns => "dialogs",
             Self::Progress => "an operation's progress page",
         }
     }

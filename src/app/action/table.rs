@@ -44,17 +44,17 @@ pub struct Description {
 
 use Context::{
     AllJobs, AllNodes, AllTpus, Ask, Autoscaler, Clusters, Columns, Form, Info, Job, JobWorkers, Jobs, Log,
-    Node, Nodes, Plan, Progress, Slice, Table, Tell, Tpu, Tpus,
+    Node, Nodes, Plan, Progress, Slice, Table, Text, Tpu, Tpus,
 };
 
 const EVERYWHERE: &[Context] = &[
     Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, JobWorkers, Node,
-    Job, Tpu, Info, Progress, Ask, Tell, Plan, Form, Columns,
+    Job, Tpu, Info, Progress, Ask, Text, Plan, Form, Columns,
 ];
 /// The pages and their panes; everything else is a dialog.
 const SCROLLED: &[Context] = &[
     Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, JobWorkers, Node,
-    Job, Tpu, Info, Progress, Ask, Tell, Plan, Columns,
+    Job, Tpu, Info, Progress, Ask, Text, Plan, Columns,
 ];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] = &[
@@ -112,7 +112,7 @@ fn call_run(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Tim
 }
 
 actions! {
-    Reads Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, JobWorkers, Node, Job, Log, Ask, Tell, Plan, Form, Columns], may_open, App::open,
+    Reads Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, JobWorkers, Node, Job, Log, Ask, Text, Plan, Form, Columns], may_open, App::open,
         "Open the selection; in a log, show the lines behind a `[repeated ...]` line; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table or the text (!word inverts, owner:NAME in jobs), or search the log";
@@ -182,7 +182,7 @@ actions! {
     Reads Describe "describe" "describe" TABLES, has_row, App::describe,
         "Describe the selection in full",
         also "details info";
-    Reads Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu, Info, Progress, Tell], has_row, App::copy,
+    Reads Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu, Info, Progress, Text], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the text of a dialog",
         also "yank clipboard";
     Reads CopyOther "copy-other" "" PAGES, always, App::choose_copy,

@@ -7,7 +7,6 @@ use crate::app::host::slices::SliceTable;
 use crate::app::job::workers::Watched;
 use crate::app::log::results::Found;
 use crate::app::operation::progress::Running;
-use crate::diagnose::Finding;
 use crate::model::{
     ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, Link, LocalPorts, Node, NodeId, OperationLock,
     Physical, Problem, Provider, SubmissionId, Text, Timestamp, node_names,
@@ -279,11 +278,6 @@ impl Cluster {
     /// The lock of another operator's operation, unless one of ours is shown instead.
     pub fn locked_by_others(&self) -> Option<&OperationLock> {
         self.lock.as_ref().filter(|_| self.operating().is_none())
-    }
-
-    /// The worst finding, which its row in the fleet shows.
-    pub fn says(&self) -> Option<&Finding> {
-        self.worst()
     }
 
     /// The number of findings that need action; an operation of this console overrides it.

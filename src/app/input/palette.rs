@@ -178,7 +178,7 @@ impl App {
     fn clusters_for(&self, verb: &str, typed: &str) -> Vec<Offer> {
         let names: Vec<&str> = self.fleet.clusters.iter().map(|c| c.name().as_str()).collect();
         let offer = |(place, hits): (usize, Vec<usize>)| {
-            let help = self.fleet.clusters[place].says().map(|finding| finding.long.clone());
+            let help = self.fleet.clusters[place].worst().map(|finding| finding.long.clone());
             let words = format!("{verb} {}", names[place]);
             Offer { hits: shifted(verb, hits), ..Offer::new(words, help.unwrap_or_default()) }
         };

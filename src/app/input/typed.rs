@@ -155,7 +155,7 @@ impl App {
     /// false for other keys.
     pub(in crate::app) fn text_key(&mut self, key: KeyEvent) -> bool {
         let is_filter = self.keyboard.keymap.elsewhere(key).any(|(_, action)| action == Action::Filter);
-        let Some(Dialog::Tell { search, pages, scroll, .. }) = &mut self.dialog else { return false };
+        let Some(Dialog::Text { search, pages, scroll, .. }) = &mut self.dialog else { return false };
         match (key.code, search.is_open) {
             (KeyCode::Enter, true) => search.is_open = false,
             (KeyCode::Backspace, true) if search.line.is_empty() => search.is_open = false,

@@ -133,7 +133,7 @@ pub struct Form {
     /// What is in progress, e.g. `submitting`.
     pub doing: Option<String>,
     /// Why the last submission failed; empty if it did not.
-    pub said: String,
+    pub problem: String,
     /// The warnings that were shown: a job without further ones is submitted.
     pub(in crate::app) seen: Vec<String>,
     /// The scroll position of the text below the rows.
@@ -156,7 +156,7 @@ impl Form {
             rows: Vec::new(),
             at: 0,
             doing: None,
-            said: String::new(),
+            problem: String::new(),
             seen: Vec::new(),
             scroll: Scroll::default(),
             recall: Recall::default(),
@@ -213,7 +213,7 @@ impl Form {
 
     /// Starts submitting: earlier messages of the form are outdated.
     pub(in crate::app) fn begin(&mut self) {
-        self.said.clear();
+        self.problem.clear();
         self.warned.clear();
         self.doing = Some("submitting".to_owned());
     }
@@ -258,7 +258,7 @@ impl Form {
 
     /// Moves the focus by `by` places and wraps around. Fields that repeat have one empty row at their end.
     pub fn turn(&mut self, by: isize) {
-        self.said.clear();
+        self.problem.clear();
         self.warned.clear();
         self.recall = Recall::default();
         if let Some(Row { field, line }) = self.rows.get(self.at)

@@ -98,13 +98,13 @@ impl App {
             (FormNews::Doing(words), Some(form)) => form.doing = Some(words),
             (FormNews::Failed(why), Some(form)) => {
                 form.doing = None;
-                form.said = why;
+                form.problem = why;
                 form.scroll.reset();
             }
             (FormNews::Warned(warnings), Some(form)) => {
                 form.doing = None;
                 let message = format!("{}; press Submit again to submit it anyway", warnings.join("; "));
-                (form.said, form.seen) = (message, warnings);
+                (form.problem, form.seen) = (message, warnings);
                 form.scroll.reset();
             }
             (FormNews::Warned(warnings), None) => {

@@ -30,7 +30,7 @@ impl App {
             (cluster.name().to_string(), runs_already(open)),
             (String::new(), format!("nothing to start; {stop} stops the cluster, {restart} restarts it")),
         ];
-        self.dialog = Some(Dialog::tell("Start cluster", lines.to_vec()));
+        self.dialog = Some(Dialog::text("Start cluster", lines.to_vec(), None));
         Vec::new()
     }
 
@@ -83,9 +83,9 @@ impl App {
                 (name.to_string(), lock.brief(now)),
                 ("operator".to_owned(), format!("{} (process {})", lock.who, lock.process)),
                 ("started".to_owned(), describe::ago(lock.since(), now)),
-                ("hint".to_owned(), self.hint_in(&refusal.hint, Some(Context::Tell))),
+                ("hint".to_owned(), self.hint_in(&refusal.hint, Some(Context::Text))),
             ];
-            self.dialog = Some(Dialog::tell("Another operator's operation", lines.to_vec()));
+            self.dialog = Some(Dialog::text("Another operator's operation", lines.to_vec(), None));
         } else {
             self.toasts.answer(format!("no operation running or interrupted on {name}"), now);
         }
@@ -104,7 +104,7 @@ impl App {
                 form.rows.get_mut(form.at).map(|row| &mut row.line)
             }
             Some(Dialog::Worker(form)) => form.line(),
-            Some(Dialog::Tell { search, .. }) if search.is_open => Some(&mut search.line),
+            Some(Dialog::Text { search, .. }) if search.is_open => Some(&mut search.line),
             _ => None,
         }
     }
@@ -126,7 +126,7 @@ impl App {
             return false;
         }
         plan.focus(Control::Name);
-        plan.said.clear();
+        plan.problem.clear();
         plan.name.key(key);
         self.keyboard.pressed.clear();
         true
@@ -164,7 +164,7 @@ impl App {
             }
             Control::Go => {
                 if let Some(why) = plan.obstacle() {
-                    plan.said = why;
+                    plan.problem = why;
                     return Vec::new();
                 }
                 let order = Order::Begin(plan.operation.task.clone(), plan.consent());
@@ -302,7 +302,7 @@ impl App {
             OperationNews::Offered(offer) => self.offered(name, offer),
             OperationNews::Refused(kind, refusal) => return self.refused(name, kind, refusal, now),
             // The steps have reported it.
-            OperationNews::Touched(_) => {}
+            OperationNews::Changed(_) => {}
             OperationNews::Previewed(task, preview) => {
                 if let Some(plan) = self.plan_of(name, task.kind()).filter(|p| p.operation.task == task) {
                     plan.see(preview);

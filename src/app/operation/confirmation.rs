@@ -78,7 +78,7 @@ pub struct Plan {
     /// What has the focus.
     pub control: Control,
     /// Why it did not start when the button was pressed.
-    pub said: String,
+    pub problem: String,
     /// The scroll position of the jobs, or of all lines if the dialog does not fit.
     pub scroll: Scroll,
     /// Whether it was scrolled since the focus moved: the focused line may be off the screen.
@@ -103,7 +103,7 @@ impl Plan {
             name: Line::default(),
             short: None,
             control: Control::Cancel,
-            said: String::new(),
+            problem: String::new(),
             scroll: Scroll::default(),
             is_scrolled: false,
         }
@@ -216,7 +216,7 @@ impl Plan {
         let controls = self.controls();
         let here = controls.iter().position(|s| *s == self.control).unwrap_or(0);
         self.focus(controls[(here + by % controls.len()) % controls.len()]);
-        self.said.clear();
+        self.problem.clear();
     }
 
     /// Focuses that control and scrolls to it.

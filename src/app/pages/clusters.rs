@@ -94,7 +94,7 @@ impl Kind for Clusters {
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         match *row {
-            Known(_, c) => [("cluster", c.name().as_str()), ("issue", c.says().map_or("", |f| f.word()))],
+            Known(_, c) => [("cluster", c.name().as_str()), ("issue", c.worst().map_or("", |f| f.word()))],
             Broken(_, _, file, _) => [("cluster", file), ("issue", "broken file")],
         }
         .into_iter()
@@ -236,12 +236,12 @@ const COLUMNS: &[Column<Clusters>] = &[
         width: Width::number(8, 5),
         when: When::Usually,
         cell: |row, look| {
-            known(row, |c| match c.tally.wants {
+            known(row, |c| match c.tally.unmet_demands {
                 0 => Cell::new("-", Role::Text.unless(c.is_stale(look.now))),
                 pending => Cell::new(pending.to_string(), Role::Warn.unless(c.is_stale(look.now))),
             })
         },
-        order: Some(|a, b| tally(b).wants.cmp(&tally(a).wants)),
+        order: Some(|a, b| tally(b).unmet_demands.cmp(&tally(a).unmet_demands)),
     },
     Column {
         id: "data-age",
@@ -302,7 +302,7 @@ fn rank(row: &Row<'_>) -> u8 {
         Some(_) => return 1,
         None => {}
     }
-    match cluster.says().map(|f| (f.kind, f.severity)) {
+    match cluster.worst().map(|f| (f.kind, f.severity)) {
         Some((_, Severity::Bad)) => 0,
         Some((_, Severity::Warn)) => 1,
         Some((FindingKind::Idle, _)) => 4,
@@ -313,7 +313,7 @@ fn rank(row: &Row<'_>) -> u8 {
 
 /// The glyph of the row's state.
 fn mark(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
-    let (glyph, role) = match (cluster.operating(), cluster.says(), &cluster.link) {
+    let (glyph, role) = match (cluster.operating(), cluster.worst(), &cluster.link) {
         (Some(running), ..) if running.is_stopped() => ("▲", Role::Bad),
         (Some(_), ..) => ("◐", Role::Accent),
         _ if cluster.lock.is_some() => ("◐", Role::Accent),
@@ -388,7 +388,7 @@ fn issue<'f>(cluster: &'f Cluster, look: &CellContext<'_>) -> Cell<'f> {
             unhealthy_runs.map(|unhealthy_runs| format!("{unhealthy_runs}; ")).unwrap_or_default();
         format!("{unhealthy_runs}{}", words::finding(finding, look.now))
     };
-    match (cluster.says(), old) {
+    match (cluster.worst(), old) {
         (Some(finding), Some(old)) => Cell::new(format!("{old}; {}", words(finding)), Role::Dim),
         (Some(finding), None) => Cell::new(words(finding), words::severity(finding.severity)),
         (None, Some(old)) => Cell::new(old, Role::Warn),

@@ -29,7 +29,7 @@ pub enum Dialog {
         scroll: Scroll,
     },
     /// Shows a text that can be scrolled.
-    Tell {
+    Text {
         /// The title in the border.
         title: String,
         /// Labels (may be empty) and texts.
@@ -123,12 +123,6 @@ pub enum Question {
 }
 
 impl Dialog {
-    /// A dialog that shows a text.
-    pub fn tell(title: impl Into<String>, lines: Vec<(String, String)>) -> Self {
-        let (title, search) = (title.into(), Search::default());
-        Self::Tell { title, lines, scroll: Scroll::default(), search, pages: false, under: None }
-    }
-
     /// Help, over the open dialog if any, with the pages of the manual at its end. Help over help replaces it.
     pub fn help(mut lines: Vec<(String, String)>, over: Option<Self>) -> Self {
         let blank = || (String::new(), String::new());
@@ -141,7 +135,7 @@ impl Dialog {
         let mut under = over.map(Box::new);
         while let Some(dialog) = under {
             match *dialog {
-                Self::Tell { pages: true, under: lower, .. } | Self::Tell { under: lower @ Some(_), .. } => {
+                Self::Text { pages: true, under: lower, .. } | Self::Text { under: lower @ Some(_), .. } => {
                     under = lower;
                 }
                 other => {
@@ -151,20 +145,20 @@ impl Dialog {
             }
         }
         let (title, search) = ("Keys".to_owned(), Search::default());
-        Self::Tell { title, lines, scroll: Scroll::default(), search, pages: true, under }
+        Self::Text { title, lines, scroll: Scroll::default(), search, pages: true, under }
     }
 
     /// A searchable text, such as a page of the manual, over the open dialog if any.
-    pub fn text(title: String, lines: Vec<(String, String)>, over: Option<Self>) -> Self {
-        let search = Search::default();
+    pub fn text(title: impl Into<String>, lines: Vec<(String, String)>, over: Option<Self>) -> Self {
+        let (title, search) = (title.into(), Search::default());
         let under = over.map(Box::new);
-        Self::Tell { title, lines, scroll: Scroll::default(), search, pages: false, under }
+        Self::Text { title, lines, scroll: Scroll::default(), search, pages: false, under }
     }
 
     /// The dialog that news apply to: the lowest one under help, or this one.
     pub fn innermost(&mut self) -> &mut Self {
         match self {
-            Self::Tell { under: Some(under), .. } => under.innermost(),
+            Self::Text { under: Some(under), .. } => under.innermost(),
             dialog => dialog,
         }
     }
@@ -192,7 +186,7 @@ impl Dialog {
     /// Scrolls the dialog by `by` lines; in a form, moves the focus.
     pub fn scroll(&mut self, by: isize) {
         match self {
-            Self::Tell { scroll, .. } | Self::Ask { scroll, .. } => scroll.step(by),
+            Self::Text { scroll, .. } | Self::Ask { scroll, .. } => scroll.step(by),
             Self::Plan(plan) => {
                 plan.is_scrolled = true;
                 plan.scroll.step(by);
@@ -224,7 +218,7 @@ impl Dialog {
             Self::Plan(plan) => plan.focus(if yes { Control::Go } else { Control::Cancel }),
             Self::Form(form) => form.at = form.rows.len() + usize::from(yes),
             Self::Worker(form) => form.at = form.rows().len() + usize::from(yes),
-            Self::Tell { .. } | Self::Columns(_) => {}
+            Self::Text { .. } | Self::Columns(_) => {}
         }
     }
 
@@ -234,7 +228,7 @@ impl Dialog {
             Self::Form(form) => &mut form.at,
             Self::Worker(form) => &mut form.at,
             Self::Columns(chooser) => &mut chooser.at,
-            Self::Ask { .. } | Self::Tell { .. } | Self::Plan(_) => return false,
+            Self::Ask { .. } | Self::Text { .. } | Self::Plan(_) => return false,
         };
         std::mem::replace(at, row) == row
     }
@@ -242,7 +236,7 @@ impl Dialog {
     /// Records the first line that was drawn, and the highest possible first line.
     pub fn drawn(&mut self, shown: usize, highest: usize) {
         let scroll = match self {
-            Self::Tell { scroll, .. } | Self::Ask { scroll, .. } => scroll,
+            Self::Text { scroll, .. } | Self::Ask { scroll, .. } => scroll,
             Self::Plan(plan) => &mut plan.scroll,
             Self::Worker(form) => &mut form.scroll,
             Self::Form(form) => &mut form.scroll,

@@ -23,7 +23,7 @@ pub struct CellContext<'f> {
     /// The keymap in effect.
     pub keymap: &'f Keymap,
     /// The context for the text of hints.
-    pub ways: HintContext<'f>,
+    pub hint_context: HintContext<'f>,
     /// The time of the frame.
     pub now: Timestamp,
     /// The age below which data is fresh.
@@ -38,8 +38,8 @@ impl<'f> CellContext<'f> {
     pub fn plain(fleet: &'f Fleet, now: Timestamp) -> Self {
         static NOTHING: LazyLock<(Keymap, Marks, Toasts)> = LazyLock::new(Default::default);
         let (keymap, marks, messages) = &*NOTHING;
-        let ways = HintContext { keymap, read_only: true, page: Context::AllNodes };
-        Self { fleet, marks, messages, keymap, ways, now, fresh: Duration::ZERO, version: 0 }
+        let hint_context = HintContext { keymap, read_only: true, page: Context::AllNodes };
+        Self { fleet, marks, messages, keymap, hint_context, now, fresh: Duration::ZERO, version: 0 }
     }
 }
 
@@ -51,6 +51,6 @@ impl CellContext<'_> {
 
     /// The hint as the page shows it.
     pub fn hint(&self, hint: &Hint) -> String {
-        self.ways.hint(hint, Some(self.ways.page))
+        self.hint_context.hint(hint, Some(self.hint_context.page))
     }
 }

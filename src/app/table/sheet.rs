@@ -27,7 +27,7 @@ pub fn sheet<K: Kind>(
     wanted: impl Fn(&K::Row<'_>) -> bool,
 ) -> Sheet {
     let plain = CellContext::plain(fleet, now);
-    let look = CellContext { keymap, ways: HintContext { keymap, ..plain.ways }, ..plain };
+    let look = CellContext { keymap, hint_context: HintContext { keymap, ..plain.hint_context }, ..plain };
     let mut rows: Vec<K::Row<'_>> =
         K::rows(fleet, None).map(|(_, row)| row).filter(|row| wanted(row)).collect();
     rows.sort_by(|a, b| K::order(a, b));

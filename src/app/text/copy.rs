@@ -79,7 +79,7 @@ impl App {
 
     /// The text of a dialog.
     fn copied_of_dialog(&self) -> Option<Value> {
-        let Dialog::Tell { lines, search, .. } = self.dialog.as_ref()? else { return None };
+        let Dialog::Text { lines, search, .. } = self.dialog.as_ref()? else { return None };
         Some(("text".to_owned(), text_of(&search.of(lines))))
     }
 
@@ -118,7 +118,7 @@ impl App {
                 values.extend(facts(page.1));
             }
         }
-        let message = self.toasts.said().next();
+        let message = self.toasts.messages().next();
         values.extend(message.map(|toast| ("latest message".to_owned(), toast.text.clone())));
         values
     }

@@ -63,7 +63,7 @@ pub fn lines(look: &CellContext<'_>, details: &Details) -> (&'static str, Lines)
         }
         (Target::Messages, _) => {
             let mut messages: Lines =
-                look.messages.said().map(|t| (describe::ago(t.at, now), t.text.clone())).collect();
+                look.messages.messages().map(|t| (describe::ago(t.at, now), t.text.clone())).collect();
             if messages.is_empty() {
                 messages.push((String::new(), "no messages so far".to_owned()));
             }

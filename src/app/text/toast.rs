@@ -174,7 +174,7 @@ impl Toasts {
     }
 
     /// All kept messages, newest first.
-    pub fn said(&self) -> impl ExactSizeIterator<Item = &Toast> {
+    pub fn messages(&self) -> impl ExactSizeIterator<Item = &Toast> {
         self.messages.iter()
     }
 }

@@ -12,7 +12,7 @@ use crate::logs::{LineSplitter, LiveMerge, Merged};
 use crate::model::{ClusterSpec, Line, LogPlace, NodeId, Text, Timestamp};
 use crate::operation::WorkerReader;
 use crate::ray::{LogEvent, Tail};
-use crate::supervisor::{Followed, LogAccessWatch, Options, Session, follow_several, ways};
+use crate::supervisor::{Followed, LogAccessWatch, Options, Session, follow_several, watch_log_access};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -210,7 +210,7 @@ impl FollowedWorkers {
             known: BTreeSet::new(),
             merge: LiveMerge::new(Timestamp::now()),
             lost: LostConnections::default(),
-            access: ways(session.connection()),
+            access: watch_log_access(session.connection()),
             of: (Arc::new(reach.spec.clone()), Arc::new(reach.options.clone())),
             is_since,
             to,

@@ -90,7 +90,7 @@ pub(super) fn delete(id: &str, shared: &Shared) -> Response<Body> {
 pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Response<Body> {
     let Ok(body) = request.into_body().collect().await else { return in_trouble() };
     let Ok(body) = serde_json::from_slice::<Value>(&body.to_bytes()) else { return in_trouble() };
-    shared.hear("POST", ROUTE, &body);
+    shared.report_request("POST", ROUTE, &body);
     let Some(entrypoint) = body["entrypoint"].as_str() else {
         let message = "Traceback (most recent call last):\nTypeError: JobSubmitRequest.__init__() missing 1 required positional argument: 'entrypoint'\n";
         return text(StatusCode::BAD_REQUEST, message);

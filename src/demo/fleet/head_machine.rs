@@ -131,7 +131,7 @@ impl HeadMachine {
     pub fn delete(&self) {
         if locked(&self.0.machine).take().is_some() {
             self.0.door.shut();
-            self.0.shared.fall();
+            self.0.shared.lose_machine();
         }
     }
 
@@ -148,7 +148,7 @@ impl HeadMachine {
         let mut guard = locked(&self.0.machine);
         let Some(machine) = guard.as_mut() else { return false };
         machine.has_ray = true;
-        self.0.shared.rise();
+        self.0.shared.restart_ray();
         self.0.door.unlock();
         true
     }

@@ -17,7 +17,7 @@ pub(super) fn drain_node(message: &[u8], shared: &Shared) -> Outcome {
         "reason_message": request.reason_message,
         "deadline_timestamp_ms": request.deadline_timestamp_ms,
     });
-    shared.hear("POST", path::DRAIN_NODE, &body);
+    shared.report_request("POST", path::DRAIN_NODE, &body);
     let wanted = ids("DrainNode", std::iter::once(&request.node_id), shared)?;
     let busy = shared.now(|c| {
         let id = *wanted.first()?;

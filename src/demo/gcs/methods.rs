@@ -328,7 +328,7 @@ fn value(message: &[u8], shared: &Shared) -> Outcome {
 fn put(message: &[u8], shared: &Shared) -> Outcome {
     let request: InternalKvPutRequest = parse(message)?;
     let key = String::from_utf8(request.key.into()).map_err(|_| Status::malformed())?;
-    shared.hear("POST", path::KV_PUT, &key.as_str().into());
+    shared.report_request("POST", path::KV_PUT, &key.as_str().into());
     if !request.namespace.is_empty() {
         return Err(Status::unimplemented());
     }

@@ -1,6 +1,6 @@
 //! The state of the simulated services.
 
-use super::super::witness::RequestObserver;
+use super::super::observer::RequestObserver;
 use super::fault::Fault;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ pub struct State {
     pub(super) faults: Vec<(&'static str, String, Fault)>,
     pub(super) requests: Vec<String>,
     /// Called for each changing request of a client.
-    pub witness: RequestObserver,
+    pub observer: RequestObserver,
     pub(super) made: u32,
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 type Injection = (&'static str, fn(&Member));
 
 fn troubled(member: &Member, path: &str, fault: Fault) {
-    member.head.trouble(vec![FaultRule { path: path.into(), fault }]);
+    member.head.set_faults(vec![FaultRule { path: path.into(), fault }]);
 }
 
 /// Faults from the console's point of view. Each lasts until [`Head::trouble`] is called with no rules.
@@ -28,7 +28,7 @@ const INJECTIONS: [Injection; 12] = [
         m.drop_connections();
     }),
     ("ssh lost", |m| m.drop_connections()),
-    ("a dashboard that hangs", |m| m.head.trouble(hung_dashboard())),
+    ("a dashboard that hangs", |m| m.head.set_faults(hung_dashboard())),
     ("a GCS that hangs", |m| troubled(m, "/ray.rpc.", Fault::Stall)),
     ("answers after three seconds", |m| troubled(m, "", Fault::Latency(Duration::from_secs(3)))),
 ];
@@ -106,7 +106,7 @@ async fn a_fleet_recovers_from_every_fault_without_user_input() {
             assert!(unaffected.iter().all(|name| shown.whole.contains(name)), "{what}: {:?}", shown.whole);
             let seen = began.elapsed();
             for member in console.fleet.members() {
-                member.head.trouble(Vec::new());
+                member.head.set_faults(Vec::new());
             }
             let over = Instant::now();
             shown.read.clear();

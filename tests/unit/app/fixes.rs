@@ -59,7 +59,7 @@ fn keys_of_hints_work_where_they_are_shown() {
             app.update(Event::Operation(ClusterName::new(CLUSTER), interrupted()), NOW);
             press(&mut app, "<esc>");
             assert_eq!(app.context(), page.1);
-            let messages = app.toasts().said().len();
+            let messages = app.toasts().messages().len();
             let hint = app.hint(&verb.to("do it").into());
             let keys = hint.strip_prefix("do it: ").unwrap_or_else(|| panic!("{verb:?}: {hint}"));
             if keys.contains(" in ") {
@@ -70,8 +70,8 @@ fn keys_of_hints_work_where_they_are_shown() {
                 press(&mut app, &key[..1]);
             }
             let refused = |text: &str| text.contains("not available here");
-            let new = app.toasts().said().len() - messages;
-            let refusal = app.toasts().said().take(new).find(|toast| refused(&toast.text));
+            let new = app.toasts().messages().len() - messages;
+            let refusal = app.toasts().messages().take(new).find(|toast| refused(&toast.text));
             assert!(refusal.is_none(), "{verb:?} on {page:?}: {keys}: {refusal:?}");
         }
     }
@@ -87,7 +87,7 @@ fn the_keys_of_a_fix_depend_on_the_context() {
     assert_eq!((hint(PAGES[0]), hint(PAGES[7])), ("delete them: T, then x".into(), "delete them: x".into()));
     let mut app = at(PAGES[0]);
     press(&mut app, "?");
-    assert_eq!(app.context(), Context::Tell);
+    assert_eq!(app.context(), Context::Text);
     let restart = Verb::Restart.to("restart it").into();
     assert_eq!(app.dialog_hint(&restart), "restart it: R after closing this dialog");
     assert_eq!(app.hint(&restart), "restart it: R", "the hint on the page below is unchanged");

@@ -239,7 +239,7 @@ fn starve(app: &mut App, name: &str, secs: u64) {
 fn a_stuck_autoscaler_becomes_an_alert_after_a_while() {
     let mut app = fleet();
     starve(&mut app, "gamma", 165);
-    let found = |app: &App| app.clusters()[2].says().map(|f| (f.kind, f.severity));
+    let found = |app: &App| app.clusters()[2].worst().map(|f| (f.kind, f.severity));
     assert_eq!((found(&app), app.fleet().alerts()), (Some((FindingKind::Unmet, Severity::Warn)), 0));
     assert_eq!(order(&app)[0], "gamma");
     starve(&mut app, "delta", 180);

@@ -65,7 +65,7 @@ fn a_typed_form_is_submitted_unchanged() {
     assert!(!format!("{effects:?} {app:?}").contains("s3cret"), "no secret in debug output");
     assert_eq!(press(&mut app, "<enter>"), [], "it is not submitted twice");
     send_news(&mut app, FormNews::Failed("its package is gone".into()));
-    assert_eq!(form(&app).said, "its package is gone");
+    assert_eq!(form(&app).problem, "its package is gone");
     assert_eq!(form(&app).draft(), **draft, "typed text is kept");
     assert_eq!(press_submit(&mut app).len(), 1);
     let sent = send_news(&mut app, FormNews::Submitted(id("raysubmit_1")));
@@ -139,7 +139,7 @@ fn typed_text_is_discarded_by_a_second_esc_only() {
     press(&mut app, "n<esc>");
     assert!(app.dialog().is_none(), "nothing was typed");
     press(&mut app, "nsleep 1<esc>");
-    assert!(form(&app).is_warning() && form(&app).said.is_empty());
+    assert!(form(&app).is_warning() && form(&app).problem.is_empty());
     press(&mut app, "2<esc>");
     assert_eq!(form(&app).draft().entrypoint, "sleep 12", "typing clears the warning");
     press(&mut app, "<esc>");
@@ -197,7 +197,7 @@ fn a_job_with_a_warning_is_submitted_after_a_second_confirmation() {
     assert_eq!((draft.tpu.as_str(), draft.seen.len()), ("v4-64", 0));
     let warning = "no node type provides TPU 8: the job will stay pending".to_owned();
     send_news(&mut app, FormNews::Warned(vec![warning.clone()]));
-    assert_eq!(form(&app).said, format!("{warning}; press Submit again to submit it anyway"));
+    assert_eq!(form(&app).problem, format!("{warning}; press Submit again to submit it anyway"));
     let again = press(&mut app, "<enter>");
     let [Effect::Submit(_, _, draft)] = &again[..] else { panic!("{again:?}") };
     assert_eq!(draft.seen, std::slice::from_ref(&warning));

@@ -428,9 +428,9 @@ fn a_job_that_fails_on_the_screen_is_reported_with_its_error() {
         News::Snapshot(Arc::new(state))
     };
     let mut app = shown();
-    let before = app.toasts().said().len();
+    let before = app.toasts().messages().len();
     tell(&mut app, CLUSTER, failed(JOBS[0]));
-    assert_eq!(app.toasts().said().len(), before + 1);
+    assert_eq!(app.toasts().messages().len(), before + 1);
     assert!(
         said(&app).contains(JOBS[0]) && said(&app).ends_with("ValueError: no such bucket"),
         "{}",
@@ -438,14 +438,14 @@ fn a_job_that_fails_on_the_screen_is_reported_with_its_error() {
     );
     // It is not reported again with the next snapshot.
     tell(&mut app, CLUSTER, failed(JOBS[0]));
-    assert_eq!(app.toasts().said().len(), before + 1);
+    assert_eq!(app.toasts().messages().len(), before + 1);
     // In the fleet the list of changes reports it.
     let mut app = super::app(&["a-us", "b-eu"]);
     tell(&mut app, "a-us", News::Snapshot(Arc::new(snapshot())));
     tell(&mut app, "a-us", failed(JOBS[0]));
-    assert_eq!(app.toasts().said().len(), 0);
+    assert_eq!(app.toasts().messages().len(), 0);
     press(&mut app, "J");
     tell(&mut app, "a-us", News::Snapshot(Arc::new(snapshot())));
     tell(&mut app, "a-us", failed(JOBS[0]));
-    assert_eq!(app.toasts().said().len(), 1);
+    assert_eq!(app.toasts().messages().len(), 1);
 }

@@ -6,7 +6,7 @@ use super::*;
 fn every_action_is_in_the_keymap_the_help_and_the_palette() {
     let mut app = shown();
     press(&mut app, "?");
-    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("no help: {:?}", app.dialog()) };
+    let Some(Dialog::Text { lines, .. }) = app.dialog() else { panic!("no help: {:?}", app.dialog()) };
     for d in actions() {
         let keys: Vec<String> = app.keymap().keys_of(d.action).collect();
         assert!(!keys.is_empty(), "{} has no key", d.name);
@@ -220,7 +220,7 @@ fn a_key_that_is_not_available_here_reports_where_it_is() {
     let refused = "`mark` is not available here; use it in the jobs pane, all jobs or dialogs";
     assert!(said(&app).contains(refused), "{}", said(&app));
     press(&mut app, "<esc>?");
-    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("no help") };
+    let Some(Dialog::Text { lines, .. }) = app.dialog() else { panic!("no help") };
     let zoom = lines.iter().find(|(_, text)| text.ends_with("(wrap)")).unwrap();
     assert_eq!(zoom.1, "in the log pane: Toggle wrapping of long lines  (wrap)");
     let fleet = &mut super::app(&["a", "b"]);
@@ -300,10 +300,10 @@ fn port_notes_of_many_clusters_share_one_toast_and_each_note_is_one_message() {
     }
     let shown = |app: &App| app.toasts().shown().iter().map(|t| t.text.clone()).collect::<Vec<_>>();
     assert_eq!(shown(&app), ["a and 2 more: 8265 is in use by ssh (pid 7), using 8300"]);
-    assert_eq!(app.toasts().said().len(), 1, "one note is one message");
+    assert_eq!(app.toasts().messages().len(), 1, "one note is one message");
     tell(&mut app, "b", ports("8265 is in use by ssh (pid 7), using 8301"));
     assert_eq!(shown(&app), ["a and 2 more use different local ports than usual; m lists them"]);
-    assert_eq!(app.toasts().said().len(), 2, "one message per note");
+    assert_eq!(app.toasts().messages().len(), 2, "one message per note");
 }
 
 #[test]
@@ -316,11 +316,11 @@ fn a_missing_login_is_one_message_for_all_clusters_until_it_is_resolved() {
     tell(&mut app, "b", News::Note("a new head".into()));
     let shown = |app: &App| app.toasts().shown().iter().map(|t| t.text.clone()).collect::<Vec<_>>();
     assert_eq!(shown(&app), ["a and 2 more: cannot list TPUs: no login for Google", "b: a new head"]);
-    assert_eq!(app.toasts().said().len(), 2);
+    assert_eq!(app.toasts().messages().len(), 2);
     tell(&mut app, "a", News::Cloud(Ok(Arc::default())));
     tell(&mut app, "a", refused());
     assert_eq!(
-        app.toasts().said().next().unwrap().text,
+        app.toasts().messages().next().unwrap().text,
         "b and 2 more: cannot list TPUs: no login for Google"
     );
 }
@@ -348,7 +348,7 @@ fn a_key_opens_and_closes_local_ports_and_open_access_is_reported() {
 fn a_running_cluster_cannot_be_started() {
     let mut app = shown();
     assert_eq!(press(&mut app, "S"), []);
-    let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let Some(Dialog::Text { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
     assert_eq!(lines[0], (CLUSTER.to_owned(), "already running, with 4 jobs that have not ended".to_owned()));
     press(&mut app, "<esc>");
     let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
@@ -384,7 +384,7 @@ fn the_welcome_message_names_help_and_the_guide() {
     let text = said(&app).to_owned();
     assert!(text.contains("? lists the keys") && text.contains(":help getting-started"), "{text}");
     press(&mut app, ":help getting-started<enter>");
-    assert!(matches!(app.dialog(), Some(Dialog::Tell { title, .. }) if title == "Manual: getting-started"));
+    assert!(matches!(app.dialog(), Some(Dialog::Text { title, .. }) if title == "Manual: getting-started"));
 }
 
 #[test]

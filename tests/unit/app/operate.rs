@@ -80,7 +80,7 @@ fn a_restart_requires_the_complete_name() {
     assert_eq!(plan(&app).control, Control::Name);
     press(&mut app, "marin-us-centralq<backspace>");
     assert_eq!(press(&mut app, "<enter><enter>"), []);
-    assert!(plan(&app).said.contains("cluster's name"), "{}", plan(&app).said);
+    assert!(plan(&app).problem.contains("cluster's name"), "{}", plan(&app).problem);
     press(&mut app, "<tab><tab><tab>");
     app.update(Event::Paste("2\nrm -rf".into()), NOW);
     assert_eq!(plan(&app).name.text(), CLUSTER, "only one line is pasted");
@@ -100,7 +100,7 @@ fn other_peoples_jobs_block_a_restart_until_allowed() {
     assert_eq!(plan(&app).controls(), controls);
     press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
-    assert!(plan(&app).said.contains("jobs of bo, carol"), "{}", plan(&app).said);
+    assert!(plan(&app).problem.contains("jobs of bo, carol"), "{}", plan(&app).problem);
     press(&mut app, "<tab><tab><tab> <tab><tab>");
     assert!(plan(&app).others && plan(&app).control == Control::Go);
     let others = Others { people: vec!["bo".into(), "carol".into()], unowned: Vec::new() };
@@ -123,7 +123,7 @@ fn jobs_of_unknown_owner_block_a_restart_like_other_peoples_jobs() {
     );
     press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
-    assert!(plan(&app).said.contains("unknown owner (raysubmit_1)"), "{}", plan(&app).said);
+    assert!(plan(&app).problem.contains("unknown owner (raysubmit_1)"), "{}", plan(&app).problem);
     let [Effect::Copy { text, .. }] = &press(&mut app, "<tab>Y")[..] else { panic!("nothing is copied") };
     assert!(text.contains("raysubmit_1 (owner unknown): will be restored"), "{text}");
     press(&mut app, "<tab><tab> ");

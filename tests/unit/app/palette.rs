@@ -245,7 +245,7 @@ fn the_audit_log_is_shown_after_it_was_read() {
     assert!(app.dialog().is_none(), "keys do not wait for the disk");
     let entry = ("2026-11-20 14:05:31".to_owned(), "alpha: stop-job x: stopped  (alice@laptop)".to_owned());
     app.update(Event::Audit(Ok(vec![entry.clone()])), NOW);
-    let Some(Dialog::Tell { title, lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let Some(Dialog::Text { title, lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
     assert_eq!((title.as_str(), &lines[..]), ("Audit log", &[entry][..]));
     press(&mut app, "<esc>");
     app.update(Event::Audit(Ok(Vec::new())), NOW);

@@ -168,7 +168,7 @@ fn a_missing_login_is_reported_once_for_all_clusters() {
     for cluster in ["a", "b", "a", "b"] {
         tell(&mut app, cluster, missing());
     }
-    let said = app.toasts().said().filter(|t| t.text.contains("not logged in")).count();
+    let said = app.toasts().messages().filter(|t| t.text.contains("not logged in")).count();
     assert_eq!(said, 1);
 }
 

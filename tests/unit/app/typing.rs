@@ -15,7 +15,7 @@ fn entrypoint(app: &App) -> String {
 
 /// The lines of the shown text that match its search.
 fn lines(app: &App) -> Vec<String> {
-    let Some(Dialog::Tell { lines, search, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let Some(Dialog::Text { lines, search, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
     search.of(lines).iter().map(|(label, text)| format!("{label} {text}")).collect()
 }
 
@@ -178,13 +178,13 @@ fn help_can_be_searched_and_opens_the_manual() {
 fn a_key_that_is_not_available_in_a_dialog_is_answered_in_its_footer() {
     let mut app = shown();
     press(&mut app, "?");
-    let before = app.toasts().said().len();
+    let before = app.toasts().messages().len();
     press(&mut app, "R");
     assert_eq!(app.note(), "R is not available in this dialog; close it with esc to use it (restart)");
     assert!(footer(&mut app).contains("R is not available"));
     press(&mut app, "w");
     assert_eq!(app.note(), "w is not available in this dialog; close it with esc to use it (workers)");
-    assert_eq!(app.toasts().said().len(), before, "no message is added under the dialog");
+    assert_eq!(app.toasts().messages().len(), before, "no message is added under the dialog");
     press(&mut app, "j");
     assert_eq!(app.note(), "");
     press(&mut app, "B");

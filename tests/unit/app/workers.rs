@@ -134,7 +134,7 @@ fn help_returns_to_the_plan_which_receives_news_meanwhile() {
     let task = queued("tpu_worker", "preemptible", &["mine"]);
     assert_eq!(press(&mut app, "<tab><tab><enter>"), [orders(Order::Preview(task.clone()))]);
     press(&mut app, "?");
-    assert_eq!(app.context(), Context::Tell);
+    assert_eq!(app.context(), Context::Text);
     // Help over help replaces it.
     press(&mut app, "?");
     send_news(&mut app, previewed(task, &[]));
@@ -275,7 +275,7 @@ fn other_peoples_jobs_on_a_worker_block_removal_and_so_do_new_ones() {
     send_news(&mut app, previewed(remove("10.130.0.3", Some(3600)), &["alice", "bo"]));
     assert_eq!(plan(&app).controls(), [Control::Cancel, Control::Drain, Control::Others, Control::Go]);
     assert_eq!(press(&mut app, "<tab><tab><tab><enter>"), []);
-    assert!(plan(&app).said.contains("jobs of bo"), "{}", plan(&app).said);
+    assert!(plan(&app).problem.contains("jobs of bo"), "{}", plan(&app).problem);
     press(&mut app, "<tab><tab><tab> ");
     assert!(plan(&app).others);
     press(&mut app, "<left> ");
@@ -514,7 +514,7 @@ fn a_restart_of_an_unreachable_cluster_must_be_allowed() {
     );
     press(&mut app, "<tab><tab> <tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
-    assert!(plan(&app).said.contains("cannot determine affected jobs"), "{}", plan(&app).said);
+    assert!(plan(&app).problem.contains("cannot determine affected jobs"), "{}", plan(&app).problem);
     press(&mut app, "<tab><tab><tab><tab> <tab><tab>");
     let others = Others {
         people: vec!["bo".into(), "carol".into()],

@@ -17,7 +17,7 @@ impl RequestObserver {
         Self(Some(Arc::new(callback)))
     }
 
-    pub(super) fn hear(&self, method: &str, path: &str, body: &Value) {
+    pub(super) fn call(&self, method: &str, path: &str, body: &Value) {
         if let Some(callback) = &self.0 {
             callback(method, path, body);
         }
