@@ -67,7 +67,7 @@ pub use view::{TablePage, View};
 use crate::logs::Patterns;
 use crate::model::{ClusterName, Link, NodeId, StreamId, Timestamp};
 use action::keymap::Meaning;
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyCode, KeyEvent};
 use input::line::Edit;
 use page_stack::PageStack;
 use screen::split::Split;
@@ -276,7 +276,7 @@ impl App {
                 self.behind(|app| app.stacks_news(&cluster, &driver, &result))
             }
             Event::Chips(cluster, nodes, result) => {
-                self.behind(|app| app.chips_news(&cluster, &nodes, &result))
+                self.behind(|app| app.chips_news(&cluster, &nodes, &result, now))
             }
             Event::JobWorkers(cluster, job, part, reading) => {
                 self.behind(|app| app.job_workers_news(&cluster, &job, part, &reading, now))
@@ -293,8 +293,8 @@ impl App {
                 self.show_audit(read, now);
                 Vec::new()
             }
-            Event::FileExists(path) => {
-                self.ask_to_replace(path, now);
+            Event::FileExists { path, text, held } => {
+                self.ask_to_replace(path, (text, held), now);
                 Vec::new()
             }
             Event::Done(outcome) => {
@@ -351,10 +351,14 @@ impl App {
                 self.keyboard.pressed.push(key);
                 Vec::new()
             }
-            // A key that does not continue the sequence starts a new one.
+            // As in vim, a key that does not continue the sequence ends it, and does not act by itself.
             Meaning::Nothing if !self.keyboard.pressed.is_empty() => {
-                self.keyboard.pressed.clear();
-                self.key(key, now)
+                let keys = std::mem::take(&mut self.keyboard.pressed).into_iter().chain([key]);
+                let shown: Option<String> = keys.map(|key| self.keyboard.keymap.shown(key)).collect();
+                if let Some(shown) = shown.filter(|_| key.code != KeyCode::Esc) {
+                    self.toasts.answer(format!("{shown} is not bound to an action"), now);
+                }
+                Vec::new()
             }
             Meaning::Nothing => {
                 self.answer_unavailable_key(key, now);

@@ -69,7 +69,7 @@ pub fn findings(
         found.extend(nodes::findings(snapshot));
         if !snapshot.missing.is_empty() {
             let what = snapshot.missing.join("; ");
-            let hint = "older data is shown instead; the read is retried automatically";
+            let hint = "retry; the console does so automatically and shows older data meanwhile";
             found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, hint));
         }
     }

@@ -42,7 +42,14 @@ pub enum Event {
     /// The entries of the audit log, newest first, each with its time and its text; or why it could not be read.
     Audit(Result<Vec<(String, String)>, String>),
     /// The file to save lines to already exists.
-    FileExists(String),
+    FileExists {
+        /// Its path.
+        path: String,
+        /// The text that was not written.
+        text: String,
+        /// Number of its lines, including hidden ones.
+        held: usize,
+    },
     /// The outcome of an effect.
     Done(Outcome),
     /// An event that changes nothing.

@@ -4,7 +4,7 @@ use super::pages::details::{Asked, Details};
 use super::pages::{found, issues};
 use super::screen::pane::Pane;
 use super::view::View;
-use super::{App, Effect};
+use super::{Action, App, Effect};
 use crate::app::action::context::Context;
 use crate::app::action::target::Target;
 use crate::app::screen::dialog::Dialog;
@@ -89,7 +89,9 @@ impl App {
     /// Shows a cluster, and asks about a changed host key.
     pub(super) fn visit(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
         let effects = self.open_page(View::Cluster(place));
-        self.ask_about_host_key(now);
+        if self.refusal(Action::HostKey).is_none() {
+            self.ask_about_host_key(now);
+        }
         effects
     }
 

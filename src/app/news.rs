@@ -57,14 +57,16 @@ impl App {
                     return Vec::new();
                 }
                 self.dirty |= on_screen;
-                self.arrange_fleet();
-                if asks
-                    && !self.is_frozen()
-                    && *self.view() == View::Cluster(place)
-                    && self.dialog.is_none()
-                    && self.prompt.is_none()
-                {
-                    self.ask_about_host_key(now);
+                // The connection is an issue itself, and Google's TPUs are joined with the nodes of a connected cluster.
+                self.rearrange(place);
+                if asks && on_screen {
+                    // A question would be answered by a key that was meant for the page.
+                    let why = format!(
+                        "{}: the host key has changed; {} shows both keys",
+                        update.cluster,
+                        self.key_of(Action::HostKey)
+                    );
+                    self.toasts.say(Tone::Bad, why, now);
                 }
             }
             News::Snapshot(_) => {
@@ -229,7 +231,10 @@ impl App {
     /// Sorts the rows that a cluster's news may have changed. Hidden tables are sorted when they are shown.
     pub(super) fn rearrange(&mut self, place: usize) {
         self.arrange_fleet();
-        if *self.view() != View::Clusters && self.view().place().is_none_or(|shown| shown == place) {
+        if !self.is_frozen()
+            && *self.view() != View::Clusters
+            && self.view().place().is_none_or(|shown| shown == place)
+        {
             self.arrange_page();
         }
     }

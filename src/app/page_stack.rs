@@ -22,9 +22,9 @@ impl PageStack {
         &self.pages
     }
 
-    /// Mutable access to the pages.
-    pub fn pages_mut(&mut self) -> &mut [View] {
-        &mut self.pages
+    /// Mutable access to the pages of both stacks, for answers to what they show.
+    pub fn pages_mut(&mut self) -> impl Iterator<Item = &mut View> {
+        self.pages.iter_mut().chain(&mut self.before)
     }
 
     /// The page on the screen.

@@ -147,7 +147,11 @@ fn still(report: &Autoscaler, unmet: &Unmet, snapshot: &Snapshot, history: &Hist
 
 fn infeasible(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<Finding> {
     let demand = report.demands.iter().find(|d| d.infeasible)?;
-    let short = format!("{} for {}", counted(unmet.infeasible as usize, "demand"), shape(&demand.shape));
+    let others = match unmet.infeasible - demand.count {
+        0 => String::new(),
+        others => format!(" (and {others} for other resources)"),
+    };
+    let short = format!("{} for {}{others}", counted(demand.count as usize, "demand"), shape(&demand.shape));
     let long = format!("{short}: no node type provides it, or the ones that do are at their maximum");
     let hint = "request resources that a node type provides, or change the node types in the cluster file";
     Some(Finding::new(FindingKind::Infeasible, Severity::Warn, history.infeasible, short, long, hint))

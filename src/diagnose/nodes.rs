@@ -30,7 +30,7 @@ fn lost(snapshot: &Snapshot) -> Option<Finding> {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let long = format!("{short} within the last hour: {}{more}", names.join(", "));
     let hint = Hint::from("the autoscaler replaces them if they are needed")
-        .and(Verb::Nodes.to("the nodes pane shows Ray's reason for each"));
+        .and(Verb::Nodes.to("see Ray's reason for each"));
     let is_news = last.age(snapshot.taken) < JUST_NOW;
     let severity = if is_news { Severity::Warn } else { Severity::Info };
     let found = Finding::new(FindingKind::NodesLost, severity, Some(first), short, long, hint);

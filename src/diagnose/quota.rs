@@ -1,6 +1,7 @@
 //! Preempted TPUs that hold quota because they are not deleted.
 
 use super::{Finding, FindingKind, Severity};
+use crate::model::amount::counted;
 use crate::model::{Leftover, LeftoverKind, Verb};
 
 /// One finding for all of them; `None` if there are no such TPUs. A stopped Compute Engine instance is useless as well,
@@ -25,7 +26,7 @@ fn part(all: &[&Leftover], one: &str, many: &str) -> Option<String> {
     let chips: u32 = all.iter().map(|l| l.chips).sum();
     match all.len() {
         0 => None,
-        1 => Some(format!("1 preempted TPU {one}, {chips} chips")),
+        1 => Some(format!("1 preempted TPU {one}, {}", counted(chips as usize, "chip"))),
         n => Some(format!("{n} preempted TPUs {many}, {chips} chips")),
     }
 }

@@ -1,6 +1,7 @@
 //! A new Ray session on a head: Ray was restarted, and the nodes and jobs of the old session are gone.
 
 use super::{Finding, FindingKind, Severity};
+use crate::model::amount::counted;
 use crate::model::{Hint, Job, JobKey, NodeState, Snapshot, SubmissionId, Text, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,7 +124,7 @@ impl Restart {
         };
         let workers = match missing {
             0 => String::new(),
-            n => format!(", {n} of {} workers not rejoined", self.workers),
+            n => format!(", {n} of {} not rejoined", counted(self.workers, "worker")),
         };
         let names: Vec<String> =
             lost.iter().take(NAMED).map(|job| format!("{} ({})", job.key, job.owner)).collect();

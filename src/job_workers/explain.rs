@@ -199,16 +199,20 @@ pub fn running(
             let (age, how) = (age_words(youngest), how_silent(answers, job_workers));
             (
                 Verdict::Silent,
-                format!(
-                    "{id} is running, but none of its {runs} workers has logged anything for {age}; {how}"
-                ),
+                match runs {
+                    1 => format!("{id} is running, but its worker has logged nothing for {age}; {how}"),
+                    _ => format!(
+                        "{id} is running, but none of its {runs} workers has logged anything for {age}; {how}"
+                    ),
+                },
             )
         }
         () if !silent.is_empty() => {
             let words = format!(
-                "{id} is running, but {} of {} workers are silent: {}",
+                "{id} is running, but {} of {} {} silent: {}",
                 silent.len(),
-                answers.len(),
+                counted(answers.len(), "worker"),
+                if silent.len() == 1 { "is" } else { "are" },
                 silent[0]
             );
             (Verdict::Silent, words)

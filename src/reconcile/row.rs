@@ -50,7 +50,7 @@ impl TpuStatus {
         match self {
             Self::Ghost => "ghost",
             Self::Incomplete => "incomplete",
-            Self::NeverRegistered => "never joined",
+            Self::NeverRegistered => "not in Ray",
             Self::HoldsQuota => "preempted, holds quota",
             Self::Preempted => "preempted",
             Self::Refused => "refused",
@@ -72,9 +72,8 @@ impl TpuStatus {
                 .and(Verb::Restart.to("if it is not replaced, restart the cluster")),
             Self::Incomplete => Hint::from("check the missing host's log")
                 .and(Verb::RemoveWorker.on(machine, "or delete the slice so that it is created again")),
-            Self::NeverRegistered => {
-                Hint::from("check its startup log").and(Verb::RemoveWorker.on(machine, "or delete it"))
-            }
+            Self::NeverRegistered => Hint::from("check its startup log, or why its nodes died")
+                .and(Verb::RemoveWorker.on(machine, "or delete it")),
             Self::HoldsQuota | Self::Preempted => Verb::CleanPreempted.to("delete the preempted TPUs").into(),
             Self::Refused => {
                 Hint::from("read the reason").and(Verb::RemoveWorker.on(machine, "delete the request"))

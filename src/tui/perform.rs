@@ -275,7 +275,7 @@ impl Performer {
                     };
                     Event::Done(Outcome::Saved(format!("saved {lines} to {}", file.display())))
                 }
-                Written::Exists => Event::FileExists(path),
+                Written::Exists => Event::FileExists { path, text, held },
                 Written::Failed(why) => Event::Done(Outcome::Failed(why)),
             };
             // The console may have quit meanwhile.

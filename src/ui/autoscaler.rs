@@ -99,7 +99,7 @@ fn verdict(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
             ("no report yet".into(), d.theme.dim)
         }
         // The pane shows a report whose time is not known yet.
-        (_, None) => ("age of report unknown".into(), d.theme.dim),
+        (_, None) => ("report age unknown".into(), d.theme.dim),
         (_, Some(at)) if at.age(d.now) < FRESH => (format!("report <{} s old", FRESH.as_secs()), d.theme.dim),
         (_, Some(at)) => {
             let silent = cluster.findings.iter().any(|f| f.kind == FindingKind::Silent);

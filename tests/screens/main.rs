@@ -155,6 +155,7 @@ fn dialogs() {
     let compare = Verb::HostKey.to("compare it before you accept it");
     let problem = problem(changed, "the host key of 10.0.0.1 has changed", compare);
     tell(&mut app, CLUSTER, News::Link(Link::Stopped { problem }));
+    press(&mut app, "h");
     snap("host_key", &mut app);
 }
 

@@ -20,7 +20,7 @@ impl App {
         }
         let confirms = self.context().confirms();
         let mut effects = (action.describe().run)(self, action, now);
-        if !confirms {
+        if !confirms || self.settings.read_only {
             // An effect that changes a cluster is only carried out from the dialog that the action opens.
             effects.retain(|effect| effect.class() < Class::Changes);
         }
@@ -94,7 +94,9 @@ impl App {
             Question::DownloadLog { cluster, stream, pattern } => {
                 self.download_log(cluster, stream, pattern, now)
             }
-            Question::ReplaceFile { path } => self.save_log(&path, true, now),
+            Question::ReplaceFile { path, text, held } => {
+                vec![Effect::WriteFile { path, text, replace: true, held }]
+            }
             Question::TrustHostKey { cluster, fingerprint } => {
                 self.toasts.say(Tone::Info, format!("{cluster}: accepting the new host key"), now);
                 vec![Effect::Ask(cluster, Request::TrustHostKey(fingerprint))]

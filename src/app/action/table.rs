@@ -205,7 +205,7 @@ actions! {
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
     Reads Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
         "Reconnect now";
-    Reads HostKey "host-key" "host key" PAGES, has_new_host_key, App::host_key,
+    Changes HostKey "host-key" "host key" PAGES, has_new_host_key, App::host_key,
         "Review a changed host key";
     Ends Restart "restart" "restart" PAGES, may_operate, |app, now| app.plan(Task::Restart { preserve: true }, now),
         "Restart the cluster and restore its jobs (shows affected jobs first)",
@@ -293,7 +293,7 @@ actions! {
     View PreviousTime "previous-time" "" &[Log], always, |app, now| app.time_step(false, now),
         "Go to the previous non-empty bar of the histogram";
     View Noise "noise" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.noise)),
-        "Show or hide known noise of JAX, XLA, libtpu and absl";
+        "Show or hide known noise (JAX, XLA, libtpu, absl)";
     View LiveProgress "live-progress" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.progress)),
         "Show or hide the progress line: step, loss, rate, time left";
     View Raw "raw" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.raw)),

@@ -100,15 +100,14 @@ impl App {
     /// Time until the chips page on the screen is read again: [`AGAIN`] after the last result.
     pub(in crate::app) fn next_chips(&self, now: Timestamp) -> Option<Duration> {
         let View::Details(details) = self.view() else { return None };
-        let (Some(result), Target::Chips(..)) = (details.chips.as_deref(), &details.target) else {
-            return None;
+        let Target::Chips(..) = &details.target else { return None };
+        let wait = match (details.chips_asked, details.chips_read) {
+            // A read that is in progress may be lost.
+            (Some(asked), _) => LOST.saturating_sub(asked.age(now)),
+            (None, Some(read)) => AGAIN.saturating_sub(read.age(now)),
+            (None, None) => return None,
         };
-        let asked = details.chips_asked?;
-        let read = result.as_ref().map_or(asked, |chips| chips.at);
-        // Requested after the shown data were read: the read is in progress, and may be lost.
-        let wait = if asked > read { LOST } else { AGAIN };
-        let from = asked.max(read);
-        (!self.is_frozen()).then(|| wait.saturating_sub(from.age(now)))
+        (!self.is_frozen()).then_some(wait)
     }
 
     /// Requests a read of the chips of the page on the screen if the shown data are old.
@@ -123,6 +122,7 @@ impl App {
         cluster: &ClusterName,
         nodes: &[NodeId],
         result: &Arc<Result<Chips, Problem>>,
+        now: Timestamp,
     ) -> Vec<Effect> {
         let place = self.fleet.clusters.iter().position(|c| c.name() == cluster);
         for view in self.stack.pages_mut() {
@@ -130,6 +130,7 @@ impl App {
             let is_it = matches!(&details.target, Target::Chips(of, chips) if Some(*of) == place && *chips.nodes == *nodes);
             if is_it {
                 details.chips = Some(Arc::clone(result));
+                (details.chips_asked, details.chips_read) = (None, Some(now));
                 self.dirty = true;
             }
         }
@@ -228,7 +229,12 @@ fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(u
     for (row, hosts) in hosts.chunks(HOSTS).enumerate() {
         let text: String = hosts.iter().map(cell).collect();
         let mark = if text.contains('!') { WARNS } else { "  " };
-        lines.push((format!("host {}", row * HOSTS), format!("{mark}{}", text.trim_end())));
+        let first = row * HOSTS;
+        let label = match hosts.len() {
+            1 => format!("host {first}"),
+            n => format!("hosts {first}-{}", first + n - 1),
+        };
+        lines.push((label, format!("{mark}{}", text.trim_end())));
     }
     lines.push((
         String::new(),

@@ -119,7 +119,7 @@ impl App {
         let seen = |tpus: &Tpus| (tpus.rows().to_vec(), tpus.problem().cloned());
         let changed = seen(&before.tpus) != seen(&cluster.tpus);
         if before.findings != cluster.findings {
-            self.arrange_fleet();
+            self.rearrange(place);
         }
         let is_shown = match self.page_context() {
             Context::AllTpus => true,

@@ -52,6 +52,9 @@ impl App {
     /// The entries that the palette offers for the typed text, best first; empty if it is not open.
     pub fn offers(&self) -> Vec<Offer> {
         let Some(prompt) = &self.prompt else { return Vec::new() };
+        if !prompt.held.is_empty() {
+            return prompt.held.clone();
+        }
         let typed = prompt.line.text();
         match (prompt.kind, split(typed)) {
             (PromptKind::Page, _) => pages("help", typed.trim()),

@@ -22,6 +22,8 @@ pub struct Prompt {
     pub is_chosen: bool,
     /// The entries of a list that was built when the prompt was opened.
     pub given: Vec<Offer>,
+    /// The list when an entry was chosen: news do not move other entries under the choice.
+    pub held: Vec<Offer>,
     recall: Recall,
 }
 
@@ -149,8 +151,18 @@ impl Prompt {
             chosen: 0,
             is_chosen: false,
             given: Vec::new(),
+            held: Vec::new(),
             recall: Recall::default(),
         }
+    }
+
+    /// A prompt that starts with the previous text, and with a space after it: further words are typed.
+    pub fn with_more(kind: PromptKind, before: &str) -> Self {
+        let mut prompt = Self::new(kind, before);
+        if !before.is_empty() {
+            prompt.line.set(&format!("{before} "));
+        }
+        prompt
     }
 
     /// A list of these entries, of which the first is chosen.
@@ -175,7 +187,7 @@ impl Prompt {
             _ => match self.line.key(key) {
                 Edit::Changed => {
                     self.recall = Recall::default();
-                    (self.chosen, self.is_chosen) = (0, false);
+                    self.choose_nothing();
                     Typed::Changed
                 }
                 Edit::Kept | Edit::Nothing => Typed::Nothing,
@@ -186,36 +198,48 @@ impl Prompt {
     /// Inserts the first line of pasted text at the cursor.
     pub fn paste(&mut self, text: &str) {
         self.line.paste(text);
-        (self.chosen, self.is_chosen) = (0, false);
+        self.choose_nothing();
     }
 
     /// Replaces the text by the chosen command.
     pub fn complete(&mut self, words: &str) {
         self.line.set(words);
-        (self.chosen, self.is_chosen) = (0, false);
+        self.choose_nothing();
     }
 
-    /// Chooses the next or previous entry in a list of `of` entries, and wraps around. While nothing is typed or
-    /// chosen, moving down chooses the first entry.
-    pub fn choose(&mut self, is_down: bool, of: usize) {
+    fn choose_nothing(&mut self) {
+        (self.chosen, self.is_chosen) = (0, false);
+        self.held.clear();
+    }
+
+    /// Chooses the entry of this list with this index.
+    pub fn choose_at(&mut self, index: usize, offers: Vec<Offer>) {
+        (self.chosen, self.is_chosen) = (index, true);
+        self.held = offers;
+    }
+
+    /// Chooses the next or previous entry of this list, and wraps around. While nothing is typed or chosen, moving down
+    /// chooses the first entry.
+    pub fn choose(&mut self, is_down: bool, offers: Vec<Offer>) {
+        let of = offers.len();
         if of > 0 {
             let is_first = !self.has_choice();
-            self.chosen = match is_down {
+            let chosen = match is_down {
                 true if is_first => 0,
                 true => (self.chosen + 1) % of,
                 false => (self.chosen + of - 1) % of,
             };
-            self.is_chosen = true;
+            self.choose_at(chosen, offers);
         }
     }
 
-    /// Moves the choice by a page in a list of `of` entries, up to the first or the last.
-    pub fn leap(&mut self, is_down: bool, of: usize) {
+    /// Moves the choice by a page in this list, up to the first or the last entry.
+    pub fn leap(&mut self, is_down: bool, offers: Vec<Offer>) {
         /// Entries per page.
         const PAGE: usize = 10;
-        let Some(last) = of.checked_sub(1) else { return };
-        self.chosen = if is_down { (self.chosen + PAGE).min(last) } else { self.chosen.saturating_sub(PAGE) };
-        self.is_chosen = true;
+        let Some(last) = offers.len().checked_sub(1) else { return };
+        let chosen = if is_down { (self.chosen + PAGE).min(last) } else { self.chosen.saturating_sub(PAGE) };
+        self.choose_at(chosen, offers);
     }
 
     /// Whether an entry of the list is chosen: with the arrows, or as the best match.
@@ -225,7 +249,7 @@ impl Prompt {
 
     /// Recalls the previous history entry or the next one. Returns whether there is one.
     pub fn recall(&mut self, history: &History, is_older: bool) -> bool {
-        (self.chosen, self.is_chosen) = (0, false);
+        self.choose_nothing();
         let kind = self.kind.entered();
         kind.is_some_and(|kind| history.recall(kind, &mut self.recall, &mut self.line, is_older))
     }
@@ -276,16 +300,17 @@ mod tests {
             assert_eq!(prompt.key(control), Typed::Recall { is_older: true });
         }
         let mut prompt = Prompt::new(PromptKind::Command, "");
-        prompt.choose(false, 3);
+        let offers = |count| vec![Offer::new("x", ""); count];
+        prompt.choose(false, offers(3));
         assert_eq!((prompt.chosen, prompt.is_chosen), (2, true));
-        prompt.choose(true, 3);
+        prompt.choose(true, offers(3));
         assert_eq!(prompt.chosen, 0);
         prompt.key(KeyEvent::from(KeyCode::Char('x')));
         assert!(!prompt.is_chosen, "another list");
         let down = KeyEvent::from(KeyCode::PageDown);
         assert_eq!(prompt.key(down), Typed::Leap { is_down: true });
         let after = [true, true, false, false].map(|is_down| {
-            prompt.leap(is_down, 15);
+            prompt.leap(is_down, offers(15));
             prompt.chosen
         });
         assert_eq!(after, [10, 14, 4, 0]);

@@ -22,7 +22,7 @@ impl App {
     /// Opens the line for the filter of the focused table or of the text, or for the search in the log.
     pub(in crate::app) fn begin_filter(&mut self) -> Vec<Effect> {
         self.prompt = match (self.listing(), self.context()) {
-            (Some(listing), _) => Some(Prompt::new(PromptKind::Filter, listing.filter().text())),
+            (Some(listing), _) => Some(Prompt::with_more(PromptKind::Filter, listing.filter().text())),
             (None, Context::Log) => {
                 let before = self.log().map(|log| log.search().pattern().text().to_owned());
                 Some(empty(Prompt::new(PromptKind::Search, &before.unwrap_or_default())))
@@ -106,7 +106,7 @@ impl App {
 
     pub(in crate::app) fn prompt_key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
         let is_page = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
-        let offers = if is_page || arrow(key).is_some() { self.offers().len() } else { 0 };
+        let offers = if is_page || arrow(key).is_some() { self.offers() } else { Vec::new() };
         let Some(prompt) = &mut self.prompt else { return Vec::new() };
         match prompt.key(key) {
             Typed::Changed => self.typed(),

@@ -168,7 +168,7 @@ impl App {
             return self.asked_of_jobs(jobs, Request::StopJob);
         }
         let title = format!("Stop {}?", self.of_others(&others).brief());
-        let text = "You may end other people's work. Nothing has been stopped yet.";
+        let text = "This ends other people's work. Nothing has been stopped yet.";
         let lines = self.lines(&others, 0, "", text, now);
         let yes = if jobs.len() == 1 { "Stop job".to_owned() } else { format!("Stop {} jobs", jobs.len()) };
         self.dialog = Some(Dialog::ask(Question::StopJobs(jobs), title, lines, yes));

@@ -24,8 +24,8 @@ impl App {
     }
 
     /// Saves the loaded lines, or those of the page, to a file.
-    pub(in crate::app) fn save_log(&mut self, path: &str, replace: bool, now: Timestamp) -> Vec<Effect> {
-        let written = |(text, held)| Effect::WriteFile { path: path.to_owned(), text, replace, held };
+    pub(in crate::app) fn save_log(&mut self, path: &str, now: Timestamp) -> Vec<Effect> {
+        let written = |(text, held)| Effect::WriteFile { path: path.to_owned(), text, replace: false, held };
         self.lines_taken_out(now).map(written).into_iter().collect()
     }
 
@@ -53,7 +53,12 @@ impl App {
     }
 
     /// Asks whether to replace an existing file, unless the screen has changed meanwhile.
-    pub(in crate::app) fn ask_to_replace(&mut self, path: String, now: Timestamp) {
+    pub(in crate::app) fn ask_to_replace(
+        &mut self,
+        path: String,
+        (text, held): (String, usize),
+        now: Timestamp,
+    ) {
         self.dirty = true;
         let shown = crate::model::text::printable(&path).into_owned();
         if self.dialog.is_some() || self.prompt.is_some() {
@@ -65,7 +70,8 @@ impl App {
             (String::new(), "The file already exists. Its content will be replaced.".to_owned()),
         ];
         let title = format!("Replace {shown}?");
-        self.dialog = Some(Dialog::ask(Question::ReplaceFile { path }, title, lines, "Replace file"));
+        let question = Question::ReplaceFile { path, text, held };
+        self.dialog = Some(Dialog::ask(question, title, lines, "Replace file"));
     }
 }
 

@@ -114,7 +114,7 @@ impl App {
             Some(PromptKind::Save) if text.trim().is_empty() => Err("type a path".to_owned()),
             Some(PromptKind::Save) => {
                 self.prompt = None;
-                return self.save_log(text.trim(), false, now);
+                return self.save_log(text.trim(), now);
             }
             Some(PromptKind::Since) => self.log_mut().map_or(Ok(()), |log| log.since_typed(text, now)),
             _ => self.log_mut().map_or(Ok(()), |log| log.jump(text, now)),

@@ -2,6 +2,9 @@
 
 use crate::model::{FileMatches, FileSearchId, FileSearchNews, LineMatch, SearchTally};
 
+/// Maximum number of lines of a cluster that the table has; further matches are counted.
+const MAX_LINES: usize = 10_000;
+
 /// The last search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Searched {
@@ -65,7 +68,13 @@ impl Found {
         }
         match swept {
             FileSearchNews::Found(files) => {
-                for file in files {
+                for mut file in files {
+                    let room = MAX_LINES.saturating_sub(self.rows.len());
+                    if file.lines.len() > room {
+                        let omitted = file.lines.len() - room;
+                        file.lines.drain(..omitted);
+                        file.more += omitted;
+                    }
                     let number = self.files.len() as u32;
                     self.rows.extend((0..file.lines.len() as u32).map(|line| (number, line)));
                     self.files.push(file);

@@ -142,6 +142,8 @@ impl App {
             Control::Jobs | Control::Drain => {
                 let Some(task) = plan.turned() else { return Vec::new() };
                 plan.replace(task.clone());
+                // The typed name confirmed something else.
+                plan.name = Line::default();
                 vec![Effect::Operate(plan.operation.cluster.clone(), Order::Preview(task))]
             }
             Control::Others => {
@@ -185,9 +187,9 @@ impl App {
     }
 
     /// Resumes the operation whose progress is shown.
-    pub(in crate::app) fn resume(&mut self, _now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn resume(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
-            return Vec::new();
+            return self.not_interrupted(now);
         };
         vec![Effect::Operate(cluster, Order::Resume(running.consent_to_resume()))]
     }
@@ -195,7 +197,7 @@ impl App {
     /// Continues after the failed step, if later steps do not need it.
     pub(in crate::app) fn skip_step(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
-            return Vec::new();
+            return self.not_interrupted(now);
         };
         if running.is_skippable() {
             return vec![Effect::Operate(cluster, Order::SkipStep(running.consent_to_resume()))];
@@ -209,6 +211,7 @@ impl App {
     pub(in crate::app) fn cancel(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.state == OperationState::Running)
         else {
+            self.toasts.answer("the operation is not running", now);
             return Vec::new();
         };
         if running.may_be_cancelled() {
@@ -224,9 +227,13 @@ impl App {
     /// Asks before the interrupted operation is abandoned.
     pub(in crate::app) fn abandon(&mut self, now: Timestamp) -> Vec<Effect> {
         let stopped = self.watched_mut().filter(|(_, r)| r.is_stopped()).map(|(cluster, _)| cluster);
-        if let Some(cluster) = stopped {
-            self.ask_to_abandon(&cluster, now);
-        }
+        let Some(cluster) = stopped else { return self.not_interrupted(now) };
+        self.ask_to_abandon(&cluster, now);
+        Vec::new()
+    }
+
+    fn not_interrupted(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.toasts.answer("the operation is not interrupted", now);
         Vec::new()
     }
 
@@ -361,7 +368,11 @@ impl App {
             plan.check = Check::Refused(problem);
             plan.focus(Control::Cancel);
             plan.scroll.reset();
-        } else if let Some(order) = allow.filter(|_| self.is_watched(name)) {
+        } else if let Some(order) =
+            // Typed text must not answer a question that opens meanwhile.
+            allow
+                .filter(|_| self.is_watched(name) && self.dialog.is_none() && self.prompt.is_none())
+        {
             let lines = [
                 (name.to_string(), problem.what),
                 // The dialog gives the permission itself.

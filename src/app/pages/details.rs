@@ -23,8 +23,10 @@ pub struct Details {
     pub inspected: Box<Inspected>,
     /// The utilization of the page's chips; `None` while it is read.
     pub chips: Option<Arc<Result<Chips, Problem>>>,
-    /// When the chips of the page were last requested.
+    /// When the chips of the page were last requested, while there is no result of that request.
     pub chips_asked: Option<Timestamp>,
+    /// When the last result was received.
+    pub chips_read: Option<Timestamp>,
     /// The text of the filter: only lines that match it are shown.
     pub filter: String,
     /// The scroll position.
@@ -74,6 +76,7 @@ impl Details {
             inspected: Box::new(Inspected::No),
             chips: None,
             chips_asked: None,
+            chips_read: None,
             filter: String::new(),
             scroll: Scroll::default(),
         }

@@ -55,8 +55,8 @@ pub fn pane(kind: FindingKind) -> Option<Pane> {
 
 impl Kind for Issues {
     type Row<'f> = IssueRow<'f>;
-    /// Two issues of one kind differ in their details.
-    type Key = (FindingKind, String);
+    /// Two issues of one kind differ in what they are about, or in their details; numbers in the details change.
+    type Key = (FindingKind, Subject, String);
 
     const LACKS: &'static str = "no issues";
     const FIELDS: &'static [&'static str] = &["issue", "details", "severity", "cluster"];
@@ -91,7 +91,10 @@ impl Kind for Issues {
     }
 
     fn key(row: &Row<'_>) -> Self::Key {
-        (row.finding.kind, row.finding.short.clone())
+        let Finding { kind, about, short, .. } = row.finding;
+        let is_number = |word: &&str| word.trim_matches(|c: char| !c.is_ascii_alphabetic()).is_empty();
+        let words: Vec<&str> = short.split_whitespace().filter(|word| !is_number(word)).collect();
+        (*kind, about.clone(), words.join(" "))
     }
 
     /// The worst first, and the latest first among equals, because recent ones are of most interest.

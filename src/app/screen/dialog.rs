@@ -99,10 +99,14 @@ pub enum Question {
         /// The TPU VMs and queued resources to delete.
         left: Vec<Leftover>,
     },
-    /// Replace an existing file with the lines of the log.
+    /// Replace an existing file with these lines.
     ReplaceFile {
         /// The path as typed.
         path: String,
+        /// The lines as they were when they were to be saved.
+        text: String,
+        /// Number of lines including hidden ones.
+        held: usize,
     },
     /// Download a log and search it.
     DownloadLog {

@@ -66,16 +66,17 @@ impl App {
     /// A click in the palette chooses an entry, or runs it if it is already chosen; a click outside closes the palette,
     /// as Esc does. `None` if the palette is not open, or if the wheel is used outside it.
     fn mouse_in_palette(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Option<Vec<Effect>> {
+        let offers = self.offers();
         let prompt = self.prompt.as_mut().filter(|prompt| prompt.kind.has_list())?;
         let (frame, rows) = self.areas.palette?;
         match (by, rows.at(column, row)) {
             (0, Some(chosen)) if prompt.has_choice() && prompt.chosen == chosen => {
                 return Some(self.enter_command(now));
             }
-            (0, Some(chosen)) => (prompt.chosen, prompt.is_chosen) = (chosen, true),
+            (0, Some(chosen)) => prompt.choose_at(chosen, offers),
             (0, None) if !frame.contains(column, row) => self.prompt = None,
             (0, None) => {}
-            _ if frame.contains(column, row) => prompt.choose(by > 0, rows.all),
+            _ if frame.contains(column, row) => prompt.choose(by > 0, offers),
             _ => return None,
         }
         Some(Vec::new())

@@ -100,7 +100,9 @@ impl Toasts {
         self.shown.retain(|t| t.text != toast.text);
         self.shown.push(toast.clone());
         if self.shown.len() > SHOWN {
-            let oldest = self.shown.iter().position(|t| t.tone != Tone::Bad).unwrap_or(0);
+            // Errors stay until they are dismissed, but not instead of the new message.
+            let earlier = &self.shown[..self.shown.len() - 1];
+            let oldest = earlier.iter().position(|t| t.tone != Tone::Bad).unwrap_or(0);
             self.shown.remove(oldest);
         }
         toast
@@ -135,9 +137,9 @@ impl Toasts {
         let line = known.line();
         let before = std::mem::replace(&mut known.message, line.clone());
         self.messages.retain(|toast| toast.text != before);
-        self.say(Tone::Info, line, now);
+        self.say(Tone::Info, line.clone(), now);
         if self.notes.iter().filter(of_cause).count() > 1 {
-            self.shown.pop();
+            self.shown.retain(|toast| toast.text != line);
             self.shown.push(Toast { tone: Tone::Info, text: sum(&self.notes), at: now });
         }
     }

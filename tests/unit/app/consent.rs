@@ -14,6 +14,7 @@ const ASKS: &[(Action, Class, &str, Context)] = &[
     (Action::InitWorker, Class::Ends, "1G", Context::Plan),
     (Action::DeleteJob, Class::Changes, "G", Context::Ask),
     (Action::CleanPreempted, Class::Changes, "T", Context::Ask),
+    (Action::HostKey, Class::Changes, "", Context::Ask),
     (Action::Start, Class::Changes, "", Context::Plan),
     (Action::AddWorker, Class::Changes, "", Context::Form),
     (Action::Submit, Class::Changes, "", Context::Form),
@@ -63,6 +64,11 @@ fn at(keys: &str, action: Action) -> App {
         // A running cluster cannot be started.
         let gone = problem(ProblemKind::Unreachable, "no route", "");
         tell(&mut app, CLUSTER, News::Link(Link::Stopped { problem: gone }));
+    }
+    if action == Action::HostKey {
+        let changed = ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() };
+        let stopped = Link::Stopped { problem: problem(changed, "changed", "") };
+        tell(&mut app, CLUSTER, News::Link(stopped));
     }
     press(&mut app, keys);
     app

@@ -227,8 +227,8 @@ fn a_host_with_idle_chips_is_marked_in_the_grid_and_named() {
     assert!(rows(&app)[0].contains("reading the chips of"), "another page's");
     news(&mut app, nodes, Ok(chips));
     let page = rows(&app);
-    has(&app, "host 0:   9999 9999 9999 9999 9999 ???? 9999 9999 9999 9999 9999 9999");
-    has(&app, "host 12: ! 9999 0000!9999 9999");
+    has(&app, "hosts 0-11:   9999 9999 9999 9999 9999 ???? 9999 9999 9999 9999 9999 9999");
+    has(&app, "hosts 12-15: ! 9999 0000!9999 9999");
     assert!(
         page.iter().any(|row| row.starts_with("outliers: ! 10.0.0.13 (host 13): chip 0 at 2%")),
         "{page:#?}"

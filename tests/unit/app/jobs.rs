@@ -80,7 +80,7 @@ fn a_filter_is_live_inverts_and_esc_restores_it() {
     press(&mut app, "<backspace><backspace><backspace>!tul");
     assert_eq!(rows(&app), JOBS[1..]);
     press(&mut app, "<enter>/x");
-    assert_eq!(app.prompt().unwrap().line.text(), "!tulx");
+    assert_eq!(app.prompt().unwrap().line.text(), "!tul x");
     press(&mut app, "<esc>");
     assert_eq!(rows(&app), JOBS[1..], "the previous filter is restored");
     press(&mut app, "<esc>");

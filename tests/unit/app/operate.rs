@@ -342,6 +342,7 @@ fn read_only_refuses_actions_that_change_a_cluster_with_a_message() {
         "submit",
         "resubmit",
         "clean-preempted",
+        "host-key",
     ];
     for name in changing {
         let action = marin_tui::app::Action::named(name).unwrap();
