@@ -65,8 +65,8 @@ pub use ports::usual_port;
 pub use read::{read_open, read_state, state_of, unreachable};
 pub use session::{Attached, Session, attach, connect};
 pub use several::{Followed, follow_several};
-pub use stop::{delete_job, stop_job};
-pub use visit::{dial, find_host, pack, visit};
+pub use stop::{NOT_ENDED, delete_job, stop_job};
+pub use visit::{batch, dial, find_host, pack, visit};
 pub use vitals::{LogHost, read_holdings, read_vitals, read_vitals_among};
 pub use zones::Zones;
 

@@ -15,6 +15,7 @@ use crate::model::{
     StepName, Task, Text, Timestamp, Verb,
 };
 use crate::ray::{Poller, RayError};
+use crate::supervisor;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -96,7 +97,7 @@ impl Performer {
             };
             let Some(ended) = ended else {
                 let left = cancelled.unwrap_or(CancelledState::Unchanged);
-                unlock(held, progress).await;
+                self.unlock(held, progress).await;
                 journal.write_with(move |j| j.cancelled(left)).await?;
                 return Ok(Outcome::Cancelled(left));
             };
@@ -120,7 +121,7 @@ impl Performer {
                 }
             }
         }
-        unlock(held, progress).await;
+        self.unlock(held, progress).await;
         journal.write_with(|j| j.end("done")).await?;
         Ok(Outcome::Done)
     }
@@ -337,13 +338,20 @@ impl Performer {
             }
         })
     }
-}
 
-/// Removes the lock of an operation that is over, before the journal is ended: if the program is killed in between, the
-/// operation can still be resumed, and no lock remains that nobody can remove.
-async fn unlock(held: Option<&HeldLock>, progress: &mpsc::UnboundedSender<Progress>) {
-    if let Some(held) = held {
-        held.remove(progress).await;
+    /// Removes the lock of an operation that is over, before the journal is ended: if the program is killed in between,
+    /// the operation can still be resumed, and no lock remains that nobody can remove.
+    async fn unlock(&self, held: Option<&HeldLock>, progress: &mpsc::UnboundedSender<Progress>) {
+        match (held, &self.facts.lock) {
+            (Some(held), _) => held.remove(progress).await,
+            // It may have been placed although no answer came.
+            (None, Some(id)) => {
+                if let Err(problem) = supervisor::remove_lock(self.access(), id).await {
+                    tracing::warn!(cluster = %self.spec.name, "{}", problem.what);
+                }
+            }
+            (None, None) => {}
+        }
     }
 }
 

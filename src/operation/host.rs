@@ -91,8 +91,7 @@ impl Host<'_> {
 
     /// Starts a command line with piped standard input and output. It is killed when the returned process is dropped.
     pub(super) async fn begin(&self, line: &str) -> Result<Child, Problem> {
-        let line = Some(line.to_owned());
-        let login = supervisor::visit(self.spec, self.options, Some(&self.to), None, line, false);
+        let login = supervisor::batch(self.spec, self.options, &self.to, None, line.to_owned());
         let mut command = Command::from(login.await?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         command
@@ -102,8 +101,7 @@ impl Host<'_> {
 
     async fn send(&self, line: &str, input: Input<'_>, limit: Duration) -> Result<Vec<u8>, Problem> {
         let name = &self.to.internal;
-        let login =
-            supervisor::visit(self.spec, self.options, Some(&self.to), None, Some(line.to_owned()), false);
+        let login = supervisor::batch(self.spec, self.options, &self.to, None, line.to_owned());
         let mut command = Command::from(login.await?);
         let (text, stdin) = match input {
             Input::Text(text) => (text, Stdio::piped()),

@@ -4,8 +4,9 @@ use super::backup;
 use super::cluster::living_workers;
 use super::journal::Journal;
 use super::performer::Performer;
-use super::{begin_again, failure};
-use crate::model::{Fix, Hint, Problem, Progress, Text};
+use super::preview::{Detail, preview};
+use super::{begin_again, failure, gates, then_resume};
+use crate::model::{Fix, Hint, Operation, Order, Preview, Problem, Progress, Text};
 use crate::ray::Poller;
 use crate::supervisor::Channel;
 use tokio::sync::mpsc;
@@ -25,12 +26,36 @@ impl Performer {
             Ok(session) => {
                 self.open_jobs(&session, report).await?;
                 self.joined_since(&session, report).await?;
+                self.still_allowed(&session, report).await?;
             }
             Err(_) if self.facts.stopping => return Ok(()),
+            // Jobs submitted since they were saved would be lost.
+            Err(problem) if self.preserves() => {
+                let what = format!("cannot read the jobs again: {}", problem.what);
+                return Err(failure(what, then_resume(problem.hint).and(self.start_again())));
+            }
             Err(problem) => report(format!("cannot read the jobs again: {}", problem.what)),
         }
         self.facts.stopping = true;
         self.keep_facts(journal).await
+    }
+
+    /// Checks the jobs that run now against the permission: other people may have submitted some since.
+    async fn still_allowed(&self, session: &Channel, report: impl Fn(String)) -> Result<(), Problem> {
+        let (consent, me) = &self.allowed;
+        let cluster = (&self.spec, &self.options);
+        let seen = Box::pin(preview(&session.client, cluster, me, &self.task, Detail::Owners)).await;
+        let seen = match seen {
+            Ok(seen) => seen,
+            // Ray is partly stopped; its jobs were checked before.
+            Err(problem) if self.facts.stopping => {
+                report(format!("cannot read the jobs again: {}", problem.what));
+                return Ok(());
+            }
+            Err(problem) => Preview { me: me.clone(), problem: Some(problem), ..Preview::default() },
+        };
+        let operation = Operation::new(self.task.clone(), self.spec.name.clone());
+        gates::jobs(&operation, consent, &seen, Order::Resume).map_err(|refusal| refusal.problem)
     }
 
     /// Workers that have joined since the operation started: they run jobs as well and must be cleared.

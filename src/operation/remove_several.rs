@@ -7,7 +7,7 @@ use super::gates;
 use super::journal::Journal;
 use super::performer::Performer;
 use super::preview::{Detail, preview};
-use super::worker::affected;
+use super::worker::{affected, is_gone};
 use super::{begin_again, failure};
 use crate::model::amount::counted;
 use crate::model::text::printable;
@@ -163,7 +163,7 @@ impl Performer {
         let seen = match seen {
             Ok(seen) => seen,
             // An interrupted attempt may have deleted it, which its steps detect.
-            Err(_) if turn.begun => return Ok(()),
+            Err(_) if turn.begun && is_gone(cluster, &operation.task).await => return Ok(()),
             Err(problem) => return Err(problem),
         };
         gates::jobs(operation, consent, &seen, Order::Resume).map_err(|refusal| refusal.problem)

@@ -12,7 +12,7 @@ use super::news::News;
 use super::performer::Performer;
 use super::preview::{Detail, preview};
 use super::update;
-use super::worker::{also_removed, offer, warnings};
+use super::worker::{also_removed, is_gone, offer, warnings};
 use crate::model::{
     Changed, ClusterSpec, Consent, Gate, JobStatus, Operation, OperationEnd, OperationKind, OperationNews,
     Order, Preview, Problem, Progress, Refusal, StepName, Target, Task, Timestamp, Verb, runs_already,
@@ -265,9 +265,14 @@ impl Request {
         let operation = unfinished.operation(&self.spec.name);
         let seen = match self.seen(&unfinished.task, Detail::Owners).await {
             Ok(seen) => seen,
-            // The worker may be gone by now, which its own steps detect.
-            Err(_) if !unfinished.task.kind().is_of_cluster() => return Ok(()),
-            Err(problem) => self.unknown_preview(problem),
+            Err(problem) => {
+                let cluster = (&self.spec, &self.environment.options);
+                // The steps of a worker detect that it is gone.
+                if !unfinished.task.kind().is_of_cluster() && is_gone(cluster, &unfinished.task).await {
+                    return Ok(());
+                }
+                self.unknown_preview(problem)
+            }
         };
         let allowed = unfinished.scope.allowed(consent);
         gates::jobs(&operation, &allowed, &seen, if skips { Order::SkipStep } else { Order::Resume })

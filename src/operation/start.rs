@@ -1,11 +1,10 @@
 //! Starts a cluster's Ray: `ray up`, its first response, its workers.
 
+use super::cluster::living_workers;
 use super::executor::NOT_AWAITED;
 use super::performer::{POLL_INTERVAL, Performer, WAIT_LIMIT};
 use super::{failure, then_resume};
-use crate::model::{
-    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SubmissionId, Task, Text, Timestamp,
-};
+use crate::model::{Job, JobStatus, NodeState, Problem, Progress, SubmissionId, Task, Text, Timestamp};
 use crate::ray::Poller;
 use crate::supervisor;
 use std::ffi::OsStr;
@@ -34,8 +33,9 @@ impl Performer {
             Err(refused) if refused.kind.is_of_token() => {
                 return Err(Problem { hint: then_resume(refused.hint), ..refused });
             }
-            // This operation stopped nothing, so a Ray that runs there belongs to someone else.
-            Err(other) if self.task == Task::Start && !is_no_head(&other.kind) => {
+            // This operation stopped nothing, so a Ray that runs there belongs to someone else. A head that cannot be
+            // reached may be overloaded: `ray up` tries for minutes and would end its jobs.
+            Err(other) if self.task == Task::Start && !(self.is_google() && self.has_no_head().await) => {
                 return Err(Problem { hint: then_resume(other.hint), ..other });
             }
             Ok(None) if self.task == Task::Start => self.no_ray_on_the_head().await?,
@@ -63,8 +63,14 @@ impl Performer {
         let check = "pgrep -x gcs_server";
         let head = supervisor::head_address(&self.spec, &self.options, None).await?.host;
         let seen = supervisor::run_on(self.access(), head.as_str(), check, CHECK_TIMEOUT).await?;
-        if seen.status != 0 {
-            return Ok(());
+        match seen.status {
+            0 => {}
+            // pgrep(1): no process matches.
+            1 => return Ok(()),
+            _ => {
+                let what = format!("cannot check whether Ray runs on the head: {}", seen.stderr.trim());
+                return Err(failure(what, then_resume("install pgrep (procps) there")));
+            }
         }
         let what = "Ray runs on the head but its dashboard does not respond; `ray up` would end its jobs";
         let hint = then_resume("check dashboard.log on the head, or stop Ray there with `ray stop`");
@@ -108,7 +114,10 @@ impl Performer {
     ) -> Result<String, Problem> {
         // TPU VMs at Google rejoin on their own; workers on other machines must be started here.
         if !self.facts.manual.is_empty() && !self.is_google() {
-            self.rejoin(&self.facts.manual, progress).await;
+            // An interrupted attempt may have started some of them, which run restored jobs by now.
+            let down =
+                if self.executor.is_recording() { self.facts.manual.clone() } else { self.down().await? };
+            self.rejoin(&down, progress).await;
         }
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
@@ -166,6 +175,15 @@ impl Performer {
         }
     }
 
+    /// The manually added workers without a live node.
+    async fn down(&self) -> Result<Vec<String>, Problem> {
+        let session = self.connect().await?;
+        let snapshot =
+            Poller::new(session.client).refresh().await.map_err(|e| e.problem(Timestamp::now()))?;
+        let living = living_workers(&snapshot);
+        Ok(self.facts.manual.iter().filter(|worker| !living.contains(worker)).cloned().collect())
+    }
+
     fn all_back(&self) -> String {
         if self.is_google() {
             let n = self.facts.manual.len();
@@ -191,9 +209,4 @@ impl Performer {
             _ => &[],
         }
     }
-}
-
-/// Whether the head machine may not exist yet or may be off: `ray up` creates it, or reports why it cannot.
-const fn is_no_head(kind: &ProblemKind) -> bool {
-    matches!(kind, ProblemKind::Address | ProblemKind::Unreachable)
 }

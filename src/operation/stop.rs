@@ -194,7 +194,8 @@ fn clear_script(jobs: &[String], container: Option<&str>) -> String {
         );
     }
     script.push_str(
-        "for i in 1 2 3 4 5 6 7 8 9 10; do pgrep -u \"$(id -u)\" -x 'raylet|gcs_server' >/dev/null || exit 0; sleep 1; done; \
+        "command -v pgrep >/dev/null || { echo 'pgrep (procps) is not installed' >&2; exit 1; }; \
+         for i in 1 2 3 4 5 6 7 8 9 10; do pgrep -u \"$(id -u)\" -x 'raylet|gcs_server' >/dev/null || exit 0; sleep 1; done; \
          echo 'a raylet or a GCS is still there' >&2; exit 1",
     );
     script

@@ -85,11 +85,14 @@ pub async fn delete_job(client: &Client, id: &SubmissionId) -> Result<(), String
     match client.delete_job(id).await {
         Ok(()) => Ok(()),
         Err(RayError::Status { message, .. }) if message.contains("non-terminal") => {
-            Err("has not ended; stop it first with stop-job".to_owned())
+            Err(NOT_ENDED.to_owned())
         }
         Err(e) => Err(e.to_string()),
     }
 }
+
+/// Why the record of a job cannot be deleted.
+pub const NOT_ENDED: &str = "has not ended; stop it first with stop-job";
 
 /// Waits until Ray reports the end of the job. [`JobStopOutcome::Unknown`] if its status could not be read.
 async fn wait_for_end(ray: &mut CurrentClient, id: &SubmissionId, limit: Duration) -> JobStopOutcome {

@@ -120,7 +120,7 @@ pub async fn dial(
 }
 
 /// The command that runs a command line on a host for a program that reads its output; like [`dial`], it never prompts.
-pub(super) async fn batch(
+pub async fn batch(
     spec: &ClusterSpec,
     options: &Options,
     host: &TpuHost,

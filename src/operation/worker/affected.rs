@@ -4,8 +4,8 @@ use super::joined::alive;
 use super::machine::Machine;
 use super::planned::{find, find_all, unknown};
 use crate::model::{
-    AffectedJob, ClusterSpec, Job, JobKey, JobStatus, NodeId, Problem, Restoration, Snapshot, Task, Text,
-    Timestamp,
+    AffectedJob, ClusterSpec, Job, JobKey, JobStatus, NodeId, Problem, Provider, Restoration, Snapshot, Task,
+    Text, Timestamp,
 };
 use crate::ray::{Client, RayError, Running};
 use crate::supervisor::Options;
@@ -53,6 +53,23 @@ pub(in super::super) async fn affected(
         }
         _ => Ok(Vec::new()),
     }
+}
+
+/// Whether a worker of a task no longer exists. One that cannot be looked up at Google may exist.
+pub(in super::super) async fn is_gone((spec, options): (&ClusterSpec, &Options), task: &Task) -> bool {
+    let workers = match (task, task.removal()) {
+        (_, Some((workers, _))) => workers,
+        (Task::InitWorker { worker }, None) => std::slice::from_ref(worker),
+        _ => &[],
+    };
+    for worker in workers {
+        match find(spec, options, worker, true).await {
+            Ok(None) => return true,
+            Err(_) if spec.provider != Provider::Gcp => return true,
+            Ok(Some(_)) | Err(_) => {}
+        }
+    }
+    false
 }
 
 /// The jobs that run something on the nodes of these workers, with what they run. With `drains`, these may finish.

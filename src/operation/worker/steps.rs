@@ -92,6 +92,10 @@ impl Performer {
         matches!(self.task, Task::RemoveWorker { .. })
     }
 
+    fn drains(&self) -> bool {
+        matches!(self.task, Task::RemoveWorker { drain: Some(_), .. })
+    }
+
     async fn find(&mut self, journal: &Journal, progress: &StepProgress<'_>) -> Result<String, Problem> {
         let named_worker = self.named_worker()?.to_owned();
         let is_known = !self.facts.worker.machines.is_empty();
@@ -155,7 +159,7 @@ impl Performer {
     ) -> Result<Option<Vec<String>>, Problem> {
         let mut watch = match Watch::open(self).await {
             Ok(watch) => watch,
-            Err(p) if machine.is_google() && matches!(self.task, Task::RemoveWorker { drain: None, .. }) => {
+            Err(p) if machine.is_google() && self.removes() && !self.drains() => {
                 progress.report(format!("cannot determine affected jobs: {}", p.what));
                 return Ok(None);
             }
@@ -291,6 +295,7 @@ impl Performer {
 
     async fn remove(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
         let machine = self.machine()?;
+        self.still_the_same(machine, progress).await?;
         if machine.is_google() {
             progress.report("deleting at Google; a large slice takes several minutes");
             let place = supervisor::tpu_place(&self.spec)?;
@@ -306,7 +311,6 @@ impl Performer {
             }
             return Ok(format!("{} was deleted at Google", self.name()));
         }
-        self.still_the_same(machine).await?;
         for host in &machine.hosts {
             progress.report(format!("stopping Ray on {}", printable(host)));
             let to = supervisor::find_host(&self.spec, &self.options, host, |_| ()).await?;
@@ -337,9 +341,20 @@ impl Performer {
 
     /// An error if these hosts have an alive node other than those found: Ray was restarted there since, for other
     /// work.
-    async fn still_the_same(&self, machine: &Machine) -> Result<(), Problem> {
+    async fn still_the_same(&self, machine: &Machine, progress: &StepProgress<'_>) -> Result<(), Problem> {
+        // Ray did not respond when the worker was looked up.
+        if machine.is_google() && self.facts.worker.before.is_none() {
+            return Ok(());
+        }
         let before = self.before();
-        let mut watch = Watch::open(self).await?;
+        let mut watch = match Watch::open(self).await {
+            Ok(watch) => watch,
+            Err(problem) if machine.is_google() && !self.drains() => {
+                progress.report(format!("cannot check what runs there: {}", problem.what));
+                return Ok(());
+            }
+            Err(problem) => return Err(problem),
+        };
         let seen = watch.refresh().await;
         let nodes = alive(&seen?, &machine.hosts)?;
         let Some(new) = nodes.iter().find(|node| !before.contains(&node.id)) else { return Ok(()) };

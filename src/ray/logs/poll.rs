@@ -38,7 +38,7 @@ pub async fn poll(
     out: Outlet,
 ) -> Result<(), Closed> {
     let (clients, seen) = (CurrentClient(clients), Seen::nothing(START));
-    Poll { clients, file, ended, out, seen, node: None, reach: keep }.run(keep).await
+    Poll { clients, file, ended, out, seen, node: None, reach: keep, most: u32::MAX }.run(keep).await
 }
 
 struct Poll {
@@ -51,6 +51,8 @@ struct Poll {
     node: Option<NodeId>,
     /// Lines of the largest read so far.
     reach: u32,
+    /// Maximum number of lines per read: the response to more was too large.
+    most: u32,
 }
 
 /// The result of a read of the file's end.
@@ -98,7 +100,7 @@ impl Poll {
             let now = match read {
                 Ok(now) => now,
                 Err(RayError::TooLarge(_)) if lines > 1 => {
-                    lines = lines.div_ceil(8).min(lines - 1);
+                    lines = self.lower(lines);
                     continue;
                 }
                 Err(error @ RayError::Status { .. }) if has_ended => return self.out.failed(error).await,
@@ -110,7 +112,7 @@ impl Poll {
             match self.take(&now, lines, is_first.then_some(keep)).await? {
                 Read::News(has_news) => is_quiet = !has_news,
                 Read::Further => {
-                    lines = lines.saturating_mul(8).min(FURTHEST);
+                    lines = lines.saturating_mul(8).min(FURTHEST).min(self.most);
                     continue;
                 }
             }
@@ -124,6 +126,12 @@ impl Poll {
             self.out.quiet().await?;
             self.wait(EVERY.max(took * PAUSE_FACTOR)).await?;
         }
+    }
+
+    /// Reads fewer lines at a time than these; returns their number.
+    fn lower(&mut self, lines: u32) -> u32 {
+        self.most = lines.div_ceil(8).min(lines - 1);
+        self.most
     }
 
     /// Whether the error is temporary; if so, waits before it returns.
@@ -156,6 +164,10 @@ impl Poll {
         if let Some(keep) = keep {
             let from = last_lines(now, keep);
             let is_whole = is_all && from == 0;
+            if !is_all && lines <= keep {
+                self.note("earlier lines are missing here: the response with all of them is too large")
+                    .await?;
+            }
             self.out.place(START, is_whole.then_some(START)).await?;
             if is_whole {
                 self.seen.begins(START);
@@ -164,7 +176,7 @@ impl Poll {
             self.seen.advance(&now[from..]);
             return Ok(Read::News(from < now.len()));
         }
-        let may_grow = !is_all && lines < FURTHEST;
+        let may_grow = !is_all && lines < FURTHEST.min(self.most);
         let news = match self.seen.find(now, is_all) {
             Found::At(end) => &now[end..],
             Found::Somewhere(_) | Found::Nowhere if may_grow => return Ok(Read::Further),
@@ -178,7 +190,7 @@ impl Poll {
             }
             Found::Nowhere => {
                 self.note(&format!(
-                    "lines are missing here: more than {FURTHEST} were written between two reads"
+                    "lines are missing here: more than {lines} were written between two reads"
                 ))
                 .await?;
                 self.seen = Seen::nothing(self.out.at() + GAP);

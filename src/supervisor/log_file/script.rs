@@ -164,7 +164,8 @@ printf '\036end\n'"#;
 /// `FOLDER LINES`, and for each file `NAME INODE FROM`, without [`OPEN`]: follows files of the directory together. A
 /// file begins at this byte of this inode; without an inode at the byte before its last lines, or at its first byte if
 /// it appears later. Prints lines that begin with a record separator, with files numbered from 1: `b FILE INODE FROM
-/// COUNT` before so many bytes; `r FILE` if its name refers to another file now, which follows; `t FILE` if it was
+/// COUNT` before so many bytes; `r FILE` if its name refers to another file now, which follows; `l FILE` before that if the
+/// previous file is gone, with the bytes that were not read; `t FILE` if it was
 /// truncated; `n FILE CODE` if it cannot be read at the moment (a code of [`OPEN`]); and `.` after each round over all
 /// files.
 ///
@@ -224,12 +225,15 @@ done | {
       [ -z "$first" ] || p=$((s - $(tail -n "$k" "$f" | wc -c) - 1))
       [ "$p" -ge 0 ] || p=0
     elif [ "$i" != "$o" ]; then
+      m=l
       for g in "${f%.*}".*; do
         set -- $(stat -Lc '%i %s' "$g" 2>/dev/null)
         [ "${1-}" = "$o" ] || continue
+        m=
         while [ "$2" -gt "$p" ]; do send "$g" "$2"; done
         break
       done
+      [ -z "$m" ] || printf '\036l %s\n' "$j"
       printf '\036r %s\n' "$j"
       o=$i p=0
     elif [ "$s" -lt "$p" ]; then

@@ -299,6 +299,7 @@ impl Files {
                     feed.bytes(bytes).await;
                 }
             }
+            Frame::Lost(file) => self.note(file, "is gone; lines at its end may be missing").await,
             Frame::Replaced(file) => self.note(file, "was rotated; the new file follows").await,
             Frame::Truncated(file) => self.note(file, "was truncated; it follows from its beginning").await,
             Frame::Unread(file, why) => {
@@ -334,6 +335,8 @@ enum Frame {
         file: usize,
         bytes: Bytes,
     },
+    /// The file is gone, with the bytes that were not read. [`Frame::Replaced`] follows.
+    Lost(usize),
     Replaced(usize),
     Truncated(usize),
     Unread(usize, ReadError),
@@ -392,6 +395,7 @@ impl Frames {
                 self.open = Some((file, count)).filter(|(_, count)| *count > 0);
                 Frame::Begin { file, inode, from }
             }
+            "l" => Frame::Lost(file),
             "r" => Frame::Replaced(file),
             "t" => Frame::Truncated(file),
             "n" => Frame::Unread(file, ReadError::of(i32::try_from(number()?).ok()?)?),
@@ -507,10 +511,15 @@ mod tests {
         shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("three\n")).await;
         std::fs::write(&log, "x\n").unwrap();
         shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("x\n")).await;
-        let note = |what: &str| format!("Note(\"worker.out was {what}\")");
+        add(&folder.path().join("new"), "new\n");
+        std::fs::rename(folder.path().join("new"), &log).unwrap();
+        shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("new\n")).await;
+        let note_of = |what: &str| format!("Note(\"worker.out {what}\")");
+        let note = |what: &str| note_of(&format!("was {what}"));
         let (rotated, cut) =
             (note("rotated; the new file follows"), note("truncated; it follows from its beginning"));
-        assert_eq!(of(&events, 0), format!("one\ntwo\n{rotated}three\n{cut}x\n"));
+        let gone = note_of("is gone; lines at its end may be missing");
+        assert_eq!(of(&events, 0), format!("one\ntwo\n{rotated}three\n{cut}x\n{gone}{rotated}new\n"));
     }
 
     #[tokio::test]
