@@ -85,7 +85,7 @@ pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{Line, LogBatch, LogEnd, LogPart, LogPlace, LogSource, StreamId};
 pub use log_match::{DOWNLOADED, LogMatch, LogMatches, NotSearched};
-pub use named::{Named, named, without_first_word};
+pub use named::{Named, is_named, named, without_first_word};
 pub use node::{
     Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip, node_names,
 };

@@ -25,6 +25,7 @@ pub(super) use verdict::TIMED_OUT;
 
 use super::candidates;
 use super::reach::{Progress, Reach};
+use super::seen;
 use crate::model::JobStatus;
 use crate::ray::Poller;
 use crate::supervisor;
@@ -220,6 +221,10 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
         open && status && arguments.owner.as_deref().is_none_or(|o| job.owner() == Some(o))
     };
     let mut state = supervisor::state_of(&reach.spec, snapshot);
+    if let Err(unread) = seen::require("jobs", reach, &state) {
+        session.close().await;
+        return Err(unread);
+    }
     let jobs: Vec<_> = state.snapshot.jobs.iter().filter(|job| wanted(job)).cloned().collect();
     if arguments.vitals {
         vitals::learn(&mut state, &jobs, reach, &session, progress).await?;

@@ -47,6 +47,7 @@ pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<Ex
         return super::slices::run(reach, (arguments.all, arguments.json), node_type);
     }
     let cluster = Reach::block_on(async { seen::read(reach, &Progress::new()).await })?;
+    seen::require("nodes", reach, cluster.state())?;
     seen::check_type(arguments.node_type.as_deref(), reach, &cluster)?;
     let wanted = |node: &Node| {
         let of_type = |t: &String| node.node_type.raw() == t;

@@ -4,13 +4,15 @@ use super::reach::{Progress as CommandProgress, Reach};
 use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::amount::counted;
 use crate::model::text::printable;
-use crate::model::{SubmissionId, Target, Task};
+use crate::model::{Job, SubmissionId, Target, Task, Timestamp};
 use crate::operation::{BackupContent, Executor, Kept, Restored, back_up, remember, restore, would_back_up};
+use crate::ray::Poller;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -158,10 +160,16 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     } else {
         back_up(&session.client, reach.spec.name.as_str(), &dir).await
     };
+    // They are lost when the cluster is stopped, so they are named.
+    let snapshot = Poller::new(session.client.clone()).refresh().await;
     session.close().await;
     let backed = backed.map_err(|p| reach.error(&p))?;
+    let snapshot = snapshot.map_err(|e| reach.error(&e.problem(Timestamp::now())))?;
+    let is_driver = |job: &&Arc<Job>| !job.status.is_ended() && job.submission_id().is_none();
+    let drivers: Vec<String> =
+        snapshot.jobs.iter().filter(is_driver).map(|job| job.key.to_string()).collect();
     if arguments.json {
-        super::output::json(&backed_json(&backed, &dir, dry))?;
+        super::output::json(&backed_json(&backed, &drivers, &dir, dry))?;
     } else {
         if dry {
             backed.kept.iter().for_each(|k| println!("{}", printable(&k.submission.submission_id)));
@@ -177,6 +185,7 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         }
         let left_out = if dry { "would be skipped" } else { "skipped" };
         backed.left_out.iter().for_each(|(id, why)| println!("{id} {left_out}: {why}"));
+        drivers.iter().for_each(|id| println!("{id} {left_out}: {STARTED_MANUALLY}"));
     }
     if !dry {
         if let Err(problem) = remember(&reach.folders.state, &dir) {
@@ -188,12 +197,19 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn backed_json(backed: &BackupContent, dir: &Path, dry: bool) -> serde_json::Value {
+/// Why a driver is not saved.
+const STARTED_MANUALLY: &str = "started manually, so it cannot be submitted again";
+
+fn backed_json(backed: &BackupContent, drivers: &[String], dir: &Path, dry: bool) -> serde_json::Value {
     let outcome = if dry { "would be saved" } else { "saved" };
     let kept = |k: &Kept| json!({"submission_id": k.submission.submission_id, "missing_packages": k.missing, "outcome": outcome});
     let jobs: Vec<_> = backed.kept.iter().map(kept).collect();
-    let left: Vec<_> =
-        backed.left_out.iter().map(|(id, why)| json!({"submission_id": id.0.raw(), "reason": why})).collect();
+    let left_out = backed.left_out.iter();
+    let left_out =
+        left_out.map(|(id, why)| json!({"submission_id": id.0.raw(), "job_id": null, "reason": why}));
+    let drivers = drivers.iter();
+    let drivers = drivers.map(|id| json!({"submission_id": null, "job_id": id, "reason": STARTED_MANUALLY}));
+    let left: Vec<_> = left_out.chain(drivers).collect();
     json!({"dir": dir, "jobs": jobs, "skipped": left})
 }
 

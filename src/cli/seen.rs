@@ -31,6 +31,19 @@ fn checked(reach: &Reach, state: ClusterState) -> anyhow::Result<Cluster> {
     Ok(Cluster::of(reach.spec.clone(), state))
 }
 
+/// An error if a part of the state, such as `jobs`, could not be read: nothing is known of it.
+pub(super) fn require(part: &str, reach: &Reach, state: &ClusterState) -> anyhow::Result<()> {
+    match state.snapshot.missing.iter().find(|missing| is_of(missing, part)) {
+        Some(missing) => bail!("{}: cannot read {missing}", reach.spec.name),
+        None => Ok(()),
+    }
+}
+
+/// Whether this says that a part of the state could not be read.
+pub(super) fn is_of(missing: &str, part: &str) -> bool {
+    missing.strip_prefix(part).is_some_and(|rest| rest.starts_with(": "))
+}
+
 /// An error if the cluster has no such node type, neither in its file nor among its nodes.
 pub(super) fn check_type(wanted: Option<&str>, reach: &Reach, cluster: &Cluster) -> anyhow::Result<()> {
     let Some(wanted) = wanted else { return Ok(()) };

@@ -1,6 +1,7 @@
 //! `marin-tui status`: prints the issues of clusters as in the console, with evidence and hints, read once.
 
 use super::reach::{Progress, Reach};
+use super::seen::is_of;
 use super::{GlobalArguments, columns, hints, output};
 use crate::config::{Config, Entry, Env};
 use crate::diagnose::{Finding, Severity};
@@ -30,7 +31,7 @@ Exit codes: 0 the status was printed, 1 it could not be printed, or with --check
 /// Options of `status`.
 #[derive(Debug, Args)]
 pub struct StatusArguments {
-    /// Exit with code 1 if a cluster is down, has an issue, or has a file that cannot be read
+    /// Exit with code 1 if a cluster is down, has an issue, could not be read completely, or has a broken file
     #[arg(long)]
     check: bool,
     /// Also read what the running jobs do: stalled, slow and diverging runs are findings, too, and jobs that wait for their
@@ -101,7 +102,8 @@ pub(super) fn run(
             writeln!(out, "broken: {}", file.problem.in_commands(Target::default()))?;
         }
     }
-    let is_well = broken.is_empty() && states.iter().all(|state| state.issues() == 0);
+    let is_read = |state: &ClusterState| state.snapshot.missing.is_empty();
+    let is_well = broken.is_empty() && states.iter().all(|state| state.issues() == 0 && is_read(state));
     Ok(if arguments.check && !is_well { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -134,17 +136,25 @@ impl Seen<'_> {
         if self.state.is_up() { "up" } else { "down" }
     }
 
-    /// A number from the state; `None` if the cluster could not be read.
-    fn known<T>(&self, number: T) -> Option<T> {
-        self.state.known.then_some(number)
+    /// A value from the state; `None` if the cluster could not be read.
+    fn known<T>(&self, value: T) -> Option<T> {
+        self.state.known.then_some(value)
+    }
+
+    /// A value from a part of the state, such as `jobs`; `None` if that could not be read.
+    fn known_of<T>(&self, part: &str, value: T) -> Option<T> {
+        let is_read = !self.state.snapshot.missing.iter().any(|missing| is_of(missing, part));
+        self.known(value).filter(|_| is_read)
     }
 
     fn row(&self) -> Vec<String> {
-        let number = |n: usize| self.known(n).map_or_else(|| "-".to_owned(), |n| n.to_string());
+        let number =
+            |part, n: usize| self.known_of(part, n).map_or_else(|| "-".to_owned(), |n| n.to_string());
         let worst = self.state.worst().map_or_else(|| "-".to_owned(), |f| self.in_a_line(f, &f.short));
         let tally = &self.state.tally;
         let (issues, word) = (self.state.issues().to_string(), self.word().to_owned());
-        vec![self.name().to_owned(), word, number(tally.alive), number(tally.running), issues, worst]
+        let (nodes, jobs) = (number("nodes", tally.alive), number("jobs", tally.running));
+        vec![self.name().to_owned(), word, nodes, jobs, issues, worst]
     }
 
     /// The kind, the text, and the age if it is known.
@@ -166,17 +176,19 @@ impl Seen<'_> {
         let tally = &self.state.tally;
         let of = |n: usize, words: &str| if n > 0 { format!(", {n} {words}") } else { String::new() };
         if self.state.known {
+            let (pending, lost) = (of(tally.pending, "pending"), of(tally.lost, "lost"));
+            let nodes = self.known_of("nodes", format!("{} alive{pending}{lost}", tally.alive));
+            let waiting = of(tally.waiting, "pending");
+            let jobs = self.known_of("jobs", format!("{} running{waiting}", tally.running));
+            let or_unknown = |words: Option<String>| words.unwrap_or_else(|| "unknown".to_owned());
             writeln!(
                 out,
-                "{}: {}; Ray {}; nodes: {} alive{}{}; jobs: {} running{}",
+                "{}: {}; Ray {}; nodes: {}; jobs: {}",
                 self.name(),
                 self.word(),
                 self.state.snapshot.ray_version.shown(),
-                tally.alive,
-                of(tally.pending, "pending"),
-                of(tally.lost, "lost"),
-                tally.running,
-                of(tally.waiting, "pending"),
+                or_unknown(nodes),
+                or_unknown(jobs),
             )?;
         } else {
             writeln!(out, "{}: {}", self.name(), self.word())?;
@@ -207,8 +219,8 @@ impl Seen<'_> {
         let mut value = json!({
             "cluster": self.name(), "status": self.word(), "error": problem.map(|p| &p.what),
             "ray_version": self.known(state.snapshot.ray_version.raw()),
-            "nodes": self.known(json!({"alive": tally.alive, "pending": tally.pending, "lost": tally.lost})),
-            "jobs": self.known(json!({"running": tally.running, "pending": tally.waiting})),
+            "nodes": self.known_of("nodes", json!({"alive": tally.alive, "pending": tally.pending, "lost": tally.lost})),
+            "jobs": self.known_of("jobs", json!({"running": tally.running, "pending": tally.waiting})),
             "issues": state.issues(), "worst": state.worst().map(Finding::word),
             "findings": state.findings.iter().map(|f| self.finding(f)).collect::<Vec<_>>(),
             "operation": state.lock().map(|lock| lock.brief(self.now)),

@@ -1,5 +1,6 @@
 //! The content of a folder of cluster files: clusters, and files that could not be read.
 
+use super::yaml;
 use crate::model::{ClusterSpec, Problem};
 use std::path::PathBuf;
 
@@ -10,6 +11,17 @@ pub struct Broken {
     pub file: PathBuf,
     /// The error with its place and hint.
     pub problem: Problem,
+}
+
+impl Broken {
+    /// The names that its cluster may have: that of the file, and the one in its text.
+    pub fn names(&self) -> Vec<String> {
+        let stem = self.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let text = yaml::read(&self.file).unwrap_or_default();
+        let named = text.lines().find_map(|line| line.strip_prefix("cluster_name:"));
+        let named = named.map(|name| name.trim().trim_matches(['"', '\'']).to_owned());
+        stem.into_iter().chain(named).collect()
+    }
 }
 
 /// A cluster or a broken file.
@@ -23,6 +35,14 @@ pub enum Entry {
 }
 
 impl Entry {
+    /// The broken file, unless it is a cluster.
+    pub const fn broken(&self) -> Option<&Broken> {
+        match self {
+            Self::Cluster(_) => None,
+            Self::Broken(broken) => Some(broken),
+        }
+    }
+
     /// The cluster, unless the file is broken.
     pub fn cluster(&self) -> Option<&ClusterSpec> {
         match self {

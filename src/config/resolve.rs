@@ -1,8 +1,8 @@
 //! Resolves the name of a cluster on the command line.
 
-use super::Entry;
 use super::nearest::nearest;
-use crate::model::{ClusterSpec, Named, Target, named, without_first_word};
+use super::{Broken, Entry};
+use crate::model::{ClusterSpec, Named, Target, is_named, named, without_first_word};
 
 /// Why a name could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum Unresolved {
     /// No name was given, and there are several clusters.
     #[error("several clusters; choose one with --cluster: {}", .0.join(", "))]
     Several(Vec<String>),
-    /// The only cluster file cannot be read.
+    /// The cluster's file cannot be read.
     #[error("{0}")]
     Broken(String),
 }
@@ -34,10 +34,23 @@ pub fn chosen<'a>(name: Option<&str>, entries: &'a [Entry]) -> Result<&'a Cluste
     }
 }
 
-/// The cluster of that name, resolved by [`crate::model::named()`].
+/// The cluster of that name, resolved by [`crate::model::named()`]. A name that may be that of a broken file is not
+/// resolved to another cluster.
 pub fn resolve<'a>(name: &str, entries: &'a [Entry]) -> Result<&'a ClusterSpec, Unresolved> {
     let clusters: Vec<&ClusterSpec> = entries.iter().filter_map(Entry::cluster).collect();
-    match named(name, &clusters) {
+    let found = named(name, &clusters);
+    let is_full = matches!(&found, Named::One(cluster) if cluster.name.as_str() == name);
+    let is_exact = matches!(&found, Named::One(cluster) if is_named(cluster, name));
+    let may_be = |broken: &&Broken| {
+        let forms = |known: &String| [known.clone(), without_first_word(known).to_owned()];
+        let of_file = |form: String| if is_exact { form == name } else { form.starts_with(name) };
+        !name.is_empty() && broken.names().iter().flat_map(forms).any(of_file)
+    };
+    let mut broken = entries.iter().filter_map(Entry::broken);
+    if let Some(broken) = broken.find(may_be).filter(|_| !is_full) {
+        return Err(Unresolved::Broken(broken.problem.in_commands(Target::default())));
+    }
+    match found {
         Named::One(cluster) => Ok(cluster),
         Named::Nothing => {
             let names = clusters.iter().map(|c| c.name.as_str());

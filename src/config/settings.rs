@@ -176,7 +176,11 @@ impl Settings {
                 _ => return Ok(Self::default()),
             },
         };
-        let mut settings: Self = yaml::parse(&yaml::read(&path)?, &path).map_err(with_hint)?;
+        let text = yaml::read(&path)?;
+        if yaml::is_empty(&text) {
+            return Ok(Self::default());
+        }
+        let mut settings: Self = yaml::parse(&text, &path).map_err(with_hint)?;
         settings.google_credentials = settings.google_credentials.map(|file| env.expand(&file));
         let sane = |s: f64| (0.2..=3600.0).contains(&s);
         if !sane(settings.refresh_seconds) || !sane(settings.background_refresh_seconds) {

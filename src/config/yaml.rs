@@ -75,10 +75,15 @@ pub(super) fn read_open(open: fs::File, file: &Path) -> Result<String, FileError
     })
 }
 
+/// Whether the text has nothing but comments.
+pub(super) fn is_empty(text: &str) -> bool {
+    text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
+}
+
 /// Parses the text into `T`, with merge keys (`<<`) applied as `PyYAML` and Ray do. A duplicate key is an error at
 /// any level (YAML 1.2, section 3.2.1.3: keys are unique).
 pub fn parse<T: serde::de::DeserializeOwned>(text: &str, file: &Path) -> Result<T, FileError> {
-    if text.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#')) {
+    if is_empty(text) {
         return Err(FileError::new(file, "is empty", "fill it in or delete it"));
     }
     let fail = |e: &serde_yaml::Error| error(text, file, e);

@@ -209,7 +209,7 @@ impl Verb {
         Some(match self {
             Self::MonitorLog => target.line(&monitor("monitor.log")),
             Self::MonitorOut => target.line(&monitor("monitor.out")),
-            Self::Nodes => target.line("list-nodes"),
+            Self::Nodes => target.line("list-nodes --all"),
             Self::Tpus => target.line("tpus"),
             Self::Ssh => target.line(&on("ssh")),
             // Each command connects automatically.

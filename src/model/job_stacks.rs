@@ -114,8 +114,8 @@ impl StackGroup {
         })
     }
 
-    /// The outer frames, which [`Self::place`] does not contain.
-    pub fn callers(&self) -> &[String] {
+    /// The outer frames, which [`Self::place`] does not contain; those of a recursion as one, with their number.
+    pub fn callers(&self) -> Vec<String> {
         callers(&self.place, &self.frames)
     }
 }
@@ -141,8 +141,8 @@ impl StackThread {
         if self.name.is_empty() { self.place.clone() } else { format!("{}: {}", self.name, self.place) }
     }
 
-    /// The outer frames, which [`Self::place`] does not contain.
-    pub fn callers(&self) -> &[String] {
+    /// The outer frames, which [`Self::place`] does not contain; those of a recursion as one, with their number.
+    pub fn callers(&self) -> Vec<String> {
         callers(&self.place, &self.frames)
     }
 }
@@ -159,15 +159,28 @@ impl StackWorker {
     }
 }
 
-/// The frames after the one that `place` begins with.
-fn callers<'f>(place: &str, frames: &'f [String]) -> &'f [String] {
+/// The frames after the one that `place` begins with; equal ones in a row as one, with their number.
+fn callers(place: &str, frames: &[String]) -> Vec<String> {
     let at = frames.iter().position(|frame| place.starts_with(frame.as_str()));
-    &frames[at.map_or(0, |at| at + 1)..]
+    let frames = &frames[at.map_or(0, |at| at + 1)..];
+    let repeated = |run: &[String]| match run {
+        [only] => only.clone(),
+        [first, ..] => format!("{first}, {} times", run.len()),
+        [] => String::new(),
+    };
+    frames.chunk_by(|a, b| a == b).map(repeated).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_frames_of_a_recursion_are_one_line() {
+        let frames = ["sleep (a.py:1)", "slow (a.py:2)", "slow (a.py:3)", "slow (a.py:3)", "main (a.py:9)"];
+        let all = callers("slow (a.py:2) in sleep", &frames.map(str::to_owned));
+        assert_eq!(all, ["slow (a.py:3), 2 times", "main (a.py:9)"]);
+    }
 
     fn group(moved: &[Option<bool>]) -> StackGroup {
         let worker = |moved: &Option<bool>| StackWorker {

@@ -19,6 +19,18 @@ pub fn without_first_word(name: &str) -> &str {
     name.split_once('-').map_or(name, |(_, rest)| rest)
 }
 
+/// The name of a cluster's file, without its extension.
+fn file(cluster: &ClusterSpec) -> String {
+    let stem = cluster.file.as_ref().and_then(|file| file.file_stem());
+    stem.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Whether this is a name of the cluster: the full name, the name without its first word, or that of its file.
+pub fn is_named(cluster: &ClusterSpec, name: &str) -> bool {
+    let (full, file) = (cluster.name.as_str(), file(cluster));
+    [full, without_first_word(full), &file, without_first_word(&file)].contains(&name)
+}
+
 /// Finds the cluster with this name. In this order, `name` is compared with the full name, the name without its first
 /// word, the file name, and prefixes of the names. The first comparison with a match decides; several matches are
 /// ambiguous.
@@ -28,13 +40,6 @@ pub fn named<'a>(name: &str, clusters: &[&'a ClusterSpec]) -> Named<'a> {
     }
     let full = |c: &ClusterSpec| c.name.as_str().to_owned();
     let short = |c: &ClusterSpec| without_first_word(c.name.as_str()).to_owned();
-    let file = |c: &ClusterSpec| {
-        c.file
-            .as_ref()
-            .and_then(|f| f.file_stem())
-            .map(|s| s.to_string_lossy().into_owned())
-            .unwrap_or_default()
-    };
     let steps: [&dyn Fn(&ClusterSpec) -> bool; 4] = [
         &|c| full(c) == name,
         &|c| short(c) == name,

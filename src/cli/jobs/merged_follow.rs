@@ -295,6 +295,21 @@ impl FollowedWorkers {
         };
         let new: Vec<NamedWorker> = now.workers.iter().filter(|worker| !is_known(worker)).cloned().collect();
         self.job_workers.workers.extend(new);
+        // A node that could not be queried before may list the files of its workers now.
+        for known in self.job_workers.workers.iter_mut().filter(|known| known.process.files.is_empty()) {
+            let same = |worker: &&NamedWorker| {
+                (worker.process.node, worker.process.pid) == (known.process.node, known.process.pid)
+            };
+            if let Some(worker) = now.workers.iter().find(same) {
+                known.process.files.clone_from(&worker.process.files);
+            }
+        }
+        for part in &now.incomplete {
+            if !self.job_workers.incomplete.contains(part) {
+                eprintln!("incomplete: {part}");
+            }
+        }
+        self.job_workers.incomplete = now.incomplete;
         self.job_workers.known = now.known;
     }
 

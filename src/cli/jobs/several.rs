@@ -3,9 +3,10 @@
 use super::super::reach::{Progress, Reach, confirm};
 use super::follow::id;
 use crate::cli::{candidates, columns, output};
+use crate::model::text::printable;
 use crate::model::{Job, SubmissionId};
 use crate::ray::RayError;
-use crate::supervisor::{Session, delete_job};
+use crate::supervisor::{NOT_ENDED, Session, delete_job};
 use anyhow::Context;
 use clap::Args;
 use futures_util::stream::{self, StreamExt};
@@ -81,11 +82,13 @@ pub(super) async fn delete(
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
     let ids = arguments.jobs()?;
-    let what = format!("{} on {}", named(&ids), reach.spec.name);
-    if arguments.dry_run || ids.is_empty() {
-        let sentence = format!("would delete the records of {what}; log files are kept");
-        return would(arguments, &ids, &sentence, "would be deleted");
+    if ids.is_empty() {
+        return nothing_to_do(arguments);
     }
+    if arguments.dry_run {
+        return would_delete(arguments, &ids, reach, progress).await;
+    }
+    let what = format!("{} on {}", named(&ids), reach.spec.name);
     let question = format!("Delete the records of {what}? Log files are kept.");
     let session = confirmed(arguments, &ids, &question, reach, progress).await?;
     progress.show("deleting");
@@ -156,23 +159,55 @@ async fn confirmed(
     }
 }
 
-/// Prints the result of a dry run: a sentence, or with `--json` the rows that the real run would print.
-pub(super) fn would(
+/// Prints that there are no job ids on stdin.
+pub(super) fn nothing_to_do(arguments: &SeveralArguments) -> anyhow::Result<ExitCode> {
+    if arguments.json {
+        return report(&[], true);
+    }
+    eprintln!("no job ids on stdin");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what a deletion would do with each job.
+async fn would_delete(
     arguments: &SeveralArguments,
     ids: &[String],
-    what: &str,
-    outcome: &str,
+    reach: &Reach,
+    progress: &Progress,
+) -> anyhow::Result<ExitCode> {
+    let session = reach.connect(progress).await?;
+    progress.show("reading the jobs");
+    let jobs = read(&session, ids).await;
+    session.close().await;
+    let row = |(id, job): (_, Result<Job, RayError>)| match job {
+        Ok(Job { status, .. }) if !status.is_ended() => (id, false, NOT_ENDED.to_owned()),
+        Ok(_) => (id, true, "would be deleted".to_owned()),
+        Err(error) => (id, false, error.to_string()),
+    };
+    let rows: Vec<_> = ids.iter().zip(jobs).map(row).collect();
+    would(arguments, &rows, |ids| {
+        format!("would delete the records of {} on {}; log files are kept", named(ids), reach.spec.name)
+    })
+}
+
+/// Prints the result of a dry run: a sentence for the jobs that would be changed, and why others would not; or with
+/// `--json` a row for each. The exit code is a failure if the real run would fail.
+pub(super) fn would(
+    arguments: &SeveralArguments,
+    rows: &[(&String, bool, String)],
+    sentence: impl Fn(&[String]) -> String,
 ) -> anyhow::Result<ExitCode> {
     if arguments.json {
-        let rows: Vec<_> = ids.iter().map(|id| (id, true, outcome.to_owned())).collect();
-        return report(&rows, true);
+        return report(rows, true);
     }
-    if ids.is_empty() {
-        eprintln!("no job ids on stdin");
-        return Ok(ExitCode::SUCCESS);
+    let changed: Vec<String> = rows.iter().filter(|row| row.1).map(|(id, ..)| (*id).clone()).collect();
+    if !changed.is_empty() {
+        println!("{}", printable(&sentence(&changed)));
     }
-    println!("{}", crate::model::text::printable(what));
-    Ok(ExitCode::SUCCESS)
+    for (id, _, why) in rows.iter().filter(|row| !row.1) {
+        println!("{}: {}", printable(id), printable(why));
+    }
+    Ok(if changed.len() == rows.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Prints the result for each job; the exit code is a failure if one of them failed.

@@ -115,7 +115,7 @@ fn print(found: &JobStacks, frames: bool) -> std::io::Result<()> {
         writeln!(out, "{}", driver.words())?;
         for thread in driver.threads.iter().flatten() {
             writeln!(out, "       {}", thread.words())?;
-            let shown = thread.callers().iter().filter(|_| frames);
+            let shown = thread.callers().into_iter().filter(|_| frames);
             shown.into_iter().try_for_each(|frame| writeln!(out, "         {frame}"))?;
         }
     }

@@ -43,9 +43,14 @@ pub(super) async fn run(
     let cluster = read(arguments, reach, &session, progress).await;
     session.close().await;
     let cluster = cluster?;
+    seen::require("jobs", reach, cluster.state())?;
     let job = find(&cluster, &arguments.id).map_err(|problem| reach.error(&problem))?;
     if arguments.json {
         let mut value = table::row_for_scripts(job, cluster.state());
+        // Vitals are read of a running or pending job only.
+        if value.get("vitals").is_none() {
+            value["vitals"] = serde_json::Value::Null;
+        }
         value["node_id"] = job.driver_node.map(|id| id.to_string()).into();
         value["node"] = job.driver_node.and_then(|id| cluster.node_words(&id)).into();
         output::json(&value)?;

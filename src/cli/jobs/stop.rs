@@ -2,9 +2,8 @@
 
 use super::super::reach::{Progress, Reach, confirm};
 use super::follow::id;
-use super::several::{AT_ONCE, SeveralArguments, named, read, report, show, would};
+use super::several::{AT_ONCE, SeveralArguments, named, nothing_to_do, read, report, show, would};
 use crate::model::command_line::word;
-use crate::model::text::printable;
 use crate::model::{Fix, Hint, Job, JobKey, JobStatus, JobStopOutcome, Others, Target};
 use crate::ray::RayError;
 use crate::supervisor::stop_job;
@@ -81,23 +80,25 @@ impl Stop<'_> {
         let row = |(id, other): (_, &Option<Others>)| match other.as_ref().filter(|_| !self.arguments.others)
         {
             Some(_) => (id, false, of_others.to_owned()),
-            None => (id, own.starts_with("would"), own.to_owned()),
+            None => (id, false, own.to_owned()),
         };
         self.ids.iter().zip(&self.others).map(row).collect()
     }
 
-    /// Prints what would be done, and which jobs need `--others`.
-    fn would(&self) -> anyhow::Result<ExitCode> {
-        if self.arguments.common.json {
-            report(&self.rows("would be stopped", "needs --others"), true)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        println!("{}", printable(&format!("would stop {} on {}", named(&self.ids), self.reach.spec.name)));
-        if self.is_refused() {
-            let (of_others, all) = (named(&self.ids(true)), self.all().brief());
-            println!("{}", printable(&format!("needs --others: {of_others} ({all})")));
-        }
-        Ok(ExitCode::SUCCESS)
+    /// Prints what would be done with each job, and which ones need `--others`.
+    fn would(&self, jobs: &[Result<Job, RayError>]) -> anyhow::Result<ExitCode> {
+        let row = |((id, other), job): ((_, &Option<Others>), &Result<Job, RayError>)| match (job, other) {
+            (Err(error), _) => (id, false, error.to_string()),
+            (Ok(job), _) if job.status.is_ended() => (id, true, format!("already {}", job.status.word())),
+            (Ok(_), Some(others)) if !self.arguments.others => {
+                (id, false, format!("needs --others: {}", others.brief()))
+            }
+            (Ok(_), _) => (id, true, "would be stopped".to_owned()),
+        };
+        let rows: Vec<_> = self.ids.iter().zip(&self.others).zip(jobs).map(row).collect();
+        would(&self.arguments.common, &rows, |ids| {
+            format!("would stop {} on {}", named(ids), self.reach.spec.name)
+        })
     }
 
     /// The error that nothing was stopped because `--others` is missing. It names the owners and the command line that
@@ -146,7 +147,7 @@ pub(super) async fn stop(
     let common = &arguments.common;
     let ids = common.jobs()?;
     if ids.is_empty() {
-        return would(common, &ids, "", "would be stopped");
+        return nothing_to_do(common);
     }
     let mut stop = Stop { arguments, reach, ids, others: Vec::new() };
     if !common.dry_run && !common.yes && !std::io::stdin().is_terminal() {
@@ -160,7 +161,7 @@ pub(super) async fn stop(
     stop.others = stop.ids.iter().zip(&jobs).map(|(id, job)| other(id, job, me)).collect();
     if common.dry_run {
         session.close().await;
-        return stop.would();
+        return stop.would(&jobs);
     }
     if !common.yes || stop.is_refused() {
         show(&stop.ids, &jobs, progress)?;
