@@ -68,6 +68,7 @@ pub fn resolve<'a>(name: &str, entries: &'a [Entry]) -> Result<&'a ClusterSpec, 
 mod tests {
     use super::*;
     use crate::config::{Env, Settings, cluster};
+    use crate::model::{Problem, ProblemKind, Timestamp};
     use std::path::Path;
 
     fn fleet() -> Vec<Entry> {
@@ -114,5 +115,24 @@ mod tests {
         let twins = twins.map(Entry::Cluster);
         assert!(matches!(resolve("a", &twins), Err(Unresolved::Ambiguous { .. })));
         assert_eq!(resolve("dev-a", &twins).unwrap().name.as_str(), "dev-a");
+    }
+
+    #[test]
+    fn a_name_of_a_broken_file_is_not_taken_for_another_cluster() {
+        let folder = tempfile::tempdir().unwrap();
+        // The name of the cluster is not that of the file.
+        let file = folder.path().join("marin-us-east1.yaml");
+        std::fs::write(&file, "cluster_name: \"marin-us-east1-d\"\nprovider: {\n").unwrap();
+        let problem = Problem::new(ProblemKind::Config, "line 2", "", Timestamp::now());
+        let mut entries = fleet();
+        entries.retain(|entry| entry.cluster().unwrap().name.as_str() != "marin-us-east1-d");
+        entries.push(Entry::Broken(Broken { file, problem }));
+        for name in ["marin-us-east1-d", "us-east1-d", "us-east1", "marin-us-east1", "us-e"] {
+            let found = resolve(name, &entries);
+            assert_eq!(found, Err(Unresolved::Broken("line 2".into())), "{name}");
+        }
+        for name in ["marin-us-east1-d-vllm", "us-east1-d-vllm", "us-east1-d-v", "us-east5"] {
+            assert!(resolve(name, &entries).is_ok(), "{name}");
+        }
     }
 }

@@ -169,7 +169,14 @@ impl Performer {
                 self.stop(progress).await
             }
             StepName::Clear => self.clear(progress).await,
-            StepName::Start => self.start(progress).await,
+            StepName::Start => {
+                if let Some(result) = self.runs_already().await? {
+                    return Ok(result);
+                }
+                self.facts.launched = true;
+                self.keep_facts(journal).await?;
+                self.start(progress).await
+            }
             StepName::Answer => self.answer().await,
             StepName::Restore => self.restore(progress).await,
             StepName::Workers => self.workers(progress).await,

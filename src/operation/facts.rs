@@ -35,6 +35,8 @@ pub struct Facts {
     pub backup: Option<PathBuf>,
     /// Whether stopping has started: from then on the operation ends jobs.
     pub stopping: bool,
+    /// Whether `ray up` was run: a head that exists from then on may be its own.
+    pub launched: bool,
     /// Facts of an operation on workers.
     pub worker: WorkerFacts,
     /// For a removal of several workers: the state of each, in their order.

@@ -86,6 +86,13 @@ impl Performer {
         }
     }
 
+    /// Whether a head of this cluster is running, as far as Google reports it.
+    pub(super) async fn may_have_running_head(&self) -> bool {
+        let Ok(place) = supervisor::tpu_place(&self.spec) else { return true };
+        let heads = machines(&self.options.google, &place, Role::Head).await;
+        heads.map_or(true, |heads| heads.iter().any(|head| head.status == "RUNNING"))
+    }
+
     /// Which of these workers were added manually.
     pub(super) async fn manual(&self, workers: &[String]) -> Result<Vec<String>, Problem> {
         if self.is_google() {

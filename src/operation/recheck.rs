@@ -42,6 +42,9 @@ impl Performer {
 
     /// Checks the jobs that run now against the permission: other people may have submitted some since.
     async fn still_allowed(&self, session: &Channel, report: impl Fn(String)) -> Result<(), Problem> {
+        if self.executor.is_recording() {
+            return Ok(());
+        }
         let (consent, me) = &self.allowed;
         let cluster = (&self.spec, &self.options);
         let seen = Box::pin(preview(&session.client, cluster, me, &self.task, Detail::Owners)).await;

@@ -4,7 +4,9 @@ use super::cluster::living_workers;
 use super::executor::NOT_AWAITED;
 use super::performer::{POLL_INTERVAL, Performer, WAIT_LIMIT};
 use super::{failure, then_resume};
-use crate::model::{Job, JobStatus, NodeState, Problem, Progress, SubmissionId, Task, Text, Timestamp};
+use crate::model::{
+    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SubmissionId, Task, Text, Timestamp,
+};
 use crate::ray::Poller;
 use crate::supervisor;
 use std::ffi::OsStr;
@@ -22,25 +24,43 @@ const WORKERS_TIMEOUT: Duration = Duration::from_secs(180);
 const SETTLE_TIME: Duration = Duration::from_secs(20);
 
 impl Performer {
-    pub(super) async fn start(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+    /// The result of the step that starts Ray if Ray runs already.
+    ///
+    /// # Errors
+    ///
+    /// A Ray that belongs to someone else runs there, or may run there.
+    pub(super) async fn runs_already(&self) -> Result<Option<String>, Problem> {
         // In a dry run, the stop was only recorded and Ray still responds.
         let is_stopped = self.executor.is_recording() && self.facts.stopping;
         match if is_stopped { Ok(None) } else { self.responding_session().await } {
             Ok(Some(session)) if session != self.facts.session => {
-                return Ok("Ray is already running".to_owned());
+                return Ok(Some("Ray is already running".to_owned()));
             }
             // Another Ray may be running there: `ray up` would end it with all its jobs.
             Err(refused) if refused.kind.is_of_token() => {
                 return Err(Problem { hint: then_resume(refused.hint), ..refused });
             }
-            // This operation stopped nothing, so a Ray that runs there belongs to someone else. A head that cannot be
-            // reached may be overloaded: `ray up` tries for minutes and would end its jobs.
-            Err(other) if self.task == Task::Start && !(self.is_google() && self.has_no_head().await) => {
+            // This operation stopped nothing, so a Ray that runs there belongs to someone else.
+            Err(other) if self.task == Task::Start && self.may_be_running(&other.kind).await => {
                 return Err(Problem { hint: then_resume(other.hint), ..other });
             }
             Ok(None) if self.task == Task::Start => self.no_ray_on_the_head().await?,
             Ok(_) | Err(_) => {}
         }
+        Ok(None)
+    }
+
+    /// Whether Ray may run on a head that cannot be queried. A head at Google that cannot be reached may be overloaded:
+    /// `ray up` tries for minutes to log in, and would end its jobs. On other machines it reports why it cannot log in.
+    async fn may_be_running(&self, kind: &ProblemKind) -> bool {
+        if !matches!(kind, ProblemKind::Address | ProblemKind::Unreachable) {
+            return true;
+        }
+        // A head that this operation has started is not ready yet.
+        self.is_google() && !self.facts.launched && self.may_have_running_head().await
+    }
+
+    pub(super) async fn start(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let file = self.file()?;
         let up = ["up", "-y", "--no-config-cache", "--log-style", "pretty", "--log-color", "false"]
             .map(OsStr::new);

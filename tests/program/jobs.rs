@@ -170,6 +170,22 @@ fn packing_errors_are_reported_before_anything_is_sent() {
 }
 
 #[test]
+fn a_list_that_cannot_be_read_is_a_failure_and_not_an_empty_list() {
+    let place = place();
+    place.submit("one");
+    let list = "/ray.rpc.JobInfoGcsService/GetAllJobInfo";
+    let lists = [list, "/api/jobs/"].map(|path| FaultRule { path: path.into(), fault: Fault::Status(500) });
+    place.head.set_faults(lists.to_vec());
+    for args in [&["list-jobs", "--json"][..], &["job-status", "one"]] {
+        let ran = place.run(args).exits(1);
+        assert!(ran.out.is_empty() && ran.err.contains("cannot read jobs"), "{args:?}: {}", ran.err);
+    }
+    let status = place.run(&["status", "--json"]).exits(0).json();
+    assert!(status[0]["jobs"].is_null() && status[0]["nodes"]["alive"].is_number(), "{status}");
+    place.run(&["status", "--check"]).exits(1);
+}
+
+#[test]
 fn a_stop_with_a_truncated_response_is_watched_until_the_job_ends() {
     let place = place();
     place.submit("one");
@@ -212,8 +228,11 @@ fn jobs_are_listed_stopped_and_deleted() {
     let dry = place.by_me(&["stop-job", "--dry-run", "--json", "one", "two"]).exits(0).json();
     let would = |id, what| json!({"submission_id": id, "done": true, "outcome": what});
     assert_eq!(dry, json!([would("one", "would be stopped"), would("two", "would be stopped")]));
-    let dry = place.json(&["delete-job", "--dry-run", "--json", "one"]);
-    assert_eq!(dry, json!([would("one", "would be deleted")]));
+    let dry = place.run(&["delete-job", "--dry-run", "--json", "one", "none"]).exits(1).json();
+    let not = |id, why| json!({"submission_id": id, "done": false, "outcome": why});
+    let not_ended = "has not ended; stop it first with stop-job";
+    assert_eq!(dry, json!([not("one", not_ended), not("none", "Job none does not exist")]));
+    place.by_me(&["stop-job", "--dry-run", "none"]).exits(1);
     place.by_me(&["stop-job", "--dry-run", "one"]).good();
     assert_eq!(place.details("one")["status"], "RUNNING");
     let stopped = place.by_me(&["stop-job", "--yes", "--json", "one", "two"]).exits(0).json();

@@ -261,11 +261,15 @@ fn a_failed_stop_that_is_resumed_saves_jobs_submitted_meanwhile() {
     world.heads[0].0.turn_job("ended", JobStatus::Failed);
     submit(&world, "late");
     world.double.recover();
-    let restarting = world.spawn("restart-cluster --resume");
+    // The permission was given for the jobs of that time.
+    let (code, _, said) = world.run("restart-cluster --resume");
+    assert!(code == Some(1) && said.contains("unknown owner (late)") && said.contains("--others"), "{said}");
+    assert_eq!(known(&world, 0), ["kept", "late"], "nothing was stopped");
+    let restarting = world.spawn("restart-cluster --resume --others");
     renew(&mut world);
     world.file("is-up", "");
     let (code, _, said) = restarting.ends();
-    assert!(code == Some(0) && said.contains("submitted since: late"), "{said}");
+    assert!(code == Some(0) && said.contains("jobs restored"), "{said}");
     assert_eq!(known(&world, 1), ["ended", "kept", "late"]);
 }
 

@@ -90,15 +90,20 @@ impl Stop<'_> {
         let row = |((id, other), job): ((_, &Option<Others>), &Result<Job, RayError>)| match (job, other) {
             (Err(error), _) => (id, false, error.to_string()),
             (Ok(job), _) if job.status.is_ended() => (id, true, format!("already {}", job.status.word())),
+            (Ok(_), Some(_)) if !self.arguments.others && self.arguments.common.json => {
+                (id, false, "needs --others".to_owned())
+            }
             (Ok(_), Some(others)) if !self.arguments.others => {
-                (id, false, format!("needs --others: {}", others.brief()))
+                (id, false, format!("needs --others ({})", others.brief()))
             }
             (Ok(_), _) => (id, true, "would be stopped".to_owned()),
         };
         let rows: Vec<_> = self.ids.iter().zip(&self.others).zip(jobs).map(row).collect();
         would(&self.arguments.common, &rows, |ids| {
             format!("would stop {} on {}", named(ids), self.reach.spec.name)
-        })
+        })?;
+        // Permissions are reported, as by the dry runs of operations; they do not make a dry run fail.
+        Ok(if jobs.iter().any(Result::is_err) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     /// The error that nothing was stopped because `--others` is missing. It names the owners and the command line that

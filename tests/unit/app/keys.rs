@@ -307,6 +307,21 @@ fn port_notes_of_many_clusters_share_one_toast_and_each_note_is_one_message() {
 }
 
 #[test]
+fn errors_on_the_screen_leave_room_for_answers_and_keep_the_newest() {
+    let mut app = app(&["a", "b"]);
+    for n in 1..=4 {
+        app.update(Event::Done(Outcome::Failed(format!("error {n}"))), NOW);
+    }
+    app.update(Event::Done(Outcome::Doing("an answer".into())), NOW);
+    let shown = |app: &App| app.toasts().shown().iter().map(|t| t.text.clone()).collect::<Vec<_>>();
+    assert_eq!(shown(&app), ["error 2", "error 3", "error 4", "an answer"]);
+    let ports = |text: &str| News::Note(text.into());
+    tell(&mut app, "a", ports("one"));
+    tell(&mut app, "b", ports("two"));
+    assert!(shown(&app).contains(&"error 4".to_owned()), "{:?}", shown(&app));
+}
+
+#[test]
 fn a_missing_login_is_one_message_for_all_clusters_until_it_is_resolved() {
     let mut app = app(&["a", "b", "c"]);
     let refused = || News::Cloud(Err(problem(ProblemKind::Login, "no login for Google", "")));

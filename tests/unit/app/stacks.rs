@@ -141,6 +141,12 @@ fn processes_can_be_opened_logged_in_to_copied_and_saved() {
         panic!("{saved:?}")
     };
     assert_eq!((path.as_str(), written.trim_end()), ("stacks-of-eval-tulu-99.txt", text.as_str()));
+
+    // The file exists: what was to be saved replaces it, although another page is on the screen by now.
+    let (path, written) = (path.clone(), written.clone());
+    press(&mut app, "<esc><esc>l");
+    app.update(Event::FileExists { path: path.clone(), text: written.clone(), held: 9 }, NOW);
+    assert_eq!(press(&mut app, "y"), [Effect::WriteFile { path, text: written, replace: true, held: 9 }]);
 }
 
 #[test]

@@ -57,6 +57,24 @@ fn opened() -> App {
     app
 }
 
+#[test]
+fn a_lost_connection_leaves_the_cursor_on_its_tpu() {
+    let mut app = opened();
+    let before = |app: &App| match app.target() {
+        Some(Target::Tpu(_, name)) => name.to_string(),
+        other => panic!("{other:?}"),
+    };
+    for row in 0..names(&app).len() {
+        press(&mut app, &format!("gg{}", "j".repeat(row)));
+        let chosen = before(&app);
+        let gone = problem(ProblemKind::Unreachable, "no route", "");
+        tell(&mut app, CLUSTER, News::Link(Link::Stopped { problem: gone }));
+        assert_eq!(before(&app), chosen);
+        tell(&mut app, CLUSTER, News::Link(up()));
+        assert_eq!(before(&app), chosen);
+    }
+}
+
 fn toast(app: &App) -> String {
     app.toasts().shown().last().map(|t| t.text.clone()).unwrap_or_default()
 }
