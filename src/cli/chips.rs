@@ -3,7 +3,8 @@
 use super::reach::{Progress, Reach};
 use super::{columns, output};
 use crate::model::amount::{bytes, counted};
-use crate::model::{Chips, HostChips, Node, Problem, Text};
+use crate::model::text::printable;
+use crate::model::{Chips, Fix, HostChips, Node, Problem, ProblemKind, Target, Text, Timestamp};
 use crate::operation::ChipReader;
 use clap::Args;
 use serde_json::{Value, json};
@@ -83,6 +84,12 @@ async fn read(
     let wanted =
         |node: &Node| arguments.places.is_empty() || arguments.places.iter().any(|place| is(node, place));
     let hosts = reader.hosts(wanted).await?;
+    if let Some(unknown) = arguments.places.iter().find(|place| !hosts.iter().any(|node| is(node, place))) {
+        let what = format!("no live node with chips belongs to `{}`", printable(unknown));
+        let list = Target::of(&reach.spec.name).line("list-nodes --slices");
+        let hint = Fix::command("list slices, node types and hosts", list);
+        return Err(Problem::new(ProblemKind::Other, what, hint, Timestamp::now()));
+    }
     progress.show(format!("reading the chips of {}", counted(hosts.len(), "host")));
     Ok(reader.read(&hosts).await)
 }

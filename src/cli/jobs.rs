@@ -34,6 +34,7 @@ use follow::{FollowError, failed, id};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 use verdict::{conclude, verdict};
 
 const SUBMIT_EXAMPLES: &str = "\
@@ -241,12 +242,47 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
     Ok(ExitCode::SUCCESS)
 }
 
+/// The result if it is ready in time.
+async fn until<T>(deadline: Option<Instant>, result: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        None => Some(result.await),
+        Some(deadline) => timeout_at(deadline, result).await.ok(),
+    }
+}
+
+/// As JSON: `submission_id`, `status`, `ended`, `lost`.
+fn print_wait(id: &str, status: Option<JobStatus>, has_ended: bool, is_lost: bool) -> anyhow::Result<()> {
+    let status = status.map(JobStatus::word);
+    super::output::json_line(
+        &json!({"submission_id": id, "status": status, "ended": has_ended, "lost": is_lost}),
+    )
+}
+
 async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {
-    let session = reach.connect(progress).await?;
     let id = id(&arguments.id);
-    let limit = arguments.timeout.map(Duration::from_secs);
+    let deadline = arguments.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     // An id that Ray does not know is an error now; waiting for it would never end.
-    let first = session.client.job(&id).await.map_err(failed(reach))?;
+    let first = async {
+        let session = reach.connect(progress).await?;
+        match session.client.job(&id).await {
+            Ok(first) => Ok((session, first)),
+            Err(error) => {
+                session.close().await;
+                Err(failed(reach)(error))
+            }
+        }
+    };
+    let Some(first) = until(deadline, first).await else {
+        progress.discard();
+        if arguments.json {
+            print_wait(&arguments.id, None, false, false)?;
+        } else {
+            let (name, limit) = (&reach.spec.name, arguments.timeout.unwrap_or(0));
+            eprintln!("{name}: did not respond within {limit} s");
+        }
+        return Ok(ExitCode::from(TIMED_OUT));
+    };
+    let (session, first) = first?;
     progress.show(format!("waiting for {id}"));
     let mut following = Following::new(reach, &session, arguments.give_up);
     following.seen = Some(first.job.status);
@@ -257,19 +293,13 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
             following.end(&id).await
         }
     };
-    let in_time = match limit {
-        None => Some(ended.await?),
-        Some(limit) => tokio::time::timeout(limit, ended).await.ok().transpose()?,
-    };
+    let in_time = until(deadline, ended).await.transpose()?;
     session.close().await;
     let status = following.seen;
     let has_ended = matches!(in_time, Some(Ok(_)));
     if arguments.json {
-        let word = status.map(JobStatus::word);
         let is_lost = matches!(in_time, Some(Err(FollowError::Lost(_))));
-        super::output::json_line(
-            &json!({"submission_id": arguments.id, "status": word, "ended": has_ended, "lost": is_lost}),
-        )?;
+        print_wait(&arguments.id, status, has_ended, is_lost)?;
     }
     match in_time {
         Some(Ok(ended)) if arguments.json => Ok(verdict(ended)),

@@ -185,7 +185,9 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         }
         let left_out = if dry { "would be skipped" } else { "skipped" };
         backed.left_out.iter().for_each(|(id, why)| println!("{id} {left_out}: {why}"));
-        drivers.iter().for_each(|id| println!("{id} {left_out}: {STARTED_MANUALLY}"));
+        for id in &drivers {
+            println!("{id} {left_out}: {STARTED_MANUALLY}");
+        }
     }
     if !dry {
         if let Err(problem) = remember(&reach.folders.state, &dir) {

@@ -40,7 +40,9 @@ pub fn roll_call(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp) -> Ve
         let of_all = |answer: Answer| Answer { worker: places[answer.worker as usize] as u32, ..answer };
         answers.extend(roll.call(now).into_iter().map(of_all));
     }
-    answers.sort_by_key(|a| (a.remark, Reverse(a.age), a.step, a.worker));
+    // The ages of workers that log normally differ by chance.
+    let age = |a: &Answer| (a.remark != Remark::None).then_some(Reverse(a.age));
+    answers.sort_by_key(|a| (a.remark, age(a), a.step, a.worker));
     answers
 }
 

@@ -5,7 +5,7 @@ use crate::logs::{Clock, Patterns, Worker};
 use crate::model::amount::counted;
 use crate::model::text::log_line;
 use crate::model::time::brief;
-use crate::model::{JobWorker, Line, LogSource, Node, Text, Timestamp, WorkerFile, WorkerState};
+use crate::model::{JobStatus, JobWorker, Line, LogSource, Node, Text, Timestamp, WorkerFile, WorkerState};
 use std::time::Duration;
 
 /// A worker, with its display names.
@@ -184,10 +184,16 @@ impl JobWorkers {
 
     /// Why there are no workers, in a sentence.
     pub fn why_empty(&self) -> String {
-        let (id, word) = (&self.known.job.key, self.known.job.status.word());
+        let (id, status) = (&self.known.job.key, self.known.job.status);
+        let verb = match status {
+            JobStatus::Succeeded | JobStatus::Failed => "has",
+            JobStatus::Stopped => "was",
+            JobStatus::Pending | JobStatus::Running | JobStatus::Unknown => "is",
+        };
+        let word = status.word();
         match self.known.job.driver {
-            None => format!("{id} is {word}: it has not called ray.init, so it has no workers"),
-            Some(_) => format!("{id} is {word}: no live node has log files of its workers"),
+            None => format!("{id} {verb} {word}: it has not called ray.init, so it has no workers"),
+            Some(_) => format!("{id} {verb} {word}: no live node has log files of its workers"),
         }
     }
 }

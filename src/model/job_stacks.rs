@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_frame_that_the_place_names_is_not_repeated() {
         let frames = ["wait (threading.py:331)", "load (data.py:88)", "main (train.py:3)"].map(String::from);
-        let of = |place: &str| callers(place, &frames).to_vec();
+        let of = |place: &str| callers(place, &frames);
         assert_eq!(of("load (data.py:88) in wait"), frames[2..]);
         assert_eq!(of("wait (threading.py:331)"), frames[1..]);
         assert_eq!(of("no task: waits for Ray"), frames);

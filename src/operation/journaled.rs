@@ -21,11 +21,10 @@ impl Unfinished {
         self.done.iter().any(|(done, _)| *done == step)
     }
 
-    /// Whether the operation may end jobs and has changed nothing yet, so that affected jobs can still be checked.
+    /// Whether the operation may end jobs and no step has changed anything, so that affected jobs can still be checked. A
+    /// step that stops the cluster may have failed halfway.
     pub fn asks_first(&self) -> bool {
-        self.task.kind().may_end_jobs()
-            && !self.facts.stopping
-            && self.done.iter().all(|(step, _)| step.only_looks())
+        self.task.kind().may_end_jobs() && self.done.iter().all(|(step, _)| step.only_looks())
     }
 
     /// Records that a step is skipped.

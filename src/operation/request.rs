@@ -263,7 +263,10 @@ impl Request {
         skips: bool,
     ) -> Result<(), Refusal> {
         let operation = unfinished.operation(&self.spec.name);
+        let stopping = unfinished.facts.stopping;
         let seen = match self.seen(&unfinished.task, Detail::Owners).await {
+            // The stop has failed halfway, and Ray no longer responds.
+            Ok(Preview { problem: Some(_), .. }) | Err(_) if stopping => return Ok(()),
             Ok(seen) => seen,
             Err(problem) => {
                 let cluster = (&self.spec, &self.environment.options);

@@ -170,6 +170,15 @@ fn packing_errors_are_reported_before_anything_is_sent() {
 }
 
 #[test]
+fn the_time_limit_of_a_wait_includes_connecting() {
+    let place = place();
+    place.submit("one");
+    place.head.set_faults(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
+    let waited = place.run(&["wait-job", "--timeout", "2", "--json", "one"]).exits(4).json();
+    assert_eq!(waited, json!({"submission_id": "one", "status": null, "ended": false, "lost": false}));
+}
+
+#[test]
 fn a_list_that_cannot_be_read_is_a_failure_and_not_an_empty_list() {
     let place = place();
     place.submit("one");

@@ -262,8 +262,8 @@ fn a_failed_stop_that_is_resumed_saves_jobs_submitted_meanwhile() {
     submit(&world, "late");
     world.double.recover();
     // The permission was given for the jobs of that time.
-    let (code, _, said) = world.run("restart-cluster --resume");
-    assert!(code == Some(1) && said.contains("unknown owner (late)") && said.contains("--others"), "{said}");
+    let (gate, said) = world.refused("restart-cluster --resume");
+    assert!(gate == "others-jobs" && said.contains("late"), "{gate}: {said}");
     assert_eq!(known(&world, 0), ["kept", "late"], "nothing was stopped");
     let restarting = world.spawn("restart-cluster --resume --others");
     renew(&mut world);

@@ -277,7 +277,7 @@ fn a_failed_job_opens_with_the_first_cause_and_is_not_refreshed() {
     press(&mut app, "1");
     tell(&mut app, WorkersAnswer::Roll { answers: Vec::new(), last: Vec::new() });
     let why = rows(&app).why_empty(&app.look(NOW));
-    assert_eq!(why, "dclm-run-02 is failed: it has not called ray.init, so it has no workers");
+    assert_eq!(why, "dclm-run-02 has failed: it has not called ray.init, so it has no workers");
     assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(900))), []);
 }
 
