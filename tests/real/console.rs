@@ -243,6 +243,8 @@ fn a_changed_host_key_stops_the_cluster_until_it_is_accepted() {
     let bed = Bed::shared(Ray::Newest);
     let mut console = connected(bed);
     let (known, offered) = change_host_key(bed);
+    console.wait_for("the message", LONG, |text| text.contains("h shows both keys"));
+    console.send("h");
     let text = console.wait_for("the question", LONG, |text| text.contains("Accept the changed host key"));
     assert!(text.contains(&known) && text.contains(&offered), "{known} {offered}\n{text}");
     assert!(text.contains("✕ host key changed") && !text.contains("retry in"), "{text}");
