@@ -18,8 +18,8 @@ use tokio::sync::mpsc;
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long manually added TPU VMs may take to rejoin by themselves before Ray is started on them.
 const REJOIN_DELAY: Duration = Duration::from_secs(45);
-/// How long workers may take to rejoin before they are reported as missing.
-const WORKERS_TIMEOUT: Duration = Duration::from_secs(180);
+/// How long workers may take to rejoin before they are reported as missing: the autoscaler runs their setup commands.
+const WORKERS_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long jobs may take to start once the workers are back.
 const SETTLE_TIME: Duration = Duration::from_secs(20);
 

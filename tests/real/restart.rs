@@ -116,6 +116,13 @@ fn a_restart_of_the_oldest_ray_brings_every_job_back() {
     restart_with_jobs(fresh(Ray::Oldest));
 }
 
+/// The end of the autoscaler's logs: why a worker was not started.
+fn autoscaler_log(bed: Bed) -> String {
+    let script =
+        "cd /tmp/ray/session_latest/logs && tail -n 25 monitor.log && tail -n 15 monitor.out monitor.err";
+    bed.on("head", &["sh", "-c", script])
+}
+
 /// A manually started driver, killed on drop.
 struct Driver(Child);
 
@@ -163,7 +170,8 @@ fn restart_with_jobs(bed: Bed) {
     assert!(ids.iter().all(|id| !row(id).contains("unknown")), "{error}");
     assert_eq!(session(bed), old, "nothing was changed");
     let output = ok(bed, &["restart-cluster", "--yes", "--others"]);
-    assert!(output.contains("jobs restored") && output.contains("all workers have rejoined"), "{output}");
+    let all_back = output.contains("jobs restored") && output.contains("all workers have rejoined");
+    assert!(all_back, "{}\n{output}", autoscaler_log(bed));
     assert!(!output.contains("s3cr3t-of-a-job"), "{output}");
     assert_ne!(session(bed), old);
     drop(driver);
