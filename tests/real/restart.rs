@@ -27,6 +27,14 @@ fn run(bed: Bed, args: &[&str]) -> Output {
 fn fresh(ray: Ray) -> Bed {
     let bed = Bed::restarted(ray);
     let _ = run(bed, &["restart-cluster", "--abandon"]);
+    // Jobs of a test that failed would be restored as well, and slow down the start of Ray.
+    let jobs: Vec<Value> =
+        serde_json::from_slice(&run(bed, &["list-jobs", "--json"]).stdout).unwrap_or_default();
+    let running = jobs.iter().filter(|job| job["status"] == "running");
+    let ids: Vec<&str> = running.filter_map(|job| job["submission_id"].as_str()).collect();
+    if !ids.is_empty() {
+        let _ = run(bed, &[&["stop-job", "--yes", "--others"][..], &ids].concat());
+    }
     bed
 }
 
