@@ -186,7 +186,7 @@ fn thousands_of_jobs_come_from_stdin() {
     let mut shown = Transcript::new(world.home.path());
     let few: String = ids.lines().take(15).flat_map(|id| [id, "\n"]).collect();
     for (words, input, code) in
-        [("stop-job -", "a\nb\n", 1), ("stop-job - --dry-run", &few, 0), ("stop-job - --yes", "\n \n", 0)]
+        [("stop-job -", "a\nb\n", 1), ("stop-job - --dry-run", &few, 1), ("stop-job - --yes", "\n \n", 0)]
     {
         shown.add(words, &with_input(&world, words, input).exits(code));
     }
