@@ -1,7 +1,7 @@
 //! One table of a cluster's TPUs as Google Cloud and Ray report them, and Ray's nodes by slice (`hosts`). Pure.
 //!
 //! Ray alone does not show everything: preempted machines that still hold quota, slices with a missing host, workers
-//! that never joined. Ray's nodes and the cloud's machines are joined by internal address.
+//! that are not in Ray. Ray's nodes and the cloud's machines are joined by internal address.
 
 mod hosts;
 mod row;
@@ -100,7 +100,7 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         VmState::Ready if missing.is_empty() && joined > 0 => TpuStatus::Registered,
         VmState::Ready if !is_late => TpuStatus::Joining,
         VmState::Ready if joined > 0 => TpuStatus::Incomplete,
-        VmState::Ready => TpuStatus::NeverRegistered,
+        VmState::Ready => TpuStatus::NotInRay,
     };
     Row {
         name: vm.name.clone(),
@@ -356,7 +356,7 @@ mod tests {
             ("ray-c-worker-x-tpu", TpuStatus::Ghost, (0, 2)),
             ("unnoticed", TpuStatus::Ghost, (1, 1)),
             ("half", TpuStatus::Incomplete, (2, 1)),
-            ("lost", TpuStatus::NeverRegistered, (1, 0)),
+            ("lost", TpuStatus::NotInRay, (1, 0)),
             ("leak", TpuStatus::HoldsQuota, (1, 0)),
             ("q-suspended", TpuStatus::HoldsQuota, (0, 0)),
             ("q-failed", TpuStatus::Refused, (0, 0)),

@@ -34,7 +34,10 @@ fn checked(reach: &Reach, state: ClusterState) -> anyhow::Result<Cluster> {
 /// An error if a part of the state, such as `jobs`, could not be read: nothing is known of it.
 pub(super) fn require(part: &str, reach: &Reach, state: &ClusterState) -> anyhow::Result<()> {
     match state.snapshot.missing.iter().find(|missing| is_of(missing, part)) {
-        Some(missing) => bail!("{}: cannot read {missing}", reach.spec.name),
+        Some(missing) => bail!(
+            "{}: cannot read {missing}; retry, and check dashboard.log and gcs_server.out on the head",
+            reach.spec.name
+        ),
         None => Ok(()),
     }
 }

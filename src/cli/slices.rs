@@ -19,6 +19,7 @@ pub(super) fn run(
     node_type: Option<&str>,
 ) -> anyhow::Result<ExitCode> {
     let cluster = Reach::block_on(read(reach))?;
+    seen::require("nodes", reach, cluster.state())?;
     seen::check_type(node_type, reach, &cluster)?;
     let wanted = |hosts: &Hosts| {
         let is_listed = all || hosts.alive > 0 || hosts.is_lost();

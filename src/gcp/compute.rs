@@ -24,6 +24,13 @@ pub struct Instance {
     pub created: Option<Timestamp>,
 }
 
+impl Instance {
+    /// Whether the machine is running.
+    pub fn is_running(&self) -> bool {
+        self.status == "RUNNING"
+    }
+}
+
 /// A machine that is labelled as a head, whether it runs or not.
 pub type Head = Instance;
 
@@ -66,7 +73,7 @@ impl Machines {
 
     /// The running machines, the newest first.
     pub fn running(&self) -> Vec<&Instance> {
-        self.found.iter().filter(|m| m.status == "RUNNING").collect()
+        self.found.iter().filter(|machine| machine.is_running()).collect()
     }
 
     /// The running machines as heads.

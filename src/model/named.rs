@@ -19,16 +19,17 @@ pub fn without_first_word(name: &str) -> &str {
     name.split_once('-').map_or(name, |(_, rest)| rest)
 }
 
-/// The name of a cluster's file, without its extension.
-fn file(cluster: &ClusterSpec) -> String {
-    let stem = cluster.file.as_ref().and_then(|file| file.file_stem());
-    stem.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+/// The complete names of a cluster: the full name, that without its first word, and the same of its file.
+fn names(cluster: &ClusterSpec) -> [String; 4] {
+    let file = cluster.file.as_ref().and_then(|file| file.file_stem());
+    let file = file.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let (full, short) = (cluster.name.as_str(), without_first_word(cluster.name.as_str()));
+    [full.to_owned(), short.to_owned(), without_first_word(&file).to_owned(), file]
 }
 
-/// Whether this is a name of the cluster: the full name, the name without its first word, or that of its file.
+/// Whether this is a complete name of the cluster, and not only the beginning of one.
 pub fn is_named(cluster: &ClusterSpec, name: &str) -> bool {
-    let (full, file) = (cluster.name.as_str(), file(cluster));
-    [full, without_first_word(full), &file, without_first_word(&file)].contains(&name)
+    names(cluster).iter().any(|known| known == name)
 }
 
 /// Finds the cluster with this name. In this order, `name` is compared with the full name, the name without its first
@@ -38,16 +39,16 @@ pub fn named<'a>(name: &str, clusters: &[&'a ClusterSpec]) -> Named<'a> {
     if name.is_empty() {
         return Named::Nothing;
     }
-    let full = |c: &ClusterSpec| c.name.as_str().to_owned();
-    let short = |c: &ClusterSpec| without_first_word(c.name.as_str()).to_owned();
-    let steps: [&dyn Fn(&ClusterSpec) -> bool; 4] = [
-        &|c| full(c) == name,
-        &|c| short(c) == name,
-        &|c| file(c) == name || without_first_word(&file(c)) == name,
-        &|c| full(c).starts_with(name) || short(c).starts_with(name),
+    let all: Vec<_> = clusters.iter().map(|cluster| (*cluster, names(cluster))).collect();
+    let steps: [&dyn Fn(&[String; 4]) -> bool; 4] = [
+        &|[full, ..]| full == name,
+        &|[_, short, ..]| short == name,
+        &|[_, _, short_file, file]| file == name || short_file == name,
+        &|[full, short, ..]| full.starts_with(name) || short.starts_with(name),
     ];
     for matches in steps {
-        let found: Vec<&'a ClusterSpec> = clusters.iter().copied().filter(|c| matches(c)).collect();
+        let matching = all.iter().filter(|(_, names)| matches(names));
+        let found: Vec<&'a ClusterSpec> = matching.map(|(cluster, _)| *cluster).collect();
         match found.as_slice() {
             [] => {}
             [only] => return Named::One(only),

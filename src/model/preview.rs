@@ -92,6 +92,11 @@ pub struct Preview {
 }
 
 impl Preview {
+    /// A preview for this operator without the affected jobs, which could not be determined.
+    pub fn unknown(me: &str, problem: Problem) -> Self {
+        Self { me: me.to_owned(), problem: Some(problem), ..Self::default() }
+    }
+
     /// Other people whose jobs would end, and jobs of unknown owner.
     pub fn others(&self) -> Others {
         Others::of(self.jobs.iter().map(|j| (&j.key, j.owner.as_ref().map(Text::raw))), &self.me)

@@ -78,19 +78,17 @@ impl Performer {
 
     /// Whether Google reports that there is no head of this cluster.
     pub(super) async fn has_no_head(&self) -> bool {
-        match supervisor::tpu_place(&self.spec) {
-            Ok(place) => {
-                machines(&self.options.google, &place, Role::Head).await.is_ok_and(|found| found.is_empty())
-            }
-            Err(_) => false,
-        }
+        self.heads().await.is_ok_and(|heads| heads.is_empty())
     }
 
     /// Whether a head of this cluster is running, as far as Google reports it.
     pub(super) async fn may_have_running_head(&self) -> bool {
-        let Ok(place) = supervisor::tpu_place(&self.spec) else { return true };
-        let heads = machines(&self.options.google, &place, Role::Head).await;
-        heads.map_or(true, |heads| heads.iter().any(|head| head.status == "RUNNING"))
+        self.heads().await.map_or(true, |heads| heads.iter().any(Instance::is_running))
+    }
+
+    async fn heads(&self) -> Result<Vec<Head>, Problem> {
+        let place = supervisor::tpu_place(&self.spec)?;
+        machines(&self.options.google, &place, Role::Head).await
     }
 
     /// Which of these workers were added manually.
@@ -244,7 +242,7 @@ impl Performer {
         let Ok(heads) = machines(&self.options.google, &place, Role::Head).await else { return };
         let address =
             |h: &Head| if self.spec.google.internal_ips { h.internal.clone() } else { h.external.clone() };
-        if heads.iter().any(|h| h.status == "RUNNING" && address(h).as_ref() == Some(deleted))
+        if heads.iter().any(|h| h.is_running() && address(h).as_ref() == Some(deleted))
             && let Err(e) = supervisor::trust(&self.spec, &self.options, offered).await
         {
             tracing::warn!("cannot save the new head's host key: {}", e.what);

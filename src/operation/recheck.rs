@@ -1,4 +1,4 @@
-//! The second check, right before anything is stopped: what has changed since the first.
+//! The second check, right before anything is stopped or removed: what has changed since the first.
 
 use super::backup;
 use super::cluster::living_workers;
@@ -7,7 +7,7 @@ use super::performer::Performer;
 use super::preview::{Detail, preview};
 use super::{begin_again, failure, gates, then_resume};
 use crate::model::{Fix, Hint, Operation, Order, Preview, Problem, Progress, Text};
-use crate::ray::Poller;
+use crate::ray::{Client, Poller};
 use crate::supervisor::Channel;
 use tokio::sync::mpsc;
 
@@ -45,20 +45,28 @@ impl Performer {
         if self.executor.is_recording() {
             return Ok(());
         }
-        let (consent, me) = &self.allowed;
-        let cluster = (&self.spec, &self.options);
-        let seen = Box::pin(preview(&session.client, cluster, me, &self.task, Detail::Owners)).await;
-        let seen = match seen {
+        let operation = Operation::new(self.task.clone(), self.spec.name.clone());
+        let seen = match self.affected(&session.client, &operation).await {
             Ok(seen) => seen,
             // Ray is partly stopped; its jobs were checked before.
             Err(problem) if self.facts.stopping => {
                 report(format!("cannot read the jobs again: {}", problem.what));
                 return Ok(());
             }
-            Err(problem) => Preview { me: me.clone(), problem: Some(problem), ..Preview::default() },
+            Err(problem) => Preview::unknown(&self.allowed.1, problem),
         };
-        let operation = Operation::new(self.task.clone(), self.spec.name.clone());
-        gates::jobs(&operation, consent, &seen, Order::Resume).map_err(|refusal| refusal.problem)
+        self.permitted(&operation, &seen)
+    }
+
+    /// The jobs that an operation would end now.
+    pub(super) async fn affected(&self, client: &Client, operation: &Operation) -> Result<Preview, Problem> {
+        let cluster = (&self.spec, &self.options);
+        Box::pin(preview(client, cluster, &self.allowed.1, &operation.task, Detail::Owners)).await
+    }
+
+    /// Checks affected jobs against the permission, since which hours may have passed.
+    pub(super) fn permitted(&self, operation: &Operation, seen: &Preview) -> Result<(), Problem> {
+        gates::jobs(operation, &self.allowed.0, seen, Order::Resume).map_err(|refusal| refusal.problem)
     }
 
     /// Workers that have joined since the operation started: they run jobs as well and must be cleared.

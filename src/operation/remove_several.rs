@@ -3,15 +3,13 @@
 //! deletion reads its object again right before it. After a failure, no further removal starts.
 
 use super::facts::{Facts, Turn};
-use super::gates;
 use super::journal::Journal;
 use super::performer::Performer;
-use super::preview::{Detail, preview};
 use super::worker::{affected, is_gone};
 use super::{begin_again, failure};
 use crate::model::amount::counted;
 use crate::model::text::printable;
-use crate::model::{Hint, Operation, Order, Preview, Problem, Progress, StepName, Task, Verb};
+use crate::model::{Hint, Operation, Preview, Problem, Progress, StepName, Task, Verb};
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -152,21 +150,18 @@ impl Performer {
         if self.executor.is_recording() {
             return Ok(());
         }
-        let (consent, me) = &self.allowed;
-        let cluster = (&self.spec, &self.options);
         let seen = match self.connect().await {
-            Ok(channel) => {
-                Box::pin(preview(&channel.client, cluster, me, &operation.task, Detail::Owners)).await
-            }
-            Err(problem) => Ok(Preview { me: me.clone(), problem: Some(problem), ..Preview::default() }),
+            Ok(channel) => self.affected(&channel.client, operation).await,
+            Err(problem) => Ok(Preview::unknown(&self.allowed.1, problem)),
         };
+        let cluster = (&self.spec, &self.options);
         let seen = match seen {
             Ok(seen) => seen,
             // An interrupted attempt may have deleted it, which its steps detect.
             Err(_) if turn.begun && is_gone(cluster, &operation.task).await => return Ok(()),
             Err(problem) => return Err(problem),
         };
-        gates::jobs(operation, consent, &seen, Order::Resume).map_err(|refusal| refusal.problem)
+        self.permitted(operation, &seen)
     }
 }
 

@@ -145,7 +145,7 @@ impl Request {
                 let cluster = (&self.spec, &self.environment.options);
                 Box::pin(preview(&channel.client, cluster, &me, task, detail)).await
             }
-            Err(problem) => Ok(self.unknown_preview(problem)),
+            Err(problem) => Ok(Preview::unknown(&self.environment.me, problem)),
         }
     }
 
@@ -156,12 +156,8 @@ impl Request {
             Err(problem) if !task.kind().takes_down() => {
                 Err((task.kind(), Refusal::new(Gate::NotSeen, problem)))
             }
-            seen => Ok(seen.unwrap_or_else(|problem| self.unknown_preview(problem))),
+            seen => Ok(seen.unwrap_or_else(|problem| Preview::unknown(&self.environment.me, problem))),
         }
-    }
-
-    fn unknown_preview(&self, problem: Problem) -> Preview {
-        Preview { me: self.environment.me.clone(), problem: Some(problem), ..Preview::default() }
     }
 
     async fn begin(
@@ -274,7 +270,7 @@ impl Request {
                 if !unfinished.task.kind().is_of_cluster() && is_gone(cluster, &unfinished.task).await {
                     return Ok(());
                 }
-                self.unknown_preview(problem)
+                Preview::unknown(&self.environment.me, problem)
             }
         };
         let allowed = unfinished.scope.allowed(consent);

@@ -19,7 +19,7 @@ pub enum TpuStatus {
     /// Some hosts have been missing for longer than [`JOIN_TIME`]: jobs on the slice wait forever.
     Incomplete,
     /// Up for longer than [`JOIN_TIME`], but no host has joined.
-    NeverRegistered,
+    NotInRay,
     /// Preempted and not deleted: it holds quota.
     HoldsQuota,
     /// Preempted and not deleted; a stopped Compute Engine instance, or a group of those.
@@ -50,7 +50,7 @@ impl TpuStatus {
         match self {
             Self::Ghost => "ghost",
             Self::Incomplete => "incomplete",
-            Self::NeverRegistered => "not in Ray",
+            Self::NotInRay => "not in Ray",
             Self::HoldsQuota => "preempted, holds quota",
             Self::Preempted => "preempted",
             Self::Refused => "refused",
@@ -72,7 +72,7 @@ impl TpuStatus {
                 .and(Verb::Restart.to("if it is not replaced, restart the cluster")),
             Self::Incomplete => Hint::from("check the missing host's log")
                 .and(Verb::RemoveWorker.on(machine, "or delete the slice so that it is created again")),
-            Self::NeverRegistered => Hint::from("check its startup log, or why its nodes died")
+            Self::NotInRay => Hint::from("check its startup log, or why its nodes died")
                 .and(Verb::RemoveWorker.on(machine, "or delete it")),
             Self::HoldsQuota | Self::Preempted => Verb::CleanPreempted.to("delete the preempted TPUs").into(),
             Self::Refused => {

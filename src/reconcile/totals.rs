@@ -106,7 +106,7 @@ pub fn types(limits: &[NodeTypeLimits], rows: &[Row], nodes: Option<&[Node]>) ->
                     | TpuStatus::Joining
                     | TpuStatus::Delayed
                     | TpuStatus::Incomplete
-                    | TpuStatus::NeverRegistered
+                    | TpuStatus::NotInRay
             )
         };
         let there = mine().filter(|r| is_there(r.status)).count().max(registered.unwrap_or(0));

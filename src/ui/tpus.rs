@@ -54,7 +54,7 @@ pub fn draw(
 fn hint_line(row: &Row, d: &DrawContext<'_>) -> String {
     let mut parts = vec![format!("{}: {}", row.name, row.status.word())];
     parts.extend(row.note.as_ref().map(ToString::to_string));
-    let waits = matches!(row.status, TpuStatus::Incomplete | TpuStatus::NeverRegistered | TpuStatus::Joining);
+    let waits = matches!(row.status, TpuStatus::Incomplete | TpuStatus::NotInRay | TpuStatus::Joining);
     if waits && !row.missing.is_empty() {
         let missing: Vec<String> = row.missing.iter().map(ToString::to_string).collect();
         parts.push(format!("not in Ray: {}", missing.join(", ")));

@@ -20,7 +20,7 @@ impl App {
         }
         let confirms = self.context().confirms();
         let mut effects = (action.describe().run)(self, action, now);
-        if !confirms || self.settings.read_only {
+        if !confirms {
             // An effect that changes a cluster is only carried out from the dialog that the action opens.
             effects.retain(|effect| effect.class() < Class::Changes);
         }

@@ -251,7 +251,7 @@ fn status(status: TpuStatus) -> (&'static str, Role) {
     match status {
         TpuStatus::Ghost => ("◇", Role::Bad),
         TpuStatus::Incomplete
-        | TpuStatus::NeverRegistered
+        | TpuStatus::NotInRay
         | TpuStatus::HoldsQuota
         | TpuStatus::Preempted
         | TpuStatus::Refused => ("✕", Role::Bad),

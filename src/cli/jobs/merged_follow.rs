@@ -287,21 +287,13 @@ impl FollowedWorkers {
         let Ok(cluster) = seen::read_open(reach, session).await else { return };
         let Ok(job) = find(&cluster, name) else { return };
         let Ok(now) = worker_reader.job_workers(cluster.known_of(job)).await else { return };
-        let is_known = |worker: &NamedWorker| {
-            let process = &worker.process;
-            let same =
-                |known: &NamedWorker| (known.process.node, known.process.pid) == (process.node, process.pid);
-            self.job_workers.workers.iter().any(same)
-        };
-        let new: Vec<NamedWorker> = now.workers.iter().filter(|worker| !is_known(worker)).cloned().collect();
-        self.job_workers.workers.extend(new);
-        // A node that could not be queried before may list the files of its workers now.
-        for known in self.job_workers.workers.iter_mut().filter(|known| known.process.files.is_empty()) {
-            let same = |worker: &&NamedWorker| {
-                (worker.process.node, worker.process.pid) == (known.process.node, known.process.pid)
-            };
-            if let Some(worker) = now.workers.iter().find(same) {
-                known.process.files.clone_from(&worker.process.files);
+        for worker in now.workers {
+            let process = |worker: &NamedWorker| (worker.process.node, worker.process.pid);
+            match self.job_workers.workers.iter_mut().find(|known| process(known) == process(&worker)) {
+                None => self.job_workers.workers.push(worker),
+                // Its node could not be queried before.
+                Some(known) if known.process.files.is_empty() => known.process.files = worker.process.files,
+                Some(_) => {}
             }
         }
         for part in &now.incomplete {

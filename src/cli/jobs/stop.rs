@@ -75,12 +75,11 @@ impl Stop<'_> {
         fits.map(|(id, _)| id.clone()).collect()
     }
 
-    /// A row for each job: what would be done, or why nothing is done.
-    fn rows(&self, own: &str, of_others: &str) -> Vec<(&String, bool, String)> {
-        let row = |(id, other): (_, &Option<Others>)| match other.as_ref().filter(|_| !self.arguments.others)
-        {
-            Some(_) => (id, false, of_others.to_owned()),
-            None => (id, false, own.to_owned()),
+    /// A row for each job when nothing is stopped.
+    fn refused_rows(&self) -> Vec<(&String, bool, String)> {
+        let row = |(id, other): (_, &Option<Others>)| {
+            let why = if other.is_some() { "not stopped: needs --others" } else { "not stopped" };
+            (id, false, why.to_owned())
         };
         self.ids.iter().zip(&self.others).map(row).collect()
     }
@@ -90,12 +89,7 @@ impl Stop<'_> {
         let row = |((id, other), job): ((_, &Option<Others>), &Result<Job, RayError>)| match (job, other) {
             (Err(error), _) => (id, false, error.to_string()),
             (Ok(job), _) if job.status.is_ended() => (id, true, format!("already {}", job.status.word())),
-            (Ok(_), Some(_)) if !self.arguments.others && self.arguments.common.json => {
-                (id, false, "needs --others".to_owned())
-            }
-            (Ok(_), Some(others)) if !self.arguments.others => {
-                (id, false, format!("needs --others ({})", others.brief()))
-            }
+            (Ok(_), Some(_)) if !self.arguments.others => (id, false, "needs --others".to_owned()),
             (Ok(_), _) => (id, true, "would be stopped".to_owned()),
         };
         let rows: Vec<_> = self.ids.iter().zip(&self.others).zip(jobs).map(row).collect();
@@ -110,7 +104,7 @@ impl Stop<'_> {
     /// allows it.
     fn refused(&self) -> anyhow::Error {
         if self.arguments.common.json
-            && let Err(e) = report(&self.rows("not stopped", "not stopped: needs --others"), true)
+            && let Err(e) = report(&self.refused_rows(), true)
         {
             return e;
         }

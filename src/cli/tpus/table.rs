@@ -171,7 +171,7 @@ fn hints(spec: &ClusterSpec, rows: &[Row], types: &[TypeCount]) -> Vec<String> {
         }
         let missing: Vec<String> = mine.iter().flat_map(|r| &r.missing).map(|a| a.raw().to_owned()).collect();
         let missing = match status {
-            TpuStatus::Incomplete | TpuStatus::NeverRegistered if !missing.is_empty() => {
+            TpuStatus::Incomplete | TpuStatus::NotInRay if !missing.is_empty() => {
                 format!(" (missing in Ray: {})", missing.join(", "))
             }
             _ => String::new(),

@@ -189,19 +189,19 @@ fn a_choice_stays_on_its_entry_when_news_change_the_list() {
     let mut app = shown();
     press(&mut app, ":stop-job <down><down>");
     let chosen = app.prompt().unwrap().chosen;
-    let words = app.offers()[chosen].words.clone();
+    let wanted = app.offers()[chosen].words.clone();
     let new = Arc::new(job("job-new", JobStatus::Running, "alice", 1));
     let mut jobs = snapshot();
     jobs.jobs = Arc::new(std::iter::once(new).chain(jobs.jobs.iter().cloned()).collect());
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs)));
-    assert_eq!(app.offers()[app.prompt().unwrap().chosen].words, words);
+    assert_eq!(app.offers()[app.prompt().unwrap().chosen].words, wanted);
     press(&mut app, "<enter>");
-    let stopped = words.strip_prefix("stop-job ").unwrap();
+    let stopped = wanted.strip_prefix("stop-job ").unwrap();
     let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
     assert!(lines.iter().any(|(label, text)| format!("{label} {text}").contains(stopped)), "{lines:?}");
     // Another text is another list.
     press(&mut app, "<esc><esc>:stop-job <down>job-new");
-    assert_eq!(super::palette::words(&app), ["stop-job job-new"]);
+    assert_eq!(words(&app), ["stop-job job-new"]);
 }
 
 #[test]
