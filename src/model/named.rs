@@ -20,16 +20,27 @@ pub fn without_first_word(name: &str) -> &str {
 }
 
 /// The complete names of a cluster: the full name, that without its first word, and the same of its file.
-fn names(cluster: &ClusterSpec) -> [String; 4] {
-    let file = cluster.file.as_ref().and_then(|file| file.file_stem());
-    let file = file.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let (full, short) = (cluster.name.as_str(), without_first_word(cluster.name.as_str()));
-    [full.to_owned(), short.to_owned(), without_first_word(&file).to_owned(), file]
+struct Names {
+    full: String,
+    short: String,
+    file: String,
+    short_file: String,
+}
+
+impl Names {
+    fn of(cluster: &ClusterSpec) -> Self {
+        let file = cluster.file.as_ref().and_then(|file| file.file_stem());
+        let file = file.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let full = cluster.name.as_str();
+        let short = |name| without_first_word(name).to_owned();
+        Self { full: full.to_owned(), short: short(full), short_file: short(&file), file }
+    }
 }
 
 /// Whether this is a complete name of the cluster, and not only the beginning of one.
 pub fn is_named(cluster: &ClusterSpec, name: &str) -> bool {
-    names(cluster).iter().any(|known| known == name)
+    let Names { full, short, file, short_file } = Names::of(cluster);
+    [full, short, file, short_file].iter().any(|known| known == name)
 }
 
 /// Finds the cluster with this name. In this order, `name` is compared with the full name, the name without its first
@@ -39,12 +50,12 @@ pub fn named<'a>(name: &str, clusters: &[&'a ClusterSpec]) -> Named<'a> {
     if name.is_empty() {
         return Named::Nothing;
     }
-    let all: Vec<_> = clusters.iter().map(|cluster| (*cluster, names(cluster))).collect();
-    let steps: [&dyn Fn(&[String; 4]) -> bool; 4] = [
-        &|[full, ..]| full == name,
-        &|[_, short, ..]| short == name,
-        &|[_, _, short_file, file]| file == name || short_file == name,
-        &|[full, short, ..]| full.starts_with(name) || short.starts_with(name),
+    let all: Vec<_> = clusters.iter().map(|cluster| (*cluster, Names::of(cluster))).collect();
+    let steps: [&dyn Fn(&Names) -> bool; 4] = [
+        &|of| of.full == name,
+        &|of| of.short == name,
+        &|of| of.file == name || of.short_file == name,
+        &|of| of.full.starts_with(name) || of.short.starts_with(name),
     ];
     for matches in steps {
         let matching = all.iter().filter(|(_, names)| matches(names));
