@@ -18,7 +18,7 @@ pub enum TpuStatus {
     Ghost,
     /// Some hosts have been missing for longer than [`JOIN_TIME`]: jobs on the slice wait forever.
     Incomplete,
-    /// Up for longer than [`JOIN_TIME`], but no host has joined.
+    /// Up for longer than [`JOIN_TIME`], but Ray has no live node of it.
     NotInRay,
     /// Preempted and not deleted: it holds quota.
     HoldsQuota,
