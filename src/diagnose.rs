@@ -68,7 +68,7 @@ pub fn findings(
         found.extend(autoscaler::findings(snapshot, history));
         found.extend(nodes::findings(snapshot));
         if !snapshot.missing.is_empty() {
-            let what = snapshot.missing.join("; ");
+            let what = snapshot.missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             let hint = "retry; the console does so automatically and shows older data meanwhile";
             found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, hint));
         }
@@ -91,7 +91,7 @@ mod tests {
         Autoscaler, AutoscalerVersion, Death, DeathReason, Demand, DemandKind, LaunchFailure, Node, NodeId,
         NodeState, NodeTypeCount, PendingNode, Phase, ProblemKind, Resource, Resources, Text,
     };
-    use crate::model::{Problem, Timestamp};
+    use crate::model::{MissingPart, Problem, SnapshotPart, Timestamp};
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -279,12 +279,13 @@ mod tests {
         assert_eq!((stale(1500).kind, stale(1500).since), (FindingKind::Silent, Some(at(0))));
         assert_eq!(stale(200).kind, FindingKind::Idle);
         let unread = watched(90, |secs| {
-            let missing = vec!["autoscaler: timed out".to_owned()];
+            let missing = vec![MissingPart { part: SnapshotPart::Autoscaler, why: "timed out".to_owned() }];
             Snapshot { missing, ..state(secs, report(AutoscalerVersion::V1, 0)) }
         });
         assert_eq!(kinds(&unread), [FindingKind::PartlyRead], "it could not be read");
         let jobs = watched(90, |secs| {
-            let missing = vec!["1 job that cannot be read".to_owned()];
+            let missing =
+                vec![MissingPart { part: SnapshotPart::SomeJobs, why: "1 record cannot be read".to_owned() }];
             Snapshot { missing, ..state(secs, report(AutoscalerVersion::V1, 0)) }
         });
         assert_eq!(kinds(&jobs)[0], FindingKind::Silent, "an unreadable job does not affect the autoscaler");

@@ -104,7 +104,7 @@ pub use sgr::{Colour, Look};
 pub use step::StepName;
 pub use text::Text;
 pub use time::Timestamp;
-pub use update::{JobStopOutcome, News, Request, Snapshot};
+pub use update::{JobStopOutcome, MissingPart, News, Request, Snapshot, SnapshotPart};
 pub use userinfo::{shown_address, without_passwords};
 pub use vitals::{
     Checkpoint, ClusterVitals, JobActivity, LogRead, ReadingCost, Run, Sign, SignKind, VitalLimits, Vitals,

@@ -8,7 +8,7 @@ use super::reach::{Progress, Reach, confirm};
 use super::signals::Signals;
 use crate::model::cloud::CloudView;
 use crate::model::time::{brief, span};
-use crate::model::{Hint, Leftover, Problem, Provider, Snapshot, Timestamp, leftovers};
+use crate::model::{Hint, Leftover, Problem, Provider, Snapshot, SnapshotPart, Timestamp, leftovers};
 use crate::operation::{Cleanup, DEVICES, HostFound};
 use crate::ray::Poller;
 use crate::supervisor;
@@ -254,7 +254,8 @@ impl Round<'_> {
     async fn ask_ray(&self, progress: &Progress) -> Result<Snapshot, Problem> {
         let session = self.reach.open(progress).await?;
         progress.show("reading Ray's nodes and jobs");
-        let snapshot = Poller::new(session.client.clone()).refresh().await;
+        let snapshot =
+            Poller::new(session.client.clone()).refresh_all(&[SnapshotPart::Nodes, SnapshotPart::Jobs]).await;
         session.close().await;
         snapshot.map_err(|e| e.problem(Timestamp::now()))
     }

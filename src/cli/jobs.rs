@@ -26,7 +26,7 @@ pub(super) use verdict::TIMED_OUT;
 use super::candidates;
 use super::reach::{Progress, Reach};
 use super::seen;
-use crate::model::JobStatus;
+use crate::model::{JobStatus, SnapshotPart};
 use crate::ray::Poller;
 use crate::supervisor;
 use clap::{Args, Subcommand};
@@ -109,8 +109,9 @@ Examples:
   marin-tui job-logs eval-7 --workers --fold             identical lines once
   marin-tui job-logs eval-7 --workers -f -n 20           the last 20 lines of each, then new lines
 
-Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
-(with --follow), 4 no response from the cluster for --give-up-after, 1 the log could not be read.")]
+Exit codes: 0 the log was printed (with --follow: the job succeeded), 1 it could not be read, or with --grep and \
+without --follow: no line matches, 3 the job did not succeed (with --follow), 4 no response from the cluster for \
+--give-up-after.")]
     JobLogs(logs::LogArguments),
     /// List a job's workers with their last log line, its age and step; silent and lagging workers first
     #[command(after_help = workers::EXAMPLES)]
@@ -222,7 +223,7 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
         open && status && arguments.owner.as_deref().is_none_or(|o| job.owner() == Some(o))
     };
     let mut state = supervisor::state_of(&reach.spec, snapshot);
-    if let Err(unread) = seen::require("jobs", reach, &state) {
+    if let Err(unread) = seen::require(SnapshotPart::Jobs, reach, &state) {
         session.close().await;
         return Err(unread);
     }

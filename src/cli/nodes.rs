@@ -4,7 +4,7 @@ use super::reach::{Progress, Reach};
 use super::{columns, output, seen};
 use crate::app::pages::nodes::{NodeRow, Nodes};
 use crate::app::{Cluster, Fleet, Keymap, sheet};
-use crate::model::{Death, Node, Resource, Text, Timestamp};
+use crate::model::{Death, Node, Resource, SnapshotPart, Text, Timestamp};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<Ex
         return super::slices::run(reach, (arguments.all, arguments.json), node_type);
     }
     let cluster = Reach::block_on(async { seen::read(reach, &Progress::new()).await })?;
-    seen::require("nodes", reach, cluster.state())?;
+    seen::require(SnapshotPart::Nodes, reach, cluster.state())?;
     seen::check_type(arguments.node_type.as_deref(), reach, &cluster)?;
     let wanted = |node: &Node| {
         let of_type = |t: &String| node.node_type.raw() == t;

@@ -3,6 +3,7 @@
 use super::reach::{Progress, Reach};
 use crate::app::Cluster;
 use crate::config::nearest;
+use crate::model::SnapshotPart;
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use anyhow::bail;
@@ -32,19 +33,14 @@ fn checked(reach: &Reach, state: ClusterState) -> anyhow::Result<Cluster> {
 }
 
 /// An error if a part of the state, such as `jobs`, could not be read: nothing is known of it.
-pub(super) fn require(part: &str, reach: &Reach, state: &ClusterState) -> anyhow::Result<()> {
-    match state.snapshot.missing.iter().find(|missing| is_of(missing, part)) {
+pub(super) fn require(part: SnapshotPart, reach: &Reach, state: &ClusterState) -> anyhow::Result<()> {
+    match state.snapshot.lacks(&[part]) {
         Some(missing) => bail!(
             "{}: cannot read {missing}; retry, and check dashboard.log and gcs_server.out on the head",
             reach.spec.name
         ),
         None => Ok(()),
     }
-}
-
-/// Whether this says that a part of the state could not be read.
-pub(super) fn is_of(missing: &str, part: &str) -> bool {
-    missing.strip_prefix(part).is_some_and(|rest| rest.starts_with(": "))
 }
 
 /// An error if the cluster has no such node type, neither in its file nor among its nodes.

@@ -4,7 +4,7 @@ use super::reach::{Progress, Reach};
 use super::{columns, output, seen};
 use crate::app::pages::hosts::{HostsRow, HostsTable};
 use crate::app::{Cluster, Fleet, Keymap, sheet};
-use crate::model::{JobStatus, Text, Timestamp};
+use crate::model::{JobStatus, SnapshotPart, Text, Timestamp};
 use crate::reconcile::{Hosts, HostsKind};
 use crate::supervisor;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub(super) fn run(
     node_type: Option<&str>,
 ) -> anyhow::Result<ExitCode> {
     let cluster = Reach::block_on(read(reach))?;
-    seen::require("nodes", reach, cluster.state())?;
+    seen::require(SnapshotPart::Nodes, reach, cluster.state())?;
     seen::check_type(node_type, reach, &cluster)?;
     let wanted = |hosts: &Hosts| {
         let is_listed = all || hosts.alive > 0 || hosts.is_lost();

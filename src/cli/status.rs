@@ -1,12 +1,11 @@
 //! `marin-tui status`: prints the issues of clusters as in the console, with evidence and hints, read once.
 
 use super::reach::{Progress, Reach};
-use super::seen::is_of;
 use super::{GlobalArguments, columns, hints, output};
 use crate::config::{Config, Entry, Env};
 use crate::diagnose::{Finding, Severity};
 use crate::model::time::brief;
-use crate::model::{Target, Timestamp};
+use crate::model::{SnapshotPart, Target, Timestamp};
 use crate::state::ClusterState;
 use crate::supervisor;
 use clap::Args;
@@ -142,8 +141,8 @@ impl Seen<'_> {
     }
 
     /// A value from a part of the state, such as `jobs`; `None` if that could not be read.
-    fn known_of<T>(&self, part: &str, value: T) -> Option<T> {
-        let is_read = !self.state.snapshot.missing.iter().any(|missing| is_of(missing, part));
+    fn known_of<T>(&self, part: SnapshotPart, value: T) -> Option<T> {
+        let is_read = self.state.snapshot.lacks(&[part]).is_none();
         self.known(value).filter(|_| is_read)
     }
 
@@ -153,7 +152,8 @@ impl Seen<'_> {
         let worst = self.state.worst().map_or_else(|| "-".to_owned(), |f| self.in_a_line(f, &f.short));
         let tally = &self.state.tally;
         let (issues, word) = (self.state.issues().to_string(), self.word().to_owned());
-        let (nodes, jobs) = (number("nodes", tally.alive), number("jobs", tally.running));
+        let (nodes, jobs) =
+            (number(SnapshotPart::Nodes, tally.alive), number(SnapshotPart::Jobs, tally.running));
         vec![self.name().to_owned(), word, nodes, jobs, issues, worst]
     }
 
@@ -177,9 +177,9 @@ impl Seen<'_> {
         let of = |n: usize, words: &str| if n > 0 { format!(", {n} {words}") } else { String::new() };
         if self.state.known {
             let (pending, lost) = (of(tally.pending, "pending"), of(tally.lost, "lost"));
-            let nodes = self.known_of("nodes", format!("{} alive{pending}{lost}", tally.alive));
+            let nodes = self.known_of(SnapshotPart::Nodes, format!("{} alive{pending}{lost}", tally.alive));
             let waiting = of(tally.waiting, "pending");
-            let jobs = self.known_of("jobs", format!("{} running{waiting}", tally.running));
+            let jobs = self.known_of(SnapshotPart::Jobs, format!("{} running{waiting}", tally.running));
             let or_unknown = |words: Option<String>| words.unwrap_or_else(|| "unknown".to_owned());
             writeln!(
                 out,
@@ -219,8 +219,8 @@ impl Seen<'_> {
         let mut value = json!({
             "cluster": self.name(), "status": self.word(), "error": problem.map(|p| &p.what),
             "ray_version": self.known(state.snapshot.ray_version.raw()),
-            "nodes": self.known_of("nodes", json!({"alive": tally.alive, "pending": tally.pending, "lost": tally.lost})),
-            "jobs": self.known_of("jobs", json!({"running": tally.running, "pending": tally.waiting})),
+            "nodes": self.known_of(SnapshotPart::Nodes, json!({"alive": tally.alive, "pending": tally.pending, "lost": tally.lost})),
+            "jobs": self.known_of(SnapshotPart::Jobs, json!({"running": tally.running, "pending": tally.waiting})),
             "issues": state.issues(), "worst": state.worst().map(Finding::word),
             "findings": state.findings.iter().map(|f| self.finding(f)).collect::<Vec<_>>(),
             "operation": state.lock().map(|lock| lock.brief(self.now)),

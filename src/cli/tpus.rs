@@ -5,7 +5,7 @@ mod clean;
 mod table;
 
 use super::reach::{Progress, Reach};
-use crate::model::{Node, Problem, Timestamp};
+use crate::model::{Node, Problem, SnapshotPart, Timestamp};
 use crate::ray::Poller;
 use crate::supervisor;
 use clap::Subcommand;
@@ -84,13 +84,7 @@ async fn show(as_json: bool, reach: &Reach) -> anyhow::Result<ExitCode> {
 async fn ask_ray(reach: &Reach, progress: &Progress) -> Result<Vec<Node>, Problem> {
     let session = reach.open(progress).await?;
     progress.show("reading Ray's nodes");
-    let snapshot = Poller::new(session.client.clone()).refresh().await;
+    let snapshot = Poller::new(session.client.clone()).refresh_all(&[SnapshotPart::Nodes]).await;
     session.close().await;
-    let now = Timestamp::now();
-    let snapshot = snapshot.map_err(|e| e.problem(now))?;
-    // In a first reading there is no older data to show for a missing part.
-    match snapshot.missing.iter().find(|m| m.starts_with("nodes")) {
-        Some(part) => Err(Problem::new(crate::model::ProblemKind::Other, part.clone(), "try again", now)),
-        None => Ok(snapshot.nodes.to_vec()),
-    }
+    Ok(snapshot.map_err(|e| e.problem(Timestamp::now()))?.nodes.to_vec())
 }

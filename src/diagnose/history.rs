@@ -2,7 +2,7 @@
 
 use super::demand::{Unmet, failing_now, newest_start};
 use super::restart::Restart;
-use crate::model::{Job, Link, Problem, Snapshot, Text, Timestamp};
+use crate::model::{Job, Link, Problem, Snapshot, SnapshotPart, Text, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ impl History {
         let known = snapshot.autoscaler.pending.iter().filter(|p| !p.address.is_empty());
         self.pending = known.map(|p| (p.address.clone(), since(&p.address))).collect();
         // A report that could not be read is no evidence that the autoscaler is silent.
-        let unread = snapshot.missing.iter().any(|part| part.starts_with("autoscaler"));
+        let unread = snapshot.lacks(&[SnapshotPart::Autoscaler]).is_some();
         self.report = match (snapshot.autoscaler.reported, self.report) {
             (Some(at), Some(before)) if at == before.at && !unread => Some(before),
             (Some(at), before) => {

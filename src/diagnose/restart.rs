@@ -2,7 +2,7 @@
 
 use super::{Finding, FindingKind, Severity};
 use crate::model::amount::counted;
-use crate::model::{Hint, Job, JobKey, NodeState, Snapshot, SubmissionId, Text, Timestamp};
+use crate::model::{Hint, Job, JobKey, NodeState, Snapshot, SnapshotPart, SubmissionId, Text, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,8 +110,8 @@ impl Restart {
             RestartedBy::Unknown => "outside this console".to_owned(),
         };
         // What could not be read is not lost.
-        let is_read = |part: &str| !now.missing.iter().any(|m| m.starts_with(part));
-        if !self.is_recent(now.taken) || !is_read("jobs") || !is_read("nodes") {
+        let unread = now.lacks(&[SnapshotPart::Jobs, SnapshotPart::SomeJobs, SnapshotPart::Nodes]);
+        if !self.is_recent(now.taken) || unread.is_some() {
             return None;
         }
         let lost: Vec<&Open> = self.jobs.iter().filter(|open| !open.is_back(&now.jobs)).collect();
@@ -165,7 +165,7 @@ fn living_workers(snapshot: &Snapshot) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::JobStatus;
+    use crate::model::{JobStatus, MissingPart};
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(secs))
@@ -195,7 +195,10 @@ mod tests {
         assert!(why("a").unwrap().contains("job-driver-a.log"));
         assert_eq!((why("b"), why("c")), (None, None), "it came back; it had ended before");
         assert_eq!(restart.finding(&state("new", 3660, vec![])), None, "no longer recent");
-        let unread = Snapshot { missing: vec!["jobs: timed out".into()], ..now.clone() };
+        let unread = Snapshot {
+            missing: vec![MissingPart { part: SnapshotPart::Jobs, why: "timed out".into() }],
+            ..now.clone()
+        };
         assert_eq!(restart.finding(&unread), None, "what could not be read is not lost");
         // A second restart, by us: the jobs of the first are still lost.
         let third = state("third", 120, vec![job("b", Running)]);

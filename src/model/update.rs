@@ -23,9 +23,52 @@ pub struct Snapshot {
     pub jobs: Arc<Vec<Arc<Job>>>,
     /// Report of the autoscaler.
     pub autoscaler: Arc<Autoscaler>,
-    /// Parts or jobs that could not be read this time, with the reason (`autoscaler: timed out`). Any data shown for
-    /// them is older.
-    pub missing: Vec<String>,
+    /// Parts that could not be read this time. Any data shown for them is older.
+    pub missing: Vec<MissingPart>,
+}
+
+impl Snapshot {
+    /// The first of these parts that could not be read.
+    pub fn lacks(&self, parts: &[SnapshotPart]) -> Option<&MissingPart> {
+        self.missing.iter().find(|missing| parts.contains(&missing.part))
+    }
+}
+
+/// A part of a [`Snapshot`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotPart {
+    /// The list of nodes.
+    Nodes,
+    /// The list of jobs.
+    Jobs,
+    /// Some jobs of the list.
+    SomeJobs,
+    /// The autoscaler's report.
+    Autoscaler,
+    /// What the nodes' machines measure.
+    LiveUse,
+}
+
+/// A part that could not be read, and why: `autoscaler: timed out`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingPart {
+    /// The part.
+    pub part: SnapshotPart,
+    /// The reason. It may be text from the cluster.
+    pub why: String,
+}
+
+impl std::fmt::Display for MissingPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let part = match self.part {
+            SnapshotPart::Nodes => "nodes",
+            SnapshotPart::Jobs => "jobs",
+            SnapshotPart::SomeJobs => "some jobs",
+            SnapshotPart::Autoscaler => "autoscaler",
+            SnapshotPart::LiveUse => "live use",
+        };
+        write!(f, "{part}: {}", self.why)
+    }
 }
 
 /// News about one cluster.

@@ -8,7 +8,7 @@ use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{
     ChipSource, Chips, ChipsRead, ClusterSpec, HeadAddress, Hint, HostChips, Node, NodeId, Problem,
-    ProblemKind, Text, Timestamp,
+    ProblemKind, SnapshotPart, Text, Timestamp,
 };
 use crate::ray::{Client, Poller, RayError};
 use crate::ssh::TunnelSpec;
@@ -47,7 +47,8 @@ impl ChipReader<'_> {
     /// The alive nodes with chips that match.
     pub async fn hosts(&self, wanted: impl Fn(&Node) -> bool) -> Result<Vec<Node>, Problem> {
         let failed = |error: RayError| error.problem(Timestamp::now());
-        let snapshot = Poller::new(self.client.clone()).refresh().await.map_err(failed)?;
+        let snapshot =
+            Poller::new(self.client.clone()).refresh_all(&[SnapshotPart::Nodes]).await.map_err(failed)?;
         let has_chips = |node: &&Node| node.state.is_alive() && count(node).is_some() && wanted(node);
         let nodes: Vec<Node> = snapshot.nodes.iter().filter(has_chips).cloned().collect();
         if nodes.is_empty() {

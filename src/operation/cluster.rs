@@ -12,7 +12,7 @@ use super::{failure, then_resume};
 use crate::model::amount::counted;
 use crate::model::{
     AutoscalerVersion, CancelledState, Fix, Hint, Job, NodeState, Operation, Problem, Progress, Snapshot,
-    StepName, Task, Text, Timestamp, Verb,
+    SnapshotPart, StepName, Task, Text, Timestamp, Verb,
 };
 use crate::ray::{Poller, RayError};
 use crate::supervisor;
@@ -234,7 +234,10 @@ impl Performer {
         };
         let to_problem = |e: RayError| e.problem(Timestamp::now());
         let found = async {
-            let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(to_problem)?;
+            let snapshot = Poller::new(session.client.clone())
+                .refresh_all(&[SnapshotPart::Nodes, SnapshotPart::Jobs])
+                .await
+                .map_err(to_problem)?;
             let workers = living_workers(&snapshot);
             let open = || snapshot.jobs.iter().filter(|j| !j.status.is_ended());
             if self.updates() {

@@ -57,8 +57,7 @@ impl Performer {
 
     /// Writes the facts to the journal before they are needed.
     pub(super) async fn keep_facts(&self, journal: &Journal) -> Result<(), Problem> {
-        let facts = self.facts.clone();
-        Ok(journal.write_with(move |j| j.facts(&facts)).await?)
+        journal.keep(&self.facts).await
     }
 
     pub(super) fn preserves(&self) -> bool {

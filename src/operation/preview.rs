@@ -4,7 +4,7 @@ use super::backup::{BackupContent, Kept, left_out};
 use super::worker::{affected, affected_jobs};
 use crate::model::text::printable;
 use crate::model::{
-    AffectedJob, ClusterSpec, Job, JobKey, Preview, Problem, Restoration, Task, Text, Timestamp,
+    AffectedJob, ClusterSpec, Job, JobKey, Preview, Problem, Restoration, SnapshotPart, Task, Text, Timestamp,
 };
 use crate::ray::{Client, Poller, RayError, Recorded};
 use crate::supervisor::Options;
@@ -16,6 +16,9 @@ use std::sync::Arc;
 const DETAILED_MAX: usize = 64;
 /// Maximum number of jobs whose tasks are read at a time.
 const AT_ONCE: usize = 4;
+
+/// The parts of the state without which affected jobs are unknown.
+pub(super) const WHOLE: [SnapshotPart; 3] = [SnapshotPart::Nodes, SnapshotPart::Jobs, SnapshotPart::SomeJobs];
 
 /// How much is read about the affected jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +44,7 @@ pub async fn preview(
         return Ok(Preview { me, ..Preview::default() });
     }
     let detailed_max = if detail == Detail::Whole { DETAILED_MAX } else { 0 };
-    let snapshot = Poller::new(client.clone()).refresh().await.map_err(to_problem)?;
+    let snapshot = Poller::new(client.clone()).refresh_all(&WHOLE).await.map_err(to_problem)?;
     if !task.kind().is_of_cluster() {
         let machines = affected(cluster, task).await?;
         let drains = task.removal().is_some_and(|(_, drain)| drain.is_some());

@@ -6,7 +6,7 @@ use super::journal::Journal;
 use super::performer::Performer;
 use super::preview::{Detail, preview};
 use super::{begin_again, failure, gates, then_resume};
-use crate::model::{Fix, Hint, Operation, Order, Preview, Problem, Progress, Text};
+use crate::model::{Fix, Hint, Operation, Order, Preview, Problem, Progress, SnapshotPart, Text};
 use crate::ray::{Client, Poller};
 use crate::supervisor::Channel;
 use tokio::sync::mpsc;
@@ -34,7 +34,10 @@ impl Performer {
                 let what = format!("cannot read the jobs again: {}", problem.what);
                 return Err(failure(what, then_resume(problem.hint).and(self.start_again())));
             }
-            Err(problem) => report(format!("cannot read the jobs again: {}", problem.what)),
+            Err(problem) => {
+                let operation = Operation::new(self.task.clone(), self.spec.name.clone());
+                self.permitted(&operation, &Preview::unknown(&self.allowed.1, problem))?;
+            }
         }
         self.facts.stopping = true;
         self.keep_facts(journal).await
@@ -71,7 +74,7 @@ impl Performer {
 
     /// Workers that have joined since the operation started: they run jobs as well and must be cleared.
     async fn joined_since(&mut self, session: &Channel, report: impl Fn(String)) -> Result<(), Problem> {
-        let snapshot = match Poller::new(session.client.clone()).refresh().await {
+        let snapshot = match Poller::new(session.client.clone()).refresh_all(&[SnapshotPart::Nodes]).await {
             Ok(snapshot) => snapshot,
             // Ray is partly stopped; its workers were recorded before.
             Err(e) => {

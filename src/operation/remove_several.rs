@@ -1,11 +1,11 @@
 //! Removes several workers in turn. Each is removed with all checks of a single removal: the worker is looked up again
 //! and must be the one that was confirmed, the jobs that run there are read again and must have been allowed, and every
-//! deletion reads its object again right before it. After a failure, no further removal starts.
+//! deletion reads its object again right before it. After a failure, no further worker is drained or removed.
 
 use super::facts::{Facts, Turn};
 use super::journal::Journal;
 use super::performer::Performer;
-use super::worker::{affected, is_gone};
+use super::worker::{StepProgress, affected, is_gone};
 use super::{begin_again, failure};
 use crate::model::amount::counted;
 use crate::model::text::printable;
@@ -20,7 +20,8 @@ type Lines = mpsc::UnboundedSender<Progress>;
 /// How a turn ended.
 enum Ended {
     Removed,
-    NotBegun,
+    /// Another removal had failed before.
+    NotRemoved,
     Failed(Problem),
 }
 
@@ -64,13 +65,13 @@ impl Performer {
         progress: &Lines,
     ) -> Ended {
         if failed.load(Ordering::Relaxed) {
-            return Ended::NotBegun;
+            return Ended::NotRemoved;
         }
         let turns = &self.facts.turns;
         let worker = printable(&turns[at].worker);
         report(progress, format!("{worker}: {} of {}", at + 1, turns.len()));
-        match self.turn(at, facts, journal, progress).await {
-            Ok(()) => Ended::Removed,
+        match self.turn(at, (facts, failed), journal, progress).await {
+            Ok(ended) => ended,
             Err(problem) => {
                 failed.store(true, Ordering::Relaxed);
                 report(progress, format!("{worker}: failed: {}", problem.what));
@@ -83,10 +84,10 @@ impl Performer {
     async fn turn(
         &self,
         at: usize,
-        facts: &Mutex<Facts>,
+        (facts, failed): (&Mutex<Facts>, &AtomicBool),
         journal: &Journal,
         progress: &Lines,
-    ) -> Result<(), Problem> {
+    ) -> Result<Ended, Problem> {
         let mut turn = facts.lock().await.turns[at].clone();
         let drain = self.task.removal().and_then(|(_, drain)| drain);
         let task = Task::RemoveWorker { worker: turn.worker.clone(), drain };
@@ -96,24 +97,29 @@ impl Performer {
             if turn.done.contains(&step) {
                 continue;
             }
+            if matches!(step, StepName::Drain | StepName::Remove) && failed.load(Ordering::Relaxed) {
+                return Ok(Ended::NotRemoved);
+            }
             if !step.only_looks() && turn.done.iter().all(|s| s.only_looks()) {
                 self.gate(&operation, &turn).await?;
                 turn.begun = true;
                 keep(facts, at, &turn, journal).await?;
             }
-            let result = one.named_step(step, progress).await?;
+            let result = one
+                .named_step(step, progress, async |known| {
+                    turn.known = known.worker.clone();
+                    keep(facts, at, &turn, journal).await
+                })
+                .await?;
             report(progress, format!("{}: {}", printable(&turn.worker), printable(&result)));
             if step == StepName::Find {
                 still_confirmed(&turn, &one)?;
-                if let Some(within) = drain {
-                    one.facts.worker.set_drain_deadline(within);
-                }
             }
             turn.done.push(step);
             turn.known = one.facts.worker.clone();
             keep(facts, at, &turn, journal).await?;
         }
-        Ok(())
+        Ok(Ended::Removed)
     }
 
     /// The performer for removing this worker alone, with the facts known about it.
@@ -126,12 +132,20 @@ impl Performer {
     }
 
     /// Runs a step and prefixes its output with the name of the worker, because several may run at a time. The caller
-    /// saves the facts.
-    async fn named_step(&mut self, step: StepName, progress: &Lines) -> Result<String, Problem> {
+    /// saves the facts; `keep` does during the step.
+    async fn named_step(
+        &mut self,
+        step: StepName,
+        progress: &Lines,
+        keep: impl AsyncFnOnce(&Facts) -> Result<(), Problem>,
+    ) -> Result<String, Problem> {
         let Task::RemoveWorker { worker, .. } = self.task.clone() else { return Err(no_workers()) };
         let (own, mut lines) = mpsc::unbounded_channel();
         let work = async {
-            let ended = self.worker_step(step, &Journal::nowhere(), &own).await;
+            let ended = match step {
+                StepName::Drain => self.drain(keep, &StepProgress(&own)).await,
+                step => self.worker_step(step, &Journal::nowhere(), &own).await,
+            };
             drop(own);
             ended
         };
@@ -169,8 +183,7 @@ impl Performer {
 async fn keep(facts: &Mutex<Facts>, at: usize, turn: &Turn, journal: &Journal) -> Result<(), Problem> {
     let mut facts = facts.lock().await;
     facts.turns[at] = turn.clone();
-    let facts = facts.clone();
-    Ok(journal.write_with(move |j| j.facts(&facts)).await?)
+    journal.keep(&facts).await
 }
 
 fn report(progress: &Lines, words: String) {
@@ -228,9 +241,9 @@ mod tests {
         let all = ["a", "b", "c", "d"].map(str::to_owned);
         let failed = || Ended::Failed(failure("no route", "look"));
         let problem =
-            outcome(&all, &[Ended::Removed, failed(), Ended::Removed, Ended::NotBegun]).unwrap_err();
+            outcome(&all, &[Ended::Removed, failed(), Ended::Removed, Ended::NotRemoved]).unwrap_err();
         assert_eq!(problem.what, "b: no route; removed: a, c; remaining: b, d");
-        let problem = outcome(&all[..2], &[failed(), Ended::NotBegun]).unwrap_err();
+        let problem = outcome(&all[..2], &[failed(), Ended::NotRemoved]).unwrap_err();
         assert_eq!(problem.what, "a: no route; removed: none; remaining: a, b");
         assert_eq!(outcome(&all[..1], &[Ended::Removed]).unwrap(), "1 worker removed");
     }

@@ -9,8 +9,8 @@ use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{
     ClusterSpec, DriverStacks, HeadAddress, Hint, JobId, JobKey, JobStacks, JobWorker, Node, NodeId, Problem,
-    ProblemKind, RayletThreads, Snapshot, StackGroup, StackThread, StackWorker, Text, Timestamp, WorkerState,
-    node_names,
+    ProblemKind, RayletThreads, Snapshot, SnapshotPart, StackGroup, StackThread, StackWorker, Text,
+    Timestamp, WorkerState, node_names,
 };
 use crate::ray::{Client, Listed, Poller, RayError};
 use crate::stacks::{Dump, Group, Place, Raylet, groups, is_driver, is_worker, moved, places};
@@ -92,7 +92,8 @@ impl Stacks<'_> {
     /// Ray does not list them, or there are none.
     pub async fn processes(&self, job: &JobId) -> Result<Processes, Problem> {
         let failed = |error: RayError| error.problem(Timestamp::now());
-        let snapshot = Poller::new(self.client.clone()).refresh().await.map_err(failed)?;
+        let snapshot =
+            Poller::new(self.client.clone()).refresh_all(&[SnapshotPart::Nodes]).await.map_err(failed)?;
         let hosts = Hosts::of(&snapshot.nodes);
         // Their files are not needed, so no node is queried for them.
         let gang = self.client.gang(job, &[], &mut Listed::default()).await.map_err(failed)?;

@@ -5,7 +5,8 @@ use super::executor::NOT_AWAITED;
 use super::performer::{POLL_INTERVAL, Performer, WAIT_LIMIT};
 use super::{failure, then_resume};
 use crate::model::{
-    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SubmissionId, Task, Text, Timestamp,
+    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, Provider, SnapshotPart, SubmissionId, Task,
+    Text, Timestamp,
 };
 use crate::ray::Poller;
 use crate::supervisor;
@@ -50,14 +51,18 @@ impl Performer {
         Ok(None)
     }
 
-    /// Whether Ray may run on a head that cannot be queried. A head at Google that cannot be reached may be overloaded:
-    /// `ray up` tries for minutes to log in, and would end its jobs. On other machines it reports why it cannot log in.
+    /// Whether Ray may run on a head that cannot be queried. A machine that does not respond may be overloaded: `ray up`
+    /// tries for minutes to log in, and would end its jobs.
     async fn may_be_running(&self, kind: &ProblemKind) -> bool {
-        if !matches!(kind, ProblemKind::Address | ProblemKind::Unreachable) {
-            return true;
+        match (self.spec.provider, kind) {
+            // The machine exists before Ray is started on it.
+            (Provider::Local, _) => true,
+            // A head that this operation has started is not ready yet.
+            (_, ProblemKind::Address | ProblemKind::Unreachable) => {
+                !self.facts.launched && self.may_have_running_head().await
+            }
+            _ => true,
         }
-        // A head that this operation has started is not ready yet.
-        self.is_google() && !self.facts.launched && self.may_have_running_head().await
     }
 
     pub(super) async fn start(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
@@ -151,7 +156,10 @@ impl Performer {
         let mut deadline = Instant::now() + WORKERS_TIMEOUT;
         let mut settled = Instant::now() + SETTLE_TIME;
         loop {
-            let snapshot = poller.refresh().await.map_err(|e| e.problem(Timestamp::now()));
+            let snapshot = poller
+                .refresh_all(&[SnapshotPart::Nodes, SnapshotPart::Jobs])
+                .await
+                .map_err(|e| e.problem(Timestamp::now()));
             if let Ok(snapshot) = &snapshot {
                 let is_missing = |address: &&String| {
                     let alive = |n: &&crate::model::Node| n.state != NodeState::Dead && !n.is_head;
@@ -198,8 +206,10 @@ impl Performer {
     /// The manually added workers without a live node.
     async fn down(&self) -> Result<Vec<String>, Problem> {
         let session = self.connect().await?;
-        let snapshot =
-            Poller::new(session.client).refresh().await.map_err(|e| e.problem(Timestamp::now()))?;
+        let snapshot = Poller::new(session.client)
+            .refresh_all(&[SnapshotPart::Nodes])
+            .await
+            .map_err(|e| e.problem(Timestamp::now()))?;
         let living = living_workers(&snapshot);
         Ok(self.facts.manual.iter().filter(|worker| !living.contains(worker)).cloned().collect())
     }

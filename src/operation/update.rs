@@ -13,8 +13,8 @@ use super::{failure, then_resume};
 use crate::config;
 use crate::model::amount::counted;
 use crate::model::{
-    AffectedJob, Drift, Fix, Gate, Hint, Node, NodeId, Preview, Problem, Progress, Refusal, Target, Task,
-    Text, Timestamp, Verb,
+    AffectedJob, Drift, Fix, Gate, Hint, Node, NodeId, Preview, Problem, Progress, Refusal, SnapshotPart,
+    Target, Task, Text, Timestamp, Verb,
 };
 use crate::ray::{Client, Poller, RayError};
 use crate::supervisor::reading;
@@ -57,7 +57,8 @@ pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Previ
     let types = Drift::ended_types(&changes);
     if !types.is_empty() {
         let to_problem = |e: RayError| e.problem(Timestamp::now());
-        let snapshot = Poller::new(client.clone()).refresh().await.map_err(to_problem)?;
+        let snapshot =
+            Poller::new(client.clone()).refresh_all(&super::preview::WHOLE).await.map_err(to_problem)?;
         let is_ended = |n: &&Node| n.state.is_alive() && !n.is_head && types.contains(&n.node_type.raw());
         let ended: Vec<&Node> = snapshot.nodes.iter().filter(is_ended).collect();
         let ids: Vec<NodeId> = ended.iter().map(|node| node.id).collect();
@@ -187,7 +188,10 @@ impl Performer {
                 format!("`ray up` finished, but the head still differs from the file: {}", Text::from(keys));
             return Err(failure(what, Verb::Resume.to("apply it again")));
         }
-        let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(to_problem)?;
+        let snapshot = Poller::new(session.client.clone())
+            .refresh_all(&[SnapshotPart::Jobs])
+            .await
+            .map_err(to_problem)?;
         let jobs: BTreeMap<String, &str> =
             snapshot.jobs.iter().map(|job| (job.key.to_string(), job.status.word())).collect();
         let words = |(id, before): (&String, &String)| match jobs.get(id) {

@@ -24,3 +24,4 @@ pub(super) use joined::head_address;
 pub use machine::Machine;
 pub use offer::offer;
 pub(super) use planned::{also_removed, check};
+pub(super) use steps::StepProgress;

@@ -2,7 +2,7 @@
 //!
 //! An error never contains a token, a traceback or more than one line of a server's response.
 
-use crate::model::{Problem, ProblemKind, Timestamp};
+use crate::model::{MissingPart, Problem, ProblemKind, Timestamp};
 
 /// Why a request to Ray failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +39,9 @@ pub enum RayError {
     /// A gRPC error of the GCS: code and message.
     #[error("the GCS returned {0}")]
     Grpc(String),
+    /// Only a part of the cluster's state could be read.
+    #[error("cannot read {0}")]
+    Partial(MissingPart),
     /// Not found, in Ray's words.
     #[error("{0}")]
     NotFound(String),
@@ -91,6 +94,9 @@ impl RayError {
                 "the response was cut off, or this Ray version is not supported; refresh, or check dashboard.log on the head",
             ),
             Self::Forbidden(_) | Self::NotFound(_) => (ProblemKind::Other, ""),
+            Self::Partial(_) => {
+                (ProblemKind::Other, "retry; check dashboard.log and gcs_server.out on the head")
+            }
             Self::Status { .. } | Self::Grpc(_) => (ProblemKind::Other, "check dashboard.log on the head"),
         };
         Problem::new(kind, self.to_string(), hint, since)

@@ -14,7 +14,7 @@ pub use identity::Identity;
 use super::RayError;
 use super::client::Client;
 use super::gcs::Gcs;
-use crate::model::{Snapshot, Timestamp};
+use crate::model::{Snapshot, SnapshotPart, Timestamp};
 use std::time::{Duration, Instant};
 
 /// Interval between two probes of a GCS that failed.
@@ -84,6 +84,20 @@ impl Poller {
             self.gcs = gcs.map(direct::Channel::new);
         }
         Ok(self.keep(snapshot?, false))
+    }
+
+    /// Reads the cluster once, as a basis for a decision.
+    ///
+    /// # Errors
+    ///
+    /// One of these parts could not be read: an empty list would be taken for a cluster without nodes or jobs, and data
+    /// of the last refresh for current data.
+    pub async fn refresh_all(&mut self, parts: &[SnapshotPart]) -> Result<Snapshot, RayError> {
+        let snapshot = self.refresh().await?;
+        match snapshot.lacks(parts) {
+            Some(missing) => Err(RayError::Partial(missing.clone())),
+            None => Ok(snapshot),
+        }
     }
 
     /// Reads the cluster through the GCS; `None` when there is none, or after it has failed. A slow GCS is waited for

@@ -116,6 +116,8 @@ async fn read(
             }
         }
     }
+    // The host's task must not wait for a reader that is gone.
+    drop(events);
     let polled = match polling {
         Polling::Job(id) => Polled::Job(id),
         Polling::File(node, name) => Polled::File(node, name),

@@ -184,7 +184,11 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
                 lines.push((format!("  {}", d.app.hint(&restarted.hint)), d.theme.text));
             }
         }
-        let missing = cluster.snapshot.missing.iter().map(|m| (format!("! {}", printable(m)), d.theme.warn));
+        let missing = cluster
+            .snapshot
+            .missing
+            .iter()
+            .map(|m| (format!("! {}", printable(&m.to_string())), d.theme.warn));
         lines.extend(missing);
     }
     let mut y = area.y;

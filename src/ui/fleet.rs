@@ -1,7 +1,7 @@
 //! The fleet: one row per cluster with its worst issue, the files that could not be read, and the totals. If there is
 //! room below, also the issues and jobs of the selected row, the TPUs of all clusters by type, and recent changes.
 
-use super::frame::{Title, more, pane};
+use super::frame::{Title, more, more_around, pane};
 use super::grid::{Grid, put};
 use super::part::{DrawContext, split_bottom, split_top};
 use super::{alerts, sentence, table};
@@ -45,6 +45,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> TableArea {
     let spare = above.height.saturating_sub(needed);
     let (details, rows) = split_bottom(above, if spare >= DETAILS { spare } else { 0 });
     let drawn = table::rows(buf, rows, d, list, d.theme.selected);
+    let visible = usize::from(drawn.rows.height);
+    let hidden_above = list.window(visible);
+    more_around(buf, area, d.theme, (hidden_above, list.len().saturating_sub(hidden_above + visible)), "");
     draw_details(buf, details, d, list.target(d.app.fleet()).as_ref());
     if room_for_totals {
         let width = totals.width.saturating_sub(2);

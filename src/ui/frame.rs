@@ -48,14 +48,17 @@ pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> R
     inside(area)
 }
 
-/// The first parts of a list that fit completely: a truncated word or number would be misleading.
+/// The first parts of a list that fit completely, and a mark for the others: a truncated word or number would be
+/// misleading.
 fn whole_parts(text: &str, room: usize) -> Cow<'_, str> {
+    const MARK: &str = " …";
     if text.width() <= room {
         return Cow::Borrowed(text);
     }
     let ends = [" · ", ", "].into_iter().flat_map(|between| text.match_indices(between));
-    let fitting = ends.map(|(at, _)| &text[..at]).filter(|part| part.width() <= room);
-    fitting.max_by_key(|part| part.len()).map_or_else(|| cut(text, room), Cow::Borrowed)
+    let fitting = ends.map(|(at, _)| &text[..at]).filter(|part| part.width() + MARK.width() <= room);
+    let most = fitting.max_by_key(|part| part.len());
+    most.map_or_else(|| cut(text, room), |part| Cow::Owned(format!("{part}{MARK}")))
 }
 
 /// Writes on the lower border how many `things` are below the visible part.
@@ -125,9 +128,10 @@ mod tests {
         let title = "v4 4,028 chips, 1,456 preempted · v5p 1,488 chips";
         for (room, shown) in [
             (60, title),
-            (48, "v4 4,028 chips, 1,456 preempted"),
-            (30, "v4 4,028 chips"),
-            (14, "v4 4,028 chips"),
+            (48, "v4 4,028 chips, 1,456 preempted …"),
+            (30, "v4 4,028 chips …"),
+            (16, "v4 4,028 chips …"),
+            (15, "v4 4,028 chips…"),
             (6, "v4 4,…"),
         ] {
             assert_eq!(whole_parts(title, room), shown);

@@ -21,8 +21,10 @@ use ratatui::style::Style;
 use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
-/// Maximum width.
+/// Maximum width, unless the jobs need more.
 const WIDEST: u16 = 108;
+/// Maximum width for jobs with long names.
+const WIDEST_JOBS: u16 = 160;
 /// Minimum number of rows of the table: titles and two jobs.
 const TABLE: u16 = 3;
 /// Maximum number of jobs drawn.
@@ -101,10 +103,12 @@ pub fn draw(
     plan: &Plan,
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
-    let width = dialog_width(area, WIDEST);
+    let jobs = by_loss(plan);
+    let width =
+        dialog_width(area, JobWidths::new(&jobs, plan).all().saturating_add(4).clamp(WIDEST, WIDEST_JOBS));
     let inside = usize::from(width.saturating_sub(4)).max(1);
     let (head, below) = (head(plan, d, inside), below(plan, d, inside));
-    let jobs = plan.preview.jobs.len().min(MOST);
+    let jobs = jobs.len().min(MOST);
     let rows = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
     let table = if jobs > 0 { rows(jobs + 1) } else { 0 };
     // Blank lines around the table are dropped first, then jobs, because those can be scrolled. If even few of them
@@ -380,11 +384,17 @@ fn lost_alike(plan: &Plan) -> Option<&str> {
     (is_same && plan.operation.kind().is_of_cluster() && plan.check == Check::Done).then_some(why)
 }
 
-/// Draws the jobs, lost ones first; returns the first one shown, and the maximum scroll position.
-fn draw_jobs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, plan: &Plan) -> (usize, usize) {
+/// The affected jobs, lost ones first.
+fn by_loss(plan: &Plan) -> Vec<&AffectedJob> {
     let mut jobs: Vec<&AffectedJob> = plan.preview.jobs.iter().collect();
     jobs.sort_by_key(|j| !matches!(j.restoration, Restoration::Lost(_)));
-    let heads = heads(&jobs, area.width, plan);
+    jobs
+}
+
+/// Draws the jobs; returns the first one shown, and the maximum scroll position.
+fn draw_jobs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, plan: &Plan) -> (usize, usize) {
+    let jobs = by_loss(plan);
+    let heads = JobWidths::new(&jobs, plan).in_width(area.width).heads(plan);
     let visible = usize::from(area.height.saturating_sub(1));
     let last = jobs.len().saturating_sub(visible);
     let top = plan.scroll.top().min(last);
@@ -393,39 +403,70 @@ fn draw_jobs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, plan: &Plan) -> 
     (top, last)
 }
 
-/// Each column is as wide as its longest cell. If they do not fit, the ids are cut first, in their middle, then what
-/// happens to the jobs, then what they hold.
-fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> Vec<Head> {
-    const LEAST: (u16, u16, u16) = (20, 18, 9);
-    const NARROW: (u16, u16, u16) = (9, 12, 5);
-    let least = if width < 50 { NARROW } else { LEAST };
-    let widest = |width_of: &dyn Fn(&AffectedJob) -> usize, least: u16, most: u16| {
-        let widest = jobs.iter().map(|j| width_of(j)).max().unwrap_or(0);
-        u16::try_from(widest).unwrap_or(most).clamp(least, most)
-    };
-    let owner = widest(&|j| j.owner_words().width(), 5, 13);
-    let mut job = widest(&|j| j.key.to_string().width(), 3, 80);
-    let is_shared = lost_alike(plan).is_some();
-    let mut restoration = if is_shared { 0 } else { widest(&|j| plan.restoration(j).width(), 10, 80) };
-    let mut holds = widest(&|j| j.holding().width(), 5, 40);
-    let room = width.saturating_sub(owner + 7 + 4);
-    let mut over = (job + restoration + holds).saturating_sub(room);
-    for (column, least) in [(&mut job, least.0), (&mut restoration, least.1), (&mut holds, least.2)] {
-        let less = over.min(column.saturating_sub(least));
-        (*column, over) = (*column - less, over - less);
+/// The widths of the columns of the jobs; each is as wide as its longest cell.
+#[derive(Clone, Copy)]
+struct JobWidths {
+    id: u16,
+    owner: u16,
+    holds: u16,
+    /// 0 if all jobs are lost for the same reason, which is shown above them.
+    restoration: u16,
+}
+
+impl JobWidths {
+    /// Width of the ages, and of the gaps between the columns.
+    const AGE: u16 = 7;
+    const GAPS: u16 = 4;
+
+    fn new(jobs: &[&AffectedJob], plan: &Plan) -> Self {
+        let widest = |width_of: &dyn Fn(&AffectedJob) -> usize, least: u16, most: u16| {
+            let widest = jobs.iter().map(|j| width_of(j)).max().unwrap_or(0);
+            u16::try_from(widest).unwrap_or(most).clamp(least, most)
+        };
+        let is_shared = lost_alike(plan).is_some();
+        Self {
+            id: widest(&|j| j.key.to_string().width(), 3, 80),
+            owner: widest(&|j| j.owner_words().width(), 5, 13),
+            holds: widest(&|j| j.holding().width(), 5, 40),
+            restoration: if is_shared { 0 } else { widest(&|j| plan.restoration(j).width(), 10, 80) },
+        }
     }
-    let mut heads = vec![
-        Head::plain("JOB", Width::text(job, job, 0)),
-        Head::plain("OWNER", Width::text(owner, owner, 0)),
-        Head::plain("AGE", Width::number(7, 1)),
-        Head::plain("HOLDS", Width::text(holds, holds, 2)),
-        Head::plain(
-            if plan.operation.kind().is_of_cluster() { "RESTORED" } else { "RUNS ON WORKER" },
-            Width::rest(restoration, restoration, 0),
-        ),
-    ];
-    heads.truncate(if is_shared { 4 } else { 5 });
-    heads
+
+    /// The width of the table.
+    const fn all(self) -> u16 {
+        self.id + self.owner + Self::AGE + self.holds + self.restoration + Self::GAPS
+    }
+
+    /// The widths for a table of that width: if they do not fit, the ids are cut first, in their middle, then what
+    /// happens to the jobs, then what they hold.
+    fn in_width(mut self, width: u16) -> Self {
+        const LEAST: (u16, u16, u16) = (20, 18, 9);
+        const NARROW: (u16, u16, u16) = (9, 12, 5);
+        let least = if width < 50 { NARROW } else { LEAST };
+        let mut over = self.all().saturating_sub(width);
+        for (column, least) in
+            [(&mut self.id, least.0), (&mut self.restoration, least.1), (&mut self.holds, least.2)]
+        {
+            let less = over.min(column.saturating_sub(least));
+            (*column, over) = (*column - less, over - less);
+        }
+        self
+    }
+
+    fn heads(self, plan: &Plan) -> Vec<Head> {
+        let Self { id, owner, holds, restoration } = self;
+        let mut heads = vec![
+            Head::plain("JOB", Width::text(id, id, 0)),
+            Head::plain("OWNER", Width::text(owner, owner, 0)),
+            Head::plain("AGE", Width::number(Self::AGE, 1)),
+            Head::plain("HOLDS", Width::text(holds, holds, 2)),
+        ];
+        if lost_alike(plan).is_none() {
+            let title = if plan.operation.kind().is_of_cluster() { "RESTORED" } else { "RUNS ON WORKER" };
+            heads.push(Head::plain(title, Width::rest(restoration, restoration, 0)));
+        }
+        heads
+    }
 }
 
 fn row<'a>(job: &AffectedJob, d: &DrawContext<'_>, plan: &Plan) -> Vec<Cell<'a>> {

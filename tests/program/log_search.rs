@@ -96,7 +96,9 @@ fn files_of_a_head_are_read_while_its_dashboard_does_not_respond() {
     assert_eq!(on(&["job-logs", &job, "-g", "boom"]).exits(0).out, "boom 1\n");
     assert_eq!(on(&["job-logs", &job, "-n", "1"]).exits(0).out, "last\n");
     assert_eq!(on(&["cluster-logs", "-n", "3"]).exits(0).out.lines().count(), 3, "monitor.log");
-    assert_eq!(on(&["cluster-logs", "-g", "nowhere-to-be-found"]).exits(1).out, "");
+    for searching in [&["cluster-logs"][..], &["job-logs", &job]] {
+        assert_eq!(on(&[searching, &["-g", "nowhere-to-be-found"]].concat()).exits(1).out, "");
+    }
     let (all, recent) = (on(&["cluster-logs"]), on(&["cluster-logs", "--since", "1m"]));
     assert!(recent.out.lines().count() < all.out.lines().count(), "{}{}", recent.out, all.out);
     let row = on(&["cluster-logs", "-n", "1", "--json"]).exits(0).lines()[0].clone();

@@ -120,7 +120,7 @@ fn a_log_of_a_gigabyte_opens_at_its_end_and_is_read_backwards() {
         "{stderr}"
     );
     let (code, out, stderr) = command(bed, &["job-logs", &job.id, "-g", "-e never 'said' (here)"]).ends();
-    assert_eq!((code, &*out), (Some(0), ""), "{stderr}");
+    assert_eq!((code, &*out), (Some(1), ""), "{stderr}");
     assert!(received(bed) - before < 1_000_000, "more than the matching lines was received");
     let (code, out, stderr) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
     assert_eq!(

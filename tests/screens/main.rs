@@ -268,7 +268,7 @@ fn control_characters_never_reach_a_cell() {
     let mut scaler = (*hostile.autoscaler).clone();
     scaler.failures[0].reason = bad.into();
     hostile.autoscaler = Arc::new(scaler);
-    hostile.missing = vec![bad.to_owned()];
+    hostile.missing = vec![MissingPart { part: SnapshotPart::Autoscaler, why: bad.to_owned() }];
     app.start(None);
     let name = "evil\x1b]0;x\x07";
     tell(&mut app, name, News::Link(up()));

@@ -1,7 +1,9 @@
 //! Invalid responses of a head: the client returns a clear error for each, does not crash and loses no data.
 
 use marin_tui::logs::LineSplitter;
-use marin_tui::model::{JobStatus, Line, LogPart, NodeId, ProblemKind, Secret, SubmissionId, Timestamp};
+use marin_tui::model::{
+    JobStatus, Line, LogPart, NodeId, ProblemKind, Secret, SnapshotPart, SubmissionId, Timestamp,
+};
 use marin_tui::ray::{Client, Endpoint, Limits, LogEvent, Poller, RayError, Tail, follow_whole};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -183,7 +185,7 @@ async fn a_broken_part_affects_that_part_only() {
     assert_eq!(snapshot.nodes.len(), 1, "a row without a valid id is omitted");
     assert_eq!(snapshot.nodes[0].resources.get("TPU").map(|r| r.total), Some(4.0));
     assert_eq!((snapshot.jobs.len(), snapshot.jobs[0].status), (1, JobStatus::Running));
-    assert!(snapshot.missing.iter().any(|m| m.starts_with("autoscaler:") && m.contains("trouble")));
+    assert!(snapshot.missing.iter().any(|m| m.part == SnapshotPart::Autoscaler && m.why.contains("trouble")));
     let again = poller.refresh().await.unwrap();
     assert!(Arc::ptr_eq(&again.nodes, &snapshot.nodes) && Arc::ptr_eq(&again.jobs, &snapshot.jobs));
 }

@@ -86,6 +86,7 @@ struct Printer<'a> {
     all_since: bool,
     times: Times,
     json: bool,
+    has_printed: bool,
 }
 
 impl Printer<'_> {
@@ -99,6 +100,7 @@ impl Printer<'_> {
             if !is_in_time || self.grep.is_some_and(|grep| !grep.is_match(line.text())) {
                 continue;
             }
+            self.has_printed = true;
             if self.json {
                 let repeated = Repeated::of(line.text()).as_ref().map(merged::repeated_for_scripts);
                 let time = time.map(Timestamp::as_millis);
@@ -149,9 +151,9 @@ pub(super) async fn run(
         Err(problem) => match head_alone(&problem, arguments.follow, reach, progress).await {
             Some(login) => {
                 let source = LogSource::on_head(reach, login.remote(), LogFile::of_job(&id));
-                let printed = print_log(arguments, source, 0).await;
+                let code = print_log(arguments, source, 0).await;
                 login.close().await;
-                return printed.map(|()| ExitCode::SUCCESS);
+                return code;
             }
             None => return Err(reach.error(&problem)),
         },
@@ -172,9 +174,9 @@ pub(super) async fn run(
         session.close().await;
         return Ok(conclude(&following, &id, ended));
     }
-    print_log(arguments, source, utc_offset).await?;
+    let code = print_log(arguments, source, utc_offset).await?;
     session.close().await;
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 /// Determines where to start in the log, what to print, and what its host searches for.
@@ -197,24 +199,25 @@ async fn prepare<'a>(
         (None, None) => Start::Lines(LINES),
     };
     let all_since = matches!(start, Start::At { .. });
-    let printer = Printer { grep, since, all_since, times: Times::new(clock), json: arguments.json };
+    let (times, json) = (Times::new(clock), arguments.json);
+    let printer = Printer { grep, since, all_since, times, json, has_printed: false };
     // Otherwise a line may have its time from a line above it that does not match.
     let words = grep.filter(|_| since.is_none() || all_since).and_then(for_its_host);
     Ok((printer, start, words))
 }
 
-/// Prints the selected lines of the current log.
+/// Prints the selected lines of the current log. As with grep(1), finding none is a failure.
 async fn print_log(
     arguments: &LogArguments,
     mut source: LogSource<'_>,
     utc_offset: i32,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<ExitCode> {
     let (mut printer, start, words) = prepare(arguments, &mut source, utc_offset).await?;
     if let Some(log) = source.open(start, words.as_ref()).await? {
         log.for_lines(|lines| Ok(printer.print(lines)?)).await?;
         printer.report_rest();
     }
-    Ok(())
+    Ok(if arguments.grep.is_some() && !printer.has_printed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// A separate login to the head, to read the file of a log there, if only the dashboard has failed.

@@ -75,12 +75,14 @@ pub(super) async fn run(
         return Ok(ExitCode::SUCCESS);
     }
     let since = wanted.since.map(|span| Timestamp::now().minus(span));
-    let (mut timeless, mut newest) = (0, None);
+    let (mut timeless, mut newest, mut printed) = (0, None, 0);
     let lines = all.filter(|found| {
         timeless += usize::from(since.is_some() && found.time.is_none());
         newest = newest.max(found.time);
-        since.is_none_or(|since| found.time.is_some_and(|time| time >= since))
-            && wanted.grep.is_none_or(|grep| grep.is_match(found.line.text()))
+        let is_wanted = since.is_none_or(|since| found.time.is_some_and(|time| time >= since))
+            && wanted.grep.is_none_or(|grep| grep.is_match(found.line.text()));
+        printed += usize::from(is_wanted);
+        is_wanted
     });
     print(lines, &job_workers, wanted)?;
     if let (Some(newest), Some(since)) = (newest, since)
@@ -91,7 +93,7 @@ pub(super) async fn run(
     if timeless > 0 {
         eprintln!("--since omitted {timeless} lines without a timestamp");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if wanted.grep.is_some() && printed == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Searches whole files of the workers on their hosts. Files that were not searched in this way are reported on stderr.

@@ -6,7 +6,9 @@ use super::table;
 use crate::app::Cluster;
 use crate::app::text::describe;
 use crate::config::nearest;
-use crate::model::{Fix, Hint, Job, JobKey, JobStatus, News, Problem, ProblemKind, Target, Timestamp};
+use crate::model::{
+    Fix, Hint, Job, JobKey, JobStatus, News, Problem, ProblemKind, SnapshotPart, Target, Timestamp,
+};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use clap::Args;
@@ -43,7 +45,7 @@ pub(super) async fn run(
     let cluster = read(arguments, reach, &session, progress).await;
     session.close().await;
     let cluster = cluster?;
-    seen::require("jobs", reach, cluster.state())?;
+    seen::require(SnapshotPart::Jobs, reach, cluster.state())?;
     let job = find(&cluster, &arguments.id).map_err(|problem| reach.error(&problem))?;
     if arguments.json {
         let mut value = table::row_for_scripts(job, cluster.state());

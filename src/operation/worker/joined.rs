@@ -3,7 +3,7 @@
 use super::super::performer::Performer;
 use super::super::{failure, of_head};
 use super::machine::POLL_INTERVAL;
-use crate::model::{Hint, HostName, Node, NodeId, Problem, Snapshot, Timestamp, Verb};
+use crate::model::{Hint, HostName, Node, NodeId, Problem, Snapshot, SnapshotPart, Timestamp, Verb};
 use crate::ray::{Client, Poller};
 use crate::supervisor::Channel;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ impl<'a> Watch<'a> {
         let Some((_, poller)) = &mut self.open else {
             return Err(failure("Ray was not queried", Verb::Resume.to("resume")));
         };
-        match poller.refresh().await {
+        match poller.refresh_all(&[SnapshotPart::Nodes]).await {
             Ok(snapshot) => Ok(snapshot),
             Err(e) => {
                 // The head may have changed.
@@ -143,7 +143,10 @@ pub(super) fn alive(snapshot: &Snapshot, hosts: &[String]) -> Result<Vec<Node>, 
 
 /// The head's address according to Ray: workers join there.
 pub(in super::super) async fn head_address(client: &Client) -> Result<String, Problem> {
-    let snapshot = Poller::new(client.clone()).refresh().await.map_err(|e| e.problem(Timestamp::now()))?;
+    let snapshot = Poller::new(client.clone())
+        .refresh_all(&[SnapshotPart::Nodes])
+        .await
+        .map_err(|e| e.problem(Timestamp::now()))?;
     head_of(&snapshot)
 }
 

@@ -1,6 +1,7 @@
 //! The steps of operations on workers. Each checks for its effect first, so that repeating it changes nothing.
 
 use super::super::executor::{Executor, NOT_AWAITED};
+use super::super::facts::Facts;
 use super::super::host::Host;
 use super::super::journal::Journal;
 use super::super::performer::Performer;
@@ -12,7 +13,7 @@ use super::{WorkerFacts, follow, offer, planned, request};
 use crate::gcp::{Change, GcpError, PartKind};
 use crate::model::amount::counted;
 use crate::model::text::printable;
-use crate::model::{Fix, Hint, NewWorker, NodeId, Problem, Progress, StepName, Task, Timestamp, Verb};
+use crate::model::{Fix, Hint, NewWorker, Node, NodeId, Problem, Progress, StepName, Task, Timestamp, Verb};
 use crate::ray::Drain;
 use crate::supervisor;
 use std::time::Duration;
@@ -25,7 +26,7 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(120);
 const NO_FILES: &str = "file_mounts of the cluster file are not copied to TPUs; only `ray up` copies them";
 
 /// Sends lines of progress.
-pub(super) struct StepProgress<'a>(&'a mpsc::UnboundedSender<Progress>);
+pub(in super::super) struct StepProgress<'a>(pub &'a mpsc::UnboundedSender<Progress>);
 
 impl StepProgress<'_> {
     pub(super) fn report(&self, words: impl Into<String>) {
@@ -49,7 +50,7 @@ impl Performer {
             StepName::Capacity => self.capacity(journal, &progress).await,
             StepName::Launch => self.launch(&progress).await,
             StepName::Join => self.join(&progress).await,
-            StepName::Drain => self.drain(journal, &progress).await,
+            StepName::Drain => self.drain(async |facts| journal.keep(facts).await, &progress).await,
             StepName::Remove => self.remove(&progress).await,
             StepName::Leave => self.leave(&progress).await,
             _ => Err(failure(format!("`{}` is not a step of a worker operation", step.word()), "")),
@@ -157,16 +158,16 @@ impl Performer {
         machine: &Machine,
         progress: &StepProgress<'_>,
     ) -> Result<Option<Vec<String>>, Problem> {
-        let mut watch = match Watch::open(self).await {
-            Ok(watch) => watch,
+        let seen = async { Watch::open(self).await?.refresh().await };
+        let seen = match seen.await {
+            Ok(seen) => seen,
             Err(p) if machine.is_google() && self.removes() && !self.drains() => {
                 progress.report(format!("cannot determine affected jobs: {}", p.what));
                 return Ok(None);
             }
             Err(problem) => return Err(problem),
         };
-        let seen = watch.refresh().await;
-        let nodes = alive(&seen?, &machine.hosts)?;
+        let nodes = alive(&seen, &machine.hosts)?;
         Ok(Some(nodes.iter().map(|n| n.id.to_string()).collect()))
     }
 
@@ -279,18 +280,57 @@ impl Performer {
         })
     }
 
-    async fn drain(&mut self, journal: &Journal, progress: &StepProgress<'_>) -> Result<String, Problem> {
+    /// Drains the worker; `keep` stores the facts once Ray has accepted.
+    pub(in super::super) async fn drain(
+        &mut self,
+        keep: impl AsyncFnOnce(&Facts) -> Result<(), Problem>,
+        progress: &StepProgress<'_>,
+    ) -> Result<String, Problem> {
         let Task::RemoveWorker { drain: Some(within), .. } = self.task else {
             return Err(failure("nothing to drain", "start the operation again"));
         };
-        let hosts = self.machine()?.hosts.clone();
-        // A resumed wait keeps its original deadline.
+        if let Draining::Over(summary) = self.begin_drain(within, progress).await? {
+            return Ok(summary);
+        }
+        keep(&self.facts).await?;
+        self.drained(progress).await
+    }
+
+    /// Asks Ray to drain the worker's nodes, and sets the deadline once Ray has accepted: a drain that was never
+    /// requested has none. A resumed drain keeps its deadline.
+    async fn begin_drain(&mut self, within: u64, progress: &StepProgress<'_>) -> Result<Draining, Problem> {
         let now = Timestamp::now().as_millis();
-        let until = self.facts.worker.set_drain_deadline(within);
-        self.keep_facts(journal).await?;
-        let left = Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0));
+        let millis = i64::try_from(within.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let until = self.facts.worker.drained_by.unwrap_or(now.saturating_add(millis));
         let mut watch = Watch::open(self).await?;
-        drain_nodes(&self.executor, &mut watch, &hosts, left, progress).await
+        let nodes = alive(&watch.refresh().await?, &self.machine()?.hosts)?;
+        if nodes.is_empty() {
+            return Ok(Draining::Over("nothing is running there".to_owned()));
+        }
+        if until <= now {
+            return Ok(Draining::Over(still_running(nodes.iter().map(|node| node.address.raw()))));
+        }
+        request_drain(&self.executor, &watch, &nodes, Timestamp::from_millis(until), progress).await?;
+        self.facts.worker.drained_by = Some(until);
+        if self.executor.is_recording() {
+            return Ok(Draining::Over(NOT_AWAITED.to_owned()));
+        }
+        Ok(Draining::Accepted)
+    }
+
+    /// Waits until the drained nodes have ended, at most until the deadline.
+    async fn drained(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
+        let until = self.facts.worker.drained_by.unwrap_or_default();
+        let left = until.saturating_sub(Timestamp::now().as_millis());
+        let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
+        progress.report(format!("waiting up to {} s for running work to end", left.as_secs()));
+        let mut watch = Watch::open(self).await?;
+        let still = watch.left(&self.machine()?.hosts, left).await?;
+        Ok(if still.is_empty() {
+            "running work has ended".to_owned()
+        } else {
+            still_running(still.iter().map(String::as_str))
+        })
     }
 
     async fn remove(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
@@ -402,33 +442,31 @@ fn abandon_then(then: Fix) -> Hint {
     Hint::from([Verb::Abandon.to("abandon this operation"), then])
 }
 
+/// The result of a request to drain a worker.
+enum Draining {
+    /// Ray drains it, and ends its nodes once they are idle.
+    Accepted,
+    /// There is nothing to wait for, for this reason.
+    Over(String),
+}
+
+fn still_running<'a>(addresses: impl Iterator<Item = &'a str>) -> String {
+    format!("still running on {}; ending it now", addresses.collect::<Vec<_>>().join(", "))
+}
+
 /// Asks Ray to schedule no new work there; Ray ends a drained node once it is idle.
-async fn drain_nodes(
+async fn request_drain(
     executor: &Executor,
-    watch: &mut Watch<'_>,
-    hosts: &[String],
-    left: Duration,
+    watch: &Watch<'_>,
+    nodes: &[Node],
+    deadline: Timestamp,
     progress: &StepProgress<'_>,
-) -> Result<String, Problem> {
-    let over = |still: &[String]| format!("still running on {}; ending it now", still.join(", "));
-    let nodes = alive(&watch.refresh().await?, hosts)?;
-    let addresses: Vec<String> = nodes.iter().map(|n| n.address.raw().to_owned()).collect();
-    if addresses.is_empty() {
-        return Ok("nothing is running there".to_owned());
-    }
-    if left.is_zero() {
-        return Ok(over(&addresses));
-    }
-    for node in &nodes {
-        let Some(session) = watch.session() else {
-            return Err(failure("Ray was not queried", Verb::Resume.to("resume")));
-        };
-        let deadline = Timestamp::now().as_millis().saturating_add(left.as_millis() as i64);
-        let drain = Drain {
-            node: node.id,
-            why: "removed by marin-tui".to_owned(),
-            deadline: Timestamp::from_millis(deadline),
-        };
+) -> Result<(), Problem> {
+    let Some(session) = watch.session() else {
+        return Err(failure("Ray was not queried", Verb::Resume.to("resume")));
+    };
+    for node in nodes {
+        let drain = Drain { node: node.id, why: "removed by marin-tui".to_owned(), deadline };
         let answer = executor.drain(&session.client, &drain).await;
         match answer.map_err(|e| e.problem(Timestamp::now()))? {
             Ok(()) => progress.report(format!("{}: draining", node.address)),
@@ -441,10 +479,5 @@ async fn drain_nodes(
             }
         }
     }
-    if executor.is_recording() {
-        return Ok(NOT_AWAITED.to_owned());
-    }
-    progress.report(format!("waiting up to {} s for running work to end", left.as_secs()));
-    let still = watch.left(&addresses, left).await?;
-    Ok(if still.is_empty() { "running work has ended".to_owned() } else { over(&still) })
+    Ok(())
 }

@@ -6,7 +6,7 @@ use super::super::{Client, RayError};
 use super::identity::{IDENTITY_EVERY, Identity};
 use super::thrift::{off_the_loop, unless_same, unless_same_jobs};
 use crate::model::{Autoscaler, Job, Node};
-use crate::model::{AutoscalerVersion, JobKey, Snapshot};
+use crate::model::{AutoscalerVersion, JobKey, MissingPart, Snapshot, SnapshotPart};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,14 +39,14 @@ impl Reader {
         }
         let mut snapshot = if last.session == identity.session { last.clone() } else { Snapshot::default() };
         let mut missing = Vec::new();
-        let mut note = |part: &str, error: RayError| missing.push(format!("{part}: {error}"));
+        let mut note = |part, error: RayError| missing.push(MissingPart { part, why: error.to_string() });
         let mut describe: Option<Describe> = None;
         match status {
             Ok((autoscaler, fill)) => {
                 snapshot.autoscaler = unless_same(&last.autoscaler, autoscaler);
                 describe = Some(fill);
             }
-            Err(error) => note("autoscaler", error),
+            Err(error) => note(SnapshotPart::Autoscaler, error),
         }
         match nodes {
             Ok(mut nodes) => {
@@ -56,20 +56,20 @@ impl Reader {
                 if nodes.len() <= SMALL {
                     match client.summary().await {
                         Ok(summary) => summary.fill(&mut nodes),
-                        Err(error) => note("live use", error),
+                        Err(error) => note(SnapshotPart::LiveUse, error),
                     }
                 }
                 nodes::sort(&mut nodes);
                 snapshot.nodes = unless_same(&last.nodes, nodes);
             }
-            Err(error) => note("nodes", error),
+            Err(error) => note(SnapshotPart::Nodes, error),
         }
         match jobs {
             Ok(jobs) => {
                 self.known = jobs.iter().map(|job| (job.key.clone(), job.clone())).collect();
                 snapshot.jobs = unless_same_jobs(&last.jobs, jobs);
             }
-            Err(error) => note("jobs", error),
+            Err(error) => note(SnapshotPart::Jobs, error),
         }
         snapshot.ray_version = identity.ray_version;
         snapshot.session = identity.session;

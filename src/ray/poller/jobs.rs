@@ -2,7 +2,8 @@
 
 use super::super::convert::interner::Interner;
 use super::super::convert::jobs::{Drivers, one, sort};
-use crate::model::{Job, JobKey, JobStatus, SubmissionId, Text};
+use crate::model::amount::counted;
+use crate::model::{Job, JobKey, JobStatus, MissingPart, SnapshotPart, SubmissionId, Text};
 use crate::proto::JOB_KEY_PREFIX;
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
@@ -96,13 +97,10 @@ impl JobTable {
         self.drivers = drivers;
     }
 
-    /// A message about jobs that are missing in the list or outdated.
-    pub fn missing(&self) -> Option<String> {
-        match self.unreadable {
-            0 => None,
-            1 => Some("1 job that cannot be read".to_owned()),
-            n => Some(format!("{n} jobs that cannot be read")),
-        }
+    /// The jobs that are missing in the list or outdated.
+    pub fn missing(&self) -> Option<MissingPart> {
+        let why = format!("{} cannot be read", counted(self.unreadable, "record"));
+        (self.unreadable > 0).then_some(MissingPart { part: SnapshotPart::SomeJobs, why })
     }
 
     /// All jobs, newest first; the same list as long as nothing changes.
@@ -138,12 +136,14 @@ mod tests {
             }
             (table.all().len(), table.missing())
         };
-        let expected = |n: usize, words: &str| (n, Some(words.to_owned()));
+        let expected = |n: usize, why: &str| {
+            (n, Some(MissingPart { part: SnapshotPart::SomeJobs, why: why.to_owned() }))
+        };
         let good = record("a", RUNS);
         let bad = [good.clone(), record("b", "{"), record("c", "no json")];
-        assert_eq!(read(&bad), expected(1, "2 jobs that cannot be read"));
-        assert_eq!(read(&bad), expected(1, "2 jobs that cannot be read"), "as long as they cannot be read");
-        assert_eq!(read(&bad[..2]), expected(1, "1 job that cannot be read"));
+        assert_eq!(read(&bad), expected(1, "2 records cannot be read"));
+        assert_eq!(read(&bad), expected(1, "2 records cannot be read"), "as long as they cannot be read");
+        assert_eq!(read(&bad[..2]), expected(1, "1 record cannot be read"));
         assert_eq!(read(&[good, record("b", RUNS)]), (2, None));
         assert_eq!(read(&[]), (0, None));
     }
