@@ -225,7 +225,7 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestam
             state: None,
             ray_type: nodes.iter().map(|n| &n.node_type).find(|t| !t.is_empty()).cloned(),
             hosts: (0, nodes.len()),
-            logins: nodes.iter().map(|n| TpuHost::at(n.address.raw())).collect(),
+            logins: nodes.iter().map(|n| TpuHost::of(n)).collect(),
             missing: Vec::new(),
             capacity: None,
             keeper: ManagedBy::Autoscaler,

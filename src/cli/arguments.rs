@@ -61,6 +61,19 @@ pub struct LookArguments {
     pub theme: Option<String>,
 }
 
+impl LookArguments {
+    /// These options, and those of `other` where they are not given.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        Self {
+            no_mouse: self.no_mouse || other.no_mouse,
+            colors: self.colors.or(other.colors),
+            plain: self.plain || other.plain,
+            theme: self.theme.clone().or_else(|| other.theme.clone()),
+        }
+    }
+}
+
 /// How many colours to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colors {

@@ -447,7 +447,7 @@ async fn print_ends(
     let clock = Clock { near: Timestamp::now(), utc_offset };
     let mut reads = read_ends(client, places, lines);
     progress.show(format!("reading the last lines of {}", counted(places.len(), "file")));
-    let mut empty = 0;
+    let (mut empty, mut unread) = (0, None);
     while let Some((node, file, bytes)) = reads.next().await {
         let place = || place_words(cluster, node, Some(file));
         let bytes = match bytes {
@@ -464,6 +464,7 @@ async fn print_ends(
             Err(e) if e.is_token() || places.len() == 1 => return Err(ReadError::Ray(e)),
             Err(e) => {
                 incomplete(&e, "read", &place());
+                unread = Some((e, 1 + unread.map_or(0, |(_, n)| n)));
                 continue;
             }
         };
@@ -473,6 +474,11 @@ async fn print_ends(
             all.iter().filter(|line| from.is_none() || is_since(from, times.next(line.text()))).collect();
         let head = (places.len() > 1).then(place);
         print(&all, head.as_deref(), (None, Some(node), file), arguments.json).map_err(ReadError::Output)?;
+    }
+    if let Some((error, unread)) = unread
+        && unread == places.len()
+    {
+        return Err(ReadError::Ray(error));
     }
     if empty > 0 && empty == places.len() {
         eprintln!("{EMPTY_OR_FAILED}");

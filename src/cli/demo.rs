@@ -2,7 +2,7 @@
 
 use super::reach::runtime;
 use super::signals::Signals;
-use super::{GlobalArguments, console};
+use super::{GlobalArguments, LookArguments, console};
 use crate::cli::output;
 use crate::config::{self, Env, Sources};
 use crate::demo::{FaultKind, Fleet, Plan};
@@ -63,6 +63,9 @@ pub struct Options {
     /// Do not open the console; print paths and ports as one line of JSON and serve until stdin closes
     #[arg(long)]
     serve: bool,
+    /// Display options of the console, after the command's name, too.
+    #[command(flatten)]
+    look: LookArguments,
     /// Global options that `demo` refuses.
     #[command(flatten)]
     refused: RefusedOptions,
@@ -97,12 +100,13 @@ pub fn run(options: &Options, arguments: &GlobalArguments, env: &Env) -> anyhow:
     {
         anyhow::bail!("demo uses its own clusters and settings; remove --infra, --config and --address");
     }
+    let arguments = GlobalArguments { look: options.look.or(&arguments.look), ..arguments.clone() };
     if !options.serve {
         console::check_terminal(&arguments.look)?;
     }
     let plan = plan(options)?;
     let runtime = runtime()?;
-    let ended = with_fleet(options, plan, arguments, env, &runtime);
+    let ended = with_fleet(options, plan, &arguments, env, &runtime);
     // A blocking read of standard input cannot be cancelled.
     runtime.shutdown_background();
     ended

@@ -261,7 +261,8 @@ fn print_wait(id: &str, status: Option<JobStatus>, has_ended: bool, is_lost: boo
 
 async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {
     let id = id(&arguments.id);
-    let deadline = arguments.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let deadline =
+        arguments.timeout.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
     // An id that Ray does not know is an error now; waiting for it would never end.
     let first = async {
         let session = reach.connect(progress).await?;

@@ -4,7 +4,7 @@ use super::reach::{Progress as CommandProgress, Reach};
 use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::amount::counted;
 use crate::model::text::printable;
-use crate::model::{Job, SubmissionId, Target, Task, Timestamp};
+use crate::model::{Job, SnapshotPart, SubmissionId, Target, Task};
 use crate::operation::{BackupContent, Executor, Kept, Restored, back_up, remember, restore, would_back_up};
 use crate::ray::Poller;
 use anyhow::Context;
@@ -161,13 +161,19 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         back_up(&session.client, reach.spec.name.as_str(), &dir).await
     };
     // They are lost when the cluster is stopped, so they are named.
-    let snapshot = Poller::new(session.client.clone()).refresh().await;
+    let snapshot = Poller::new(session.client.clone()).refresh_all(&[SnapshotPart::Jobs]).await;
     session.close().await;
     let backed = backed.map_err(|p| reach.error(&p))?;
-    let snapshot = snapshot.map_err(|e| reach.error(&e.problem(Timestamp::now())))?;
+    // The backup is complete without the drivers, which cannot be saved.
+    let jobs = match snapshot {
+        Ok(snapshot) => snapshot.jobs,
+        Err(e) => {
+            eprintln!("{}: drivers that were started manually are not listed: {e}", reach.spec.name);
+            Arc::default()
+        }
+    };
     let is_driver = |job: &&Arc<Job>| !job.status.is_ended() && job.submission_id().is_none();
-    let drivers: Vec<String> =
-        snapshot.jobs.iter().filter(is_driver).map(|job| job.key.to_string()).collect();
+    let drivers: Vec<String> = jobs.iter().filter(is_driver).map(|job| job.key.to_string()).collect();
     if arguments.json {
         super::output::json(&backed_json(&backed, &drivers, &dir, dry))?;
     } else {

@@ -137,7 +137,11 @@ impl Front<'_> {
                     self.journaled.as_ref().is_some_and(|s| s.done.iter().any(|(done, _)| *done == step))
                 };
                 let consent = self.consent();
-                let skips = self.options.skip_failed_step && !is_done(StepName::Clear);
+                // The same command line, typed again, does not ask for a step that cannot be skipped.
+                let next =
+                    self.journaled.as_ref().and_then(|journaled| journaled.operation.next(&journaled.done));
+                let is_skippable = next.is_some_and(StepName::is_skippable) || !is_done(StepName::Clear);
+                let skips = self.options.skip_failed_step && is_skippable;
                 self.follow(if skips { Order::SkipStep(consent) } else { Order::Resume(consent) }).await
             }
             Some(task) => self.begin(task.clone()).await,

@@ -79,6 +79,9 @@ pub(super) fn run(
         for part in &seen.state.vitals.missing {
             eprintln!("{}: incomplete: {part}", seen.name());
         }
+        if let Some(why) = unread_at_google(seen.state) {
+            eprintln!("{}: incomplete: TPUs at Google: {why}", seen.name());
+        }
     }
     if arguments.json {
         let files = broken.iter().map(|b| {
@@ -97,11 +100,19 @@ pub(super) fn run(
                 columns::print(&mut out, &header, &rows)?;
             }
         }
+        let is_running = states.iter().any(|state| state.tally.running > 0);
+        if is_running && !arguments.vitals && output::is_terminal() {
+            eprintln!("stalled, slow and diverging runs are only detected with --vitals");
+        }
         for file in &broken {
             writeln!(out, "broken: {}", file.problem.in_commands(Target::default()))?;
         }
     }
-    let is_read = |state: &ClusterState| state.snapshot.missing.is_empty();
+    let is_read = |state: &ClusterState| {
+        state.snapshot.missing.is_empty()
+            && state.vitals.missing.is_empty()
+            && unread_at_google(state).is_none()
+    };
     let is_well = broken.is_empty() && states.iter().all(|state| state.issues() == 0 && is_read(state));
     Ok(if arguments.check && !is_well { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -110,6 +121,19 @@ async fn read(reach: &Reach, vitals: bool, on_phase: impl FnMut(crate::model::Ph
     match reach.accept_host_key().await {
         Ok(()) => supervisor::read_state(&reach.spec, reach.place, (&reach.options, vitals), on_phase).await,
         Err(problem) => supervisor::unreachable(&reach.spec, problem),
+    }
+}
+
+/// Why Google's data of a cluster is missing or incomplete; `None` also if Google was not queried.
+fn unread_at_google(state: &ClusterState) -> Option<String> {
+    let tpus = &state.tpus;
+    match (tpus.problem(), tpus.unlisted()) {
+        (Some(problem), _) => Some(problem.what.clone()),
+        (None, Some(why)) => Some(why.to_string()),
+        (None, None) if tpus.asked().is_some() && !tpus.is_complete() => {
+            Some("Google could not list everything".to_owned())
+        }
+        (None, None) => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::known::Known;
 use crate::logs::{Clock, Patterns, Worker};
 use crate::model::amount::counted;
+use crate::model::cloud::TpuHost;
 use crate::model::text::log_line;
 use crate::model::time::brief;
 use crate::model::{JobStatus, JobWorker, Line, LogSource, Node, Text, Timestamp, WorkerFile, WorkerState};
@@ -109,10 +110,10 @@ pub struct WorkerLog<'a> {
 }
 
 impl WorkerLog<'_> {
-    /// How to follow it: its source, and its node's address; `None` on the head.
-    pub fn followed(&self) -> (LogSource, Option<Text>) {
+    /// How to follow it: its source, and its host; `None` on the head.
+    pub fn followed(&self) -> (LogSource, Option<TpuHost>) {
         let source = LogSource::File { node: self.node.id, name: self.name.clone() };
-        (source, (!self.node.is_head).then(|| self.node.address.clone()))
+        (source, (!self.node.is_head).then(|| TpuHost::of(self.node)))
     }
 }
 

@@ -2,7 +2,7 @@
 //! Compute Engine v1, `instances` and `instanceGroupManagers`, for TPUs that are created with it.
 
 pub use super::capacity::{Capacity, QueuedState};
-use super::{ResizeRequest, RunningHead, Text, Timestamp};
+use super::{Node, ResizeRequest, RunningHead, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -130,10 +130,12 @@ pub struct TpuVm {
 }
 
 /// A host of a TPU VM, to log in to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TpuHost {
     /// The TPU VM; empty when Google does not know the host.
     pub vm: Text,
+    /// Its hostname; empty when Ray does not report it.
+    pub hostname: Text,
     /// Number of the worker in the slice, from 0.
     pub worker: usize,
     /// Address inside its network, or a host name.
@@ -145,7 +147,13 @@ pub struct TpuHost {
 impl TpuHost {
     /// A host for which only the address or name is known.
     pub fn at(address: &str) -> Self {
-        Self { vm: Text::new(""), worker: 0, internal: Text::new(address), external: None }
+        let (vm, hostname) = (Text::new(""), Text::new(""));
+        Self { vm, hostname, worker: 0, internal: Text::new(address), external: None }
+    }
+
+    /// The host of a node.
+    pub fn of(node: &Node) -> Self {
+        Self { hostname: node.hostname.clone(), ..Self::at(node.address.raw()) }
     }
 }
 
@@ -195,6 +203,7 @@ impl TpuVm {
     pub fn logins(&self) -> impl Iterator<Item = TpuHost> {
         self.hosts.iter().enumerate().map(|(worker, internal)| TpuHost {
             vm: self.name.clone(),
+            hostname: Text::new(""),
             worker,
             internal: internal.clone(),
             external: self.external.get(worker).cloned().flatten(),

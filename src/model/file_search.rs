@@ -1,6 +1,7 @@
 //! A search of many log files of a cluster: on their hosts, or of their last lines.
 
 use super::amount::{counted, grouped};
+use super::cloud::TpuHost;
 use super::text::printable;
 use super::{Line, NodeId, Text, Timestamp};
 
@@ -28,8 +29,8 @@ pub struct FileSearch {
 pub struct SearchedNode {
     /// Ray's id of the node.
     pub node: NodeId,
-    /// The address of its host.
-    pub address: Text,
+    /// Its host.
+    pub host: TpuHost,
     /// Whether this is the head.
     pub is_head: bool,
     /// Globs for file names in its log folder.

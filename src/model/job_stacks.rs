@@ -1,5 +1,6 @@
 //! The Python stacks of a job's workers, grouped by equal stacks.
 
+use super::cloud::TpuHost;
 use super::node::host_words;
 use super::text::printable;
 use super::{NodeId, RayletThreads, Text, Timestamp};
@@ -65,6 +66,8 @@ pub struct StackWorker {
     pub host: Text,
     /// The node's address.
     pub address: Text,
+    /// The node's hostname; empty if unknown.
+    pub hostname: Text,
     /// Its process id on the node.
     pub pid: u32,
     /// The task or actor that it runs, as Ray names it; may be empty.
@@ -148,6 +151,11 @@ impl StackThread {
 }
 
 impl StackWorker {
+    /// Its host, to log in to.
+    pub fn login(&self) -> TpuHost {
+        TpuHost { hostname: self.hostname.clone(), ..TpuHost::at(self.address.raw()) }
+    }
+
     /// `t1v-n-7 (10.0.0.7) pid 262 train_step`, safe for a terminal.
     pub fn words(&self) -> String {
         format!("{} pid {} {}", self.on(), self.pid, self.name).trim_end().to_owned()
@@ -187,6 +195,7 @@ mod tests {
             node: NodeId::from_bytes(&[1; 28]).unwrap(),
             host: "tb-w7".into(),
             address: "10.0.0.7".into(),
+            hostname: "".into(),
             pid: 7,
             name: "W".into(),
             moved: *moved,

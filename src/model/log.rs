@@ -1,5 +1,6 @@
 //! Log streams: their sources, lines and states.
 
+use super::cloud::TpuHost;
 use super::text::coloured_line;
 use super::{ClusterName, Look, NodeId, SubmissionId, Text};
 use std::fmt;
@@ -104,8 +105,8 @@ pub struct LogPlace {
     pub cluster: ClusterName,
     /// Where its lines come from.
     pub source: LogSource,
-    /// The address of its host; none for the head.
-    pub host: Option<Text>,
+    /// Its host; none for the head.
+    pub host: Option<TpuHost>,
     /// Label of its lines, safe to print.
     pub name: String,
 }

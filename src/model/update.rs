@@ -1,6 +1,6 @@
 //! Messages between the supervisor and a front end: news up, requests down.
 
-use super::cloud::CloudView;
+use super::cloud::{CloudView, TpuHost};
 use super::{
     Autoscaler, Cleaned, ClusterVitals, Cost, FileSearch, FileSearchId, FileSearchNews, Inspection, Job,
     JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogMatches, LogPart, LogSource, Node, NodeId,
@@ -211,8 +211,8 @@ pub enum Request {
     Inspect(Subject),
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
-    /// Follow several logs together, each as a stream, on the host with that address (none: the head).
-    FollowSeveral(Vec<(StreamId, LogSource, Option<Text>)>),
+    /// Follow several logs together, each as a stream, on that host (none: the head).
+    FollowSeveral(Vec<(StreamId, LogSource, Option<TpuHost>)>),
     /// Read the part of a followed log that ends at this position.
     OlderLog(StreamId, u64),
     /// Search the whole file of a followed log, on its host, for this regular expression.

@@ -253,13 +253,18 @@ impl Restore<'_> {
                 break match self.restore_job(job).await {
                     Ok(outcome) => outcome,
                     // If Ray does not respond, the other jobs would fail as well: the restore must be repeated.
-                    Err(e @ RayError::Silent(_)) => return Err(e.problem(Timestamp::now())),
-                    Err(RayError::Status { code: 500.., .. }) if Instant::now() < deadline => {
+                    Err(e @ (RayError::Silent(_) | RayError::Unconfirmed { .. })) => {
+                        return Err(e.problem(Timestamp::now()));
+                    }
+                    Err(e) if e.is_token() => return Err(e.problem(Timestamp::now())),
+                    Err(e) if e.is_final() || matches!(e, RayError::Setup(_)) => {
+                        Restored::Failed(e.to_string())
+                    }
+                    Err(_) if Instant::now() < deadline => {
                         tokio::time::sleep(RETRY_INTERVAL).await;
                         continue;
                     }
-                    Err(e @ RayError::Status { code: 500.., .. }) => Restored::Later(e.to_string()),
-                    Err(e) => Restored::Failed(e.to_string()),
+                    Err(e) => Restored::Later(e.to_string()),
                 };
             };
             outcomes.push((job.submission.id(), outcome));

@@ -83,9 +83,11 @@ impl ChipReader<'_> {
         let mut chips = Chips { at: Timestamp::now(), hosts };
         let seen = chips.behind();
         let again = seen.iter().map(|(place, furthest)| {
-            let address = chips.hosts[*place].address.clone();
+            let address = &chips.hosts[*place].address;
+            let node = nodes.iter().find(|node| node.address == *address);
+            let host = node.map_or_else(|| TpuHost::at(address.raw()), TpuHost::of);
             async move {
-                let run = self.query_host(&address).await.ok().and_then(|read| read.run);
+                let run = self.query_host(&host).await.ok().and_then(|read| read.run);
                 run.is_some_and(|run| run < *furthest).then_some(*place)
             }
         });
@@ -113,13 +115,12 @@ impl ChipReader<'_> {
         if matches!(self.spec.head, HeadAddress::Direct { .. }) {
             return Err("Ray sees no chips there, and its libtpu cannot be read without SSH".to_owned());
         }
-        self.query_host(&node.address).await
+        self.query_host(&TpuHost::of(node)).await
     }
 
     /// Queries libtpu on a host.
-    async fn query_host(&self, address: &Text) -> Result<ChipsRead, String> {
-        let host = TpuHost::at(address.raw());
-        let command = dial(self.spec, self.options, &host, self.through.cloned(), PORT).await;
+    async fn query_host(&self, host: &TpuHost) -> Result<ChipsRead, String> {
+        let command = dial(self.spec, self.options, host, self.through.cloned(), PORT).await;
         let mut command = Command::from(command.map_err(|problem| problem.what)?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut ssh = command.spawn().map_err(|e| format!("cannot run ssh: {e}"))?;

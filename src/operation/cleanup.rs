@@ -146,11 +146,11 @@ fn hosts(spec: &ClusterSpec, ray: Option<&Snapshot>, cloud: Option<&CloudView>) 
     all.extend(vms.flat_map(TpuVm::logins).map(|host| (host.internal.raw().to_owned(), host)));
     let is_local = spec.provider == Provider::Local;
     let nodes = || ray.into_iter().flat_map(|snapshot| snapshot.nodes.iter());
-    let workers = nodes().filter(|n| is_local || n.state.is_alive()).map(|n| n.address.raw().to_owned());
+    let workers = nodes().filter(|n| is_local || n.state.is_alive()).map(TpuHost::of);
     let listed =
         if is_local { Launch::of(spec).map(|l| l.worker_ips).unwrap_or_default() } else { Vec::new() };
-    for address in workers.chain(listed) {
-        all.entry(address.clone()).or_insert_with(|| TpuHost::at(&address));
+    for host in workers.chain(listed.iter().map(|address| TpuHost::at(address))) {
+        all.entry(host.internal.raw().to_owned()).or_insert(host);
     }
     for head in nodes().filter(|n| n.is_head) {
         all.remove(head.address.raw());

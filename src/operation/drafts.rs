@@ -7,12 +7,17 @@ use super::warnings::warnings;
 use crate::config::Env;
 use crate::model::{ClusterName, ClusterSpec, Draft, SubmissionId, Target, Text, Timestamp};
 use crate::ray::{Client, RayError, Submission};
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Submissions from which forms were filled in.
+/// Maximum number of records that are kept.
+const RECORDS: usize = 8;
+
+type Record = (ClusterName, SubmissionId, Submission);
+
+/// Submissions from which forms were filled in, the newest last.
 #[derive(Default)]
-pub struct Drafts(Mutex<HashMap<(ClusterName, SubmissionId), Submission>>);
+pub struct Drafts(Mutex<VecDeque<Record>>);
 
 /// A job that is ready to be submitted.
 pub struct Ready {
@@ -27,8 +32,22 @@ fn message(e: &RayError) -> String {
 }
 
 impl Drafts {
-    fn all(&self) -> MutexGuard<'_, HashMap<(ClusterName, SubmissionId), Submission>> {
+    fn all(&self) -> MutexGuard<'_, VecDeque<Record>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a record for the form that shows it, and drops the oldest: records contain secret variables.
+    fn keep(&self, cluster: &ClusterName, id: &SubmissionId, submission: Submission) {
+        let mut all = self.all();
+        all.retain(|(of, known, _)| (of, known) != (cluster, id));
+        all.push_back((cluster.clone(), id.clone(), submission));
+        let over = all.len().saturating_sub(RECORDS);
+        all.drain(..over);
+    }
+
+    fn find(&self, cluster: &ClusterName, id: &SubmissionId) -> Option<Submission> {
+        let all = self.all();
+        all.iter().find(|(of, known, _)| (of, known) == (cluster, id)).map(|(_, _, record)| record.clone())
     }
 
     /// The submission of a job as a form for `me`; the error is a message.
@@ -42,7 +61,7 @@ impl Drafts {
         let record = client.record(id).await.map_err(|e| message(&e))?;
         let submission = record.ok_or_else(|| format!("Ray has no record of {id}"))?.submission;
         let draft = draft_of(&submission, me);
-        self.all().insert((cluster.clone(), id.clone()), submission);
+        self.keep(cluster, id, submission);
         Ok(draft)
     }
 
@@ -51,7 +70,7 @@ impl Drafts {
         // Without the record it is unknown which values were typed and which come from the record.
         let like = match &draft.like {
             Some(id) => {
-                let known = self.all().get(&(spec.name.clone(), id.clone())).cloned();
+                let known = self.find(&spec.name, id);
                 Some(known.ok_or_else(|| format!("the record of submission {id} no longer exists"))?)
             }
             None => None,

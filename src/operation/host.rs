@@ -182,14 +182,19 @@ impl Host<'_> {
             return self.send(&line, Input::From(file.into()), START_TIMEOUT).await.map(drop);
         }
         let mut tar = Command::from(supervisor::pack(from));
-        tar.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+        tar.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut tar = tar.spawn().map_err(|e| cannot_copy(&e))?;
         let pipe = tar.stdout.take().map(TryInto::<Stdio>::try_into);
         let pipe = pipe.ok_or_else(|| cannot_copy(&"tar wrote no output"))?.map_err(|e| cannot_copy(&e))?;
         let line = format!("mkdir -p {there} && tar -xpf - -C {there}");
-        self.send(&line, Input::From(pipe), START_TIMEOUT).await?;
-        let ended = tar.wait().await.map_err(|e| cannot_copy(&e))?;
-        if ended.success() { Ok(()) } else { Err(cannot_copy(&"tar failed")) }
+        // Read while it runs: it would block on a full pipe.
+        let (sent, ended) =
+            tokio::join!(self.send(&line, Input::From(pipe), START_TIMEOUT), tar.wait_with_output());
+        sent?;
+        let ended = ended.map_err(|e| cannot_copy(&e))?;
+        let said = String::from_utf8_lossy(&ended.stderr);
+        let why = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("tar failed");
+        if ended.status.success() { Ok(()) } else { Err(cannot_copy(&why)) }
     }
 
     /// Stops Ray on the host. Whether the node is gone is checked at the head.

@@ -206,10 +206,9 @@ impl<'a> WorkerReader<'a> {
     async fn clocks(&self, job_workers: &mut JobWorkers, hosts: &[NodeId]) -> Clocks {
         (self.progress)(format!("reading the clocks of {}", counted(hosts.len(), "host")));
         let reads = hosts.iter().filter_map(|id| job_workers.known.node(id)).map(|node| {
-            let (id, address) = (node.id, node.address.raw().to_owned());
+            let (id, to) = (node.id, TpuHost::of(node));
             async move {
                 let executor = Executor::Real;
-                let to = TpuHost::at(&address);
                 let host = Host { spec: self.spec, options: self.options, executor: &executor, to };
                 (id, read_clock(&host).await)
             }

@@ -4,9 +4,9 @@
 //! be written, the operation continues with a warning and the operator decides.
 
 use super::facts::Facts;
-use super::failure;
 use super::journal::Journal;
 use super::performer::Performer;
+use super::{failure, then_resume};
 use crate::gcp::random_token;
 use crate::model::{
     ClusterSpec, Hint, LOCK_INTERVAL, Operation, OperationLock, Problem, Progress, StepName, Target,
@@ -90,12 +90,14 @@ impl HeldLock {
             // The lock was removed manually.
             Ok(LockOwnership::Lost(None)) => match supervisor::place_lock(self.access(), &lock).await {
                 Ok(LockOwnership::Lost(Some(other))) => Err(taken_over(&other)),
-                Ok(_) => Ok(()),
+                Ok(LockOwnership::Ours | LockOwnership::Lost(None)) => Ok(()),
+                Ok(LockOwnership::Unreadable(problem)) => Err(unreadable(*problem)),
                 Err(problem) => {
                     report_unlocked(progress, &problem);
                     Ok(())
                 }
             },
+            Ok(LockOwnership::Unreadable(problem)) => Err(unreadable(*problem)),
             Err(problem) => {
                 report_unlocked(progress, &problem);
                 Ok(())
@@ -136,6 +138,12 @@ fn taken_over(other: &OperationLock) -> Problem {
     let what = format!("this operation was taken over: {}", other.refusal(Timestamp::now()).what);
     let hint = Hint::from(format!("ask {}", other.who)).and(Verb::Abandon.to("abandon this operation"));
     failure(what, hint)
+}
+
+/// Another operation may be running, perhaps by another version of this program.
+fn unreadable(problem: Problem) -> Problem {
+    let what = format!("the cluster has a lock of an operation that cannot be read: {}", problem.what);
+    Problem { what, hint: then_resume(problem.hint), ..problem }
 }
 
 impl Performer {
@@ -208,6 +216,12 @@ impl Performer {
         match self.place(&held.lock, progress).await {
             Ok(()) => Ok(Some(held)),
             Err(Refused::Taken(other)) => Err(other.refusal(now)),
+            Err(Refused::Unreadable(problem)) => Err(unreadable(*problem)),
+            Err(Refused::NotRemoved(other, problem)) => {
+                let what =
+                    format!("cannot take over from {}: cannot remove the lock: {}", other.who, problem.what);
+                Err(Problem { what, hint: then_resume(problem.hint), ..problem })
+            }
             Err(Refused::NotWritten(problem)) => {
                 report_unlocked(progress, &problem);
                 Ok(None)
@@ -225,17 +239,22 @@ impl Performer {
         let other = match place().await? {
             LockOwnership::Lost(Some(other)) => other,
             LockOwnership::Ours | LockOwnership::Lost(None) => return Ok(()),
+            LockOwnership::Unreadable(problem) => return Err(Refused::Unreadable(problem)),
         };
         if self.take_over.as_ref() != Some(&other.id) {
             return Err(Refused::Taken(other));
         }
-        supervisor::remove_lock(self.access(), &other.id).await.map_err(Refused::NotWritten)?;
+        // As long as its lock is there, the other operation goes on.
+        if let Err(problem) = supervisor::remove_lock(self.access(), &other.id).await {
+            return Err(Refused::NotRemoved(other, problem));
+        }
         let words = format!("taken over from {}: {}", other.who, other.brief(Timestamp::now()));
         // The receiver may be gone.
         drop(progress.send(Progress::Output(words)));
         match place().await? {
             LockOwnership::Lost(Some(other)) => Err(Refused::Taken(other)),
             LockOwnership::Ours | LockOwnership::Lost(None) => Ok(()),
+            LockOwnership::Unreadable(problem) => Err(Refused::Unreadable(problem)),
         }
     }
 }
@@ -244,6 +263,10 @@ impl Performer {
 enum Refused {
     /// Another operator's lock exists.
     Taken(Box<OperationLock>),
+    /// A lock exists that cannot be read.
+    Unreadable(Box<Problem>),
+    /// The lock to take over cannot be removed.
+    NotRemoved(Box<OperationLock>, Problem),
     /// The lock cannot be written.
     NotWritten(Problem),
 }

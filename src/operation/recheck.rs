@@ -34,6 +34,9 @@ impl Performer {
                 let what = format!("cannot read the jobs again: {}", problem.what);
                 return Err(failure(what, then_resume(problem.hint).and(self.start_again())));
             }
+            Err(problem) if self.executor.is_recording() => {
+                report(format!("cannot read the jobs again: {}", problem.what));
+            }
             Err(problem) => {
                 let operation = Operation::new(self.task.clone(), self.spec.name.clone());
                 self.permitted(&operation, &Preview::unknown(&self.allowed.1, problem))?;

@@ -206,9 +206,8 @@ impl Request {
                 return Err((kind, refusal));
             }
         };
-        if !kind.is_of_cluster() {
-            self.note(operation.audit_label(), "begun".to_owned()).await;
-        }
+        // Recorded before the first change, so that an interrupted operation is in the audit log.
+        self.note(operation.audit_label(), "begun".to_owned()).await;
         self.work(operation, journal, (None, take_over), &consent, stops).await;
         Ok(())
     }

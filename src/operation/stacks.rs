@@ -5,7 +5,6 @@ use super::executor::Executor;
 use super::host::Host;
 use super::news::News;
 use super::request::Request;
-use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{
     ClusterSpec, DriverStacks, HeadAddress, Hint, JobId, JobKey, JobStacks, JobWorker, Node, NodeId, Problem,
@@ -44,23 +43,23 @@ impl Processes {
     }
 }
 
-/// The names and addresses of the alive nodes.
-struct Hosts(HashMap<NodeId, (Text, Text)>);
+/// The names, addresses and hostnames of the alive nodes.
+struct Hosts(HashMap<NodeId, (Text, Text, Text)>);
 
 impl Hosts {
     fn of(nodes: &[Node]) -> Self {
         let names = node_names(nodes);
         let host = |node: &Node| {
             let name = names.get(&node.id).unwrap_or(&node.address);
-            (node.id, (name.clone(), node.address.clone()))
+            (node.id, (name.clone(), node.address.clone(), node.hostname.clone()))
         };
         Self(nodes.iter().filter(|node| node.state.is_alive()).map(host).collect())
     }
 
     /// A process on one of them; `None` on another node.
     fn process(&self, node: NodeId, pid: u32, name: Text) -> Option<StackWorker> {
-        let (host, address) = self.0.get(&node)?.clone();
-        Some(StackWorker { node, host, address, pid, name, moved: None })
+        let (host, address, hostname) = self.0.get(&node)?.clone();
+        Some(StackWorker { node, host, address, hostname, pid, name, moved: None })
     }
 }
 
@@ -157,7 +156,7 @@ impl Stacks<'_> {
             let pids: Vec<String> = numbers.iter().map(|n| processes[*n].pid.to_string()).collect();
             let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
             let executor = Executor::Real;
-            let to = TpuHost::at(address);
+            let to = processes[numbers[0]].login();
             let host = Host { spec: self.spec, options: self.options, executor: &executor, to };
             let output = host.script_where_ray_runs(SCRIPT, &pids, HOST_TIMEOUT).await;
             (address, numbers, output)
@@ -330,6 +329,7 @@ mod tests {
             node: NodeId::from_bytes(&[7; 28]).unwrap(),
             host: "tb-w7".into(),
             address: "10.0.0.7".into(),
+            hostname: "".into(),
             pid,
             name: "W".into(),
             moved: None,

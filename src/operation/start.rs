@@ -5,8 +5,8 @@ use super::executor::NOT_AWAITED;
 use super::performer::{POLL_INTERVAL, Performer, WAIT_LIMIT};
 use super::{failure, then_resume};
 use crate::model::{
-    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, Provider, SnapshotPart, SubmissionId, Task,
-    Text, Timestamp,
+    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SnapshotPart, SubmissionId, Task, Text,
+    Timestamp,
 };
 use crate::ray::Poller;
 use crate::supervisor;
@@ -51,18 +51,14 @@ impl Performer {
         Ok(None)
     }
 
-    /// Whether Ray may run on a head that cannot be queried. A machine that does not respond may be overloaded: `ray up`
-    /// tries for minutes to log in, and would end its jobs.
+    /// Whether Ray may run on a head that cannot be queried. A head at Google that cannot be reached may be overloaded:
+    /// `ray up` tries for minutes to log in, and would end its jobs. On other machines it reports why it cannot log in.
     async fn may_be_running(&self, kind: &ProblemKind) -> bool {
-        match (self.spec.provider, kind) {
-            // The machine exists before Ray is started on it.
-            (Provider::Local, _) => true,
-            // A head that this operation has started is not ready yet.
-            (_, ProblemKind::Address | ProblemKind::Unreachable) => {
-                !self.facts.launched && self.may_have_running_head().await
-            }
-            _ => true,
+        if !matches!(kind, ProblemKind::Address | ProblemKind::Unreachable) {
+            return true;
         }
+        // A head that this operation has started is not ready yet.
+        self.is_google() && !self.facts.launched && self.may_have_running_head().await
     }
 
     pub(super) async fn start(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {

@@ -11,8 +11,12 @@ use crate::proto::path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Maximum number of rows of each kind; further ones are counted, not named.
-const ROWS: usize = 1000;
+/// Maximum number of rows of each kind.
+const ROWS: usize = 10_000;
+
+/// The message of a drain before a removal. Ray repeats it as the message of the node's death, with the reason
+/// "preempted", the only one that it accepts for a busy node.
+pub const REMOVED: &str = "removed by marin-tui";
 
 /// A request that a node accepts no new work and is removed when it is idle or at the deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +81,11 @@ struct Row<'a> {
 }
 
 impl Client {
-    /// Tasks and actors that run on a node now, from the state API; 1000 of each at most.
+    /// Tasks and actors that run on a node now, from the state API.
+    ///
+    /// # Errors
+    ///
+    /// There are more than Ray lists: those of another job may be among the others.
     pub async fn running_on(&self, node: NodeId) -> Result<Vec<Running>, RayError> {
         let mut all = self.rows_on(node, "tasks", "RUNNING", "task").await?;
         all.extend(self.rows_on(node, "actors", "ALIVE", "actor").await?);
@@ -99,6 +107,9 @@ impl Client {
         let body = self.get(&route).await?;
         read_with("/api/v0", &body, |text| {
             let listed = envelope::listed::<Row>(text)?;
+            if listed.is_cut() {
+                return Err(serde::de::Error::custom(format!("more than {ROWS} {list} run on node {node}")));
+            }
             let here = listed.result.0.iter().filter(|r| {
                 // An actor's method is listed as the actor.
                 NodeId::from_hex(&r.node_id.0) == Some(node) && r.state.0 == state

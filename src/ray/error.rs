@@ -2,7 +2,7 @@
 //!
 //! An error never contains a token, a traceback or more than one line of a server's response.
 
-use crate::model::{MissingPart, Problem, ProblemKind, Timestamp};
+use crate::model::{MissingPart, Problem, ProblemKind, Text, Timestamp, Verb};
 
 /// Why a request to Ray failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +22,14 @@ pub enum RayError {
     /// No response: refused, reset, timed out.
     #[error("no response: {0}")]
     Silent(String),
+    /// No response to the submission of a job.
+    #[error("no response: {why}; job {id} may have been submitted")]
+    Unconfirmed {
+        /// The id of the job.
+        id: Text,
+        /// The reason.
+        why: String,
+    },
     /// An HTTP error status and the message that came with it.
     #[error("Ray returned HTTP {code}: {message}")]
     Status {
@@ -85,6 +93,10 @@ impl RayError {
                 ProblemKind::DashboardSilent,
                 "a head needs about 10 s to start; otherwise check dashboard.log on the head",
             ),
+            Self::Unconfirmed { id, .. } => {
+                let hint = Verb::ExplainJob.on(id.raw(), "before you submit it again, check it");
+                return Problem::new(ProblemKind::DashboardSilent, self.to_string(), hint, since);
+            }
             Self::Setup(_) => {
                 (ProblemKind::Config, "correct the address; https needs CA certificates on this machine")
             }

@@ -152,7 +152,8 @@ impl Record {
 }
 
 impl Client {
-    /// Submits a job (`POST /api/jobs/`) once: after a timeout, Ray's record of the id shows whether it was submitted.
+    /// Submits a job (`POST /api/jobs/`) once: after a timeout, Ray's record of the id shows whether it was submitted. If
+    /// that cannot be read either, the error is [`RayError::Unconfirmed`].
     /// An id that is in use is an error.
     pub async fn submit_job(&self, job: &Submission) -> Result<(), RayError> {
         let body = serde_json::to_vec(job).map_err(|e| RayError::Setup(e.to_string()))?;
@@ -162,7 +163,7 @@ impl Client {
             Ok(_) => Ok(()),
             Err(RayError::Silent(why)) => match self.job(&job.id()).await {
                 Ok(found) if found.job.entrypoint.raw() == job.entrypoint => Ok(()),
-                _ => Err(RayError::Silent(why)),
+                _ => Err(RayError::Unconfirmed { id: job.id().0, why }),
             },
             Err(e) => Err(e),
         }

@@ -113,6 +113,9 @@ async fn probe(spec: &TunnelSpec, login: &Login, seen: &Path) -> Result<Offered,
     }
 }
 
+/// Number of attempts while another ssh adds keys to the file.
+const ATTEMPTS: usize = 5;
+
 /// Rewrites the file without the host's old lines and with the new one.
 async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), SshError> {
     let known = &spec.known_hosts;
@@ -125,13 +128,24 @@ async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), Ssh
         file.open(&draft)?.write_all(text)
     };
     let failed = |e: std::io::Error| files::cannot_use(known, &e);
-    write(&fs::read(known).map_err(failed)?, true).map_err(failed)?;
-    keygen(&["-R", &login.filed_as, "-f"], &draft).await?;
-    if keygen(&["-F", &login.filed_as, "-f"], &draft).await?.is_some() {
-        return Err(failed(std::io::Error::other("ssh-keygen -R did not remove the old key")));
+    let mut is_replaced = false;
+    for _ in 0..ATTEMPTS {
+        let before = fs::read(known).map_err(failed)?;
+        write(&before, true).map_err(failed)?;
+        keygen(&["-R", &login.filed_as, "-f"], &draft).await?;
+        if keygen(&["-F", &login.filed_as, "-f"], &draft).await?.is_some() {
+            return Err(failed(std::io::Error::other("ssh-keygen -R did not remove the old key")));
+        }
+        write(line.as_bytes(), false).map_err(failed)?;
+        if fs::read(known).map_err(failed)? == before {
+            fs::rename(&draft, known).map_err(failed)?;
+            is_replaced = true;
+            break;
+        }
     }
-    write(line.as_bytes(), false).map_err(failed)?;
-    fs::rename(&draft, known).map_err(failed)?;
+    if !is_replaced {
+        return Err(failed(std::io::Error::other("other programs keep changing it; try again")));
+    }
     // ssh-keygen keeps the previous version as FILE.old.
     let mut old = draft.into_os_string();
     old.push(".old");

@@ -1,14 +1,14 @@
-//! Renews tokens automatically: looks on this machine first, then fetches from the cluster's secret, and fetches once
-//! more if the cluster refuses the token.
+//! Renews tokens automatically: looks on this machine first, then fetches from the cluster's secret. If the cluster
+//! refuses the token, it is fetched once more, and then the one before it is tried.
 
 use super::cloud::kind;
 use crate::gcp::{self, GcpError, Google};
 use crate::model::command_line::word;
 use crate::model::{
-    ClusterSpec, Fix, Hint, Problem, ProblemKind, Secret, SecretName, Target, Timestamp, Verb,
+    ClusterName, ClusterSpec, Fix, Hint, Problem, ProblemKind, Secret, SecretName, Target, Timestamp, Verb,
 };
 use crate::token::{self, Found, Places, Source, TokenError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,6 +17,10 @@ use tokio::sync::Mutex;
 /// Minimum interval between requests for a secret: a refusal is repeated with every refresh, and several clusters share
 /// a secret.
 const MIN_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a token that a cluster has refused is not tried again as the previous one.
+const REFUSED_INTERVAL: Duration = Duration::from_secs(300);
+/// Number of refused tokens of a cluster that are known.
+const REFUSED: usize = 4;
 
 /// The latest version of a secret, as fetched and saved.
 #[derive(Clone, Debug)]
@@ -43,12 +47,15 @@ pub struct TokenManager {
     google: Google,
     /// One answer per secret, so that a slow project does not delay others.
     answers: std::sync::Mutex<BTreeMap<SecretName, Answer>>,
+    /// The tokens that clusters have refused lately.
+    refused: std::sync::Mutex<BTreeMap<ClusterName, VecDeque<(Secret, Instant)>>>,
 }
 
 impl TokenManager {
     /// Creates a manager that looks in these places and fetches secrets with this client.
     pub fn new(places: Places, google: Google) -> Self {
-        Self { places, google, answers: std::sync::Mutex::default() }
+        let (answers, refused) = Default::default();
+        Self { places, google, answers, refused }
     }
 
     /// The cluster's token on this machine. Reads files.
@@ -88,10 +95,12 @@ impl TokenManager {
         }
     }
 
-    /// After the cluster refused this token: returns another one, if this machine or the secret has one.
+    /// After the cluster refused this token: returns another one, if this machine or the secret has one. A cluster that
+    /// was not restarted since a rotation needs the previous one.
     pub async fn renew(self: &Arc<Self>, spec: &ClusterSpec, refused: &Secret) -> Result<Secret, Problem> {
         let wanted = spec.google.token_secret.as_ref();
         let found = self.find_in_background(spec).await?;
+        self.add_refused(&spec.name, refused);
         let secret = match (found, wanted) {
             (Ok(found), _) if found.token != *refused => return Ok(found.token),
             (Ok(found), Some(secret)) if found.from_secret => secret,
@@ -100,8 +109,19 @@ impl TokenManager {
             (Err(e), None) => return Err(e.problem(&spec.name, &self.places, Timestamp::now())),
         };
         let now = Timestamp::now();
-        match self.fetch_rate_limited(secret).await {
-            Ok(fetched) if fetched.token != *refused => Ok(fetched.token),
+        let latest = self.fetch_rate_limited(secret).await;
+        if let Ok(fetched) = &latest
+            && fetched.token != *refused
+        {
+            return Ok(fetched.token.clone());
+        }
+        if let Some(previous) = self.previous(secret).await
+            && !self.has_refused(&spec.name, &previous)
+        {
+            tracing::info!(cluster = %spec.name, "trying the previous token of secret {secret}");
+            return Ok(previous);
+        }
+        match latest {
             Ok(fetched) => {
                 let what = format!(
                     "the cluster refuses this token (version {} of secret {secret}, the latest)",
@@ -120,6 +140,29 @@ impl TokenManager {
                 Err(Problem::new(ProblemKind::TokenRefused, what, problem.hint, now))
             }
         }
+    }
+
+    /// The previous token of the secret, from a file, which may be on a network file system.
+    async fn previous(self: &Arc<Self>, secret: &SecretName) -> Option<Secret> {
+        let (manager, secret) = (self.clone(), secret.clone());
+        tokio::task::spawn_blocking(move || manager.places.previous(&secret)).await.ok()?
+    }
+
+    /// Records that the cluster has refused this token.
+    fn add_refused(&self, cluster: &ClusterName, token: &Secret) {
+        let mut all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_cluster = all.entry(cluster.clone()).or_default();
+        of_cluster.retain(|(known, _)| known != token);
+        of_cluster.push_back((token.clone(), Instant::now()));
+        let over = of_cluster.len().saturating_sub(REFUSED);
+        of_cluster.drain(..over);
+    }
+
+    /// Whether the cluster has refused this token lately.
+    fn has_refused(&self, cluster: &ClusterName, token: &Secret) -> bool {
+        let all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_cluster = all.get(cluster).into_iter().flatten();
+        of_cluster.any(|(known, at)| known == token && at.elapsed() < REFUSED_INTERVAL)
     }
 
     /// Fetches the latest version and saves it.

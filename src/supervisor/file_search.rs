@@ -140,14 +140,14 @@ impl FileSearcher<'_> {
                 while let Some((node, searched)) = searches.next().await {
                     match searched {
                         Err(why) => {
-                            tally.ends.push(format!("{}: {why}", node.address));
+                            tally.ends.push(format!("{}: {why}", node.host.internal));
                             nodes.push(node);
                         }
                         Ok(of_node) => {
                             for HostFile { name, found: matches } in of_node {
                                 match matches {
                                     Err(why) => {
-                                        tally.ends.push(format!("{} {name}: {why}", node.address));
+                                        tally.ends.push(format!("{} {name}: {why}", node.host.internal));
                                         files.push((node.node, name));
                                     }
                                     Ok((matches, more)) => {
@@ -167,7 +167,7 @@ impl FileSearcher<'_> {
         }
         let address = |node: NodeId| {
             let known = request.nodes.iter().find(|known| known.node == node);
-            known.map_or_else(|| node.to_string(), |known| known.address.to_string())
+            known.map_or_else(|| node.to_string(), |known| known.host.internal.to_string())
         };
         let globs = nodes.iter().flat_map(|node| node.globs.iter().map(|glob| (node.node, glob.as_str())));
         let mut lists = list_files(self.client, globs.collect());
@@ -223,7 +223,7 @@ impl Logins {
             return (node, Err("not tried, because no login to other hosts succeeded".to_owned()));
         }
         let globs: Vec<&str> = node.globs.iter().map(String::as_str).collect();
-        let searched = hosts.search((!node.is_head).then_some(&node.address), &globs, wanted).await;
+        let searched = hosts.search((!node.is_head).then_some(&node.host), &globs, wanted).await;
         match &searched {
             _ if node.is_head => {}
             Ok(_) => self.is_any_open.store(true, Ordering::Relaxed),

@@ -60,7 +60,7 @@ pub(super) struct HostFile {
 }
 
 impl HostAccess<'_> {
-    /// Searches the files that match the globs in the log directory of the head, or of the host with this address: on
+    /// Searches the files that match the globs in the log directory of the head, or of this host: on
     /// the machine, or in the container that the cluster file names.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl HostAccess<'_> {
     /// The reason why the host was not searched.
     pub(super) async fn search(
         &self,
-        host: Option<&Text>,
+        host: Option<&TpuHost>,
         globs: &[&str],
         wanted: Wanted<'_>,
     ) -> Result<Vec<HostFile>, String> {
@@ -78,7 +78,7 @@ impl HostAccess<'_> {
 
     async fn search_all(
         &self,
-        host: Option<&Text>,
+        host: Option<&TpuHost>,
         globs: &[&str],
         wanted: Wanted<'_>,
     ) -> Result<Vec<HostFile>, String> {
@@ -107,7 +107,7 @@ impl HostAccess<'_> {
 
     async fn run(
         &self,
-        host: Option<&Text>,
+        host: Option<&TpuHost>,
         globs: &[&str],
         wanted: Wanted<'_>,
         inside: bool,
@@ -119,7 +119,8 @@ impl HostAccess<'_> {
         let program = ["sh", "-c", script::SEVERAL, "marin-tui-several-log", LOGS];
         let program = [&program, &[locale, case, &most, &longest, expression, drawn][..], globs].concat();
         let line = if inside {
-            in_container(self.spec, host.map(Text::raw), &program)?.ok_or(ReadError::NoFolder)?
+            in_container(self.spec, host.map(|host| host.internal.raw()), &program)?
+                .ok_or(ReadError::NoFolder)?
         } else {
             words(&program.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
         };
@@ -131,17 +132,21 @@ impl HostAccess<'_> {
         reader.files().ok_or_else(|| ReadError::Lost("the remote command ended early".to_owned()))
     }
 
-    /// Starts a command line on the host with that address, or on the head.
-    pub(super) async fn begin(&self, host: Option<&Text>, line: String) -> Result<ScriptStream, ReadError> {
+    /// Starts a command line on that host, or on the head.
+    pub(super) async fn begin(
+        &self,
+        host: Option<&TpuHost>,
+        line: String,
+    ) -> Result<ScriptStream, ReadError> {
         match host {
             None => Ok(ScriptStream::Head(Box::new(self.remote.stream(&line)?))),
-            Some(address) => self.log_in(address, line).await,
+            Some(host) => self.log_in(host, line).await,
         }
     }
 
-    async fn log_in(&self, address: &Text, line: String) -> Result<ScriptStream, ReadError> {
-        let to = TpuHost::at(address.raw());
-        let mut command = Command::from(batch(self.spec, self.options, &to, self.login.clone(), line).await?);
+    async fn log_in(&self, host: &TpuHost, line: String) -> Result<ScriptStream, ReadError> {
+        let mut command =
+            Command::from(batch(self.spec, self.options, host, self.login.clone(), line).await?);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().map_err(|e| ReadError::Failed(format!("cannot run ssh: {e}")))?;
         let stdout = child.stdout.take();

@@ -117,7 +117,9 @@ pub async fn place_lock(access: Access<'_>, lock: &OperationLock) -> Result<Lock
         return group::place(&options.google, &tpu_place(spec)?, &spec.name, lock).await;
     }
     let output = run(access, &file::placing(&spec.name, lock)).await?;
-    verified(access, &lock.id, file::done(&output)?).await
+    let is_placed = file::done(&output)?;
+    let owned = verified(access, &lock.id, is_placed).await;
+    owned.or_else(|problem| Ok(LockOwnership::Unreadable(Box::new(problem))))
 }
 
 /// Updates step, time and state in a lock that was placed before.

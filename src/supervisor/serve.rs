@@ -193,10 +193,7 @@ impl ClusterTask {
             Some(Request::StopJob(id)) => {
                 let ray = stop::CurrentClient::new(s.session.client.clone(), self.server.state.subscribe());
                 let (out, changed, permits) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.permits));
-                tokio::spawn(async move {
-                    let _permit = permits.acquire().await;
-                    stop::stop_and_watch(ray, id, out, changed).await;
-                });
+                tokio::spawn(async move { stop::stop_and_watch(ray, id, out, changed, &permits).await });
             }
             Some(Request::DeleteJob(id)) => {
                 let client = s.session.client.clone();

@@ -6,6 +6,7 @@ mod host;
 
 use super::Options;
 use super::follow::{LogAccessWatch, clients, head};
+use crate::model::cloud::TpuHost;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId, Text};
 use crate::ray::{self, Closed, EndWatch, LogEvent, Outlet, Polled, Tail};
 use host::{FileEvent, Files, FollowedFile, HostFiles};
@@ -25,7 +26,7 @@ pub struct Followed {
     /// The source of its lines.
     pub source: LogSource,
     /// The address of its host; `None` for the head.
-    pub host: Option<Text>,
+    pub host: Option<TpuHost>,
     /// Number of lines before its end to start with; `u32::MAX` for all.
     pub keep: u32,
 }
@@ -39,7 +40,7 @@ pub fn follow_several(
     ended: Option<&EndWatch>,
     longest: usize,
 ) -> Vec<Tail> {
-    let mut hosts: BTreeMap<(Option<Text>, u32), Vec<FollowedFile>> = BTreeMap::new();
+    let mut hosts: BTreeMap<(Option<TpuHost>, u32), Vec<FollowedFile>> = BTreeMap::new();
     let mut tails = Vec::new();
     for Followed { source, host, keep } in logs {
         let (sender, events) = mpsc::channel(BATCHES);

@@ -7,7 +7,7 @@ use super::out::UpdateSender;
 use crate::model::{JobStatus, JobStopOutcome, News, SubmissionId};
 use crate::ray::{Client, RayError};
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 /// How long to wait for the effect: Ray gives the job 3 s between SIGTERM and SIGKILL, and shows the end about 1.4 s
 /// later.
@@ -18,12 +18,13 @@ const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(600);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Sends a stop request and watches for the effect. `changed` requests a refresh. A request without an answer may have
-/// arrived: this is reported, and corrected once the job's status is seen.
+/// arrived: this is reported, and corrected once the job's status is seen. `permits` limits the requests at a time.
 pub(super) async fn stop_and_watch(
     mut ray: CurrentClient,
     id: SubmissionId,
     out: UpdateSender,
     changed: mpsc::UnboundedSender<()>,
+    permits: &Semaphore,
 ) {
     let report = async |outcome| {
         tracing::info!(cluster = %out.cluster(), job = %id, ?outcome, "stop job");
@@ -31,7 +32,11 @@ pub(super) async fn stop_and_watch(
         // The session may have ended in the meantime.
         let _ = changed.send(());
     };
-    let outcome = match ray.client().stop_job(&id).await {
+    let answer = {
+        let _permit = permits.acquire().await;
+        ray.client().stop_job(&id).await
+    };
+    let outcome = match answer {
         Ok(_) => {
             report(JobStopOutcome::Asked).await;
             wait_for_end(&mut ray, &id, EFFECT_TIMEOUT).await

@@ -9,9 +9,9 @@ use super::out::UpdateSender;
 use super::search::search;
 use super::several::{Followed, follow_several};
 use crate::logs::LineSplitter;
+use crate::model::cloud::TpuHost;
 use crate::model::{
     ClusterSpec, FileSearch, Line, LogBatch, LogEnd, LogPart, LogSource, News, NodeId, NotSearched, StreamId,
-    Text,
 };
 use crate::ray::{Client, LogEvent, Tail};
 use std::collections::HashMap;
@@ -94,7 +94,7 @@ impl Streams {
     }
 
     /// Starts following several logs together.
-    pub fn open_several(&mut self, logs: Vec<(StreamId, LogSource, Option<Text>)>, out: &UpdateSender) {
+    pub fn open_several(&mut self, logs: Vec<(StreamId, LogSource, Option<TpuHost>)>, out: &UpdateSender) {
         let access_watch = self.access.subscribe();
         let followed = logs.iter().map(|(_, source, host)| Followed {
             source: source.clone(),

@@ -201,11 +201,17 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// The name of the host's key in `known_hosts`: that of the TPU VM, which is never reused, unlike addresses.
+/// The name of the host's key in `known_hosts`: that of the TPU VM, or its hostname. Google reuses addresses for later
+/// machines; machines of a local cluster keep theirs.
 fn filed_as(spec: &ClusterSpec, host: &TpuHost) -> Option<String> {
     let is_word = |w: &str| {
         !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
     };
-    let (vm, cluster) = (host.vm.raw(), spec.name.as_str());
-    (is_word(vm) && is_word(cluster)).then(|| format!("{vm}.{}.{cluster}", host.worker))
+    let (vm, hostname, cluster) = (host.vm.raw(), host.hostname.raw(), spec.name.as_str());
+    match () {
+        () if !is_word(cluster) => None,
+        () if is_word(vm) => Some(format!("{vm}.{}.{cluster}", host.worker)),
+        () if spec.provider == Provider::Gcp && is_word(hostname) => Some(format!("{hostname}.{cluster}")),
+        () => None,
+    }
 }

@@ -3,7 +3,7 @@
 //! A file is replaced atomically and is never readable by other users.
 
 use super::file::read;
-use super::layout::version_file;
+use super::layout::{previous_file, version_file};
 use super::{Places, TokenError};
 use crate::model::{Secret, SecretName};
 use crate::replace;
@@ -14,7 +14,8 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 impl Places {
-    /// Saves the token of that version. Returns the errors of files that could not be written; the token is usable anyway.
+    /// Saves the token of that version. The token that it replaces is kept, because running clusters use it until they
+    /// are restarted. Returns the errors of files that could not be written; the token is usable anyway.
     pub fn keep(&self, secret: &SecretName, version: &str, token: &Secret) -> Vec<TokenError> {
         let file = self.file_of(secret);
         let mut errors = Vec::new();
@@ -23,6 +24,11 @@ impl Places {
                 errors.push(TokenError::Unwritable { file: file.into(), error });
             }
         };
+        if let Ok(replaced) = read(&file)
+            && replaced.token != *token
+        {
+            write(&previous_file(&file), &format!("{}\n", replaced.token.expose()));
+        }
         write(&file, &format!("{}\n", token.expose()));
         write(&version_file(&file), &format!("{version} {}\n", fingerprint(token)));
         if let Some(home) = self.home_file().filter(|_| secret.is_default()) {
@@ -35,6 +41,11 @@ impl Places {
             errors.extend(self.remove_old_copy(secret));
         }
         errors
+    }
+
+    /// The token that the saved one has replaced. Reads a file.
+    pub fn previous(&self, secret: &SecretName) -> Option<Secret> {
+        read(&previous_file(&self.file_of(secret))).ok().map(|found| found.token)
     }
 
     /// Removes the secret's copy in the older layout, which is no longer updated. The token is removed before its version

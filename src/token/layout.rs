@@ -88,6 +88,13 @@ pub(super) fn version_file(copy: &Path) -> PathBuf {
     name.into()
 }
 
+/// The file beside a secret's copy that contains the token that was replaced.
+pub(super) fn previous_file(copy: &Path) -> PathBuf {
+    let mut name = copy.as_os_str().to_owned();
+    name.push(".previous");
+    name.into()
+}
+
 /// Whether this is a file and not a folder: the older layout has its files beside the folders `clusters` and `secrets`.
 fn is_there(file: &Path) -> bool {
     file.exists() && !file.is_dir()

@@ -427,7 +427,7 @@ fn logs_are_printed_whole_filtered_and_followed() {
     assert_eq!(place.ok(&["job-logs", "talks", "-g", "WARN|loss 3"]), "step 1 loss 3\n");
     assert_eq!(place.lines(&["job-logs", "talks", "-g", "warning", "--json"])[0]["time_ms"], Value::Null);
     let nothing = place.run(&["job-logs", "talks", "-g", "never said"]);
-    assert_eq!((nothing.code, &*nothing.out), (Some(0), ""));
+    assert_eq!((nothing.code, &*nothing.out), (Some(1), ""));
     let mut timeless = place.transcript();
     place.shows(&mut timeless, &["job-logs", "talks", "--since", "5m", "-g", "step 2"]);
     timeless.is("lines_without_times_since");

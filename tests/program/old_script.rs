@@ -209,7 +209,10 @@ impl Fleet {
         let words: Vec<&str> = line.split(' ').collect();
         let stays = |word: &&str| word.split(' ').all(|part| words.contains(&part));
         if !STAYS.iter().any(stays) {
-            self.desk.typed(&line).exits(0);
+            let ran = self.desk.typed(&line);
+            // A search that finds nothing is a failure, as with grep.
+            let is_search = words.contains(&"-g");
+            assert!(ran.code == Some(0) || (is_search && ran.code == Some(1)), "{line}: {}", ran.err);
             return;
         }
         let of_auth = words.contains(&"auth");

@@ -336,23 +336,6 @@ fn a_ray_whose_dashboard_is_silent_is_not_started_again() {
     assert!(!world.asked().iter().any(|w| w == "up"), "{said}");
 }
 
-/// `ray up` tries for minutes to log in: a head that is only overloaded would be restarted with all its jobs.
-#[test]
-fn ray_is_not_started_on_machines_that_do_not_respond() {
-    let world = World::new();
-    world.file(
-        "infra/a.yaml",
-        "cluster_name: marin-a\nprovider: {type: local, head_ip: 127.0.0.11, worker_ips: []}\n\
-         auth: {ssh_user: ray}\n",
-    );
-    world.file("ssh_config", "Host 127.0.0.11\n  HostName 127.0.0.1\n  Port 9\n");
-    world.file("key", "");
-    world.file("is-up", "");
-    let (code, _, said) = world.run("start-cluster --yes");
-    assert!(code == Some(1) && said.contains("then resume"), "{said}");
-    assert!(!world.asked().iter().any(|w| w == "up"), "{said}");
-}
-
 /// The same name in another folder of cluster files is another cluster.
 #[test]
 fn an_operation_is_resumed_with_the_file_that_it_was_begun_with() {

@@ -5,6 +5,7 @@ use crate::soon::soon;
 use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::{Fault, FaultRule, Head, Scenario};
+use marin_tui::model::cloud::TpuHost;
 use marin_tui::model::{
     ClusterName, ClusterSpec, FileMatches, FileSearch, FileSearchId, FileSearchNews, HeadAddress, JobStatus,
     Link, News, NodeId, Provider, Request, SearchTally, SearchedNode,
@@ -32,7 +33,7 @@ fn at(name: &str, dashboard: String) -> ClusterSpec {
 fn search(nodes: &[NodeId]) -> Request {
     let searched = |node: &NodeId| SearchedNode {
         node: *node,
-        address: "10.0.0.1".into(),
+        host: TpuHost::at("10.0.0.1"),
         is_head: false,
         globs: ["job-driver-*", "worker-*"].map(str::to_owned).to_vec(),
     };

@@ -212,13 +212,13 @@ impl App {
         if let Some(worker) = self.stacks_shown().and_then(|stacks| stacks.odd().next()) {
             let is_head =
                 self.target_cluster().and_then(|c| c.node(&worker.node)).is_some_and(|node| node.is_head);
-            return (!is_head).then(|| TpuHost::at(worker.address.raw()));
+            return (!is_head).then(|| worker.login());
         }
         let of_job = self.target_job().and_then(|(place, job)| Some((place, job.driver_node?)));
         let of_node = self.target_node().map(|(place, node)| (place, node.id));
         let (place, id) = of_node.or(of_job)?;
         let node = self.fleet.clusters.get(place)?.node(&id).filter(|node| !node.is_head)?;
-        Some(TpuHost::at(node.address.raw()))
+        Some(TpuHost::of(node))
     }
 
     /// Refreshes the cluster's data now. A frozen screen returns to live data.

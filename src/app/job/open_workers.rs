@@ -175,7 +175,7 @@ impl App {
         let node = self.worker_here().map(|worker| worker.process.node);
         let node = node.and_then(|node| self.target_cluster()?.node(&node));
         match node.filter(|node| !node.is_head) {
-            Some(node) => self.at_cluster(|name| Effect::SshHost(name, TpuHost::at(node.address.raw()))),
+            Some(node) => self.at_cluster(|name| Effect::SshHost(name, TpuHost::of(node))),
             None => self.at_cluster(Effect::SshHead),
         }
     }

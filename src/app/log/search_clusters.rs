@@ -8,6 +8,7 @@ use crate::app::table::list::Listing;
 use crate::app::{App, Cluster, Effect, Tone, View};
 use crate::logs::{Pattern, Repeated};
 use crate::model::amount::counted;
+use crate::model::cloud::TpuHost;
 use crate::model::{
     FileSearch, FileSearchId, FileSearchNews, Job, JobKey, LogSource, NodeId, Request, SearchedNode,
     Timestamp,
@@ -28,15 +29,15 @@ const NO_JOB: &str = "ffffffff";
 /// Nodes, each with a glob of names in its log directory.
 type Files = Vec<(NodeId, String)>;
 
-/// The globs by node, with the addresses of their hosts.
+/// The globs by node.
 fn by_node(cluster: &Cluster, files: Files) -> Vec<SearchedNode> {
     let mut nodes: Vec<SearchedNode> = Vec::new();
     for (id, glob) in files {
         if let Some(known) = nodes.iter_mut().find(|known| known.node == id) {
             known.globs.push(glob);
         } else if let Some(node) = cluster.node(&id) {
-            let (address, is_head) = (node.address.clone(), node.is_head);
-            nodes.push(SearchedNode { node: id, address, is_head, globs: vec![glob] });
+            let (host, is_head) = (TpuHost::of(node), node.is_head);
+            nodes.push(SearchedNode { node: id, host, is_head, globs: vec![glob] });
         }
     }
     nodes

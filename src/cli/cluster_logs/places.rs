@@ -3,6 +3,7 @@
 use crate::app::Cluster;
 use crate::config::nearest;
 use crate::model::amount::counted;
+use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{Fix, Hint, Node, NodeId, Problem, ProblemKind, SearchedNode, Target, Text, Timestamp};
 
@@ -16,7 +17,7 @@ const DRIVERS: &str = "job-driver-*";
 pub(super) fn globs(nodes: &[&Node], globs: impl Fn(&Node) -> Vec<String>) -> Vec<SearchedNode> {
     let searched = |node: &&Node| SearchedNode {
         node: node.id,
-        address: node.address.clone(),
+        host: TpuHost::of(node),
         is_head: node.is_head,
         globs: globs(node),
     };

@@ -21,8 +21,9 @@ pub(super) struct Tag {
 }
 
 impl Tag {
-    fn new(tag: String) -> Self {
-        let is_latest = !tag.ends_with(DIRTY) && tag != LATEST;
+    /// `is_clean`: whether the image contains only committed files, so that it can be built again.
+    fn new(tag: String, is_clean: bool) -> Self {
+        let is_latest = is_clean && !tag.ends_with(DIRTY) && tag != LATEST;
         Self { tag, is_latest }
     }
 
@@ -43,14 +44,20 @@ struct Commit {
     mark: String,
 }
 
+impl Commit {
+    fn is_clean(&self) -> bool {
+        !self.mark.ends_with(DIRTY)
+    }
+}
+
 /// The tag of an image to be built.
 pub(super) async fn for_build(options: &ImageOptions, folder: &Path) -> Result<Tag> {
     let commit = commit(options, folder).await?;
     match (&options.tag, commit) {
-        (Some(tag), _) => Ok(Tag::new(tag.clone())),
+        (Some(tag), commit) => Ok(Tag::new(tag.clone(), commit.is_none_or(|commit| commit.is_clean()))),
         (None, Some(Commit { mark })) => {
             let today = jiff::Timestamp::now().strftime("%Y%m%d");
-            Ok(Tag::new(format!("{today}-{mark}")))
+            Ok(Tag::new(format!("{today}-{mark}"), true))
         }
         (None, None) => bail!("{} is not in a git repository; give a tag with --tag", folder.display()),
     }
@@ -65,13 +72,18 @@ pub(super) async fn for_push(
 ) -> Result<Tag> {
     if let Some(tag) = &options.tag {
         let name = format!("{image}:{tag}");
-        if engine.quiet(&["image", "inspect", "--format", "{{.Id}}", &name]).await?.code != 0 {
+        let inspected = engine.quiet(&["image", "inspect", "--format", "{{.Id}}", &name]).await?;
+        if inspected.code != 0 {
             bail!(
                 "image {name} does not exist on this machine; build it: `{}`",
                 Target::default().line(&format!("image build --tag {tag}"))
             );
         }
-        return Ok(Tag::new(tag.clone()));
+        // The image itself is the evidence: it has the tag of a commit, or the build gave it `latest`.
+        let name = format!("{image}:{LATEST}");
+        let newest = engine.quiet(&["image", "inspect", "--format", "{{.Id}}", &name]).await?;
+        let is_newest = newest.code == 0 && newest.lines == inspected.lines;
+        return Ok(Tag::new(tag.clone(), is_newest));
     }
     let Some(Commit { mark }) = commit(options, folder).await? else {
         bail!("{} is not in a git repository; give a tag with --tag", folder.display());
@@ -84,7 +96,7 @@ pub(super) async fn for_push(
         date.is_some_and(|date| date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit()))
     };
     match tags.iter().find(is_of_commit) {
-        Some(tag) => Ok(Tag::new(tag.trim().to_owned())),
+        Some(tag) => Ok(Tag::new(tag.trim().to_owned(), true)),
         None => bail!(
             "no image {image} of commit {mark} on this machine; build it: `{}`, or choose another with --tag",
             Target::default().line("image build")

@@ -24,6 +24,8 @@ const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
 /// Poll interval while a restart may bring a job back.
 const RESTART_POLL_INTERVAL: Duration = Duration::from_secs(3);
+/// How long the lock of a restart is read again after errors.
+const LOCK_RETRY: Duration = Duration::from_secs(60);
 
 /// Options for a cluster that stops answering.
 #[derive(Clone, Copy, Debug, Args)]
@@ -213,12 +215,15 @@ impl<'a> Following<'a> {
     /// job again, so this waits for the restart.
     async fn gone(&mut self, id: &SubmissionId, error: &RayError) -> anyhow::Result<Gone> {
         let Some(why) = self.why_lost(id, error).await else { return Ok(Gone::Unexplained) };
-        let mut is_reported = false;
+        let (mut is_reported, retry_until) = (false, Instant::now() + LOCK_RETRY);
         loop {
             // Read the lock before the job: once the lock is gone, the restart has restored all it can.
             let restart = self.restart_under_way().await;
-            if let Some(client) = self.client()?
-                && client.job(id).await.is_ok()
+            let detail = match self.client()? {
+                Some(client) => Some(client.job(id).await),
+                None => None,
+            };
+            if matches!(detail, Some(Ok(_)))
                 && let Ok(channel) = self.connection.channel().await
             {
                 self.back();
@@ -226,10 +231,19 @@ impl<'a> Following<'a> {
                 eprintln!("{id} was restarted with the cluster");
                 return Ok(Gone::Back);
             }
-            let Some(lock) = restart else { return Ok(Gone::FollowError(FollowError::Lost(why))) };
-            if !is_reported {
-                is_reported = true;
-                eprintln!("{id}: {}; waiting for the job to be restored", lock.brief(Timestamp::now()));
+            // A Ray that does not respond may know the job.
+            let is_absent = matches!(detail, Some(Err(RayError::NotFound(_))));
+            match restart {
+                Ok(Some(lock)) if !is_reported => {
+                    is_reported = true;
+                    eprintln!("{id}: {}; waiting for the job to be restored", lock.brief(Timestamp::now()));
+                }
+                Ok(None) if is_absent => return Ok(Gone::FollowError(FollowError::Lost(why))),
+                // If locks cannot be read for long, the job counts as lost, as on a cluster without locks.
+                Err(_) if is_absent && Instant::now() > retry_until => {
+                    return Ok(Gone::FollowError(FollowError::Lost(why)));
+                }
+                Ok(_) | Err(_) => {}
             }
             tokio::select! {
                 () = sleep(RESTART_POLL_INTERVAL) => {}
@@ -239,16 +253,17 @@ impl<'a> Following<'a> {
     }
 
     /// The lock of a restart that is running on this cluster.
-    async fn restart_under_way(&self) -> Option<OperationLock> {
+    async fn restart_under_way(&self) -> Result<Option<OperationLock>, Problem> {
         let (spec, options) = (&self.reach.spec, &self.reach.options);
         if !supervisor::keeps_locks(spec) {
-            return None;
+            return Ok(None);
         }
         let access = Access { spec, options, connection: &self.connection };
-        // If locks cannot be read, the job counts as lost, as on a cluster without locks.
-        let lock = supervisor::read_lock(access).await.ok().flatten()?;
-        let is_running = lock.liveness(Timestamp::now()) == Liveness::Fresh;
-        (is_running && lock.command == OperationKind::Restart.command()).then_some(lock)
+        let is_running = |lock: &OperationLock| {
+            lock.liveness(Timestamp::now()) == Liveness::Fresh
+                && lock.command == OperationKind::Restart.command()
+        };
+        Ok(supervisor::read_lock(access).await?.filter(is_running))
     }
 
     /// Why a job was lost, if Ray was restarted since the job was last seen.

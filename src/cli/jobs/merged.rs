@@ -9,6 +9,7 @@ use crate::job_workers::{
 };
 use crate::logs::{LineSplitter, Pattern, Repeated, Row};
 use crate::model::amount::counted;
+use crate::model::cloud::TpuHost;
 use crate::model::{FileMatches, FileSearch, FileSearchId, NodeId, SearchedNode, Text, Timestamp};
 use crate::supervisor::{FileSearcher, HostAccess, Session};
 use clap::Args;
@@ -112,7 +113,7 @@ async fn search(
     for log in job_workers.logs() {
         let node = || SearchedNode {
             node: log.node.id,
-            address: log.node.address.clone(),
+            host: TpuHost::of(log.node),
             is_head: log.node.is_head,
             globs: Vec::new(),
         };

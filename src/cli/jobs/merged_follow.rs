@@ -6,7 +6,7 @@ use super::follow::{Following, GiveUp};
 use super::merged::{Wanted, print};
 use super::reader::{JobReader, report_incomplete, reporting};
 use super::status::find;
-use super::{conclude, id};
+use super::{conclude, failed, id};
 use crate::job_workers::{FOLDED, JobWorkers, NamedWorker, WorkerLine};
 use crate::logs::{LineSplitter, LiveMerge, Merged};
 use crate::model::{ClusterSpec, Line, LogPlace, NodeId, Text, Timestamp};
@@ -94,7 +94,8 @@ pub(super) async fn run(
                 () = sleep_until(check_at), if ended.is_none() => {
                     // Lines received meanwhile wait for the check, so it has a time limit.
                     let check = workers.check(reach, &session, &mut worker_reader, name);
-                    let _ = tokio::time::timeout(CHECK_TIMEOUT, check).await;
+                    let checked = tokio::time::timeout(CHECK_TIMEOUT, check).await;
+                    workers.report_check(&checked.unwrap_or_else(|_| Err(no_answer())));
                     let has_new = workers.follow_new(Some(u32::MAX), has_shell)?;
                     pause = if has_new || workers.sources.is_empty() {
                         MIN_INTERVAL
@@ -107,7 +108,8 @@ pub(super) async fn run(
                     is_silent_at = None;
                     // Workers that have started since the last check.
                     let check = workers.check(reach, &session, &mut worker_reader, name);
-                    let _ = tokio::time::timeout(CHECK_TIMEOUT, check).await;
+                    let checked = tokio::time::timeout(CHECK_TIMEOUT, check).await;
+                    workers.report_check(&checked.unwrap_or_else(|_| Err(no_answer())));
                     workers.follow_new(Some(u32::MAX), has_shell)?;
                     workers.read_to_ends();
                     stop_at = Some(Instant::now() + LAST_READS);
@@ -125,6 +127,10 @@ pub(super) async fn run(
     drop(workers);
     session.close().await;
     Ok(ended.map_or(ExitCode::SUCCESS, |ended| conclude(&following, &id, ended)))
+}
+
+fn no_answer() -> anyhow::Error {
+    anyhow::anyhow!("no answer within {} s", CHECK_TIMEOUT.as_secs())
 }
 
 async fn at(time: Option<Instant>) {
@@ -195,6 +201,8 @@ struct FollowedWorkers {
     of: (Arc<ClusterSpec>, Arc<Options>),
     /// Whether only lines since a time are printed.
     is_since: bool,
+    /// Whether the last check for new workers failed.
+    is_check_failed: bool,
     to: mpsc::Sender<(u32, LogEvent)>,
     events: mpsc::Receiver<(u32, LogEvent)>,
     /// Reports to the streams that the logs have ended.
@@ -213,6 +221,7 @@ impl FollowedWorkers {
             access: watch_log_access(session.connection()),
             of: (Arc::new(reach.spec.clone()), Arc::new(reach.options.clone())),
             is_since,
+            is_check_failed: false,
             to,
             events,
             ended: watch::channel(false).0,
@@ -282,11 +291,10 @@ impl FollowedWorkers {
         session: &Session,
         worker_reader: &mut WorkerReader<'_>,
         name: &str,
-    ) {
-        // A cluster that does not respond is checked again later.
-        let Ok(cluster) = seen::read_open(reach, session).await else { return };
-        let Ok(job) = find(&cluster, name) else { return };
-        let Ok(now) = worker_reader.job_workers(cluster.known_of(job)).await else { return };
+    ) -> anyhow::Result<()> {
+        let cluster = seen::read_open(reach, session).await?;
+        let job = find(&cluster, name).map_err(|problem| reach.error(&problem))?;
+        let now = worker_reader.job_workers(cluster.known_of(job)).await.map_err(failed(reach))?;
         for worker in now.workers {
             let process = |worker: &NamedWorker| (worker.process.node, worker.process.pid);
             match self.job_workers.workers.iter_mut().find(|known| process(known) == process(&worker)) {
@@ -303,6 +311,17 @@ impl FollowedWorkers {
         }
         self.job_workers.incomplete = now.incomplete;
         self.job_workers.known = now.known;
+        Ok(())
+    }
+
+    /// Reports the first of several checks in a row that fail.
+    fn report_check(&mut self, checked: &anyhow::Result<()>) {
+        if let Err(error) = checked
+            && !self.is_check_failed
+        {
+            eprintln!("cannot check for workers that have started since; retrying: {error:#}");
+        }
+        self.is_check_failed = checked.is_err();
     }
 
     /// Handles an event of a log.

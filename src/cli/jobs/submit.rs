@@ -6,6 +6,7 @@ use super::{conclude, failed, logs};
 use crate::cli::output;
 use crate::model::text::printable;
 use crate::operation::{JobRequest, Upload, prepared, slice_resources, upload, warnings};
+use crate::ray::RayError;
 use crate::ray::Submission;
 use clap::Args;
 use serde_json::{Value, json};
@@ -95,8 +96,16 @@ pub(super) async fn run(
     let uploaded = upload(&session.client, &uploads, |words| progress.show(words)).await;
     uploaded.map_err(|p| reach.error(&p))?;
     progress.show("submitting");
-    session.client.submit_job(&job).await.map_err(failed(reach))?;
-    reach.note(&format!("submit-job {}", job.submission_id), "submitted");
+    let submitted = session.client.submit_job(&job).await;
+    let outcome = match &submitted {
+        Ok(()) => Some("submitted"),
+        Err(RayError::Unconfirmed { .. }) => Some("not confirmed"),
+        Err(_) => None,
+    };
+    if let Some(outcome) = outcome {
+        reach.note(&format!("submit-job {}", job.submission_id), outcome);
+    }
+    submitted.map_err(failed(reach))?;
     let name = printable(&job.submission_id);
     if arguments.json {
         output::json_line(&json!({"submission_id": job.submission_id}))?;

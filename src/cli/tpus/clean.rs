@@ -24,14 +24,19 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
     if let Some(why) = &view.unlisted {
         eprintln!("Compute Engine TPUs are not shown: {why}");
     }
+    let is_whole = view.complete && view.unlisted.is_none();
+    let reported = |done: &[_]| {
+        let code = report(arguments, done)?;
+        Ok(if is_whole { code } else { ExitCode::FAILURE })
+    };
     let found = leftovers(reach.spec.name.as_str(), &view);
     if found.is_empty() {
         eprintln!("{}: no preempted TPUs to delete", reach.spec.name);
-        return report(arguments, &[]);
+        return reported(&[]);
     }
     if arguments.dry_run {
         let planned: Vec<_> = found.into_iter().map(|leftover| (leftover, None)).collect();
-        return report(arguments, &planned);
+        return reported(&planned);
     }
     if !arguments.yes {
         print(&mut output::stderr(), &found.iter().map(|l| (l.clone(), None)).collect::<Vec<_>>())?;
@@ -53,7 +58,7 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
         reach.note(&leftover.audit_label(), &cleaned.words(Hint::to_string));
     }
     let done: Vec<_> = done.into_iter().map(|(leftover, cleaned)| (leftover, Some(cleaned))).collect();
-    report(arguments, &done)
+    reported(&done)
 }
 
 /// `2 tpu vms (24 chips) and 1 queued resource`.

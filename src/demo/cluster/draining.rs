@@ -13,11 +13,9 @@ impl Cluster {
             let node = nodes.iter().find(|n| n.id == id);
             latest <= *now || node.is_none_or(|n| !n.is_alive() || n.idle_since.is_some())
         };
-        let over: Vec<NodeId> =
-            draining.extract_if(.., |(id, latest)| is_over(*id, *latest)).map(|(id, _)| id).collect();
-        for id in over {
-            let (reason, message) = ENDS[2];
-            self.end(id, reason, message);
+        let over: Vec<_> = draining.extract_if(.., |(id, latest, _)| is_over(*id, *latest)).collect();
+        for (id, _, why) in over {
+            self.end(id, ENDS[2].0, why);
         }
     }
 }
@@ -38,8 +36,8 @@ mod tests {
         for (id, idle_since) in ids.iter().zip([None, Some(0), None, Some(0)]) {
             cluster.node(*id).unwrap().idle_since = idle_since;
         }
-        cluster.drain(ids[1], i64::MAX);
-        cluster.drain(ids[2], 5000);
+        cluster.drain(ids[1], i64::MAX, "");
+        cluster.drain(ids[2], 5000, "");
         assert!(cluster.is_draining(ids[1]) && !cluster.is_draining(ids[3]));
         let alive = |c: &Cluster| {
             ids.iter().map(|id| c.nodes.iter().any(|n| n.id == *id && n.is_alive())).collect::<Vec<_>>()

@@ -41,7 +41,7 @@ pub(in crate::demo) struct State {
     /// Uploaded packages by URI.
     pub packages: HashMap<String, Bytes>,
     /// Draining nodes and their deadlines, in milliseconds since the epoch.
-    pub(super) draining: Vec<(NodeId, i64)>,
+    pub(super) draining: Vec<(NodeId, i64, &'static str)>,
     pub(super) by_submission: HashMap<String, usize>,
     /// When jobs start or stop, in milliseconds since the epoch, and their indices.
     pub(super) due: BinaryHeap<Reverse<(i64, usize)>>,
@@ -132,15 +132,16 @@ impl State {
         true
     }
 
-    /// Drains a node: it accepts no new work, and is removed when it is idle, or at `latest` (ms since the epoch).
-    pub fn drain(&mut self, id: NodeId, latest: i64) {
-        self.draining.retain(|(other, _)| *other != id);
-        self.draining.push((id, latest));
+    /// Drains a node for this reason: it accepts no new work, and is removed when it is idle, or at `latest` (ms since
+    /// the epoch).
+    pub fn drain(&mut self, id: NodeId, latest: i64, why: &'static str) {
+        self.draining.retain(|(other, ..)| *other != id);
+        self.draining.push((id, latest, why));
         self.version += 1;
     }
 
     /// Whether the node is draining.
     pub fn is_draining(&self, id: NodeId) -> bool {
-        self.draining.iter().any(|(draining, _)| *draining == id)
+        self.draining.iter().any(|(draining, ..)| *draining == id)
     }
 }

@@ -29,6 +29,13 @@ impl<T> Default for Listed<T> {
     }
 }
 
+impl<T> Listed<T> {
+    /// Whether rows are missing.
+    pub fn is_cut(&self) -> bool {
+        self.num_filtered.0.is_some_and(|all| all > self.result.0.len() as f64)
+    }
+}
+
 /// `data` of a response. A response without `data` is not from Ray.
 pub fn data<'a, T: Deserialize<'a> + Default>(text: &'a str) -> Result<T, serde_json::Error> {
     let answer: Envelope<Loose<T>> = serde_json::from_str(text)?;

@@ -1,6 +1,7 @@
 //! Nodes: the GCS' registrations and live states, and rows of `GET /api/v0/nodes?detail=1`.
 
 use super::super::RayError;
+use super::super::drain::REMOVED;
 use super::super::json::{Flag, Num, Str, Table, read_with};
 use super::envelope::{self, Listed};
 use super::interner::Interner;
@@ -45,7 +46,14 @@ fn death(info: Option<&proto::NodeDeathInfo>, words: &Interner) -> Death {
         Reason::UnexpectedTermination => DeathReason::Unexpected,
         Reason::AutoscalerDrainPreempted => DeathReason::Preempted,
     };
-    Death { reason, message: words.text(info.map_or("", |i| &i.reason_message)) }
+    death_of(reason, info.map_or("", |i| &i.reason_message), words)
+}
+
+/// A node that this program has drained to remove it was stopped on purpose, although Ray calls it preempted.
+fn death_of(reason: DeathReason, message: &str, words: &Interner) -> Death {
+    let is_removed = reason == DeathReason::Preempted && message == REMOVED;
+    let reason = if is_removed { DeathReason::Expected } else { reason };
+    Death { reason, message: words.text(message) }
 }
 
 fn texts(labels: &BTreeMap<String, String>, words: &Interner) -> Arc<[(Text, Text)]> {
@@ -186,7 +194,7 @@ fn death_in_words(message: &str, words: &Interner) -> Death {
     ];
     let known = WORDS.iter().find_map(|(word, reason)| Some((message.strip_prefix(word)?, *reason)));
     let (rest, reason) = known.unwrap_or((message, DeathReason::Unspecified));
-    Death { reason, message: words.text(rest.trim_start_matches(": ")) }
+    death_of(reason, rest.trim_start_matches(": "), words)
 }
 
 #[cfg(test)]

@@ -98,10 +98,10 @@ pub async fn place(
     match (made, there) {
         (_, Ok(Some((_, found)))) if found.id == lock.id => Ok(LockOwnership::Ours),
         (_, Ok(Some((_, found)))) => Ok(LockOwnership::Lost(Some(Box::new(found)))),
-        (Err(e), Ok(None)) => Err(problem(&e)),
         (Ok(()), Ok(None)) => Ok(LockOwnership::Lost(None)),
-        (Err(e), Err(_)) if !matches!(e, GcpError::Exists { .. }) => Err(problem(&e)),
-        (_, Err(e)) => Err(e),
+        (Err(GcpError::Exists { .. }), Err(e)) => Ok(LockOwnership::Unreadable(Box::new(e))),
+        (Err(e), Ok(None) | Err(_)) => Err(problem(&e)),
+        (Ok(()), Err(e)) => Err(e),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The result of placing a lock, and the locks of this process.
 
-use crate::model::OperationLock;
+use crate::model::{OperationLock, Problem};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,6 +11,8 @@ pub enum LockOwnership {
     Ours,
     /// Our lock is gone; contains the lock found instead, if any.
     Lost(Option<Box<OperationLock>>),
+    /// There is a lock that cannot be read, for this reason.
+    Unreadable(Box<Problem>),
 }
 
 /// The ids of the locks that this process has placed, whose news would only repeat what it knows.

@@ -5,7 +5,8 @@ use super::super::follow::{LogAccess, LogAccessWatch};
 use super::super::host_search::HostAccess;
 use super::super::log_file::{LOGS, ReadError, script};
 use super::super::{Backoff, Options};
-use crate::model::{ClusterSpec, Text};
+use crate::model::ClusterSpec;
+use crate::model::cloud::TpuHost;
 use crate::ray::{EndWatch, ends, has_ended};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -103,8 +104,8 @@ pub struct HostFiles {
     access_watch: LogAccessWatch,
     spec: Arc<ClusterSpec>,
     options: Arc<Options>,
-    /// The host's address; `None` for the head.
-    host: Option<Text>,
+    /// The host; `None` for the head.
+    host: Option<TpuHost>,
     files: Files,
     logins: Arc<Semaphore>,
     ended: Option<EndWatch>,
@@ -113,11 +114,11 @@ pub struct HostFiles {
 }
 
 impl HostFiles {
-    /// The files of the host with this address, or of the head.
+    /// The files of this host, or of the head.
     pub fn new(
         access_watch: LogAccessWatch,
         (spec, options): (Arc<ClusterSpec>, Arc<Options>),
-        host: Option<Text>,
+        host: Option<TpuHost>,
         files: Files,
         (logins, ended): (Arc<Semaphore>, Option<EndWatch>),
     ) -> Self {
@@ -155,7 +156,7 @@ impl HostFiles {
     /// Hands the files over to the dashboard.
     async fn elsewhere(&self, why: &ReadError) {
         for (number, feed) in self.files.feeds.iter().enumerate() {
-            let host = self.host.as_ref().map_or("the head".to_owned(), Text::to_string);
+            let host = self.host.as_ref().map_or("the head".to_owned(), |host| host.internal.to_string());
             let why = format!("{host}: {why}; its logs are read through the dashboard");
             // Report the reason only once per host.
             feed.send(FileEvent::Elsewhere((number == 0).then_some(why))).await;
@@ -223,7 +224,8 @@ impl HostFiles {
             return Ok(words(&program));
         }
         let program: Vec<&str> = program.iter().map(String::as_str).collect();
-        in_container(&self.spec, self.host.as_ref().map(Text::raw), &program)?.ok_or(ReadError::NoFolder)
+        in_container(&self.spec, self.host.as_ref().map(|host| host.internal.raw()), &program)?
+            .ok_or(ReadError::NoFolder)
     }
 }
 

@@ -70,6 +70,32 @@ async fn a_session_recovers_from_a_rotation() {
     supervisor.shutdown().await;
 }
 
+/// `token init-secret --rotate`: a cluster keeps its token until it is restarted, and its jobs must be saved before.
+#[tokio::test]
+async fn a_cluster_that_was_not_restarted_since_a_rotation_is_reached_with_the_previous_token() {
+    let mut world = World::new("RAY_AUTH_TOKEN").await;
+    world.double.put_secret("RAY_AUTH_TOKEN", OLD);
+    let scenario = Scenario { token: Some(Secret::new(OLD)), nodes: 2, ..Scenario::default() };
+    let head = Head::start(scenario).await.unwrap();
+    let (dashboard, gcs) = (format!("http://{}", head.dashboard), Some(head.gcs.to_string()));
+    world.spec.head = HeadAddress::Direct { dashboard, gcs };
+    let connect = async || supervisor::connect(world.spec.clone(), 0, world.options(), |_| {}).await;
+    connect().await.unwrap().close().await;
+    let new = Some(Secret::new(NEW));
+    world.manager().add_version(world.secret(), new).await.unwrap();
+    assert_eq!(fs::read_to_string(world.kept()).unwrap().trim(), NEW);
+    for _ in 0..2 {
+        let session = connect().await.unwrap();
+        assert_eq!(session.token.as_ref().map(Secret::expose), Some(OLD));
+        session.close().await;
+    }
+    assert_eq!(fs::read_to_string(world.kept()).unwrap().trim(), NEW, "it stays for the restarted cluster");
+    head.set_token(Some(Secret::new(NEW)));
+    let session = connect().await.unwrap();
+    assert_eq!(session.token.as_ref().map(Secret::expose), Some(NEW));
+    session.close().await;
+}
+
 #[tokio::test]
 async fn two_refused_tokens_are_retried_slowly_and_the_valid_one_is_used() {
     // The name is so long that the temporary file cannot be created, so the fetched token cannot be stored.

@@ -60,7 +60,7 @@ fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
         ("boom", &["job-driver-*".into(), "worker-*".into()][..])
     );
     let address = app.clusters()[0].node(&head.node).unwrap().address.clone();
-    assert_eq!(head.address, address);
+    assert_eq!(head.host.internal, address);
     let title = counts(&app);
     for part in ["`boom` in all clusters", "0 lines of 0 files", "searching 1 cluster"] {
         assert!(title.contains(part), "{part}: {title}");

@@ -6,7 +6,7 @@ use marin_tui::model::{DriverStacks, JobStacks, NodeId, Problem, StackGroup, Sta
 fn worker(n: u8, moved: Option<bool>) -> StackWorker {
     let (host, address) = (format!("tb-w{n}").as_str().into(), format!("10.0.0.{n}").as_str().into());
     let node = NodeId::from_bytes(&[n; 28]).unwrap();
-    StackWorker { node, host, address, pid: 262, name: "W".into(), moved }
+    StackWorker { node, host, address, hostname: "".into(), pid: 262, name: "W".into(), moved }
 }
 
 /// One of twenty workers has a stack that differs.
