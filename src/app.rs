@@ -68,8 +68,8 @@ use crate::logs::Patterns;
 use crate::model::{ClusterName, Link, NodeId, StreamId, Timestamp};
 use action::keymap::Meaning;
 use crossterm::event::{KeyCode, KeyEvent};
-use input::line::Edit;
 use page_stack::PageStack;
+use screen::dialog_keys::{DialogKey, Taken};
 use screen::split::Split;
 use std::time::Duration;
 
@@ -253,8 +253,7 @@ impl App {
             Event::Mouse(mouse) => self.mouse(mouse, now),
             Event::Paste(text) => {
                 // Outside an input line, pasted text would be handled as key presses.
-                if let Some(line) = self.field() {
-                    line.paste(&text);
+                if self.dialog.as_mut().is_some_and(|dialog| dialog.paste(&text)) {
                     self.dirty = true;
                 } else if let Some(prompt) = &mut self.prompt {
                     prompt.paste(&text);
@@ -329,17 +328,8 @@ impl App {
         if self.prompt.is_some() {
             return self.prompt_key(key, now);
         }
-        if self.text_key(key) || self.recalls(key) {
-            return Vec::new();
-        }
-        if let Some(Dialog::Worker(form)) = &mut self.dialog {
-            form.sees(key);
-        }
-        if self.field().is_some_and(|line| line.key(key) != Edit::Nothing)
-            || self.chooses(key)
-            || (self.is_form_at_work() && input::line::is_typed(key))
-            || self.begins_name(key, meaning)
-        {
+        if self.dialog_takes(key, meaning) {
+            self.keyboard.pressed.clear();
             return Vec::new();
         }
         match meaning {
@@ -367,16 +357,20 @@ impl App {
         }
     }
 
+    /// Whether the open dialog takes a key before the keymap does.
+    fn dialog_takes(&mut self, key: KeyEvent, meaning: Meaning) -> bool {
+        let Some(dialog) = &mut self.dialog else { return false };
+        let is_filter = self.keyboard.keymap.elsewhere(key).any(|(_, action)| action == Action::Filter);
+        let taken = dialog.take_key(&DialogKey { key, meaning, is_filter, history: &self.history });
+        if taken == Taken::ListsManual {
+            self.prompt = Some(Prompt::new(PromptKind::Page, ""));
+        }
+        taken != Taken::No
+    }
+
     /// The context of a key press: the dialog, or the focused pane of the page.
     pub fn context(&self) -> Context {
-        match &self.dialog {
-            Some(Dialog::Ask { .. }) => Context::Ask,
-            Some(Dialog::Text { .. }) => Context::Text,
-            Some(Dialog::Plan(_)) => Context::Plan,
-            Some(Dialog::Form(_) | Dialog::Worker(_)) => Context::Form,
-            Some(Dialog::Columns(_)) => Context::Columns,
-            None => self.page_context(),
-        }
+        self.dialog.as_ref().map_or_else(|| self.page_context(), Dialog::context)
     }
 
     /// The context of the page, also beneath a dialog.

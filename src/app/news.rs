@@ -125,6 +125,9 @@ impl App {
             News::LogZone { stream, utc_offset } => {
                 let place = self.page_reading(place, stream);
                 self.pages.cluster[place].log.take_zone(stream, utc_offset, now);
+                if let Some(frozen) = &mut self.frozen {
+                    frozen.take_zone(place, stream, utc_offset, now);
+                }
                 self.dirty |= on_screen && self.view().place().is_some();
             }
             News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),
@@ -239,11 +242,11 @@ impl App {
         }
     }
 
-    /// Opens the log that the cluster's page waits for: one that has become readable again, the log of the job just
-    /// submitted, else the newest running job's.
+    /// Opens the log that the cluster's page waits for: the log of the job just submitted, one that has become readable
+    /// again, else the newest running job's.
     fn follow_on(&mut self, place: usize) -> Vec<Effect> {
-        let again = self.pages.cluster[place].readable_again(&self.fleet, place);
-        match again.or_else(|| self.arrived(place)) {
+        let arrived = self.arrived(place);
+        match arrived.or_else(|| self.pages.cluster[place].readable_again(&self.fleet, place)) {
             Some(id) => self.follow(place, LogSource::Job(id)),
             None => self.follow_newest(place),
         }
@@ -294,7 +297,9 @@ impl App {
         let stream = self.stream();
         let name = self.fleet.clusters[place].name().clone();
         let mut effects = self.unfollow(place);
-        self.pages.cluster[place].log.begin(source.clone(), stream);
+        let page = &mut self.pages.cluster[place];
+        page.awaited = None;
+        page.log.begin(source.clone(), stream);
         effects.push(Effect::Ask(name, Request::Follow(stream, source)));
         effects
     }
@@ -315,7 +320,9 @@ impl App {
             asked.entry(log.cluster.clone()).or_default().push(wanted);
             streams.push((log, stream));
         }
-        self.pages.cluster[place].log.begin_several(streams, now);
+        let page = &mut self.pages.cluster[place];
+        page.awaited = None;
+        page.log.begin_several(streams, now);
         effects.extend(asked.into_iter().map(|(name, logs)| Effect::Ask(name, Request::FollowSeveral(logs))));
         effects
     }

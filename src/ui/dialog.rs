@@ -84,7 +84,7 @@ pub fn draw(
         areas.buttons = Some(placed);
     }
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width, height });
-    (areas.dialog_top, areas.dialog_last) = (top, last);
+    (areas.dialog_top, areas.dialog_last, areas.dialog_lines) = (top, last, body);
     None
 }
 

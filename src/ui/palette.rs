@@ -64,7 +64,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas
     let place = |r: Rect| Area { x: r.x, y: r.y, width: r.width, height: r.height };
     areas.palette = Some((place(frame), Rows { area: place(inner), first: top, all: offers.len() }));
     let shown = &offers[top..top + visible];
-    let chosen = d.app.chosen_offer(&offers);
+    let chosen = prompt.chosen_offer(&offers);
     // The widths are those of all commands, so that columns do not move while scrolling.
     let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0);
     // Similar names differ at their ends, so they take the width that the help leaves.

@@ -136,10 +136,13 @@ pub fn draw(
     if is_low {
         more_around(buf, frame, d.theme, (first.0, first.1 - first.0), "");
         (areas.dialog_top, areas.dialog_last) = first;
+        areas.dialog_lines = place.height.into();
     } else {
         let (top, last) = sheet.jobs;
         more_around(buf, frame, d.theme, (top, last - top), if last == 1 { "job " } else { "jobs " });
         (areas.dialog_top, areas.dialog_last) = (top, last);
+        // Below the titles of the table.
+        areas.dialog_lines = usize::from(shown).saturating_sub(1);
     }
     let cursor = sheet.copy(buf, place, rows(first.0));
     areas.controls = sheet.controls(place, rows(first.0));

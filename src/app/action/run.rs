@@ -10,7 +10,7 @@ use crate::app::text::describe;
 use crate::app::{Action, App, Class, Effect, Pane, Tone, View};
 use crate::manual;
 use crate::model::cloud::TpuHost;
-use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
+use crate::model::{ClusterName, Job, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
 
 impl App {
     /// Runs an action.
@@ -27,9 +27,13 @@ impl App {
         effects
     }
 
-    /// The number of visible rows or lines.
+    /// The number of visible rows or lines of the dialog, or of the page.
     fn page_height(&self) -> isize {
-        let height = self.page().map_or(1, |page| page.page_height(&self.areas, self.split.focused));
+        let height = match (&self.dialog, self.page()) {
+            (Some(_), _) => self.areas.dialog_lines,
+            (None, Some(page)) => page.page_height(&self.areas, self.split.focused),
+            (None, None) => 1,
+        };
         isize::try_from(height.max(1)).unwrap_or(1)
     }
 
@@ -141,19 +145,24 @@ impl App {
         true
     }
 
-    /// Opens the log of the selection in the whole window: a job's, a node's, or the autoscaler's.
+    /// Opens the logs of the marked jobs, several together; without marks, the log of the selection.
     pub(in crate::app) fn open_log(&mut self, now: Timestamp) -> Vec<Effect> {
+        if self.marked() == 0 {
+            return self.open_log_of_row(now);
+        }
+        match &self.chosen()[..] {
+            [(place, job)] => self.open_log_or_say(*place, log_of_job(job), now),
+            _ => self.open_marked_logs(now),
+        }
+    }
+
+    /// Opens the log of the selection in the whole window: a job's, a node's, or the autoscaler's.
+    pub(in crate::app) fn open_log_of_row(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.target_place() else { return Vec::new() };
         if let View::JobWorkers(_) = self.view() {
             return self.open_worker_log(place, now);
         }
-        if self.marked() > 1 {
-            return self.open_marked_logs(now);
-        }
-        let of_job = self.target_job().map(|(_, job)| match &job.key {
-            JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
-            JobKey::Driver(id) => Err(format!("{id} was started manually: Ray keeps no log of it")),
-        });
+        let of_job = self.target_job().map(|(_, job)| log_of_job(job));
         let of_node = self.target_node().map(|(_, node)| {
             if node.state.is_alive() {
                 Ok(LogSource::File { node: node.id, name: Text::from(RAYLET) })
@@ -165,19 +174,30 @@ impl App {
         let monitor = (self.context() == Context::Autoscaler)
             .then(|| Ok(next_monitor(self.pages.cluster[place].log.source())));
         match of_job.or(of_node).or(monitor) {
-            Some(Ok(source)) => {
-                // The autoscaler's files are cycled in the pane beside its report if that is on the screen.
-                let is_beside = self.areas.autoscaler.is_none() || self.areas.log.is_some();
-                if is_beside && matches!(source, LogSource::Monitor(_)) {
-                    return self.follow(place, source);
-                }
-                self.open_log_at(place, source, None)
+            // The autoscaler's files are cycled in the pane beside its report if that is on the screen.
+            Some(Ok(source @ LogSource::Monitor(_)))
+                if self.areas.autoscaler.is_none() || self.areas.log.is_some() =>
+            {
+                self.follow(place, source)
             }
-            Some(Err(why)) => {
+            Some(source) => self.open_log_or_say(place, source, now),
+            None => Vec::new(),
+        }
+    }
+
+    /// Opens a log in the whole window, or says why there is none.
+    fn open_log_or_say(
+        &mut self,
+        place: usize,
+        source: Result<LogSource, String>,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        match source {
+            Ok(source) => self.open_log_at(place, source, None),
+            Err(why) => {
                 self.toasts.say(Tone::Bad, why, now);
                 Vec::new()
             }
-            None => Vec::new(),
         }
     }
 
@@ -302,6 +322,14 @@ impl App {
             .chain(titled("elsewhere"))
             .chain(others)
             .collect()
+    }
+}
+
+/// The driver log of a job, or why there is none.
+fn log_of_job(job: &Job) -> Result<LogSource, String> {
+    match &job.key {
+        JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
+        JobKey::Driver(id) => Err(format!("{id} was started manually: Ray keeps no log of it")),
     }
 }
 

@@ -169,7 +169,7 @@ actions! {
         "Mark or unmark the job; in a dialog, toggle the option";
     Reads ChooseLog "choose-log" "" &[Log], always, App::choose_log,
         "Choose another log of the cluster from a list: jobs, workers, nodes, the autoscaler";
-    Reads SavePage "save-page" "save" &[Node, Job, Info], always, App::begin_save,
+    Reads SavePage "save-page" "save" &[Node, Job, Tpu, Info], always, App::begin_save,
         "Save the page as text to a file, without filtered-out lines";
     View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
         "Toggle follow: keep the end of the log in view",

@@ -82,9 +82,7 @@ impl App {
             return Vec::new();
         };
         let target = Target::Chips(place, Arc::clone(&chips));
-        let is_open = matches!(self.view(), View::Details(details) if details.target == target);
-        let mut effects =
-            if is_open { Vec::new() } else { self.open_page(View::Details(Details::of(target))) };
+        let mut effects = self.open_page(View::Details(Details::of(target)));
         effects.extend(self.ask_for_chips(now));
         effects
     }

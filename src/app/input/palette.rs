@@ -7,7 +7,7 @@ use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::history::Entered;
 use crate::app::input::ids::{takes_thing, things};
 use crate::app::input::prompt::{Prompt, PromptKind};
-use crate::app::input::verb::{Argument, Verb, WORDS};
+use crate::app::input::verb::{Argument, Verb, WORDS, split};
 use crate::app::screen::dialog::Dialog;
 use crate::app::{App, By, Effect, Pane, Tone, View};
 use crate::manual;
@@ -20,12 +20,6 @@ use std::cmp::Reverse;
 const RECENT: usize = 5;
 /// From this number of typed characters on, a command is also found by its synonyms and its help.
 const OF_HELP: usize = 3;
-
-/// The first word, and the text after it, if any.
-fn split(text: &str) -> (&str, Option<&str>) {
-    let text = text.trim_start();
-    text.split_once(char::is_whitespace).map_or((text, None), |(verb, rest)| (verb, Some(rest.trim())))
-}
 
 /// The indices of the names that contain the letters of `typed` in this order, best match first, with the matching
 /// characters.
@@ -231,32 +225,11 @@ impl App {
         prompt.complete(&words);
     }
 
-    /// The entry that Enter takes, by its index among the offers: the one chosen with the arrows, else the best match.
-    /// The argument of a command has to be chosen or unambiguous.
-    pub fn chosen_offer(&self, offers: &[Offer]) -> Option<usize> {
-        let prompt = self.prompt.as_ref().filter(|prompt| prompt.has_choice())?;
-        let (verb, argument) = split(prompt.line.text());
-        let chosen = match argument {
-            _ if prompt.is_chosen => prompt.chosen,
-            Some(typed) if prompt.kind == PromptKind::Command && Verb::named(verb) != Some(Verb::Help) => {
-                let named: Vec<usize> =
-                    (0..offers.len()).filter(|i| split(&offers[*i].words).1 == Some(typed)).collect();
-                match named.as_slice() {
-                    // A name that exists on several clusters is ambiguous.
-                    [only] => *only,
-                    [] if offers.len() == 1 && !typed.is_empty() => 0,
-                    _ => return None,
-                }
-            }
-            _ => 0,
-        };
-        (chosen < offers.len()).then_some(chosen)
-    }
-
     /// Handles Enter in the palette: runs the chosen entry, else the typed command.
     pub(in crate::app) fn enter_command(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut offers = self.offers();
-        let chosen = self.chosen_offer(&offers).map(|i| offers.swap_remove(i));
+        let chosen = self.prompt.as_ref().and_then(|prompt| prompt.chosen_offer(&offers));
+        let chosen = chosen.map(|i| offers.swap_remove(i));
         let Some(prompt) = self.prompt.take().filter(Prompt::has_choice) else { return Vec::new() };
         match chosen {
             Some(Offer { kind: OfferKind::Text(text), words, .. }) => {
@@ -480,6 +453,13 @@ mod tests {
         let mut hits = ranked("sc", &names)[0].1.clone();
         hits.sort_unstable();
         assert_eq!(hits, [0, 5]);
+    }
+
+    #[test]
+    fn the_name_of_an_action_runs_that_action() {
+        for d in actions().iter().filter(|d| d.action != Action::Help) {
+            assert_eq!(Verb::named(d.name), Some(Verb::Act(d.action)), "{}", d.name);
+        }
     }
 
     #[test]

@@ -3,13 +3,10 @@
 
 use crate::app::action::context::Context;
 use crate::app::action::table::Action;
-use crate::app::input::history::Entered;
-use crate::app::input::line::Line;
-use crate::app::input::prompt::{Prompt, PromptKind, Typed, arrow};
-use crate::app::job::form::Field;
+use crate::app::input::line::{Line, arrow};
+use crate::app::input::prompt::{Prompt, PromptKind, Typed};
 use crate::app::log::{self, LogView};
 use crate::app::pages::details::Details;
-use crate::app::screen::dialog::Dialog;
 use crate::app::table::filter::Filter;
 use crate::app::view::View;
 use crate::app::{App, Effect};
@@ -149,41 +146,6 @@ impl App {
             Typed::Complete | Typed::Nothing => {}
         }
         Vec::new()
-    }
-
-    /// Handles a key while a text is shown: Enter and Esc end its search, and the key for filters starts one. Returns
-    /// false for other keys.
-    pub(in crate::app) fn text_key(&mut self, key: KeyEvent) -> bool {
-        let is_filter = self.keyboard.keymap.elsewhere(key).any(|(_, action)| action == Action::Filter);
-        let Some(Dialog::Text { search, pages, scroll, .. }) = &mut self.dialog else { return false };
-        match (key.code, search.is_open) {
-            (KeyCode::Enter, true) => search.is_open = false,
-            (KeyCode::Backspace, true) if search.line.is_empty() => search.is_open = false,
-            (KeyCode::Esc, _) if search.is_open || !search.line.is_empty() => {
-                (search.line, search.is_open) = (Line::default(), false);
-            }
-            (_, false) if is_filter => {
-                search.is_open = true;
-                scroll.reset();
-            }
-            (KeyCode::Enter, false) if *pages => self.prompt = Some(Prompt::new(PromptKind::Page, "")),
-            _ => return false,
-        }
-        true
-    }
-
-    /// An arrow in the entrypoint or the working dir of a job's form recalls previous submissions. Returns false if
-    /// there is no such entry; the arrow then changes the field.
-    pub(in crate::app) fn recalls(&mut self, key: KeyEvent) -> bool {
-        let Some(is_older) = arrow(key) else { return false };
-        let Some(Dialog::Form(form)) = &mut self.dialog else { return false };
-        let Some(row) = form.rows.get_mut(form.at) else { return false };
-        let kind = match row.field {
-            Field::Command => Entered::Entrypoint,
-            Field::WorkingDir => Entered::WorkingDir,
-            _ => return false,
-        };
-        form.doing.is_none() && self.history.recall(kind, &mut form.recall, &mut row.line, is_older)
     }
 
     /// Reports where a key is available that is not available here, or that it is not bound. In a dialog, which covers

@@ -47,9 +47,7 @@ impl App {
         };
         let (key, driver) = (job.key.clone(), job.driver.clone());
         let target = Target::Stacks(place, key);
-        let is_open = matches!(self.view(), View::Details(details) if details.target == target);
-        let mut effects =
-            if is_open { Vec::new() } else { self.open_page(View::Details(Details::of(target))) };
+        let mut effects = self.open_page(View::Details(Details::of(target)));
         let Some(driver) = driver else { return effects };
         if let Some(View::Details(details)) = self.stack.page_mut() {
             details.stacks = Stacks::Waiting(driver.clone());

@@ -2,21 +2,11 @@
 
 use crate::app::input::history::Entered;
 use crate::app::job::form::Form;
-use crate::app::operation::worker_form::Offered;
 use crate::app::screen::dialog::Dialog;
 use crate::app::{Action, App, Effect, Tone};
 use crate::model::{ClusterName, FormId, FormNews, JobKey, Request, Timestamp};
 
 impl App {
-    /// Whether a form is busy: text typed meanwhile would be lost, or would act as keys.
-    pub(in crate::app) fn is_form_at_work(&self) -> bool {
-        match &self.dialog {
-            Some(Dialog::Form(form)) => form.doing.is_some(),
-            Some(Dialog::Worker(form)) => form.offered == Offered::Pending,
-            _ => false,
-        }
-    }
-
     /// Opens the form, empty.
     pub(in crate::app) fn submit_form(&mut self, now: Timestamp) -> Vec<Effect> {
         if let Some(cluster) = self.target_cluster().map(|c| c.name().clone()) {
@@ -86,7 +76,7 @@ impl App {
         now: Timestamp,
     ) -> Vec<Effect> {
         self.dirty = true;
-        let form = match &mut self.dialog {
+        let form = match self.dialog.as_mut().map(Dialog::innermost) {
             Some(Dialog::Form(form)) if form.id == id => Some(form),
             _ => None,
         };
@@ -114,9 +104,11 @@ impl App {
             (FormNews::Failed(why), None) => self.toasts.say(Tone::Bad, format!("{cluster}: {why}"), now),
             (FormNews::Submitted(id), form) => {
                 if form.is_some() {
-                    self.dialog = None;
-                    // The form was closed, and another page may be on the screen.
-                    if let Some(place) = self.fleet.place(cluster) {
+                    self.dialog = self.dialog.take().and_then(Dialog::without_innermost);
+                    // On other pages the log that is opened next is not to be replaced later.
+                    if let Some(place) =
+                        self.fleet.place(cluster).filter(|place| self.view().shows_log(*place))
+                    {
                         self.pages.cluster[place].awaited = Some(id.clone());
                     }
                 }

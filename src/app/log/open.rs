@@ -27,16 +27,28 @@ impl App {
         source: LogSource,
         line: Option<LineTarget>,
     ) -> Vec<Effect> {
+        let is_over_another = self.leave_log(place);
+        let mut effects = self.show_log(place, source, line);
+        effects.extend(self.open_log_page(place, is_over_another));
+        effects
+    }
+
+    /// Keeps the open log of a cluster for Esc, if the page that shows it is below the page on the screen. Returns
+    /// whether it is.
+    pub(in crate::app) fn leave_log(&mut self, place: usize) -> bool {
         let page = &mut self.pages.cluster[place];
         let below = self.stack.pages().iter().rposition(|view| view.shows_log(place));
         let is_over_another = below.is_some_and(|at| at + 1 < self.stack.pages().len());
         if let Some((at, opened)) = below.zip(page.log.opened()).filter(|_| is_over_another) {
             page.left.push(Left { at, opened, line: page.log.here() });
         }
-        let mut effects = self.show_log(place, source, line);
+        is_over_another
+    }
+
+    /// Shows the open log of a cluster in the whole window: over the page on the screen if another log is below it.
+    pub(in crate::app) fn open_log_page(&mut self, place: usize, is_over_another: bool) -> Vec<Effect> {
         let log = View::Log(place);
-        effects.extend(if is_over_another { self.open_over(log) } else { self.open_page(log) });
-        effects
+        if is_over_another { self.open_over(log) } else { self.open_page(log) }
     }
 
     /// Shows a log, at a line of it. A log that is already open continues where it is.

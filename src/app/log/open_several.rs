@@ -48,8 +48,9 @@ impl App {
             self.toasts.say(Tone::Bad, why, now);
             return Vec::new();
         }
+        let is_over_another = self.leave_log(place);
         let mut effects = self.follow_several(place, logs, now);
-        effects.extend(self.open_page(View::Log(place)));
+        effects.extend(self.open_log_page(place, is_over_another));
         effects
     }
 

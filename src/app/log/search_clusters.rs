@@ -9,7 +9,7 @@ use crate::app::{App, Cluster, Effect, Tone, View};
 use crate::logs::{Pattern, Repeated};
 use crate::model::amount::counted;
 use crate::model::{
-    FileSearch, FileSearchId, FileSearchNews, Job, JobKey, LogSource, NodeId, Request, SearchedNode,
+    FileSearch, FileSearchId, FileSearchNews, Job, JobKey, LogSource, Node, NodeId, Request, SearchedNode,
     Timestamp,
 };
 
@@ -208,14 +208,18 @@ fn first_of(sentences: &[String]) -> Option<String> {
 /// The driver logs and the workers' files of a cluster.
 fn files_of_all(cluster: &Cluster) -> Files {
     let alive = || cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
-    let drivers = alive().filter(|node| node.is_head).map(|node| (node.id, DRIVERS.to_owned()));
-    drivers.chain(alive().map(|node| (node.id, WORKERS.to_owned()))).collect()
+    let drivers = head(cluster).map(|node| (node.id, DRIVERS.to_owned()));
+    drivers.into_iter().chain(alive().map(|node| (node.id, WORKERS.to_owned()))).collect()
+}
+
+/// The node of the head that runs now: after a restart Ray also reports the dead one.
+fn head(cluster: &Cluster) -> Option<&Node> {
+    cluster.snapshot.nodes.iter().find(|node| node.is_head && node.state.is_alive())
 }
 
 /// The driver log of a job, and the files of its workers.
 fn files_of_job(cluster: &Cluster, job: &Job) -> Files {
-    let head = cluster.snapshot.nodes.iter().find(|node| node.is_head).map(|node| node.id);
-    let of_driver = job.submission_id().zip(job.driver_node.or(head));
+    let of_driver = job.submission_id().zip(job.driver_node.or_else(|| Some(head(cluster)?.id)));
     let of_driver = of_driver.map(|(id, node)| (node, literal(&id.driver_log())));
     of_driver.into_iter().chain(files_of_workers(cluster, job)).collect()
 }

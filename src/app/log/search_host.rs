@@ -4,7 +4,7 @@ use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::Place;
 use crate::app::screen::dialog::{Dialog, Question};
-use crate::app::{Action, App, Effect, Tone};
+use crate::app::{Action, App, Effect, Tone, View};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
@@ -44,8 +44,7 @@ impl App {
         now: Timestamp,
     ) {
         self.dirty = true;
-        let is_shown = self.log().is_some_and(|log| log.stream() == stream);
-        let is_free = is_shown && self.dialog.is_none() && self.prompt.is_none();
+        let is_free = self.shows_stream(stream) && self.dialog.is_none() && self.prompt.is_none();
         let (tone, message) = match found {
             Err(NotSearched::Remote(why)) if is_free => return self.ask_to_download(stream, pattern, &why),
             Err(NotSearched::Remote(why) | NotSearched::Failed(why)) => {
@@ -67,6 +66,12 @@ impl App {
             }
         };
         self.toasts.say(tone, message, now);
+    }
+
+    /// Whether the page on the screen shows the log of this stream.
+    fn shows_stream(&self, stream: StreamId) -> bool {
+        let is_log = matches!(self.view(), View::Cluster(_) | View::Log(_));
+        is_log && self.log().is_some_and(|log| log.stream() == stream)
     }
 
     /// Asks whether to download a log that cannot be searched on its host.
@@ -109,7 +114,7 @@ impl App {
 
     /// Reports how much of a log was downloaded, while it is on the screen.
     pub(in crate::app) fn download_news(&mut self, stream: StreamId, so_far: u64, now: Timestamp) {
-        if self.log().is_some_and(|log| log.stream() == stream) {
+        if self.shows_stream(stream) {
             let text = format!("downloading the log: {} searched so far", bytes(so_far as f64));
             self.toasts.say(Tone::Info, text, now);
             self.dirty = true;

@@ -1,17 +1,16 @@
 //! Operations on clusters and their workers: confirm, watch, resume, skip, cancel, abandon.
 
-use crate::app::input::line::{Line, is_typed};
+use crate::app::input::line::Line;
 use crate::app::operation::confirmation::{Check, Control, Plan};
 use crate::app::operation::progress::{OperationState, Running, StepState};
 use crate::app::operation::workers::state_left;
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
-use crate::app::{Action, App, Cluster, Context, Effect, Meaning, Tone, View};
+use crate::app::{Action, App, Cluster, Context, Effect, Tone, View};
 use crate::model::{
     AffectedJob, ClusterName, Fix, Hint, Link, OperationEnd, OperationKind, OperationNews, Order, Progress,
     Refusal, Request, Task, Timestamp, runs_already,
 };
-use crossterm::event::{KeyCode, KeyEvent};
 
 impl App {
     /// Opens the confirmation of an operation on the selected cluster.
@@ -90,46 +89,6 @@ impl App {
             self.toasts.answer(format!("no operation running or interrupted on {name}"), now);
         }
         Vec::new()
-    }
-
-    /// The dialog's input line, if one has the focus.
-    pub(in crate::app) fn field(&mut self) -> Option<&mut Line> {
-        match &mut self.dialog {
-            Some(Dialog::Plan(plan)) if plan.control == Control::Name => {
-                // The focused line is visible.
-                plan.is_scrolled = false;
-                Some(&mut plan.name)
-            }
-            Some(Dialog::Form(form)) if form.doing.is_none() => {
-                form.rows.get_mut(form.at).map(|row| &mut row.line)
-            }
-            Some(Dialog::Worker(form)) => form.line(),
-            Some(Dialog::Text { search, .. }) if search.is_open => Some(&mut search.line),
-            _ => None,
-        }
-    }
-
-    /// A letter typed in a confirmation that asks for the cluster's name goes to that line, whatever has the focus, if
-    /// it has no other meaning there or the name begins with it.
-    pub(in crate::app) fn begins_name(&mut self, key: KeyEvent, meaning: Meaning) -> bool {
-        let (KeyCode::Char(letter), Some(Dialog::Plan(plan))) = (key.code, &mut self.dialog) else {
-            return false;
-        };
-        let mut names = std::iter::once(plan.operation.cluster.as_str()).chain(plan.short.as_deref());
-        let is_free = match meaning {
-            Meaning::Nothing => true,
-            // The dialog itself names this key.
-            Meaning::Action(Action::Announce) => false,
-            _ => plan.name.is_empty() && names.any(|name| name.starts_with(letter)),
-        };
-        if !is_free || !plan.controls().contains(&Control::Name) || !is_typed(key) {
-            return false;
-        }
-        plan.focus(Control::Name);
-        plan.problem.clear();
-        plan.name.key(key);
-        self.keyboard.pressed.clear();
-        true
     }
 
     /// Enter, or the space bar on an option.

@@ -11,7 +11,6 @@ use crate::model::{
 };
 use crate::reconcile::{HostsKind, Row, TpuStatus};
 use crate::state::Tpus;
-use crossterm::event::KeyEvent;
 
 /// The worker of the selected row.
 struct Chosen {
@@ -42,19 +41,11 @@ impl App {
     /// Passes the offer to the form that asked for it.
     pub(in crate::app) fn offered(&mut self, name: &ClusterName, offer: Result<WorkerOffer, Problem>) {
         // A second answer would undo choices made after the first.
-        if let Some(Dialog::Worker(form)) = &mut self.dialog
+        if let Some(Dialog::Worker(form)) = self.dialog.as_mut().map(Dialog::innermost)
             && form.cluster == *name
             && form.offered == Offered::Pending
         {
             form.take(offer);
-        }
-    }
-
-    /// Whether the key changes a choice in that form.
-    pub(in crate::app) fn chooses(&mut self, key: KeyEvent) -> bool {
-        match &mut self.dialog {
-            Some(Dialog::Worker(form)) => form.choose(key),
-            _ => false,
         }
     }
 

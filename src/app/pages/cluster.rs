@@ -45,7 +45,8 @@ pub struct ClusterPage {
     pub autoscaler: Scroll,
     /// The page of the operation on the cluster.
     pub operation: OperationPage,
-    /// The job just submitted from here: it is selected and its log opened once it is in the table.
+    /// The job just submitted from here: it is selected and its log opened once it is in the table, unless another log
+    /// is opened before.
     pub awaited: Option<SubmissionId>,
 }
 

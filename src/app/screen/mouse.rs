@@ -70,7 +70,7 @@ impl App {
         let prompt = self.prompt.as_mut().filter(|prompt| prompt.kind.has_list())?;
         let (frame, rows) = self.areas.palette?;
         match (by, rows.at(column, row)) {
-            (0, Some(chosen)) if prompt.has_choice() && prompt.chosen == chosen => {
+            (0, Some(chosen)) if prompt.chosen_offer(&offers) == Some(chosen) => {
                 return Some(self.enter_command(now));
             }
             (0, Some(chosen)) => prompt.choose_at(chosen, offers),
