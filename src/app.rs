@@ -65,7 +65,7 @@ pub use text::toast::{Toast, Toasts, Tone};
 pub use view::{TablePage, View};
 
 use crate::logs::Patterns;
-use crate::model::{ClusterName, Link, NodeId, StreamId, Timestamp};
+use crate::model::{ClusterName, FormId, Link, NodeId, StreamId, Timestamp};
 use action::keymap::Meaning;
 use crossterm::event::{KeyCode, KeyEvent};
 use page_stack::PageStack;
@@ -124,6 +124,18 @@ struct Keyboard {
 struct LastIds {
     stream: u64,
     form: u64,
+}
+
+impl LastIds {
+    fn stream(&mut self) -> StreamId {
+        self.stream += 1;
+        StreamId(self.stream)
+    }
+
+    fn form(&mut self) -> FormId {
+        self.form += 1;
+        FormId(self.form)
+    }
 }
 
 impl App {
@@ -230,7 +242,9 @@ impl App {
         }
         let mut effects = self.take_event(event, now);
         self.seek_on(now);
-        effects.extend(self.older_lines());
+        if let View::Cluster(place) | View::Log(place) = *self.view() {
+            effects.extend(self.pages.cluster[place].older_lines(&self.fleet));
+        }
         effects.extend(self.read_workers(now));
         effects.extend(self.read_chips(now));
         // Saved before the other effects: one of them may quit the console.
@@ -271,12 +285,18 @@ impl App {
                 Vec::new()
             }
             Event::Update(update) => self.behind(|app| app.news(update, now)),
-            Event::Stacks(cluster, driver, result) => {
-                self.behind(|app| app.stacks_news(&cluster, &driver, &result))
-            }
-            Event::Chips(cluster, nodes, result) => {
-                self.behind(|app| app.chips_news(&cluster, &nodes, &result, now))
-            }
+            Event::Stacks(cluster, driver, result) => self.behind(|app| {
+                let place = app.fleet.place(&cluster);
+                app.answer_details(|page| {
+                    place.is_some_and(|place| page.take_stacks(place, &driver, &result))
+                });
+            }),
+            Event::Chips(cluster, nodes, result) => self.behind(|app| {
+                let place = app.fleet.place(&cluster);
+                app.answer_details(|page| {
+                    place.is_some_and(|place| page.take_chips(place, &nodes, &result, now))
+                });
+            }),
             Event::JobWorkers(cluster, job, part, reading) => {
                 self.behind(|app| app.job_workers_news(&cluster, &job, part, &reading, now))
             }
@@ -284,7 +304,6 @@ impl App {
                 for cluster in &mut app.fleet.clusters {
                     app.dirty |= cluster.wait_for_google(&wait, now);
                 }
-                Vec::new()
             }),
             Event::Form(cluster, form, news) => self.behind(|app| app.form_news(&cluster, form, news, now)),
             Event::Operation(cluster, news) => self.behind(|app| app.operation_news(&cluster, news, now)),
@@ -421,14 +440,13 @@ impl App {
         if self.watched().is_some_and(Running::is_at_work) && !self.is_frozen() {
             next = next.min(SECOND);
         }
-        if let Some(reading) = [self.next_reading(now), self.next_chips(now)].into_iter().flatten().min() {
+        let chips = self.stack.details().filter(|_| !self.is_frozen());
+        let chips = chips.and_then(|page| page.next_chips(now));
+        let workers = self.workers_page().filter(|_| !self.is_frozen());
+        let workers = workers.and_then(|page| page.next_read(&self.fleet, now));
+        if let Some(reading) = [workers, chips].into_iter().flatten().min() {
             next = next.min(reading.min(SECOND));
         }
         Some(next.max(Duration::from_millis(20)))
-    }
-
-    fn stream(&mut self) -> StreamId {
-        self.last_ids.stream += 1;
-        StreamId(self.last_ids.stream)
     }
 }

@@ -38,27 +38,25 @@ impl App {
     }
 
     /// Moves by a page; `direction` is 1 or -1.
-    pub(in crate::app) fn turn_page(&mut self, direction: isize) -> Vec<Effect> {
+    pub(in crate::app) fn turn_page(&mut self, direction: isize) {
         let by = direction * self.page_height();
         match &mut self.dialog {
             Some(dialog) => dialog.page(by),
             None => self.scroll(self.split.focused, by),
         }
-        Vec::new()
     }
 
     /// Moves by half a page; `direction` is 1 or -1.
-    pub(in crate::app) fn turn_half_page(&mut self, direction: isize) -> Vec<Effect> {
-        self.step(direction * (self.page_height() / 2).max(1))
+    pub(in crate::app) fn turn_half_page(&mut self, direction: isize) {
+        self.step(direction * (self.page_height() / 2).max(1));
     }
 
     /// Moves the cursor or the lines by this many rows.
-    pub(in crate::app) fn step(&mut self, by: isize) -> Vec<Effect> {
+    pub(in crate::app) fn step(&mut self, by: isize) {
         match &mut self.dialog {
             Some(dialog) => dialog.scroll(by),
             None => self.scroll(self.split.focused, by),
         }
-        Vec::new()
     }
 
     /// Moves the cursor or the lines of a pane.
@@ -76,7 +74,7 @@ impl App {
             Some(log) if bottom && log.is_cut() => return self.open_again(),
             Some(log) if bottom => log.go_to_end(),
             Some(log) => log.go_to_top(),
-            None => return self.step(if bottom { FAR } else { -FAR }),
+            None => self.step(if bottom { FAR } else { -FAR }),
         }
         Vec::new()
     }
@@ -108,11 +106,10 @@ impl App {
         }
     }
 
-    pub(in crate::app) fn host_key(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn host_key(&mut self, now: Timestamp) {
         if !self.ask_about_host_key(now) {
             self.toasts.answer("the host key has not changed", now);
         }
-        Vec::new()
     }
 
     /// Asks whether to accept a changed host key. Returns false if none has changed.
@@ -228,8 +225,8 @@ impl App {
     /// The host that the page on the screen is about: the host of the worker whose stack differs, of the node, or of
     /// the job's driver; `None` for the head.
     fn host_of_page(&self) -> Option<TpuHost> {
-        let View::Details(_) = self.view() else { return None };
-        if let Some(worker) = self.stacks_shown().and_then(|stacks| stacks.odd().next()) {
+        let page = self.stack.details()?;
+        if let Some(worker) = page.shown_stacks().and_then(|stacks| stacks.odd().next()) {
             let is_head =
                 self.target_cluster().and_then(|c| c.node(&worker.node)).is_some_and(|node| node.is_head);
             return (!is_head).then(|| TpuHost::at(worker.address.raw()));
@@ -248,7 +245,7 @@ impl App {
         if self.tpus().is_some() {
             effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
         }
-        effects.extend(self.ask_for_page());
+        effects.extend(self.ask_for_details());
         if let View::JobWorkers(place) = *self.view() {
             self.fleet.clusters[place].job_workers.ask_again(self.pages.job_workers[place].view.part());
         }
@@ -269,16 +266,14 @@ impl App {
     }
 
     /// Opens the command line of the palette.
-    pub(in crate::app) fn begin_command(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn begin_command(&mut self) {
         self.prompt = Some(Prompt::new(PromptKind::Command, ""));
-        Vec::new()
     }
 
     /// Shows the keys, over the open dialog if any.
-    pub(in crate::app) fn help(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn help(&mut self) {
         let lines = self.help_lines();
         self.dialog = Some(Dialog::help(lines, self.dialog.take()));
-        Vec::new()
     }
 
     /// Shows the audit log.
@@ -298,11 +293,10 @@ impl App {
     }
 
     /// Sorts the focused table.
-    pub(in crate::app) fn sort(&mut self, by: By) -> Vec<Effect> {
+    pub(in crate::app) fn sort(&mut self, by: By) {
         if let Some((listing, fleet)) = self.listing_mut() {
             listing.sort_by(fleet, by);
         }
-        Vec::new()
     }
 
     /// The keys of this context with their help, what the states mean, then the keys of other contexts.

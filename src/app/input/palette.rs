@@ -206,10 +206,11 @@ impl App {
     }
 
     /// Sorts by the column with this id; an error message if there is none.
-    fn sort_by_name(&mut self, name: &str) -> Result<Vec<Effect>, String> {
+    fn sort_by_name(&mut self, name: &str) -> Result<(), String> {
         let listing = self.listing().ok_or("there is no table to sort here")?;
         let id = listing.sortable().into_iter().find(|id| *id == name).ok_or_else(|| no_column(name))?;
-        Ok(self.sort(By::Column(id)))
+        self.sort(By::Column(id));
+        Ok(())
     }
 
     /// Completes the line to the chosen entry, or up to its argument.
@@ -235,7 +236,10 @@ impl App {
             Some(Offer { kind: OfferKind::Text(text), words, .. }) => {
                 vec![Effect::Copy { what: words, text }]
             }
-            Some(Offer { kind: OfferKind::Line { at, text }, .. }) => self.go_to_found(at, &text, now),
+            Some(Offer { kind: OfferKind::Line { at, text }, .. }) => {
+                self.go_to_found(at, &text, now);
+                Vec::new()
+            }
             Some(Offer { kind: OfferKind::Log(source), .. }) => self.open_source(source),
             Some(Offer { kind: OfferKind::Page(target), .. }) => self.open_details(target),
             Some(Offer { kind: OfferKind::Stacks(target), .. }) => {
@@ -274,10 +278,12 @@ impl App {
             (Verb::Pane(pane, all), None) => self.show_pane(pane, all, now),
             (Verb::Help, None) => self.act(Action::Help, now),
             (Verb::Sort, None) => self.run_here(Action::SortDefault, word, now),
-            (Verb::Sort, Some(column)) => self.sort_by_name(column).unwrap_or_else(|why| {
-                self.toasts.say(Tone::Bad, why, now);
+            (Verb::Sort, Some(column)) => {
+                if let Err(why) = self.sort_by_name(column) {
+                    self.toasts.say(Tone::Bad, why, now);
+                }
                 Vec::new()
-            }),
+            }
             (Verb::Help, Some(topic)) => {
                 self.show_page(topic, now);
                 Vec::new()

@@ -6,9 +6,7 @@ use crate::app::action::table::Action;
 use crate::app::input::line::{Line, arrow};
 use crate::app::input::prompt::{Prompt, PromptKind, Typed};
 use crate::app::log::{self, LogView};
-use crate::app::pages::details::Details;
 use crate::app::table::filter::Filter;
-use crate::app::view::View;
 use crate::app::{App, Effect};
 use crate::logs::Pattern;
 use crate::model::Timestamp;
@@ -17,22 +15,15 @@ use unicode_width::UnicodeWidthStr;
 
 impl App {
     /// Opens the line for the filter of the focused table or of the text, or for the search in the log.
-    pub(in crate::app) fn begin_filter(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn begin_filter(&mut self) {
         self.prompt = match (self.listing(), self.context()) {
             (Some(listing), _) => Some(Prompt::with_more(PromptKind::Filter, listing.filter().text())),
             (None, Context::Log) => {
                 let before = self.log().map(|log| log.search().pattern().text().to_owned());
                 Some(empty(Prompt::new(PromptKind::Search, &before.unwrap_or_default())))
             }
-            (None, _) => self.text().map(|page| Prompt::new(PromptKind::Filter, &page.filter)),
+            (None, _) => self.stack.details().map(|page| Prompt::new(PromptKind::Filter, &page.filter)),
         };
-        Vec::new()
-    }
-
-    /// The page on the screen if it is a text.
-    fn text(&self) -> Option<&Details> {
-        let View::Details(page) = self.view() else { return None };
-        Some(page)
     }
 
     /// Clears the filter or the search. Returns whether there was one.
@@ -40,7 +31,7 @@ impl App {
         let is_log = self.context() == Context::Log;
         let is_set = match self.listing() {
             Some(listing) => !listing.filter().text().is_empty(),
-            None if self.text().is_some_and(|page| !page.filter.is_empty()) => true,
+            None if self.stack.details().is_some_and(|page| !page.filter.is_empty()) => true,
             None => is_log && self.log().is_some_and(LogView::is_narrowed),
         };
         if let Some(log) = self.log_mut().filter(|log| is_log && !log.is_narrowed()) {
@@ -75,7 +66,7 @@ impl App {
                 parsed.map(|filter| self.log_mut().map(|log| log.set_filter(filter))).err()
             }
             None => {
-                if let Some(View::Details(page)) = self.stack.page_mut() {
+                if let Some(page) = self.stack.details_mut() {
                     text.clone_into(&mut page.filter);
                     page.scroll.reset();
                     return;
@@ -140,7 +131,7 @@ impl App {
                 let searched = prompt.kind == PromptKind::Search && !prompt.line.is_empty();
                 self.prompt = None;
                 if searched {
-                    return self.match_step(false, now);
+                    self.match_step(false, now);
                 }
             }
             Typed::Complete | Typed::Nothing => {}

@@ -8,18 +8,12 @@ use crate::model::{ClusterName, FormId, FormNews, JobKey, Request, Timestamp};
 
 impl App {
     /// Opens the form, empty.
-    pub(in crate::app) fn submit_form(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn submit_form(&mut self, now: Timestamp) {
         if let Some(cluster) = self.target_cluster().map(|c| c.name().clone()) {
-            self.dialog = Some(Dialog::Form(Box::new(Form::new(self.form_id(), cluster))));
+            self.dialog = Some(Dialog::Form(Box::new(Form::new(self.last_ids.form(), cluster))));
         } else {
             self.nothing_chosen(Action::Submit, now);
         }
-        Vec::new()
-    }
-
-    fn form_id(&mut self) -> FormId {
-        self.last_ids.form += 1;
-        FormId(self.last_ids.form)
     }
 
     /// Opens the form with the submission of the selected job.
@@ -35,7 +29,7 @@ impl App {
                 Vec::new()
             }
             JobKey::Submission(id) => {
-                let form_id = self.form_id();
+                let form_id = self.last_ids.form();
                 let mut form = Form::new(form_id, cluster.clone());
                 form.doing = Some(format!("reading the settings of {id}"));
                 self.dialog = Some(Dialog::Form(Box::new(form)));

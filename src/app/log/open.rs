@@ -86,15 +86,18 @@ impl App {
             Opened::One(source) => self.show_log(place, source, left.line),
             opened if self.pages.cluster[place].log.opened().as_ref() == Some(&opened) => Vec::new(),
             // Its lines are read again, so the position of the cursor is not known.
-            Opened::Several(logs) => self.follow_several(place, logs, now),
+            Opened::Several(logs) => {
+                let (page, mut with) = self.following(place);
+                page.follow_several(logs, &mut with, now)
+            }
         }
     }
 
     /// Lists the logs of the cluster on the screen: of jobs, of the workers that were read last, of the autoscaler, of
     /// nodes.
-    pub(in crate::app) fn choose_log(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn choose_log(&mut self, now: Timestamp) {
         let Some(cluster) = self.view().place().and_then(|place| self.fleet.clusters.get(place)) else {
-            return Vec::new();
+            return;
         };
         let offers = logs_of(cluster);
         if offers.is_empty() {
@@ -103,7 +106,6 @@ impl App {
         } else {
             self.prompt = Some(Prompt::of(PromptKind::Files, offers));
         }
-        Vec::new()
     }
 
     /// Opens a log of the list in the whole window.

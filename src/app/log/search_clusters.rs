@@ -44,13 +44,12 @@ fn by_node(cluster: &Cluster, files: Files) -> Vec<SearchedNode> {
 
 impl App {
     /// Opens the prompt for searching the logs of all clusters, or of the marked jobs.
-    pub(in crate::app) fn begin_search_logs(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn begin_search_logs(&mut self, now: Timestamp) {
         if self.fleet.clusters.iter().any(|cluster| cluster.is_up()) {
             self.prompt = Some(Prompt::new(PromptKind::Logs, ""));
         } else {
             self.toasts.say(Tone::Bad, "no clusters are connected: there are no logs to search", now);
         }
-        Vec::new()
     }
 
     /// The number of jobs whose logs are searched: the marked ones; 0 for the logs of all clusters.
@@ -125,7 +124,7 @@ impl App {
     ) -> Vec<Effect> {
         // A frozen screen would not show the results.
         self.thaw(now);
-        let id = FileSearchId(self.stream().0);
+        let id = FileSearchId(self.last_ids.stream().0);
         self.fleet.searched = Some(searched);
         self.fleet.clusters.iter_mut().for_each(|cluster| cluster.found = Found::default());
         let mut effects = Vec::new();

@@ -133,17 +133,17 @@ impl App {
     }
 
     /// Goes to a line of the list.
-    pub(in crate::app) fn go_to_found(&mut self, at: Option<u64>, text: &str, now: Timestamp) -> Vec<Effect> {
-        let Some(log) = self.log_mut() else { return Vec::new() };
+    pub(in crate::app) fn go_to_found(&mut self, at: Option<u64>, text: &str, now: Timestamp) {
+        let Some(log) = self.log_mut() else { return };
         let Some(at) = at else {
             if !log.go_to_text(text) {
                 let message = "that line is not loaded; scroll up to load older ones";
                 self.toasts.say(Tone::Info, message, now);
             }
-            return Vec::new();
+            return;
         };
         let message = match log.go_to_match(at, text) {
-            Place::Here => return Vec::new(),
+            Place::Here => return,
             Place::Above(above) => format!("reading {} above the loaded lines", bytes(above as f64)),
             Place::TooFar(above) => format!(
                 "the line is {} above the loaded lines, which exceeds the log memory limit (`log_memory_mb` in the settings)",
@@ -152,7 +152,6 @@ impl App {
             Place::Gone => "the line is no longer where it was; search again".to_owned(),
         };
         self.toasts.say(Tone::Info, message, now);
-        Vec::new()
     }
 }
 

@@ -148,7 +148,8 @@ impl App {
     /// Resumes the operation whose progress is shown.
     pub(in crate::app) fn resume(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
-            return self.not_interrupted(now);
+            self.not_interrupted(now);
+            return Vec::new();
         };
         vec![Effect::Operate(cluster, Order::Resume(running.consent_to_resume()))]
     }
@@ -156,7 +157,8 @@ impl App {
     /// Continues after the failed step, if later steps do not need it.
     pub(in crate::app) fn skip_step(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
-            return self.not_interrupted(now);
+            self.not_interrupted(now);
+            return Vec::new();
         };
         if running.is_skippable() {
             return vec![Effect::Operate(cluster, Order::SkipStep(running.consent_to_resume()))];
@@ -184,16 +186,16 @@ impl App {
     }
 
     /// Asks before the interrupted operation is abandoned.
-    pub(in crate::app) fn abandon(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn abandon(&mut self, now: Timestamp) {
         let stopped = self.watched_mut().filter(|(_, r)| r.is_stopped()).map(|(cluster, _)| cluster);
-        let Some(cluster) = stopped else { return self.not_interrupted(now) };
-        self.ask_to_abandon(&cluster, now);
-        Vec::new()
+        match stopped {
+            Some(cluster) => self.ask_to_abandon(&cluster, now),
+            None => self.not_interrupted(now),
+        }
     }
 
-    fn not_interrupted(&mut self, now: Timestamp) -> Vec<Effect> {
+    fn not_interrupted(&mut self, now: Timestamp) {
         self.toasts.answer("the operation is not interrupted", now);
-        Vec::new()
     }
 
     /// Quits; asks first if that would interrupt an operation.
@@ -448,10 +450,11 @@ impl App {
             Some(Dialog::Plan(plan))
                 if !matches!(plan.control, Control::Cancel | Control::Name | Control::Go) =>
             {
-                self.plan_pressed(now)
+                return self.plan_pressed(now);
             }
-            _ => Vec::new(),
+            Some(_) => {}
         }
+        Vec::new()
     }
 
     /// The operation whose progress is shown.

@@ -88,39 +88,36 @@ impl App {
     }
 
     /// Opens the dialog that chooses the columns of the focused table.
-    pub(in crate::app) fn choose_columns(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn choose_columns(&mut self) {
         let chooser = self.listing().map(|l| Chooser::new(l.name(), l.choices(), l.layout()));
         self.dialog = chooser.map(Box::new).map(Dialog::Columns);
-        Vec::new()
     }
 
     /// Changes the choice; the table behind the dialog is updated.
-    pub(in crate::app) fn in_chooser(&mut self, change: impl FnOnce(&mut Chooser)) -> Vec<Effect> {
+    pub(in crate::app) fn in_chooser(&mut self, change: impl FnOnce(&mut Chooser)) {
         if let Some(Dialog::Columns(chooser)) = &mut self.dialog {
             change(chooser);
             let (table, layout) = (chooser.table, chooser.layout());
             self.lay_out(table, &layout);
         }
-        Vec::new()
     }
 
     /// Toggles the column under the cursor.
-    pub(in crate::app) fn toggle_column(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn toggle_column(&mut self) {
         let mut is_last = false;
         self.in_chooser(|chooser| is_last = !chooser.toggle());
         if is_last {
             "the last column cannot be hidden".clone_into(&mut self.note);
         }
-        Vec::new()
     }
 
     /// Returns to the default columns.
-    pub(in crate::app) fn reset_columns(&mut self) -> Vec<Effect> {
-        let Some(Dialog::Columns(chooser)) = &self.dialog else { return Vec::new() };
+    pub(in crate::app) fn reset_columns(&mut self) {
+        let Some(Dialog::Columns(chooser)) = &self.dialog else { return };
         let table = chooser.table;
         self.lay_out(table, &TableLayout::default());
         let rows = self.pages.named(table).map(Listing::choices).unwrap_or_default();
-        self.in_chooser(|chooser| chooser.refill(rows))
+        self.in_chooser(|chooser| chooser.refill(rows));
     }
 
     /// Keeps the chosen columns.
