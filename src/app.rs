@@ -35,7 +35,7 @@ pub use fleet::intervals::PollIntervals;
 pub use fleet::runs::Run;
 pub use fleet::trend::{FULL, Trend};
 pub use fleet::{Fleet, Totals};
-pub use input::entry::{Offer, OfferKind};
+pub use input::entry::{Offer, OfferKind, OfferList};
 pub use input::history::Entered;
 pub use input::prompt::{Prompt, PromptKind};
 pub use job::vitals::could_serve;

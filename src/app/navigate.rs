@@ -5,6 +5,7 @@ use super::pages::{found, issues};
 use super::screen::pane::Pane;
 use super::view::View;
 use super::{Action, App, Effect};
+use crate::app::action::availability::has_submission;
 use crate::app::action::context::Context;
 use crate::app::action::target::Target;
 use crate::app::input::prompt::{Prompt, PromptKind};
@@ -77,10 +78,9 @@ impl App {
         self.go_to(self.stack.over(view))
     }
 
-    /// Shows the fleet, or a table of all clusters.
-    pub(super) fn show(&mut self, view: View) -> Vec<Effect> {
-        let stack = if view == View::Clusters { vec![view] } else { vec![View::Clusters, view] };
-        self.go_to(stack)
+    /// Shows the fleet.
+    pub(super) fn show_fleet(&mut self) -> Vec<Effect> {
+        self.go_to(vec![View::Clusters])
     }
 
     /// Goes to the previous page, as `cd -` does.
@@ -128,7 +128,7 @@ impl App {
             (View::JobWorkers(place), _) => self.open_worker(*place, now),
             (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log_of_row(now),
             (View::Table(page), Some(target)) if **page == issues::PAGE => self.open_issue(target, now),
-            (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log_of_row(now),
+            (_, Some(Target::Job(..))) if has_submission(self) => self.open_log_of_row(now),
             (_, Some(Target::Hosts(place, hosts))) => self.open_page(View::Slice(place, hosts)),
             (View::Table(page), Some(_)) if **page == found::PAGE => self.open_found(),
             (View::Table(_), Some(target)) => self.visit_row(&target, now),
@@ -166,10 +166,8 @@ impl App {
             Target::Node(_, id) => {
                 self.split.focused = Pane::Nodes;
                 page.nodes.select(&self.fleet, place, id);
-                let number = self.fleet.clusters[place].snapshot.nodes.iter().position(|n| n.id == *id);
-                let row = number.and_then(|number| self.fleet.clusters[place].sliced.by_slice.row_of(number));
-                if let Some(key) = row.map(|row| row.key.clone()) {
-                    page.slices.select(&self.fleet, place, &key);
+                if let Some(key) = self.fleet.clusters[place].hosts_of_node(id) {
+                    page.slices.select(&self.fleet, place, key);
                 }
             }
             Target::Job(_, key) => {
@@ -179,11 +177,6 @@ impl App {
             _ => {}
         }
         effects
-    }
-
-    /// Whether Ray keeps a log of the selected job.
-    fn has_log_of_job(&self) -> bool {
-        self.target_job().is_some_and(|(_, job)| job.submission_id().is_some())
     }
 
     /// Opens the details of the selection.

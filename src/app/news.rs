@@ -41,7 +41,7 @@ impl App {
 
     /// Shows a note that other clusters may have for the same cause.
     pub(super) fn say_of(&mut self, cluster: &ClusterName, cause: Cause, note: &str, now: Timestamp) {
-        let more = format!("{} lists them", self.key_of(Action::Messages));
+        let more = format!("{} lists them", self.keyboard.keymap.key_of(Action::Messages));
         self.toasts.say_of(cluster, cause, note, &more, now);
         self.dirty = true;
     }
@@ -65,7 +65,7 @@ impl App {
                     let why = format!(
                         "{}: the host key has changed; {} shows both keys",
                         update.cluster,
-                        self.key_of(Action::HostKey)
+                        self.keyboard.keymap.key_of(Action::HostKey)
                     );
                     self.toasts.say(Tone::Bad, why, now);
                 }

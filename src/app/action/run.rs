@@ -258,7 +258,8 @@ impl App {
 
     /// Shows where to begin, to operators who have not typed anything into the console yet.
     pub fn welcome(&mut self, now: Timestamp) {
-        let [help, palette, filter] = [Action::Help, Action::Palette, Action::Filter].map(|a| self.key_of(a));
+        let [help, palette, filter] =
+            [Action::Help, Action::Palette, Action::Filter].map(|a| self.keyboard.keymap.key_of(a));
         let text = format!(
             "{help} lists the keys, {filter} filters, {palette} runs actions by name; for a guide, type {palette}help getting-started"
         );

@@ -335,7 +335,7 @@ actions! {
         also "pause";
     View LastPage "last-page" "" PAGES, always, |app, _| app.last_page(),
         "Return to the previous page";
-    View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show(View::Clusters),
+    View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show_fleet(),
         "Show the fleet: all clusters, those with issues first";
     View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),
         "Show all messages so far",

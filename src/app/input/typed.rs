@@ -168,7 +168,7 @@ impl App {
 
     /// The answer to a key that is not bound; `None` for bound keys, and for keys without a name.
     fn unknown(&self, key: KeyEvent) -> Option<String> {
-        let help = self.key_of(Action::Help);
+        let help = self.keyboard.keymap.key_of(Action::Help);
         let is_known = self.keyboard.keymap.elsewhere(key).next().is_some();
         let shown = self.keyboard.keymap.shown(key).filter(|_| !is_known)?;
         Some(format!("{shown} is not bound to an action; {help} lists the keys"))
@@ -182,7 +182,7 @@ impl App {
         };
         let on_page = found.iter().map(|(_, action)| action.describe()).find(|d| d.contexts.contains(&below));
         self.note = if let Some(d) = on_page {
-            let back = self.key_of(Action::Back);
+            let back = self.keyboard.keymap.key_of(Action::Back);
             let what = d.in_brief();
             format!("{shown} is not available in this dialog; close it with {back} to use it ({what})")
         } else {

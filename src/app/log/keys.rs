@@ -28,7 +28,7 @@ impl App {
 
     /// Goes to the next or previous match of the search.
     pub(in crate::app) fn match_step(&mut self, forward: bool, now: Timestamp) {
-        let search = self.key_of(Action::Filter);
+        let search = self.keyboard.keymap.key_of(Action::Filter);
         self.ask_log(now, |log| {
             let sought = log.search().pattern().text().to_owned();
             if sought.is_empty() {
@@ -77,7 +77,7 @@ impl App {
 
     /// Shows one line more around each match of the filter, or one fewer.
     pub(in crate::app) fn widen(&mut self, more: bool, now: Timestamp) {
-        let key = self.key_of(Action::ShowLines);
+        let key = self.keyboard.keymap.key_of(Action::ShowLines);
         self.ask_log(now, |log| {
             if !log.lens().is_filtered() {
                 return Some(format!("all lines are shown; press {key} to filter them"));

@@ -14,7 +14,7 @@ use crate::model::{
 impl App {
     /// Searches the whole log on the screen for the pattern of the current search.
     pub(in crate::app) fn search_whole(&mut self, now: Timestamp) -> Vec<Effect> {
-        let search = self.key_of(Action::Filter);
+        let search = self.keyboard.keymap.key_of(Action::Filter);
         let Some((log, name)) = self.log().zip(self.current().map(|c| c.name().clone())) else {
             return Vec::new();
         };

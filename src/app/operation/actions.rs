@@ -24,7 +24,8 @@ impl App {
         let up = |c: &&Cluster| matches!(c.link, Some(Link::Up { .. })) && c.operating().is_none();
         let Some(cluster) = self.target_cluster().filter(up) else { return self.plan(Task::Start, now) };
         let open = cluster.snapshot.jobs.iter().filter(|j| !j.status.is_ended()).count();
-        let (stop, restart) = (self.key_of(Action::StopCluster), self.key_of(Action::Restart));
+        let (stop, restart) =
+            (self.keyboard.keymap.key_of(Action::StopCluster), self.keyboard.keymap.key_of(Action::Restart));
         let lines = [
             (cluster.name().to_string(), runs_already(open)),
             (String::new(), format!("nothing to start; {stop} stops the cluster, {restart} restarts it")),
@@ -38,8 +39,8 @@ impl App {
         if let Some(effects) = self.refers_to_operation(&name, now) {
             return effects;
         }
-        let cluster = self.fleet.clusters.iter().filter(|c| *c.name() == name && task.kind().is_of_cluster());
-        let open = cluster.flat_map(|c| c.snapshot.jobs.iter()).filter(|j| !j.status.is_ended());
+        let cluster = self.fleet.named(&name).filter(|_| task.kind().is_of_cluster());
+        let open = cluster.iter().flat_map(|c| c.snapshot.jobs.iter()).filter(|j| !j.status.is_ended());
         // The jobs on a single worker are not known before the preview.
         let jobs = open.map(|j| AffectedJob::of(j)).collect();
         let order = Order::Preview(task.clone());
@@ -282,7 +283,7 @@ impl App {
                 {
                     plan.see_lock(lock.clone());
                 }
-                if let Some(cluster) = self.cluster_mut(name) {
+                if let Some(cluster) = self.fleet.named_mut(name) {
                     cluster.lock = lock;
                 }
             }
@@ -290,13 +291,13 @@ impl App {
                 return self.journaled(name, journaled.map(Running::journaled), now);
             }
             OperationNews::Began(operation) => {
-                if let Some(cluster) = self.cluster_mut(name) {
+                if let Some(cluster) = self.fleet.named_mut(name) {
                     cluster.running = Some(Running::new(operation, now));
                 }
             }
             OperationNews::Progress(progress) => {
                 let answers = matches!(progress, Progress::Done(crate::model::StepName::Answer, _));
-                if let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) {
+                if let Some(running) = self.fleet.named_mut(name).and_then(|c| c.running.as_mut()) {
                     running.take(progress, now);
                 }
                 if answers {
@@ -304,7 +305,7 @@ impl App {
                 }
             }
             OperationNews::Ended(end) => {
-                let running = self.cluster_mut(name).and_then(|c| c.running.as_ref());
+                let running = self.fleet.named_mut(name).and_then(|c| c.running.as_ref());
                 let is_of_cluster = running.is_none_or(|r| r.operation.kind().is_of_cluster());
                 self.ended(name, end, now);
                 self.arrange_fleet();
@@ -347,7 +348,7 @@ impl App {
             let why = problem.joined(&self.hint_in(&problem.hint, None));
             let text = format!("{name}: cannot start {}: {why}", kind.word());
             self.toasts.say(Tone::Bad, text, now);
-            if self.is_watched(name) && self.cluster_mut(name).is_some_and(|c| c.running.is_none()) {
+            if self.is_watched(name) && self.fleet.named_mut(name).is_some_and(|c| c.running.is_none()) {
                 return self.pop(now);
             }
         }
@@ -363,7 +364,7 @@ impl App {
     /// page is on the screen.
     fn journaled(&mut self, name: &ClusterName, running: Option<Running>, now: Timestamp) -> Vec<Effect> {
         let stopped = running.as_ref().is_some_and(Running::is_stopped);
-        let Some(cluster) = self.cluster_mut(name) else { return Vec::new() };
+        let Some(cluster) = self.fleet.named_mut(name) else { return Vec::new() };
         let known = cluster.running.is_some();
         // The state of a running operation is more recent here than in its journal; an ended one stays visible.
         let keeps = |r: &Running| match r.state {
@@ -383,8 +384,10 @@ impl App {
         }
         let is_elsewhere = self.view().place().is_some_and(|shown| self.fleet.place(name) != Some(shown));
         if is_elsewhere || self.dialog.is_some() || self.prompt.is_some() {
-            let text =
-                format!("{name}: {brief}; press {} on its page for details", self.key_of(Action::Progress));
+            let text = format!(
+                "{name}: {brief}; press {} on its page for details",
+                self.keyboard.keymap.key_of(Action::Progress)
+            );
             self.toasts.say(Tone::Bad, text, now);
             return Vec::new();
         }
@@ -392,7 +395,7 @@ impl App {
     }
 
     fn ended(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) {
-        let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) else { return };
+        let Some(running) = self.fleet.named_mut(name).and_then(|c| c.running.as_mut()) else { return };
         running.end(end.clone(), now);
         let task = running.operation.task.clone();
         let remaining = state_left(&task, running.step());
@@ -417,7 +420,7 @@ impl App {
             }
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |s| format!("; jobs saved in {s}"));
-                let shows = self.key_of(Action::Progress);
+                let shows = self.keyboard.keymap.key_of(Action::Progress);
                 let why = problem.joined(&self.hint_in(&problem.hint, None));
                 let text = format!("{title}: interrupted: {why}{saved}; press {shows} for details");
                 (Tone::Bad, text)
@@ -436,10 +439,6 @@ impl App {
             }
             _ => None,
         }
-    }
-
-    fn cluster_mut(&mut self, name: &ClusterName) -> Option<&mut Cluster> {
-        self.fleet.named_mut(name)
     }
 
     /// The space bar: marks a job, or toggles the focused option.

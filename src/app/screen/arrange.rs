@@ -37,7 +37,7 @@ impl App {
         let pane = matches!(self.view(), View::Cluster(_)).then_some(self.split.focused);
         let has_room = |(_, width): &(u16, u16)| *width > 0;
         if layout.wide && self.areas.table_of(pane).is_some_and(|drawn| !drawn.heads.iter().all(has_room)) {
-            let choose = self.key_of(Action::Columns);
+            let choose = self.keyboard.keymap.key_of(Action::Columns);
             let text = format!("no room for all columns; a wider window shows more, {choose} chooses them");
             self.toasts.answer(text, now);
         }
@@ -60,11 +60,8 @@ impl App {
         let by_slice = |place: usize| self.fleet.clusters.get(place).map(|c| (c, &c.sliced.by_slice));
         let (row, ids) = match &target {
             Some(Target::Node(place, id)) => {
-                let found = by_slice(*place).and_then(|(cluster, by_slice)| {
-                    let number = cluster.snapshot.nodes.iter().position(|node| node.id == *id)?;
-                    by_slice.row_of(number).map(|row| Target::Hosts(*place, row.key.clone()))
-                });
-                (found, HashSet::from([*id]))
+                let key = self.fleet.clusters.get(*place).and_then(|cluster| cluster.hosts_of_node(id));
+                (key.map(|key| Target::Hosts(*place, key.clone())), HashSet::from([*id]))
             }
             Some(Target::Hosts(place, key)) => {
                 let found = by_slice(*place).and_then(|(cluster, by_slice)| {

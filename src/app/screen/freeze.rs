@@ -68,13 +68,16 @@ impl App {
 
     /// Why an action is refused now, if it changes a cluster: in short, and in full.
     pub(in crate::app) fn refusal(&self, action: Action) -> Option<(&'static str, String)> {
-        if !action.changes_a_cluster() {
-            None
-        } else if self.settings.read_only {
+        if action.changes_a_cluster() { self.refusal_of_changes() } else { None }
+    }
+
+    /// Why actions that change a cluster are refused now.
+    pub(in crate::app) fn refusal_of_changes(&self) -> Option<(&'static str, String)> {
+        if self.settings.read_only {
             let why = "read-only (--read-only, or `read_only` in the settings)".to_owned();
             Some(("in read-only mode", why))
         } else if self.is_frozen() {
-            let key = self.key_of(Action::Freeze);
+            let key = self.keyboard.keymap.key_of(Action::Freeze);
             Some((
                 "while the screen is frozen",
                 format!("the screen is frozen; press {key} to return to live data, then try again"),

@@ -72,7 +72,7 @@ fn the_palette_reports_why_it_offers_nothing() {
     let mut app = super::app(&NAMES);
     let mut why = |typed: &str| {
         press(&mut app, &format!(":<^u>{typed}"));
-        let why = app.why_nothing_offered();
+        let why = app.offer_list().why_none;
         press(&mut app, "<esc>");
         why
     };
