@@ -35,7 +35,7 @@ pub use fleet::intervals::PollIntervals;
 pub use fleet::runs::Run;
 pub use fleet::trend::{FULL, Trend};
 pub use fleet::{Fleet, Totals};
-pub use input::entry::{Offer, OfferKind};
+pub use input::entry::{Offer, OfferKind, OfferList};
 pub use input::history::Entered;
 pub use input::prompt::{Prompt, PromptKind};
 pub use job::vitals::could_serve;
@@ -65,11 +65,11 @@ pub use text::toast::{Toast, Toasts, Tone};
 pub use view::{TablePage, View};
 
 use crate::logs::Patterns;
-use crate::model::{ClusterName, Link, NodeId, StreamId, Timestamp};
+use crate::model::{ClusterName, FormId, Link, NodeId, StreamId, Timestamp};
 use action::keymap::Meaning;
 use crossterm::event::{KeyCode, KeyEvent};
-use input::line::Edit;
 use page_stack::PageStack;
+use screen::dialog_keys::{DialogKey, Taken};
 use screen::split::Split;
 use std::time::Duration;
 
@@ -124,6 +124,18 @@ struct Keyboard {
 struct LastIds {
     stream: u64,
     form: u64,
+}
+
+impl LastIds {
+    fn stream(&mut self) -> StreamId {
+        self.stream += 1;
+        StreamId(self.stream)
+    }
+
+    fn form(&mut self) -> FormId {
+        self.form += 1;
+        FormId(self.form)
+    }
 }
 
 impl App {
@@ -230,7 +242,9 @@ impl App {
         }
         let mut effects = self.take_event(event, now);
         self.seek_on(now);
-        effects.extend(self.older_lines());
+        if let View::Cluster(place) | View::Log(place) = *self.view() {
+            effects.extend(self.pages.cluster[place].older_lines(&self.fleet));
+        }
         effects.extend(self.read_workers(now));
         effects.extend(self.read_chips(now));
         // Saved before the other effects: one of them may quit the console.
@@ -253,8 +267,7 @@ impl App {
             Event::Mouse(mouse) => self.mouse(mouse, now),
             Event::Paste(text) => {
                 // Outside an input line, pasted text would be handled as key presses.
-                if let Some(line) = self.field() {
-                    line.paste(&text);
+                if self.dialog.as_mut().is_some_and(|dialog| dialog.paste(&text)) {
                     self.dirty = true;
                 } else if let Some(prompt) = &mut self.prompt {
                     prompt.paste(&text);
@@ -272,12 +285,18 @@ impl App {
                 Vec::new()
             }
             Event::Update(update) => self.behind(|app| app.news(update, now)),
-            Event::Stacks(cluster, driver, result) => {
-                self.behind(|app| app.stacks_news(&cluster, &driver, &result))
-            }
-            Event::Chips(cluster, nodes, result) => {
-                self.behind(|app| app.chips_news(&cluster, &nodes, &result, now))
-            }
+            Event::Stacks(cluster, driver, result) => self.behind(|app| {
+                let place = app.fleet.place(&cluster);
+                app.answer_details(|page| {
+                    place.is_some_and(|place| page.take_stacks(place, &driver, &result))
+                });
+            }),
+            Event::Chips(cluster, nodes, result) => self.behind(|app| {
+                let place = app.fleet.place(&cluster);
+                app.answer_details(|page| {
+                    place.is_some_and(|place| page.take_chips(place, &nodes, &result, now))
+                });
+            }),
             Event::JobWorkers(cluster, job, part, reading) => {
                 self.behind(|app| app.job_workers_news(&cluster, &job, part, &reading, now))
             }
@@ -285,7 +304,6 @@ impl App {
                 for cluster in &mut app.fleet.clusters {
                     app.dirty |= cluster.wait_for_google(&wait, now);
                 }
-                Vec::new()
             }),
             Event::Form(cluster, form, news) => self.behind(|app| app.form_news(&cluster, form, news, now)),
             Event::Operation(cluster, news) => self.behind(|app| app.operation_news(&cluster, news, now)),
@@ -329,17 +347,8 @@ impl App {
         if self.prompt.is_some() {
             return self.prompt_key(key, now);
         }
-        if self.text_key(key) || self.recalls(key) {
-            return Vec::new();
-        }
-        if let Some(Dialog::Worker(form)) = &mut self.dialog {
-            form.sees(key);
-        }
-        if self.field().is_some_and(|line| line.key(key) != Edit::Nothing)
-            || self.chooses(key)
-            || (self.is_form_at_work() && input::line::is_typed(key))
-            || self.begins_name(key, meaning)
-        {
+        if self.dialog_takes(key, meaning) {
+            self.keyboard.pressed.clear();
             return Vec::new();
         }
         match meaning {
@@ -367,16 +376,20 @@ impl App {
         }
     }
 
+    /// Whether the open dialog takes a key before the keymap does.
+    fn dialog_takes(&mut self, key: KeyEvent, meaning: Meaning) -> bool {
+        let Some(dialog) = &mut self.dialog else { return false };
+        let is_filter = self.keyboard.keymap.elsewhere(key).any(|(_, action)| action == Action::Filter);
+        let taken = dialog.take_key(&DialogKey { key, meaning, is_filter, history: &self.history });
+        if taken == Taken::ListsManual {
+            self.prompt = Some(Prompt::new(PromptKind::Page, ""));
+        }
+        taken != Taken::No
+    }
+
     /// The context of a key press: the dialog, or the focused pane of the page.
     pub fn context(&self) -> Context {
-        match &self.dialog {
-            Some(Dialog::Ask { .. }) => Context::Ask,
-            Some(Dialog::Text { .. }) => Context::Text,
-            Some(Dialog::Plan(_)) => Context::Plan,
-            Some(Dialog::Form(_) | Dialog::Worker(_)) => Context::Form,
-            Some(Dialog::Columns(_)) => Context::Columns,
-            None => self.page_context(),
-        }
+        self.dialog.as_ref().map_or_else(|| self.page_context(), Dialog::context)
     }
 
     /// The context of the page, also beneath a dialog.
@@ -427,14 +440,13 @@ impl App {
         if self.watched().is_some_and(Running::is_at_work) && !self.is_frozen() {
             next = next.min(SECOND);
         }
-        if let Some(reading) = [self.next_reading(now), self.next_chips(now)].into_iter().flatten().min() {
+        let chips = self.stack.details().filter(|_| !self.is_frozen());
+        let chips = chips.and_then(|page| page.next_chips(now));
+        let workers = self.workers_page().filter(|_| !self.is_frozen());
+        let workers = workers.and_then(|page| page.next_read(&self.fleet, now));
+        if let Some(reading) = [workers, chips].into_iter().flatten().min() {
             next = next.min(reading.min(SECOND));
         }
         Some(next.max(Duration::from_millis(20)))
-    }
-
-    fn stream(&mut self) -> StreamId {
-        self.last_ids.stream += 1;
-        StreamId(self.last_ids.stream)
     }
 }

@@ -83,11 +83,12 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
     let (footer, body) = split_bottom(rest, 1);
     chrome::header(buf, header, &d, now);
     draw_page(buf, body, &d, &mut areas);
-    chrome::toasts(buf, palette::above(body, &d), &d, &areas);
+    let list = app.offer_list();
+    chrome::toasts(buf, palette::above(body, &list), &d, &areas);
     if let Some(dialog) = app.dialog() {
         cursor = dialog::draw(buf, body, &d, dialog, &mut areas);
     }
-    palette::draw(buf, body, &d, &mut areas);
+    palette::draw(buf, body, &d, &list, &mut areas);
     if let Some(column) = chrome::footer(buf, footer, &d, &mut areas) {
         cursor = Some((column, footer.y));
     }
@@ -100,13 +101,13 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
 fn draw_page(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas) {
     match (d.app.view(), d.app.current()) {
         (View::Cluster(place), Some(cluster)) => {
-            if let Some(page) = d.app.page_of(*place) {
+            if let Some(page) = d.app.pages().cluster.get(*place) {
                 draw_cluster(buf, area, d, (cluster, page), areas);
             }
         }
         (View::Log(place), Some(cluster)) => {
             let area = chrome::banner(buf, area, d, cluster);
-            if let Some(page) = d.app.page_of(*place) {
+            if let Some(page) = d.app.pages().cluster.get(*place) {
                 areas.log = Some(log::draw(buf, area, d, (cluster, page), true));
             }
         }
@@ -128,7 +129,7 @@ fn draw_page(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Area
             }
         }
         (View::Operation(place), Some(cluster)) => {
-            if let Some(page) = d.app.page_of(*place) {
+            if let Some(page) = d.app.pages().cluster.get(*place) {
                 operation::draw(buf, area, d, (cluster, page), areas);
             }
         }

@@ -1,8 +1,7 @@
 //! Read access to the console's state for rendering, commands and pages.
 
 use super::{
-    App, CellContext, Cluster, ClusterPage, Context, Dialog, Fleet, Keymap, LogView, Pages, Pane, Prompt,
-    Toasts, View,
+    App, CellContext, Cluster, Context, Dialog, Fleet, Keymap, LogView, Pages, Pane, Prompt, Toasts, View,
 };
 use crate::app::action::fixes::HintContext;
 use crate::app::pages::page::Page;
@@ -77,11 +76,6 @@ impl App {
     /// The cluster that the page on the screen belongs to.
     pub fn current(&self) -> Option<&Cluster> {
         self.fleet.clusters.get(self.view().place()?)
-    }
-
-    /// The state of the page of the cluster at this index.
-    pub fn page_of(&self, place: usize) -> Option<&ClusterPage> {
-        self.pages.cluster.get(place)
     }
 
     /// The state of the page on the screen.

@@ -223,3 +223,27 @@ pub enum Outcome {
     /// The effect failed, for this reason.
     Failed(String),
 }
+
+/// What an action or an event returns: effects, or nothing if it only changes the state.
+pub(in crate::app) trait IntoEffects {
+    /// The effects, of which there may be none.
+    fn into_effects(self) -> Vec<Effect>;
+}
+
+impl IntoEffects for () {
+    fn into_effects(self) -> Vec<Effect> {
+        Vec::new()
+    }
+}
+
+impl IntoEffects for Option<Effect> {
+    fn into_effects(self) -> Vec<Effect> {
+        self.into_iter().collect()
+    }
+}
+
+impl IntoEffects for Vec<Effect> {
+    fn into_effects(self) -> Vec<Effect> {
+        self
+    }
+}

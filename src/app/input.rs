@@ -4,6 +4,7 @@ pub(super) mod entry;
 pub(super) mod history;
 pub(super) mod ids;
 pub mod line;
+pub(super) mod offers;
 pub(super) mod palette;
 pub(super) mod prompt;
 pub(super) mod typed;

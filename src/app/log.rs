@@ -1,6 +1,7 @@
 //! The log pane: the loaded lines of the log, the position in it, and the search.
 
 pub(super) mod export;
+pub(super) mod follow;
 pub(super) mod keys;
 pub(super) mod open;
 pub(super) mod open_several;

@@ -1,15 +1,17 @@
 //! Navigation between pages: a stack that Esc pops, and the previous pages for `-`.
 
-use super::pages::details::{Asked, Details};
+use super::pages::details::Details;
 use super::pages::{found, issues};
 use super::screen::pane::Pane;
 use super::view::View;
 use super::{Action, App, Effect};
+use crate::app::action::availability::has_submission;
 use crate::app::action::context::Context;
 use crate::app::action::target::Target;
+use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::screen::dialog::Dialog;
 use crate::app::table::list::Listing;
-use crate::model::{JobStatus, Request, Timestamp};
+use crate::model::{Request, Timestamp};
 
 impl App {
     /// Replaces the page stack; the last page is on top. A cluster is polled more often while it is on the screen.
@@ -38,7 +40,8 @@ impl App {
                 effects.push(Effect::Ask(name, Request::Cloud));
             }
             View::Cluster(place) if self.fleet.clusters[place].known => {
-                effects.extend(self.follow_newest(place));
+                let (page, mut with) = self.following(place);
+                effects.extend(page.follow_newest(&mut with));
             }
             _ => {}
         }
@@ -75,10 +78,9 @@ impl App {
         self.go_to(self.stack.over(view))
     }
 
-    /// Shows the fleet, or a table of all clusters.
-    pub(super) fn show(&mut self, view: View) -> Vec<Effect> {
-        let stack = if view == View::Clusters { vec![view] } else { vec![View::Clusters, view] };
-        self.go_to(stack)
+    /// Shows the fleet.
+    pub(super) fn show_fleet(&mut self) -> Vec<Effect> {
+        self.go_to(vec![View::Clusters])
     }
 
     /// Goes to the previous page, as `cd -` does.
@@ -111,15 +113,22 @@ impl App {
         }
         match (self.view(), self.target()) {
             (View::Clusters, Some(Target::Cluster(place))) => self.visit(place, now),
-            (View::Details(_), Some(Target::Node(..))) => match self.choose_file() {
-                Some(effects) => effects,
-                None => self.open_log(now),
+            (View::Details(page), Some(Target::Stacks(..))) => {
+                let processes = page.processes();
+                self.prompt = (!processes.is_empty()).then(|| Prompt::of(PromptKind::Processes, processes));
+                Vec::new()
+            }
+            (View::Details(page), Some(Target::Node(..))) => match page.files() {
+                files if files.is_empty() => self.open_log_of_row(now),
+                files => {
+                    self.prompt = Some(Prompt::of(PromptKind::Files, files));
+                    Vec::new()
+                }
             },
-            (View::Details(_), Some(Target::Stacks(..))) => self.choose_process().unwrap_or_default(),
             (View::JobWorkers(place), _) => self.open_worker(*place, now),
-            (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log(now),
+            (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log_of_row(now),
             (View::Table(page), Some(target)) if **page == issues::PAGE => self.open_issue(target, now),
-            (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log(now),
+            (_, Some(Target::Job(..))) if has_submission(self) => self.open_log_of_row(now),
             (_, Some(Target::Hosts(place, hosts))) => self.open_page(View::Slice(place, hosts)),
             (View::Table(page), Some(_)) if **page == found::PAGE => self.open_found(),
             (View::Table(_), Some(target)) => self.visit_row(&target, now),
@@ -157,10 +166,8 @@ impl App {
             Target::Node(_, id) => {
                 self.split.focused = Pane::Nodes;
                 page.nodes.select(&self.fleet, place, id);
-                let number = self.fleet.clusters[place].snapshot.nodes.iter().position(|n| n.id == *id);
-                let row = number.and_then(|number| self.fleet.clusters[place].sliced.by_slice.row_of(number));
-                if let Some(key) = row.map(|row| row.key.clone()) {
-                    page.slices.select(&self.fleet, place, &key);
+                if let Some(key) = self.fleet.clusters[place].hosts_of_node(id) {
+                    page.slices.select(&self.fleet, place, key);
                 }
             }
             Target::Job(_, key) => {
@@ -170,11 +177,6 @@ impl App {
             _ => {}
         }
         effects
-    }
-
-    /// Whether Ray keeps a log of the selected job.
-    fn has_log_of_job(&self) -> bool {
-        self.target_job().is_some_and(|(_, job)| job.submission_id().is_some())
     }
 
     /// Opens the details of the selection.
@@ -193,33 +195,18 @@ impl App {
 
     /// Opens the page of a thing.
     pub(super) fn open_details(&mut self, target: Target) -> Vec<Effect> {
-        let is_open = matches!(self.view(), View::Details(details) if details.target == target);
-        if is_open {
+        // A page that is open already is not requested again.
+        if self.stack.details().is_some_and(|page| page.target == target) {
             return Vec::new();
         }
         let mut effects = self.open_page(View::Details(Details::of(target)));
-        effects.extend(self.ask_for_page());
+        effects.extend(self.ask_for_details());
         effects
     }
 
-    /// Queries Ray for what the page on the screen shows about a job or a host.
-    pub(super) fn ask_for_page(&mut self) -> Vec<Effect> {
-        let mut effects = self.inspect();
-        let View::Details(Details { target: Target::Job(..), .. }) = self.view() else { return effects };
-        let Some((place, job)) = self.target_job() else { return effects };
-        // A shell command has no driver, but its entrypoint may hold resources.
-        let does = match job.status {
-            JobStatus::Running => true,
-            // Why its actors died may be why it failed.
-            JobStatus::Pending | JobStatus::Unknown | JobStatus::Failed => job.driver.is_some(),
-            JobStatus::Succeeded | JobStatus::Stopped => false,
-        };
-        let ids = job.ids();
-        if let Some(View::Details(details)) = self.stack.page_mut().filter(|_| does) {
-            details.work = Asked::Waiting(ids.clone());
-            effects.push(Effect::Ask(self.fleet.clusters[place].name().clone(), Request::Work(ids)));
-        }
-        effects
+    /// Requests what the details page on the screen shows about a job or a host.
+    pub(super) fn ask_for_details(&mut self) -> Vec<Effect> {
+        self.stack.details_mut().map(|page| page.ask(&self.fleet)).unwrap_or_default()
     }
 
     /// Leaves the innermost dialog, mark, filter, zoom or page. Help returns to the dialog under it, and a plan made in
@@ -281,7 +268,8 @@ impl App {
             Some(_) => {}
             None => {
                 if let View::JobWorkers(place) = *self.view() {
-                    return self.turn_workers(self.pages.job_workers[place].view.turned(forward));
+                    self.turn_workers(self.pages.job_workers[place].view.turned(forward));
+                    return Vec::new();
                 }
                 let order = self.areas.panes_as_drawn();
                 let here = order.iter().position(|p| *p == self.split.focused).unwrap_or(0);

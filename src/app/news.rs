@@ -2,18 +2,19 @@
 
 use super::pages::ALL_JOBS;
 use super::pages::cluster::ClusterPage;
-use super::pages::jobs::newest_running;
+use super::pages::details::Details;
 use super::{Action, App, Effect, Tone, View};
 use crate::app::fleet::feed::changed_job;
+use crate::app::log::follow::Follow;
 use crate::app::table::list::Listing;
 use crate::app::text::toast::Cause;
 use crate::diagnose::{FindingKind, Severity};
 use crate::model::{
-    ClusterName, Job, JobKey, JobStatus, JobStopOutcome, Link, LogPlace, LogSource, News, ProblemKind,
-    Request, StreamId, SubmissionId, Timestamp,
+    ClusterName, Job, JobKey, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, StreamId,
+    SubmissionId, Timestamp,
 };
 use crate::state::Update;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl App {
@@ -40,7 +41,7 @@ impl App {
 
     /// Shows a note that other clusters may have for the same cause.
     pub(super) fn say_of(&mut self, cluster: &ClusterName, cause: Cause, note: &str, now: Timestamp) {
-        let more = format!("{} lists them", self.key_of(Action::Messages));
+        let more = format!("{} lists them", self.keyboard.keymap.key_of(Action::Messages));
         self.toasts.say_of(cluster, cause, note, &more, now);
         self.dirty = true;
     }
@@ -64,7 +65,7 @@ impl App {
                     let why = format!(
                         "{}: the host key has changed; {} shows both keys",
                         update.cluster,
-                        self.key_of(Action::HostKey)
+                        self.keyboard.keymap.key_of(Action::HostKey)
                     );
                     self.toasts.say(Tone::Bad, why, now);
                 }
@@ -90,7 +91,8 @@ impl App {
                     self.rearrange(place);
                 }
                 if matches!(*self.view(), View::Cluster(shown) | View::Log(shown) if shown == place) {
-                    return self.follow_on(place);
+                    let (page, mut with) = self.following(place);
+                    return page.follow_on(&mut with);
                 }
             }
             News::Vitals(cluster_vitals) => {
@@ -107,14 +109,14 @@ impl App {
                 }
             }
             News::Log(batch) => {
-                let place = self.page_reading(place, batch.stream);
+                let place = self.pages.reading(place, batch.stream);
                 let on_screen = on_screen || self.view().shows_log(place);
                 let batch = match &mut self.frozen {
                     Some(frozen) => frozen.hold(place, batch, now),
                     None => Some(batch),
                 };
                 if let Some(batch) = batch {
-                    self.pages.cluster[place].take_log(&self.fleet, place, batch, now);
+                    self.pages.cluster[place].take_log(&self.fleet, batch, now);
                     self.dirty |= on_screen && self.view().place().is_some();
                 }
             }
@@ -122,11 +124,7 @@ impl App {
                 self.pages.cluster[place].log.take_older(stream, part);
                 self.dirty |= on_screen && self.view().place().is_some();
             }
-            News::LogZone { stream, utc_offset } => {
-                let place = self.page_reading(place, stream);
-                self.pages.cluster[place].log.take_zone(stream, utc_offset, now);
-                self.dirty |= on_screen && self.view().place().is_some();
-            }
+            News::LogZone { stream, utc_offset } => self.zone_news(place, stream, utc_offset, now),
             News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),
             News::FileSearchNews(id, swept) => self.swept_news(place, id, swept, now),
             News::LogDownload { stream, bytes } => self.download_news(stream, bytes, now),
@@ -134,8 +132,11 @@ impl App {
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
             News::Cloud(_) => self.cloud_news(place, &before, now),
             News::Cleaned(done) => self.cleaned_news(place, done, now),
-            News::Work { job, work } => self.work_news(place, &job, &work),
-            News::Inspected(subject, answer) => self.inspected(place, &subject, answer, now),
+            News::Work { job, work } => self.answer_details(|page| page.take_work(place, &job, &work)),
+            News::Inspected(subject, answer) => {
+                let answer = Arc::new(answer.map(|inspection| *inspection));
+                self.answer_details(|page| page.take_answer(place, &subject, &answer, now));
+            }
             News::Cost(cost) => cluster.cost = cost,
             News::Lock(lock) => {
                 cluster.lock = lock;
@@ -146,6 +147,24 @@ impl App {
             News::Note(note) => self.say_of(&update.cluster, Cause::Connection, &note, now),
         }
         Vec::new()
+    }
+
+    /// Sets the time zone of the head that writes a log, also for lines that are received behind a frozen screen.
+    fn zone_news(&mut self, place: usize, stream: StreamId, utc_offset: i32, now: Timestamp) {
+        self.dirty |= self.view().place() == Some(place);
+        let place = self.pages.reading(place, stream);
+        self.pages.cluster[place].log.take_zone(stream, utc_offset, now);
+        if let Some(frozen) = &mut self.frozen {
+            frozen.take_zone(place, stream, utc_offset, now);
+        }
+    }
+
+    /// Offers an answer to the details pages, also to those that are not on the screen; `take` returns whether a page
+    /// has kept it.
+    pub(super) fn answer_details(&mut self, mut take: impl FnMut(&mut Details) -> bool) {
+        for page in self.stack.all_details_mut() {
+            self.dirty |= take(page);
+        }
     }
 
     /// Reports jobs that have failed since the last state, if they are on the screen. In the fleet the list of changes
@@ -239,100 +258,21 @@ impl App {
         }
     }
 
-    /// Opens the log that the cluster's page waits for: one that has become readable again, the log of the job just
-    /// submitted, else the newest running job's.
-    fn follow_on(&mut self, place: usize) -> Vec<Effect> {
-        let again = self.pages.cluster[place].readable_again(&self.fleet, place);
-        match again.or_else(|| self.arrived(place)) {
-            Some(id) => self.follow(place, LogSource::Job(id)),
-            None => self.follow_newest(place),
-        }
-    }
-
-    /// Selects the job just submitted from here once it is in the table, and returns it.
-    fn arrived(&mut self, place: usize) -> Option<SubmissionId> {
-        let page = &mut self.pages.cluster[place];
-        let id = page.awaited.clone()?;
-        let key = JobKey::Submission(id.clone());
-        self.fleet.clusters[place].job(&key)?;
-        page.awaited = None;
-        page.jobs.select(&self.fleet, place, &key);
-        Some(id)
-    }
-
-    /// Opens the log of the newest running job, unless a log is open.
-    pub(super) fn follow_newest(&mut self, place: usize) -> Vec<Effect> {
-        if self.pages.cluster[place].log.is_open() {
-            return Vec::new();
-        }
-        let jobs = &self.fleet.clusters[place].snapshot.jobs;
-        let newest = newest_running(jobs).and_then(|j| j.submission_id().cloned());
-        newest.map(|id| self.follow(place, LogSource::Job(id))).unwrap_or_default()
-    }
-
     /// Opens the log on the screen again, at its end, because its last lines were dropped in favor of older ones.
     pub(super) fn open_again(&mut self) -> Vec<Effect> {
-        let Some(place) = self.view().place() else { return Vec::new() };
-        let source = self.pages.cluster[place].log.source().cloned();
-        source.map(|source| self.follow(place, source)).unwrap_or_default()
+        let source = self.log().and_then(|log| log.source().cloned());
+        let at = self.view().place().zip(source);
+        at.map(|(place, source)| self.follow(place, source)).unwrap_or_default()
     }
 
-    /// Requests the lines above the held ones of the log on the screen once they come into view.
-    pub(super) fn older_lines(&mut self) -> Option<Effect> {
-        let place = match self.view() {
-            View::Cluster(place) | View::Log(place) => *place,
-            _ => return None,
-        };
-        let log = &mut self.pages.cluster[place].log;
-        let before = log.ask_older()?;
-        let request = Request::OlderLog(log.stream(), before);
-        Some(Effect::Ask(self.fleet.clusters[place].name().clone(), request))
+    /// The page of a cluster, and what it needs to follow a log.
+    pub(super) fn following(&mut self, place: usize) -> (&mut ClusterPage, Follow<'_>) {
+        (&mut self.pages.cluster[place], Follow { fleet: &self.fleet, ids: &mut self.last_ids })
     }
 
-    /// Follows a log instead of the one that is open.
+    /// Follows a log on a cluster's page, instead of the one that is open there.
     pub(super) fn follow(&mut self, place: usize, source: LogSource) -> Vec<Effect> {
-        let stream = self.stream();
-        let name = self.fleet.clusters[place].name().clone();
-        let mut effects = self.unfollow(place);
-        self.pages.cluster[place].log.begin(source.clone(), stream);
-        effects.push(Effect::Ask(name, Request::Follow(stream, source)));
-        effects
-    }
-
-    /// Follows several logs instead of the one that is open.
-    pub(super) fn follow_several(
-        &mut self,
-        place: usize,
-        logs: Vec<LogPlace>,
-        now: Timestamp,
-    ) -> Vec<Effect> {
-        let mut effects = self.unfollow(place);
-        let mut asked: BTreeMap<ClusterName, Vec<_>> = BTreeMap::new();
-        let mut streams = Vec::new();
-        for log in logs {
-            let stream = self.stream();
-            let wanted = (stream, log.source.clone(), log.host.clone());
-            asked.entry(log.cluster.clone()).or_default().push(wanted);
-            streams.push((log, stream));
-        }
-        self.pages.cluster[place].log.begin_several(streams, now);
-        effects.extend(asked.into_iter().map(|(name, logs)| Effect::Ask(name, Request::FollowSeveral(logs))));
-        effects
-    }
-
-    /// Stops following what is open on a cluster's page.
-    fn unfollow(&self, place: usize) -> Vec<Effect> {
-        let log = &self.pages.cluster[place].log;
-        let end = |name: &ClusterName, stream| Effect::Ask(name.clone(), Request::Unfollow(stream));
-        let one = log.source().map(|_| end(self.fleet.clusters[place].name(), log.stream()));
-        one.into_iter().chain(log.logs().map(|(log, stream)| end(&log.cluster, stream))).collect()
-    }
-
-    /// The cluster on whose page a stream of this cluster is read: a view of several logs may hold streams of other
-    /// clusters.
-    fn page_reading(&self, place: usize, stream: StreamId) -> usize {
-        let reads = |page: &ClusterPage| page.log.reads(stream);
-        let pages = &self.pages.cluster;
-        if reads(&pages[place]) { place } else { pages.iter().position(reads).unwrap_or(place) }
+        let (page, mut with) = self.following(place);
+        page.follow(source, &mut with)
     }
 }

@@ -1,5 +1,6 @@
 //! The path to the page on the screen, and the previous one.
 
+use super::pages::details::Details;
 use super::view::View;
 
 /// The pages that lead to the one on the screen.
@@ -22,9 +23,19 @@ impl PageStack {
         &self.pages
     }
 
-    /// Mutable access to the pages of both stacks, for answers to what they show.
-    pub fn pages_mut(&mut self) -> impl Iterator<Item = &mut View> {
-        self.pages.iter_mut().chain(&mut self.before)
+    /// Mutable access to the details pages of both stacks, for answers to what they show.
+    pub fn all_details_mut(&mut self) -> impl Iterator<Item = &mut Details> {
+        self.pages.iter_mut().chain(&mut self.before).filter_map(View::details_mut)
+    }
+
+    /// The details page on the screen, if it is one.
+    pub fn details(&self) -> Option<&Details> {
+        self.page().details()
+    }
+
+    /// The same, mutable.
+    pub fn details_mut(&mut self) -> Option<&mut Details> {
+        self.page_mut()?.details_mut()
     }
 
     /// The page on the screen.

@@ -3,6 +3,7 @@
 pub(super) mod areas;
 pub(super) mod arrange;
 pub(super) mod dialog;
+pub(super) mod dialog_keys;
 pub(super) mod drawn;
 pub(super) mod freeze;
 pub(super) mod frozen;

@@ -51,6 +51,18 @@ impl View {
         matches!(self, Self::Cluster(place) | Self::Log(place) if *place == of)
     }
 
+    /// The details page, if it is one.
+    pub fn details(&self) -> Option<&Details> {
+        let Self::Details(details) = self else { return None };
+        Some(details)
+    }
+
+    /// The same, mutable.
+    pub(super) fn details_mut(&mut self) -> Option<&mut Details> {
+        let Self::Details(details) = self else { return None };
+        Some(details)
+    }
+
     /// The context in which its keys are looked up.
     pub fn context(&self, pane: Pane) -> Context {
         match self {

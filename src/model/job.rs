@@ -190,6 +190,16 @@ impl Job {
         Some(quoted.unwrap_or(first))
     }
 
+    /// Whether Ray can stop it: it was submitted, and has not ended.
+    pub fn may_be_stopped(&self) -> bool {
+        self.submission_id().is_some() && !self.status.is_ended()
+    }
+
+    /// Whether Ray can delete its record: it was submitted, and has ended.
+    pub fn may_be_deleted(&self) -> bool {
+        self.submission_id().is_some() && self.status.is_ended()
+    }
+
     /// The submission id, if this is a submission.
     pub fn submission_id(&self) -> Option<&SubmissionId> {
         match &self.key {

@@ -3,7 +3,7 @@
 use super::part::DrawContext;
 use super::sentence::wrap;
 use crate::app::text::words;
-use crate::diagnose::{Finding, Severity};
+use crate::diagnose::Finding;
 use crate::model::ClusterName;
 use ratatui::style::{Modifier, Style};
 
@@ -19,10 +19,10 @@ pub fn lines<'a>(
     let mut lines = Vec::new();
     let text = if stale { d.theme.dim } else { d.theme.text };
     for finding in findings {
-        let tone = if stale { d.theme.dim } else { d.theme.role(words::severity(finding.severity)) };
+        let (glyph, role) = words::severity_mark(finding.severity);
+        let tone = if stale { d.theme.dim } else { d.theme.role(role) };
         let since =
             finding.age(d.now).map_or_else(String::new, |age| format!(" for {}", words::minutes(age)));
-        let glyph = if finding.severity == Severity::Bad { "▲" } else { "!" };
         let also = match others(finding) {
             others if others.is_empty() => String::new(),
             others => format!(", also {}", words::named(&others)),

@@ -65,7 +65,11 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
     if let Some(since) = d.app.frozen_since() {
         // The data's age beside it would be confusing.
         parts.truncate(parts.len().saturating_sub(usize::from(here.is_some())));
-        let text = format!("FROZEN {}, {} for live", words::minutes(since.age(now)), d.key(Action::Freeze));
+        let text = format!(
+            "FROZEN {}, {} for live",
+            words::minutes(since.age(now)),
+            d.app.keymap().key_of(Action::Freeze)
+        );
         parts.push((text, d.theme.warn.add_modifier(Modifier::BOLD)));
     }
     // Parts are dropped from the left, where the less important ones are.
@@ -145,11 +149,11 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
     if let Some(running) = operating {
         let (glyph, tone) = if running.is_stopped() { ("▲", d.theme.bad) } else { ("◐", d.theme.accent) };
         let what = running.step().map_or_else(String::new, |s| format!(": {}", s.what()));
-        let more = format!("; {} shows it", d.key(Action::Progress));
+        let more = format!("; {} shows it", d.app.keymap().key_of(Action::Progress));
         lines.push((format!("{glyph} {}{what}{more}", running.brief()), tone));
     }
     if let Some(lock) = cluster.locked_by_others() {
-        let (since, key) = (words::minutes(lock.since().age(d.now)), d.key(Action::Progress));
+        let (since, key) = (words::minutes(lock.since().age(d.now)), d.app.keymap().key_of(Action::Progress));
         let line = format!("◐ {} ({}, started {since} ago); {key} shows more", lock.brief(d.now), lock.who);
         lines.push((line, d.theme.accent));
     }
@@ -162,7 +166,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
         let hint = match &cluster.link {
             Some(Link::Retrying { .. } | Link::Connecting { .. }) if problem.hint.is_empty() => {
-                format!("retrying automatically; {} reconnects now", d.key(Action::Reconnect))
+                format!("retrying automatically; {} reconnects now", d.app.keymap().key_of(Action::Reconnect))
             }
             _ => d.app.hint(&problem.hint),
         };
@@ -191,15 +195,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
             .map(|m| (format!("! {}", printable(&m.to_string())), d.theme.warn));
         lines.extend(missing);
     }
-    let mut y = area.y;
-    for (text, style) in lines {
-        let wrapped = sentence::wrap(&text, usize::from(area.width.saturating_sub(2)));
-        for line in wrapped.iter().take(usize::from(area.bottom().saturating_sub(y + 4)).min(3)) {
-            sentence::put(buf, (area.x + 1, y), area.width.saturating_sub(2), line, style, d.theme);
-            y += 1;
-        }
-    }
-    Rect { y, height: area.bottom() - y, ..area }
+    sentence::above(buf, area, lines, d.theme)
 }
 
 /// The unit of the counts after the slices in their tab, if there is room.
@@ -276,7 +272,7 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Are
     let area = alerts(buf, area, d, areas);
     let mut x = area.x + 1;
     let hints: Vec<(Action, String, &str)> =
-        hints(d).into_iter().map(|(action, label)| (action, d.key(action), label)).collect();
+        hints(d).into_iter().map(|(action, label)| (action, d.app.keymap().key_of(action), label)).collect();
     // The last hint, help, is shown at any width.
     let reserve = hints.last().map_or(0, |(_, key, label)| key.width() + label.width() + 1);
     for (i, (action, key, label)) in hints.iter().enumerate() {
@@ -441,7 +437,7 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) 
             height,
         };
         clear(buf, frame);
-        let hint = if toast.tone == Tone::Bad { d.key(Action::Back) } else { String::new() };
+        let hint = if toast.tone == Tone::Bad { d.app.keymap().key_of(Action::Back) } else { String::new() };
         let style = d.theme;
         let inner =
             pane(buf, frame, style, &Title { left: "", right: &hint, tone: Some(tone), focused: false });

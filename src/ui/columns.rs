@@ -37,6 +37,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, chooser: &Chooser
         shown += usize::from(choice.is_shown);
         row(buf, Rect { y, height: 1, ..inner }, d, choice, (top + i == chooser.at, name, note));
     }
+    areas.dialog_lines = visible;
     let Rect { x, y, width, height } = inner;
     areas.dialog_rows =
         Some(Rows { area: Area { x, y, width, height }, first: top, all: chooser.rows.len() });

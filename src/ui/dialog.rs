@@ -77,14 +77,18 @@ pub fn draw(
     if let Some((yes, on_yes)) = pressed {
         let placed = buttons(buf, inner, d, yes, Some(on_yes));
         // In other dialogs, the confirming key copies.
-        let keys = format!("{} confirms, {} cancels", d.key(Action::Accept), d.key(Action::Back));
+        let keys = format!(
+            "{} confirms, {} cancels",
+            d.app.keymap().key_of(Action::Accept),
+            d.app.keymap().key_of(Action::Back)
+        );
         if inner.x.saturating_add(u16::try_from(keys.width()).unwrap_or(u16::MAX)) < placed[0].x {
             put(buf, inner.x, placed[0].y, inner.width, false, &keys, d.theme.dim);
         }
         areas.buttons = Some(placed);
     }
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width, height });
-    (areas.dialog_top, areas.dialog_last) = (top, last);
+    (areas.dialog_top, areas.dialog_last, areas.dialog_lines) = (top, last, body);
     None
 }
 

@@ -204,7 +204,8 @@ fn draw_issues(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, issues: &[(Str
         sentence::put(buf, (body.x, y), body.width, text, *style, d.theme);
     }
     if hidden > 0 {
-        let all = format!("{}: press {} for all", more((0, hidden), ""), d.key(Action::Describe));
+        let all =
+            format!("{}: press {} for all", more((0, hidden), ""), d.app.keymap().key_of(Action::Describe));
         put(buf, body.x, body.y, body.width, true, &all, d.theme.warn);
     }
 }

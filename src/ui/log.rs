@@ -90,7 +90,7 @@ fn nothing(log: &LogView, d: &DrawContext<'_>) -> String {
             return format!(
                 "no lines since {}; press {} for more",
                 clock(since.time, d.now),
-                d.key(Action::Since)
+                d.app.keymap().key_of(Action::Since)
             );
         }
         _ if log.held() > 0 => "no lines match the filter",

@@ -123,7 +123,7 @@ fn verdict(running: &Running, d: &DrawContext<'_>, width: usize, at_length: bool
     let mut lines: Vec<_> = at_length.then(|| (String::new(), d.theme.text)).into_iter().collect();
     let mut add =
         |text: String, style| lines.extend(wrap(&text, width).into_iter().map(|line| (line, style)));
-    let key = |action| d.key(action);
+    let key = |action| d.app.keymap().key_of(action);
     match &running.state {
         OperationState::Running if running.may_be_cancelled() => {
             let left = running.left_behind();

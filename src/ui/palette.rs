@@ -4,7 +4,7 @@ use super::frame::{Title, clear, more_around, pane};
 use super::grid::{cut, cut_middle, put};
 use super::part::DrawContext;
 use super::sentence;
-use crate::app::{Area, Areas, Offer, PromptKind, Rows};
+use crate::app::{Area, Areas, Offer, OfferList, PromptKind, Rows};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -18,9 +18,9 @@ const VISIBLE: usize = 12;
 const NAME: usize = 34;
 
 /// The part of the area above the list, which messages take.
-pub fn above(area: Rect, d: &DrawContext<'_>) -> Rect {
-    let list = match d.app.offers().len() {
-        0 if d.app.why_nothing_offered().is_some() => 3,
+pub fn above(area: Rect, list: &OfferList) -> Rect {
+    let list = match list.offers.len() {
+        0 if list.why_none.is_some() => 3,
         0 => 0,
         offers => visible(area, offers) + 2,
     };
@@ -34,14 +34,13 @@ fn visible(area: Rect, offers: usize) -> usize {
 
 /// Draws the list at the bottom of the area, with the chosen command visible; nothing while no command is typed.
 /// Records its area.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas) {
+pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, list: &OfferList, areas: &mut Areas) {
     let Some((prompt, title)) = d.app.prompt().and_then(|prompt| Some((prompt, prompt.kind.list()?))) else {
         return;
     };
     // These lines are long and have nothing beside them.
     let is_text = prompt.kind == PromptKind::Found;
-    let offers = d.app.offers();
-    let why = d.app.why_nothing_offered();
+    let OfferList { offers, why_none: why } = list;
     if offers.is_empty() && why.is_none() {
         return;
     }
@@ -56,7 +55,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas
     clear(buf, frame);
     let inner = pane(buf, frame, d.theme, &Title { left: title, right: "", tone: None, focused: true });
     if let Some(why) = why {
-        sentence::put(buf, (inner.x, inner.y), inner.width, &printable(&why), d.theme.warn, d.theme);
+        sentence::put(buf, (inner.x, inner.y), inner.width, &printable(why), d.theme.warn, d.theme);
         return;
     }
     let top = (prompt.chosen + 1).saturating_sub(visible).min(offers.len() - visible);
@@ -64,7 +63,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas
     let place = |r: Rect| Area { x: r.x, y: r.y, width: r.width, height: r.height };
     areas.palette = Some((place(frame), Rows { area: place(inner), first: top, all: offers.len() }));
     let shown = &offers[top..top + visible];
-    let chosen = d.app.chosen_offer(&offers);
+    let chosen = prompt.chosen_offer(offers);
     // The widths are those of all commands, so that columns do not move while scrolling.
     let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0);
     // Similar names differ at their ends, so they take the width that the help leaves.

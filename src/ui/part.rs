@@ -2,7 +2,7 @@
 
 use super::theme::Theme;
 use crate::app::table::cell::Role;
-use crate::app::{Action, App, Cluster, ClusterPage, Pane};
+use crate::app::{App, Cluster, ClusterPage, Pane};
 use crate::model::Timestamp;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -31,11 +31,6 @@ impl DrawContext<'_> {
     /// A text and its style, from the text and its role.
     pub fn styled(&self, (text, role): (String, Role)) -> (String, Style) {
         (text, self.theme.role(role))
-    }
-
-    /// The first key of an action, as the screen shows it.
-    pub fn key(&self, action: Action) -> String {
-        self.app.keymap().keys_of(action).next().unwrap_or_default()
     }
 }
 

@@ -122,7 +122,7 @@ pub fn draw(
     let sheet = sheet(plan, d, &head, &below, rows(inside), space);
     let frame = middle(area, width, sheet.lines.area.height.saturating_add(3));
     clear(buf, frame);
-    let zone = d.app.clusters().iter().find(|c| *c.name() == plan.operation.cluster);
+    let zone = d.app.fleet().named(&plan.operation.cluster);
     let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
     // A worker's name may be long, and is followed by its address.
     let called = capitalised(&plan.title());
@@ -136,10 +136,13 @@ pub fn draw(
     if is_low {
         more_around(buf, frame, d.theme, (first.0, first.1 - first.0), "");
         (areas.dialog_top, areas.dialog_last) = first;
+        areas.dialog_lines = place.height.into();
     } else {
         let (top, last) = sheet.jobs;
         more_around(buf, frame, d.theme, (top, last - top), if last == 1 { "job " } else { "jobs " });
         (areas.dialog_top, areas.dialog_last) = (top, last);
+        // Below the titles of the table.
+        areas.dialog_lines = usize::from(shown).saturating_sub(1);
     }
     let cursor = sheet.copy(buf, place, rows(first.0));
     areas.controls = sheet.controls(place, rows(first.0));
@@ -360,7 +363,10 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
         lines.extend(Line::of(Control::TakeOver, text, d.theme.warn, width));
     }
     if plan.operation.destructive && controls.contains(&Control::Go) {
-        let text = format!("{} copies an announcement for the team's channel", d.key(Action::Announce));
+        let text = format!(
+            "{} copies an announcement for the team's channel",
+            d.app.keymap().key_of(Action::Announce)
+        );
         lines.extend(Line::wrapped(&text, d.theme.dim, width));
     }
     let steps = plan.operation.steps.iter().enumerate().map(|(i, s)| format!("{} {}", i + 1, s.word()));

@@ -56,6 +56,29 @@ pub fn put(buf: &mut Buffer, (x, y): (u16, u16), width: u16, sentence: &str, sty
     }
 }
 
+/// Draws texts above a page, each in at most three lines, and not over its last lines; returns the area below them.
+pub fn above(
+    buf: &mut Buffer,
+    area: Rect,
+    texts: impl IntoIterator<Item = (String, Style)>,
+    theme: &Theme,
+) -> Rect {
+    /// Lines that stay for the page.
+    const PAGE: u16 = 4;
+    /// Maximum number of lines of a text.
+    const MOST: usize = 3;
+    let width = area.width.saturating_sub(2);
+    let mut y = area.y;
+    for (text, style) in texts {
+        let room = usize::from(area.bottom().saturating_sub(y + PAGE));
+        for line in wrap(&text, width.into()).iter().take(room.min(MOST)) {
+            put(buf, (area.x + 1, y), width, line, style, theme);
+            y += 1;
+        }
+    }
+    Rect { y, height: area.bottom() - y, ..area }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

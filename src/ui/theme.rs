@@ -113,7 +113,7 @@ impl Theme {
             Meaning::Good => self.good,
             Meaning::Warn => self.warn,
             Meaning::Bad => self.bad,
-            Meaning::Hue(n) => self.hue(n),
+            Meaning::Hue(n) => self.hue(usize::from(n)),
         }
     }
 

@@ -86,15 +86,7 @@ fn problems(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster
     if cluster.cleaning {
         lines.push(("◌ deleting preempted TPUs".to_owned(), d.theme.accent));
     }
-    let mut y = area.y;
-    for (text, style) in lines {
-        let wrapped = sentence::wrap(&text, usize::from(area.width.saturating_sub(2)));
-        for line in wrapped.iter().take(usize::from(area.bottom().saturating_sub(y + 4)).min(3)) {
-            sentence::put(buf, (area.x + 1, y), area.width.saturating_sub(2), line, style, d.theme);
-            y += 1;
-        }
-    }
-    Rect { y, height: area.bottom() - y, ..area }
+    sentence::above(buf, area, lines, d.theme)
 }
 
 /// The limits of the cluster file, and the existing machines.

@@ -65,7 +65,7 @@ pub fn draw(
     let last = if rows > 0 { 0 } else { words.len().saturating_sub(lower.height.into()) };
     let first = form.scroll.top().min(last);
     more_around(buf, frame, d.theme, (first, last - first), "");
-    (areas.dialog_top, areas.dialog_last) = (first, last);
+    (areas.dialog_top, areas.dialog_last, areas.dialog_lines) = (first, last, lower.height.into());
     for (y, (text, style)) in (lower.y..lower.bottom()).zip(words.iter().skip(first)) {
         sentence::put(buf, (inner.x, y), inner.width, text, *style, d.theme);
     }

@@ -72,7 +72,7 @@ fn table<'a>(app: &'a App, page: &'static TablePage) -> &'a dyn Listing {
 }
 
 fn page(app: &App) -> &ClusterPage {
-    app.page_of(app.view().place().unwrap()).unwrap()
+    &app.pages().cluster[app.view().place().unwrap()]
 }
 
 fn selected(app: &App) -> Option<String> {

@@ -73,22 +73,21 @@ pub(in crate::app) fn may_log_in(app: &App) -> bool {
 
 pub(in crate::app) fn has_log(app: &App) -> bool {
     app.context() == Context::Autoscaler
-        || app.worker_spot().is_some()
+        || app.workers_page().is_some_and(|page| page.spot(app.fleet()).is_some())
         || app.target_node().is_some()
         || app.target_job().is_some()
 }
 
 fn of_jobs(app: &App, may: fn(&Job) -> bool) -> bool {
-    let is = |j: &Job| j.submission_id().is_some() && may(j);
-    app.marked() > 0 || app.target_job().is_some_and(|(_, j)| is(j))
+    app.marked() > 0 || app.target_job().is_some_and(|(_, job)| may(job))
 }
 
 pub(in crate::app) fn may_stop(app: &App) -> bool {
-    of_jobs(app, |j| !j.status.is_ended())
+    of_jobs(app, Job::may_be_stopped)
 }
 
 pub(in crate::app) fn may_delete(app: &App) -> bool {
-    of_jobs(app, |j| j.status.is_ended())
+    of_jobs(app, Job::may_be_deleted)
 }
 
 pub(in crate::app) fn has_submission(app: &App) -> bool {

@@ -203,6 +203,11 @@ impl Keymap {
         Chord::of(key).words().map(|words| self.pretty(&words))
     }
 
+    /// The first key of an action as the screen shows it; empty if it has none.
+    pub fn key_of(&self, action: Action) -> String {
+        self.keys_of(action).next().unwrap_or_default()
+    }
+
     /// All keys of an action as the screen shows them.
     pub fn keys_of(&self, action: Action) -> impl Iterator<Item = String> {
         self.bindings.iter().filter(move |b| b.action == action).map(|b| self.pretty(&b.words))

@@ -10,7 +10,7 @@ use crate::app::text::describe;
 use crate::app::{Action, App, Class, Effect, Pane, Tone, View};
 use crate::manual;
 use crate::model::cloud::TpuHost;
-use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
+use crate::model::{ClusterName, Job, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
 
 impl App {
     /// Runs an action.
@@ -27,34 +27,36 @@ impl App {
         effects
     }
 
-    /// The number of visible rows or lines.
+    /// The number of visible rows or lines of the dialog, or of the page.
     fn page_height(&self) -> isize {
-        let height = self.page().map_or(1, |page| page.page_height(&self.areas, self.split.focused));
+        let height = match (&self.dialog, self.page()) {
+            (Some(_), _) => self.areas.dialog_lines,
+            (None, Some(page)) => page.page_height(&self.areas, self.split.focused),
+            (None, None) => 1,
+        };
         isize::try_from(height.max(1)).unwrap_or(1)
     }
 
     /// Moves by a page; `direction` is 1 or -1.
-    pub(in crate::app) fn turn_page(&mut self, direction: isize) -> Vec<Effect> {
+    pub(in crate::app) fn turn_page(&mut self, direction: isize) {
         let by = direction * self.page_height();
         match &mut self.dialog {
             Some(dialog) => dialog.page(by),
             None => self.scroll(self.split.focused, by),
         }
-        Vec::new()
     }
 
     /// Moves by half a page; `direction` is 1 or -1.
-    pub(in crate::app) fn turn_half_page(&mut self, direction: isize) -> Vec<Effect> {
-        self.step(direction * (self.page_height() / 2).max(1))
+    pub(in crate::app) fn turn_half_page(&mut self, direction: isize) {
+        self.step(direction * (self.page_height() / 2).max(1));
     }
 
     /// Moves the cursor or the lines by this many rows.
-    pub(in crate::app) fn step(&mut self, by: isize) -> Vec<Effect> {
+    pub(in crate::app) fn step(&mut self, by: isize) {
         match &mut self.dialog {
             Some(dialog) => dialog.scroll(by),
             None => self.scroll(self.split.focused, by),
         }
-        Vec::new()
     }
 
     /// Moves the cursor or the lines of a pane.
@@ -72,7 +74,7 @@ impl App {
             Some(log) if bottom && log.is_cut() => return self.open_again(),
             Some(log) if bottom => log.go_to_end(),
             Some(log) => log.go_to_top(),
-            None => return self.step(if bottom { FAR } else { -FAR }),
+            None => self.step(if bottom { FAR } else { -FAR }),
         }
         Vec::new()
     }
@@ -104,11 +106,10 @@ impl App {
         }
     }
 
-    pub(in crate::app) fn host_key(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn host_key(&mut self, now: Timestamp) {
         if !self.ask_about_host_key(now) {
             self.toasts.answer("the host key has not changed", now);
         }
-        Vec::new()
     }
 
     /// Asks whether to accept a changed host key. Returns false if none has changed.
@@ -141,19 +142,24 @@ impl App {
         true
     }
 
-    /// Opens the log of the selection in the whole window: a job's, a node's, or the autoscaler's.
+    /// Opens the logs of the marked jobs, several together; without marks, the log of the selection.
     pub(in crate::app) fn open_log(&mut self, now: Timestamp) -> Vec<Effect> {
+        if self.marked() == 0 {
+            return self.open_log_of_row(now);
+        }
+        match &self.chosen()[..] {
+            [(place, job)] => self.open_log_or_say(*place, log_of_job(job), now),
+            _ => self.open_marked_logs(now),
+        }
+    }
+
+    /// Opens the log of the selection in the whole window: a job's, a node's, or the autoscaler's.
+    pub(in crate::app) fn open_log_of_row(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.target_place() else { return Vec::new() };
         if let View::JobWorkers(_) = self.view() {
             return self.open_worker_log(place, now);
         }
-        if self.marked() > 1 {
-            return self.open_marked_logs(now);
-        }
-        let of_job = self.target_job().map(|(_, job)| match &job.key {
-            JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
-            JobKey::Driver(id) => Err(format!("{id} was started manually: Ray keeps no log of it")),
-        });
+        let of_job = self.target_job().map(|(_, job)| log_of_job(job));
         let of_node = self.target_node().map(|(_, node)| {
             if node.state.is_alive() {
                 Ok(LogSource::File { node: node.id, name: Text::from(RAYLET) })
@@ -165,19 +171,30 @@ impl App {
         let monitor = (self.context() == Context::Autoscaler)
             .then(|| Ok(next_monitor(self.pages.cluster[place].log.source())));
         match of_job.or(of_node).or(monitor) {
-            Some(Ok(source)) => {
-                // The autoscaler's files are cycled in the pane beside its report if that is on the screen.
-                let is_beside = self.areas.autoscaler.is_none() || self.areas.log.is_some();
-                if is_beside && matches!(source, LogSource::Monitor(_)) {
-                    return self.follow(place, source);
-                }
-                self.open_log_at(place, source, None)
+            // The autoscaler's files are cycled in the pane beside its report if that is on the screen.
+            Some(Ok(source @ LogSource::Monitor(_)))
+                if self.areas.autoscaler.is_none() || self.areas.log.is_some() =>
+            {
+                self.follow(place, source)
             }
-            Some(Err(why)) => {
+            Some(source) => self.open_log_or_say(place, source, now),
+            None => Vec::new(),
+        }
+    }
+
+    /// Opens a log in the whole window, or says why there is none.
+    fn open_log_or_say(
+        &mut self,
+        place: usize,
+        source: Result<LogSource, String>,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        match source {
+            Ok(source) => self.open_log_at(place, source, None),
+            Err(why) => {
                 self.toasts.say(Tone::Bad, why, now);
                 Vec::new()
             }
-            None => Vec::new(),
         }
     }
 
@@ -208,8 +225,8 @@ impl App {
     /// The host that the page on the screen is about: the host of the worker whose stack differs, of the node, or of
     /// the job's driver; `None` for the head.
     fn host_of_page(&self) -> Option<TpuHost> {
-        let View::Details(_) = self.view() else { return None };
-        if let Some(worker) = self.stacks_shown().and_then(|stacks| stacks.odd().next()) {
+        let page = self.stack.details()?;
+        if let Some(worker) = page.shown_stacks().and_then(|stacks| stacks.odd().next()) {
             let is_head =
                 self.target_cluster().and_then(|c| c.node(&worker.node)).is_some_and(|node| node.is_head);
             return (!is_head).then(|| worker.login());
@@ -228,7 +245,7 @@ impl App {
         if self.tpus().is_some() {
             effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
         }
-        effects.extend(self.ask_for_page());
+        effects.extend(self.ask_for_details());
         if let View::JobWorkers(place) = *self.view() {
             self.fleet.clusters[place].job_workers.ask_again(self.pages.job_workers[place].view.part());
         }
@@ -241,7 +258,8 @@ impl App {
 
     /// Shows where to begin, to operators who have not typed anything into the console yet.
     pub fn welcome(&mut self, now: Timestamp) {
-        let [help, palette, filter] = [Action::Help, Action::Palette, Action::Filter].map(|a| self.key_of(a));
+        let [help, palette, filter] =
+            [Action::Help, Action::Palette, Action::Filter].map(|a| self.keyboard.keymap.key_of(a));
         let text = format!(
             "{help} lists the keys, {filter} filters, {palette} runs actions by name; for a guide, type {palette}help getting-started"
         );
@@ -249,16 +267,14 @@ impl App {
     }
 
     /// Opens the command line of the palette.
-    pub(in crate::app) fn begin_command(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn begin_command(&mut self) {
         self.prompt = Some(Prompt::new(PromptKind::Command, ""));
-        Vec::new()
     }
 
     /// Shows the keys, over the open dialog if any.
-    pub(in crate::app) fn help(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn help(&mut self) {
         let lines = self.help_lines();
         self.dialog = Some(Dialog::help(lines, self.dialog.take()));
-        Vec::new()
     }
 
     /// Shows the audit log.
@@ -278,11 +294,10 @@ impl App {
     }
 
     /// Sorts the focused table.
-    pub(in crate::app) fn sort(&mut self, by: By) -> Vec<Effect> {
+    pub(in crate::app) fn sort(&mut self, by: By) {
         if let Some((listing, fleet)) = self.listing_mut() {
             listing.sort_by(fleet, by);
         }
-        Vec::new()
     }
 
     /// The keys of this context with their help, what the states mean, then the keys of other contexts.
@@ -302,6 +317,14 @@ impl App {
             .chain(titled("elsewhere"))
             .chain(others)
             .collect()
+    }
+}
+
+/// The driver log of a job, or why there is none.
+fn log_of_job(job: &Job) -> Result<LogSource, String> {
+    match &job.key {
+        JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
+        JobKey::Driver(id) => Err(format!("{id} was started manually: Ray keeps no log of it")),
     }
 }
 

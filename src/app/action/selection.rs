@@ -39,12 +39,6 @@ impl App {
         Some((place, here.or_else(|| cluster.node(&id))?))
     }
 
-    /// The job that an action on workers acts on: the target, or the first job that holds the target slice or node.
-    pub fn target_run(&self) -> Option<(usize, &Arc<Job>)> {
-        let (place, jobs) = self.target_runs()?;
-        Some((place, jobs.first()?))
-    }
-
     /// All jobs of the target: several may hold a slice or a host.
     pub fn target_runs(&self) -> Option<(usize, &[Arc<Job>])> {
         let (place, row) = match self.target()? {
@@ -52,11 +46,7 @@ impl App {
                 place,
                 self.fleet.clusters.get(place)?.sliced.by_slice.rows.iter().position(|r| r.key == hosts)?,
             ),
-            Target::Node(place, id) => {
-                let cluster = self.fleet.clusters.get(place)?;
-                let number = cluster.snapshot.nodes.iter().position(|node| node.id == id)?;
-                (place, cluster.sliced.by_slice.place_of(number)?)
-            }
+            Target::Node(place, id) => (place, self.fleet.clusters.get(place)?.row_of_node(&id)?),
             _ => return self.target_job().map(|(place, job)| (place, std::slice::from_ref(job))),
         };
         Some((place, self.fleet.clusters.get(place)?.sliced.jobs(row)))
@@ -77,10 +67,10 @@ impl App {
     /// The slice that an action acts on.
     pub fn target_slice(&self) -> Option<&Slice> {
         let Target::Tpu(place, name) = self.target()? else { return None };
-        let rows = self.fleet.clusters.get(place)?.tpus.rows();
+        let cluster = self.fleet.clusters.get(place)?;
         // A table of TPUs knows the number of its row; other pages search for it.
-        let here = self.number_of_row().and_then(|number| rows.get(number)).filter(|row| row.name == name);
-        here.or_else(|| rows.iter().find(|row| row.name == name))
+        let here = self.number_of_row().and_then(|number| cluster.tpus.rows().get(number));
+        here.filter(|row| row.name == name).or_else(|| cluster.tpu(&name))
     }
 
     /// The number, within its cluster, of the row under the cursor of the focused table.

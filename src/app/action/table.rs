@@ -8,8 +8,8 @@ use crate::app::action::availability::{
 use crate::app::action::class::Class;
 use crate::app::action::context::{Context, FLEET, PAGES};
 use crate::app::action::target::Target;
-use crate::app::event::Viewer;
-use crate::app::log::LogView;
+use crate::app::event::{IntoEffects, Viewer};
+use crate::app::log::{Landmark, LogView};
 use crate::app::pages::job_workers::view::WorkersView;
 use crate::app::pages::{self, TABLES as TABLE_PAGES};
 use crate::app::screen::pane::Pane;
@@ -107,8 +107,8 @@ fn call_is_offered(is_offered: fn(&App) -> bool, app: &App) -> bool {
     is_offered(app)
 }
 
-fn call_run(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Timestamp) -> Vec<Effect> {
-    run(app, now)
+fn call_run<R: IntoEffects>(run: fn(&mut App, Timestamp) -> R, app: &mut App, now: Timestamp) -> Vec<Effect> {
+    run(app, now).into_effects()
 }
 
 actions! {
@@ -169,7 +169,7 @@ actions! {
         "Mark or unmark the job; in a dialog, toggle the option";
     Reads ChooseLog "choose-log" "" &[Log], always, App::choose_log,
         "Choose another log of the cluster from a list: jobs, workers, nodes, the autoscaler";
-    Reads SavePage "save-page" "save" &[Node, Job, Info], always, App::begin_save,
+    Reads SavePage "save-page" "save" &[Node, Job, Tpu, Info], always, App::begin_save,
         "Save the page as text to a file, without filtered-out lines";
     View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
         "Toggle follow: keep the end of the log in view",
@@ -268,17 +268,17 @@ actions! {
     View Levels "levels" "" &[Log], always, |app, _| app.in_log(LogView::turn_levels),
         "Show only warnings and errors, then only errors, then all lines",
         also "warnings severity";
-    View NextError "next-error" "error" &[Log], always, |app, now| app.error_step(true, now),
+    View NextError "next-error" "error" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Error, true)),
         "Go to the next line that reports an error";
-    View PreviousError "previous-error" "" &[Log], always, |app, now| app.error_step(false, now),
+    View PreviousError "previous-error" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Error, false)),
         "Go to the previous line that reports an error";
     View MarkLine "mark-line" "" &[Log], always, |app, _| app.in_log(LogView::toggle_mark),
         "Mark or unmark the current line, or the first visible one; the copy list then offers the lines from the mark to the current line";
-    View NextMark "next-mark" "" &[Log], always, |app, now| app.mark_step(true, now),
+    View NextMark "next-mark" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Mark, true)),
         "Go to the next marked line";
-    View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.mark_step(false, now),
+    View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Mark, false)),
         "Go to the previous marked line";
-    View Since "since" "since" &[Log], always, App::turn_since,
+    View Since "since" "since" &[Log], always, |app, now| app.ask_log(now, |log| log.step_since(now)),
         "Show only log lines of the last 1m, 5m, 15m or 1h, then all again";
     View SinceTime "since-time" "" &[Log], always, |app, _| app.begin_since(),
         "Show only log lines since a time (14:05, 2026-11-20 14:05) or an age (10m)";
@@ -288,9 +288,9 @@ actions! {
         "Go to a line (120), a percentage (50%), a time (14:05) or an age (-5m)";
     View Histogram "histogram" "histogram" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.histogram)),
         "Toggle the histogram of lines and errors over time";
-    View NextTime "next-time" "" &[Log], always, |app, now| app.time_step(true, now),
+    View NextTime "next-time" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_in_time(true)),
         "Go to the next non-empty bar of the histogram";
-    View PreviousTime "previous-time" "" &[Log], always, |app, now| app.time_step(false, now),
+    View PreviousTime "previous-time" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_in_time(false)),
         "Go to the previous non-empty bar of the histogram";
     View Noise "noise" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.noise)),
         "Show or hide known noise (JAX, XLA, libtpu, absl)";
@@ -335,7 +335,7 @@ actions! {
         also "pause";
     View LastPage "last-page" "" PAGES, always, |app, _| app.last_page(),
         "Return to the previous page";
-    View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show(View::Clusters),
+    View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show_fleet(),
         "Show the fleet: all clusters, those with issues first";
     View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),
         "Show all messages so far",

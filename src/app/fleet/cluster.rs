@@ -11,7 +11,7 @@ use crate::model::{
     ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, Link, LocalPorts, Node, NodeId, OperationLock,
     Physical, Problem, Provider, SubmissionId, Text, Timestamp, node_names,
 };
-use crate::reconcile::{HostsKey, HostsKind};
+use crate::reconcile::{HostsKey, HostsKind, Row};
 use crate::state::ClusterState;
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
@@ -261,6 +261,22 @@ impl Cluster {
     /// The job with this key.
     pub fn job(&self, key: &JobKey) -> Option<&Arc<Job>> {
         self.snapshot.jobs.iter().find(|j| j.key == *key)
+    }
+
+    /// The row of a node among the nodes by slice.
+    pub fn row_of_node(&self, id: &NodeId) -> Option<usize> {
+        let number = self.snapshot.nodes.iter().position(|node| node.id == *id)?;
+        self.sliced.by_slice.place_of(number)
+    }
+
+    /// The key of that row.
+    pub fn hosts_of_node(&self, id: &NodeId) -> Option<&HostsKey> {
+        Some(&self.sliced.by_slice.rows.get(self.row_of_node(id)?)?.key)
+    }
+
+    /// The TPU or the request with this name.
+    pub fn tpu(&self, name: &Text) -> Option<&Row> {
+        self.tpus.rows().iter().find(|row| row.name == *name)
     }
 
     /// The alive nodes of a row of hosts.

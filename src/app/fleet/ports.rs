@@ -9,7 +9,11 @@ use crate::model::{Link, LocalPorts, Request, Timestamp};
 impl App {
     /// Opens the local ports of the selected cluster, or closes them.
     pub(in crate::app) fn toggle_ports(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(cluster) = self.target_cluster() else { return Vec::new() };
+        // A frozen screen shows the ports as they were.
+        let live = self.frozen.as_ref().map_or(&self.fleet, |frozen| &frozen.live);
+        let Some(cluster) = self.target_place().and_then(|place| live.clusters.get(place)) else {
+            return Vec::new();
+        };
         let (name, open) = (cluster.name().clone(), cluster.ports.is_empty());
         let is_up = matches!(cluster.link, Some(Link::Up { .. }));
         if !open {

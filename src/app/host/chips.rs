@@ -5,12 +5,11 @@ use crate::app::pages::details::{Details, Inspected};
 use crate::app::text::describe::{Lines, WARNS, ago, heading};
 use crate::app::text::words;
 use crate::app::view::View;
-use crate::app::{App, Cluster, Effect};
+use crate::app::{App, Cluster, Effect, Fleet};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
-    ChipUse, Chips, ClusterName, Hint, HostChips, Inspection, JobKey, Node, NodeId, Problem, Timestamp,
-    WorkerState,
+    ChipUse, Chips, Hint, HostChips, Inspection, JobKey, Node, NodeId, Problem, Timestamp, WorkerState,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -50,29 +49,10 @@ impl App {
                 of(words::hosts(&key), alive.filter(has_any).collect())
             }
             Target::Tpu(_, name) => of(name.to_string(), of_slice(cluster, name.raw())),
-            Target::Job(_, key) => of(key.to_string(), self.hosts_of_job(cluster, &key)),
+            Target::Job(_, key) => of(key.to_string(), hosts_of_job(cluster, &key, self.stack.details())),
             Target::Cluster(_) | Target::Stacks(..) | Target::Broken(_) | Target::Messages => return None,
         };
         (!chips.nodes.is_empty()).then_some((place, chips))
-    }
-
-    /// The alive hosts with chips on which a job runs, from its page or from its vitals.
-    fn hosts_of_job(&self, cluster: &Cluster, job: &JobKey) -> Vec<NodeId> {
-        let vitals = cluster.vitals.jobs.get(job).map(|vitals| &vitals.nodes);
-        let hosts = self.hosts_inspected().or_else(|| Some(vitals?.iter().copied().collect()));
-        let hosts = hosts.unwrap_or_default().into_iter();
-        hosts.filter(|id| cluster.node(id).is_some_and(has_chips)).collect()
-    }
-
-    /// The hosts on which the job of the page on the screen runs, as Ray reported for that page.
-    fn hosts_inspected(&self) -> Option<BTreeSet<NodeId>> {
-        let View::Details(details) = self.view() else { return None };
-        let Inspected::Answered(_, _, answer) = &*details.inspected else { return None };
-        let Ok(Inspection::Job(job)) = &**answer else { return None };
-        let workers = job.workers.as_deref().ok()?.iter();
-        Some(
-            workers.filter(|worker| worker.state == WorkerState::Running).map(|worker| worker.node).collect(),
-        )
     }
 
     /// Opens the page of the target's chips and reads them; if it is already open, reads them again.
@@ -82,60 +62,74 @@ impl App {
             return Vec::new();
         };
         let target = Target::Chips(place, Arc::clone(&chips));
-        let is_open = matches!(self.view(), View::Details(details) if details.target == target);
-        let mut effects =
-            if is_open { Vec::new() } else { self.open_page(View::Details(Details::of(target))) };
-        effects.extend(self.ask_for_chips(now));
+        let mut effects = self.open_page(View::Details(Details::of(target)));
+        effects.extend(self.stack.details_mut().and_then(|page| page.ask_for_chips(&self.fleet, now)));
         effects
-    }
-
-    /// Requests a read of the chips of the page on the screen.
-    fn ask_for_chips(&mut self, now: Timestamp) -> Option<Effect> {
-        let Some(View::Details(details)) = self.stack.page_mut() else { return None };
-        let Target::Chips(place, chips) = &details.target else { return None };
-        details.chips_asked = Some(now);
-        Some(Effect::Chips(self.fleet.clusters[*place].name().clone(), chips.nodes.to_vec()))
-    }
-
-    /// Time until the chips page on the screen is read again: [`AGAIN`] after the last result.
-    pub(in crate::app) fn next_chips(&self, now: Timestamp) -> Option<Duration> {
-        let View::Details(details) = self.view() else { return None };
-        let Target::Chips(..) = &details.target else { return None };
-        let wait = match (details.chips_asked, details.chips_read) {
-            // A read that is in progress may be lost.
-            (Some(asked), _) => LOST.saturating_sub(asked.age(now)),
-            (None, Some(read)) => AGAIN.saturating_sub(read.age(now)),
-            (None, None) => return None,
-        };
-        (!self.is_frozen()).then_some(wait)
     }
 
     /// Requests a read of the chips of the page on the screen if the shown data are old.
     pub(in crate::app) fn read_chips(&mut self, now: Timestamp) -> Option<Effect> {
-        self.next_chips(now).filter(Duration::is_zero)?;
-        self.ask_for_chips(now)
+        if self.is_frozen() {
+            return None;
+        }
+        let page = self.stack.details_mut()?;
+        page.next_chips(now).filter(Duration::is_zero)?;
+        page.ask_for_chips(&self.fleet, now)
+    }
+}
+
+impl Details {
+    /// Requests a read of the page's chips.
+    fn ask_for_chips(&mut self, fleet: &Fleet, now: Timestamp) -> Option<Effect> {
+        let Target::Chips(place, chips) = &self.target else { return None };
+        self.chips_asked = Some(now);
+        Some(Effect::Chips(fleet.clusters[*place].name().clone(), chips.nodes.to_vec()))
     }
 
-    /// Stores the usage of the chips of these nodes, for their page.
-    pub(in crate::app) fn chips_news(
+    /// Time until the page's chips are read again: [`AGAIN`] after the last result.
+    pub(in crate::app) fn next_chips(&self, now: Timestamp) -> Option<Duration> {
+        let Target::Chips(..) = &self.target else { return None };
+        match (self.chips_asked, self.chips_read) {
+            // A read that is in progress may be lost.
+            (Some(asked), _) => Some(LOST.saturating_sub(asked.age(now))),
+            (None, Some(read)) => Some(AGAIN.saturating_sub(read.age(now))),
+            (None, None) => None,
+        }
+    }
+
+    /// Keeps the usage of the chips of these nodes, if it is the page of these chips. Returns whether it is.
+    pub(in crate::app) fn take_chips(
         &mut self,
-        cluster: &ClusterName,
+        place: usize,
         nodes: &[NodeId],
         result: &Arc<Result<Chips, Problem>>,
         now: Timestamp,
-    ) -> Vec<Effect> {
-        let place = self.fleet.clusters.iter().position(|c| c.name() == cluster);
-        for view in self.stack.pages_mut() {
-            let View::Details(details) = view else { continue };
-            let is_it = matches!(&details.target, Target::Chips(of, chips) if Some(*of) == place && *chips.nodes == *nodes);
-            if is_it {
-                details.chips = Some(Arc::clone(result));
-                (details.chips_asked, details.chips_read) = (None, Some(now));
-                self.dirty = true;
-            }
+    ) -> bool {
+        let is_it =
+            matches!(&self.target, Target::Chips(of, chips) if *of == place && *chips.nodes == *nodes);
+        if is_it {
+            self.chips = Some(Arc::clone(result));
+            (self.chips_asked, self.chips_read) = (None, Some(now));
         }
-        Vec::new()
+        is_it
     }
+
+    /// The hosts on which the page's job runs, as Ray reported for the page.
+    fn running_hosts(&self) -> Option<BTreeSet<NodeId>> {
+        let Inspected::Answered(_, _, answer) = &*self.inspected else { return None };
+        let Ok(Inspection::Job(job)) = &**answer else { return None };
+        let workers = job.workers.as_deref().ok()?.iter();
+        let running = workers.filter(|worker| worker.state == WorkerState::Running);
+        Some(running.map(|worker| worker.node).collect())
+    }
+}
+
+/// The alive hosts with chips on which a job runs, from its page or from its vitals.
+fn hosts_of_job(cluster: &Cluster, job: &JobKey, page: Option<&Details>) -> Vec<NodeId> {
+    let vitals = cluster.vitals.jobs.get(job).map(|vitals| &vitals.nodes);
+    let hosts = page.and_then(Details::running_hosts).or_else(|| Some(vitals?.iter().copied().collect()));
+    let hosts = hosts.unwrap_or_default().into_iter();
+    hosts.filter(|id| cluster.node(id).is_some_and(has_chips)).collect()
 }
 
 fn has_chips(node: &Node) -> bool {

@@ -41,7 +41,7 @@ pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &CellConte
 /// What Google reports about the slice of the host.
 fn at_google(node: &Node, cluster: &Cluster) -> Option<(String, String)> {
     let slice = node.slice()?;
-    let row = cluster.tpus.rows().iter().find(|row| row.name == *slice)?;
+    let row = cluster.tpu(slice)?;
     let note = row.note.as_ref().map(|note| format!(", {note}")).unwrap_or_default();
     Some(("slice".to_owned(), format!("{slice}, {}{note}", row.status.word())))
 }
@@ -57,7 +57,7 @@ fn sections(
         lines.extend(host.chips.iter().map(|chip| (chip.number.to_string(), figures(chip))));
     } else if node.resources.get("TPU").is_some_and(|r| r.total > 0.0) {
         heading(lines, "Chips");
-        let key = look.key(Action::Chips);
+        let key = look.keymap.key_of(Action::Chips);
         lines.push((
             String::new(),
             format!("not visible to Ray; press {key} to read them from libtpu on the host over SSH"),
@@ -81,7 +81,7 @@ fn sections(
         Err(why) => lines.push(("not listed".to_owned(), printable(why).into_owned())),
         Ok(files) => {
             let count: usize = files.iter().map(|(_, names)| names.len()).sum();
-            let key = look.key(Action::Open);
+            let key = look.keymap.key_of(Action::Open);
             lines.push((
                 String::new(),
                 format!("{}; press {key} to list and open them", counted(count, "file")),

@@ -20,6 +20,15 @@ pub struct Offer {
     pub kind: OfferKind,
 }
 
+/// What the palette lists.
+#[derive(Debug, Default)]
+pub struct OfferList {
+    /// The entries, best first.
+    pub offers: Vec<Offer>,
+    /// Why there are none; `None` if there are some, or if nothing is typed.
+    pub why_none: Option<String>,
+}
+
 /// What choosing an entry of the palette does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OfferKind {

@@ -86,8 +86,8 @@ fn ordered<K: Kind>(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = (u
 
 fn fits_job(action: Action, job: &Job) -> bool {
     match action {
-        Action::StopJob => job.submission_id().is_some() && !job.status.is_ended(),
-        Action::DeleteJob => job.submission_id().is_some() && job.status.is_ended(),
+        Action::StopJob => job.may_be_stopped(),
+        Action::DeleteJob => job.may_be_deleted(),
         Action::Log | Action::Resubmit => job.submission_id().is_some(),
         _ => true,
     }

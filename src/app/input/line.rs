@@ -129,6 +129,18 @@ pub fn is_typed(key: KeyEvent) -> bool {
     Line::new("x").key(key) == Edit::Changed
 }
 
+/// Up and `^p` recall older entries (true), down and `^n` newer ones (false).
+pub(in crate::app) fn arrow(key: KeyEvent) -> Option<bool> {
+    let is_control = key.modifiers == KeyModifiers::CONTROL;
+    match key.code {
+        KeyCode::Up => Some(true),
+        KeyCode::Down => Some(false),
+        KeyCode::Char('p') if is_control => Some(true),
+        KeyCode::Char('n') if is_control => Some(false),
+        _ => None,
+    }
+}
+
 /// `^_`, which terminals also send for `^/`, and older ones report as `^7`.
 fn is_undo(key: KeyEvent) -> bool {
     matches!(key.code, KeyCode::Char('_' | '/' | '7')) && key.modifiers.contains(KeyModifiers::CONTROL)

@@ -2,8 +2,9 @@
 
 use crate::app::input::entry::Offer;
 use crate::app::input::history::{Entered, History, Recall};
-use crate::app::input::line::{Edit, Line};
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crate::app::input::line::{Edit, Line, arrow};
+use crate::app::input::verb::{Verb, split};
+use crossterm::event::{KeyCode, KeyEvent};
 
 /// An open input line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,8 +187,7 @@ impl Prompt {
             (KeyCode::Backspace, _) if self.line.is_empty() => Typed::Escape,
             _ => match self.line.key(key) {
                 Edit::Changed => {
-                    self.recall = Recall::default();
-                    self.choose_nothing();
+                    self.edited();
                     Typed::Changed
                 }
                 Edit::Kept | Edit::Nothing => Typed::Nothing,
@@ -198,12 +198,18 @@ impl Prompt {
     /// Inserts the first line of pasted text at the cursor.
     pub fn paste(&mut self, text: &str) {
         self.line.paste(text);
-        self.choose_nothing();
+        self.edited();
     }
 
     /// Replaces the text by the chosen command.
     pub fn complete(&mut self, words: &str) {
         self.line.set(words);
+        self.edited();
+    }
+
+    /// Begins a new recall from the edited text, which is another list.
+    fn edited(&mut self) {
+        self.recall = Recall::default();
         self.choose_nothing();
     }
 
@@ -218,16 +224,16 @@ impl Prompt {
         self.held = offers;
     }
 
-    /// Chooses the next or previous entry of this list, and wraps around. While nothing is typed or chosen, moving down
-    /// chooses the first entry.
+    /// Chooses the next or previous entry of this list, and wraps around. While none is chosen, moving down chooses the
+    /// first entry, and moving up the last one.
     pub fn choose(&mut self, is_down: bool, offers: Vec<Offer>) {
         let of = offers.len();
         if of > 0 {
-            let is_first = !self.has_choice();
-            let chosen = match is_down {
-                true if is_first => 0,
-                true => (self.chosen + 1) % of,
-                false => (self.chosen + of - 1) % of,
+            let chosen = match (self.chosen_offer(&offers), is_down) {
+                (None, true) => 0,
+                (None, false) => of - 1,
+                (Some(chosen), true) => (chosen + 1) % of,
+                (Some(chosen), false) => (chosen + of - 1) % of,
             };
             self.choose_at(chosen, offers);
         }
@@ -242,7 +248,31 @@ impl Prompt {
         self.choose_at(chosen, offers);
     }
 
-    /// Whether an entry of the list is chosen: with the arrows, or as the best match.
+    /// The entry that Enter takes, by its index among the offers: the one chosen with the arrows, else the best match.
+    /// The argument of a command has to be chosen or unambiguous.
+    pub fn chosen_offer(&self, offers: &[Offer]) -> Option<usize> {
+        if !self.has_choice() {
+            return None;
+        }
+        let (verb, argument) = split(self.line.text());
+        let chosen = match argument {
+            _ if self.is_chosen => self.chosen,
+            Some(typed) if self.kind == PromptKind::Command && Verb::named(verb) != Some(Verb::Help) => {
+                let named: Vec<usize> =
+                    (0..offers.len()).filter(|i| split(&offers[*i].words).1 == Some(typed)).collect();
+                match named.as_slice() {
+                    // A name that exists on several clusters is ambiguous.
+                    [only] => *only,
+                    [] if offers.len() == 1 && !typed.is_empty() => 0,
+                    _ => return None,
+                }
+            }
+            _ => 0,
+        };
+        (chosen < offers.len()).then_some(chosen)
+    }
+
+    /// Whether an entry of the list is chosen with the arrows, or a text is typed.
     pub fn has_choice(&self) -> bool {
         self.is_chosen || !self.line.text().trim().is_empty()
     }
@@ -262,21 +292,10 @@ impl Prompt {
     }
 }
 
-/// Up and `^p` recall older entries (true), down and `^n` newer ones (false).
-pub(in crate::app) fn arrow(key: KeyEvent) -> Option<bool> {
-    let is_control = key.modifiers == KeyModifiers::CONTROL;
-    match key.code {
-        KeyCode::Up => Some(true),
-        KeyCode::Down => Some(false),
-        KeyCode::Char('p') if is_control => Some(true),
-        KeyCode::Char('n') if is_control => Some(false),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::app::input::prompt::*;
+    use crossterm::event::KeyModifiers;
 
     #[test]
     fn backspace_in_an_empty_line_closes_it() {

@@ -3,15 +3,10 @@
 
 use crate::app::action::context::Context;
 use crate::app::action::table::Action;
-use crate::app::input::history::Entered;
-use crate::app::input::line::Line;
-use crate::app::input::prompt::{Prompt, PromptKind, Typed, arrow};
-use crate::app::job::form::Field;
+use crate::app::input::line::{Line, arrow};
+use crate::app::input::prompt::{Prompt, PromptKind, Typed};
 use crate::app::log::{self, LogView};
-use crate::app::pages::details::Details;
-use crate::app::screen::dialog::Dialog;
 use crate::app::table::filter::Filter;
-use crate::app::view::View;
 use crate::app::{App, Effect};
 use crate::logs::Pattern;
 use crate::model::Timestamp;
@@ -20,22 +15,15 @@ use unicode_width::UnicodeWidthStr;
 
 impl App {
     /// Opens the line for the filter of the focused table or of the text, or for the search in the log.
-    pub(in crate::app) fn begin_filter(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn begin_filter(&mut self) {
         self.prompt = match (self.listing(), self.context()) {
             (Some(listing), _) => Some(Prompt::with_more(PromptKind::Filter, listing.filter().text())),
             (None, Context::Log) => {
                 let before = self.log().map(|log| log.search().pattern().text().to_owned());
                 Some(empty(Prompt::new(PromptKind::Search, &before.unwrap_or_default())))
             }
-            (None, _) => self.text().map(|page| Prompt::new(PromptKind::Filter, &page.filter)),
+            (None, _) => self.stack.details().map(|page| Prompt::new(PromptKind::Filter, &page.filter)),
         };
-        Vec::new()
-    }
-
-    /// The page on the screen if it is a text.
-    fn text(&self) -> Option<&Details> {
-        let View::Details(page) = self.view() else { return None };
-        Some(page)
     }
 
     /// Clears the filter or the search. Returns whether there was one.
@@ -43,7 +31,7 @@ impl App {
         let is_log = self.context() == Context::Log;
         let is_set = match self.listing() {
             Some(listing) => !listing.filter().text().is_empty(),
-            None if self.text().is_some_and(|page| !page.filter.is_empty()) => true,
+            None if self.stack.details().is_some_and(|page| !page.filter.is_empty()) => true,
             None => is_log && self.log().is_some_and(LogView::is_narrowed),
         };
         if let Some(log) = self.log_mut().filter(|log| is_log && !log.is_narrowed()) {
@@ -78,7 +66,7 @@ impl App {
                 parsed.map(|filter| self.log_mut().map(|log| log.set_filter(filter))).err()
             }
             None => {
-                if let Some(View::Details(page)) = self.stack.page_mut() {
+                if let Some(page) = self.stack.details_mut() {
                     text.clone_into(&mut page.filter);
                     page.scroll.reset();
                     return;
@@ -143,47 +131,12 @@ impl App {
                 let searched = prompt.kind == PromptKind::Search && !prompt.line.is_empty();
                 self.prompt = None;
                 if searched {
-                    return self.match_step(false, now);
+                    self.match_step(false, now);
                 }
             }
             Typed::Complete | Typed::Nothing => {}
         }
         Vec::new()
-    }
-
-    /// Handles a key while a text is shown: Enter and Esc end its search, and the key for filters starts one. Returns
-    /// false for other keys.
-    pub(in crate::app) fn text_key(&mut self, key: KeyEvent) -> bool {
-        let is_filter = self.keyboard.keymap.elsewhere(key).any(|(_, action)| action == Action::Filter);
-        let Some(Dialog::Text { search, pages, scroll, .. }) = &mut self.dialog else { return false };
-        match (key.code, search.is_open) {
-            (KeyCode::Enter, true) => search.is_open = false,
-            (KeyCode::Backspace, true) if search.line.is_empty() => search.is_open = false,
-            (KeyCode::Esc, _) if search.is_open || !search.line.is_empty() => {
-                (search.line, search.is_open) = (Line::default(), false);
-            }
-            (_, false) if is_filter => {
-                search.is_open = true;
-                scroll.reset();
-            }
-            (KeyCode::Enter, false) if *pages => self.prompt = Some(Prompt::new(PromptKind::Page, "")),
-            _ => return false,
-        }
-        true
-    }
-
-    /// An arrow in the entrypoint or the working dir of a job's form recalls previous submissions. Returns false if
-    /// there is no such entry; the arrow then changes the field.
-    pub(in crate::app) fn recalls(&mut self, key: KeyEvent) -> bool {
-        let Some(is_older) = arrow(key) else { return false };
-        let Some(Dialog::Form(form)) = &mut self.dialog else { return false };
-        let Some(row) = form.rows.get_mut(form.at) else { return false };
-        let kind = match row.field {
-            Field::Command => Entered::Entrypoint,
-            Field::WorkingDir => Entered::WorkingDir,
-            _ => return false,
-        };
-        form.doing.is_none() && self.history.recall(kind, &mut form.recall, &mut row.line, is_older)
     }
 
     /// Reports where a key is available that is not available here, or that it is not bound. In a dialog, which covers
@@ -215,7 +168,7 @@ impl App {
 
     /// The answer to a key that is not bound; `None` for bound keys, and for keys without a name.
     fn unknown(&self, key: KeyEvent) -> Option<String> {
-        let help = self.key_of(Action::Help);
+        let help = self.keyboard.keymap.key_of(Action::Help);
         let is_known = self.keyboard.keymap.elsewhere(key).next().is_some();
         let shown = self.keyboard.keymap.shown(key).filter(|_| !is_known)?;
         Some(format!("{shown} is not bound to an action; {help} lists the keys"))
@@ -229,7 +182,7 @@ impl App {
         };
         let on_page = found.iter().map(|(_, action)| action.describe()).find(|d| d.contexts.contains(&below));
         self.note = if let Some(d) = on_page {
-            let back = self.key_of(Action::Back);
+            let back = self.keyboard.keymap.key_of(Action::Back);
             let what = d.in_brief();
             format!("{shown} is not available in this dialog; close it with {back} to use it ({what})")
         } else {

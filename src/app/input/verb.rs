@@ -26,7 +26,6 @@ pub(in crate::app) const WORDS: &[(&str, Verb)] = &[
     ("use", Verb::Cluster),
     ("jobs", Verb::Pane(Pane::Jobs, Some(Action::Table("all-jobs")))),
     ("nodes", Verb::Pane(Pane::Nodes, Some(Action::Table("all-nodes")))),
-    ("workers", Verb::Pane(Pane::Nodes, Some(Action::Table("all-nodes")))),
     ("autoscaler", Verb::Pane(Pane::Autoscaler, None)),
     ("logs", Verb::Act(Action::Log)),
     ("fleet", Verb::Act(Action::Clusters)),
@@ -59,6 +58,12 @@ pub(in crate::app) const ON_CLUSTER: &[Action] = &[
     Action::Reconnect,
     Action::HostKey,
 ];
+
+/// The first word of a command, and the text after it, if any.
+pub(in crate::app) fn split(text: &str) -> (&str, Option<&str>) {
+    let text = text.trim_start();
+    text.split_once(char::is_whitespace).map_or((text, None), |(verb, rest)| (verb, Some(rest.trim())))
+}
 
 impl Verb {
     /// The verb with this name, or the only one with this prefix.

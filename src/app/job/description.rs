@@ -1,29 +1,49 @@
 //! The description of a job, with its driver's work in Ray, which is read on demand.
 
+use crate::app::action::target::Target;
 use crate::app::job::vitals::HOLDS;
-use crate::app::pages::details::Asked;
+use crate::app::pages::details::{Asked, Details};
 use crate::app::text::describe::{Lines, list};
-use crate::app::view::View;
-use crate::app::{App, Cluster};
+use crate::app::{Cluster, Effect, Fleet};
 use crate::model::amount::shape;
 use crate::model::text::printable;
-use crate::model::{Counted, DeadActor, JobIds, Text, Timestamp, Work};
+use crate::model::{Counted, DeadActor, JobIds, JobStatus, Request, Text, Timestamp, Work};
 use std::cmp::Reverse;
 
 /// Maximum number of functions and classes listed; a driver may have thousands.
 const NAMES: usize = 12;
 
-impl App {
-    /// Stores the work of a driver, for the page of its job.
-    pub(in crate::app) fn work_news(&mut self, place: usize, job: &JobIds, work: &Result<Box<Work>, String>) {
-        for view in self.stack.pages_mut() {
-            let View::Details(details) = view else { continue };
-            let is_of_cluster = details.target.place() == Some(place);
-            if is_of_cluster && matches!(&details.work, Asked::Waiting(asked) if asked == job) {
-                details.work = Asked::Answered(work.clone());
-                self.dirty = true;
-            }
+impl Details {
+    /// Requests the work of the driver of the page's job.
+    pub(in crate::app) fn ask_for_work(&mut self, fleet: &Fleet) -> Option<Effect> {
+        let Target::Job(place, key) = &self.target else { return None };
+        let cluster = fleet.clusters.get(*place)?;
+        let job = cluster.job(key)?;
+        // A shell command has no driver, but its entrypoint may hold resources.
+        let does = match job.status {
+            JobStatus::Running => true,
+            // Why its actors died may be why it failed.
+            JobStatus::Pending | JobStatus::Unknown | JobStatus::Failed => job.driver.is_some(),
+            JobStatus::Succeeded | JobStatus::Stopped => false,
+        };
+        let ids = does.then(|| job.ids())?;
+        self.work = Asked::Waiting(ids.clone());
+        Some(Effect::Ask(cluster.name().clone(), Request::Work(ids)))
+    }
+
+    /// Keeps the work of a driver, if the page has requested it. Returns whether it has.
+    pub(in crate::app) fn take_work(
+        &mut self,
+        place: usize,
+        job: &JobIds,
+        work: &Result<Box<Work>, String>,
+    ) -> bool {
+        let is_asked =
+            self.target.place() == Some(place) && matches!(&self.work, Asked::Waiting(asked) if asked == job);
+        if is_asked {
+            self.work = Asked::Answered(work.clone());
         }
+        is_asked
     }
 }
 

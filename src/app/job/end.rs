@@ -2,7 +2,7 @@
 
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
-use crate::app::{App, Context, Effect, Tone};
+use crate::app::{App, Context, Effect, Fleet, Tone};
 use crate::model::amount::counted;
 use crate::model::{ClusterName, Job, JobKey, Others, Request, SubmissionId, Timestamp};
 use std::sync::Arc;
@@ -16,19 +16,18 @@ type Named = (ClusterName, SubmissionId);
 
 impl App {
     /// Marks or unmarks the selected job, and moves to the next one.
-    pub(in crate::app) fn mark_job(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn mark_job(&mut self, now: Timestamp) {
         let Some((place, key)) = self.target_job().map(|(place, job)| (place, job.key.clone())) else {
-            return Vec::new();
+            return;
         };
         match key {
             JobKey::Submission(id) => {
                 self.marks.toggle(place, id);
-                self.step(1)
+                self.step(1);
             }
             JobKey::Driver(id) => {
                 let text = format!("{id} was started manually: Ray cannot stop it or delete its record");
                 self.toasts.answer(text, now);
-                Vec::new()
             }
         }
     }
@@ -44,7 +43,11 @@ impl App {
 
     /// Clears all marks of this page. Returns whether there were any.
     pub(in crate::app) fn clear_marks(&mut self) -> bool {
-        self.marking().filter(|place| self.marks.clear(Some(*place))).count() > 0
+        let mut is_any = false;
+        for place in self.marking() {
+            is_any |= self.marks.clear(Some(place));
+        }
+        is_any
     }
 
     /// How many jobs are marked on this page.
@@ -70,85 +73,31 @@ impl App {
     fn fitting(&self, fits: impl Fn(&Job) -> bool) -> (Vec<(usize, Arc<Job>)>, usize) {
         let chosen = self.chosen();
         let all = chosen.len();
-        let fit: Vec<_> =
-            chosen.into_iter().filter(|(_, j)| j.submission_id().is_some() && fits(j)).collect();
+        let fit: Vec<_> = chosen.into_iter().filter(|(_, job)| fits(job)).collect();
         let left = all - fit.len();
         (fit, left)
     }
 
-    fn named(&self, jobs: &[(usize, Arc<Job>)]) -> Vec<Named> {
-        let name = |(place, job): &(usize, Arc<Job>)| {
-            Some((self.fleet.clusters[*place].name().clone(), job.submission_id()?.clone()))
-        };
-        jobs.iter().filter_map(name).collect()
-    }
-
-    /// The jobs as lines of a table with titles; if there are several clusters, their names come first.
-    fn table(&self, jobs: &[(usize, Arc<Job>)], now: Timestamp) -> Vec<String> {
-        let is_one = jobs.iter().all(|(place, _)| *place == jobs[0].0);
-        let row = |(place, job): &(usize, Arc<Job>)| {
-            let cluster = &self.fleet.clusters[*place];
-            let named = (!is_one).then(|| cluster.name().to_string());
-            let age = describe::duration(job, now).unwrap_or_else(|| "?".to_owned());
-            let status = cluster.vitals.status(job).word().to_owned();
-            let cells = [job.short_name().into_owned(), job.owner_words(), age, status];
-            named.into_iter().chain(cells).collect::<Vec<_>>()
-        };
-        let titles = ["CLUSTER", "JOB", "OWNER", "AGE", "STATUS"].map(str::to_owned);
-        let titles = titles[usize::from(is_one)..].to_vec();
-        let rows: Vec<Vec<String>> = std::iter::once(titles).chain(jobs.iter().map(row)).collect();
-        let widest = |at: usize| rows.iter().map(|row| row[at].width()).max().unwrap_or(0);
-        let line = |row: &Vec<String>| {
-            let padded = row
-                .iter()
-                .enumerate()
-                .map(|(at, cell)| format!("{cell}{}", " ".repeat(widest(at) - cell.width())));
-            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-        };
-        rows.iter().map(line).collect()
-    }
-
-    /// The jobs line by line, then the number of jobs that are not affected, then the consequence.
-    fn lines(
-        &self,
-        jobs: &[(usize, Arc<Job>)],
-        left: usize,
-        why_left: &str,
-        consequence: &str,
-        now: Timestamp,
-    ) -> Vec<(String, String)> {
-        let unlabelled = |text: String| (String::new(), text);
-        let mut lines: Vec<_> =
-            self.table(&jobs[..jobs.len().min(NAMED)], now).into_iter().map(unlabelled).collect();
-        if jobs.len() > NAMED {
-            lines.push(unlabelled(format!("and {} more", jobs.len() - NAMED)));
-        }
-        lines.push(unlabelled(String::new()));
-        if left > 0 {
-            lines.push(unlabelled(format!("{left} of the marked jobs {why_left}: not affected.")));
-        }
-        lines.push(unlabelled(consequence.to_owned()));
-        lines
-    }
-
-    pub(in crate::app) fn ask_to_stop(&mut self, now: Timestamp) -> Vec<Effect> {
-        let (jobs, left) = self.fitting(|j| !j.status.is_ended());
-        let ask = match &jobs[..] {
+    pub(in crate::app) fn ask_to_stop(&mut self, now: Timestamp) {
+        let (jobs, left) = self.fitting(Job::may_be_stopped);
+        let chosen = ChosenJobs { fleet: &self.fleet, jobs: &jobs };
+        let (lines, yes) = match &jobs[..] {
             [] => return self.report_unfit("has already ended", now),
             [(place, job)] if left == 0 => {
-                let lines = describe::before_stop(job, &self.fleet.clusters[*place], now);
-                (self.asks("Stop", &jobs), lines, "Stop job".to_owned())
+                (describe::before_stop(job, &self.fleet.clusters[*place], now), "Stop job".to_owned())
             }
             several => {
                 let text = "Ray sends SIGTERM to their drivers, and SIGKILL 3 s later. Unsaved work is lost.";
-                let lines = self.lines(several, left, "have ended or were started manually", text, now);
-                (self.asks("Stop", several), lines, format!("Stop {}", counted(several.len(), "job")))
+                let lines = chosen.lines(left, "have ended or were started manually", text, now);
+                (lines, format!("Stop {}", counted(several.len(), "job")))
             }
         };
-        let (own, named) = (self.of_others(&jobs).is_empty(), self.named(&jobs));
-        let question = if own { Question::StopJobs(named) } else { Question::StopOthers(named) };
-        self.dialog = Some(Dialog::ask(question, ask.0, ask.1, ask.2));
-        Vec::new()
+        let question = if chosen.others(&self.settings.me).is_empty() {
+            Question::StopJobs(chosen.names())
+        } else {
+            Question::StopOthers(chosen.names())
+        };
+        self.dialog = Some(Dialog::ask(question, chosen.title("Stop"), lines, yes));
     }
 
     /// Confirmed, but some of the jobs are not the operator's own: asks again, for those only, as a command requires
@@ -161,51 +110,37 @@ impl App {
         });
         // A job that no longer exists needs no stop, and its owner is unknown.
         let (jobs, found): (Vec<_>, Vec<_>) = found.unzip();
-        let is_anothers = |job: &(usize, Arc<Job>)| !self.of_others(std::slice::from_ref(job)).is_empty();
+        let of = |jobs: &[_]| ChosenJobs { fleet: &self.fleet, jobs }.others(&self.settings.me);
+        let is_anothers = |job: &(usize, Arc<Job>)| !of(std::slice::from_ref(job)).is_empty();
         let others: Vec<_> =
             found.into_iter().filter(|job| !job.1.status.is_ended() && is_anothers(job)).collect();
         if others.is_empty() {
             return self.asked_of_jobs(jobs, Request::StopJob);
         }
-        let title = format!("Stop {}?", self.of_others(&others).brief());
+        let chosen = ChosenJobs { fleet: &self.fleet, jobs: &others };
+        let title = format!("Stop {}?", chosen.others(&self.settings.me).brief());
         let text = "This ends other people's work. Nothing has been stopped yet.";
-        let lines = self.lines(&others, 0, "", text, now);
+        let lines = chosen.lines(0, "", text, now);
         let yes = if jobs.len() == 1 { "Stop job".to_owned() } else { format!("Stop {} jobs", jobs.len()) };
         self.dialog = Some(Dialog::ask(Question::StopJobs(jobs), title, lines, yes));
         Vec::new()
     }
 
-    /// The owners of these jobs, without the operator.
-    fn of_others(&self, jobs: &[(usize, Arc<Job>)]) -> Others {
-        Others::of(jobs.iter().map(|(_, job)| (&job.key, job.owner())), &self.settings.me)
-    }
-
-    pub(in crate::app) fn ask_to_delete(&mut self, now: Timestamp) -> Vec<Effect> {
-        let (jobs, left) = self.fitting(|j| j.status.is_ended());
+    pub(in crate::app) fn ask_to_delete(&mut self, now: Timestamp) {
+        let (jobs, left) = self.fitting(Job::may_be_deleted);
         if jobs.is_empty() {
             return self.report_unfit("has not ended; stop it first", now);
         }
+        let chosen = ChosenJobs { fleet: &self.fleet, jobs: &jobs };
         let text = "Deletes their records in Ray: they disappear from the list and can no longer be resubmitted from here. Their log files are kept.";
-        let lines = self.lines(&jobs, left, "have not ended", text, now);
-        let (title, yes) = (self.asks("Delete", &jobs), format!("Delete {}", counted(jobs.len(), "job")));
-        self.dialog = Some(Dialog::ask(Question::DeleteJobs(self.named(&jobs)), title, lines, yes));
-        Vec::new()
-    }
-
-    /// The title of a question: `Stop 2 jobs on lab?`.
-    fn asks(&self, verb: &str, jobs: &[(usize, Arc<Job>)]) -> String {
-        let mut places: Vec<usize> = jobs.iter().map(|(place, _)| *place).collect();
-        places.sort_unstable();
-        places.dedup();
-        let clusters = match &places[..] {
-            [place] => self.fleet.clusters[*place].name().to_string(),
-            several => format!("{} clusters", several.len()),
-        };
-        format!("{verb} {} on {clusters}?", counted(jobs.len(), "job"))
+        let lines = chosen.lines(left, "have not ended", text, now);
+        let yes = format!("Delete {}", counted(jobs.len(), "job"));
+        let question = Question::DeleteJobs(chosen.names());
+        self.dialog = Some(Dialog::ask(question, chosen.title("Delete"), lines, yes));
     }
 
     /// Reports why the action applies to none of the chosen jobs.
-    fn report_unfit(&mut self, why: &str, now: Timestamp) -> Vec<Effect> {
+    fn report_unfit(&mut self, why: &str, now: Timestamp) {
         match &self.chosen()[..] {
             [] => {}
             [(_, job)] => match &job.key {
@@ -232,7 +167,6 @@ impl App {
                 self.toasts.answer(text, now);
             }
         }
-        Vec::new()
     }
 
     /// Confirmed: sends the same request for each job and clears the marks.
@@ -243,5 +177,79 @@ impl App {
     ) -> Vec<Effect> {
         self.clear_marks();
         jobs.into_iter().map(|(cluster, id)| Effect::Ask(cluster, request(id))).collect()
+    }
+}
+
+/// Jobs that are about to be stopped or deleted, in the words of a question.
+struct ChosenJobs<'f> {
+    fleet: &'f Fleet,
+    jobs: &'f [(usize, Arc<Job>)],
+}
+
+impl ChosenJobs<'_> {
+    /// The jobs as the question carries them.
+    fn names(&self) -> Vec<Named> {
+        let name = |(place, job): &(usize, Arc<Job>)| {
+            Some((self.fleet.clusters[*place].name().clone(), job.submission_id()?.clone()))
+        };
+        self.jobs.iter().filter_map(name).collect()
+    }
+
+    /// The first jobs as lines of a table with titles; if there are several clusters, their names come first.
+    fn rows(&self, now: Timestamp) -> Vec<String> {
+        let jobs = &self.jobs[..self.jobs.len().min(NAMED)];
+        let is_one = jobs.iter().all(|(place, _)| *place == jobs[0].0);
+        let row = |(place, job): &(usize, Arc<Job>)| {
+            let cluster = &self.fleet.clusters[*place];
+            let named = (!is_one).then(|| cluster.name().to_string());
+            let age = describe::duration(job, now).unwrap_or_else(|| "?".to_owned());
+            let status = cluster.vitals.status(job).word().to_owned();
+            let cells = [job.short_name().into_owned(), job.owner_words(), age, status];
+            named.into_iter().chain(cells).collect::<Vec<_>>()
+        };
+        let titles = ["CLUSTER", "JOB", "OWNER", "AGE", "STATUS"].map(str::to_owned);
+        let titles = titles[usize::from(is_one)..].to_vec();
+        let rows: Vec<Vec<String>> = std::iter::once(titles).chain(jobs.iter().map(row)).collect();
+        let widest = |at: usize| rows.iter().map(|row| row[at].width()).max().unwrap_or(0);
+        let line = |row: &Vec<String>| {
+            let padded = row
+                .iter()
+                .enumerate()
+                .map(|(at, cell)| format!("{cell}{}", " ".repeat(widest(at) - cell.width())));
+            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        rows.iter().map(line).collect()
+    }
+
+    /// The jobs line by line, then the number of jobs that are not affected, then the consequence.
+    fn lines(&self, left: usize, why_left: &str, consequence: &str, now: Timestamp) -> Vec<(String, String)> {
+        let unlabelled = |text: String| (String::new(), text);
+        let mut lines: Vec<_> = self.rows(now).into_iter().map(unlabelled).collect();
+        if self.jobs.len() > NAMED {
+            lines.push(unlabelled(format!("and {} more", self.jobs.len() - NAMED)));
+        }
+        lines.push(unlabelled(String::new()));
+        if left > 0 {
+            lines.push(unlabelled(format!("{left} of the marked jobs {why_left}: not affected.")));
+        }
+        lines.push(unlabelled(consequence.to_owned()));
+        lines
+    }
+
+    /// The owners of the jobs, without the operator.
+    fn others(&self, me: &str) -> Others {
+        Others::of(self.jobs.iter().map(|(_, job)| (&job.key, job.owner())), me)
+    }
+
+    /// The title of the question: `Stop 2 jobs on lab?`.
+    fn title(&self, verb: &str) -> String {
+        let mut places: Vec<usize> = self.jobs.iter().map(|(place, _)| *place).collect();
+        places.sort_unstable();
+        places.dedup();
+        let clusters = match &places[..] {
+            [place] => self.fleet.clusters[*place].name().to_string(),
+            several => format!("{} clusters", several.len()),
+        };
+        format!("{verb} {} on {clusters}?", counted(self.jobs.len(), "job"))
     }
 }

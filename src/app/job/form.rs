@@ -1,10 +1,11 @@
 //! The form that submits a job, empty or filled with the settings of an earlier submission.
 
-use crate::app::input::history::Recall;
-use crate::app::input::line::Line;
+use crate::app::input::history::{Entered, History, Recall};
+use crate::app::input::line::{Edit, Line, arrow, is_typed};
 use crate::app::screen::scroll::Scroll;
 use crate::model::draft::AS_IT_WAS;
 use crate::model::{ClusterName, Draft, FormId, SubmissionId};
+use crossterm::event::KeyEvent;
 
 /// The setting in a row of the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +140,7 @@ pub struct Form {
     /// The scroll position of the text below the rows.
     pub scroll: Scroll,
     /// The position in the history of earlier entrypoints.
-    pub(in crate::app) recall: Recall,
+    recall: Recall,
     /// The rows when the form was opened.
     filled: Vec<Row>,
     /// The typed rows for which Esc has warned; a second Esc discards exactly these.
@@ -256,8 +257,27 @@ impl Form {
         draft
     }
 
-    /// Moves the focus by `by` places and wraps around. Fields that repeat have one empty row at their end.
+    /// Moves the focus by `by` places and wraps around.
     pub fn turn(&mut self, by: isize) {
+        self.leave_row();
+        let places = isize::try_from(self.rows.len() + 2).unwrap_or(isize::MAX);
+        let at = isize::try_from(self.at).unwrap_or(0);
+        self.at = usize::try_from((at + by).rem_euclid(places)).unwrap_or(0);
+    }
+
+    /// Focuses a clicked row or button.
+    pub fn focus(&mut self, at: usize) {
+        if at != self.at {
+            let before = self.rows.len();
+            let is_below = at > self.at;
+            self.leave_row();
+            self.at = if is_below { at + (self.rows.len() - before) } else { at };
+        }
+    }
+
+    /// Leaves the focused row for another one: its messages are outdated, and the next row has its own history. Fields
+    /// that repeat have one empty row at their end.
+    fn leave_row(&mut self) {
         self.problem.clear();
         self.warned.clear();
         self.recall = Recall::default();
@@ -270,9 +290,44 @@ impl Form {
                 self.rows.insert(self.at + 1, Row { field, line: Line::default() });
             }
         }
-        let places = isize::try_from(self.rows.len() + 2).unwrap_or(isize::MAX);
-        let at = isize::try_from(self.at).unwrap_or(0);
-        self.at = usize::try_from((at + by).rem_euclid(places)).unwrap_or(0);
+    }
+
+    /// Handles a key in the focused row. Returns false if the key does not belong to it.
+    pub(in crate::app) fn take_key(&mut self, key: KeyEvent, history: &History) -> bool {
+        // Text typed while the form is busy would be lost, or would act as keys.
+        if self.doing.is_some() {
+            return is_typed(key);
+        }
+        if self.recalls(key, history) {
+            return true;
+        }
+        let Some(row) = self.rows.get_mut(self.at) else { return false };
+        let edit = row.line.key(key);
+        if edit == Edit::Changed {
+            self.recall = Recall::default();
+        }
+        edit != Edit::Nothing
+    }
+
+    /// An arrow in the entrypoint or the working dir recalls previous submissions. Returns false if there is no such
+    /// entry; the arrow then changes the field.
+    fn recalls(&mut self, key: KeyEvent, history: &History) -> bool {
+        let Some((is_older, row)) = arrow(key).zip(self.rows.get_mut(self.at)) else { return false };
+        let kind = match row.field {
+            Field::Command => Entered::Entrypoint,
+            Field::WorkingDir => Entered::WorkingDir,
+            _ => return false,
+        };
+        history.recall(kind, &mut self.recall, &mut row.line, is_older)
+    }
+
+    /// Inserts pasted text in the focused row. Returns false if no row has the focus.
+    pub(in crate::app) fn paste(&mut self, text: &str) -> bool {
+        let row = self.rows.get_mut(self.at).filter(|_| self.doing.is_none());
+        let Some(row) = row else { return false };
+        row.line.paste(text);
+        self.recall = Recall::default();
+        true
     }
 
     /// The focused button: `false` for Cancel, `true` for Submit; `None` if a row has the focus.

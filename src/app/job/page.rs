@@ -1,6 +1,7 @@
 //! The page of a job: its row in full, its workers by slice and those with problems, its placement groups, its history,
 //! its environment, the last lines of its log.
 
+use crate::app::host::slices::NEARLY_FULL;
 use crate::app::pages::details::{Details, Inspected};
 use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{Lines, WARNS, ago, heading};
@@ -18,8 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const FEW: usize = 12;
 /// Maximum number of lines of a long list.
 const LISTED: usize = 20;
-/// Above this memory use, in percent, the kernel is about to kill a process of the machine.
-const FULL: f64 = 95.0;
 
 /// Ray's answer about the job: the lines below those of the row.
 pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &CellContext<'_>) -> Lines {
@@ -56,7 +55,7 @@ fn sections(
     });
     part(lines, "Log", &answer.log, |lines, log| {
         lines.extend(log.iter().map(|line| (String::new(), line.text().to_owned())));
-        lines.push((String::new(), format!("press {} to follow it", look.key(Action::Log))));
+        lines.push((String::new(), format!("press {} to follow it", look.keymap.key_of(Action::Log))));
     });
 }
 
@@ -186,7 +185,7 @@ fn host(node: &Node, cluster: &Cluster, now: Timestamp) -> Option<String> {
         NodeState::Alive | NodeState::Idle => {
             let (used, all) = cluster.physical(&node.id, now)?.memory?;
             let percent = used as f64 * 100.0 / all.max(1) as f64;
-            (percent >= FULL).then(|| format!("the memory of its host is {percent:.0}% full"))
+            (percent >= NEARLY_FULL).then(|| format!("the memory of its host is {percent:.0}% full"))
         }
     }
 }

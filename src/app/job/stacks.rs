@@ -10,9 +10,7 @@ use crate::app::{App, Effect};
 use crate::model::amount::counted;
 use crate::model::raylet::raylet_lines;
 use crate::model::text::printable;
-use crate::model::{
-    ClusterName, Hint, JobId, JobStacks, Problem, StackGroup, StackWorker, Timestamp, Vitals,
-};
+use crate::model::{Hint, JobId, JobStacks, Problem, StackGroup, StackWorker, Timestamp, Vitals};
 use std::sync::Arc;
 
 impl App {
@@ -47,29 +45,41 @@ impl App {
         };
         let (key, driver) = (job.key.clone(), job.driver.clone());
         let target = Target::Stacks(place, key);
-        let is_open = matches!(self.view(), View::Details(details) if details.target == target);
-        let mut effects =
-            if is_open { Vec::new() } else { self.open_page(View::Details(Details::of(target))) };
+        let mut effects = self.open_page(View::Details(Details::of(target)));
         let Some(driver) = driver else { return effects };
-        if let Some(View::Details(details)) = self.stack.page_mut() {
-            details.stacks = Stacks::Waiting(driver.clone());
+        if let Some(page) = self.stack.details_mut() {
+            page.stacks = Stacks::Waiting(driver.clone());
         }
         effects.push(Effect::Stacks(self.fleet.clusters[place].name().clone(), driver));
         effects
     }
+}
 
-    /// The stacks on the screen, once they were taken.
-    pub(in crate::app) fn stacks_shown(&self) -> Option<&JobStacks> {
-        let View::Details(details) = self.view() else { return None };
-        let Stacks::Answered(_, result) = &details.stacks else { return None };
+impl Details {
+    /// Keeps the stacks of the workers of a driver, if the page has requested them. Returns whether it has.
+    pub(in crate::app) fn take_stacks(
+        &mut self,
+        place: usize,
+        driver: &JobId,
+        result: &Arc<Result<JobStacks, Problem>>,
+    ) -> bool {
+        let is_of = matches!(&self.stacks, Stacks::Waiting(of) | Stacks::Answered(of, _) if of == driver);
+        let is_asked = is_of && self.target.place() == Some(place);
+        if is_asked {
+            self.stacks = Stacks::Answered(driver.clone(), Arc::clone(result));
+        }
+        is_asked
+    }
+
+    /// The stacks of the page, once they were taken.
+    pub(in crate::app) fn shown_stacks(&self) -> Option<&JobStacks> {
+        let Stacks::Answered(_, result) = &self.stacks else { return None };
         result.as_ref().as_ref().ok()
     }
 
-    /// Lists the processes of the stacks on the screen, those that differ first: each opens its host. `None` if there
-    /// are none.
-    pub(in crate::app) fn choose_process(&mut self) -> Option<Vec<Effect>> {
-        let place = self.view().place()?;
-        let found = self.stacks_shown()?;
+    /// The processes of the page's stacks, those that differ first: each opens its host.
+    pub(in crate::app) fn processes(&self) -> Vec<Offer> {
+        let Some((place, found)) = self.target.place().zip(self.shown_stacks()) else { return Vec::new() };
         let offer = |worker: &StackWorker, help: String| Offer {
             kind: OfferKind::Page(Target::Node(place, worker.node)),
             ..Offer::new(worker.words(), help)
@@ -84,32 +94,7 @@ impl App {
         let unread = unread.map(|(worker, why)| offer(worker, printable(why).into_owned()));
         let driver = found.driver.iter().map(|driver| offer(&driver.process, driver.words()));
         let offers = odd.into_iter().flat_map(of_group).chain(unread).chain(driver);
-        let offers: Vec<Offer> = offers.chain(usual.into_iter().flat_map(of_group)).collect();
-        if offers.is_empty() {
-            return None;
-        }
-        self.prompt = Some(Prompt::of(PromptKind::Processes, offers));
-        Some(Vec::new())
-    }
-
-    /// Stores the stacks of the workers of a driver, for its page.
-    pub(in crate::app) fn stacks_news(
-        &mut self,
-        cluster: &ClusterName,
-        driver: &JobId,
-        result: &Arc<Result<JobStacks, Problem>>,
-    ) -> Vec<Effect> {
-        let place = self.fleet.clusters.iter().position(|c| c.name() == cluster);
-        for view in self.stack.pages_mut() {
-            let View::Details(details) = view else { continue };
-            let is_of =
-                matches!(&details.stacks, Stacks::Waiting(of) | Stacks::Answered(of, _) if of == driver);
-            if is_of && details.target.place() == place {
-                details.stacks = Stacks::Answered(driver.clone(), Arc::clone(result));
-                self.dirty = true;
-            }
-        }
-        Vec::new()
+        offers.chain(usual.into_iter().flat_map(of_group)).collect()
     }
 }
 

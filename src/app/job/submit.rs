@@ -2,34 +2,18 @@
 
 use crate::app::input::history::Entered;
 use crate::app::job::form::Form;
-use crate::app::operation::worker_form::Offered;
 use crate::app::screen::dialog::Dialog;
 use crate::app::{Action, App, Effect, Tone};
 use crate::model::{ClusterName, FormId, FormNews, JobKey, Request, Timestamp};
 
 impl App {
-    /// Whether a form is busy: text typed meanwhile would be lost, or would act as keys.
-    pub(in crate::app) fn is_form_at_work(&self) -> bool {
-        match &self.dialog {
-            Some(Dialog::Form(form)) => form.doing.is_some(),
-            Some(Dialog::Worker(form)) => form.offered == Offered::Pending,
-            _ => false,
-        }
-    }
-
     /// Opens the form, empty.
-    pub(in crate::app) fn submit_form(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn submit_form(&mut self, now: Timestamp) {
         if let Some(cluster) = self.target_cluster().map(|c| c.name().clone()) {
-            self.dialog = Some(Dialog::Form(Box::new(Form::new(self.form_id(), cluster))));
+            self.dialog = Some(Dialog::Form(Box::new(Form::new(self.last_ids.form(), cluster))));
         } else {
             self.nothing_chosen(Action::Submit, now);
         }
-        Vec::new()
-    }
-
-    fn form_id(&mut self) -> FormId {
-        self.last_ids.form += 1;
-        FormId(self.last_ids.form)
     }
 
     /// Opens the form with the submission of the selected job.
@@ -45,7 +29,7 @@ impl App {
                 Vec::new()
             }
             JobKey::Submission(id) => {
-                let form_id = self.form_id();
+                let form_id = self.last_ids.form();
                 let mut form = Form::new(form_id, cluster.clone());
                 form.doing = Some(format!("reading the settings of {id}"));
                 self.dialog = Some(Dialog::Form(Box::new(form)));
@@ -86,7 +70,7 @@ impl App {
         now: Timestamp,
     ) -> Vec<Effect> {
         self.dirty = true;
-        let form = match &mut self.dialog {
+        let form = match self.dialog.as_mut().map(Dialog::innermost) {
             Some(Dialog::Form(form)) if form.id == id => Some(form),
             _ => None,
         };
@@ -114,9 +98,11 @@ impl App {
             (FormNews::Failed(why), None) => self.toasts.say(Tone::Bad, format!("{cluster}: {why}"), now),
             (FormNews::Submitted(id), form) => {
                 if form.is_some() {
-                    self.dialog = None;
-                    // The form was closed, and another page may be on the screen.
-                    if let Some(place) = self.fleet.place(cluster) {
+                    self.dialog = self.dialog.take().and_then(Dialog::without_innermost);
+                    // On other pages the log that is opened next is not to be replaced later.
+                    if let Some(place) =
+                        self.fleet.place(cluster).filter(|place| self.view().shows_log(*place))
+                    {
                         self.pages.cluster[place].awaited = Some(id.clone());
                     }
                 }

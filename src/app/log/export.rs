@@ -8,7 +8,7 @@ use crate::model::{LogSource, Timestamp};
 
 impl App {
     /// Opens the prompt for a file path, with a suggested name.
-    pub(in crate::app) fn begin_save(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn begin_save(&mut self, now: Timestamp) {
         let name = match self.view() {
             View::Details(page) => Some(safe_name(&format!("{}.txt", page.target.words(&self.fleet)))),
             _ => self.log().filter(|log| log.is_open()).map(|log| match log.source() {
@@ -20,7 +20,6 @@ impl App {
             Some(name) => self.prompt = Some(Prompt::new(PromptKind::Save, &name)),
             None => self.toasts.answer("no log is open", now),
         }
-        Vec::new()
     }
 
     /// Saves the loaded lines, or those of the page, to a file.

@@ -20,19 +20,38 @@ pub(super) struct Part {
     pub place: LogPlace,
     pub stream: StreamId,
     pub end: LogEnd,
+    /// The clock by which its times are read.
+    pub clock: Clock,
 }
 
 impl Joined {
     /// The logs, each with its stream.
     pub fn new(logs: impl IntoIterator<Item = (LogPlace, StreamId)>, now: Timestamp) -> Self {
-        let part = |(place, stream)| Part { place, stream, end: LogEnd::Open };
-        let parts: Vec<Part> = logs.into_iter().map(part).collect();
+        // The head reports its time zone later.
+        let part = |(place, stream)| Part { place, stream, end: LogEnd::Open, clock: Clock::utc(now) };
+        Self::of(logs.into_iter().map(part).collect(), now)
+    }
+
+    /// The same logs, of which nothing has been received yet.
+    pub fn emptied(&self, now: Timestamp) -> Self {
+        let part = |part: &Part| Part { end: LogEnd::Open, ..part.clone() };
+        Self::of(self.parts.iter().map(part).collect(), now)
+    }
+
+    fn of(parts: Vec<Part>, now: Timestamp) -> Self {
         let mut merge = LiveMerge::new(now);
-        for _ in &parts {
-            // The head reports its time zone later.
-            merge.add(Clock::utc(now));
+        for part in &parts {
+            merge.add(part.clock);
         }
         Self { parts, merge, from: VecDeque::new(), first: 0 }
+    }
+
+    /// Sets the clock by which the times of a log are read.
+    pub fn set_clock(&mut self, stream: StreamId, clock: Clock) {
+        if let Some(number) = self.number(stream) {
+            self.parts[number].clock = clock;
+            self.merge.set_clock(number as u32, clock);
+        }
     }
 
     /// The number of the log that a stream follows.

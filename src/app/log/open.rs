@@ -27,16 +27,28 @@ impl App {
         source: LogSource,
         line: Option<LineTarget>,
     ) -> Vec<Effect> {
+        let is_over_another = self.leave_log(place);
+        let mut effects = self.show_log(place, source, line);
+        effects.extend(self.open_log_page(place, is_over_another));
+        effects
+    }
+
+    /// Keeps the open log of a cluster for Esc, if the page that shows it is below the page on the screen. Returns
+    /// whether it is.
+    pub(in crate::app) fn leave_log(&mut self, place: usize) -> bool {
         let page = &mut self.pages.cluster[place];
         let below = self.stack.pages().iter().rposition(|view| view.shows_log(place));
         let is_over_another = below.is_some_and(|at| at + 1 < self.stack.pages().len());
         if let Some((at, opened)) = below.zip(page.log.opened()).filter(|_| is_over_another) {
             page.left.push(Left { at, opened, line: page.log.here() });
         }
-        let mut effects = self.show_log(place, source, line);
+        is_over_another
+    }
+
+    /// Shows the open log of a cluster in the whole window: over the page on the screen if another log is below it.
+    pub(in crate::app) fn open_log_page(&mut self, place: usize, is_over_another: bool) -> Vec<Effect> {
         let log = View::Log(place);
-        effects.extend(if is_over_another { self.open_over(log) } else { self.open_page(log) });
-        effects
+        if is_over_another { self.open_over(log) } else { self.open_page(log) }
     }
 
     /// Shows a log, at a line of it. A log that is already open continues where it is.
@@ -74,15 +86,18 @@ impl App {
             Opened::One(source) => self.show_log(place, source, left.line),
             opened if self.pages.cluster[place].log.opened().as_ref() == Some(&opened) => Vec::new(),
             // Its lines are read again, so the position of the cursor is not known.
-            Opened::Several(logs) => self.follow_several(place, logs, now),
+            Opened::Several(logs) => {
+                let (page, mut with) = self.following(place);
+                page.follow_several(logs, &mut with, now)
+            }
         }
     }
 
     /// Lists the logs of the cluster on the screen: of jobs, of the workers that were read last, of the autoscaler, of
     /// nodes.
-    pub(in crate::app) fn choose_log(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn choose_log(&mut self, now: Timestamp) {
         let Some(cluster) = self.view().place().and_then(|place| self.fleet.clusters.get(place)) else {
-            return Vec::new();
+            return;
         };
         let offers = logs_of(cluster);
         if offers.is_empty() {
@@ -91,7 +106,6 @@ impl App {
         } else {
             self.prompt = Some(Prompt::of(PromptKind::Files, offers));
         }
-        Vec::new()
     }
 
     /// Opens a log of the list in the whole window.

@@ -2,7 +2,6 @@
 
 use crate::app::view::View;
 use crate::app::{App, Effect, Tone};
-use crate::job_workers::WorkerLog;
 use crate::model::{HeadAddress, Job, LogPlace, LogSource, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,16 +24,7 @@ impl App {
     /// Opens the logs of all workers of the job on the screen together.
     pub(in crate::app) fn follow_workers(&mut self, now: Timestamp) -> Vec<Effect> {
         let View::JobWorkers(place) = *self.view() else { return Vec::new() };
-        let cluster = &self.fleet.clusters[place];
-        let part = self.pages.job_workers[place].view.part();
-        let Some(workers) = cluster.job_workers.job_workers(part) else { return Vec::new() };
-        let log = |log: WorkerLog<'_>| {
-            let worker = &workers.workers[log.worker];
-            let name = format!("{}/{}", workers.short_host(&worker.host), worker.process.pid);
-            let (source, host) = log.followed();
-            LogPlace { cluster: cluster.name().clone(), source, host, name }
-        };
-        let logs = workers.logs().map(log).collect();
+        let Some(logs) = self.pages.job_workers[place].logs(&self.fleet) else { return Vec::new() };
         self.open_logs(place, logs, now)
     }
 
@@ -48,8 +38,10 @@ impl App {
             self.toasts.say(Tone::Bad, why, now);
             return Vec::new();
         }
-        let mut effects = self.follow_several(place, logs, now);
-        effects.extend(self.open_page(View::Log(place)));
+        let is_over_another = self.leave_log(place);
+        let (page, mut with) = self.following(place);
+        let mut effects = page.follow_several(logs, &mut with, now);
+        effects.extend(self.open_log_page(place, is_over_another));
         effects
     }
 

@@ -10,7 +10,7 @@ use crate::logs::{Pattern, Repeated};
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    FileSearch, FileSearchId, FileSearchNews, Job, JobKey, LogSource, NodeId, Request, SearchedNode,
+    FileSearch, FileSearchId, FileSearchNews, Job, JobKey, LogSource, Node, NodeId, Request, SearchedNode,
     Timestamp,
 };
 
@@ -45,13 +45,12 @@ fn by_node(cluster: &Cluster, files: Files) -> Vec<SearchedNode> {
 
 impl App {
     /// Opens the prompt for searching the logs of all clusters, or of the marked jobs.
-    pub(in crate::app) fn begin_search_logs(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn begin_search_logs(&mut self, now: Timestamp) {
         if self.fleet.clusters.iter().any(|cluster| cluster.is_up()) {
             self.prompt = Some(Prompt::new(PromptKind::Logs, ""));
         } else {
             self.toasts.say(Tone::Bad, "no clusters are connected: there are no logs to search", now);
         }
-        Vec::new()
     }
 
     /// The number of jobs whose logs are searched: the marked ones; 0 for the logs of all clusters.
@@ -126,7 +125,7 @@ impl App {
     ) -> Vec<Effect> {
         // A frozen screen would not show the results.
         self.thaw(now);
-        let id = FileSearchId(self.stream().0);
+        let id = FileSearchId(self.last_ids.stream().0);
         self.fleet.searched = Some(searched);
         self.fleet.clusters.iter_mut().for_each(|cluster| cluster.found = Found::default());
         let mut effects = Vec::new();
@@ -209,14 +208,18 @@ fn first_of(sentences: &[String]) -> Option<String> {
 /// The driver logs and the workers' files of a cluster.
 fn files_of_all(cluster: &Cluster) -> Files {
     let alive = || cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
-    let drivers = alive().filter(|node| node.is_head).map(|node| (node.id, DRIVERS.to_owned()));
-    drivers.chain(alive().map(|node| (node.id, WORKERS.to_owned()))).collect()
+    let drivers = head(cluster).map(|node| (node.id, DRIVERS.to_owned()));
+    drivers.into_iter().chain(alive().map(|node| (node.id, WORKERS.to_owned()))).collect()
+}
+
+/// The node of the head that runs now: after a restart Ray also reports the dead one.
+fn head(cluster: &Cluster) -> Option<&Node> {
+    cluster.snapshot.nodes.iter().find(|node| node.is_head && node.state.is_alive())
 }
 
 /// The driver log of a job, and the files of its workers.
 fn files_of_job(cluster: &Cluster, job: &Job) -> Files {
-    let head = cluster.snapshot.nodes.iter().find(|node| node.is_head).map(|node| node.id);
-    let of_driver = job.submission_id().zip(job.driver_node.or(head));
+    let of_driver = job.submission_id().zip(job.driver_node.or_else(|| Some(head(cluster)?.id)));
     let of_driver = of_driver.map(|(id, node)| (node, literal(&id.driver_log())));
     of_driver.into_iter().chain(files_of_workers(cluster, job)).collect()
 }

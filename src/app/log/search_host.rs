@@ -4,7 +4,7 @@ use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::Place;
 use crate::app::screen::dialog::{Dialog, Question};
-use crate::app::{Action, App, Effect, Tone};
+use crate::app::{Action, App, Effect, Tone, View};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
@@ -14,7 +14,7 @@ use crate::model::{
 impl App {
     /// Searches the whole log on the screen for the pattern of the current search.
     pub(in crate::app) fn search_whole(&mut self, now: Timestamp) -> Vec<Effect> {
-        let search = self.key_of(Action::Filter);
+        let search = self.keyboard.keymap.key_of(Action::Filter);
         let Some((log, name)) = self.log().zip(self.current().map(|c| c.name().clone())) else {
             return Vec::new();
         };
@@ -44,8 +44,7 @@ impl App {
         now: Timestamp,
     ) {
         self.dirty = true;
-        let is_shown = self.log().is_some_and(|log| log.stream() == stream);
-        let is_free = is_shown && self.dialog.is_none() && self.prompt.is_none();
+        let is_free = self.shows_stream(stream) && self.dialog.is_none() && self.prompt.is_none();
         let (tone, message) = match found {
             Err(NotSearched::Remote(why)) if is_free => return self.ask_to_download(stream, pattern, &why),
             Err(NotSearched::Remote(why) | NotSearched::Failed(why)) => {
@@ -67,6 +66,12 @@ impl App {
             }
         };
         self.toasts.say(tone, message, now);
+    }
+
+    /// Whether the page on the screen shows the log of this stream.
+    fn shows_stream(&self, stream: StreamId) -> bool {
+        let is_log = matches!(self.view(), View::Cluster(_) | View::Log(_));
+        is_log && self.log().is_some_and(|log| log.stream() == stream)
     }
 
     /// Asks whether to download a log that cannot be searched on its host.
@@ -109,7 +114,7 @@ impl App {
 
     /// Reports how much of a log was downloaded, while it is on the screen.
     pub(in crate::app) fn download_news(&mut self, stream: StreamId, so_far: u64, now: Timestamp) {
-        if self.log().is_some_and(|log| log.stream() == stream) {
+        if self.shows_stream(stream) {
             let text = format!("downloading the log: {} searched so far", bytes(so_far as f64));
             self.toasts.say(Tone::Info, text, now);
             self.dirty = true;
@@ -128,17 +133,17 @@ impl App {
     }
 
     /// Goes to a line of the list.
-    pub(in crate::app) fn go_to_found(&mut self, at: Option<u64>, text: &str, now: Timestamp) -> Vec<Effect> {
-        let Some(log) = self.log_mut() else { return Vec::new() };
+    pub(in crate::app) fn go_to_found(&mut self, at: Option<u64>, text: &str, now: Timestamp) {
+        let Some(log) = self.log_mut() else { return };
         let Some(at) = at else {
             if !log.go_to_text(text) {
                 let message = "that line is not loaded; scroll up to load older ones";
                 self.toasts.say(Tone::Info, message, now);
             }
-            return Vec::new();
+            return;
         };
         let message = match log.go_to_match(at, text) {
-            Place::Here => return Vec::new(),
+            Place::Here => return,
             Place::Above(above) => format!("reading {} above the loaded lines", bytes(above as f64)),
             Place::TooFar(above) => format!(
                 "the line is {} above the loaded lines, which exceeds the log memory limit (`log_memory_mb` in the settings)",
@@ -147,7 +152,6 @@ impl App {
             Place::Gone => "the line is no longer where it was; search again".to_owned(),
         };
         self.toasts.say(Tone::Info, message, now);
-        Vec::new()
     }
 }
 

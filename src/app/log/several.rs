@@ -31,10 +31,8 @@ impl LogView {
 
     /// Sets the time zone of one of several logs.
     pub(super) fn zone_joined(&mut self, stream: StreamId, utc_offset: i32, now: Timestamp) {
-        if let Some(joined) = &mut self.joined
-            && let Some(number) = joined.number(stream)
-        {
-            joined.merge.set_clock(number as u32, Clock { near: now, utc_offset });
+        if let Some(joined) = &mut self.joined {
+            joined.set_clock(stream, Clock { near: now, utc_offset });
         }
     }
 
@@ -72,8 +70,12 @@ impl LogView {
         }
     }
 
-    /// Continues with the lines that another view of the same streams has received since.
+    /// Continues with the lines that another view of the same streams has received since. If other logs were opened
+    /// meanwhile, they stay as they are.
     pub fn go_on_with(&mut self, mut after: Self, now: Timestamp) {
+        if self.stream != after.stream {
+            return;
+        }
         let (Some(joined), Some(later)) = (&mut self.joined, after.joined.take()) else {
             return self.take(after.into_batch(), now);
         };
@@ -188,6 +190,44 @@ mod tests {
         view.settle(after(11));
         view.examine_more();
         assert_eq!(shown(&view), ["west b  before", "east a  while frozen", "west b  waits"]);
+    }
+
+    #[test]
+    fn logs_that_were_opened_on_a_frozen_screen_stay_open() {
+        let mut view = view();
+        let behind = view.after_this(NOW).unwrap();
+        let place = |id: &str| LogPlace {
+            cluster: ClusterName::parse("north").unwrap(),
+            source: LogSource::Job(SubmissionId(id.into())),
+            host: None,
+            name: id.to_owned(),
+        };
+        view.begin_several(vec![(place("c"), StreamId(21)), (place("d"), StreamId(22))], NOW);
+        came(&mut view, 22, &["of the new log"], NOW);
+        view.go_on_with(behind, after(9));
+        assert!(view.reads(StreamId(21)) && !view.reads(StreamId(7)));
+        view.settle(after(9));
+        view.examine_more();
+        assert_eq!(shown(&view), ["d  of the new log"]);
+    }
+
+    #[test]
+    fn times_are_read_by_the_time_zone_of_their_log_after_a_freeze() {
+        let mut view = view();
+        view.take_zone(StreamId(7), 3600, NOW);
+        let mut behind = view.after_this(NOW).unwrap();
+        behind.take_zone(StreamId(9), -3600, NOW);
+        came(&mut behind, 7, &["2026-01-01 11:00:02 second"], after(1));
+        came(&mut behind, 9, &["2026-01-01 09:00:01 first"], after(1));
+        behind.settle(after(9));
+        view.go_on_with(behind, after(9));
+        came(&mut view, 7, &["2026-01-01 11:00:04 fourth"], after(10));
+        came(&mut view, 9, &["2026-01-01 09:00:03 third"], after(10));
+        view.settle(after(20));
+        view.examine_more();
+        let order: Vec<String> =
+            shown(&view).iter().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect();
+        assert_eq!(order, ["first", "second", "third", "fourth"]);
     }
 
     #[test]

@@ -248,10 +248,7 @@ impl LogView {
         let mut after = Self { memory: self.memory, ..Self::default() };
         match (&self.source, &self.joined) {
             (Some(source), _) => after.begin(source.clone(), self.stream),
-            (None, Some(joined)) => {
-                let logs = joined.logs().map(|(place, stream)| (place.clone(), stream)).collect();
-                after.begin_several(logs, now);
-            }
+            (None, Some(joined)) => after.begin_any(None, self.stream, Some(joined.emptied(now))),
             (None, None) => return None,
         }
         after.end = self.end.clone();

@@ -1,17 +1,16 @@
 //! Operations on clusters and their workers: confirm, watch, resume, skip, cancel, abandon.
 
-use crate::app::input::line::{Line, is_typed};
+use crate::app::input::line::Line;
 use crate::app::operation::confirmation::{Check, Control, Plan};
 use crate::app::operation::progress::{OperationState, Running, StepState};
 use crate::app::operation::workers::state_left;
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
-use crate::app::{Action, App, Cluster, Context, Effect, Meaning, Tone, View};
+use crate::app::{Action, App, Cluster, Context, Effect, Tone, View};
 use crate::model::{
     AffectedJob, ClusterName, Fix, Hint, Link, OperationEnd, OperationKind, OperationNews, Order, Progress,
     Refusal, Request, Task, Timestamp, runs_already,
 };
-use crossterm::event::{KeyCode, KeyEvent};
 
 impl App {
     /// Opens the confirmation of an operation on the selected cluster.
@@ -25,7 +24,8 @@ impl App {
         let up = |c: &&Cluster| matches!(c.link, Some(Link::Up { .. })) && c.operating().is_none();
         let Some(cluster) = self.target_cluster().filter(up) else { return self.plan(Task::Start, now) };
         let open = cluster.snapshot.jobs.iter().filter(|j| !j.status.is_ended()).count();
-        let (stop, restart) = (self.key_of(Action::StopCluster), self.key_of(Action::Restart));
+        let (stop, restart) =
+            (self.keyboard.keymap.key_of(Action::StopCluster), self.keyboard.keymap.key_of(Action::Restart));
         let lines = [
             (cluster.name().to_string(), runs_already(open)),
             (String::new(), format!("nothing to start; {stop} stops the cluster, {restart} restarts it")),
@@ -39,8 +39,8 @@ impl App {
         if let Some(effects) = self.refers_to_operation(&name, now) {
             return effects;
         }
-        let cluster = self.fleet.clusters.iter().filter(|c| *c.name() == name && task.kind().is_of_cluster());
-        let open = cluster.flat_map(|c| c.snapshot.jobs.iter()).filter(|j| !j.status.is_ended());
+        let cluster = self.fleet.named(&name).filter(|_| task.kind().is_of_cluster());
+        let open = cluster.iter().flat_map(|c| c.snapshot.jobs.iter()).filter(|j| !j.status.is_ended());
         // The jobs on a single worker are not known before the preview.
         let jobs = open.map(|j| AffectedJob::of(j)).collect();
         let order = Order::Preview(task.clone());
@@ -90,46 +90,6 @@ impl App {
             self.toasts.answer(format!("no operation running or interrupted on {name}"), now);
         }
         Vec::new()
-    }
-
-    /// The dialog's input line, if one has the focus.
-    pub(in crate::app) fn field(&mut self) -> Option<&mut Line> {
-        match &mut self.dialog {
-            Some(Dialog::Plan(plan)) if plan.control == Control::Name => {
-                // The focused line is visible.
-                plan.is_scrolled = false;
-                Some(&mut plan.name)
-            }
-            Some(Dialog::Form(form)) if form.doing.is_none() => {
-                form.rows.get_mut(form.at).map(|row| &mut row.line)
-            }
-            Some(Dialog::Worker(form)) => form.line(),
-            Some(Dialog::Text { search, .. }) if search.is_open => Some(&mut search.line),
-            _ => None,
-        }
-    }
-
-    /// A letter typed in a confirmation that asks for the cluster's name goes to that line, whatever has the focus, if
-    /// it has no other meaning there or the name begins with it.
-    pub(in crate::app) fn begins_name(&mut self, key: KeyEvent, meaning: Meaning) -> bool {
-        let (KeyCode::Char(letter), Some(Dialog::Plan(plan))) = (key.code, &mut self.dialog) else {
-            return false;
-        };
-        let mut names = std::iter::once(plan.operation.cluster.as_str()).chain(plan.short.as_deref());
-        let is_free = match meaning {
-            Meaning::Nothing => true,
-            // The dialog itself names this key.
-            Meaning::Action(Action::Announce) => false,
-            _ => plan.name.is_empty() && names.any(|name| name.starts_with(letter)),
-        };
-        if !is_free || !plan.controls().contains(&Control::Name) || !is_typed(key) {
-            return false;
-        }
-        plan.focus(Control::Name);
-        plan.problem.clear();
-        plan.name.key(key);
-        self.keyboard.pressed.clear();
-        true
     }
 
     /// Enter, or the space bar on an option.
@@ -189,7 +149,8 @@ impl App {
     /// Resumes the operation whose progress is shown.
     pub(in crate::app) fn resume(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
-            return self.not_interrupted(now);
+            self.not_interrupted(now);
+            return Vec::new();
         };
         vec![Effect::Operate(cluster, Order::Resume(running.consent_to_resume()))]
     }
@@ -197,7 +158,8 @@ impl App {
     /// Continues after the failed step, if later steps do not need it.
     pub(in crate::app) fn skip_step(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
-            return self.not_interrupted(now);
+            self.not_interrupted(now);
+            return Vec::new();
         };
         if running.is_skippable() {
             return vec![Effect::Operate(cluster, Order::SkipStep(running.consent_to_resume()))];
@@ -225,16 +187,16 @@ impl App {
     }
 
     /// Asks before the interrupted operation is abandoned.
-    pub(in crate::app) fn abandon(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn abandon(&mut self, now: Timestamp) {
         let stopped = self.watched_mut().filter(|(_, r)| r.is_stopped()).map(|(cluster, _)| cluster);
-        let Some(cluster) = stopped else { return self.not_interrupted(now) };
-        self.ask_to_abandon(&cluster, now);
-        Vec::new()
+        match stopped {
+            Some(cluster) => self.ask_to_abandon(&cluster, now),
+            None => self.not_interrupted(now),
+        }
     }
 
-    fn not_interrupted(&mut self, now: Timestamp) -> Vec<Effect> {
+    fn not_interrupted(&mut self, now: Timestamp) {
         self.toasts.answer("the operation is not interrupted", now);
-        Vec::new()
     }
 
     /// Quits; asks first if that would interrupt an operation.
@@ -321,7 +283,7 @@ impl App {
                 {
                     plan.see_lock(lock.clone());
                 }
-                if let Some(cluster) = self.cluster_mut(name) {
+                if let Some(cluster) = self.fleet.named_mut(name) {
                     cluster.lock = lock;
                 }
             }
@@ -329,13 +291,13 @@ impl App {
                 return self.journaled(name, journaled.map(Running::journaled), now);
             }
             OperationNews::Began(operation) => {
-                if let Some(cluster) = self.cluster_mut(name) {
+                if let Some(cluster) = self.fleet.named_mut(name) {
                     cluster.running = Some(Running::new(operation, now));
                 }
             }
             OperationNews::Progress(progress) => {
                 let answers = matches!(progress, Progress::Done(crate::model::StepName::Answer, _));
-                if let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) {
+                if let Some(running) = self.fleet.named_mut(name).and_then(|c| c.running.as_mut()) {
                     running.take(progress, now);
                 }
                 if answers {
@@ -343,7 +305,7 @@ impl App {
                 }
             }
             OperationNews::Ended(end) => {
-                let running = self.cluster_mut(name).and_then(|c| c.running.as_ref());
+                let running = self.fleet.named_mut(name).and_then(|c| c.running.as_ref());
                 let is_of_cluster = running.is_none_or(|r| r.operation.kind().is_of_cluster());
                 self.ended(name, end, now);
                 self.arrange_fleet();
@@ -386,7 +348,7 @@ impl App {
             let why = problem.joined(&self.hint_in(&problem.hint, None));
             let text = format!("{name}: cannot start {}: {why}", kind.word());
             self.toasts.say(Tone::Bad, text, now);
-            if self.is_watched(name) && self.cluster_mut(name).is_some_and(|c| c.running.is_none()) {
+            if self.is_watched(name) && self.fleet.named_mut(name).is_some_and(|c| c.running.is_none()) {
                 return self.pop(now);
             }
         }
@@ -402,7 +364,7 @@ impl App {
     /// page is on the screen.
     fn journaled(&mut self, name: &ClusterName, running: Option<Running>, now: Timestamp) -> Vec<Effect> {
         let stopped = running.as_ref().is_some_and(Running::is_stopped);
-        let Some(cluster) = self.cluster_mut(name) else { return Vec::new() };
+        let Some(cluster) = self.fleet.named_mut(name) else { return Vec::new() };
         let known = cluster.running.is_some();
         // The state of a running operation is more recent here than in its journal; an ended one stays visible.
         let keeps = |r: &Running| match r.state {
@@ -422,8 +384,10 @@ impl App {
         }
         let is_elsewhere = self.view().place().is_some_and(|shown| self.fleet.place(name) != Some(shown));
         if is_elsewhere || self.dialog.is_some() || self.prompt.is_some() {
-            let text =
-                format!("{name}: {brief}; press {} on its page for details", self.key_of(Action::Progress));
+            let text = format!(
+                "{name}: {brief}; press {} on its page for details",
+                self.keyboard.keymap.key_of(Action::Progress)
+            );
             self.toasts.say(Tone::Bad, text, now);
             return Vec::new();
         }
@@ -431,7 +395,7 @@ impl App {
     }
 
     fn ended(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) {
-        let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) else { return };
+        let Some(running) = self.fleet.named_mut(name).and_then(|c| c.running.as_mut()) else { return };
         running.end(end.clone(), now);
         let task = running.operation.task.clone();
         let remaining = state_left(&task, running.step());
@@ -456,7 +420,7 @@ impl App {
             }
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |s| format!("; jobs saved in {s}"));
-                let shows = self.key_of(Action::Progress);
+                let shows = self.keyboard.keymap.key_of(Action::Progress);
                 let why = problem.joined(&self.hint_in(&problem.hint, None));
                 let text = format!("{title}: interrupted: {why}{saved}; press {shows} for details");
                 (Tone::Bad, text)
@@ -477,10 +441,6 @@ impl App {
         }
     }
 
-    fn cluster_mut(&mut self, name: &ClusterName) -> Option<&mut Cluster> {
-        self.fleet.named_mut(name)
-    }
-
     /// The space bar: marks a job, or toggles the focused option.
     pub(in crate::app) fn mark(&mut self, now: Timestamp) -> Vec<Effect> {
         match &self.dialog {
@@ -489,10 +449,11 @@ impl App {
             Some(Dialog::Plan(plan))
                 if !matches!(plan.control, Control::Cancel | Control::Name | Control::Go) =>
             {
-                self.plan_pressed(now)
+                return self.plan_pressed(now);
             }
-            _ => Vec::new(),
+            Some(_) => {}
         }
+        Vec::new()
     }
 
     /// The operation whose progress is shown.

@@ -1,6 +1,8 @@
 //! The confirmation of an operation: affected jobs, obstacles, options, and the cluster's name to type.
 
-use crate::app::input::line::Line;
+use crate::app::action::keymap::Meaning;
+use crate::app::action::table::Action;
+use crate::app::input::line::{Edit, Line, is_typed};
 use crate::app::operation::worker_form::WorkerForm;
 use crate::app::screen::scroll::Scroll;
 use crate::model::text::printable;
@@ -8,6 +10,7 @@ use crate::model::{
     AffectedJob, ClusterName, Confirmation, Confirmed, Consent, DRAIN_SECS, Gate, NewWorker, Operation,
     OperationLock, Others, Preview, Problem, Restoration, StepName, TakeOver, Task,
 };
+use crossterm::event::{KeyCode, KeyEvent};
 
 /// Whether the affected jobs of an operation are known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,6 +225,48 @@ impl Plan {
     /// Focuses that control and scrolls to it.
     pub fn focus(&mut self, control: Control) {
         (self.control, self.is_scrolled) = (control, false);
+    }
+
+    /// Handles a key in the line for the cluster's name. Returns false if the key does not belong to it.
+    pub(in crate::app) fn take_key(&mut self, key: KeyEvent, meaning: Meaning) -> bool {
+        if self.control == Control::Name {
+            // The focused line is visible.
+            self.is_scrolled = false;
+            if self.name.key(key) != Edit::Nothing {
+                return true;
+            }
+        }
+        self.begins_name(key, meaning)
+    }
+
+    /// A letter in a confirmation that asks for the cluster's name goes to that line, whatever has the focus, if it has
+    /// no other meaning there or the name begins with it.
+    fn begins_name(&mut self, key: KeyEvent, meaning: Meaning) -> bool {
+        let KeyCode::Char(letter) = key.code else { return false };
+        let mut names = std::iter::once(self.operation.cluster.as_str()).chain(self.short.as_deref());
+        let is_free = match meaning {
+            Meaning::Nothing => true,
+            // The dialog itself names this key.
+            Meaning::Action(Action::Announce) => false,
+            _ => self.name.is_empty() && names.any(|name| name.starts_with(letter)),
+        };
+        if !is_free || !self.controls().contains(&Control::Name) || !is_typed(key) {
+            return false;
+        }
+        self.focus(Control::Name);
+        self.problem.clear();
+        self.name.key(key);
+        true
+    }
+
+    /// Inserts pasted text in the line for the cluster's name. Returns false if it does not have the focus.
+    pub(in crate::app) fn paste(&mut self, text: &str) -> bool {
+        if self.control != Control::Name {
+            return false;
+        }
+        self.is_scrolled = false;
+        self.name.paste(text);
+        true
     }
 
     /// A text for the team's channel: the operation and the affected jobs.

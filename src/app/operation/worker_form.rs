@@ -1,6 +1,6 @@
 //! The form that adds workers: type, number and name, or the address of a host.
 
-use crate::app::input::line::Line;
+use crate::app::input::line::{Edit, Line, is_typed};
 use crate::app::screen::scroll::Scroll;
 use crate::app::table::natural::natural;
 use crate::model::{
@@ -147,7 +147,7 @@ impl WorkerForm {
 
     /// Whether Esc must be pressed again because typed text would be lost; the form then says so.
     pub fn warn_before_discarding(&mut self) -> bool {
-        let now = [&self.count, &self.name, &self.address].map(|line| line.text().to_owned());
+        let now = self.texts();
         if now == ["1", "", ""] || self.warned.as_ref() == Some(&now) {
             return false;
         }
@@ -157,16 +157,26 @@ impl WorkerForm {
 
     /// Whether the form warns that Esc would discard typed text.
     pub fn is_warning(&self) -> bool {
-        self.warned.is_some()
+        self.warned.as_ref() == Some(&self.texts())
+    }
+
+    /// The typed texts.
+    fn texts(&self) -> [String; 3] {
+        [&self.count, &self.name, &self.address].map(|line| line.text().to_owned())
     }
 
     /// Moves the focus by `by` places and wraps around.
     pub fn turn(&mut self, by: isize) {
-        self.warned = None;
         let places = if self.offer().is_some() { self.rows().len() + 2 } else { 1 };
         let places = isize::try_from(places).unwrap_or(isize::MAX);
         let at = isize::try_from(self.at).unwrap_or(0);
-        self.at = usize::try_from((at + by).rem_euclid(places)).unwrap_or(0);
+        self.focus(usize::try_from((at + by).rem_euclid(places)).unwrap_or(0));
+    }
+
+    /// Focuses a row or a button.
+    pub fn focus(&mut self, at: usize) {
+        self.warned = None;
+        self.at = at;
     }
 
     /// Enter in a row: the next row, and from the last one Next.
@@ -175,8 +185,28 @@ impl WorkerForm {
         self.turn(if is_last { 2 } else { 1 });
     }
 
+    /// Handles a key in the focused row. Returns false if the key does not belong to it.
+    pub(in crate::app) fn take_key(&mut self, key: KeyEvent) -> bool {
+        self.sees(key);
+        self.line().is_some_and(|line| line.key(key) != Edit::Nothing)
+            || self.choose(key)
+            // Text typed before the offer is known would be lost, or would act as keys.
+            || (self.offered == Offered::Pending && is_typed(key))
+    }
+
+    /// Inserts pasted text in the focused row, instead of the preset number. Returns false if no text can be typed
+    /// there.
+    pub(in crate::app) fn paste(&mut self, text: &str) -> bool {
+        if self.focused() == Some(WorkerField::Count) && std::mem::take(&mut self.is_given) {
+            self.count.set("");
+        }
+        let Some(line) = self.line() else { return false };
+        line.paste(text);
+        true
+    }
+
     /// Handles a key before the focused line does: the first digit replaces the preset number.
-    pub fn sees(&mut self, key: KeyEvent) {
+    fn sees(&mut self, key: KeyEvent) {
         if self.focused() != Some(WorkerField::Count) || !self.is_given {
             return;
         }
@@ -376,6 +406,10 @@ mod tests {
         form.turn(2);
         form.sees(KeyEvent::from(KeyCode::Backspace));
         assert_eq!(form.count.text(), "1", "editing keeps the preset number");
+        let mut pasted = self::form();
+        pasted.turn(2);
+        assert!(pasted.paste("1") && pasted.count.text() == "1", "pasted text replaces it, too");
+        assert!(pasted.paste("2") && pasted.count.text() == "12");
         form.turn(1);
         form.enter();
         assert_eq!(form.button(), Some(true), "Enter in the last row focuses Next");

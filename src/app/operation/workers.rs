@@ -11,7 +11,6 @@ use crate::model::{
 };
 use crate::reconcile::{HostsKind, Row, TpuStatus};
 use crate::state::Tpus;
-use crossterm::event::KeyEvent;
 
 /// The worker of the selected row.
 struct Chosen {
@@ -42,19 +41,11 @@ impl App {
     /// Passes the offer to the form that asked for it.
     pub(in crate::app) fn offered(&mut self, name: &ClusterName, offer: Result<WorkerOffer, Problem>) {
         // A second answer would undo choices made after the first.
-        if let Some(Dialog::Worker(form)) = &mut self.dialog
+        if let Some(Dialog::Worker(form)) = self.dialog.as_mut().map(Dialog::innermost)
             && form.cluster == *name
             && form.offered == Offered::Pending
         {
             form.take(offer);
-        }
-    }
-
-    /// Whether the key changes a choice in that form.
-    pub(in crate::app) fn chooses(&mut self, key: KeyEvent) -> bool {
-        match &mut self.dialog {
-            Some(Dialog::Worker(form)) => form.choose(key),
-            _ => false,
         }
     }
 
@@ -118,12 +109,15 @@ impl App {
                 worker: row.name.raw().to_owned(),
                 called: String::new(),
                 is_in_ray: row.hosts.1 > 0 || !cluster.tpus.knows_ray(),
-                no_host: no_host(row, &self.key_of(Action::RemoveWorker)),
+                no_host: no_host(row, &self.keyboard.keymap.key_of(Action::RemoveWorker)),
                 note: String::new(),
             });
         }
         if let Some(Target::Hosts(..)) = self.target() {
-            let text = format!("press {} to open it, and select a host there", self.key_of(Action::Open));
+            let text = format!(
+                "press {} to open it, and select a host there",
+                self.keyboard.keymap.key_of(Action::Open)
+            );
             self.toasts.answer(text, now);
             return None;
         }
@@ -134,7 +128,7 @@ impl App {
         let successor = known.snapshot.nodes.iter().find(|n| n.address == node.address && n.state.is_alive());
         let successor = successor.filter(|_| !node.state.is_alive());
         let why = if node.is_head {
-            let key = self.key_of(instead);
+            let key = self.keyboard.keymap.key_of(instead);
             let does = if instead == Action::StopCluster { "stops" } else { "restarts" };
             format!("{} is the head of {cluster}; {key} {does} the cluster", node.address)
         } else if node.address.is_empty() {
@@ -164,13 +158,7 @@ impl App {
     pub(in crate::app) fn slice_at_google(&self) -> Option<(&Cluster, &Row)> {
         let Target::Hosts(place, hosts) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(place)?;
-        let mut rows = cluster.tpus.rows().iter();
-        Some((cluster, rows.find(|row| hosts.kind == HostsKind::Slice && row.name == hosts.name)?))
-    }
-
-    /// The first key of an action.
-    pub(in crate::app) fn key_of(&self, action: Action) -> String {
-        self.keyboard.keymap.keys_of(action).next().unwrap_or_default()
+        Some((cluster, cluster.tpu(&hosts.name).filter(|_| hosts.kind == HostsKind::Slice)?))
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Left {
 /// The page of a cluster.
 #[derive(Debug)]
 pub struct ClusterPage {
+    /// The index of the cluster.
+    pub(in crate::app) place: usize,
     /// The nodes pane, node by node.
     pub nodes: List<Nodes>,
     /// The nodes pane by slice.
@@ -45,7 +47,8 @@ pub struct ClusterPage {
     pub autoscaler: Scroll,
     /// The page of the operation on the cluster.
     pub operation: OperationPage,
-    /// The job just submitted from here: it is selected and its log opened once it is in the table.
+    /// The job just submitted from here: it is selected and its log opened once it is in the table, unless another log
+    /// is opened before.
     pub awaited: Option<SubmissionId>,
 }
 
@@ -53,6 +56,7 @@ impl ClusterPage {
     /// The page of the cluster at this index.
     pub fn new(place: usize) -> Self {
         Self {
+            place,
             nodes: List::new(Some(place)),
             slices: List::new(Some(place)),
             is_by_slice: true,
@@ -77,22 +81,22 @@ impl ClusterPage {
     }
 
     /// Adds lines of the log, or its end.
-    pub fn take_log(&mut self, fleet: &Fleet, place: usize, batch: LogBatch, now: Timestamp) {
+    pub fn take_log(&mut self, fleet: &Fleet, batch: LogBatch, now: Timestamp) {
         self.log.take(batch, now);
-        self.log_failed_at = self.failed_job().and_then(|id| status(fleet, place, id));
+        self.log_failed_at = self.failed_job().and_then(|id| self.status(fleet, id));
     }
 
     /// Continues with the lines that another view of the same streams has received since.
-    pub fn go_on_with(&mut self, fleet: &Fleet, place: usize, after: LogView, now: Timestamp) {
+    pub fn go_on_with(&mut self, fleet: &Fleet, after: LogView, now: Timestamp) {
         self.log.go_on_with(after, now);
-        self.log_failed_at = self.failed_job().and_then(|id| status(fleet, place, id));
+        self.log_failed_at = self.failed_job().and_then(|id| self.status(fleet, id));
     }
 
     /// The job whose log could not be read before but may be readable now: it is listed again, for example because a
     /// restart has restored it, or its state has changed.
-    pub fn readable_again(&self, fleet: &Fleet, place: usize) -> Option<SubmissionId> {
+    pub fn readable_again(&self, fleet: &Fleet) -> Option<SubmissionId> {
         let id = self.failed_job()?;
-        let now = status(fleet, place, id)?;
+        let now = self.status(fleet, id)?;
         (Some(now) != self.log_failed_at).then(|| id.clone())
     }
 
@@ -102,6 +106,11 @@ impl ClusterPage {
             (LogEnd::Failed(_), Some(LogSource::Job(id))) => Some(id),
             _ => None,
         }
+    }
+
+    fn status(&self, fleet: &Fleet, id: &SubmissionId) -> Option<JobStatus> {
+        let jobs = &fleet.clusters.get(self.place)?.snapshot.jobs;
+        jobs.iter().find(|job| job.submission_id() == Some(id)).map(|job| job.status)
     }
 }
 
@@ -161,9 +170,4 @@ impl Page for ClusterPage {
         self.log.measure(areas);
         self.autoscaler.drawn(areas.autoscaler_last);
     }
-}
-
-fn status(fleet: &Fleet, place: usize, id: &SubmissionId) -> Option<JobStatus> {
-    let jobs = &fleet.clusters.get(place)?.snapshot.jobs;
-    jobs.iter().find(|job| job.submission_id() == Some(id)).map(|job| job.status)
 }

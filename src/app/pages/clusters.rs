@@ -366,10 +366,13 @@ fn link(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
 fn issue<'f>(cluster: &'f Cluster, look: &CellContext<'_>) -> Cell<'f> {
     if let Some(running) = cluster.operating() {
         let role = if running.is_stopped() { Role::Bad } else { Role::Accent };
-        return Cell::new(format!("{}: {}", running.brief(), look.key(Action::Progress)), role);
+        return Cell::new(format!("{}: {}", running.brief(), look.keymap.key_of(Action::Progress)), role);
     }
     if let Some(mark) = cluster.locked_by_others() {
-        return Cell::new(format!("{}: {}", mark.brief(look.now), look.key(Action::Progress)), Role::Accent);
+        return Cell::new(
+            format!("{}: {}", mark.brief(look.now), look.keymap.key_of(Action::Progress)),
+            Role::Accent,
+        );
     }
     if let Some(problem) = cluster.problem() {
         let (kind, since) = (problem.kind.words(), words::minutes(problem.since.age(look.now)));

@@ -149,7 +149,7 @@ impl Kind for FoundLines {
     }
 
     fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
-        let key = look.key(Action::SearchLogs);
+        let key = look.keymap.key_of(Action::SearchLogs);
         if look.fleet.searched.is_none() {
             return format!("no search yet; {key} in the fleet or in a table starts one");
         }

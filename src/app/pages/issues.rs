@@ -9,6 +9,7 @@ use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::table::list::List;
+use crate::app::text::words;
 use crate::app::view::TablePage;
 use crate::diagnose::{Finding, FindingKind, Severity, Subject};
 use crate::model::Timestamp;
@@ -138,10 +139,7 @@ impl Member for Issues {
     }
 
     fn mark(row: &Row<'_>) -> (&'static str, Role) {
-        match row.finding.severity {
-            Severity::Bad => ("▲", Role::Bad),
-            Severity::Warn | Severity::Info => ("!", Role::Warn),
-        }
+        words::severity_mark(row.finding.severity)
     }
 
     fn since(row: &Row<'_>) -> Option<Timestamp> {

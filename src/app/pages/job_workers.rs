@@ -8,11 +8,14 @@ pub mod roll;
 pub mod view;
 
 use super::page::Page;
+use crate::app::event::Effect;
 use crate::app::fleet::Fleet;
+use crate::app::job::workers::Watched;
 use crate::app::log::LineTarget;
 use crate::app::screen::pane::Pane;
 use crate::app::table::list::{List, Listing};
-use crate::job_workers::Part;
+use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLog};
+use crate::model::{JobKey, LogPlace, LogSource, Timestamp, WorkerFile};
 use causes::Causes;
 pub use common::Spot;
 pub(super) use common::role as line_role;
@@ -20,11 +23,14 @@ use common::{Process, process, worker_at};
 use folded::FoldedLines;
 use merged::Merged;
 use roll::Roll;
+use std::time::Duration;
 use view::WorkersView;
 
 /// The page of the workers of one cluster's jobs.
 #[derive(Debug)]
 pub struct WorkersPage {
+    /// The index of the cluster.
+    place: usize,
     /// The table on the screen.
     pub view: WorkersView,
     /// The roll call.
@@ -43,6 +49,7 @@ impl WorkersPage {
     /// The page of the cluster at this index.
     pub fn new(place: usize) -> Self {
         Self {
+            place,
             view: WorkersView::default(),
             roll: List::new(Some(place)).holding_top(),
             folded: List::new(Some(place)),
@@ -97,30 +104,98 @@ impl WorkersPage {
         self.view == WorkersView::Cause && self.causes.selected(fleet).is_some_and(|row| row.is_drivers())
     }
 
+    /// The readings of the cluster.
+    fn watched<'f>(&self, fleet: &'f Fleet) -> &'f Watched {
+        &fleet.clusters[self.place].job_workers
+    }
+
+    /// The workers of the last reading of the table on the screen.
+    fn workers<'f>(&self, fleet: &'f Fleet) -> Option<&'f JobWorkers> {
+        self.watched(fleet).job_workers(self.view.part())
+    }
+
+    /// The worker under the cursor.
+    pub(in crate::app) fn worker<'f>(&self, fleet: &'f Fleet) -> Option<&'f NamedWorker> {
+        self.workers(fleet)?.workers.get(self.spot(fleet)?.worker)
+    }
+
+    /// The log that contains the line under the cursor, or why it cannot be opened; `None` if no worker wrote the line.
+    pub(in crate::app) fn file_here(&self, fleet: &Fleet) -> Option<Result<LogSource, String>> {
+        let job = self.watched(fleet).job.as_ref().filter(|_| self.is_drivers(fleet));
+        if let Some(JobKey::Submission(id)) = job {
+            return Some(Ok(LogSource::Job(id.clone())));
+        }
+        let (worker, spot) = self.worker(fleet).zip(self.spot(fleet))?;
+        let is_it = |is_err: bool| spot.is_err.is_none_or(|wanted| wanted == is_err);
+        let files = &worker.process.files;
+        let of_stream =
+            files.iter().find(|name| WorkerFile::parse(name.raw()).is_some_and(|file| is_it(file.is_err)));
+        Some(match of_stream.or(files.first()) {
+            _ if worker.is_lost => Err(format!("{}: its files are lost with its node", worker.who())),
+            None => Err(format!("{}: its files are missing", worker.who())),
+            Some(name) => Ok(LogSource::File { node: worker.process.node, name: name.clone() }),
+        })
+    }
+
+    /// The logs of all workers, with their names; `None` before they are read.
+    pub(in crate::app) fn logs(&self, fleet: &Fleet) -> Option<Vec<LogPlace>> {
+        let workers = self.workers(fleet)?;
+        let log = |log: WorkerLog<'_>| {
+            let worker = &workers.workers[log.worker];
+            let name = format!("{}/{}", workers.short_host(&worker.host), worker.process.pid);
+            let (source, host) = log.followed();
+            LogPlace { cluster: fleet.clusters[self.place].name().clone(), source, host, name }
+        };
+        Some(workers.logs().map(log).collect())
+    }
+
+    /// Requests a reading of the table on the screen if it is missing or old.
+    pub(in crate::app) fn read(&self, fleet: &mut Fleet, now: Timestamp) -> Option<Effect> {
+        let part = self.view.part();
+        let cluster = &mut fleet.clusters[self.place];
+        let is_due = cluster.job_workers.wait(part, now)?.is_zero();
+        if !is_due || !cluster.is_up() {
+            return None;
+        }
+        let known = cluster.known_of(cluster.job(cluster.job_workers.job.as_ref()?)?);
+        cluster.job_workers.ask(part, now);
+        Some(Effect::JobWorkers(cluster.name().clone(), Box::new(known), part))
+    }
+
+    /// How long until the table on the screen is read again, or its age changes.
+    pub(in crate::app) fn next_read(&self, fleet: &Fleet, now: Timestamp) -> Option<Duration> {
+        const SECOND: Duration = Duration::from_secs(1);
+        let (part, watched) = (self.view.part(), self.watched(fleet));
+        let counts = watched.slot(part).reading.as_ref().map(|reading| reading.at.age(now));
+        let ages = counts.filter(|age| *age < Duration::from_secs(3600)).map(|_| SECOND);
+        let due = watched.wait(part, now).map(|wait| wait.max(SECOND));
+        ages.into_iter().chain(due).min()
+    }
+
     /// Keeps the cursor on its row, regardless of new rows above.
-    pub(crate) fn hold(&mut self, fleet: &Fleet, place: usize) {
+    pub(crate) fn hold(&mut self, fleet: &Fleet) {
         let worker = self.spot(fleet).filter(|_| self.view == WorkersView::Roll).map(|spot| spot.worker);
-        let job_workers = fleet.clusters[place].job_workers.job_workers(Part::Roll);
+        let job_workers = self.watched(fleet).job_workers(Part::Roll);
         if let Some(key) =
             job_workers.zip(worker).and_then(|(job_workers, worker)| process(job_workers, worker))
         {
-            self.roll.select(fleet, place, &key);
+            self.roll.select(fleet, self.place, &key);
         }
     }
 
     /// Shows another table, with the cursor on the same worker, and near the same time.
-    pub(crate) fn turn(&mut self, fleet: &Fleet, place: usize, view: WorkersView) {
-        let from = self.spot(fleet).zip(fleet.clusters[place].job_workers.job_workers(self.view.part()));
+    pub(crate) fn turn(&mut self, fleet: &Fleet, view: WorkersView) {
+        let from = self.spot(fleet).zip(self.workers(fleet));
         self.awaited = from.and_then(|(spot, job_workers)| Some((process(job_workers, spot.worker)?, spot)));
         self.view = view;
         self.table_mut().arrange(fleet);
-        self.go_to_awaited(fleet, place);
+        self.go_to_awaited(fleet);
     }
 
     /// Moves the cursor to its target, once the table has been read.
-    pub(crate) fn go_to_awaited(&mut self, fleet: &Fleet, place: usize) {
-        let job_workers = &fleet.clusters[place].job_workers;
-        let Some(of_table) = job_workers.job_workers(self.view.part()) else { return };
+    pub(crate) fn go_to_awaited(&mut self, fleet: &Fleet) {
+        let (place, job_workers) = (self.place, self.watched(fleet));
+        let Some(of_table) = self.workers(fleet) else { return };
         let Some((process, spot)) = self.awaited.take() else { return };
         let Some(worker) = worker_at(of_table, process) else { return };
         match self.view {

@@ -162,6 +162,8 @@ pub struct Areas {
     pub dialog_top: usize,
     /// Highest first line of the dialog.
     pub dialog_last: usize,
+    /// Number of lines of the dialog that are visible at once.
+    pub dialog_lines: usize,
     /// The panes as tabs, in a window where they are not side by side.
     pub tabs: Vec<(Pane, Area)>,
     /// The tables of a job's workers as tabs.

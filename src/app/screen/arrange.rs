@@ -37,7 +37,7 @@ impl App {
         let pane = matches!(self.view(), View::Cluster(_)).then_some(self.split.focused);
         let has_room = |(_, width): &(u16, u16)| *width > 0;
         if layout.wide && self.areas.table_of(pane).is_some_and(|drawn| !drawn.heads.iter().all(has_room)) {
-            let choose = self.key_of(Action::Columns);
+            let choose = self.keyboard.keymap.key_of(Action::Columns);
             let text = format!("no room for all columns; a wider window shows more, {choose} chooses them");
             self.toasts.answer(text, now);
         }
@@ -60,11 +60,8 @@ impl App {
         let by_slice = |place: usize| self.fleet.clusters.get(place).map(|c| (c, &c.sliced.by_slice));
         let (row, ids) = match &target {
             Some(Target::Node(place, id)) => {
-                let found = by_slice(*place).and_then(|(cluster, by_slice)| {
-                    let number = cluster.snapshot.nodes.iter().position(|node| node.id == *id)?;
-                    by_slice.row_of(number).map(|row| Target::Hosts(*place, row.key.clone()))
-                });
-                (found, HashSet::from([*id]))
+                let key = self.fleet.clusters.get(*place).and_then(|cluster| cluster.hosts_of_node(id));
+                (key.map(|key| Target::Hosts(*place, key.clone())), HashSet::from([*id]))
             }
             Some(Target::Hosts(place, key)) => {
                 let found = by_slice(*place).and_then(|(cluster, by_slice)| {
@@ -88,39 +85,36 @@ impl App {
     }
 
     /// Opens the dialog that chooses the columns of the focused table.
-    pub(in crate::app) fn choose_columns(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn choose_columns(&mut self) {
         let chooser = self.listing().map(|l| Chooser::new(l.name(), l.choices(), l.layout()));
         self.dialog = chooser.map(Box::new).map(Dialog::Columns);
-        Vec::new()
     }
 
     /// Changes the choice; the table behind the dialog is updated.
-    pub(in crate::app) fn in_chooser(&mut self, change: impl FnOnce(&mut Chooser)) -> Vec<Effect> {
+    pub(in crate::app) fn in_chooser(&mut self, change: impl FnOnce(&mut Chooser)) {
         if let Some(Dialog::Columns(chooser)) = &mut self.dialog {
             change(chooser);
             let (table, layout) = (chooser.table, chooser.layout());
             self.lay_out(table, &layout);
         }
-        Vec::new()
     }
 
     /// Toggles the column under the cursor.
-    pub(in crate::app) fn toggle_column(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn toggle_column(&mut self) {
         let mut is_last = false;
         self.in_chooser(|chooser| is_last = !chooser.toggle());
         if is_last {
             "the last column cannot be hidden".clone_into(&mut self.note);
         }
-        Vec::new()
     }
 
     /// Returns to the default columns.
-    pub(in crate::app) fn reset_columns(&mut self) -> Vec<Effect> {
-        let Some(Dialog::Columns(chooser)) = &self.dialog else { return Vec::new() };
+    pub(in crate::app) fn reset_columns(&mut self) {
+        let Some(Dialog::Columns(chooser)) = &self.dialog else { return };
         let table = chooser.table;
         self.lay_out(table, &TableLayout::default());
         let rows = self.pages.named(table).map(Listing::choices).unwrap_or_default();
-        self.in_chooser(|chooser| chooser.refill(rows))
+        self.in_chooser(|chooser| chooser.refill(rows));
     }
 
     /// Keeps the chosen columns.

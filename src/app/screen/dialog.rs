@@ -1,5 +1,6 @@
 //! Dialogs over the panes: confirmations, texts and forms.
 
+use crate::app::action::context::Context;
 use crate::app::input::line::Line;
 use crate::app::job::form::Form;
 use crate::app::operation::confirmation::{Control, Plan};
@@ -159,12 +160,30 @@ impl Dialog {
         Self::Text { title, lines, scroll: Scroll::default(), search, pages: false, under }
     }
 
+    /// The context in which its keys are looked up.
+    pub fn context(&self) -> Context {
+        match self {
+            Self::Ask { .. } => Context::Ask,
+            Self::Text { .. } => Context::Text,
+            Self::Plan(_) => Context::Plan,
+            Self::Form(_) | Self::Worker(_) => Context::Form,
+            Self::Columns(_) => Context::Columns,
+        }
+    }
+
     /// The dialog that news apply to: the lowest one under help, or this one.
     pub fn innermost(&mut self) -> &mut Self {
         match self {
             Self::Text { under: Some(under), .. } => under.innermost(),
             dialog => dialog,
         }
+    }
+
+    /// This dialog after the one that news apply to was closed: the text over it stays.
+    pub fn without_innermost(mut self) -> Option<Self> {
+        let Self::Text { under: under @ Some(_), .. } = &mut self else { return None };
+        *under = under.take().and_then(|under| under.without_innermost()).map(Box::new);
+        Some(self)
     }
 
     /// Whether closing it would discard typed text and it has not warned about that yet.
@@ -220,21 +239,21 @@ impl Dialog {
         match self {
             Self::Ask { on_yes, .. } => *on_yes = yes,
             Self::Plan(plan) => plan.focus(if yes { Control::Go } else { Control::Cancel }),
-            Self::Form(form) => form.at = form.rows.len() + usize::from(yes),
-            Self::Worker(form) => form.at = form.rows().len() + usize::from(yes),
+            Self::Form(form) => form.focus(form.rows.len() + usize::from(yes)),
+            Self::Worker(form) => form.focus(form.rows().len() + usize::from(yes)),
             Self::Text { .. } | Self::Columns(_) => {}
         }
     }
 
-    /// Focuses a clicked row. Returns whether it was focused already.
+    /// Focuses a clicked row. Returns whether it was focused already and a click toggles it.
     pub fn focus_row(&mut self, row: usize) -> bool {
-        let at = match self {
-            Self::Form(form) => &mut form.at,
-            Self::Worker(form) => &mut form.at,
-            Self::Columns(chooser) => &mut chooser.at,
-            Self::Ask { .. } | Self::Text { .. } | Self::Plan(_) => return false,
-        };
-        std::mem::replace(at, row) == row
+        match self {
+            Self::Form(form) => form.focus(row),
+            Self::Worker(form) => form.focus(row),
+            Self::Columns(chooser) => return std::mem::replace(&mut chooser.at, row) == row,
+            Self::Ask { .. } | Self::Text { .. } | Self::Plan(_) => {}
+        }
+        false
     }
 
     /// Records the first line that was drawn, and the highest possible first line.

@@ -1,5 +1,6 @@
 //! Freezing the screen: pages read the fleet as it was, while news are applied to the live fleet behind it.
 
+use crate::app::event::IntoEffects;
 use crate::app::screen::frozen::Frozen;
 use crate::app::{Action, App, Effect, Tone};
 use crate::model::Timestamp;
@@ -7,15 +8,14 @@ use std::mem;
 
 impl App {
     /// Freezes the screen, or returns to live data.
-    pub(in crate::app) fn toggle_freeze(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn toggle_freeze(&mut self, now: Timestamp) {
         if self.is_frozen() {
             self.thaw(now);
-            return Vec::new();
+            return;
         }
         let open = self.pages.cluster.iter().enumerate();
         let logs = open.filter_map(|(place, page)| Some((place, page.log.after_this(now)?))).collect();
         self.frozen = Some(Box::new(Frozen { since: now, live: self.fleet.clone(), logs }));
-        Vec::new()
     }
 
     /// Whether the screen is frozen.
@@ -38,7 +38,7 @@ impl App {
             live.job_workers.show_as(&shown.job_workers);
         }
         for (place, log) in frozen.logs {
-            self.pages.cluster[place].go_on_with(&self.fleet, place, log, now);
+            self.pages.cluster[place].go_on_with(&self.fleet, log, now);
         }
         for (place, cluster) in self.fleet.clusters.iter().enumerate() {
             self.marks.keep(place, &cluster.snapshot.jobs);
@@ -49,11 +49,14 @@ impl App {
     }
 
     /// Applies news: on a frozen screen, to the live fleet behind it.
-    pub(in crate::app) fn behind(&mut self, take: impl FnOnce(&mut Self) -> Vec<Effect>) -> Vec<Effect> {
+    pub(in crate::app) fn behind<R: IntoEffects>(
+        &mut self,
+        take: impl FnOnce(&mut Self) -> R,
+    ) -> Vec<Effect> {
         self.swap_fleets();
         let effects = take(self);
         self.swap_fleets();
-        effects
+        effects.into_effects()
     }
 
     /// Swaps the shown fleet with the live one.
@@ -65,13 +68,16 @@ impl App {
 
     /// Why an action is refused now, if it changes a cluster: in short, and in full.
     pub(in crate::app) fn refusal(&self, action: Action) -> Option<(&'static str, String)> {
-        if !action.changes_a_cluster() {
-            None
-        } else if self.settings.read_only {
+        if action.changes_a_cluster() { self.refusal_of_changes() } else { None }
+    }
+
+    /// Why actions that change a cluster are refused now.
+    pub(in crate::app) fn refusal_of_changes(&self) -> Option<(&'static str, String)> {
+        if self.settings.read_only {
             let why = "read-only (--read-only, or `read_only` in the settings)".to_owned();
             Some(("in read-only mode", why))
         } else if self.is_frozen() {
-            let key = self.key_of(Action::Freeze);
+            let key = self.keyboard.keymap.key_of(Action::Freeze);
             Some((
                 "while the screen is frozen",
                 format!("the screen is frozen; press {key} to return to live data, then try again"),

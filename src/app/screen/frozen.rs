@@ -5,7 +5,7 @@
 
 use crate::app::fleet::Fleet;
 use crate::app::log::LogView;
-use crate::model::{LogBatch, Timestamp};
+use crate::model::{LogBatch, StreamId, Timestamp};
 use std::collections::BTreeMap;
 
 /// The live state behind a frozen screen.
@@ -28,6 +28,13 @@ impl Frozen {
                 None
             }
             None => Some(batch),
+        }
+    }
+
+    /// Sets the time zone by which lines that are received behind the screen are ordered.
+    pub fn take_zone(&mut self, place: usize, stream: StreamId, utc_offset: i32, now: Timestamp) {
+        if let Some(log) = self.logs.get_mut(&place) {
+            log.take_zone(stream, utc_offset, now);
         }
     }
 }

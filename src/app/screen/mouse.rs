@@ -19,7 +19,10 @@ impl App {
                 self.split.grip = None;
                 0
             }
-            MouseEventKind::Drag(MouseButton::Left) => return self.drag(column, row),
+            MouseEventKind::Drag(MouseButton::Left) => {
+                self.drag(column, row);
+                return Vec::new();
+            }
             MouseEventKind::Up(MouseButton::Left) => return self.drop_grip(),
             _ => return Vec::new(),
         };
@@ -48,19 +51,20 @@ impl App {
                 match tab {
                     Some(pane) => {
                         self.prompt = None;
-                        self.focus(pane)
+                        return self.focus(pane);
                     }
                     None => self.mouse_in_panes(column, row, by),
                 }
             }
             View::JobWorkers(_) => match self.areas.worker_tabs.iter().find(|(_, area)| is_there(area)) {
                 Some((way, _)) => self.turn_workers(*way),
-                None => self.mouse_in_table(column, row, by, now),
+                None => return self.mouse_in_table(column, row, by, now),
             },
             View::Log(_) | View::Operation(_) | View::Details(_) if by != 0 => self.step(by),
-            View::Log(_) | View::Operation(_) | View::Details(_) => Vec::new(),
-            _ => self.mouse_in_table(column, row, by, now),
+            View::Log(_) | View::Operation(_) | View::Details(_) => {}
+            _ => return self.mouse_in_table(column, row, by, now),
         }
+        Vec::new()
     }
 
     /// A click in the palette chooses an entry, or runs it if it is already chosen; a click outside closes the palette,
@@ -70,7 +74,7 @@ impl App {
         let prompt = self.prompt.as_mut().filter(|prompt| prompt.kind.has_list())?;
         let (frame, rows) = self.areas.palette?;
         match (by, rows.at(column, row)) {
-            (0, Some(chosen)) if prompt.has_choice() && prompt.chosen == chosen => {
+            (0, Some(chosen)) if prompt.chosen_offer(&offers) == Some(chosen) => {
                 return Some(self.enter_command(now));
             }
             (0, Some(chosen)) => prompt.choose_at(chosen, offers),
@@ -122,13 +126,12 @@ impl App {
     }
 
     /// Drags the grabbed borders.
-    fn drag(&mut self, column: u16, row: u16) -> Vec<Effect> {
+    fn drag(&mut self, column: u16, row: u16) {
         if let (Some((grip, _)), Some(seams)) = (self.split.grip, self.areas.seams) {
             let panes = seams.dragged(self.split.layout, grip, column, row);
             self.dirty |= panes != self.split.layout;
             self.split.layout = panes;
         }
-        Vec::new()
     }
 
     /// Releases the borders; if they were moved, the layout is saved.
@@ -142,14 +145,16 @@ impl App {
     fn mouse_in_table(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
         let Some(table) = self.areas.table_of(None) else { return Vec::new() };
         if let Some(head) = table.head_at(column, row).filter(|_| by == 0) {
-            return self.sort(By::Shown(head));
+            self.sort(By::Shown(head));
+            return Vec::new();
         }
         let area = table.rows;
         if !area.contains(column, row) {
             return Vec::new();
         }
         if by != 0 {
-            return self.step(by);
+            self.step(by);
+            return Vec::new();
         }
         self.prompt = None;
         let Some((listing, fleet)) = self.listing_mut() else { return Vec::new() };
@@ -161,7 +166,7 @@ impl App {
         Vec::new()
     }
 
-    fn mouse_in_panes(&mut self, column: u16, row: u16, by: isize) -> Vec<Effect> {
+    fn mouse_in_panes(&mut self, column: u16, row: u16, by: isize) {
         let titled = |pane: &Pane| self.areas.table_of(Some(*pane)).and_then(|t| t.head_at(column, row));
         let sorted = Pane::ALL.into_iter().find_map(|pane| Some((pane, titled(&pane)?)));
         if let Some((pane, head)) = sorted.filter(|_| by == 0) {
@@ -171,10 +176,10 @@ impl App {
         let hit = Pane::ALL
             .into_iter()
             .find_map(|pane| Some((self.areas.pane(pane).filter(|a| a.contains(column, row))?, pane)));
-        let Some((area, pane)) = hit else { return Vec::new() };
+        let Some((area, pane)) = hit else { return };
         if by != 0 {
             self.scroll(pane, by);
-            return Vec::new();
+            return;
         }
         // The prompt belongs to the previously focused pane.
         self.prompt = None;
@@ -183,6 +188,5 @@ impl App {
             let position = listing.window(area.height.into()) + usize::from(row - area.y);
             listing.go(fleet, position);
         }
-        Vec::new()
     }
 }

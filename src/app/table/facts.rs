@@ -3,7 +3,6 @@
 use crate::app::action::context::Context;
 use crate::app::action::fixes::HintContext;
 use crate::app::action::keymap::Keymap;
-use crate::app::action::table::Action;
 use crate::app::fleet::Fleet;
 use crate::app::table::marks::Marks;
 use crate::app::text::toast::Toasts;
@@ -44,11 +43,6 @@ impl<'f> CellContext<'f> {
 }
 
 impl CellContext<'_> {
-    /// The first key of an action, as the screen shows it.
-    pub fn key(&self, action: Action) -> String {
-        self.keymap.keys_of(action).next().unwrap_or_default()
-    }
-
     /// The hint as the page shows it.
     pub fn hint(&self, hint: &Hint) -> String {
         self.hint_context.hint(hint, Some(self.hint_context.page))

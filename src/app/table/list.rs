@@ -435,7 +435,7 @@ impl<K: Kind> Listing for List<K> {
         if self.table.filter().is_empty() {
             return K::why_empty(look, self.of);
         }
-        format!("{} match the filter; {} clears it", K::LACKS, look.key(Action::Back))
+        format!("{} match the filter; {} clears it", K::LACKS, look.keymap.key_of(Action::Back))
     }
 
     fn target(&self, fleet: &Fleet) -> Option<Target> {

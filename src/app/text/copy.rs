@@ -50,13 +50,13 @@ impl App {
 
     /// The title of the page on the screen, and its shown lines; `None` for a table or a log.
     pub(in crate::app) fn text_of_page(&self, now: Timestamp) -> Option<(&'static str, String)> {
-        let View::Details(page) = self.view() else { return None };
+        let page = self.stack.details()?;
         let (title, lines) = details::lines(&self.look(now), page);
         Some((title, text_of(&Filter::of_lines(&page.filter, &lines))))
     }
 
     /// Opens the list of everything that can be copied here.
-    pub(in crate::app) fn choose_copy(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn choose_copy(&mut self, now: Timestamp) {
         let values = self.values(now);
         if values.is_empty() {
             self.toasts.answer("nothing to copy here", now);
@@ -68,7 +68,6 @@ impl App {
             let values = values.into_iter().map(offer).collect();
             self.prompt = Some(Prompt::of(PromptKind::Copy, values));
         }
-        Vec::new()
     }
 
     /// Copies an announcement of the planned operation and the affected jobs.

@@ -44,7 +44,7 @@ pub fn lines(look: &CellContext<'_>, details: &Details) -> (&'static str, Lines)
         }
         (Target::Chips(_, of), Some(_)) => ("Chips", chips::lines(of, details.chips.as_deref(), words, now)),
         (Target::Tpu(_, name), Some(cluster)) => {
-            let slice = cluster.tpus.rows().iter().find(|row| row.name == *name);
+            let slice = cluster.tpu(name);
             let knows_ray = cluster.tpus.knows_ray();
             (
                 "TPU",

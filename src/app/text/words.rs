@@ -1,6 +1,6 @@
 //! The words, glyphs and roles of states, shared by all pages.
 
-use crate::app::fleet::cluster::Cluster;
+use crate::app::fleet::cluster::{AGED, Cluster};
 use crate::app::table::cell::Role;
 use crate::app::text::describe::death_word;
 use crate::diagnose::{Finding, FindingKind, Severity};
@@ -179,7 +179,7 @@ pub fn age(age: Option<Duration>, fresh: Duration) -> String {
     match age {
         None => "-".into(),
         Some(age) if age < fresh => format!("<{} s", fresh.as_secs()),
-        Some(age) if age < Duration::from_secs(120) => format!("{} s", age.as_secs()),
+        Some(age) if age < AGED => format!("{} s", age.as_secs()),
         Some(age) => brief(age),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::app::{Dated, LogView, Window, pieces};
 use crate::logs::{Level, clock, level};
-use crate::model::{Colour, Line, Look};
+use crate::model::Line;
 use crate::ui::grid::{cut, cut_middle};
 use crate::ui::part::DrawContext;
 use ratatui::buffer::Buffer;
@@ -36,9 +36,6 @@ fn time(log: &LogView, index: usize, d: &DrawContext<'_>) -> String {
     }
 }
 
-/// The terminal's colours for the names of logs, in turn: without red and yellow, which have a meaning.
-const PARTS: [u8; 6] = [6, 5, 4, 14, 13, 12];
-
 /// Width of the time before a line: a mark, the time, and a blank.
 pub const TIME: u16 = 10;
 
@@ -66,15 +63,14 @@ pub fn draw(buf: &mut Buffer, area: Rect, (times, parts): (u16, u16), d: &DrawCo
         if !glyph.is_empty() && left > 0 {
             buf.set_string(left - 1, y, glyph, style);
         }
-        if times > 0 && row.part.start == 0 || !row.lead.is_empty() {
+        let begins = row.part.start == 0 || !row.lead.is_empty();
+        if times > 0 && begins {
             let time = time(log, row.index, d);
             buf.set_stringn(left, y, time, usize::from(times), d.theme.dim);
         }
-        let begins = row.part.start == 0 || !row.lead.is_empty();
         if let Some((number, name)) = log.part(row.index).filter(|_| parts > 0 && begins) {
             let name = cut_middle(name, usize::from(parts) - 1);
-            let look = Look { colour: Some(Colour::Indexed(PARTS[number % PARTS.len()])), ..Look::default() };
-            buf.set_stringn(area.x - parts, y, name, usize::from(parts) - 1, d.theme.look(look));
+            buf.set_stringn(area.x - parts, y, name, usize::from(parts) - 1, d.theme.hue(number));
         }
         if let Some(count) = row.count.take() {
             buf.set_stringn(area.x, y, count, area.width.into(), d.theme.dim);

@@ -51,8 +51,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView) {
         "{lines}, {}, one bar: {}  {}{} previous/next",
         counted(errors, "error"),
         brief(histogram.width),
-        d.key(Action::PreviousTime),
-        d.key(Action::NextTime),
+        d.app.keymap().key_of(Action::PreviousTime),
+        d.app.keymap().key_of(Action::NextTime),
     );
     buf.set_stringn(area.x, y, &from, width, d.theme.dim);
     let room = width.saturating_sub(from.width() + to.width() + 4);

@@ -30,9 +30,9 @@ const NAMED: [Color; 16] = [
 const HUES: [u8; Role::HUES] = [4, 5, 6, 12, 13, 14];
 
 impl Theme {
-    /// The style of one of several items to be distinguished.
-    pub(super) fn hue(&self, number: u8) -> Style {
-        let colour = HUES.get(usize::from(number)).map(|n| Colour::Indexed(*n));
+    /// The style of one of several items to be distinguished; after the last one, the first one again.
+    pub fn hue(&self, number: usize) -> Style {
+        let colour = Some(Colour::Indexed(HUES[number % HUES.len()]));
         self.look(Look { colour, ..Look::default() })
     }
 

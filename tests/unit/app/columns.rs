@@ -187,7 +187,7 @@ fn a_layout_applies_to_every_table_of_that_name() {
     let gone = TableLayout { columns: choose(&["status", "of-another-version", "job"]), wide: false };
     let mut app = app(&["a", "b"]).arranged(&defaults, &Layout::of("jobs", gone));
     for place in [0, 1] {
-        let page = app.page_of(place).unwrap();
+        let page = &app.pages().cluster[place];
         assert_eq!(
             (shown_of(&page.nodes), shown_of(&page.jobs)),
             (vec!["node", "cpu"], vec!["status", "job"])
@@ -195,9 +195,9 @@ fn a_layout_applies_to_every_table_of_that_name() {
     }
     assert!(shown_of(table(&app, &ALL_NODES)).len() > 2, "the table of all nodes has its own name");
     press(&mut app, "<enter>1C<down> <enter>");
-    assert_eq!(shown_of(&app.page_of(1).unwrap().nodes), ["cpu"]);
+    assert_eq!(shown_of(&app.pages().cluster[1].nodes), ["cpu"]);
     assert_eq!(press(&mut app, "Cr<enter>").len(), 1);
-    assert_eq!(shown_of(&app.page_of(1).unwrap().nodes), ["node", "cpu"], "the columns of the settings");
+    assert_eq!(shown_of(&app.pages().cluster[1].nodes), ["node", "cpu"], "the columns of the settings");
 }
 
 #[test]

@@ -207,3 +207,53 @@ fn a_job_with_a_warning_is_submitted_after_a_second_confirmation() {
     send_news_to(&mut app, closed, FormNews::Warned(vec![warning]));
     assert!(said(&app).contains("no node type provides TPU 8"), "{}", said(&app));
 }
+
+#[test]
+fn a_log_that_is_opened_after_a_submission_stays_open() {
+    let submitted = |mut app: App| {
+        press(&mut app, "nsleep 1");
+        press_submit(&mut app);
+        send_news(&mut app, FormNews::Submitted(id("raysubmit_1")));
+        app
+    };
+    let mut listed = snapshot();
+    Arc::make_mut(&mut listed.jobs).push(Arc::new(job("raysubmit_1", JobStatus::Pending, "alice", 1)));
+    let listed = Arc::new(listed);
+    for keys in ["J", "2"] {
+        let mut app = shown();
+        press(&mut app, keys);
+        let mut app = submitted(app);
+        press(&mut app, "jl");
+        let open = app.log().unwrap().source().cloned();
+        assert!(open.is_some() && app.context() == Context::Log, "{keys}");
+        let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::clone(&listed)));
+        assert_eq!((effects, app.log().unwrap().source()), (vec![], open.as_ref()), "{keys}");
+    }
+}
+
+#[test]
+fn news_reach_a_form_below_a_text() {
+    let mut app = shown();
+    press(&mut app, "e");
+    app.update(Event::Audit(Ok(vec![("now".into(), "something".into())])), NOW);
+    assert_eq!(app.context(), Context::Text);
+    let Some(Dialog::Text { under: Some(under), .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let Dialog::Form(below) = &**under else { panic!("{under:?}") };
+    let below = below.id;
+    send_news_to(&mut app, below, filled(JOBS[0], "python eval.py"));
+    press(&mut app, "<esc>");
+    assert_eq!((form(&app).draft().entrypoint.as_str(), &form(&app).doing), ("python eval.py", &None));
+    press_submit(&mut app);
+    app.update(Event::Audit(Ok(vec![("now".into(), "something".into())])), NOW);
+    send_news_to(&mut app, below, FormNews::Submitted(id("raysubmit_1")));
+    assert_eq!(app.context(), Context::Text, "the text stays");
+    press(&mut app, "<esc>");
+    assert!(app.dialog().is_none());
+}
+
+#[test]
+fn an_edited_command_begins_a_new_recall() {
+    let mut app = shown().recalling(&[("entrypoint".to_owned(), "sleep 1".to_owned())]);
+    press(&mut app, "n<up>23<up><down>");
+    assert_eq!(form(&app).draft().entrypoint, "sleep 123", "the edited text is kept");
+}

@@ -345,3 +345,24 @@ fn a_line_of_one_kind_of_worker_is_not_missing_from_another_kind() {
     assert_eq!(folded.among[lagging].workers, 7, "workers of the same kind as the one that wrote it");
     assert!(folded.among[lagging].notable().is_empty() && folded.among[step].missing == [2, 4]);
 }
+
+#[test]
+fn the_logs_of_all_workers_open_over_the_page_that_was_opened_from_a_log() {
+    let mut app = shown();
+    paint(&mut app, 120, 40);
+    press(&mut app, "2l");
+    let log = app.log().unwrap().source().cloned();
+    assert_eq!((app.context(), log.is_some()), (Context::Log, true));
+    let asked = press(&mut app, "gw");
+    answer(&mut app, &asked);
+    let effects = press(&mut app, "f");
+    assert!(
+        effects.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::FollowSeveral(_)))),
+        "{effects:?}"
+    );
+    assert_eq!(app.context(), Context::Log);
+    press(&mut app, "<esc>");
+    assert_eq!(app.context(), Context::JobWorkers);
+    press(&mut app, "<esc>");
+    assert_eq!((app.context(), app.log().unwrap().source().cloned()), (Context::Log, log));
+}

@@ -467,3 +467,55 @@ fn a_log_without_ssh_access_is_downloaded_only_after_confirmation() {
     press(&mut app, "<enter>");
     assert_eq!(app.log().unwrap().current(), Some("step 41"));
 }
+
+#[test]
+fn a_page_of_a_dialog_has_the_height_of_the_dialog() {
+    let mut app = app(&["a", "b", "c"]);
+    press(&mut app, "?");
+    paint(&mut app, 120, 40);
+    press(&mut app, "<pgdn>");
+    paint(&mut app, 120, 40);
+    let Some(Dialog::Text { scroll, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert_eq!(scroll.top(), areas(&app, 120, 40).dialog_lines, "not of the page below it");
+    assert!(scroll.top() > 20);
+}
+
+#[test]
+fn one_marked_job_is_the_one_whose_log_is_opened() {
+    let mut app = shown();
+    press(&mut app, "2 ");
+    assert_eq!((app.marked(), selected(&app).as_deref()), (1, Some(JOBS[1])));
+    let opens = |effects: Vec<Effect>, job: &str| {
+        let is_it = |effect: &Effect| matches!(effect, Effect::Ask(_, Request::Follow(_, LogSource::Job(of))) if *of == id(job));
+        assert!(effects.iter().any(is_it), "{job}: {effects:?}");
+    };
+    opens(press(&mut app, "<enter>"), JOBS[1]);
+    press(&mut app, "<esc>");
+    opens(press(&mut app, "l"), JOBS[0]);
+}
+
+#[test]
+fn local_ports_that_were_opened_on_a_frozen_screen_are_closed_by_the_second_press() {
+    let mut app = shown();
+    press(&mut app, "Z");
+    assert_eq!(press(&mut app, ":ports<enter>"), [asks(Request::Ports(true))]);
+    let open = LocalPorts::from([(Service::Dashboard, 8265)]);
+    tell(&mut app, CLUSTER, News::Ports { open, notes: Vec::new() });
+    assert_eq!(press(&mut app, ":ports<enter>"), [asks(Request::Ports(false))]);
+}
+
+#[test]
+fn a_details_page_is_open_once_whatever_it_shows() {
+    let mut app = shown();
+    press(&mut app, "m/x<enter>J");
+    let open = app.stack().len();
+    press(&mut app, "m");
+    assert_eq!(app.stack().len(), open - 1, "back to the page that is open, with its filter");
+    // The page of a job below the page of its stacks is returned to.
+    press(&mut app, "<esc><esc>2d");
+    let (open, job) = (app.stack().len(), app.view().clone());
+    press(&mut app, "W");
+    assert_eq!(app.stack().len(), open + 1);
+    press(&mut app, "<esc>");
+    assert_eq!((app.stack().len(), app.view()), (open, &job));
+}

@@ -242,3 +242,51 @@ fn the_wheel_and_titles_work_in_every_table() {
         assert_eq!(app.listing().unwrap().cursor(), if wheels { 3 } else { 0 }, "{keys}");
     }
 }
+
+#[test]
+fn a_click_in_an_ambiguous_list_chooses_an_entry() {
+    let mut app = app(&["alpha", "beta"]);
+    for cluster in ["alpha", "beta"] {
+        tell(&mut app, cluster, News::Link(up()));
+        tell(&mut app, cluster, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
+    }
+    press(&mut app, ":stop-job job-1");
+    paint(&mut app, 120, 40);
+    let (_, list) = areas(&app, 120, 40).palette.unwrap();
+    point(&mut app, CLICK, list.area.x, list.area.y);
+    assert_eq!(app.prompt().map(|prompt| (prompt.chosen, prompt.is_chosen)), Some((0, true)));
+    point(&mut app, CLICK, list.area.x, list.area.y);
+    assert_eq!((app.context(), app.view().place()), (Context::Ask, Some(0)));
+}
+
+#[test]
+fn a_click_on_another_field_leaves_the_focused_one() {
+    let mut app = shown();
+    press(&mut app, "n");
+    paint(&mut app, 120, 40);
+    let rows = areas(&app, 120, 40).dialog_rows.unwrap();
+    let click = |app: &mut App, row: u16| {
+        point(app, CLICK, rows.area.x, rows.area.y + row);
+    };
+    let form = |app: &App| match app.dialog() {
+        Some(Dialog::Form(form)) => form.clone(),
+        other => panic!("{other:?}"),
+    };
+    click(&mut app, 2);
+    press(&mut app, "A=1");
+    let (before, below) = (form(&app).rows.len(), form(&app).rows[3].field);
+    click(&mut app, 3);
+    let after = form(&app);
+    assert_eq!(after.rows.len(), before + 1, "an empty row is added after the last variable");
+    assert_eq!(after.rows[after.at].field, below, "and the clicked row has the focus");
+    // A recalled command is not written into another field.
+    press(&mut app, "<esc><esc>nsleep 1<backtab><enter>");
+    let id = form(&app).id;
+    app.update(Event::Form(ClusterName::new(CLUSTER), id, FormNews::Failed("no route".into())), NOW);
+    press(&mut app, "<tab><^u>typed<up>");
+    assert_eq!(form(&app).draft().entrypoint, "sleep 1");
+    click(&mut app, 1);
+    assert_eq!(form(&app).problem, "");
+    press(&mut app, "<down>");
+    assert_eq!(form(&app).draft().working_dir, "");
+}

@@ -72,7 +72,7 @@ fn the_palette_reports_why_it_offers_nothing() {
     let mut app = super::app(&NAMES);
     let mut why = |typed: &str| {
         press(&mut app, &format!(":<^u>{typed}"));
-        let why = app.why_nothing_offered();
+        let why = app.offer_list().why_none;
         press(&mut app, "<esc>");
         why
     };
@@ -215,10 +215,12 @@ fn a_name_on_several_clusters_is_ambiguous() {
     press(&mut app, ":stop-job<enter>");
     assert_eq!(app.prompt().unwrap().line.text(), "stop-job ");
     assert_eq!(words(&app).len(), 4);
-    assert_eq!(app.chosen_offer(&app.offers()), None, "Enter chooses none of them");
+    assert_eq!(app.prompt().unwrap().chosen_offer(&app.offers()), None, "Enter chooses none of them");
     assert_eq!(press(&mut app, "job-1<enter>"), []);
     assert!(said(&app).contains("`job-1` is ambiguous: job-1, job-1; select one"), "{}", said(&app));
     press(&mut app, ":stop-job job-1<down>");
+    assert_eq!(app.prompt().unwrap().chosen, 0, "the first one: none was chosen before");
+    press(&mut app, "<down>");
     assert!(app.offers()[1].help.ends_with(", beta"), "{:?}", app.offers()[1]);
     press(&mut app, "<enter>yy");
     assert_eq!(app.view().place(), Some(1));

@@ -291,3 +291,37 @@ fn another_log_is_chosen_from_a_list_by_letters_of_its_name() {
     };
     assert!(effects.iter().any(is_it) && app.context() == Context::Log, "{effects:?}");
 }
+
+#[test]
+fn matches_are_listed_only_over_the_log_that_was_searched() {
+    let mut app = shown();
+    press(&mut app, "3");
+    let stream = app.log().unwrap().stream();
+    let matches = || {
+        let found = LogMatch { number: 7, line: "boom".into(), at: None };
+        News::LogMatches {
+            stream,
+            pattern: "boom".into(),
+            found: Ok(LogMatches { last: vec![found], ..LogMatches::default() }),
+        }
+    };
+    press(&mut app, "T");
+    tell(&mut app, CLUSTER, matches());
+    assert!(app.prompt().is_none(), "another page is on the screen: {:?}", app.view());
+    back_to(&mut app, Context::Log);
+    tell(&mut app, CLUSTER, matches());
+    assert!(app.prompt().is_some());
+}
+
+#[test]
+fn the_driver_log_of_a_job_is_searched_on_the_head_that_runs() {
+    let mut app = shown();
+    let mut nodes = snapshot();
+    let mut old = nodes.nodes.iter().find(|node| node.is_head).unwrap().clone();
+    old.id = NodeId::from_bytes(&[77; 28]).unwrap();
+    old.state = NodeState::Dead;
+    Arc::make_mut(&mut nodes.nodes).insert(0, old.clone());
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(nodes)));
+    let search = search_of(&press(&mut app, "2 g/boom<enter>"));
+    assert!(search.nodes.iter().all(|node| node.node != old.id), "{search:?}");
+}

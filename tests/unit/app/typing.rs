@@ -223,3 +223,12 @@ fn a_key_without_an_action_is_answered() {
     press(&mut app, "<^g>");
     assert_eq!(said(&app), "^g is not bound to an action; ? lists the keys");
 }
+
+#[test]
+fn pasted_text_begins_a_new_recall() {
+    let mut app = shown();
+    press(&mut app, ":refresh<enter>:<^p>");
+    app.update(Event::Paste(" x".into()), NOW);
+    press(&mut app, "<^p><^n>");
+    assert_eq!(app.prompt().unwrap().line.text(), "refresh x");
+}

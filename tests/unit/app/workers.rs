@@ -531,3 +531,20 @@ fn a_restart_of_an_unreachable_cluster_must_be_allowed() {
     send_news(&mut app, previewed(Task::Stop, &[]));
     assert!(!plan(&app).is_blind() && !plan(&app).controls().contains(&Control::Blind));
 }
+
+#[test]
+fn the_warning_about_typed_text_ends_when_more_is_typed() {
+    let mut app = shown();
+    press(&mut app, "a");
+    app.update(Event::Audit(Ok(vec![("now".into(), "something".into())])), NOW);
+    send_news(&mut app, OperationNews::Offered(Ok(offer())));
+    press(&mut app, "<esc>");
+    assert!(matches!(form(&app).offered, Offered::Known(_)), "the offer has reached the form below the text");
+    press(&mut app, "<tab><tab>");
+    app.update(Event::Paste("5".into()), NOW);
+    assert_eq!(form(&app).count.text(), "5", "a pasted number replaces the preset one");
+    press(&mut app, "<esc>");
+    assert!(form(&app).is_warning());
+    press(&mut app, "1");
+    assert!(!form(&app).is_warning());
+}
