@@ -61,7 +61,7 @@ pub struct LookArguments {
     pub theme: Option<String>,
 }
 
-/// How many colours to use.
+/// How many colors to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colors {
     /// No colors: bold, reverse and dim only.

@@ -38,7 +38,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas
     let Some((prompt, title)) = d.app.prompt().and_then(|prompt| Some((prompt, prompt.kind.list()?))) else {
         return;
     };
-    // These lines are long and have nothing beside them.
+    // These lines are long and have nothing next to them.
     let is_text = prompt.kind == PromptKind::Found;
     let offers = d.app.offers();
     let why = d.app.why_nothing_offered();

@@ -166,7 +166,7 @@ impl App {
             .then(|| Ok(next_monitor(self.pages.cluster[place].log.source())));
         match of_job.or(of_node).or(monitor) {
             Some(Ok(source)) => {
-                // The autoscaler's files are cycled in the pane beside its report if that is on the screen.
+                // The autoscaler's files are cycled in the pane next to its report if that is on the screen.
                 let is_beside = self.areas.autoscaler.is_none() || self.areas.log.is_some();
                 if is_beside && matches!(source, LogSource::Monitor(_)) {
                     return self.follow(place, source);

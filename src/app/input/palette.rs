@@ -441,7 +441,7 @@ fn few(names: &[&str]) -> String {
 
 /// The answer to a column that the table does not have, does not show or cannot be sorted by.
 fn no_column(name: &str) -> String {
-    format!("no column to sort by matches `{name}`")
+    format!("no sortable column matches `{name}`")
 }
 
 /// The answer to an argument of a command that takes none.

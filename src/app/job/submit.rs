@@ -8,7 +8,7 @@ use crate::app::{Action, App, Effect, Tone};
 use crate::model::{ClusterName, FormId, FormNews, JobKey, Request, Timestamp};
 
 impl App {
-    /// Whether a form is busy: text typed meanwhile would be lost, or would act as keys.
+    /// Whether a form is busy: text typed in the meantime would be lost, or would act as keys.
     pub(in crate::app) fn is_form_at_work(&self) -> bool {
         match &self.dialog {
             Some(Dialog::Form(form)) => form.doing.is_some(),
@@ -77,7 +77,7 @@ impl App {
         }
     }
 
-    /// News of a form on a cluster; the result of a form that was closed meanwhile becomes a message.
+    /// News of a form on a cluster; the result of a form that was closed in the meantime becomes a message.
     pub(in crate::app) fn form_news(
         &mut self,
         cluster: &ClusterName,

@@ -27,7 +27,7 @@ use view::WorkersView;
 pub struct WorkersPage {
     /// The table on the screen.
     pub view: WorkersView,
-    /// The roll call.
+    /// The overview.
     pub roll: List<Roll>,
     /// Lines folded by equal text.
     pub folded: List<FoldedLines>,

@@ -1,4 +1,4 @@
-//! The lines in the window: their colours, search matches, and the columns beside them.
+//! The lines in the window: their colors, search matches, and the columns next to them.
 
 use crate::app::{Dated, LogView, Window, pieces};
 use crate::logs::{Level, clock, level};
@@ -36,7 +36,7 @@ fn time(log: &LogView, index: usize, d: &DrawContext<'_>) -> String {
     }
 }
 
-/// The terminal's colours for the names of logs, in turn: without red and yellow, which have a meaning.
+/// The terminal's colors for the names of logs, in turn: without red and yellow, which have a meaning.
 const PARTS: [u8; 6] = [6, 5, 4, 14, 13, 12];
 
 /// Width of the time before a line: a mark, the time, and a blank.
