@@ -1,4 +1,4 @@
-# Prints the Python stacks of these processes (process ids), one after the other. Changes nothing and, because of
+# Prints the Python stacks of the given processes (process ids), one after the other. Changes nothing and, because of
 # --nonblocking, pauses none of them. py-spy is installed with ray[default] and found on the PATH of the process. The
 # threads of the raylet that started them follow, as the kernel reports them: py-spy reads only Python, and a debugger
 # would stop the raylet.

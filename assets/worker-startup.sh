@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Joins this host to its Ray cluster and keeps it joined: after a restart of the head, even at another address, after a crash of Ray here, and after a reboot (a startup script runs at every boot, on every host of a slice).
+# Joins this host to its Ray cluster, and rejoins after a restart of the head (even at another address), a crash of Ray on this
+# host, or a reboot (a startup script runs at every boot, on every host of a slice).
 # Written by marin-tui. It does not contain the Ray token: the machine's own service account reads it into a file that only
 # root and the container's user can read; it is never an argument or a variable. Commands, docker options and the startup
 # script of the cluster file are included verbatim, quoted: anyone who can read this machine's metadata can read them.
@@ -28,21 +29,21 @@ chmod 755 "$dir/run"
 
 say() { echo "marin-tui worker: $*" >&2; }
 
-# The newest copy of this script wins: `init-worker` starts it again on a host where it already runs.
+# A new copy of this script replaces a running one: `init-worker` starts it again on a host where it already runs.
 exec 9>"$dir/lock"
 if ! flock -n 9; then
   kill "$(cat "$dir/pid" 2>/dev/null)" 2>/dev/null
-  flock -w 60 9 || { say "another copy of this script does not end"; exit 1; }
+  flock -w 60 9 || { say "another copy of this script did not exit"; exit 1; }
 fi
 echo $$ >"$dir/pid"
 
 {%- if own %}
 
-# The startup script of the cluster file, whose place in the metadata this script takes. As with Google's agent, it runs at
+# The startup script of the cluster file, which this script replaces in the metadata. As with Google's agent, it runs at
 # each boot before anything else, and its exit code is ignored.
 printf '%s' {{ own | sh }} >"$dir/own-startup-script"
 chmod 700 "$dir/own-startup-script"
-"$dir/own-startup-script" </dev/null >&2 9>&- || say "the startup script of the cluster's file ended with $?"
+"$dir/own-startup-script" </dev/null >&2 9>&- || say "the startup script of the cluster file exited with $?"
 {%- endif %}
 
 # Prints a value of a JSON object.
@@ -132,10 +133,10 @@ initialize() {
 join() {
   local head=$1
 {%- if init %}
-  initialize || { say "an initialization command of the cluster's file failed"; return 1; }
+  initialize || { say "an initialization command of the cluster file failed"; return 1; }
 {%- endif %}
   pull || docker image inspect "$image" >/dev/null 2>&1 9>&- || { say "cannot pull $image"; return 1; }
-  write_token || { say "cannot read the Ray token of secret ${secret:-}: has this machine's service account the role secretmanager.secretAccessor?"; return 1; }
+  write_token || { say "cannot read the Ray token of secret ${secret:-}: does this machine's service account have the role secretmanager.secretAccessor?"; return 1; }
   docker rm -f "$container" >/dev/null 2>&1 9>&-
   # Later options override earlier ones, so those required here follow the cluster's own.
   docker run -d --name "$container" {{ options }} --restart=no --net=host \

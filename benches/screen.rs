@@ -1,5 +1,6 @@
-//! The screen over 1,024 nodes and 10,000 jobs: taking a snapshot in, answering a key, drawing a frame. And a fleet of
-//! 14 clusters of 1,024 nodes and 1,000 jobs each: the home page, opening the nodes and the jobs of all, filtering.
+//! The screen with 1,024 nodes and 10,000 jobs: applying a snapshot, handling a key, drawing a frame. Also a fleet of
+//! 14 clusters with 1,024 nodes and 1,000 jobs each: the home page, opening the nodes and the jobs of all clusters,
+//! filtering.
 
 mod fleet;
 
@@ -43,7 +44,7 @@ fn news(app: &App, cluster: &str, snapshot: &Arc<Snapshot>) -> Event {
 }
 
 fn spec(name: &str) -> ClusterSpec {
-    let head = HeadAddress::Ssh(HostName::parse("10.128.0.1").expect("an address"));
+    let head = HeadAddress::Ssh(HostName::parse("10.128.0.1").expect("the address is valid"));
     ClusterSpec {
         name: ClusterName::new(name),
         file: None,
@@ -58,7 +59,7 @@ fn spec(name: &str) -> ClusterSpec {
 }
 
 fn keymap() -> Keymap {
-    Keymap::with_changes(&BTreeMap::new()).expect("the default keymap is sound")
+    Keymap::with_changes(&BTreeMap::new()).expect("the default keymap is valid")
 }
 
 fn app() -> App {

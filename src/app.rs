@@ -1,7 +1,7 @@
 //! The state of the screen: events in, effects out. No terminal, no network, no clock of its own.
 //!
 //! A key press is handled in one call stack: `update` looks it up in the context that the state implies; `act` changes
-//! the state and returns the effects that the outside world has to carry out.
+//! the state and returns the effects for the event loop to perform.
 
 mod access;
 pub mod action;
@@ -234,7 +234,7 @@ impl App {
         }
     }
 
-    /// Applies an event to the state and returns the effects that the outside world has to carry out.
+    /// Applies an event to the state and returns the effects for the event loop to perform.
     pub fn update(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         self.dirty |= self.toasts.expire(now);
         if !matches!(event, Event::Key(_) | Event::Mouse(_)) {
@@ -360,7 +360,7 @@ impl App {
                 self.keyboard.pressed.push(key);
                 Vec::new()
             }
-            // As in vim, a key that does not continue the sequence ends it, and does not act by itself.
+            // As in vim, a key that does not continue the sequence ends it, and does not act on its own.
             Meaning::Nothing if !self.keyboard.pressed.is_empty() => {
                 let keys = std::mem::take(&mut self.keyboard.pressed).into_iter().chain([key]);
                 let shown: Option<String> = keys.map(|key| self.keyboard.keymap.shown(key)).collect();
@@ -402,7 +402,7 @@ impl App {
         self.dirty
     }
 
-    /// Time until a clock text on the screen changes without an event. Ages below [`fleet::cluster::FRESH`] and
+    /// Time until a displayed time or age changes without an event. Ages below [`fleet::cluster::FRESH`] and
     /// durations show no seconds, so that an idle screen is not redrawn.
     pub fn next_change(&self, now: Timestamp) -> Option<Duration> {
         const SECOND: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Configuration: the settings file, Ray cluster-launcher YAML, folders.
+//! Configuration: the settings file, Ray cluster-launcher YAML, directories.
 //!
 //! A broken file never hides the others: it becomes an entry of its own with its error. An error names the file, the
 //! line and a hint.
@@ -58,7 +58,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The actions that a folder's content would cause, each with the files that request it.
+/// The actions that a directory's content would cause, each with the files that request it.
 type Claims = BTreeMap<Claim, Vec<String>>;
 
 /// Why the configuration cannot be loaded.
@@ -82,7 +82,7 @@ pub enum ConfigError {
         .0.display()
     )]
     NoClusters(PathBuf),
-    /// The working folder has files that are not trusted yet.
+    /// The working directory has files that are not trusted yet.
     #[error("{} is not trusted; run `marin-tui trust` there", printable(&.0.display().to_string()))]
     Untrusted(PathBuf),
 }
@@ -101,7 +101,7 @@ pub struct Config {
 ///
 /// # Errors
 ///
-/// The cluster has no file, or the file has changed since its folder was trusted.
+/// The cluster has no file, or the file has changed since its directory was trusted.
 pub fn file_of(spec: &ClusterSpec) -> Result<&Path, yaml::FileError> {
     let file = spec.file.as_deref();
     let file = file.ok_or_else(|| {
@@ -118,14 +118,14 @@ pub fn cluster_of(text: &str, file: &Path, settings: &Settings) -> Result<Cluste
     cluster::parse(text, file, settings, &Env::default())
 }
 
-/// The folders and files that clusters are read from: `--infra`, else those in the settings, else `./infra`.
+/// The directories and files that clusters are read from: `--infra`, else those in the settings, else `./infra`.
 pub fn places(sources: &Sources, settings: &Settings, env: &Env) -> Vec<PathBuf> {
     places_and_owners(sources, settings, env).into_iter().map(|(place, _)| place).collect()
 }
 
-/// The same, each with whether it depends on the working folder without being given on the command line.
+/// The same, each with whether it depends on the working directory without being given on the command line.
 fn places_and_owners(sources: &Sources, settings: &Settings, env: &Env) -> Vec<(PathBuf, bool)> {
-    // A relative path in the settings depends on the working folder.
+    // A relative path in the settings depends on the working directory.
     let is_here = |p: &Path| p.is_relative() && !p.starts_with("~");
     match &sources.infra {
         Some(place) => vec![(env.expand(place), false)],
@@ -136,14 +136,14 @@ fn places_and_owners(sources: &Sources, settings: &Settings, env: &Env) -> Vec<(
     }
 }
 
-/// Whether a folder of cluster files is used only because it is in the working folder: neither the command line nor the
-/// settings name it.
+/// Whether a directory of cluster files is used only because it is in the working directory: neither the command line
+/// nor the settings name it.
 pub fn is_unnamed(place: &Path, sources: &Sources, settings: &Settings, env: &Env) -> bool {
     let mut all = places_and_owners(sources, settings, env).into_iter();
     all.any(|(known, is_here)| is_here && known == place)
 }
 
-/// The configuration before the check whether the working folder is trusted.
+/// The configuration before the check whether the working directory is trusted.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     config: Config,
@@ -156,18 +156,18 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The files to be trusted; `None` when no file of the working folder is used.
+    /// The files to be trusted; `None` when no file of the working directory is used.
     pub fn review(&self) -> Option<&Review> {
         self.review.as_ref()
     }
 
-    /// Whether the command line names the clusters, so that the working folder's variables can be left out.
+    /// Whether the command line names the clusters, so that the working directory's variables can be left out.
     pub fn is_named(&self) -> bool {
         self.is_named
     }
 
-    /// Settings, clusters and variables for use. Fails when the folder is not trusted, unless the command line names the
-    /// clusters; in that case the variables of `.marin.yaml` are left out.
+    /// Settings, clusters and variables for use. Fails when the directory is not trusted, unless the command line names
+    /// the clusters; in that case the variables of `.marin.yaml` are left out.
     pub fn admit(self, records: &Records) -> Result<(Config, Env), ConfigError> {
         let state = self.review.as_ref().map(|review| (review.folder.clone(), review.state(records)));
         let env = match state {
@@ -230,7 +230,7 @@ pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, Conf
     Ok(Loaded { config, env, plain, looked_in, review, is_named })
 }
 
-/// The environment with the variables of the folder's `.marin.yaml`, the files that contain these variables or are
+/// The environment with the variables of the directory's `.marin.yaml`, the files that contain these variables or are
 /// named by them, and the actions that they would cause.
 fn with_variables(env: &Env, us: &CurrentUser) -> Result<(Env, Vec<CheckedFile>, Claims), ConfigError> {
     let file = env.cwd().join(shared::FILE);
@@ -257,8 +257,8 @@ fn with_variables(env: &Env, us: &CurrentUser) -> Result<(Env, Vec<CheckedFile>,
 }
 
 impl Config {
-    /// Adds the entry of a file. For a file of the working folder (`us` is the user who may have written it), returns
-    /// the file as it was read and its text, if it describes a cluster.
+    /// Adds the entry of a file. For a file of the working directory (`us` is the user who may have written it),
+    /// returns the file as it was read and its text, if it describes a cluster.
     fn add(
         &mut self,
         file: &Path,
@@ -324,8 +324,8 @@ fn is_template_text(text: &str) -> bool {
     text.lines().filter(|l| !l.trim_start().starts_with('#')).any(|l| l.contains("{{") || l.contains("{%"))
 }
 
-/// The file itself, or the YAML files of a folder, sorted, including templates. A folder that does not exist counts as
-/// empty; the caller reports that.
+/// The file itself, or the YAML files of a directory, sorted, including templates. A directory that does not exist
+/// counts as empty; the caller reports that.
 pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     if place.is_file() {
         return Ok(vec![place.into()]);

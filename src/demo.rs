@@ -13,7 +13,7 @@
 //!   `shared` is the state that all connections of a head share.
 //! - [`libtpu`]: the runtime metrics of a TPU host.
 //! - [`google`]: simulated Google services, standalone for a test or connected to a fleet.
-//! - `fleet`: many heads with their SSH servers, the simulated Google and a folder, built from a plan.
+//! - `fleet`: many heads with their SSH servers, the simulated Google and a directory, built from a plan.
 //! - `json`, `meter`, `observer`, `random`, `entropy`: Ray's JSON format, counters of requests, a callback for changes,
 //!   repeatable random numbers, and random bytes from the operating system.
 

@@ -69,7 +69,7 @@ pub fn findings(
         found.extend(nodes::findings(snapshot));
         if !snapshot.missing.is_empty() {
             let what = snapshot.missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            let hint = "retry; the console does so automatically and shows older data meanwhile";
+            let hint = "retry; the console does so automatically and shows older data in the meantime";
             found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, hint));
         }
     }

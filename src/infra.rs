@@ -1,4 +1,4 @@
-//! A folder of cluster files: one table, templates, the files generated from them, and the rules that validate them.
+//! A directory of cluster files: one table, templates, the files generated from them, and the rules that validate them.
 //!
 //! It contains no data of any cluster: names, zones and TPUs all come from the table.
 

@@ -1,4 +1,4 @@
-//! The workers of a job, and what their files show together: the roll call, equal lines, lines in time order, and the
+//! The workers of a job, and what their files show together: the overview, equal lines, lines in time order, and the
 //! first cause of a failure.
 //!
 //! No terminal and no network: [`crate::operation`] reads the files, and the console and the commands show the same

@@ -9,7 +9,7 @@
 //! - [`replace`]: atomically writes files that only their owner can read.
 //! - `proto`: the messages of Ray's GCS and of libtpu, generated from `assets/ray/*.proto` and `assets/tpu/*.proto`.
 //! - [`logs`]: log lines: buffers, searches, and the combined lines of many workers. Pure.
-//! - [`job_workers`]: the workers of a job: roll call, folded and merged lines, the first cause. Pure.
+//! - [`job_workers`]: the workers of a job: overview, folded and merged lines, the first cause. Pure.
 //! - [`stacks`]: Python stacks of many processes, grouped by equal stacks. Pure.
 //! - [`vitals`]: the activity of running jobs, and signs of problems. Pure.
 //! - [`config`], [`token`], [`ssh`], [`ray`], [`libtpu`], [`gcp`]: one external system each; they use the model and not
@@ -17,7 +17,7 @@
 //! - [`reconcile`]: compares the TPUs that Ray and Google Cloud report for a cluster. Pure.
 //! - [`diagnose`]: derives findings from a cluster's last state and a little history. Pure.
 //! - [`state`]: the finished state of a cluster: totals, TPUs and findings from what its sources report. Pure.
-//! - [`infra`]: a folder of cluster files: the table, its templates, the generated files, and the validation rules.
+//! - [`infra`]: a directory of cluster files: the table, its templates, the generated files, and the validation rules.
 //! - [`demo`]: simulated Ray heads behind SSH servers, for tests, measurements and demonstrations; one contract suite
 //!   compares them with the real Ray. It uses only the model and the messages, and is built only with the feature
 //!   `demo`.
@@ -26,7 +26,8 @@
 //!   crash, and the audit log.
 //! - [`app`]: the state of the screen. Events in, effects out; no terminal, no network.
 //! - [`ui`]: renders that state. Pure.
-//! - [`tui`]: the only module that uses a terminal: loop, signals, clipboard, browser. Runs operations beside the loop.
+//! - [`tui`]: the only module that uses a terminal: loop, signals, clipboard, browser. Runs operations outside
+//!   the loop.
 //! - [`cli`]: the subcommands.
 
 // `missing_docs` is enabled for modules whose API many other modules use; elsewhere, comments that would only repeat a

@@ -1,7 +1,7 @@
-//! Logs: lines, what is held of them, what a search finds, and what many workers' lines say together.
+//! Log lines: storage, search, time stamps, progress and errors of one log, and analyses of the logs of many workers.
 //!
-//! No terminal and no network: [`crate::ray`], [`crate::supervisor`] and the commands bring the bytes, the console and
-//! the commands show the lines.
+//! No terminal and no network: [`crate::ray`], [`crate::supervisor`] and the commands provide the bytes; the console
+//! and the commands display the lines.
 
 mod cause;
 mod checkpoint;

@@ -1,7 +1,7 @@
 //! Atomically writes files that only their owner can read: a reader sees the old or the new content, even if this
 //! process is killed or the disk is full.
 //!
-//! The new content goes into a temporary file beside the old one, `.NAME.RANDOM.part`, which is flushed and renamed. A
+//! The new content goes into a temporary file next to the old one, `.NAME.RANDOM.part`, which is flushed and renamed. A
 //! temporary file that is dropped before that is removed; a killed process leaves it behind.
 
 use std::fs::File;
@@ -74,6 +74,6 @@ mod tests {
         drop(part);
         assert!(names(dir.path()).is_empty());
         assert_eq!(["list.json", ".part", ".x.part"].map(target), [None; 3]);
-        assert!(write(dir.path(), b"x").is_err(), "a folder");
+        assert!(write(dir.path(), b"x").is_err(), "a directory");
     }
 }

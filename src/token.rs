@@ -63,7 +63,7 @@ pub fn find(
     Err(broken.unwrap_or(TokenError::NotFound { tried }))
 }
 
-/// Whether the file does not exist. In the older layout, a cluster's token file may be in place of the folder.
+/// Whether the file does not exist. In the older layout, a cluster's token file may be in place of the directory.
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

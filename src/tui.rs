@@ -1,7 +1,7 @@
 //! Everything that needs a terminal: the loop, signals, the clipboard, the browser, a shell on a head.
 //!
 //! A key press is one call stack: input -> `App::update` -> effects -> draw. News arrive through one bounded channel.
-//! Handling a key press never waits: slow work runs beside the loop and returns as an event.
+//! Handling a key press never waits: slow work runs outside the loop and returns as an event.
 
 mod background;
 mod clipboard;
@@ -98,8 +98,8 @@ pub async fn run(
     Ok(())
 }
 
-/// The loop, for any terminal and any source of input; tests run this function. The theme may change meanwhile, because
-/// a terminal may report its background late.
+/// The loop, for any terminal and any source of input; tests run this function. The theme may change in the meantime,
+/// because a terminal may report its background late.
 pub async fn event_loop<B, K, Q>(
     screen: &mut Terminal<B>,
     app: &mut App,
@@ -177,8 +177,8 @@ where
     }
 }
 
-/// Waits for a program that uses the terminal, and handles news meanwhile, so that no cluster task is blocked and the
-/// screen is up to date afterwards.
+/// Waits for a program that uses the terminal, and handles news in the meantime, so that no cluster task is blocked and
+/// the screen is up to date afterwards.
 pub async fn meanwhile<T>(
     ended: impl Future<Output = T>,
     app: &mut App,

@@ -25,7 +25,7 @@ pub enum Event {
     Resize,
     /// News of a cluster.
     Update(Update),
-    /// A clock text on the screen may have changed.
+    /// A displayed time or age may have changed.
     Tick,
     /// News of an operation on a cluster.
     Operation(ClusterName, OperationNews),
@@ -43,7 +43,6 @@ pub enum Event {
     Audit(Result<Vec<(String, String)>, String>),
     /// The file to save lines to already exists.
     FileExists {
-        /// Its path.
         path: String,
         /// The text that was not written.
         text: String,
@@ -69,7 +68,7 @@ impl From<crossterm::event::Event> for Event {
     }
 }
 
-/// An effect: something that the outside world has to carry out.
+/// An effect for the event loop to perform.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Quit the console.

@@ -207,7 +207,7 @@ impl App {
             }
             JobStopOutcome::Unknown { why, watching } => {
                 let now = if *watching { "still watching" } else { "check its status, and stop it again" };
-                (Tone::Bad, format!("{cluster}: cannot tell whether {id} was stopped: {why}; {now}"))
+                (Tone::Bad, format!("{cluster}: outcome of stopping {id} unknown: {why}; {now}"))
             }
             JobStopOutcome::Failed(why) => (Tone::Bad, format!("{cluster}: {id} was not stopped: {why}")),
         };

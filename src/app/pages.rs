@@ -231,7 +231,7 @@ pub fn tables() -> Vec<(&'static str, Vec<&'static str>)> {
 mod tests {
     use crate::app::table::column::Kind;
 
-    /// A filter would search a column that does not exist in vain.
+    /// A filter on a column that does not exist would match nothing.
     fn words_are_columns<K: Kind>() {
         let is_there = |id: &&&str| K::columns().iter().any(|column| column.id == **id);
         assert_eq!(K::WORDS.iter().find(|id| !is_there(id)), None);

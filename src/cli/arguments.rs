@@ -74,7 +74,7 @@ impl LookArguments {
     }
 }
 
-/// How many colours to use.
+/// How many colors to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colors {
     /// No colors: bold, reverse and dim only.

@@ -43,7 +43,7 @@ pub(super) fn print(audit: &Audit, as_json: bool) -> anyhow::Result<()> {
         output::json(&entries)?;
     } else {
         let rows: Vec<_> = entries.into_iter().map(row).collect();
-        columns::print(&mut output::stdout(), &["WHEN", "WHO", "CLUSTER", "WHAT", "OUTCOME"], &rows)?;
+        columns::print(&mut output::stdout(), &["TIME", "USER", "CLUSTER", "ACTION", "OUTCOME"], &rows)?;
     }
     if unreadable > 0 {
         eprintln!("cannot read {unreadable} lines of the audit log");

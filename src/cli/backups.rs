@@ -100,12 +100,12 @@ fn days(n: u64) -> Duration {
     Duration::from_secs(n.saturating_mul(24 * 3600))
 }
 
-/// As JSON: `folder`, `cluster`, `jobs`, `created_ms`, `needed`, `outcome` (`old`, `would be deleted`, `deleted`, why
+/// As JSON: `dir`, `cluster`, `jobs`, `created_ms`, `needed`, `outcome` (`old`, `would be deleted`, `deleted`, why
 /// not, or empty).
 fn report(rows: &[(&Backup, String)], as_json: bool, now: Timestamp) -> anyhow::Result<()> {
     if as_json {
         let row = |(b, outcome): &(&Backup, String)| {
-            json!({"folder": b.folder, "cluster": b.cluster, "jobs": b.jobs, "created_ms": b.made.as_millis(),
+            json!({"dir": b.folder, "cluster": b.cluster, "jobs": b.jobs, "created_ms": b.made.as_millis(),
                 "needed": b.is_needed, "outcome": outcome})
         };
         return output::json(&rows.iter().map(row).collect::<Vec<_>>());

@@ -25,8 +25,8 @@ Examples:
   marin-tui -c us-central2 run-cleanup --only processes     only processes on workers
   marin-tui -c us-central2 run-cleanup --interval 10m -y    every 10 minutes
 
-Leftovers are: preempted TPUs and queued resources, as in clean-preempted; Ray processes on workers whose raylet is \
-gone, or whose job has ended and which do not descend from a live raylet; libtpu lock files while no process uses a TPU. A process \
+Leftovers are: preempted TPUs and queued resources, as in clean-preempted; Ray processes on workers whose raylet has \
+exited, or whose job has ended and which do not descend from a live raylet; libtpu lock files while no process uses a TPU. A process \
 that Ray did not start is never killed. Processes are sent SIGTERM, then SIGKILL after 5 seconds. Disks with less than \
 10% free are reported; nothing on them is deleted. Workers are checked over SSH, at most 8 at a time.
 
@@ -164,7 +164,7 @@ impl Round<'_> {
                 () = signals.any() => break,
             };
         }
-        eprintln!("{}: cleanup ended", self.reach.spec.name);
+        eprintln!("{}: cleanup stopped", self.reach.spec.name);
         Ok(ExitCode::SUCCESS)
     }
 
@@ -176,13 +176,13 @@ impl Round<'_> {
             Ok((rows, gaps)) if self.arguments.json => {
                 let rows: Vec<_> = rows.iter().map(|row| row.for_scripts(self.reach)).collect();
                 output::json_line(
-                    &json!({"at": at.timestamp().to_string(), "rows": rows, "gaps": gaps, "error": null}),
+                    &json!({"at_ms": at.timestamp().as_millisecond(), "rows": rows, "not_checked": gaps, "error": null}),
                 )?;
             }
             Err(e) if self.arguments.json => {
                 let error = format!("{e:#}");
                 output::json_line(
-                    &json!({"at": at.timestamp().to_string(), "rows": [], "gaps": [], "error": error}),
+                    &json!({"at_ms": at.timestamp().as_millisecond(), "rows": [], "not_checked": [], "error": error}),
                 )?;
             }
             Ok((rows, gaps)) => {

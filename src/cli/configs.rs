@@ -219,7 +219,7 @@ fn show(table: &Table, name: &str, json: bool) -> Result<()> {
     if json {
         let values = row.values.iter().map(|v| {
             let value = serde_json::to_value(&v.value).unwrap_or_default();
-            (v.key.to_owned(), json!({"value": value, "from": source(&v.source)}))
+            (v.key.to_owned(), json!({"value": value, "source": source(&v.source)}))
         });
         let values: serde_json::Map<_, _> = values.collect();
         return output::json(
@@ -247,7 +247,7 @@ fn show(table: &Table, name: &str, json: bool) -> Result<()> {
 
 fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
     let folder = table_folder(folders).ok();
-    // A broken table is a finding by itself; without it, some rules cannot be checked.
+    // A broken table is a finding of its own; without it, some rules cannot be checked.
     let table = match folder.as_deref().map(Table::read).transpose() {
         Ok(table) => table,
         Err(e) => bail!("{e}"),

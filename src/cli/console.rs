@@ -1,4 +1,4 @@
-//! Starts the console: folders, log file, clusters, supervisor, terminal.
+//! Starts the console: directories, log file, clusters, supervisor, terminal.
 
 use super::places::{make_folders, places};
 use super::reach::{progress_patterns, runtime};

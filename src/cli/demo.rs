@@ -119,7 +119,7 @@ fn with_fleet(
     env: &Env,
     runtime: &Runtime,
 ) -> anyhow::Result<()> {
-    // Listen before the folder is created, so that no signal leaves it behind.
+    // Listen before the directory is created, so that no signal leaves it behind.
     let mut signals = runtime.block_on(async { Signals::listen() })?;
     let started = runtime.block_on(async {
         tokio::select! {
@@ -167,7 +167,7 @@ async fn serve(fleet: &Fleet, signals: &mut Signals) -> anyhow::Result<()> {
     let clusters: Vec<Value> =
         fleet.members().iter().map(|m| json!({"name": m.name, "ssh_port": m.port()})).collect();
     let line = json!({
-        "folder": folder.path(),
+        "dir": folder.path(),
         "settings": folder.settings(),
         "infra": folder.infra(),
         "key": folder.key(),

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_has_a_theme_for_each_background_and_asks_unless_there_are_no_colors() {
+    fn auto_has_a_theme_for_each_background_and_queries_it_unless_there_are_no_colors() {
         let home = Home::new(&[("COLORTERM", "truecolor")]);
         let choice = home.theme_choice("auto").unwrap();
         assert!(choice.asks && choice.guess == Background::Dark && choice.dark != choice.light);

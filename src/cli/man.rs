@@ -27,7 +27,7 @@ pub struct ManArguments {
     dir: PathBuf,
 }
 
-/// Writes the pages of the program and of the manual into the folder.
+/// Writes the pages of the program and of the manual into the directory.
 pub(super) fn run(arguments: &ManArguments, mut program: Command) -> anyhow::Result<()> {
     let dir = &arguments.dir;
     fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;

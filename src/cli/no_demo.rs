@@ -6,10 +6,10 @@ use clap::Args;
 use std::ffi::OsString;
 
 pub(super) const EXAMPLES: &str = "\
-Not available: this marin-tui was built without the simulated fleet. To have it, build with the default features, e.g.
+Not available: this marin-tui was built without the simulated fleet. To include it, build with the default features, e.g.
 `cargo install --locked --path .` without --no-default-features.";
 
-/// Options of `demo`, which mean nothing in this build.
+/// Options of `demo`, ignored in this build.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Options of a build that has it

@@ -1,4 +1,4 @@
-//! Command lines of the retired `cluster.py`, the scripts beside it and Ray's own command: rewritten to current ones
+//! Command lines of the retired `cluster.py`, related scripts and Ray's own command: rewritten to current ones
 //! before parsing, or refused with the line to type if the meaning differs.
 //!
 //! `assets/manual/old-script.md` lists all of them, and `tests/program/old_script.rs` runs that table.

@@ -6,7 +6,7 @@ use crate::token;
 use anyhow::Context;
 use std::path::PathBuf;
 
-/// Creates the program's folders, including the token folder, which users write to.
+/// Creates the program's directories, including the token directory, which users write to.
 pub(super) fn make_folders(folders: &Folders, places: &token::Places) -> anyhow::Result<()> {
     let of_tokens = places.folders();
     for folder in [&folders.state, &folders.tokens, &folders.run].into_iter().chain(&of_tokens) {

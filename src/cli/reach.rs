@@ -33,7 +33,7 @@ pub(super) struct Reach {
     pub spec: ClusterSpec,
     /// Connection options.
     pub options: Options,
-    /// Folders of the program's own files.
+    /// Directories of the program's own files.
     pub folders: Folders,
     /// The environment that the command was started in.
     pub env: Env,

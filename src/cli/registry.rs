@@ -104,7 +104,7 @@ impl Planned {
     fn as_json(&self) -> Value {
         let error = self.problem.as_ref().map(|(what, _)| what);
         let mut value = json!({"registry": self.registry.to_string(), "outcome": self.outcome,
-            "before": self.before, "after": self.after, "trial": self.is_trial, "error": error});
+            "before": self.before, "after": self.after, "dry_run": self.is_trial, "error": error});
         hints::add(&mut value, self.problem.as_ref().map(|(_, hint)| hint), Target::default());
         value
     }

@@ -256,7 +256,7 @@ impl Seen<'_> {
     fn finding(&self, finding: &Finding) -> Value {
         let mut value = json!({
             "kind": finding.word(), "severity": finding.severity.word(),
-            "since_ms": self.since(finding).map(Timestamp::as_millis), "what": finding.short, "evidence": finding.long,
+            "since_ms": self.since(finding).map(Timestamp::as_millis), "summary": finding.short, "evidence": finding.long,
         });
         hints::add(&mut value, Some(&finding.hint), self.target());
         value

@@ -206,7 +206,7 @@ async fn status(context: &TokenContext<'_>, as_json: bool) -> anyhow::Result<()>
         let mut value = json!({
             "cluster": spec.name.as_str(), "secret": secret.map(|s| &s.name),
             "project": secret.and_then(|s| s.project.as_ref()), "found": found.is_ok(),
-            "from": found.as_ref().ok().map(|f| f.source.to_string()), "version": version,
+            "source": found.as_ref().ok().map(|f| f.source.to_string()), "version": version,
             "others_can_read": exposed, "error": found.as_ref().err().map(|p| &p.what),
         });
         let hint = found.as_ref().err().map(|p| &p.hint);

@@ -80,7 +80,7 @@ mod tests {
     fn a_program_is_found_where_a_shell_finds_it() {
         let dir = tempfile::tempdir().unwrap();
         let [one, two] = ["one", "two"].map(|name| dir.path().join(name));
-        std::fs::create_dir_all(two.join("folder")).unwrap();
+        std::fs::create_dir_all(two.join("directory")).unwrap();
         std::fs::create_dir(&one).unwrap();
         for (file, mode) in [(one.join("tool"), 0o644), (two.join("tool"), 0o755)] {
             std::fs::write(&file, "").unwrap();
@@ -95,7 +95,7 @@ mod tests {
         );
         assert_eq!(find(&two.join("tool"), &env), Some(two.join("tool")));
         assert_eq!(find(&one.join("tool"), &env), None);
-        assert_eq!(find(Path::new("folder"), &env), None);
+        assert_eq!(find(Path::new("directory"), &env), None);
     }
 
     #[tokio::test]

@@ -24,13 +24,13 @@ Only files in the current directory need to be trusted. Files given with --infra
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct TrustArguments {
     /// Directory [default: the current directory]
-    #[arg(value_name = "DIR")]
+    #[arg(id = "dir", value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Trust the directory without confirmation
     #[arg(long, short, conflicts_with_all = ["list", "remove"])]
     yes: bool,
     /// List trusted directories
-    #[arg(long, conflicts_with_all = ["remove", "folder"])]
+    #[arg(long, conflicts_with_all = ["remove", "dir"])]
     list: bool,
     /// Stop trusting the directory
     #[arg(long)]
@@ -183,8 +183,7 @@ fn list(records: &Records, as_json: bool) -> anyhow::Result<()> {
     let all = records.list();
     let when = |ms: i64| jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
     if as_json {
-        let row =
-            |r: &Trusted| json!({"folder": r.folder, "files": r.files, "since": when(r.at_ms).to_string()});
+        let row = |r: &Trusted| json!({"dir": r.folder, "files": r.files, "trusted_ms": r.at_ms});
         return output::json(&all.iter().map(row).collect::<Vec<_>>());
     }
     let row = |r: &Trusted| {

@@ -36,7 +36,7 @@ jobs submitted since then must be allowed. After a failure no further worker is 
 
 With --type, requests of that type that still wait for capacity are listed, not deleted; give their names to delete them.
 
-Exit codes: 0 the workers are gone from Ray and Google, 1 failure.";
+Exit codes: 0 the workers have been removed from Ray and Google, 1 failure.";
 
 /// Operations on workers outside the autoscaler.
 #[derive(Debug, Subcommand)]

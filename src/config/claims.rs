@@ -1,4 +1,4 @@
-//! The actions that the content of a folder would cause: commands, hosts, secrets, files and addresses, listed for
+//! The actions that the content of a directory would cause: commands, hosts, secrets, files and addresses, listed for
 //! review before any of them is used.
 
 use super::settings::Settings;

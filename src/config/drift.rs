@@ -18,7 +18,7 @@ const ADDED: [&str; 2] = ["networkInterfaces", "networkConfig"];
 /// Keys of `auth` that are different or missing on the head (`_set_up_config_for_head_node`).
 const OF_LAUNCHER: [&str; 3] = ["ssh_private_key", "ssh_proxy_command", "ssh_proxy_use_node_id"];
 
-/// The keys of the cluster's file whose values differ from `running`, the configuration on its head.
+/// The keys of the cluster file whose values differ from `running`, the configuration on its head.
 pub fn drift(spec: &ClusterSpec, running: &[u8]) -> Result<Vec<Drift>, FileError> {
     let path = spec.file.clone().unwrap_or_default();
     let text = match &spec.accepted {

@@ -1,4 +1,4 @@
-//! The content of a folder of cluster files: clusters, and files that could not be read.
+//! The content of a directory of cluster files: clusters, and files that could not be read.
 
 use super::yaml;
 use crate::model::{ClusterSpec, Problem};

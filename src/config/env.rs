@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Variables, working folder and home.
+/// Variables, working directory and home.
 #[derive(Clone, Default)]
 pub struct Env {
     vars: BTreeMap<String, String>,
@@ -38,7 +38,7 @@ impl Env {
         self
     }
 
-    /// A copy with another working folder.
+    /// A copy with another working directory.
     #[must_use]
     pub fn within(mut self, cwd: PathBuf) -> Self {
         self.cwd = cwd;
@@ -69,7 +69,7 @@ impl Env {
         self.var("USER").or_else(|| self.var("LOGNAME"))
     }
 
-    /// The home folder, from `HOME`.
+    /// The home directory, from `HOME`.
     pub fn home(&self) -> Option<PathBuf> {
         self.var("HOME").map(PathBuf::from)
     }
@@ -78,7 +78,7 @@ impl Env {
         &self.cwd
     }
 
-    /// A path with a leading `~` replaced by the home folder, made absolute.
+    /// A path with a leading `~` replaced by the home directory, made absolute.
     pub fn expand(&self, path: &Path) -> PathBuf {
         match (path.strip_prefix("~"), self.home()) {
             (Ok(rest), Some(home)) => home.join(rest),

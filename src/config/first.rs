@@ -9,7 +9,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The text of a settings file with all defaults, the folder of cluster files, and the secret with the clusters' key.
+/// The text of a settings file with all defaults, the directory of cluster files, and the secret with the clusters'
+/// key.
 pub fn first_settings(infra: Option<&Path>, key_secret: Option<&str>) -> Result<String, FileError> {
     // A JSON string is also a YAML string.
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
@@ -24,7 +25,7 @@ pub fn first_settings(infra: Option<&Path>, key_secret: Option<&str>) -> Result<
     Ok(text)
 }
 
-/// Writes a new file that only its owner can read, and fails if it exists. A missing folder is private as well.
+/// Writes a new file that only its owner can read, and fails if it exists. A missing directory is private as well.
 pub fn write_first(file: &Path, content: &Secret) -> io::Result<()> {
     if file.symlink_metadata().is_ok() {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it already exists"));
@@ -67,7 +68,7 @@ mod tests {
         let again = write_first(&file, &Secret::new("two")).unwrap_err();
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&file).unwrap(), "one");
-        // The mode of an existing folder is not changed.
+        // The mode of an existing directory is not changed.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         write_first(&dir.path().join("beside"), &Secret::new("x")).unwrap();
         assert_eq!(mode(dir.path()), 0o755);

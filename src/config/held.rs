@@ -1,4 +1,4 @@
-//! A file of the working folder, read once, so that the content that was checked and hashed is the content in use.
+//! A file of the working directory, read once, so that the content that was checked and hashed is the content in use.
 
 use super::safe::{CurrentUser, Unsafe};
 use super::yaml::{self, FileError};

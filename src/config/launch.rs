@@ -31,7 +31,7 @@ pub struct Launch {
     pub port: u16,
     /// `file_mounts`: local path as written, by the path on the nodes.
     pub file_mounts: BTreeMap<String, String>,
-    /// `provider.worker_ips`: hosts that the autoscaler of a `local` cluster starts by itself.
+    /// `provider.worker_ips`: hosts that the autoscaler of a `local` cluster starts on its own.
     pub worker_ips: Vec<String>,
     /// Types of workers, by name; the only one of provider `local` has an empty name.
     pub types: BTreeMap<String, NodeLaunch>,

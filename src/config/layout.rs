@@ -13,7 +13,7 @@ const HEAD: &str = "\
 # Remove this file to return to the settings.
 ";
 
-/// Path of the file, in the state folder.
+/// Path of the file, in the state directory.
 pub fn layout_file(state: &Path) -> PathBuf {
     state.join("layout.yaml")
 }

@@ -1,4 +1,4 @@
-//! Folders of this program, and how they are created.
+//! Directories of this program, and how they are created.
 
 use super::Env;
 use rustix::process::getuid;
@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The program's folders (XDG Base Directory Specification).
+/// The program's directories (XDG Base Directory Specification).
 #[derive(Clone, Debug)]
 pub struct Folders {
     pub config: PathBuf,
@@ -20,7 +20,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// From `XDG_*` and `HOME`; without a home folder, everything is in `.marin-tui` in the working folder.
+    /// From `XDG_*` and `HOME`; without a home directory, everything is in `.marin-tui` in the working directory.
     pub fn new(env: &Env) -> Self {
         let home = env.home().unwrap_or_else(|| env.cwd().join(".marin-tui"));
         let place = |var, default: &str| {
@@ -39,8 +39,9 @@ impl Folders {
     }
 }
 
-/// Creates the folder with mode 0700, and its parents with the default mode. An existing folder must belong to this
-/// user, and no other user may be able to write into it or replace it: in /tmp another user may have created it first.
+/// Creates the directory with mode 0700, and its parents with the default mode. An existing directory must belong to
+/// this user, and no other user may be able to write into it or replace it: in /tmp another user may have created it
+/// first.
 pub fn create_private(folder: &Path) -> io::Result<()> {
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent)?;
@@ -61,7 +62,7 @@ pub fn create_private(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
-/// Why a folder is not safe for private files; `None` when it is.
+/// Why a directory is not safe for private files; `None` when it is.
 fn not_ours(folder: &Path, meta: &fs::Metadata) -> Option<String> {
     let us = getuid().as_raw();
     let parent = folder.parent().and_then(|p| fs::metadata(p).ok());

@@ -1,8 +1,8 @@
 //! Checks whether another user can change or replace a file, as sshd's `StrictModes` does before it trusts
 //! `authorized_keys` (`safe_path` in OpenSSH's `misc.c`).
 //!
-//! Every folder and every symbolic link of the path is checked: whoever can write to one of them can replace the file.
-//! The superuser does not count as another user.
+//! Every directory and every symbolic link of the path is checked: whoever can write to one of them can replace the
+//! file. The superuser does not count as another user.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -13,13 +13,13 @@ use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of symbolic links that are followed, as on Linux (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
-/// Mode bit of a folder in which only the owner of an entry may remove or rename it.
+/// Mode bit of a directory in which only the owner of an entry may remove or rename it.
 const STICKY: u32 = 0o1000;
 
 /// Why another user can change a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsafe {
-    /// The file, folder or link that another user can change.
+    /// The file, directory or link that another user can change.
     pub place: PathBuf,
     /// Who can change it.
     pub why: String,
@@ -77,7 +77,7 @@ impl CurrentUser {
             return found(why, "copy the directory, so that you own it".to_owned());
         }
         let mode = meta.mode();
-        // A link's mode has no meaning; in a sticky folder other users cannot remove or rename our entries.
+        // A link's mode has no meaning; in a sticky directory other users cannot remove or rename our entries.
         if meta.is_symlink() || (meta.is_dir() && mode & STICKY != 0) {
             return None;
         }
@@ -172,7 +172,7 @@ mod tests {
         mode(&folder, 0o1777);
         assert_eq!(fault(&file), Ok(file.clone()));
         mode(&folder, 0o755);
-        // A link through a folder that other users can write to.
+        // A link through a directory that other users can write to.
         let open = root.join("open");
         fs::create_dir(&open).unwrap();
         fs::write(open.join("t.yaml"), "x").unwrap();

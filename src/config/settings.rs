@@ -19,7 +19,7 @@ pub const AUTO_THEME: &str = "auto";
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Folders or files with Ray cluster YAML.
+    /// Directories or files with Ray cluster YAML.
     pub infra: Vec<PathBuf>,
     /// Overrides of the cluster files, by `cluster_name`.
     pub clusters: BTreeMap<String, Override>,
@@ -58,7 +58,7 @@ pub struct Settings {
     pub keys: BTreeMap<String, Vec<String>>,
     /// Columns of the console's tables, by table, in place of the default ones.
     pub columns: BTreeMap<String, Vec<String>>,
-    /// The console's theme: `auto`, a built-in one, a file in the folder `themes`, or a path.
+    /// The console's theme: `auto`, a built-in one, a file in the directory `themes`, or a path.
     pub theme: String,
     /// Whether the console shows ASCII only.
     pub plain: bool,
@@ -167,7 +167,7 @@ impl Settings {
     pub fn read(file: Option<&Path>, env: &Env) -> Result<Self, FileError> {
         let path = match file {
             Some(named) => env.expand(named),
-            // Without a home folder the settings file would be in the working folder.
+            // Without a home directory the settings file would be in the working directory.
             None if env.home().is_none() && env.var("XDG_CONFIG_HOME").is_none() => {
                 return Ok(Self::default());
             }

@@ -7,7 +7,7 @@ use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The file in the working folder.
+/// The file in the working directory.
 pub const FILE: &str = ".marin.yaml";
 /// Variables that the console itself uses.
 pub const NAMES: [&str; 3] = ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS"];

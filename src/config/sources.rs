@@ -69,8 +69,8 @@ pub(super) fn host_of(url: &str) -> Option<&str> {
     rest.split(['/', '?', '#']).next()
 }
 
-/// Whether a place has clusters rather than settings: a folder, or a file with a key that every cluster file has. Only
-/// regular files are read.
+/// Whether a place has clusters rather than settings: a directory, or a file with a key that every cluster file has.
+/// Only regular files are read.
 pub fn has_clusters(place: &Path) -> bool {
     let is_key = |key: &str| matches!(key.trim_matches(['"', '\'']), "cluster_name" | "provider");
     let has = |text: &str| match serde_yaml::from_str::<serde_yaml::Mapping>(text) {

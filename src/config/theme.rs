@@ -6,7 +6,8 @@ use super::{Env, Folders};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
-/// The file of a theme that is not built in: the given path, or for a name `themes/NAME.yaml` beside the settings file.
+/// The file of a theme that is not built in: the given path, or for a name `themes/NAME.yaml` next to the settings
+/// file.
 pub fn theme_file(theme: &str, env: &Env, folders: &Folders) -> PathBuf {
     let path = Path::new(theme);
     if theme.contains('/') || path.extension().is_some_and(|extension| extension == "yaml") {
@@ -15,7 +16,7 @@ pub fn theme_file(theme: &str, env: &Env, folders: &Folders) -> PathBuf {
     folders.config.join("themes").join(format!("{theme}.yaml"))
 }
 
-/// Reads a theme file as `T`, which validates the names of roles and colours.
+/// Reads a theme file as `T`, which validates the names of roles and colors.
 pub fn read_theme<T: DeserializeOwned>(file: &Path) -> Result<T, FileError> {
     yaml::parse(&yaml::read(file)?, file).map_err(with_names)
 }

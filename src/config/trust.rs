@@ -1,7 +1,8 @@
-//! The trusted folders and their content: one record per folder, in the state folder, accessible only to its owner.
+//! The trusted directories and their content: one record per directory, in the state directory, accessible only to its
+//! owner.
 //!
-//! A record has a digest of every accepted file of the folder. Changed and added files must be confirmed again, as with
-//! direnv.
+//! A record has a digest of every accepted file of the directory. Changed and added files must be confirmed again, as
+//! with direnv.
 
 use super::Env;
 use super::claims::Claim;
@@ -17,10 +18,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The files of the working folder, to be reviewed before they are trusted.
+/// The files of the working directory, to be reviewed before they are trusted.
 #[derive(Clone, Debug)]
 pub struct Review {
-    /// The folder, links resolved.
+    /// The directory, links resolved.
     pub folder: PathBuf,
     /// Its files that would be used, and the files that they name.
     pub(super) files: Vec<CheckedFile>,
@@ -28,7 +29,7 @@ pub struct Review {
     pub claims: BTreeMap<Claim, Vec<String>>,
 }
 
-/// The trust status of a folder.
+/// The trust status of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustState {
     /// Another user can change its files. They are not used, even after confirmation.
@@ -37,7 +38,7 @@ pub enum TrustState {
     Trusted,
     /// Not reviewed yet.
     New,
-    /// These files have changed since the folder was trusted.
+    /// These files have changed since the directory was trusted.
     Changed(Vec<PathBuf>),
 }
 
@@ -51,7 +52,7 @@ pub struct Trusted {
 }
 
 impl Review {
-    /// The folder's trust status according to the records.
+    /// The directory's trust status according to the records.
     pub fn state(&self, records: &Records) -> TrustState {
         if let Some(fault) = self.files.iter().find_map(|held| held.fault.clone()) {
             return TrustState::Unsafe(fault);
@@ -72,13 +73,13 @@ impl Review {
 
 /// The records of trust.
 pub struct Records {
-    /// `None` when there is no state folder.
+    /// `None` when there is no state directory.
     folder: Option<PathBuf>,
 }
 
 impl Records {
-    /// The records of this user. Without a home folder there are none: they would be in the working folder, where another
-    /// person's records would count as ours.
+    /// The records of this user. Without a home directory there are none: they would be in the working directory, where
+    /// another person's records would count as ours.
     pub fn of(env: &Env) -> Self {
         let is_ours = env.home().is_some() || env.var("XDG_STATE_HOME").is_some();
         let state = Folders::new(env).state;
@@ -91,12 +92,12 @@ impl Records {
         self.folder.as_ref().map(|records| records.join(name))
     }
 
-    /// The record of a folder. A record that another user can change is ignored.
+    /// The record of a directory. A record that another user can change is ignored.
     fn find(&self, folder: &Path) -> Option<Trusted> {
         read(&self.file(folder)?).filter(|record| record.folder == folder)
     }
 
-    /// Every record, by folder.
+    /// Every record, by directory.
     pub fn list(&self) -> Vec<Trusted> {
         let entries = self.folder.iter().filter_map(|f| fs::read_dir(f).ok()).flatten().flatten();
         let mut all: Vec<Trusted> = entries.filter_map(|entry| read(&entry.path())).collect();
@@ -104,7 +105,8 @@ impl Records {
         all
     }
 
-    /// Records that the folder is trusted with this content. Other accepted files of the folder stay in the record.
+    /// Records that the directory is trusted with this content. Other accepted files of the directory stay in the
+    /// record.
     pub fn accept(&self, review: &Review, now: Timestamp) -> io::Result<()> {
         let (Some(records), Some(file)) = (&self.folder, self.file(&review.folder)) else {
             return Err(io::Error::other("no home directory: set HOME"));
@@ -121,7 +123,7 @@ impl Records {
         replace::write(&file, &text)
     }
 
-    /// Removes the folder's record; returns whether there was one.
+    /// Removes the directory's record; returns whether there was one.
     pub fn remove(&self, folder: &Path) -> io::Result<bool> {
         let Some(file) = self.file(folder) else { return Ok(false) };
         match fs::remove_file(file) {

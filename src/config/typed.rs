@@ -1,4 +1,4 @@
-//! History of the lines typed into the console, in a file in the state folder: one per line, as JSON, newest last.
+//! History of the lines typed into the console, in a file in the state directory: one per line, as JSON, newest last.
 //!
 //! Several consoles may add lines at once: each reads the file, adds its line and replaces the file while it holds a
 //! lock.
@@ -26,9 +26,9 @@ pub struct TypedLines {
 }
 
 impl TypedLines {
-    /// The file in the state folder, which need not exist.
+    /// The file in the state directory, which need not exist.
     pub fn new(state: &Path) -> Self {
-        Self { file: state.join("typed.jsonl") }
+        Self { file: state.join("input-history.jsonl") }
     }
 
     /// The path of the file, for messages.

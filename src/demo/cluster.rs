@@ -120,8 +120,8 @@ impl Cluster {
         }
     }
 
-    /// Job `n` of the history: the last tenth is running or pending, the others have ended. With a life, all have
-    /// ended.
+    /// Job `n` of the history: the last tenth is running or pending, the others have ended. With simulated activity,
+    /// all have ended.
     fn invent(&mut self, n: usize) -> SimJob {
         let (all, now) = (self.scenario.jobs, self.now);
         let from_end = all - n;
@@ -190,7 +190,7 @@ impl Cluster {
         true
     }
 
-    /// The hosts that a job trains on, by its index in the job table; none without a life.
+    /// The hosts that a job trains on, by its index in the job table; none without simulated activity.
     pub fn hosts_of(&self, job: usize) -> &[NodeId] {
         self.life.as_ref().map_or(&[], |l| l.hosts_of(job))
     }
@@ -285,7 +285,7 @@ impl Cluster {
         }
     }
 
-    /// Terminated nodes in the autoscaler's report; none without a life, or if the autoscaler is stuck.
+    /// Terminated nodes in the autoscaler's report; none without simulated activity, or if the autoscaler is stuck.
     pub fn terminated(&self) -> Vec<&SimNode> {
         let notices = self.life.as_ref().is_some_and(|l| !l.stuck);
         if notices { terminated(&self.nodes, self.now) } else { Vec::new() }

@@ -67,7 +67,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<R
             return Ok(text(status, IN_TROUBLE));
         }
         Some(Fault::Html) => {
-            let page = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Sign in to go on.</body></html>\n";
+            let page = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Sign in to continue.</body></html>\n";
             return Ok(whole(StatusCode::OK, "text/html; charset=utf-8", page));
         }
         Some(Fault::HalfBody | Fault::Padding(_)) | None => {}

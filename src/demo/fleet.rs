@@ -1,4 +1,4 @@
-//! A fleet of simulated heads, each with its own SSH server, and the folder through which a console finds them.
+//! A fleet of simulated heads, each with its own SSH server, and the directory through which a console finds them.
 //!
 //! `plan`: the configuration of a fleet; `folder`: its files; `head_machine`: the machine of each head; `cloud`: the
 //! clusters' machines in the simulated Google; `ray_command`: creates and deletes heads.
@@ -26,10 +26,10 @@ use std::io;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// A running fleet. Dropping it ends every head and removes its folder.
+/// A running fleet. Dropping it ends every head and removes its directory.
 #[derive(Debug)]
 pub struct Fleet {
-    // The order matters: the folder is dropped last, when nothing writes to it any more.
+    // The order matters: the directory is dropped last, when nothing writes to it any more.
     members: Vec<Member>,
     #[allow(dead_code, reason = "it serves until it is dropped")]
     google: Google,

@@ -39,7 +39,7 @@ async fn call(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<Res
         Some(Fault::Latency(by)) => tokio::time::sleep(by).await,
         Some(Fault::Stall) => shared.stall(&path).await,
         Some(Fault::HangUp) => return Err(io::ErrorKind::ConnectionReset.into()),
-        Some(_) => return Ok(refusal(&Status::unavailable("the simulated GCS is in trouble"))),
+        Some(_) => return Ok(refusal(&Status::unavailable("the simulated GCS has a fault"))),
         None => {}
     }
     let authorized = shared.token().is_none_or(|token| {

@@ -107,6 +107,7 @@ pub struct Life {
     /// its first slice one after the other.
     pub runs: Vec<ScriptedRun>,
     /// Slices that lose half of their hosts; no job runs on them.
+    #[serde(rename = "half_lost")]
     pub halved: Vec<Halved>,
     /// Whether the cluster is unused: no job runs and none is submitted.
     pub idle: bool,

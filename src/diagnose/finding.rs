@@ -13,7 +13,7 @@ pub enum Severity {
     Bad,
     /// May need action.
     Warn,
-    /// Information.
+    /// Needs no action.
     Info,
 }
 
@@ -65,19 +65,19 @@ pub enum FindingKind {
     TpuDelayed,
     /// The loss of a run is infinite or NaN.
     LossNotFinite,
-    /// A run no longer makes steps.
+    /// A run no longer completes steps.
     Stalled,
     /// The loss of a run has risen above its trend.
     Diverging,
-    /// A driver is still running after its workers have ended.
+    /// A driver is running, but its workers have ended.
     DriverAlone,
     /// A job holds chips that are idle.
     ChipsIdle,
-    /// A run makes fewer steps per second than before.
+    /// A run completes fewer steps per second than before.
     Slowed,
-    /// A run has not saved a checkpoint for too long.
+    /// The last checkpoint of a run is older than the limit.
     CheckpointLate,
-    /// Jobs have been waiting for resources for too long.
+    /// Jobs have been pending for longer than the limit.
     WaitsLong,
     /// Parts of the state could not be read.
     PartlyRead,

@@ -20,7 +20,7 @@ pub enum RestartedBy {
     Us,
     /// The operator who held the lock of the cluster, `user@host`.
     Operator(Text),
-    /// Another person, or Ray ended by itself and was started again.
+    /// Another person, or Ray ended on its own and was started again.
     Unknown,
 }
 
@@ -118,7 +118,7 @@ impl Restart {
         // Recreated machines have other addresses, so workers are only counted.
         let missing = self.workers.saturating_sub(living_workers(now));
         let jobs = match lost.len() {
-            0 => "no job lost".to_owned(),
+            0 => "no jobs lost".to_owned(),
             1 => "1 job lost".to_owned(),
             n => format!("{n} jobs lost"),
         };

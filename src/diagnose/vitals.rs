@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_becomes_a_finding_with_its_time_its_evidence_and_what_ends_it() {
+    fn a_warning_becomes_a_finding_with_its_time_evidence_and_hint() {
         use JobStatus::Running;
         let all = found(
             &[

@@ -31,7 +31,7 @@ impl Instance {
     }
 }
 
-/// A machine that is labelled as a head, whether it runs or not.
+/// A machine that is labeled as a head, whether it runs or not.
 pub type Head = Instance;
 
 /// The role of a machine for Ray's launcher: its label `ray-node-type`.
@@ -108,7 +108,7 @@ pub(super) struct Scope {
 }
 
 impl Google {
-    /// Machines that Ray's launcher labelled with this role, of one cluster or (`None`) of all, in every zone of the
+    /// Machines that Ray's launcher labeled with this role, of one cluster or (`None`) of all, in every zone of the
     /// project.
     pub async fn machines(
         &self,
@@ -116,7 +116,7 @@ impl Google {
         role: Role,
         cluster: Option<&str>,
     ) -> Result<Machines, GcpError> {
-        // Labels consist of letters, digits, - and _; a cluster with another name cannot have a labelled machine.
+        // Labels consist of letters, digits, - and _; a cluster with another name cannot have a labeled machine.
         let quoted = cluster.map(|c| c.replace(['"', '\\'], ""));
         let clause = quoted.map(|c| format!(" AND (labels.ray-cluster-name = \"{c}\")"));
         let filter = format!("(labels.ray-node-type = \"{}\"){}", role.label(), clause.unwrap_or_default());

@@ -17,7 +17,7 @@ use serde_json::Value;
 const CONCURRENCY: usize = 16;
 
 impl Google {
-    /// The deletion request of an instance that is a slice by itself. An instance of a group is deleted through the
+    /// The deletion request of an instance that is a slice of its own. An instance of a group is deleted through the
     /// group, which would otherwise recreate it.
     pub(super) async fn instance_deletion_of(
         &self,

@@ -138,8 +138,8 @@ impl Google {
     }
 }
 
-/// Whether a group may have resize requests: a zonal group (v1 has none for regional ones) that does not create its
-/// instances all at once by itself.
+/// Whether a group may have resize requests: a zonal group (v1 has none for regional ones) that does not create all of
+/// its instances at once.
 fn may_have(group: &Value) -> bool {
     !word(&group["zone"]).is_empty() && group["targetSizePolicy"]["mode"] != "BULK"
 }
@@ -285,7 +285,7 @@ fn tpu_vm(machine: &Machine, accelerator_type: String, compute: ComputeTpu) -> F
     Found { vm, role: machine.role.clone(), queue: None }
 }
 
-/// An instance that is a slice by itself.
+/// An instance that is a slice of its own.
 fn single(machine: &Machine, group: Option<String>) -> Found {
     let tpu = TpuMachine::parse(&machine.kind);
     let (kind, chips) = tpu.map_or_else(Default::default, |tpu| (tpu.slice(1), tpu.chips));

@@ -21,7 +21,7 @@ pub enum GcpError {
     /// The credentials file is missing, broken or of an unknown type.
     #[error("cannot use the Google credentials file: {why}{login}")]
     CredentialsFile {
-        /// The cause, in the words of Google's crate.
+        /// The message of Google's crate.
         why: String,
         login: Box<Identity>,
     },
@@ -34,7 +34,7 @@ pub enum GcpError {
     /// No access token was returned, for another reason.
     #[error("Google returned no access token: {why}{login}")]
     LoginRefused {
-        /// The words of the token endpoint.
+        /// The message of the token endpoint.
         why: String,
         login: Box<Identity>,
     },

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Name of the file that `gcloud auth application-default login` writes in gcloud's folder.
+/// Name of the file that `gcloud auth application-default login` writes in gcloud's directory.
 pub(super) const FILE: &str = "application_default_credentials.json";
 
 /// A login as it was read, without anything secret.
@@ -29,9 +29,9 @@ pub(super) enum Place {
     Setting(PathBuf),
     /// The file of `GOOGLE_APPLICATION_CREDENTIALS`.
     Variable(PathBuf),
-    /// gcloud's own file in the home folder.
+    /// gcloud's own file in the home directory.
     Home(PathBuf),
-    /// gcloud's own file in the folder of `CLOUDSDK_CONFIG`.
+    /// gcloud's own file in the directory of `CLOUDSDK_CONFIG`.
     Folder(PathBuf),
     /// The metadata server of the machine we run on.
     Metadata,
@@ -161,7 +161,7 @@ impl Identity {
         self.place.file()
     }
 
-    /// The variable that makes gcloud use the same folder, as the start of a command line.
+    /// The variable that makes gcloud use the same directory, as the start of a command line.
     fn folder(&self) -> String {
         match &self.place {
             Place::Folder(file) => {
@@ -171,8 +171,8 @@ impl Identity {
         }
     }
 
-    /// The login command that writes this file. gcloud always writes into its configuration folder: for a file
-    /// elsewhere it gets an empty folder, so that the user's other login is kept.
+    /// The login command that writes this file. gcloud always writes into its configuration directory: for a file
+    /// elsewhere it gets an empty directory, so that the user's other login is kept.
     fn log_in(&self) -> Fix {
         let mut login = "gcloud auth application-default login".to_owned();
         if let Kind::Impersonated { email, .. } = &self.kind {

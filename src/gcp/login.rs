@@ -28,7 +28,7 @@ const TOKEN: Duration = Duration::from_secs(10);
 /// connecting to it, which is local to the machine.
 const METADATA: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80);
 const METADATA_TIMEOUT: Duration = Duration::from_millis(800);
-/// gcloud's folder below the home folder.
+/// gcloud's directory below the home directory.
 const FOLDER: &str = ".config/gcloud";
 
 type Make = dyn Fn() -> Result<google::Credentials, BuildError> + Send + Sync;
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(find(only("GCE_METADATA_HOST", x), unused).await, Ok(Place::Metadata));
         let variable = find(only("GOOGLE_APPLICATION_CREDENTIALS", x), unused).await;
         assert_eq!(variable, Ok(Place::Variable("x".into())));
-        // gcloud writes only into the folder that CLOUDSDK_CONFIG names.
+        // gcloud writes only into the directory that CLOUDSDK_CONFIG names.
         for folder in [home.join(FOLDER), home.join("chosen")] {
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join(FILE), "{}").unwrap();

@@ -71,7 +71,14 @@ pub struct MadePart {
 
 /// The description of the resources that this program creates for a cluster. A workload policy has no labels.
 pub fn made_for(cluster: &str) -> String {
-    format!("made by marin-tui for cluster {cluster}")
+    format!("Created by marin-tui for cluster {cluster}")
+}
+
+/// Whether a description is that of a resource created for the cluster. Earlier versions wrote `made` for `Created`.
+fn is_made_for(description: &Value, cluster: &str) -> bool {
+    let made = made_for(cluster);
+    let rest = made.strip_prefix("Created ");
+    description.as_str().is_some_and(|text| text == made || text.strip_prefix("made ") == rest)
 }
 
 impl Google {
@@ -114,7 +121,7 @@ impl Google {
             let label = now["properties"]["labels"]["ray-cluster-name"].as_str();
             let is_labelled =
                 kind == PartKind::WorkloadPolicy || other_label(&place.cluster, label).is_none();
-            if now["description"] == made_for(&place.cluster).as_str() && is_labelled {
+            if is_made_for(&now["description"], &place.cluster) && is_labelled {
                 found.push(kind);
             }
         }

@@ -12,7 +12,6 @@ use google_cloud_secretmanager_v1::model;
 /// The name under which Secret Manager's waits are kept.
 const SERVICE: &str = "secret manager";
 
-/// A version of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretVersion {
     /// Its number, as Google counts them.

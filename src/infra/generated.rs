@@ -57,7 +57,7 @@ pub enum State {
     Missing,
     /// Outdated: generated from other values or another template.
     OutOfDate,
-    /// Edited by hand after it was generated, or not a generated file.
+    /// Edited manually after it was generated, or not a generated file.
     Edited,
     /// Generated for a cluster that is no longer in the table.
     Orphan,
@@ -151,7 +151,7 @@ pub fn replace(file: &Path, text: &str) -> io::Result<()> {
 fn with_header(row: &Row, body: &str) -> String {
     let template = row.text("template");
     format!(
-        "{FIRST}clusters.yaml ({}) and {template}.\n# Do not edit: change those and run it again.\n{SUM}{}\n{body}",
+        "{FIRST}clusters.yaml ({}) and {template}.\n# Do not edit. Change those files and run `marin-tui configs update`.\n{SUM}{}\n{body}",
         row.stem,
         sum(body)
     )

@@ -43,7 +43,7 @@ pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, Templat
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     let place = folder.to_owned();
     environment.set_loader(move |name| {
-        // A template may extend files of its own folder only.
+        // A template may extend files of its own directory only.
         let outside = name.contains(['/', '\\']);
         match (!outside).then(|| yaml::read(&place.join(name))) {
             Some(Ok(text)) => Ok(Some(text)),
@@ -64,7 +64,9 @@ pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, Templat
             cause.detail().map_or_else(|| cause.kind().to_string(), |d| format!("{}: {d}", cause.kind()));
         let hint = match cause.kind() {
             minijinja::ErrorKind::UndefinedError => "correct the name, or add the key to clusters.yaml",
-            minijinja::ErrorKind::TemplateNotFound => "`template:` must name a file beside clusters.yaml",
+            minijinja::ErrorKind::TemplateNotFound => {
+                "`template:` must name a file in the directory of clusters.yaml"
+            }
             _ => "correct this line",
         };
         error(cause.name().unwrap_or(&name), cause.line(), why, hint)

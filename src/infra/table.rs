@@ -112,7 +112,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Reads the table of a folder.
+    /// Reads the table of a directory.
     pub fn read(folder: &Path) -> Result<Self, FileError> {
         let file = folder.join(FILE);
         let text = yaml::read(&file)?;

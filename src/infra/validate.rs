@@ -35,7 +35,7 @@ pub struct Finding {
     pub hint: String,
 }
 
-/// Checks every file by itself and against the others. The table beside them, if there is one, provides the zones of
+/// Checks every file on its own and against the others. The table next to them, if there is one, provides the zones of
 /// the TPU generations, the regions of buckets and the names of clusters.
 pub fn validate(files: &[PathBuf], table: Option<&Table>) -> Vec<Finding> {
     check(files.iter().map(|file| (file.as_path(), yaml::read(file))), table)

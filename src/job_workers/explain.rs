@@ -30,7 +30,7 @@ pub enum Verdict {
     Silent,
     /// A worker is behind the others, or has failed while others run.
     Lagging,
-    /// Its workers write, but the run is unhealthy: it makes no steps or fewer, or its loss is wrong.
+    /// Its workers write, but the run is unhealthy: it completes fewer steps or none, or its loss is abnormal.
     Unhealthy,
     /// Nothing is wrong.
     Healthy,
@@ -57,7 +57,7 @@ impl Verdict {
 /// The verdict on a job, with its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
-    /// The verdict.
+    /// Why the job ended, waits or hangs, in one word.
     pub verdict: Verdict,
     /// The verdict in a sentence.
     pub summary: String,

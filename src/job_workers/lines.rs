@@ -28,7 +28,7 @@ pub struct WorkerLine {
     pub time: Option<Timestamp>,
     /// Identifies the line across readings.
     pub mark: u64,
-    /// The line, cleaned for a terminal, with its colours.
+    /// The line, cleaned for a terminal, with its colors.
     pub line: Line,
 }
 

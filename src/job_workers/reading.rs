@@ -11,11 +11,11 @@ use std::time::Duration;
 /// A kind of reading of a job's workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// The roll call.
+    /// The last line of each worker, with its age and step.
     Roll,
-    /// Their last lines.
+    /// The last lines of each worker.
     Lines,
-    /// The first cause.
+    /// The root cause.
     Cause,
 }
 
@@ -56,7 +56,7 @@ pub struct WorkersReading {
 /// The answer to a [`Part`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkersAnswer {
-    /// The roll call.
+    /// The overview.
     Roll {
         /// The results, unusual workers first.
         answers: Vec<Answer>,

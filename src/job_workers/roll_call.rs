@@ -1,4 +1,4 @@
-//! The roll call of a job's workers, separately for each kind.
+//! The overview of a job's workers, separately for each kind.
 
 use super::worker::{JobWorkers, Tail};
 use crate::logs::{Answer, Merge, Remark, Roll, Times};
@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Number of lines of each file that a roll call reads: enough to find the last step, and the one before it.
+/// Number of lines of each file that an overview reads: enough to find the last step, and the one before it.
 pub const CALLED: u32 = 40;
 
 /// Compares the workers by the last lines of their files, separately for each kind: different actors do different work.

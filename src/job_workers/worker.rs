@@ -65,7 +65,7 @@ impl NamedWorker {
         if self.is_lost { "lost" } else { self.process.state.word() }
     }
 
-    /// The worker as input of a roll call.
+    /// The worker as input of an overview.
     pub fn called(&self) -> Worker {
         Worker {
             host: self.host.clone(),

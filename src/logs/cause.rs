@@ -74,7 +74,7 @@ pub enum Certainty {
 pub struct Explanation {
     /// The earliest error that is not a consequence of another; a consequence if there is no other.
     pub first: Evidence,
-    /// The certainty.
+    /// How certain it is that `first` is the root cause.
     pub certainty: Certainty,
     /// Errors of other hosts that may also have been first, in order of time, one per host.
     pub candidates: Vec<Evidence>,
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_clocks_cannot_order_is_named_as_candidates() {
+    fn errors_whose_order_the_clocks_cannot_determine_are_candidates() {
         let mut causes = causes(24);
         for n in [3, 4, 13, 21] {
             let seconds = if n == 21 { 70.0 } else { 60.0 + f64::from(n) / 1000.0 };
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_an_hour_off_is_put_right() {
+    fn a_clock_that_is_an_hour_off_is_corrected() {
         let mut causes = causes(16);
         causes.sources[0].ahead_ms = 3_600_000;
         push(&mut causes, 0, 3_600.0, &TRACE);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn consequences_alone_are_no_cause() {
+    fn consequences_alone_are_not_reported_as_the_cause() {
         let mut causes = causes(16);
         push(&mut causes, 3, 1.0, &["XlaRuntimeError: UNAVAILABLE: Socket closed"]);
         push(&mut causes, 9, 2.0, &["ray.exceptions.ActorDiedError: The actor died unexpectedly"]);
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drivers_copy_of_a_workers_error_is_no_rival() {
+    fn the_drivers_copy_of_a_workers_error_is_not_a_candidate() {
         let mut causes = causes(16);
         let copy = [
             TRACE[0],

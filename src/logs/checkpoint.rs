@@ -9,12 +9,13 @@ const VERBS: [&str; 5] = [
     "Saving model checkpoint",
 ];
 
-/// The step of a checkpoint that a line reports as saved, none inside where the line does not say it; none outside for
-/// every other line.
+/// The step of a checkpoint that a line reports as saved: `Some(None)` if the line does not contain the step, `None`
+/// for any other line.
 ///
-/// Known are `Saved checkpoint at step 500 to ...` and Levanter's `Saved checkpoint to gs://.../step-500 for step 500`
-/// (`levanter/checkpoint.py`), `saved a checkpoint at step 500` of `MaxText` (`MaxText/train.py`), and Hugging Face's
-/// `Saving model checkpoint to out/checkpoint-500`, which has no line for the end (`transformers/trainer.py`).
+/// Recognized: `Saved checkpoint at step 500 to ...` and Levanter's
+/// `Saved checkpoint to gs://.../step-500 for step 500` (`levanter/checkpoint.py`), `saved a checkpoint at step 500` of
+/// `MaxText` (`MaxText/train.py`), and Hugging Face's `Saving model checkpoint to out/checkpoint-500`, which logs no
+/// line when it has finished (`transformers/trainer.py`).
 pub fn checkpoint(line: &str) -> Option<Option<u64>> {
     let text = super::prefix::prefixed(line).text;
     let (at, _) = text.match_indices("checkpoint").find(|(at, word)| {

@@ -60,8 +60,8 @@ impl Fault {
     }
 }
 
-/// Regular expressions, the first that matches decides. What follows from another worker's failure stands before the
-/// general kinds: `XlaRuntimeError: UNAVAILABLE: Socket closed` is an exception, and not the first cause.
+/// Regular expressions; the first one that matches determines the kind. Consequences of another worker's failure come
+/// before the general kinds: `XlaRuntimeError: UNAVAILABLE: Socket closed` is an exception, but not the root cause.
 const TABLE: [(Fault, &str); 12] = [
     // XLA's compiler and allocator; CUDA's; `Ran out of memory in memory space hbm`.
     (
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_known_by_their_words() {
+    fn errors_are_recognized_by_their_messages() {
         for (line, expected) in [
             // Local faults.
             (

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_at_another_time_are_another_event() {
+    fn the_same_line_at_another_time_is_another_event() {
         let mut fold = fold();
         for (source, seconds) in [(0, 0.0), (1, 4.0), (0, 8.0), (2, 9.0), (1, 30.0), (0, 31.0)] {
             fold.push(source, 0, Some(at(seconds)), &format!("saved checkpoint {source}"));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ray_left_out_is_counted() {
+    fn lines_deduplicated_by_ray_are_counted() {
         let mut fold = fold();
         fold.push(0, 0, None, "(train pid=7) loading shard 3");
         fold.push(1, 0, None, "(train pid=8) loading shard 4 [repeated 12x across cluster]");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn two_runs_in_one_log_are_apart() {
+    fn two_runs_in_one_log_are_folded_separately() {
         let mut fold = fold();
         for (run, seconds) in [(0, 0.0), (1, 7200.0)] {
             for source in 0..3 {

@@ -1,9 +1,10 @@
 //! A pattern as an extended regular expression, to search a file on its host with `grep -E`.
 //!
-//! Extended regular expressions (POSIX.1, 9.4) are the one dialect that every host's grep has. The expression is written
-//! from the pattern's syntax tree, so that it means the same there or is refused. Grep sees the bytes of a line, and a person
-//! what a terminal makes of them: a second expression matches across what colours and overwrites a line. It may match more,
-//! so that what grep finds is matched again here.
+//! Extended regular expressions (POSIX.1, 9.4) are the one dialect that every host's grep supports. The expression is
+//! generated from the pattern's syntax tree, so that it either has the same meaning there or is refused. Grep matches
+//! the bytes of a line, whereas the reader sees what a terminal displays: a second expression also matches across color
+//! sequences and overwritten text. It may match more lines than the pattern; lines found by grep are matched again
+//! here.
 
 use super::Pattern;
 use regex_syntax::ast::{
@@ -81,7 +82,7 @@ impl Writer {
                 self.passed();
             }
             Ast::Assertion(assertion) => self.assertion(assertion)?,
-            Ast::ClassUnicode(_) => return Err(NotForGrep("a class of Unicode (\\p)")),
+            Ast::ClassUnicode(_) => return Err(NotForGrep("a Unicode class (\\p)")),
             Ast::ClassPerl(class) => {
                 let negated = if class.negated { "^" } else { "" };
                 self.put(format_args!("[{negated}{}]", perl(class)));
@@ -160,7 +161,7 @@ impl Writer {
             FlagsItemKind::Flag(
                 Flag::MultiLine | Flag::DotMatchesNewLine | Flag::SwapGreed | Flag::IgnoreWhitespace,
             ) => {}
-            _ => return Err(NotForGrep("a flag within the pattern")),
+            _ => return Err(NotForGrep("an inline flag")),
         }
         Ok(())
     }
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_written_in_greps_words() {
+    fn patterns_are_translated_for_grep() {
         for (text, written) in [
             ("RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"),
             (r"step \d+ loss=(?:nan|inf)", r"step [0-9]+ loss=(nan|inf)"),
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grep_has_no_words_for_is_refused() {
+    fn unsupported_syntax_is_refused() {
         for text in
             [r"\pL", "[a-z&&[^b]]", "a(?i)b", "(?i:a)", "[^[a]]", r"\b{start}x", r"[\x00-\x1f]", r"[\D]"]
         {
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_colours_and_overwrites_a_line_is_no_part_of_it() {
+    fn color_sequences_and_overwritten_text_do_not_match() {
         let red = "\x1b[1;31mERROR\x1b[0m: out of \x1b[2Kmemory";
         let bar = "10%|#\r\x1b[32m20%\x1b[m|##";
         let text = format!("{red}\n{bar}\nfine\r\n");
@@ -364,7 +365,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(48))]
         /// Colors hide no lines.
         #[test]
-        fn lines_are_found_whatever_colours_them(
+        fn colored_lines_are_found(
             text in r"\^?(\\d|\\w|\\b|[a-c]|A|\.|\[ab\]|\[\^a\]| ){1,4}([*+?]|\{2\}|\{1,2\})?(\|[ab1]{1,2}|\$)?",
             lines in prop::collection::vec(prop::collection::vec("[abcA1 ]|\x1b\\[[0-9]{0,2}m", 0..8), 1..20),
         ) {

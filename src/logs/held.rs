@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_let_go_has_its_number_again() {
+    fn dropped_lines_have_the_same_numbers_when_read_again() {
         let mut held = LogBuffer::new(30, usize::MAX);
         let first = held.append(part(0..20)).start;
         held.append(part(20..40));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_follow_replaces_what_is_held() {
+    fn lines_that_do_not_follow_replace_the_held_lines() {
         let mut held = LogBuffer::new(usize::MAX, usize::MAX);
         let before = held.append(part(0..10));
         let after = held.append(part(900..910));
@@ -286,7 +286,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_held_is_one_stretch_of_the_log(
+        fn the_held_lines_are_contiguous(
             limit in 1usize..60, steps in prop::collection::vec((any::<bool>(), 1u64..30), 1..40)
         ) {
             let (mut held, mut next) = (LogBuffer::new(limit, usize::MAX), 500);

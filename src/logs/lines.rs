@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_and_says_so() {
+    fn a_long_line_is_truncated_with_a_note() {
         let megabyte = vec![b'x'; 1 << 20];
         let lines = all(&[&megabyte, b"\nnext\n"]);
         assert_eq!(lines.len(), 2);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_overwritten_wherever_it_is_cut() {
+    fn a_long_line_is_overwritten_wherever_it_is_truncated() {
         let log = [&b"x".repeat(17_000)[..], b"\r10%\r20%\r\n"].concat();
         for cut in [0, 16_384, 17_000, 17_001, 17_004, 17_005, log.len() - 1] {
             let (a, b) = log.split_at(cut);
@@ -169,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_the_bytes_are_cut_does_not_matter(
+        fn the_division_into_blocks_does_not_matter(
             text in "[a-zé\\n :_]{0,80}", cuts in prop::collection::vec(0usize..80, 0..6)
         ) {
             let bytes = text.as_bytes();

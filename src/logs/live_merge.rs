@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_sends_nothing_holds_up_the_others_for_seconds_only() {
+    fn a_log_that_sends_nothing_delays_the_others_only_for_seconds() {
         let mut live = LiveMerge::new(T0);
         let clock = Clock { near: T0, utc_offset: 0 };
         let a = live.add(clock);

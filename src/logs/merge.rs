@@ -96,7 +96,7 @@ impl<T> Merge<T> {
                 known.last = Some(time.as_millis().saturating_sub(known.ahead));
                 known.last
             }
-            // It was written then or later, so it is not late if others have continued meanwhile.
+            // It was written then or later, so it is not late if others have continued in the meantime.
             None => known.last.map(|last| given.map_or(last, |given| given.max(last))),
         };
         let time = known.last;
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_an_hour_off_is_put_right() {
+    fn a_clock_that_is_an_hour_off_is_corrected() {
         let mut merge = Merge::new(Duration::ZERO);
         merge.set_skew(7, 3_600_000);
         merge.push(7, Some(at(3_600_500)), "fast");
@@ -198,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_within_the_window_is_put_in_order(
+        fn lines_within_the_window_are_sorted(
             lines in prop::collection::vec((0u32..4, 0i64..50, prop::bool::ANY), 0..100), window in 0u64..100
         ) {
             let mut merge = Merge::new(Duration::from_millis(window));

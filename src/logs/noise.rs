@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_compiles_and_says_why() {
+    fn every_pattern_compiles_and_has_a_reason() {
         assert_eq!(RegexSet::new(KNOWN.iter().map(|noise| noise.pattern)).unwrap().len(), KNOWN.len());
         assert!(KNOWN.iter().all(|noise| !noise.from.is_empty() && !noise.why.is_empty()));
     }

@@ -33,7 +33,8 @@ pub(super) fn shape_of_trace<'a>(lines: impl IntoIterator<Item = &'a str>) -> Sh
 }
 
 /// The line with `#` for numbers, hexadecimal ids, UUIDs and addresses, one blank for several, and without Ray's
-/// prefix. `nan` and `inf` stay: a worker whose loss is not finite does not say the same as the others.
+/// prefix. `nan` and `inf` are kept: the line of a worker whose loss is not finite differs from the
+/// others'.
 pub fn normal(line: &str) -> Cow<'_, str> {
     let text = beginning(prefixed(line).text, LONGEST);
     let mut out = Vec::with_capacity(text.len());
@@ -61,7 +62,7 @@ impl Fnv {
     }
 }
 
-/// What a byte means for the shape.
+/// Class of a byte in the shape of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Digit,
@@ -79,7 +80,7 @@ const fn class(byte: u8) -> Class {
     }
 }
 
-/// Gives the parts of the normalised text to `out`, which puts them behind each other.
+/// Passes the parts of the normalized text to `out`, which concatenates them.
 fn pieces(text: &str, mut out: impl FnMut(&[u8])) {
     let bytes = text.trim_end().as_bytes();
     let mut at = 0;
@@ -137,7 +138,7 @@ fn begins_id(rest: &[u8]) -> bool {
     rest.first().is_some_and(u8::is_ascii_digit) || is_group(&rest[..len])
 }
 
-/// A group of a UUID behind its first one.
+/// A group of a UUID after the first one.
 fn is_group(word: &[u8]) -> bool {
     matches!(word.len(), 4 | 12) && word.iter().all(u8::is_ascii_hexdigit)
 }

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 /// The process that wrote a line, as Ray names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Writer<'a> {
-    /// Name of the task, the actor's class, or `raylet`, `autoscaler` and the like; empty for a worker without a task.
+    /// Name of the task, the actor's class, or `raylet`, `autoscaler` and similar commands; empty for a worker without
+    /// a task.
     pub name: &'a str,
     /// Process id on its node; none for Ray's own processes.
     pub pid: Option<u32>,
@@ -105,9 +106,9 @@ fn node(rest: &str) -> Option<(Option<&str>, &str)> {
     if text.is_empty() { Some((ip, text)) } else { Some((ip, text.strip_prefix(' ')?)) }
 }
 
-/// The text without Ray's deduplication mark, and the number of lines that it stands for.
+/// The text without Ray's deduplication suffix, and the number of lines that it stands for.
 fn repeated(text: &str) -> (&str, u32) {
-    /// Ray adds this explanation to the first mark.
+    /// Ray appends this explanation to the first suffix.
     const EXPLAINED: &str = " (Ray deduplicates logs by default.";
     let marked = match text.find(EXPLAINED) {
         Some(at) if text.ends_with(')') => &text[..at],

@@ -17,7 +17,7 @@ const NUMBER: &str = r"\S*[0-9]\S*";
 pub struct Repeated {
     /// The number of lines that Ray did not print.
     pub count: u64,
-    /// The latest of them, without the writer's prefix and without Ray's mark.
+    /// The latest of them, without the writer's prefix and without Ray's suffix.
     pub text: String,
     /// A regular expression ([`super::Pattern`], [`super::Grep`]) for whole lines of the workers' files that Ray treats
     /// as equal to this one. It contains no single quote, so that it can be single-quoted in a shell.

@@ -1,4 +1,4 @@
-//! Roll call: the last line of each worker of a job, its age and its step; silent and lagging workers come first.
+//! Overview: the last line of each worker of a job, its age and its step; silent and lagging workers come first.
 
 use super::level::{Level, level};
 use super::prefix::{beginning, prefixed};
@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// A worker in the roll call.
+/// A worker in the overview.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Worker {
     /// Name or address of its host.
@@ -75,10 +75,10 @@ pub enum Dated {
     Unknown,
 }
 
-/// The result of the roll call for one worker.
+/// The result of the overview for one worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Index of the worker in the roll call's list.
+    /// Index of the worker in the overview's list.
     pub worker: u32,
     /// Its last line, without Ray's prefix; empty if it has written none.
     pub line: String,
@@ -127,7 +127,7 @@ const LONGEST: usize = 1024;
 const QUIET: Duration = Duration::from_secs(30);
 
 impl Roll {
-    /// Creates a roll call of these workers, numbered in this order; their timestamps are read with `clock`.
+    /// Creates an overview of these workers, numbered in this order; their timestamps are read with `clock`.
     pub fn new(workers: Vec<Worker>, clock: Clock, patterns: Patterns) -> Self {
         let seen = || Seen {
             times: Times::new(clock),
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reported_when_all_workers_are_alike() {
+    fn nothing_is_reported_when_all_workers_are_similar() {
         for seconds in [0, 3, 7200] {
             let mut roll = roll(24);
             assert_eq!(remarks(&roll), []);

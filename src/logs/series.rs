@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_is_held_in_few_points() {
+    fn a_long_run_is_stored_in_few_points() {
         let mut s = Series::default();
         for step in 0..1_000_000u64 {
             let progress = Progress { step: Some(step), loss: Some(step as f64), ..Progress::default() };
@@ -227,7 +227,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_sparkline_is_as_wide_as_asked(losses in prop::collection::vec(any::<f64>(), 0..50), width in 0usize..60) {
+        fn a_sparkline_has_the_requested_width(losses in prop::collection::vec(any::<f64>(), 0..50), width in 0usize..60) {
             let mut s = Series::default();
             for loss in &losses {
                 s.push(&Progress { loss: Some(*loss), ..Progress::default() }, None);

@@ -133,7 +133,7 @@ mod tests {
         let seen = |sieve: &Sieve| sieve.lines().iter().map(|n| n - first).collect::<Vec<_>>();
         assert_eq!(seen(&sieve), [6, 7, 8, 9]);
         held.push(line.as_str().into());
-        assert!(!sieve.step(&held, |_, _| true), "lines that arrive meanwhile are examined first");
+        assert!(!sieve.step(&held, |_, _| true), "lines that arrive in the meantime are examined first");
         assert_eq!(seen(&sieve), [3, 4, 5, 6, 7, 8, 9, 10]);
         assert_eq!(all(&mut sieve, &held, |_| true), (first..first + 11).collect::<Vec<_>>());
     }

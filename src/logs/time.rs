@@ -338,7 +338,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_loggers_write_is_read(ms in 1_700_000_000_000i64..1_800_000_000_000) {
+        fn timestamps_of_loggers_are_parsed(ms in 1_700_000_000_000i64..1_800_000_000_000) {
             let time = jiff::Timestamp::from_millisecond(ms).unwrap();
             let clock = Clock::utc(Timestamp::from_millis(ms));
             for form in ["%Y-%m-%d %H:%M:%S,%3f x", "%FT%TZ", "I%m%d %H:%M:%S.%6f 7 x.cc:1] y", "%H:%M:%S.%3f"] {

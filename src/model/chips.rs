@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_chip_that_idles_among_busy_ones_stands_out() {
+    fn an_idle_chip_among_busy_ones_is_an_outlier() {
         let busy = [97.0, 95.0, 96.0, 97.5];
         let mut hosts: Vec<HostChips> = (0..4).map(|n| host(n, &busy, None)).collect();
         assert!(of(hosts.clone()).outliers().is_empty());

@@ -244,7 +244,7 @@ pub struct CloudView {
     /// Open or failed resize requests of the zone's managed instance groups with TPUs. Requests of a group without
     /// instances are reported with the group.
     pub resizes: Vec<ResizeRequest>,
-    /// Running machines of the zone that are labelled as heads, of all clusters; empty if they cannot be listed.
+    /// Running machines of the zone that are labeled as heads, of all clusters; empty if they cannot be listed.
     pub heads: Vec<RunningHead>,
     /// Whether Google's list is complete: Google reports locations that it could not reach.
     pub complete: bool,

@@ -176,7 +176,7 @@ pub struct ClusterSpec {
     pub name: ClusterName,
     /// Path of its YAML; none with `--address`.
     pub file: Option<PathBuf>,
-    /// Digest of the file when its folder was trusted; none if the operator named it (`--infra`, settings). A
+    /// Digest of the file when its directory was trusted; none if the operator named it (`--infra`, settings). A
     /// file that has changed since then is not used.
     pub accepted: Option<Digest>,
     /// `provider.type`.

@@ -13,7 +13,7 @@ pub struct Draft {
     pub like: Option<SubmissionId>,
     /// Shell command of the job.
     pub entrypoint: String,
-    /// A local folder or `.zip` file, or a URI.
+    /// A local directory or `.zip` file, or a URI.
     pub working_dir: String,
     /// `NAME=VALUE`, or `NAME` to copy the variable from the local environment. Values are secrets.
     pub variables: Vec<String>,

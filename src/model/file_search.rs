@@ -33,7 +33,7 @@ pub struct SearchedNode {
     pub host: TpuHost,
     /// Whether this is the head.
     pub is_head: bool,
-    /// Globs for file names in its log folder.
+    /// Globs for file names in its log directory.
     pub globs: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct SearchedNode {
 pub struct FileMatches {
     /// The node that the file is on.
     pub node: NodeId,
-    /// Name of the file in the log folder.
+    /// Name of the file in the log directory.
     pub name: Text,
     /// The last matching lines, in the order of the file.
     pub lines: Vec<LineMatch>,

@@ -65,7 +65,7 @@ pub struct HostInspection {
     pub chips: Vec<ChipUse>,
     /// Ray's processes on the host: those that serve a job first, sorted by memory.
     pub processes: Vec<HostProcess>,
-    /// The files in its log folder by Ray's categories, or why they cannot be listed.
+    /// The files in its log directory by Ray's categories, or why they cannot be listed.
     pub logs: Result<Vec<(Text, Vec<Text>)>, String>,
 }
 

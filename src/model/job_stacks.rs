@@ -219,7 +219,7 @@ mod tests {
         let of = |place: &str| callers(place, &frames);
         assert_eq!(of("load (data.py:88) in wait"), frames[2..]);
         assert_eq!(of("wait (threading.py:331)"), frames[1..]);
-        assert_eq!(of("no task: waits for Ray"), frames);
+        assert_eq!(of("idle (no task)"), frames);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{JobId, NodeId, Text, Timestamp};
 
-/// A worker process of a job. It writes `worker-WORKERID-JOBID-PID.out` and `.err` into the log folder of its node.
+/// A worker process of a job. It writes `worker-WORKERID-JOBID-PID.out` and `.err` into the log directory of its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobWorker {
     /// The node on which it runs or ran.

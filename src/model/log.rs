@@ -6,7 +6,7 @@ use super::{ClusterName, Look, NodeId, SubmissionId, Text};
 use std::fmt;
 use std::ops::Range;
 
-/// A log line: safe for a terminal, with the colours that the program wrote.
+/// A log line: safe for a terminal, with the colors that the program wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     text: String,
@@ -15,7 +15,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line written by a program, cleaned as by [`super::text::log_line`] except that its colours are kept.
+    /// A line written by a program, cleaned as by [`super::text::log_line`] except that its colors are kept.
     pub fn cleaned(raw: &str) -> Self {
         let mut look = Look::default();
         let mut looks: Vec<(u32, Look)> = Vec::new();
@@ -25,7 +25,7 @@ impl Line {
             looks.pop_if(|(before, _)| *before == at);
             looks.push((at, look));
         });
-        // Most lines have no colours, and many end with a reset sequence.
+        // Most lines have no colors, and many end with a reset sequence.
         if looks.iter().all(|(at, look)| look.is_plain() || *at as usize >= text.len()) {
             looks.clear();
         }
@@ -63,7 +63,7 @@ impl Line {
     }
 }
 
-/// From text that is already safe, without colours.
+/// From text that is already safe, without colors.
 impl From<String> for Line {
     fn from(text: String) -> Self {
         Self { text, looks: Box::default() }
@@ -89,7 +89,7 @@ pub enum LogSource {
     Job(SubmissionId),
     /// The autoscaler's `monitor.log`, `monitor.out` or `monitor.err` on the head.
     Monitor(String),
-    /// Any file in a node's session log folder.
+    /// Any file in a node's session log directory.
     File {
         /// Node that the file is on.
         node: NodeId,
@@ -122,11 +122,11 @@ impl LogPlace {
     pub fn too_many(hosts: usize, logs: usize, has_shell: bool) -> Option<String> {
         match has_shell {
             true if hosts > Self::HOSTS => Some(format!(
-                "{hosts} hosts have logs of it, and at most {} are followed at a time",
+                "its logs are on {hosts} hosts; at most {} can be followed at a time",
                 Self::HOSTS
             )),
             false if logs > Self::POLLED => Some(format!(
-                "it has {logs} log files, and without SSH at most {} are followed at a time",
+                "it has {logs} log files; without SSH, at most {} can be followed at a time",
                 Self::POLLED
             )),
             true | false => None,
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_keep_their_position() {
+    fn colors_keep_their_position() {
         let line = Line::cleaned("\x1b[36m(train pid=7)\x1b[0m a\tb \x1b[1;31mERROR\x1b[m\n");
         assert_eq!(line.text(), "(train pid=7) a b ERROR");
         let looks: Vec<_> = line.looks().map(|(range, look)| (&line.text()[range], look)).collect();
@@ -202,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_colours_holds_none() {
+    fn a_line_without_colors_stores_none() {
         for raw in ["plain", "\x1b[0mplain\x1b[0m", "plain\x1b[31m", "\x1b[2Kplain"] {
             assert_eq!(Line::cleaned(raw), Line::from("plain"), "{raw}");
         }
     }
 
     #[test]
-    fn overwritten_text_has_no_colours() {
+    fn overwritten_text_has_no_colors() {
         let line = Line::cleaned("\x1b[31m10%\r\x1b[32m20%");
         let looks: Vec<_> = line.looks().collect();
         assert_eq!((line.text(), looks.len(), looks[0].1.colour), ("20%", 1, Some(Colour::Indexed(2))));

@@ -81,7 +81,7 @@ pub enum Task {
     Start,
     /// Stop the cluster.
     Stop,
-    /// Apply the changes of the cluster's file while the cluster runs.
+    /// Apply the changes of the cluster file while the cluster runs.
     Update,
     /// Add workers outside the autoscaler.
     AddWorker(NewWorker),
@@ -114,7 +114,7 @@ pub enum Task {
 pub enum NewWorker {
     /// TPUs, each requested as a queued resource at Google.
     Queued {
-        /// A node type of the cluster's file, or an accelerator type (`v4-128`).
+        /// A node type of the cluster file, or an accelerator type (`v4-128`).
         node_type: String,
         /// Type of capacity to request: a value of the setting `tpu_capacity`.
         capacity: String,
@@ -315,7 +315,7 @@ impl Operation {
     /// An announcement for the team's channel, to send before the operation begins.
     pub fn announcement(&self) -> String {
         format!(
-            "I am about to {}: {}. Please speak up now if this must not happen.",
+            "I am about to {}: {}. If this is a problem, please tell me now.",
             self.title, self.consequence
         )
     }
@@ -336,7 +336,7 @@ impl Operation {
         }
     }
 
-    /// Whether the operation may be cancelled at this step: nothing was changed, or the change completes by itself.
+    /// Whether the operation may be cancelled at this step: nothing was changed, or the change completes on its own.
     pub fn is_harmless_at(&self, step: StepName) -> bool {
         self.cancelled_at(step).is_some()
     }

@@ -37,7 +37,7 @@ pub struct JournaledOperation {
     pub done: Vec<(StepName, String)>,
     /// Why it stopped; empty if it was killed.
     pub why: String,
-    /// The folder in which its jobs are saved, if any.
+    /// The directory in which its jobs are saved, if any.
     pub saved: Option<String>,
     /// Another process on this machine is running the operation now.
     pub elsewhere: bool,
@@ -71,7 +71,7 @@ pub enum OperationNews {
 pub struct Changed {
     /// Workers by name, each with the addresses of its hosts.
     pub workers: Vec<(String, Vec<String>)>,
-    /// The folder in which jobs are saved.
+    /// The directory in which jobs are saved.
     pub saved: Option<String>,
 }
 
@@ -84,7 +84,7 @@ pub enum OperationEnd {
     Cancelled(CancelledState),
     /// The operation was abandoned.
     Abandoned,
-    /// It stopped and can be resumed. With the folder in which its jobs are saved, if any.
+    /// It stopped and can be resumed. With the directory in which its jobs are saved, if any.
     Stopped(Problem, Option<String>),
 }
 

@@ -3,7 +3,7 @@
 use super::command_line::word;
 use super::{ClusterName, Fix, Hint, Problem, ProblemKind, Text, Timestamp};
 
-/// A running machine that Ray's cluster launcher labelled as a head.
+/// A running machine that Ray's cluster launcher labeled as a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningHead {
     /// Label `ray-cluster-name`.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub enum Service {
     /// The dashboard, for a browser or Ray's job commands.
     Dashboard,
-    /// The GCS, for `ray status --address` and the like.
+    /// The GCS, for `ray status --address` and similar commands.
     Gcs,
     /// The Ray client server, for `ray.init("ray://...")`.
     Client,

@@ -1,21 +1,21 @@
-//! Text colours set with the escape sequence SGR (ECMA-48, 8.3.117; ISO 8613-6 for 256 and direct colours).
+//! Text colors set with the escape sequence SGR (ECMA-48, 8.3.117; ISO 8613-6 for 256 and direct colors).
 
-/// A colour of an SGR sequence: from the terminal's palette, or 24-bit (ECMA-48, ITU T.416).
+/// A color of an SGR sequence: from the terminal's palette, or 24-bit (ECMA-48, ITU T.416).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// One of the 256 palette colours; the first 16 are defined by the terminal.
+    /// One of the 256 palette colors; the first 16 are defined by the terminal.
     Indexed(u8),
     /// Red, green, blue.
     Direct(u8, u8, u8),
 }
 
-/// Colours and attributes of text.
+/// Colors and attributes of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is set and reset by its own parameter")]
 pub struct Look {
-    /// Foreground colour; none for the terminal's default.
+    /// Foreground color; none for the terminal's default.
     pub colour: Option<Colour>,
-    /// Background colour; none for the terminal's default.
+    /// Background color; none for the terminal's default.
     pub behind: Option<Colour>,
     /// Bold.
     pub bold: bool,
@@ -65,13 +65,13 @@ impl Look {
         }
     }
 
-    /// Whether it has no colours and no attributes.
+    /// Whether it has no colors and no attributes.
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The colour that follows 38 or 48: `5;N` or `2;R;G;B`.
+/// The color that follows 38 or 48: `5;N` or `2;R;G;B`.
 fn further(left: &mut impl Iterator<Item = Option<u16>>) -> Option<Colour> {
     let mut next = || left.next()?.and_then(|n| u8::try_from(n).ok());
     match next()? {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_of_all_kinds_are_read() {
+    fn colors_of_all_kinds_are_parsed() {
         assert_eq!(look("31").colour, Some(Colour::Indexed(1)));
         assert_eq!(look("1;97"), Look { bold: true, colour: Some(Colour::Indexed(15)), ..Look::default() });
         assert_eq!(

@@ -164,7 +164,7 @@ pub fn log_line(s: &str) -> String {
     coloured_line(s, |_, _| ())
 }
 
-/// Like [`log_line`]; `on_sgr` receives the parameters of each sequence that sets colours (SGR), with the byte offset
+/// Like [`log_line`]; `on_sgr` receives the parameters of each sequence that sets colors (SGR), with the byte offset
 /// in the cleaned line from which they apply.
 pub(super) fn coloured_line(s: &str, mut on_sgr: impl FnMut(usize, &str)) -> String {
     let s = s.trim_end_matches(['\r', '\n']);
@@ -271,12 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn display_honours_width() {
+    fn display_respects_the_width() {
         assert_eq!(format!("{:>4}|{:<4}|", Text::from("ab"), Text::from("cd")), "  ab|cd  |");
     }
 
     #[test]
-    fn log_lines_lose_colours_and_keep_text() {
+    fn log_lines_lose_colors_and_keep_text() {
         assert_eq!(
             log_line("\x1b[1;31mERROR\x1b[0m at \x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\n"),
             "ERROR at link"

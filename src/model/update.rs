@@ -52,7 +52,7 @@ pub enum SnapshotPart {
 /// A part that could not be read, and why: `autoscaler: timed out`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingPart {
-    /// The part.
+    /// The part that could not be read.
     pub part: SnapshotPart,
     /// The reason. It may be text from the cluster.
     pub why: String,
@@ -151,7 +151,7 @@ pub enum News {
     Ports {
         /// The open ports.
         open: LocalPorts,
-        /// Ports that were replaced ("8265 is held by ssh (pid 4711), using 8266") or could not be opened, and why.
+        /// Ports that were replaced ("8265 is in use by ssh (pid 4711), using 8266") or could not be opened, and why.
         notes: Vec<String>,
     },
     /// A note for the operator about how the head was found.
@@ -234,7 +234,7 @@ pub enum Request {
     Ports(bool),
     /// Close the connection, if any, and reconnect at once.
     Reconnect,
-    /// Whether an operation on this machine is stopping or starting the cluster; meanwhile, a restart of Ray is not a
-    /// finding.
+    /// Whether an operation on this machine is stopping or starting the cluster; in the meantime, a restart of Ray is
+    /// not a finding.
     Operated(bool),
 }

@@ -14,10 +14,12 @@ pub struct Entry {
     /// The time, in milliseconds since the epoch.
     pub at_ms: i64,
     /// The operator, as `user@host`.
+    #[serde(rename = "user", alias = "who")]
     pub who: String,
     /// Name of the cluster that was changed.
     pub cluster: String,
     /// The action, e.g. `stop-job eval-7`.
+    #[serde(rename = "action", alias = "what")]
     pub what: String,
     /// The outcome, as it was shown to the operator.
     pub outcome: String,
@@ -89,10 +91,18 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"at_ms\": 1, \n").unwrap();
+        // The keys of earlier versions.
+        file.write_all(
+            b"{\"at_ms\": 1, \"who\": \"bob\", \"cluster\": \"a\", \"what\": \"start\", \"outcome\": \"\"}\n",
+        )
+        .unwrap();
         audit.note(&ClusterName::new("b"), "restart", "done").unwrap();
         let (entries, unreadable) = audit.read().unwrap();
         assert_eq!(unreadable, 1);
-        assert_eq!(entries.iter().map(|e| e.what.as_str()).collect::<Vec<_>>(), ["stop-job x\ny", "restart"]);
+        assert_eq!(
+            entries.iter().map(|e| e.what.as_str()).collect::<Vec<_>>(),
+            ["stop-job x\ny", "start", "restart"]
+        );
         assert_eq!(entries[0].who, "alice@laptop");
     }
 }

@@ -16,7 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// File name of the list of jobs in a backup folder.
+/// File name of the list of jobs in a backup directory.
 pub(super) const LIST: &str = "jobs.json";
 /// Format version of the list.
 const VERSION: u32 = 1;
@@ -328,7 +328,10 @@ fn read(dir: &Path) -> Result<List, Problem> {
     };
     if list.version != VERSION {
         let what = format!("{} is a backup of version {}", path.display(), list.version);
-        return Err(problem(what, format!("this program reads version {VERSION}: use the one that made it")));
+        return Err(problem(
+            what,
+            format!("this program reads version {VERSION}: use the version that created it"),
+        ));
     }
     if let Some(name) = list.packages.values().find(|name| !is_inside(name)) {
         let what = format!("{} refers to a package outside its directory: {name}", path.display());

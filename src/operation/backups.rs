@@ -23,7 +23,7 @@ const ELSEWHERE: &str = "elsewhere";
 /// A backup on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// Path of the backup folder.
+    /// Path of the backup directory.
     pub folder: PathBuf,
     /// The cluster of the jobs; `None` if it was interrupted before its list was written.
     pub cluster: Option<String>,

@@ -45,7 +45,7 @@ pub struct Cleanup<'a> {
 pub struct HostFound {
     /// The host that was checked.
     pub host: TpuHost,
-    /// The leftovers.
+    /// Its leftovers, or why the host could not be checked.
     pub left: Result<HostLeft, Problem>,
 }
 
@@ -61,13 +61,13 @@ pub enum Subject {
 /// The outcome of cleaning up one leftover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Ended or removed.
+    /// The process was ended, or the file removed.
     Done,
-    /// It was already gone.
+    /// The process had already ended, or the file no longer existed.
     GoneAlready,
-    /// It was not touched, with the reason.
+    /// Skipped, with the reason.
     LeftAlone(String),
-    /// It still exists, with the reason.
+    /// It could not be ended or removed, with the reason.
     Failed(String),
 }
 

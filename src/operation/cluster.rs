@@ -70,7 +70,7 @@ impl Performer {
         progress: &mpsc::UnboundedSender<Progress>,
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> Result<Outcome, Problem> {
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         let report = |line| drop(progress.send(line));
         let was_done = |step| done.iter().any(|(s, _)| *s == step);
         for &step in &operation.steps {
@@ -220,7 +220,7 @@ impl Performer {
             Ok(session) => session,
             Err(problem) if self.preserves() => {
                 let hint = problem.hint.and([
-                    Verb::Abandon.to("or give up restoring jobs: abandon this operation"),
+                    Verb::Abandon.to("or abandon this operation without restoring jobs"),
                     Verb::RestartWithoutJobs.to("then restart without saving them"),
                 ]);
                 return Err(Problem { hint, ..problem });
@@ -293,7 +293,7 @@ impl Performer {
         for kept in &lost {
             let (id, gone) = (kept.submission.id(), Text::from(kept.missing.join(", ")));
             let words = format!("cannot restore {id}: its package no longer exists on the cluster ({gone})");
-            // The receiver may be gone.
+            // The receiver may have been dropped.
             let _ = progress.send(Progress::Output(words));
         }
         let lost = match lost.len() {
@@ -322,7 +322,7 @@ impl Performer {
         for (id, outcome) in &restored {
             if let Restored::Failed(why) | Restored::Later(why) = outcome {
                 let why = Text::from(why.as_str());
-                // The receiver may be gone.
+                // The receiver may have been dropped.
                 drop(progress.send(Progress::Output(format!("{id}: not restored: {why}"))));
                 failed.push(id.to_string());
                 if matches!(outcome, Restored::Later(_)) {

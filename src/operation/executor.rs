@@ -135,7 +135,7 @@ impl Executor {
         if self.records(call) { Ok(()) } else { client.submit_job(job).await }
     }
 
-    /// Asks Ray to drain a node. A refusal is returned in Ray's own words.
+    /// Asks Ray to drain a node. A refusal is returned with Ray's message.
     pub(super) async fn drain(&self, client: &Client, drain: &Drain) -> Result<Result<(), Text>, RayError> {
         let call = || Call::post(Drain::METHOD, drain.to_json()).noted("over gRPC, to the GCS");
         if self.records(call) { Ok(Ok(())) } else { client.drain(drain).await }

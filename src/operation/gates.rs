@@ -96,7 +96,9 @@ pub fn jobs(
     let problem = match (gate, &seen.problem) {
         (Gate::UnknownJobs, Some(why)) => failure(
             format!("cannot determine affected jobs on {}: {}", operation.cluster, why.what),
-            why.hint.clone().and(Verb::AllowUnknown.to("or continue without knowing affected jobs")),
+            why.hint
+                .clone()
+                .and(Verb::AllowUnknown.to("or continue without knowing which jobs are affected")),
         ),
         (Gate::RunsThere, _) => {
             if operation.task == Task::Update {

@@ -1,5 +1,5 @@
-//! The machines of a cluster in Google Cloud. The head is deleted first, so that it starts no new TPUs meanwhile; then
-//! its autoscaler's TPUs and plain VMs, all at once. Manually added machines remain: they join the new head by
+//! The machines of a cluster in Google Cloud. The head is deleted first, so that it starts no new TPUs in the meantime;
+//! then its autoscaler's TPUs and plain VMs, all at once. Manually added machines remain: they join the new head by
 //! themselves.
 
 use super::facts::KnownHead;

@@ -120,7 +120,7 @@ impl HeldLock {
             let words = format!(
                 "could not remove this operation's lock; it remains visible to other operators: {why}"
             );
-            // The receiver may be gone.
+            // The receiver may have been dropped.
             drop(progress.send(Progress::Output(words)));
         }
     }
@@ -130,7 +130,7 @@ fn report_unlocked(progress: &mpsc::UnboundedSender<Progress>, problem: &Problem
     let why = problem.in_commands(Target::default());
     let words =
         format!("warning: could not lock the cluster; other operators cannot see this operation: {why}");
-    // The receiver may be gone.
+    // The receiver may have been dropped.
     drop(progress.send(Progress::Output(words)));
 }
 
@@ -249,7 +249,7 @@ impl Performer {
             return Err(Refused::NotRemoved(other, problem));
         }
         let words = format!("taken over from {}: {}", other.who, other.brief(Timestamp::now()));
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         drop(progress.send(Progress::Output(words)));
         match place().await? {
             LockOwnership::Lost(Some(other)) => Err(Refused::Taken(other)),

@@ -157,7 +157,7 @@ impl<'a> ProgramOutput<'a> {
     }
 
     fn pass_on(&self, line: String) {
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         let _ = self.progress.send(Progress::Output(line));
     }
 

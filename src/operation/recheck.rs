@@ -20,7 +20,7 @@ impl Performer {
         journal: &Journal,
         progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         let report = |words: String| drop(progress.send(Progress::Output(words)));
         match self.connect().await {
             Ok(session) => {

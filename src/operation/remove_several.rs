@@ -187,7 +187,7 @@ async fn keep(facts: &Mutex<Facts>, at: usize, turn: &Turn, journal: &Journal) -
 }
 
 fn report(progress: &Lines, words: String) {
-    // The receiver may be gone.
+    // The receiver may have been dropped.
     drop(progress.send(Progress::Output(words)));
 }
 

@@ -1,5 +1,6 @@
 //! Takes the Python stacks of workers: through Ray's own route if the head provides it, otherwise with py-spy over ssh
-//! on their hosts, in the cluster's container if its file names one. Changes nothing, and pauses no process.
+//! on their hosts, in the cluster's container if its file names one. Changes nothing. Ray's own route pauses each
+//! process while its stack is read; py-spy over ssh does not.
 
 use super::executor::Executor;
 use super::host::Host;

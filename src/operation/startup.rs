@@ -214,7 +214,8 @@ fn variable(text: &str) -> Option<(&str, &str)> {
 /// The cluster's own commands in Ray's order, followed by a loop that waits until Ray has ended.
 pub(super) fn in_container(node: &NodeLaunch) -> String {
     let mut script = commands(node);
-    script.push_str("while grep -qsx raylet /proc/[0-9]*/comm; do sleep 2; done\necho 'Ray has ended' >&2\n");
+    script
+        .push_str("while grep -qsx raylet /proc/[0-9]*/comm; do sleep 2; done\necho 'Ray has exited' >&2\n");
     script
 }
 
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn options_become_only_words() {
+    fn options_become_separate_words() {
         for (options, wanted) in [
             ("--privileged  --ulimit memlock=-1:-1", &["--privileged", "--ulimit", "memlock=-1:-1"][..]),
             ("-v \"/a b:/c\" -e 'X=$A'", &["-v", "/a b:/c", "-e", "X=$A"]),

@@ -74,7 +74,7 @@ impl Performer {
                 {
                     let why = "`ray down` exited with 0 but stopped nothing: this machine has no Ray launcher state of the \
                                cluster (started elsewhere, or /tmp was cleared); stopping Ray over SSH";
-                    // The receiver may be gone.
+                    // The receiver may have been dropped.
                     drop(progress.send(Progress::Output(why.to_owned())));
                     // The workers are cleaned up in a separate step, which may be skipped if one is gone.
                     self.clear_hosts(head(&self.spec), progress).await?;
@@ -128,7 +128,7 @@ impl Performer {
         script: &str,
         progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         drop(progress.send(Progress::Output(format!("stopping Ray processes on {host}"))));
         let output = self.executor.run_on(self.access(), host, script, CLEAR_TIMEOUT, CLEAR_NOTE).await;
         let output = output.map_err(|p| {
@@ -196,7 +196,7 @@ fn clear_script(jobs: &[String], container: Option<&str>) -> String {
     script.push_str(
         "command -v pgrep >/dev/null || { echo 'pgrep (procps) is not installed' >&2; exit 1; }; \
          for i in 1 2 3 4 5 6 7 8 9 10; do pgrep -u \"$(id -u)\" -x 'raylet|gcs_server' >/dev/null || exit 0; sleep 1; done; \
-         echo 'a raylet or a GCS is still there' >&2; exit 1",
+         echo 'a raylet or the GCS is still running' >&2; exit 1",
     );
     script
 }

@@ -80,9 +80,9 @@ pub struct JobRequest {
 pub enum Upload {
     /// A local directory.
     Folder {
-        /// The packed folder.
+        /// The packed directory.
         folder: Folder,
-        /// Whether the archive contains the folder's own name.
+        /// Whether the archive contains the directory's own name.
         parent: bool,
     },
     /// An existing archive.

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Requests that will be delayed or never met, and data in another region, one sentence each; safe to print. Reads
-/// files beside the cluster file.
+/// files next to the cluster file.
 pub fn warnings(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
     unmet(job, spec).into_iter().chain(far_data(job, spec)).collect()
 }
@@ -32,7 +32,7 @@ fn unmet(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
         .collect()
 }
 
-/// Buckets in another region that the job names, one sentence each. Regions are those of the table beside the cluster
+/// Buckets in another region that the job names, one sentence each. Regions are those of the table next to the cluster
 /// file; without it there are no warnings. For a variable, only its name is reported.
 fn far_data(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
     let folder = spec.file.as_deref().and_then(Path::parent);

@@ -1,7 +1,7 @@
 //! Logs as streams of whole lines: a job's driver log, live, and any file of a node.
 //!
-//! A stream reconnects by itself and neither loses nor repeats a line; its memory is bounded. The caller decides what
-//! to do with the lines.
+//! A stream reconnects automatically and neither loses nor repeats a line; its memory is bounded. The caller decides
+//! what to do with the lines.
 
 mod files;
 mod job;

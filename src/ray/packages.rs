@@ -20,7 +20,7 @@ use zip::write::SimpleFileOptions;
 /// Names that Ray excludes from every working dir since 2.54 (`RAY_RUNTIME_ENV_DEFAULT_EXCLUDES`).
 pub const DEFAULT_EXCLUDES: [&str; 4] = [".git", ".venv", "venv", "__pycache__"];
 
-/// A scanned folder: its package's name and files.
+/// A scanned directory: its package's name and files.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
@@ -32,7 +32,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Scans a folder. `excludes` are patterns relative to it; `.gitignore` and `.rayignore` apply at every level.
+    /// Scans a directory. `excludes` are patterns relative to it; `.gitignore` and `.rayignore` apply at every level.
     /// Fails when it is larger than a dashboard accepts.
     pub fn survey(root: &Path, excludes: &[String]) -> Result<Self, PackError> {
         let root = std::path::absolute(root).map_err(|e| PackError::unreadable(root, e))?;
@@ -59,8 +59,8 @@ impl Folder {
         self.entries.iter().filter(|e| e.is_file).count()
     }
 
-    /// The zip with files and empty folders, uncompressed. With `parent` everything is below a folder of the root's own
-    /// name (`py_modules` are imported by it).
+    /// The zip with files and empty directories, uncompressed. With `parent` everything is below a directory of the
+    /// root's own name (`py_modules` are imported by it).
     pub fn zip(&self, parent: bool) -> Result<Bytes, PackError> {
         let top = match self.root.file_name() {
             Some(name) if parent => format!("{}/", name.to_string_lossy()),
@@ -118,7 +118,7 @@ fn largest(entries: &[Entry]) -> Vec<String> {
     files.iter().take(3).map(|e| format!("{} ({} MiB)", e.name, e.bytes.div_ceil(1 << 20))).collect()
 }
 
-/// SHA-1 of a name and, unless it is a folder, its content. Of a dangling link or a socket only the name counts; a
+/// SHA-1 of a name and, unless it is a directory, its content. Of a dangling link or a socket only the name counts; a
 /// regular file that cannot be read is an error, because it would be missing in the package.
 fn digest(root: &Path, entry: &Entry) -> Result<[u8; 20], PackError> {
     let mut sha = Sha1::new();
@@ -161,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn a_name_depends_on_content_alone() {
+    fn a_name_depends_only_on_content() {
         let a = tree(&[("x.py", "1"), ("sub/y.py", "2")]);
         let b = tree(&[("sub/y.py", "2"), ("x.py", "1")]);
         let uri = |d: &tempfile::TempDir| Folder::survey(d.path(), &[]).unwrap().uri;
         assert_eq!(uri(&a), uri(&b));
-        // As `get_uri_for_directory` of Ray 2.60 names this folder.
+        // As `get_uri_for_directory` of Ray 2.60 names this directory.
         assert_eq!(uri(&a), "gcs://_ray_pkg_e256676cb62ab716.zip");
         fs::write(b.path().join("x.py"), "3").unwrap();
         assert_ne!(uri(&a), uri(&b));

@@ -26,7 +26,7 @@ pub enum TpuStatus {
     Preempted,
     /// The request was refused; it exists until it is deleted.
     Refused,
-    /// Stopped.
+    /// The TPU VM is stopped and can be started again.
     Stopped,
     /// In a state that this program does not know; the row has Google's name for it.
     Unknown,
@@ -59,7 +59,7 @@ impl TpuStatus {
             Self::Delayed => "delayed",
             Self::Joining => "joining",
             Self::Waiting => "waiting",
-            Self::Leaving => "leaving",
+            Self::Leaving => "deleting",
             Self::Up => "up, Ray unknown",
             Self::Registered => "registered",
         }
@@ -125,7 +125,7 @@ pub struct Row {
     pub resource: Option<&'static str>,
     /// Google's own name for its state, e.g. `REPAIRING`; `None` for a ghost that Google does not know.
     pub state: Option<Text>,
-    /// Its node type in the cluster's file, if known.
+    /// Its node type in the cluster file, if known.
     pub ray_type: Option<Text>,
     /// The number of its hosts, and of those alive in Ray.
     pub hosts: (usize, usize),

@@ -66,14 +66,14 @@ fn generation(accelerator_type: &str) -> Option<&str> {
     }
 }
 
-/// One node type of the cluster's file, with its limits and existing machines. A slice counts as one machine.
+/// One node type of the cluster file, with its limits and existing machines. A slice counts as one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeCount {
     /// The name of the node type.
     pub name: String,
-    /// `min_workers` of the cluster's file.
+    /// `min_workers` of the cluster file.
     pub min: u32,
-    /// `max_workers` of the cluster's file.
+    /// `max_workers` of the cluster file.
     pub max: u32,
     /// Its machines at Google, up or starting.
     pub there: usize,

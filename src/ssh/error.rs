@@ -21,7 +21,7 @@ pub enum SshError {
         host: String,
         /// The user that tried to log in.
         user: String,
-        /// The key from the cluster file; none when ssh chose one by itself.
+        /// The key from the cluster file; none when ssh chose one on its own.
         key: Option<PathBuf>,
     },
     /// The private key cannot be used. ssh is not started: it would silently try other keys.
@@ -87,7 +87,7 @@ pub enum KeyFault {
     /// It does not exist.
     #[error("does not exist")]
     Missing,
-    /// It is a folder, or this user may not read it.
+    /// It is a directory, or this user may not read it.
     #[error("cannot be read: {0}")]
     Unreadable(String),
     /// Other users may read it, so ssh ignores it.

@@ -1,6 +1,6 @@
-//! The files of a connection: the folder of control sockets, our `known_hosts`, the private key's permissions.
+//! The files of a connection: the directory of control sockets, our `known_hosts`, the private key's permissions.
 //!
-//! Files and folders are created private (the mode goes into the system call, so the umask can only remove bits);
+//! Files and directories are created private (the mode goes into the system call, so the umask can only remove bits);
 //! the mode of an existing one is tightened when it is too open.
 
 use super::TunnelSpec;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// under which ssh first creates it. The sockets of forwards are at most six bytes longer and have no such suffix.
 const SOCKET_PATH_MAX: usize = 86;
 
-/// Creates the run folder and the `known_hosts` file of a connection.
+/// Creates the run directory and the `known_hosts` file of a connection.
 pub(super) fn prepare(spec: &TunnelSpec) -> Result<(), SshError> {
     private_folder(&spec.run_dir).map_err(|e| cannot_use(&spec.run_dir, &e))?;
     if let Some(parent) = spec.known_hosts.parent().filter(|p| !p.exists()) {
@@ -29,7 +29,7 @@ pub(super) fn prepare(spec: &TunnelSpec) -> Result<(), SshError> {
     Ok(())
 }
 
-/// A path in the run folder that nothing else uses: `PID-NUMBER` and an extension, if any. It does not contain the
+/// A path in the run directory that nothing else uses: `PID-NUMBER` and an extension, if any. It does not contain the
 /// cluster's name, whose length therefore does not matter.
 pub(super) fn own_path(run_dir: &Path, extension: &str) -> Result<PathBuf, SshError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -58,7 +58,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The sockets of a connection's forwards, by the head's port: `PID-NUMBER.PORT` beside the control socket. ssh leaves
+/// The sockets of a connection's forwards, by the head's port: `PID-NUMBER.PORT` next to the control socket. ssh leaves
 /// such files behind when it ends; these are removed with this value.
 #[derive(Debug, Default)]
 pub(super) struct Sockets(BTreeMap<u16, PathBuf>);
@@ -76,7 +76,7 @@ impl Sockets {
     }
 
     /// Denies other users access. ssh applies `StreamLocalBindMask` of the user's configuration even if an argument
-    /// sets another value (OpenSSH 9.2: the last one counts); until then the folder's mode keeps other users out.
+    /// sets another value (OpenSSH 9.2: the last one counts); until then the directory's mode keeps other users out.
     pub fn seal(&self) -> Result<(), SshError> {
         let private = || Permissions::from_mode(0o600);
         self.0
@@ -101,7 +101,7 @@ impl Drop for Sockets {
 }
 
 /// Removes stale sockets of a killed console: control sockets without a listener, and the forwards' sockets of
-/// closed connections. Returns the number of removed files; 0 when the folder does not exist.
+/// closed connections. Returns the number of removed files; 0 when the directory does not exist.
 pub fn clear_stale_sockets(run_dir: &Path) -> io::Result<usize> {
     let entries = match fs::read_dir(run_dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -127,7 +127,7 @@ pub fn clear_stale_sockets(run_dir: &Path) -> io::Result<usize> {
     Ok(removed)
 }
 
-/// Whether it is named like a control socket (`PID-NUMBER`) or a forward's socket beside one (`PID-NUMBER.PORT`).
+/// Whether it is named like a control socket (`PID-NUMBER`) or a forward's socket next to one (`PID-NUMBER.PORT`).
 fn is_our_socket(path: &Path) -> bool {
     let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
     let (name, port) = name.split_once('.').unwrap_or((name, "0"));
@@ -170,7 +170,7 @@ fn private_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The error for a file or folder that is needed and cannot be used.
+/// The error for a file or directory that is needed and cannot be used.
 pub(super) fn cannot_use(path: &Path, e: &io::Error) -> SshError {
     SshError::Local {
         what: format!("cannot use {}: {e}", path.display()),

@@ -166,7 +166,7 @@ pub(super) fn key_probe(spec: &TunnelSpec, known_hosts: &Path) -> Vec<OsString> 
     args
 }
 
-/// A client of the master. It reads no configuration, and never connects by itself when the master is gone.
+/// A client of the master. It reads no configuration, and never connects on its own when the master is gone.
 pub(super) fn client(ssh: &Path, socket: &Path) -> Vec<OsString> {
     let mut args = vec![ssh.into(), "-F".into(), "none".into()];
     args.extend(["-o".into(), path_option("ControlPath", socket), "-o".into(), "ControlMaster=no".into()]);

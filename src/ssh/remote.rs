@@ -25,7 +25,7 @@ const STDERR_MAX: usize = 4 << 10;
 const CHUNK: usize = 64 << 10;
 
 /// Runs commands on one head. Cheap to clone. Once the connection is closed every command fails with
-/// [`SshError::Lost`]; it never connects by itself.
+/// [`SshError::Lost`]; it never connects on its own.
 #[derive(Clone, Debug)]
 pub struct Remote(Arc<Inner>);
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_output_is_cut_and_marked() {
+    async fn long_output_is_truncated_and_marked() {
         assert_eq!(keep(Some(&b"12345"[..]), 5).await, (b"12345".to_vec(), false));
         assert_eq!(keep(Some(&b"12345"[..]), 4).await, (b"1234".to_vec(), true));
     }

@@ -16,7 +16,7 @@ pub struct Forward {
 /// The listening end of a forward on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local {
-    /// A Unix socket in the run folder, which only this user can enter; its path is [`super::Tunnel::socket`].
+    /// A Unix socket in the run directory, which only this user can enter; its path is [`super::Tunnel::socket`].
     Socket,
     /// A TCP port on 127.0.0.1 and, where this machine has it, on `[::1]`. Every user of this machine can connect to
     /// it.
@@ -51,8 +51,8 @@ pub struct TunnelSpec {
     pub forwards: Vec<Forward>,
     /// Our own `known_hosts` file; created 0600 when missing.
     pub known_hosts: PathBuf,
-    /// Folder of the control sockets and of the forwards' sockets; created 0700 when missing. Its path must be short: a
-    /// Unix socket's path is limited to about 100 bytes.
+    /// Directory of the control sockets and of the forwards' sockets; created 0700 when missing. Its path must be
+    /// short: a Unix socket's path is limited to about 100 bytes.
     pub run_dir: PathBuf,
     /// The `ssh` program.
     pub ssh: PathBuf,

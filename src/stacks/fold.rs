@@ -110,7 +110,7 @@ impl Place {
     /// The place in one line: `W.stuck (gang.py:13) in Event.wait`.
     pub fn words(&self) -> String {
         match (self.at(), self.within()) {
-            (None, _) => "no task: waits for Ray".to_owned(),
+            (None, _) => "idle (no task)".to_owned(),
             (Some(at), None) => at.to_string(),
             (Some(at), Some(within)) => format!("{at} in {}", within.function),
         }
@@ -149,7 +149,7 @@ mod tests {
             "Thread 1 (idle): \"MainThread\"\n    main_loop (ray/_private/worker.py:1031)\n    <module> (ray/_private/workers/default_worker.py:322)\n",
         );
         assert!(place.is_idle());
-        assert_eq!(place.words(), "no task: waits for Ray");
+        assert_eq!(place.words(), "idle (no task)");
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Tpus {
         chips_by_generation(&self.rows)
     }
 
-    /// The node types of the cluster's file, with their limits and the machines that exist.
+    /// The node types of the cluster file, with their limits and the machines that exist.
     pub fn types(&self) -> &[TypeCount] {
         &self.types
     }

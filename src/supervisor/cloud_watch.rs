@@ -50,7 +50,7 @@ impl CloudWatch {
         // The answer of a query that ran during a deletion may still contain what was deleted.
         let mut must_repeat = false;
         let mut locks = Locks::new(&self.spec);
-        // Runs beside the loop, so that quitting does not wait for requests.
+        // Runs outside the loop, so that quitting does not wait for requests.
         let mut work = JoinSet::new();
         loop {
             tokio::select! {

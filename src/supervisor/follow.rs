@@ -350,7 +350,7 @@ impl Follower {
         let is_new = self.position.is_new();
         match why {
             ReadError::Replaced => {
-                self.note(&format!("{name} was rotated; the new file follows")).await?;
+                self.note(&format!("{name} was rotated; lines of the new file follow")).await?;
                 self.position.begin_again(Start::Beginning);
                 Ok(Ended::Again)
             }

@@ -13,12 +13,12 @@ pub fn first_contact(tunnel: &Tunnel, spec: &ClusterSpec, options: &Options) -> 
     let (host, fingerprint) = (tunnel.host(), tunnel.first_contact()?);
     options.note.record(
         &spec.name,
-        &format!("first contact with {host}"),
-        &format!("accepted {fingerprint}"),
+        &format!("first connection to {host}"),
+        &format!("accepted host key {fingerprint}"),
     );
     // A loopback connection cannot be intercepted on the network.
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    (!is_here).then(|| format!("first contact with {host}: accepted its host key {fingerprint}"))
+    (!is_here).then(|| format!("first connection to {host}: accepted host key {fingerprint}"))
 }
 
 /// Removes the known key of the cluster's head and accepts the one with this fingerprint, which is written to the audit

@@ -33,7 +33,7 @@ impl Polling {
         self.due = Instant::now();
     }
 
-    /// Schedules the next refresh, after `pause` or at once if one was requested meanwhile; returns the wait.
+    /// Schedules the next refresh, after `pause` or at once if one was requested in the meantime; returns the wait.
     pub fn schedule(&mut self, pause: Duration) -> Duration {
         let pause = if std::mem::take(&mut self.is_requested) { Duration::ZERO } else { pause };
         self.due = Instant::now() + pause;

@@ -408,7 +408,7 @@ impl ClusterTask {
             self.streams.nudge();
             return None;
         }
-        tracing::info!(cluster = %self.spec.name, "the connection did not survive");
+        tracing::info!(cluster = %self.spec.name, "the connection was lost");
         Some(End::Again)
     }
 

@@ -30,7 +30,7 @@ impl Attached {
     pub async fn close(self) {
         drop(self.requests);
         if tokio::time::timeout(EXIT_TIMEOUT, self.task).await.is_err() {
-            tracing::warn!("ssh does not end by itself; it is killed with this program");
+            tracing::warn!("ssh has not exited on its own; it is killed with this program");
         }
     }
 }

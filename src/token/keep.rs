@@ -81,7 +81,7 @@ pub(super) fn close_to_others(file: &Path) -> io::Result<()> {
     fs::set_permissions(file, Permissions::from_mode(0o600))
 }
 
-/// Replaces a private file, and creates its folder if necessary.
+/// Replaces a private file, and creates its directory if necessary.
 fn save(file: &Path, text: &str) -> io::Result<()> {
     // For a symbolic link the target is replaced.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.into());

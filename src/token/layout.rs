@@ -1,15 +1,15 @@
 //! Paths of token files: a cluster's own in `clusters/NAME`, which the user writes, and a secret's copy in
-//! `secrets/PROJECT.SECRET`, which [`Places::keep`] writes. Separate folders prevent name collisions.
+//! `secrets/PROJECT.SECRET`, which [`Places::keep`] writes. Separate directories prevent name collisions.
 //!
-//! The older layout had both in one folder. Its files are still found, after the new places; a copy is recognized by
-//! the version file beside it.
+//! The older layout had both in one directory. Its files are still found, after the new places; a copy is recognized by
+//! the version file next to it.
 
 use super::Places;
 use crate::model::{ClusterName, Secret, SecretName};
 use std::path::{Path, PathBuf};
 
 impl Places {
-    /// The folders of the token files: the clusters' own, and the copies of secrets.
+    /// The directories of the token files: the clusters' own, and the copies of secrets.
     pub fn folders(&self) -> [PathBuf; 2] {
         [self.cache.join("clusters"), self.cache.join("secrets")]
     }
@@ -37,7 +37,7 @@ impl Places {
         std::iter::once(self.file_of(secret)).chain(home).collect()
     }
 
-    /// The cluster's own files, in search order; none if its name would lead out of the folder.
+    /// The cluster's own files, in search order; none if its name would lead out of the directory.
     pub(super) fn own_files(&self, cluster: &ClusterName) -> Vec<PathBuf> {
         let name = cluster.as_str();
         if name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {
@@ -73,7 +73,7 @@ impl Places {
 }
 
 /// File name of a secret's copy. It has only letters, digits, `-`, `_`, `.` and `:`, so it cannot lead to another
-/// folder.
+/// directory.
 fn copy_name(secret: &SecretName) -> String {
     let project = secret.project.as_deref().filter(|p| SecretName::is_project(p)).unwrap_or("unknown");
     format!("{project}.{}", secret.name)
@@ -81,7 +81,7 @@ fn copy_name(secret: &SecretName) -> String {
 
 const VERSION: &str = ".version";
 
-/// The file beside a secret's copy that contains its version.
+/// The file next to a secret's copy that contains its version.
 pub(super) fn version_file(copy: &Path) -> PathBuf {
     let mut name = copy.as_os_str().to_owned();
     name.push(VERSION);
@@ -95,7 +95,8 @@ pub(super) fn previous_file(copy: &Path) -> PathBuf {
     name.into()
 }
 
-/// Whether this is a file and not a folder: the older layout has its files beside the folders `clusters` and `secrets`.
+/// Whether this is a file and not a directory: the older layout has its files next to the directories `clusters` and
+/// `secrets`.
 fn is_there(file: &Path) -> bool {
     file.exists() && !file.is_dir()
 }

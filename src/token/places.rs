@@ -1,4 +1,4 @@
-//! The places that are searched for tokens.
+//! Token files: where they are, and in which order they are searched.
 
 use crate::model::Secret;
 use crate::model::text::printable;
@@ -12,9 +12,9 @@ pub struct Places {
     pub variable: Option<Secret>,
     /// `RAY_AUTH_TOKEN_PATH`; an unusable file is an error, and later places are not tried.
     pub path_variable: Option<PathBuf>,
-    /// Folder of the token files: `clusters/NAME`, which the user writes, and `secrets/PROJECT.SECRET`, the copies.
+    /// Directory of the token files: `clusters/NAME`, which the user writes, and `secrets/PROJECT.SECRET`, the copies.
     pub cache: PathBuf,
-    /// The home folder, for `~/.ray/auth_token`.
+    /// The home directory, for `~/.ray/auth_token`.
     pub home: Option<PathBuf>,
 }
 
@@ -23,7 +23,6 @@ pub struct Places {
 pub enum Source {
     /// `RAY_AUTH_TOKEN`.
     Variable,
-    /// A file.
     File(PathBuf),
     /// A version of a secret.
     Payload(String),

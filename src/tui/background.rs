@@ -1,4 +1,4 @@
-//! The background colour of the terminal, and the theme that suits it.
+//! The background color of the terminal, and the theme that suits it.
 //!
 //! It is queried with OSC 11 (xterm control sequences), which tmux also answers, and which works over ssh. The answer
 //! arrives among the keys, at any time after the query or never. It is removed from them whenever it arrives; the keys
@@ -8,7 +8,7 @@ use crate::ui::Theme;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::time::{Duration, Instant};
 
-/// Queries the background colour.
+/// Queries the background color.
 pub(super) const QUESTION: &str = "\x1b]11;?\x07";
 /// How long the first frame waits for the answer. A later answer changes the theme.
 pub(super) const WAIT: Duration = Duration::from_millis(150);
@@ -29,7 +29,7 @@ pub enum Background {
 }
 
 impl Background {
-    /// From the variable `COLORFGBG` of rxvt and others, e.g. `15;0`: the last number is the background colour.
+    /// From the variable `COLORFGBG` of rxvt and others, e.g. `15;0`: the last number is the background color.
     pub fn of_colorfgbg(value: &str) -> Option<Self> {
         match value.rsplit(';').next()?.parse().ok()? {
             7 | 9..=15 => Some(Self::Light),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_dark_or_light() {
+    fn colors_are_dark_or_light() {
         let of = |text: &str| Background::of_answer(text);
         for light in ["11;rgb:ffff/ffff/dddd", "11;rgb:f/f/f", "11;rgba:ee/ee/ee/ff", "11;rgb:fdf6/f6f6/e3e3"]
         {

@@ -56,7 +56,7 @@ pub const ON_CLIPBOARD: Duration = Duration::from_secs(60);
 enum History {
     /// Kept, like any other text.
     Kept,
-    /// Left out.
+    /// Marked so that clipboard managers do not store it.
     LeftOut,
 }
 

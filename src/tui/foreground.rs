@@ -47,7 +47,7 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
     }
     signals.forget_interrupts().await;
     Some(match ended? {
-        Ok(status) if status.success() => Outcome::Returned(format!("back from {program}")),
+        Ok(status) if status.success() => Outcome::Returned(format!("{program} exited")),
         // The messages of ssh were on its own screen.
         Ok(status) if status.code() == Some(255) && program.ends_with("ssh") => Outcome::Failed(format!(
             "{program} failed to connect (exit status 255); `{}` in a shell shows its messages",
@@ -65,7 +65,7 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
 /// Ends a program that uses the terminal, with SIGTERM if possible, so that it can restore the terminal.
 async fn end(child: &mut Child) {
     if let Some(id) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
-        // It may have exited by itself.
+        // It may have exited on its own.
         let _ = kill_process(id, Signal::TERM);
     }
     if tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await.is_err() {

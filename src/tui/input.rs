@@ -129,7 +129,7 @@ fn forward(
 /// Uses crossterm's `use-dev-tty`: its other event source uses an edge-triggered epoll, and after a window resize
 /// leaves a pending key unread until another one arrives. This one busy-waits until its timeout, which delays a frame
 /// on the other core: the timeout is therefore short, and an event may be missed if this thread is interrupted
-/// meanwhile.
+/// in the meantime.
 fn next_event() -> io::Result<Option<Event>> {
     if event::poll(Duration::from_micros(50))? { event::read().map(Some) } else { Ok(None) }
 }
@@ -184,7 +184,7 @@ impl QuitSignals {
         {
             continued.recv().await;
         }
-        // A signal that arrived meanwhile was part of the same stop.
+        // A signal that arrived in the meantime was part of the same stop.
         while self.stops.recv().now_or_never().flatten().is_some() {}
     }
 

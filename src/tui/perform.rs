@@ -278,7 +278,7 @@ impl Performer {
                 Written::Exists => Event::FileExists { path, text, held },
                 Written::Failed(why) => Event::Done(Outcome::Failed(why)),
             };
-            // The console may have quit meanwhile.
+            // The console may have quit in the meantime.
             let _ = events.send(event);
         });
     }
@@ -287,7 +287,7 @@ impl Performer {
     fn read_audit(&self) {
         let Some(audit) = self.audit.clone() else { return };
         let events = self.events.0.clone();
-        // The console may have quit meanwhile.
+        // The console may have quit in the meantime.
         tokio::task::spawn_blocking(move || drop(events.send(Event::Audit(files::entries(&audit)))));
     }
 
@@ -414,7 +414,7 @@ impl Performer {
                 Ok(()) => Outcome::Opened(format!("opened {url}")),
                 Err(e) => Outcome::Failed(format!("cannot open a browser: {e}; open {url} yourself")),
             };
-            // The console may have quit meanwhile.
+            // The console may have quit in the meantime.
             let _ = events.send(Event::Done(outcome));
         });
     }

@@ -63,7 +63,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
         }
     }
     if let Some(since) = d.app.frozen_since() {
-        // The data's age beside it would be confusing.
+        // The data's age next to it would be confusing.
         parts.truncate(parts.len().saturating_sub(usize::from(here.is_some())));
         let text = format!(
             "FROZEN {}, {} for live",
@@ -77,7 +77,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
     while parts.len() > 2 && parts.iter().map(|(t, _)| t.width() + 2).sum::<usize>() + way + 2 > room {
         parts.remove(1);
     }
-    // Next, the state of the connection drops its details in favour of the cluster's name.
+    // Next, the state of the connection drops its details in favor of the cluster's name.
     let name = place.map_or(0, |place| crumbs[place].width());
     let free = room.saturating_sub(parts.iter().map(|(t, _)| t.width() + 2).sum());
     if let Some((state, details)) = parts[0].0.split_once(',')
@@ -99,7 +99,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
 /// The path to the page on the screen: `fleet › us-central2 › job raysubmit_4f1c`. If there is no room, its beginning
 /// is cut: `… › us-central2 › job raysubmit_4f1c`. The cluster, whose position in it is also returned, is kept longest.
 fn way(crumbs: &[String], cluster: Option<usize>, room: usize) -> String {
-    /// Minimum width of the page's name beside that of its cluster.
+    /// Minimum width of the page's name next to that of its cluster.
     const LEAST: usize = 8;
     let from =
         |first: usize| format!("{}{}", if first > 0 { "… › " } else { "" }, crumbs[first..].join(" › "));
@@ -452,7 +452,7 @@ mod tests {
     use super::way;
 
     #[test]
-    fn the_cluster_name_is_cut_last() {
+    fn the_cluster_name_is_truncated_last() {
         let crumbs = ["fleet", "us-central2", "job raysubmit_4f1c"].map(str::to_owned);
         for (room, shown) in [
             (80, "fleet › us-central2 › job raysubmit_4f1c"),

@@ -1,4 +1,4 @@
-//! A details page: labels beside texts, long texts over several lines.
+//! A details page: labels next to texts, long texts over several lines.
 
 use super::frame::{Title, more_around, pane};
 use super::grid::put;

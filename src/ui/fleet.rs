@@ -20,7 +20,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
-/// From this width on, the recent changes are beside the issues.
+/// From this width on, the recent changes are next to the issues.
 const BESIDE: u16 = 150;
 /// Width of the age of a change.
 const AGE: u16 = 7;
@@ -57,7 +57,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> TableArea {
     drawn
 }
 
-/// Draws the parts below the table: first the issues of the selected row; beside or below them TPU types and recent
+/// Draws the parts below the table: first the issues of the selected row; next to or below them TPU types and recent
 /// changes of all clusters; the jobs of the selected row.
 fn draw_details(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, selected: Option<&Target>) {
     use Part::{Issues, Kinds, RecentChanges, Runs};
@@ -237,7 +237,7 @@ fn draw_kinds(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, kinds: &[Kind])
     not_shown(buf, area, d, kinds.len());
 }
 
-/// Writes beside the titles of a part the number of rows that do not fit.
+/// Writes next to the titles of a part the number of rows that do not fit.
 fn not_shown(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, rows: usize) {
     let hidden = rows.saturating_sub(usize::from(area.height.saturating_sub(1)));
     if hidden > 0 {
@@ -269,7 +269,7 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluste
         let most = runs.iter().map(of).max().unwrap_or(0).max(title.len());
         u16::try_from(most).unwrap_or(u16::MAX)
     };
-    // The owner is shown beside it.
+    // The owner is shown next to it.
     let id_width = widest(&|run| run.job.short_name().width(), "JOB");
     let owner = widest(&|run| run.job.owner().map_or(1, UnicodeWidthStr::width), "OWNER");
     let tpu = widest(&|run| run.job.accelerator().map_or(1, |tpu| tpu.width()), "TPU TYPE");

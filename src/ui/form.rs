@@ -29,7 +29,7 @@ pub fn draw(
     let inside = usize::from(width.saturating_sub(4)).max(1);
     let words = words(form, d, inside);
     let rows = u16::try_from(form.rows.len()).unwrap_or(u16::MAX);
-    // Rows are hidden in favour of the text below them, because they scroll with the focus: down to three, or to one in
+    // Rows are hidden in favor of the text below them, because they scroll with the focus: down to three, or to one in
     // a small window.
     let most = area.height.saturating_sub(8).max(area.height.saturating_sub(4).min(4));
     let text_height = u16::try_from(words.len()).unwrap_or(most).min(most);

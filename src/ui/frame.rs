@@ -100,10 +100,10 @@ pub fn inside(area: Rect) -> Rect {
     area.inner(Margin::new(2, 1))
 }
 
-/// Width of a dialog. If little of the page would be visible beside it, it takes the whole width, so that its border is
-/// not beside those of panes.
+/// Width of a dialog. If little of the page would be visible next to it, it takes the whole width, so that its border
+/// is not next to those of panes.
 pub fn dialog_width(area: Rect, widest: u16) -> u16 {
-    /// Minimum number of columns beside it, on both sides together.
+    /// Minimum number of columns next to it, on both sides together.
     const BESIDE: u16 = 12;
     if area.width < widest.saturating_add(BESIDE) { area.width } else { widest }
 }

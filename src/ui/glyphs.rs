@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(steps.collect::<String>(), "_.-=+*#");
     }
 
-    /// No state is distinguished by colour alone: each has its own glyph, also in ASCII.
+    /// No state is distinguished by color alone: each has its own glyph, also in ASCII.
     #[test]
     fn every_state_has_its_own_glyph() {
         let nodes = [NodeState::Alive, NodeState::Idle, NodeState::Draining, NodeState::Dead];

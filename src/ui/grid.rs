@@ -65,7 +65,7 @@ fn fit(heads: &[Head], total: u16) -> Vec<u16> {
     widths
 }
 
-/// The minimum width, with room for the arrow of the sort order beside the title.
+/// The minimum width, with room for the arrow of the sort order next to the title.
 fn least(head: &Head) -> u16 {
     let titled = u16::try_from(head.title.width()).unwrap_or(0) + 1;
     if head.sorted.is_some() { head.width.least.max(titled) } else { head.width.least }
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_cut_by_its_width_on_the_screen() {
+    fn text_is_truncated_by_its_display_width() {
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abcd", 3), "ab…");
         assert_eq!(cut("日本語", 5), "日本…");

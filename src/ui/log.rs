@@ -26,7 +26,7 @@ use unicode_width::UnicodeWidthStr;
 const SOUGHT: usize = 20;
 const SHORTEST: usize = 6;
 
-/// Below this number of rows there is no room for anything beside lines, or for the histogram.
+/// Below this number of rows there is no room for anything next to lines, or for the histogram.
 const LOW: u16 = 5;
 const MIDDLE: u16 = 9;
 
@@ -56,7 +56,7 @@ pub fn draw(
     let silent = silent(log, d);
     let state = [silent.clone(), Some(state)].into_iter().flatten().filter(|word| !word.is_empty());
     let state = state.collect::<Vec<_>>().join(", ");
-    // The word is dropped in favour of the log's name.
+    // The word is dropped in favor of the log's name.
     let beside = |state: &str| usize::from(area.width).saturating_sub(state.width() + 9);
     let is_tight = title(cluster, log, d, usize::MAX).width() > beside(&state);
     let state = if is_tight { state.replace(" lines below", " below") } else { state };

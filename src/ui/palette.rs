@@ -38,7 +38,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, list: &OfferList,
     let Some((prompt, title)) = d.app.prompt().and_then(|prompt| Some((prompt, prompt.kind.list()?))) else {
         return;
     };
-    // These lines are long and have nothing beside them.
+    // These lines are long and have nothing next to them.
     let is_text = prompt.kind == PromptKind::Found;
     let OfferList { offers, why_none: why } = list;
     if offers.is_empty() && why.is_none() {

@@ -70,7 +70,7 @@ impl Line {
         lines.into_iter().enumerate().map(line)
     }
 
-    /// The name to type, beside the end of its label or, if there is no room, below it.
+    /// The name to type, next to the end of its label or, if there is no room, below it.
     fn of_name(plan: &Plan, style: Style, width: usize) -> Vec<Self> {
         /// Minimum width of the name.
         const LEAST: usize = 12;
@@ -347,7 +347,7 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
         lines.extend(Line::of(Control::Others, text, d.theme.warn, width));
     }
     if controls.contains(&Control::Blind) {
-        let text = switch(plan.blind, "continue without knowing affected jobs".into());
+        let text = switch(plan.blind, "continue without knowing which jobs are affected".into());
         lines.extend(Line::of(Control::Blind, text, d.theme.warn, width));
     }
     if let (Some(others), true) = (&plan.others_lock, controls.contains(&Control::TakeOver)) {

@@ -1,4 +1,4 @@
-//! Sentences with commands and other text to be typed between backticks: that text is drawn in the accent colour,
+//! Sentences with commands and other text to be typed between backticks: that text is drawn in the accent color,
 //! without the backticks, and kept on one line.
 
 use super::grid;
@@ -40,7 +40,7 @@ fn is_odd(text: &str) -> bool {
     text.matches('`').count() % 2 == 1
 }
 
-/// Writes a sentence into that many cells, cut with an ellipsis. Without colours the backticks are kept.
+/// Writes a sentence into that many cells, cut with an ellipsis. Without colors the backticks are kept.
 pub fn put(buf: &mut Buffer, (x, y): (u16, u16), width: u16, sentence: &str, style: Style, theme: &Theme) {
     if theme.colors == Colors::None || is_odd(sentence) {
         return grid::put(buf, x, y, width, false, sentence, style);

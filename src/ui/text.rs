@@ -40,7 +40,7 @@ pub struct Line {
 }
 
 /// Lays out labels and texts in two columns, wrapping long texts. A text without a label that does not continue a
-/// labelled one takes the whole width, and so does a label longer than its column, whose maximum width is `most`. Also
+/// labeled one takes the whole width, and so does a label longer than its column, whose maximum width is `most`. Also
 /// returns the width of the labels. `wrap` wraps the text of a label.
 pub fn lay_out(
     rows: &[&(String, String)],

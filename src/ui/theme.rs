@@ -1,6 +1,6 @@
 //! The style of each role of the screen.
 //!
-//! Code contains no colours: themes define them (`assets/themes`, and the user's own files), and drawing uses roles. A
+//! Code contains no colors: themes define them (`assets/themes`, and the user's own files), and drawing uses roles. A
 //! role is a meaning: `bad` is broken now, `warn` needs attention, `good` is fine, `accent` is the current position.
 
 mod contrast;
@@ -16,13 +16,13 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Style};
 use role::Role;
 
-/// The colours that the terminal supports.
+/// The colors that the terminal supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colors {
     /// None (`NO_COLOR`): bold, dim and reverse only.
     #[default]
     None,
-    /// The sixteen colours of the terminal.
+    /// The sixteen colors of the terminal.
     Sixteen,
     /// 16 million (24 bit).
     Full,
@@ -63,7 +63,7 @@ pub struct Theme {
     is_light: bool,
     /// The glyphs in use.
     pub glyphs: Glyphs,
-    /// The colours that the terminal supports.
+    /// The colors that the terminal supports.
     pub colors: Colors,
 }
 
@@ -83,7 +83,7 @@ impl Theme {
     fn of(colors: Colors, style: impl Fn(Role) -> Style, background: Option<Color>) -> Self {
         let text = style(Role::Text);
         Self {
-            // The canvas defines its colour, because text is also drawn on selected rows.
+            // The canvas defines its color, because text is also drawn on selected rows.
             text: Style { fg: None, ..text },
             dim: style(Role::Dim),
             heading: style(Role::Heading),
@@ -117,7 +117,7 @@ impl Theme {
         }
     }
 
-    /// The style of a cell in a selected row: a state keeps its colour if it is readable on the background of the
+    /// The style of a cell in a selected row: a state keeps its color if it is readable on the background of the
     /// selection.
     pub fn selected_cell(&self, role: Meaning, selected: Style) -> Style {
         let own = self.role(role);
@@ -132,7 +132,7 @@ impl Theme {
         }
     }
 
-    /// Applies the colours of the theme to cells that were drawn without any.
+    /// Applies the colors of the theme to cells that were drawn without any.
     pub(super) fn fill(&self, buf: &mut Buffer) {
         let Some((text, background)) = self.canvas else { return };
         for cell in &mut buf.content {

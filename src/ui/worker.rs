@@ -119,7 +119,7 @@ fn draw_choices(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, choices: &[St
     }
 }
 
-/// Draws one row: its label, the chosen or typed value, and beside it the error. Returns the position of the cursor.
+/// Draws one row: its label, the chosen or typed value, and next to it the error. Returns the position of the cursor.
 fn row(
     buf: &mut Buffer,
     area: Rect,

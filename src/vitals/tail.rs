@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_begun_again_is_new() {
+    fn a_log_that_was_restarted_is_new() {
         let mut tail = Tail::default();
         tail.compare(&lines(0..40));
         assert_eq!(tail.compare(&lines(0..10)), New { known: 0, is_gapped: true });

@@ -10,7 +10,7 @@ const BESIDE: &str = "
   - name: marin-us-central2
     dead: 0
     jobs: 0
-    life: {jobs_per_hour: 0, preemptions_per_hour: 0, past_minutes: 10}
+    activity: {jobs_per_hour: 0, preemptions_per_hour: 0, past_minutes: 10}
     slices: {tpu_worker: 1}
 ";
 
@@ -26,10 +26,7 @@ fn the_host_that_the_others_wait_for_is_named() {
     assert_eq!(hosts.len(), 8);
     for (number, host) in hosts.iter().enumerate() {
         let is_it = number == 5;
-        assert_eq!(
-            (host["worker"].as_u64(), &host["through"]),
-            (Some(number as u64), &Value::from("libtpu"))
-        );
+        assert_eq!((host["worker"].as_u64(), &host["source"]), (Some(number as u64), &Value::from("libtpu")));
         assert_eq!(host["behind"], is_it, "{host}");
         let chips = host["chips"].as_array().unwrap();
         assert_eq!((chips.len(), host["expected"].as_u64()), (4, Some(4)));
@@ -53,7 +50,7 @@ fn chips_that_no_program_uses_cannot_be_read() {
     let world = Simulated::with_big_run(BESIDE);
     let ran = chips(&world, "marin-us-central2", &["--json"]).exits(1);
     for host in ran.json().as_array().unwrap() {
-        let why = host["why"].as_str().unwrap();
+        let why = host["reason"].as_str().unwrap();
         assert!(why.contains("port 8431") && why.contains("while a program uses"), "{host}");
     }
     assert!(ran.err.contains("could not be read"), "{}", ran.err);

@@ -166,7 +166,7 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
         row["evidence"].as_str().unwrap().to_owned()
     };
     assert!(
-        proof(older).contains("its raylet is gone") && proof(older).contains("accel0"),
+        proof(older).contains("its raylet has exited") && proof(older).contains("accel0"),
         "{}",
         proof(older)
     );
@@ -266,7 +266,7 @@ fn a_cleanup_deletes_tpus_and_reports_unreachable_hosts_and_low_disks() {
     )
     .unwrap();
     let (code, _, said) = repeating.ends();
-    assert!(code == Some(0) && said.contains("cleanup ended"), "{said}");
+    assert!(code == Some(0) && said.contains("cleanup stopped"), "{said}");
     for wrong in [
         "--interval 0",
         "--interval ten",

@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 const TOKEN: &str = "tok-7d1f0c2b9a8e4f65-never-shown";
 const UP: &str = "● up";
 
-/// A simulated head and a home folder for the test.
+/// A simulated head and a home directory for the test.
 struct Place {
     runtime: Runtime,
     head: Option<Head>,
@@ -353,7 +353,7 @@ fn the_token_is_copied_and_found_nowhere_else() {
     assert_nowhere_else(place.home.path(), &place.file("token"));
 }
 
-/// Asserts that no file under the folder holds the token, except the one that it was written to.
+/// Asserts that no file under the directory holds the token, except the one that it was written to.
 fn assert_nowhere_else(folder: &Path, but: &Path) {
     for entry in fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
         if entry.is_dir() {

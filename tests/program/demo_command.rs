@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// A temporary folder and an empty home for a demo, and functions that run the binary there.
+/// A temporary directory and an empty home for a demo, and functions that run the binary there.
 struct Room {
     dir: TempDir,
 }
@@ -127,7 +127,7 @@ fn a_served_fleet_can_be_attached_to_and_ends_with_its_input_or_a_signal() {
     let room = Room::new();
     let (mut child, line) =
         room.serve(&["--clusters=3", "--scenario=calm", "--fault=marin-big-run=unreachable"]);
-    let folder = Path::new(line["folder"].as_str().unwrap()).to_owned();
+    let folder = Path::new(line["dir"].as_str().unwrap()).to_owned();
     assert_eq!(line["clusters"].as_array().unwrap().len(), 3);
     let env: Vec<(&str, &str)> =
         line["env"].as_object().unwrap().iter().map(|(k, v)| (k.as_str(), v.as_str().unwrap())).collect();

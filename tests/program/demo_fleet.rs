@@ -136,7 +136,7 @@ async fn the_default_fleet_connects_and_its_faults_are_reported() {
             "marin-us-central2-staging" => "refused".to_owned(),
             // Its autoscaler has not noticed that its machines are gone.
             "marin-us-central2" => "1 nodes".to_owned(),
-            // The number of nodes of a cluster with a life varies.
+            // The number of nodes of a cluster with simulated activity varies.
             name if cluster.life.is_some() => {
                 assert!(seen[name].ends_with(" nodes") && seen[name] != "0 nodes", "{name}: {}", seen[name]);
                 continue;

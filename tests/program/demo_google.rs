@@ -10,20 +10,20 @@ use std::process::Output;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// One cluster whose autoscaler is stuck and has lost its TPUs, one with a life, a static one, and one with a rotated
-/// token.
+/// One cluster whose autoscaler is stuck and has lost its TPUs, one with simulated activity, a static one, and one with
+/// a rotated token.
 const PLAN: &str = "
 clusters:
   - name: marin-us-central2
     dead: 0
-    life: {stuck: true, jobs_per_hour: 20, past_minutes: 60}
+    activity: {stuck: true, jobs_per_hour: 20, past_minutes: 60}
     slices: {tpu_worker: 6, tpu_slice_v4_32: 3}
-    queued: [v4-256]
+    queued_resources: [v4-256]
   - name: marin-us-central1
     dead: 0
-    life: {jobs_per_hour: 0, preemptions_per_hour: 0, past_minutes: 10}
+    activity: {jobs_per_hour: 0, preemptions_per_hour: 0, past_minutes: 10}
   - {name: marin-us-west4, nodes: 6, dead: 2}
-  - {name: marin-us-central2-staging, nodes: 2, trouble: rotated-token}
+  - {name: marin-us-central2-staging, nodes: 2, fault: rotated-token}
 ";
 
 /// A fleet, and a home without a Google login.
@@ -230,7 +230,7 @@ fn a_tpu_of_the_autoscaler_can_be_deleted_too() {
         assert_eq!(status, "registered", "{all:?}");
         world.stdout(cluster, &format!("remove-worker {name} --now --others --yes"));
         assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name), "{name}");
-        // Where the cluster has a life, the autoscaler requests another one at once.
+        // With simulated activity, the autoscaler requests another one at once.
         assert!(cluster == "marin-us-central1" || world.nodes(cluster) < before);
     }
 }

@@ -120,8 +120,8 @@ const NO_HEAD: &str = "no machine in hai-gcp-models is labeled as the head of ma
 #[test]
 fn a_restart_restores_the_jobs_and_a_working_autoscaler() {
     let served = Served::new(
-        "clusters:\n- {name: marin-us-central2, dead: 0, autoscaler: v1, slices: {tpu_worker: 5}, unowned: 1,\n   \
-         life: {stuck: true, jobs_per_hour: 20, job_minutes: 600, failing: 0, launch_seconds: 2, past_minutes: 60}}\n",
+        "clusters:\n- {name: marin-us-central2, dead: 0, autoscaler: v1, slices: {tpu_worker: 5}, ownerless: 1,\n   \
+         activity: {stuck: true, jobs_per_hour: 20, job_minutes: 600, failing: 0, launch_seconds: 2, past_minutes: 60}}\n",
         &[],
     );
     let (before, lost) = (served.open("us-central2"), served.tpus("us-central2"));
@@ -129,7 +129,7 @@ fn a_restart_restores_the_jobs_and_a_working_autoscaler() {
     assert!(lost.iter().all(|(status, _)| status == "preempted, holds quota"), "{lost:?}");
     let (_, planned) = served.succeeds("us-central2", "restart-cluster --dry-run");
     assert!(before.keys().all(|id| planned.contains(id.as_str())), "{planned}");
-    // Their owners are unknown: a plain `ray job submit`, and a driver that was started by hand.
+    // Their owners are unknown: a plain `ray job submit`, and a driver that was started manually.
     let refused = served.fails("us-central2", "restart-cluster --yes");
     let unowned = |id: &str| refused.lines().any(|l| l.starts_with(id) && l.contains("owner unknown"));
     let plain = before.keys().find(|id| id.starts_with("raysubmit_")).unwrap();
@@ -166,7 +166,7 @@ fn a_restart_restores_the_jobs_and_a_working_autoscaler() {
 fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_manually_added_workers() {
     let served = Served::new(
         "clusters:\n- {name: marin-us-central2, dead: 0, jobs: 3, slices: {tpu_worker: 2},\n   \
-         life: {jobs_per_hour: 0, preemptions_per_hour: 0, launch_seconds: 2, past_minutes: 10}}\n",
+         activity: {jobs_per_hour: 0, preemptions_per_hour: 0, launch_seconds: 2, past_minutes: 10}}\n",
         &[],
     );
     served.succeeds("us-central2", "add-worker --type v4-16 --capacity preemptible --name extra --yes");
@@ -188,7 +188,7 @@ fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_manually_added_wo
         let tpus = served.tpus("us-central2");
         tpus.contains(&added) && tpus.iter().filter(|(status, _)| status == "registered").count() > 4
     });
-    // With a worker that rejoins by itself, and a Ray that is already running.
+    // With a worker that rejoins on its own, and a Ray that is already running.
     let (_, stderr) = served.succeeds("us-central2", "restart-cluster --yes --others");
     assert!(stderr.contains("2 workers added manually"), "{stderr}");
     assert!(stderr.contains("2 manually added workers have rejoined"), "{stderr}");
@@ -199,8 +199,8 @@ fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_manually_added_wo
 #[test]
 fn faults_are_reported_and_a_new_head_replaces_an_unreachable_one() {
     let served = Served::new(
-        "clusters:\n- {name: marin-us-central2, nodes: 3, trouble: unreachable}\n\
-         - {name: marin-us-central2-staging, nodes: 2, trouble: rotated-token}\n- {name: lab, nodes: 2}\n",
+        "clusters:\n- {name: marin-us-central2, nodes: 3, fault: unreachable}\n\
+         - {name: marin-us-central2-staging, nodes: 2, fault: rotated-token}\n- {name: lab, nodes: 2}\n",
         &[],
     );
     // The affected jobs cannot be determined or saved, and nothing that would lose them begins.

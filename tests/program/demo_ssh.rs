@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A head with its SSH server, and a folder with the key to it.
+/// A head with its SSH server, and a directory with the key to it.
 struct Place {
     dir: TempDir,
     head: Head,

@@ -18,7 +18,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// The regions of the default image in the table that ships.
 const REGIONS: [&str; 6] = ["europe-west4", "us-central1", "us-central2", "us-east1", "us-east5", "us-west4"];
 
-/// A repository with the folder that ships, the stub of docker, and a Google.
+/// A repository with the directory that ships, the stub of docker, and a Google.
 struct World {
     _runtime: Runtime,
     home: TempDir,
@@ -183,7 +183,7 @@ fn invalid_tags_and_images_are_refused_before_anything_is_started() {
 }
 
 #[test]
-fn without_docker_the_error_says_how_it_is_installed() {
+fn without_docker_the_error_shows_how_to_install_it() {
     let world = World::new();
     let mut shown = world.transcript();
     let mut without = |words: &str, path: &str| {
@@ -233,7 +233,7 @@ fn an_image_is_pushed_to_every_region_and_the_token_is_not_exposed() {
         assert_eq!(line.matches(option).count(), 1, "{line}");
     }
     shell::check(line).unwrap();
-    // Docker gets the token on standard input, and its file is deleted with the temporary folder of the login.
+    // Docker gets the token on standard input, and its file is deleted with the temporary directory of the login.
     let seen = [ran.err, world.text("stub/calls"), world.text("stub/environment")].concat();
     assert!(!seen.contains("ya29."), "{seen}");
     assert_eq!((world.lines("modes"), world.left()), (vec!["700".to_owned(); 6], 0));
@@ -303,7 +303,7 @@ fn results_are_printed_as_json_and_changes_are_audited() {
             format!(
                 "{} {}: {}",
                 &line["cluster"].as_str().unwrap()[..11],
-                line["what"].as_str().unwrap(),
+                line["action"].as_str().unwrap(),
                 &line["outcome"].as_str().unwrap()[..6]
             )
         })

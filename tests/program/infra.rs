@@ -1,4 +1,4 @@
-//! `marin-tui configs` on folders on the disk: the one that ships, and broken ones.
+//! `marin-tui configs` on directories on the disk: the one that ships, and broken ones.
 
 use crate::program::{Ran, program};
 use crate::transcript::Transcript;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const OURS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/infra");
 
-/// A copy of the folder that ships.
+/// A copy of the directory that ships.
 fn copy() -> TempDir {
     let place = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(OURS).unwrap().map(Result::unwrap).filter(|e| e.path().is_file()) {
@@ -18,7 +18,7 @@ fn copy() -> TempDir {
     place
 }
 
-/// Runs `configs` on the folder without a terminal: exit code, stdout, stderr.
+/// Runs `configs` on the directory without a terminal: exit code, stdout, stderr.
 fn configs(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let mut command = program(folder);
     command.arg("configs").args(arguments).arg("--infra").arg(folder);
@@ -26,7 +26,7 @@ fn configs(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     (code.unwrap(), out, err)
 }
 
-/// An empty transcript of commands on the folder.
+/// An empty transcript of commands on the directory.
 fn transcript(folder: &Path) -> Transcript {
     // Parts that differ with every change of the templates that ship.
     let picture = Transcript::new(folder).varying("what follows: [0-9a-f]{40}", "what follows: SUM");
@@ -47,7 +47,7 @@ fn change(folder: &Path, file: &str, old: &str, new: &str) {
     fs::write(file, text.replacen(old, new, 1)).unwrap();
 }
 
-/// Every file of the folder with its text.
+/// Every file of the directory with its text.
 fn everything(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -162,12 +162,12 @@ fn a_renamed_cluster_needs_confirmation_and_a_removed_one_is_reported() {
     assert!(place.path().join("marin-us-west4.yaml").exists());
 }
 
-/// A transcript of commands on several temporary folders.
+/// A transcript of commands on several temporary directories.
 fn temporary() -> Transcript {
     transcript(&std::env::temp_dir()).varying(r"\S*/\.tmp\w+", "~")
 }
 
-/// The error of `update` on a broken folder; asserts that nothing was written.
+/// The error of `update` on a broken directory; asserts that nothing was written.
 fn refused(place: &TempDir) -> String {
     let before = everything(place.path());
     let (code, out, err) = configs(place.path(), &["update", "--yes"]);
@@ -329,7 +329,7 @@ fn anchors_and_merge_keys_work() {
 fn every_value_is_shown_with_where_it_comes_from() {
     let (code, out, _) = configs(Path::new(OURS), &["show", "us-east1", "--json"]);
     let shown: Value = serde_json::from_str(&out).unwrap();
-    let from = |key: &str| shown["values"][key]["from"].as_str().unwrap();
+    let from = |key: &str| shown["values"][key]["source"].as_str().unwrap();
     assert_eq!((code, &shown["values"]["cluster_name"]["value"]), (0, &Value::from("marin-us-east1-d")));
     assert_eq!(from("region"), "derived from the zone");
     assert!(from("zone").starts_with("clusters.yaml:") && from("project").ends_with(", defaults"));

@@ -94,7 +94,7 @@ fn workers_logs_are_merged_and_folded() {
     let times: Vec<&str> = merged.lines().map(|line| &line[..18]).collect();
     assert!(times.len() >= 32 * 3 && times.is_sorted(), "{merged}");
     let folded = place.lines(&["job-logs", &job, "--workers", "--fold", "-n", "12", "--json"]);
-    let row = folded.iter().find(|row| row["workers"] == 30 && row["of"] == 32);
+    let row = folded.iter().find(|row| row["workers"] == 30 && row["total_workers"] == 32);
     let row = row.unwrap_or_else(|| panic!("{folded:#?}"));
     for silent in [3, 9] {
         let missing = row["missing"].as_array().unwrap();
@@ -132,7 +132,7 @@ fn the_silent_worker_has_another_stack_and_the_driver_waits_for_all() {
         (&867.into(), &"MainThread".into()),
         "{found}"
     );
-    assert_eq!(driver["threads"][0]["at"], "main (marin/run/train.py:88) in get", "{found}");
+    assert_eq!(driver["threads"][0]["top_frame"], "main (marin/run/train.py:88) in get", "{found}");
     let output = place.ok(&["stacks", &job]);
     assert!(output.contains("pid 867\n       MainThread: main (marin/run/train.py:88) in get"), "{output}");
 }

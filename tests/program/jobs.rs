@@ -22,7 +22,7 @@ impl Place {
     fn audited(&self) -> Vec<(String, String)> {
         let rows = self.json(&["audit", "--json"]);
         let of = |row: &Value, key| row[key].as_str().unwrap().to_owned();
-        rows.as_array().unwrap().iter().map(|row| (of(row, "what"), of(row, "outcome"))).collect()
+        rows.as_array().unwrap().iter().map(|row| (of(row, "action"), of(row, "outcome"))).collect()
     }
 
     /// Sends GET to the dashboard.
@@ -114,7 +114,7 @@ fn a_job_is_submitted_with_all_options() {
     let uri = env["working_dir"].as_str().unwrap();
     assert!(uri.starts_with("gcs://_ray_pkg_"), "{uri}");
     assert_eq!(place.get(&format!("/api/packages/gcs/{}", &uri[6..])).0, 200);
-    // The same folder is not uploaded again; the same id is refused.
+    // The same directory is not uploaded again; the same id is refused.
     let puts = || place.head.cost().requests.get(&format!("/api/packages/gcs/{}", &uri[6..])).copied();
     let before = puts().unwrap();
     place.ok(&["submit-job", "--no-wait", "--working-dir", "work", "--", "true"]);

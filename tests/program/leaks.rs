@@ -150,7 +150,7 @@ impl World {
     }
 }
 
-/// All files and folders below a folder, recursively.
+/// All files and directories below a directory, recursively.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -16,7 +16,7 @@ const MACROS: [&str; 15] =
 
 fn written() -> (TempDir, BTreeMap<String, String>) {
     let dir = tempfile::tempdir().unwrap();
-    // The command creates the folder.
+    // The command creates the directory.
     let pages = dir.path().join("share/man");
     let program = Command::new(env!("CARGO_BIN_EXE_marin-tui")).arg("man").arg(&pages).output().unwrap();
     assert!(

@@ -1,5 +1,5 @@
-//! Every line of the page "Coming from cluster.py", a session from the tutorials, and the command lines of the README,
-//! the manual and the help texts, typed into a shell.
+//! Runs in a shell: every command line of the page "Coming from cluster.py", of the tutorials, README, manual and help
+//! texts.
 
 mod bad_input;
 mod desk;

@@ -111,7 +111,7 @@ fn a_head_that_is_gone_is_stopped_only_with_consent() {
     let said = place.fails(&["restart-cluster", "--yes", "--others"]);
     assert!(said.contains("--preserve-jobs=0"), "{said}");
     assert_eq!(place.asked(), "--version\n", "nothing was stopped");
-    assert_eq!(place.refused(&["stop-cluster", "--resume", "--others"]), "other-kind");
+    assert_eq!(place.refused(&["stop-cluster", "--resume", "--others"]), "different-operation");
     let log = String::from_utf8(place.run(&["audit"]).stdout).unwrap();
     assert!(log.contains("restart lab") && log.contains("stopped: "), "{log}");
 }

@@ -142,7 +142,7 @@ fn normal(text: &str) -> String {
 }
 
 #[test]
-fn the_picture_shows_what_the_program_draws() {
+fn the_animation_shows_what_the_program_draws() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(STORED);
     let now = recorded();
     if env::var_os("RECORD_PICTURE").is_some() {

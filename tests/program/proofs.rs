@@ -1,5 +1,5 @@
 //! An operation checks each resource right before it deletes it: after a confirmation, in a resumed operation, and when
-//! somebody else has started a head meanwhile. Against a Google and heads behind SSH.
+//! somebody else has started a head in the meantime. Against a Google and heads behind SSH.
 
 use crate::until::until;
 use crate::world::{WORKER, World, ZONE, labels};
@@ -48,7 +48,7 @@ fn one_slice_of_a_request_cannot_be_removed_alone() {
         assert!(said.contains("remove-worker ms"), "{said}");
     }
     // Its own name selects all of it: jobs on any of its hosts block the removal.
-    assert_eq!(world.refused("remove-worker ms --yes").0, "runs-there");
+    assert_eq!(world.refused("remove-worker ms --yes").0, "worker-busy");
     assert_eq!(world.refused("remove-worker ms --now --yes").0, "others-jobs");
     assert_eq!(world.deletions(), Vec::<String>::new());
     let removing = world.spawn("remove-worker ms --now --others --yes");
@@ -125,7 +125,7 @@ fn another_head(world: &World) {
 }
 
 #[test]
-fn a_head_started_after_the_first_check_is_left_alone() {
+fn a_head_started_after_the_first_check_is_not_touched() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     world.heads[0].0.set_faults(stall("/api/jobs/"));
@@ -159,7 +159,7 @@ fn a_head_is_read_again_right_before_it_is_deleted() {
 
 /// Between the deletion of the head and that of its workers somebody starts the cluster again.
 #[test]
-fn workers_of_a_head_started_meanwhile_are_left_alone() {
+fn workers_of_a_head_started_in_the_meantime_are_skipped() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let hold = Arc::new(Semaphore::new(0));

@@ -86,7 +86,7 @@ fn head(world: &mut World, change: impl FnOnce(&mut marin_tui::demo::Scenario)) 
     world.file("ssh_config", &config);
 }
 
-/// Makes the cluster one of provider `local`. Workers are started with a file and a folder.
+/// Makes the cluster one of provider `local`. Workers are started with a file and a directory.
 fn local(world: &World) {
     let place = world.home.path().display();
     world.file("script", "a file");
@@ -252,7 +252,7 @@ fn a_restart_of_a_local_cluster() {
     local(&world);
     jobs(&world);
     // Down and up, three machines cleaned up, a package and two jobs, and the manually added worker with a file and a
-    // folder.
+    // directory.
     same(&mut world, "restart-cluster", "--yes --others", 2 + 3 + 3 + 3, |world| {
         goes_down(world);
         until_seen(world, " up -y");
@@ -326,7 +326,7 @@ fn a_host_that_is_added_with_the_clusters_token() {
     fs::set_permissions(token, fs::Permissions::from_mode(0o600)).unwrap();
     let head = &world.heads[0].0;
     assert!(head.kill_node(head.nodes()[1]));
-    // A file, a folder, the token, and Ray.
+    // A file, a directory, the token, and Ray.
     same(&mut world, &format!("add-worker --host {WORKER}"), "--yes", 4, |world| {
         until_seen(world, "RAY_HEAD_IP");
         world.heads[0].0.restart();

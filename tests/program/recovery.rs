@@ -60,18 +60,18 @@ impl World {
 }
 
 #[test]
-fn the_host_key_of_a_first_contact_is_reported_once_and_audited() {
+fn the_host_key_of_a_first_connection_is_reported_once_and_audited() {
     let world = World::new();
     let output_of = |words: &str| {
         let mut running = world.start(words);
         (running.out.whole(), running.err.whole())
     };
     let (_, first) = output_of("list-jobs");
-    assert!(first.contains("first contact with 127.0.0.1: accepted SHA256:"), "{first}");
+    assert!(first.contains("first connection to 127.0.0.1: accepted host key SHA256:"), "{first}");
     let (_, second) = output_of("list-jobs");
-    assert!(!second.contains("first contact"), "{second}");
+    assert!(!second.contains("first connection"), "{second}");
     let (log, _) = output_of("audit");
-    assert_eq!(log.matches("accepted SHA256:").count(), 1, "{log}");
+    assert_eq!(log.matches("accepted host key SHA256:").count(), 1, "{log}");
 }
 
 #[test]

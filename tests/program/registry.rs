@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// The folder that ships, and a Google with repositories in these regions.
+/// The directory that ships, and a Google with repositories in these regions.
 struct World {
     _runtime: Runtime,
     home: TempDir,
@@ -137,7 +137,7 @@ fn a_dry_run_of_policies_is_reported_and_ended_only_on_request() {
     shown.is("policies_on_trial");
     assert_eq!(world.repository("us-central2")["cleanupPolicyDryRun"], true);
     let enforced = world.run("--region us-central2 --yes --enforce --json").exits(0).json();
-    assert_eq!((&enforced[0]["outcome"], &enforced[0]["trial"]), (&json!("set"), &json!(false)));
+    assert_eq!((&enforced[0]["outcome"], &enforced[0]["dry_run"]), (&json!("set"), &json!(false)));
     assert!(world.repository("us-central2")["cleanupPolicyDryRun"].is_null());
     assert_eq!(world.run("--region us-central2 --enforce --json").json()[0]["outcome"], "unchanged");
     let audit = world.audit();
@@ -145,7 +145,7 @@ fn a_dry_run_of_policies_is_reported_and_ended_only_on_request() {
         audit.iter().all(|line| line["cluster"].as_str().unwrap().starts_with("us-central2-docker.pkg.dev/"))
     );
     assert_eq!(
-        audit.last().unwrap()["what"],
+        audit.last().unwrap()["action"],
         "registry cleanup-policy: delete images older than 30 days, keep 16"
     );
     assert_eq!(audit.last().unwrap()["outcome"], "set");

@@ -250,7 +250,7 @@ fn a_resumed_stop_checks_the_affected_jobs_again() {
 
 /// After a failed stop Ray still runs and people use it: what they did since then counts when the stop is resumed.
 #[test]
-fn a_failed_stop_that_is_resumed_saves_jobs_submitted_meanwhile() {
+fn a_failed_stop_that_is_resumed_saves_jobs_submitted_in_the_meantime() {
     let mut world = with_jobs(&["ended", "kept", "through"]);
     world.double.fail_at("DELETE", "", DENIED);
     let (code, _, said) = world.run("restart-cluster --yes --others");
@@ -274,7 +274,7 @@ fn a_failed_stop_that_is_resumed_saves_jobs_submitted_meanwhile() {
 }
 
 #[test]
-fn another_ray_that_somebody_started_meanwhile_is_not_stopped() {
+fn another_ray_that_somebody_started_in_the_meantime_is_not_stopped() {
     let mut world = with_jobs(&["one"]);
     world.double.fail_at("DELETE", "", DENIED);
     let (code, _, said) = world.run("restart-cluster --yes --others");
@@ -336,9 +336,9 @@ fn a_ray_whose_dashboard_is_silent_is_not_started_again() {
     assert!(!world.asked().iter().any(|w| w == "up"), "{said}");
 }
 
-/// The same name in another folder of cluster files is another cluster.
+/// The same name in another directory of cluster files is another cluster.
 #[test]
-fn an_operation_is_resumed_with_the_file_that_it_was_begun_with() {
+fn an_operation_is_resumed_with_the_file_that_it_started_with() {
     let world = with_jobs(&["one"]);
     world.double.fail_at("DELETE", "", DENIED);
     let (code, _, said) = world.run("restart-cluster --yes --others");
@@ -353,7 +353,7 @@ fn an_operation_is_resumed_with_the_file_that_it_was_begun_with() {
 }
 
 #[test]
-fn a_job_whose_package_is_gone_is_reported_and_blocks_no_other() {
+fn a_job_whose_package_is_missing_is_reported_and_blocks_no_other() {
     let mut world = with_jobs(&["kept"]);
     let gone = "submit-job --no-wait --submission-id orphan --runtime-env {\"working_dir\":\"gcs://_ray_pkg_0.zip\"} -- true";
     let (code, _, said) = world.run(gone);

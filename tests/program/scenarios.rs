@@ -459,7 +459,7 @@ fn a_cancel_before_any_change_leaves_nothing_and_after_one_an_interrupted_operat
         let cancel = vec![Effect::Operate(cluster(), Order::Cancel)];
         console.perform(cancel);
         if remains {
-            // The cancel comes too late, and the step fails by itself.
+            // The cancel comes too late, and the step fails on its own.
             by_console.file("go-on", "");
         }
         console.wait_for_news(|news| matches!(news, OperationNews::Ended(_)).then_some(()));

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use tempfile::TempDir;
 
-/// A working folder with three good cluster files, a broken one and a template.
+/// A working directory with three good cluster files, a broken one and a template.
 fn place() -> TempDir {
     let place = tempfile::tempdir().unwrap();
     let infra = place.path().join("infra");
@@ -24,7 +24,7 @@ fn place() -> TempDir {
     place
 }
 
-/// Runs the binary in this folder without a terminal: exit code, stdout, stderr.
+/// Runs the binary in this directory without a terminal: exit code, stdout, stderr.
 fn run(place: &TempDir, arguments: &[&str]) -> (i32, String, String) {
     let Ran { code, out, err } = Ran::of(&program(place.path()).args(arguments).output().unwrap());
     (code.unwrap(), out, err)
@@ -49,7 +49,7 @@ fn clusters_are_listed_for_scripts() {
     assert_eq!(rows.len(), 4);
     assert_eq!(rows[1]["name"], "marin-us-east1");
     assert_eq!(rows[1]["zone"], "us-east1-d");
-    assert_eq!(rows[1]["head"]["ask"], "ray get-head-ip");
+    assert_eq!(rows[1]["head"]["command"], "ray get-head-ip");
     let tpu = rows[1]["node_types"].as_array().unwrap().iter().find(|t| t["name"] == "tpu").unwrap();
     assert_eq!((&tpu["min"], &tpu["max"]), (&Value::from(2), &Value::from(8)));
     assert!(rows[3]["error"].as_str().unwrap().contains("lab.yaml:3:1") && rows[3]["hint"].is_string());

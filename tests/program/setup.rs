@@ -100,7 +100,8 @@ impl Newcomer {
         let is_shown = |row: &&Value| checks.contains(&row["check"].as_str().unwrap());
         let mut out = String::new();
         for row in rows.as_array().unwrap().iter().filter(is_shown) {
-            let [check, status, what, hint] = ["check", "status", "what", "hint"].map(|key| text(row, key));
+            let [check, status, what, hint] =
+                ["check", "status", "message", "hint"].map(|key| text(row, key));
             writeln!(out, "{check}: {status}: {what}").unwrap();
             if !hint.is_empty() {
                 writeln!(out, "  hint: {hint}").unwrap();
@@ -147,7 +148,7 @@ fn setup_reports_what_an_empty_home_lacks_and_then_sets_it_up() {
 
     let done = newcomer.shows(&mut shown, ("setup --json --key-secret RAY_KEY", 0), &needed);
     shown.is("an_empty_home_is_set_up");
-    for check in ["folders", "ssh-key", "token"] {
+    for check in ["directories", "ssh-key", "token"] {
         assert_eq!(status(&done, check), "fixed", "{done}");
     }
     for check in ["settings", "cluster-files", "ssh", "google-login", "google-permissions", "head", "ray"] {
@@ -323,14 +324,14 @@ fn a_settings_file_is_written_once_and_only_on_request() {
         command.env("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json");
         seen(&mut command).exits(1).json()
     };
-    assert_eq!(of(&run(""), "settings")["what"], "no such file, so the defaults apply");
+    assert_eq!(of(&run(""), "settings")["message"], "no such file, so the defaults apply");
     let file = home.join(".config/marin-tui/config.yaml");
     assert!(!file.exists());
     assert_eq!(status(&run("--write-settings --key-secret RAY_KEY"), "settings"), "fixed");
     let text = fs::read_to_string(&file).unwrap();
     let written: Value = serde_yaml::from_str(&text).unwrap();
     assert_eq!((&written["infra"], &written["ssh_key_secret"]), (&json!([infra]), &json!("RAY_KEY")));
-    assert_eq!(of(&run("--write-settings"), "settings")["what"], "already exists; it was not changed");
+    assert_eq!(of(&run("--write-settings"), "settings")["message"], "already exists; it was not changed");
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
     assert_eq!(newcomer.run("setup --check --write-settings").code, Some(2));
     // From now on the clusters are found without an option.
@@ -347,7 +348,7 @@ fn files_that_cannot_be_read_are_separate_checks() {
     let rows = newcomer.shows(&mut shown, ("setup --json --key-secret RAY_KEY", 1), &check);
     let files: Vec<&Value> =
         rows.as_array().unwrap().iter().filter(|row| row["check"] == "cluster-files").collect();
-    assert_eq!((&files[0]["what"], &files[1]["status"]), (&json!("1 cluster"), &json!("needs-action")));
+    assert_eq!((&files[0]["message"], &files[1]["status"]), (&json!("1 cluster"), &json!("needs-action")));
     assert_eq!(status(&rows, "head"), "ok", "a broken file does not hide the others");
     let none = newcomer.shows(&mut shown, ("--infra nowhere setup --json", 1), &check);
     assert_eq!([status(&none, "head"), status(&none, "google-login")], ["not-needed"; 2]);
@@ -357,7 +358,7 @@ fn files_that_cannot_be_read_are_separate_checks() {
     newcomer.shows(&mut shown, ("setup --json", 1), &check);
     shown.is("files_that_cannot_be_read");
 
-    // The files of a working folder are used once the user has trusted it.
+    // The files of a working directory are used once the user has trusted it.
     fs::create_dir(newcomer.home.path().join("infra")).unwrap();
     fs::copy(newcomer.world.home.path().join("infra/a.yaml"), newcomer.home.path().join("infra/a.yaml"))
         .unwrap();
@@ -382,7 +383,7 @@ fn a_refused_token_is_reported_with_a_hint() {
     assert_eq!(of(&rows, "token")["fixes"][0]["command"], format!("chmod 600 {}", own.display()).as_str());
     fs::set_permissions(&own, fs::Permissions::from_mode(0o600)).unwrap();
     let rows = newcomer.rows("setup --json --check", 1);
-    assert!(of(&rows, "head")["what"].as_str().unwrap().contains("refuses this token"), "{rows}");
+    assert!(of(&rows, "head")["message"].as_str().unwrap().contains("refuses this token"), "{rows}");
     fs::remove_file(&own).unwrap();
     assert_eq!(status(&newcomer.rows("setup --json --check", 0), "head"), "ok");
 }

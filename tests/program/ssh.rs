@@ -123,7 +123,7 @@ async fn sockets_lead_to_the_head_only_for_this_user() {
     tunnel.close().await;
     assert_eq!(fs::read_dir(place.path("r")).unwrap().count(), 0, "nothing is left to connect to");
 
-    // A folder whose path is too long for a socket is refused before ssh is started.
+    // A directory whose path is too long for a socket is refused before ssh is started.
     spec.run_dir = place.path(&"long".repeat(30));
     let problem = failure(spec).await.problem(Timestamp::default());
     assert!(
@@ -466,7 +466,7 @@ fn hold(place: &Place, port: u16, phase: &str, env: &[(&str, &str)]) -> Held {
 async fn hold_on(phase: &str) {
     let place = Place::at(std::env::var_os("HOLD_PLACE").unwrap().as_ref());
     let mut spec = place.spec(std::env::var("HOLD_PORT").unwrap().parse().unwrap());
-    // Longer than the test waits, so that no ssh ends by itself.
+    // Longer than the test waits, so that no ssh ends on its own.
     spec.connect_timeout = Duration::from_secs(600);
     if phase == "proxied" {
         // Ignores all signals but -9, and has a child of its own.

@@ -72,7 +72,7 @@ fn commit_of(saved: &Value, id: &str) -> Option<String> {
 }
 
 #[test]
-fn the_commit_is_that_of_the_working_directory_and_says_when_files_differ() {
+fn the_commit_is_that_of_the_working_directory_and_marks_differing_files() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     world.file("repo/train.py", "print(1)\n");

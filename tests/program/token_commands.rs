@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 
 const TOKEN: &str = "tok-61c7e0d93b-never-shown";
 
-/// A home, a folder of two gcp clusters, and a Google.
+/// A home, a directory of two gcp clusters, and a Google.
 struct World {
     runtime: Runtime,
     home: TempDir,
@@ -177,7 +177,7 @@ fn the_path_in_use_is_reported_for_the_older_layout_too() {
 }
 
 #[test]
-fn a_secret_is_made_once_and_never_overwritten_silently() {
+fn a_secret_is_created_once_and_never_overwritten_silently() {
     let world = World::new();
     let mut transcript = world.transcript();
     world.shows(&mut transcript, "token init-secret --cluster b");
@@ -216,7 +216,7 @@ fn a_new_version_is_kept_without_being_read_back() {
     assert_eq!(kept.trim().as_bytes(), stored);
     let audited = world.run("audit --json").json();
     let last = audited.as_array().unwrap().last().unwrap();
-    assert_eq!(last["what"], "token init-secret --rotate RAY_AUTH_TOKEN_STAGING of hai-test", "{last}");
+    assert_eq!(last["action"], "token init-secret --rotate RAY_AUTH_TOKEN_STAGING of hai-test", "{last}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 
 const ZONE: &str = "us-central2-b";
 
-/// A home, a folder with a gcp cluster, its head behind SSH, and a Google.
+/// A home, a directory with a gcp cluster, its head behind SSH, and a Google.
 struct World {
     runtime: Runtime,
     home: TempDir,
@@ -216,7 +216,7 @@ fn a_password_in_an_address_is_not_in_any_message() {
 }
 
 #[test]
-fn a_ghost_is_alive_in_ray_and_gone_at_google() {
+fn a_ghost_is_alive_in_ray_but_does_not_exist_at_google() {
     let world = World::new();
     let [a, _] = &world.workers()[..] else { panic!("{:?}", world.workers()) };
     world.nodes(&[node("unnoticed", "v4-8", "PREEMPTED", &[a])]);
@@ -367,7 +367,7 @@ fn one_failed_deletion_does_not_stop_the_others() {
 }
 
 #[test]
-fn tpus_that_recover_before_their_deletion_are_left_alone() {
+fn tpus_that_recover_before_their_deletion_are_not_touched() {
     let world = World::new();
     world.nodes(&[
         node("back", "v4-8", "PREEMPTED", &[]),
@@ -412,7 +412,7 @@ fn a_deletion_that_fails_or_has_no_effect_is_reported() {
 }
 
 #[test]
-fn a_deleted_tpu_counts_as_gone_if_its_operation_cannot_be_read() {
+fn a_deleted_tpu_counts_as_deleted_if_its_operation_cannot_be_read() {
     let world = World::new();
     world.nodes(&[node("left", "v4-8", "PREEMPTED", &[])]);
     world.double.fail("/operations/", Fault::Html(502));

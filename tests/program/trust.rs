@@ -1,5 +1,5 @@
-//! An untrusted folder cannot make the binary run, contact, read or send anything before a confirmation, and can after
-//! it.
+//! An untrusted directory cannot make the binary run, contact, read or send anything before a confirmation, and can
+//! after it.
 
 use crate::program::{Ran, program};
 use crate::pty::Pty;
@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 
 const TOKEN: &str = "tok-61c7e0d93b-never-shown";
 
-/// A home with settings and a token, and a folder that somebody else has filled.
+/// A home with settings and a token, and a directory that somebody else has filled.
 struct World {
     runtime: Runtime,
     dir: TempDir,
@@ -50,7 +50,7 @@ impl World {
         world
     }
 
-    /// Fills the folder with clusters that run a command, have Ray look up the head, and name a secret to fetch.
+    /// Fills the directory with clusters that run a command, have Ray look up the head, and name a secret to fetch.
     fn untrusted_files(&self) {
         let proof = self.file("proof-of-proxy");
         self.write(
@@ -121,7 +121,7 @@ impl World {
         ran.out
     }
 
-    /// A transcript of a command, in which the temporary folder is `~`.
+    /// A transcript of a command, in which the temporary directory is `~`.
     fn shown(&self, words: &str, ran: &Ran) -> Transcript {
         Transcript::new(self.dir.path()).with(words, ran)
     }
@@ -163,7 +163,7 @@ fn nothing_of_an_untrusted_folder_is_used_before_a_confirmation() {
         "-c asker auth-env",
         "token status",
     ] {
-        // Regardless of the command, everything that the folder would cause is listed.
+        // Regardless of the command, everything that the directory would cause is listed.
         world.shown("..", &world.run(words).exits(1)).is("a_strangers_folder");
         world.assert_untouched(words);
     }
@@ -200,7 +200,7 @@ fn a_table_of_clusters_alone_does_not_query_google() {
     let words = "configs images us-central2";
     world.shown(words, &world.run(words).exits(1)).is("a_table_of_clusters_that_nobody_trusts");
     world.assert_untouched("a table alone");
-    // A folder named on the command line was chosen by the user.
+    // A directory named on the command line was chosen by the user.
     world.run("--infra infra configs images us-central2");
     assert!(world.double.asked("") > 0);
 }
@@ -214,7 +214,7 @@ fn a_folder_is_confirmed_once_and_again_when_it_changes() {
     let record = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
     assert_eq!(fs::metadata(&record).unwrap().permissions().mode() & 0o777, 0o600);
     let all: serde_json::Value = serde_json::from_str(&world.good("trust --list --json")).unwrap();
-    assert_eq!(all[0]["folder"], world.file("repo").canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(all[0]["dir"], world.file("repo").canonicalize().unwrap().to_str().unwrap());
     assert!(
         all[0]["files"].as_object().unwrap().values().all(|d| d.as_str().unwrap().starts_with("sha256:"))
     );
@@ -256,7 +256,7 @@ fn files_that_others_can_write_are_never_used() {
     let world = World::new();
     world.untrusted_files();
     world.good("trust --yes");
-    // In a trusted folder `token status` would query Google.
+    // In a trusted directory `token status` would query Google.
     world.good("clusters");
     let refused = |place: &Path, why: &str| {
         for words in ["token status", "trust --yes", "-c evil list-jobs"] {
@@ -284,7 +284,7 @@ fn files_that_others_can_write_are_never_used() {
         refused(&file, "is owned by another user (uid 65534)");
         chown(&file, Some(0), Some(0)).unwrap();
     }
-    // A symbolic link through a folder that every user can write.
+    // A symbolic link through a directory that every user can write.
     world.write("open/t.yaml", "cluster_name: t\nprovider: {type: local, head_ip: h}\n");
     fs::set_permissions(world.file("open"), fs::Permissions::from_mode(0o777)).unwrap();
     symlink("../../open/t.yaml", world.file("repo/infra/t.yaml")).unwrap();
@@ -326,7 +326,7 @@ fn variables_of_a_folder_are_not_used_before_a_confirmation() {
         assert!(err.contains(&named), "{named}: {err}");
     }
     world.assert_untouched("an address");
-    // With a folder on the command line the variables of this one are not used, and a message says so.
+    // With a directory on the command line the variables of this one are not used, and a message says so.
     world.write(
         "elsewhere/c.yaml",
         &format!("cluster_name: c\nprovider: {{type: gcp, project_id: {PROJECT}}}\n"),
@@ -394,7 +394,7 @@ fn without_a_home_a_folder_cannot_supply_settings_or_records() {
     let world = World::new();
     world.untrusted_files();
     world.good("trust --yes");
-    // The folder contains the files that our own folders would contain.
+    // The directory contains the files that our own directories would contain.
     let state = world.file("repo/.marin-tui/.local/state/marin-tui/trusted");
     fs::create_dir_all(&state).unwrap();
     for entry in fs::read_dir(world.file("home/.local/state/marin-tui/trusted")).unwrap() {

@@ -206,7 +206,7 @@ fn a_setup_command_that_fails_is_named_and_can_be_resumed() {
     place.0.file("fails", "");
     let mut shown = place.transcript();
     place.shows(&mut shown, "update-cluster --yes", 1);
-    // Somebody else has applied it meanwhile.
+    // Somebody else has applied it in the meantime.
     place.runs();
     place.shows(&mut shown, "update-cluster --resume", 0);
     shown.is("a_setup_command_that_fails");
@@ -235,7 +235,7 @@ fn workers_that_the_autoscaler_would_end_are_named_and_protected() {
         ran.err
     );
     assert!(ran.err.contains("RUNS ON WORKER") || ran.err.contains("JOB"), "what runs there: {}", ran.err);
-    assert_eq!(place.run("update-cluster --yes --json").refused().0, "runs-there");
+    assert_eq!(place.run("update-cluster --yes --json").refused().0, "worker-busy");
     assert_eq!(place.run("update-cluster --yes --now --json").refused().0, "others-jobs");
     let (code, _, err) = place.applies("update-cluster --yes --now --others");
     assert_eq!(code, Some(0), "{err}");

@@ -68,8 +68,12 @@ fn runs_with_problems_have_warnings_with_evidence_and_a_healthy_run_has_none() {
             "and the head, on which its actor runs"
         );
         assert!(well["checkpoint"]["step"].as_u64().is_some_and(|step| step % 500 == 0), "{well:#}");
-        assert!(of("waits")["vitals"]["what"].as_str().unwrap().starts_with("waits for v4-32, "));
-        assert!(of("v4-32")["vitals"]["what"].as_str().unwrap().starts_with("silent 2"), "{:#}", of("v4-32"));
+        assert!(of("waits")["vitals"]["description"].as_str().unwrap().starts_with("waits for v4-32, "));
+        assert!(
+            of("v4-32")["vitals"]["description"].as_str().unwrap().starts_with("silent 2"),
+            "{:#}",
+            of("v4-32")
+        );
         let slow = of("v4-64")["vitals"]["warnings"][0]["evidence"].as_str().unwrap().to_owned();
         assert!(slow.contains("slower"), "{slow}");
     }

@@ -1,4 +1,4 @@
-//! Workers added and removed by hand and the restart of a cluster in Google Cloud, as run from a shell: against a
+//! Workers added and removed manually and the restart of a cluster in Google Cloud, as run from a shell: against a
 //! simulated Google, a head behind SSH, and a ray command that is a script.
 
 mod add;

@@ -57,8 +57,8 @@ print(heard, bytes_)
 ";
 
 /// Reads a token from its input and then, at each further line, searches everything that this user may read: files in
-/// the usual folders, and what /proc shows of each process. Prints how many files it read, and which ones contain the
-/// token.
+/// the usual directories, and what /proc shows of each process. Prints how many files it read, and which ones contain
+/// the token.
 const SEARCH: &str = r"
 import os, sys
 needle = sys.stdin.readline().strip().encode()

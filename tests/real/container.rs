@@ -1,5 +1,5 @@
 //! A cluster whose file names a container: whatever is read on a host is read inside the container. Mount namespaces
-//! stand for containers: the sshd of each host runs in one in which Ray's folder is empty, and a stub of `docker`
+//! stand for containers: the sshd of each host runs in one in which Ray's directory is empty, and a stub of `docker`
 //! enters the one in which Ray runs.
 
 use crate::bed::{Bed, HOME, Job, Ray, YAML};
@@ -7,7 +7,7 @@ use crate::running::Running;
 use crate::until::until;
 use serde_json::Value;
 
-/// The folder of cluster files with a container.
+/// The directory of cluster files with a container.
 const INFRA: &str = "/home/ray/infra-of-a-container";
 /// Hosts that run sshd and Ray.
 const HOSTS: [&str; 3] = ["head", "w1", "w2"];
@@ -22,7 +22,7 @@ shift
 exec /run/enter --target 1 --mount --wd=/home/ray --setuid 2077 --setgid 2077 -- "$@"
 "#;
 
-/// Starts the sshd of a host in a namespace in which Ray's folder is empty and `docker` is the stub.
+/// Starts the sshd of a host in a namespace in which Ray's directory is empty and `docker` is the stub.
 const OUTSIDE: &str = "set -e
 cp \"$(command -v nsenter)\" /run/enter && chmod 4755 /run/enter
 mkdir -p /run/stub && cat >/run/stub/docker && chmod 755 /run/stub/docker
@@ -91,7 +91,7 @@ fn hosts_are_read_inside_their_containers() {
     bed.job_becomes(&job.id, "RUNNING");
     let containers = Containers::new(bed);
 
-    // Ray's folder is empty on the host itself, and has its content in the container.
+    // Ray's directory is empty on the host itself, and has its content in the container.
     let list = "ls /tmp/ray; echo; pwd; hostname; [ -t 0 ] && echo terminal";
     let seen = containers.stdout(&["ssh", "--", &format!("{list}; true")]);
     assert_eq!(seen, format!("\n{HOME}\nbed-head\n"));
@@ -124,7 +124,7 @@ fn hosts_are_read_inside_their_containers() {
         let counts: Vec<_> = found["groups"].as_array()?.iter().map(|g| g["count"].as_u64()).collect();
         (counts == [Some(5), Some(1)]).then_some(found)
     });
-    assert_eq!(stacks["through"], "ssh");
+    assert_eq!(stacks["source"], "ssh");
 
     // A missing container is named, with a hint.
     bed.on("client", &["sed", "-i", "s/ray_docker/other/", &format!("{INFRA}/marin-bed.yaml")]);

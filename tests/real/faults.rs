@@ -11,7 +11,7 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_secs(90);
 /// Prints a number twice a second, starting at 1.
 const TICKS: &str = "for i in $(seq 1 100000); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
-/// State folder that a console writes; the next console must start without it.
+/// State directory that a console writes; the next console must start without it.
 const STATE: &str = ".local/state/marin-tui";
 
 fn command(bed: Bed, words: &[&str]) -> Running {
@@ -208,7 +208,7 @@ fn a_stop_without_a_response_is_unknown_until_its_effect_is_seen() {
     console.wait_text("Stop jobs of unknown owner?");
     console.send("y");
     let text = console.wait_for("the unknown outcome", LONG, |text| {
-        text.contains(&format!("cannot tell whether {} was stopped", job.id))
+        text.contains(&format!("outcome of stopping {} unknown", job.id))
     });
     assert!(!text.contains(&format!("{} was not stopped", job.id)), "{text}");
     let audited = || bed.on("client", &[env!("CARGO_BIN_EXE_marin-tui"), "audit"]);

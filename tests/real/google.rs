@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 const ZONE: &str = "us-central2-b";
 
-/// The double, and a home folder with a user's credentials.
+/// The double, and a home directory with a user's credentials.
 struct Place {
     double: Google,
     home: TempDir,
@@ -26,7 +26,7 @@ impl Place {
         Self { double, home: tempfile::tempdir().unwrap(), _runtime: runtime }
     }
 
-    /// Writes a login to a file in the home folder.
+    /// Writes a login to a file in the home directory.
     fn login(&self, name: &str, login: &Value) {
         write_login(&self.home.path().join(name), login).unwrap();
     }

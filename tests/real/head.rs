@@ -1,5 +1,5 @@
-//! A real single-node Ray head with token auth, on free ports, under a temporary folder. Its processes are killed when
-//! it is dropped.
+//! A real single-node Ray head with token auth, on free ports, under a temporary directory. Its processes are killed
+//! when it is dropped.
 
 use crate::ports::free_ports;
 use marin_tui::model::{AutoscalerVersion, Secret};
@@ -118,7 +118,7 @@ impl Head {
         &self.version
     }
 
-    /// The session's log folder.
+    /// The session's log directory.
     pub fn logs(&self) -> PathBuf {
         self.dir.path().join("session_latest/logs")
     }
@@ -168,7 +168,7 @@ fn http() -> reqwest::Client {
 }
 
 impl Drop for Head {
-    /// Kills only the processes of this head's folder: `ray stop` would end every Ray on the machine.
+    /// Kills only the processes of this head's directory: `ray stop` would end every Ray on the machine.
     fn drop(&mut self) {
         let folder = self.dir.path().to_string_lossy().into_owned();
         for _ in 0..3 {
@@ -182,7 +182,7 @@ impl Drop for Head {
     }
 }
 
-/// Processes that name the folder in their command line or environment.
+/// Processes that name the directory in their command line or environment.
 fn processes_of(folder: &str) -> Vec<u32> {
     let own = std::process::id();
     let mentions = |pid: u32, file: &str| {

@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Prints the URI of a folder's package and the files in its zip, as Ray's own code creates them.
+/// Prints the URI of a directory's package and the files in its zip, as Ray's own code creates them.
 const RAY_PACKAGING: &str = "
 import json, sys, zipfile
 from ray._private.runtime_env.packaging import get_uri_for_directory, _zip_files
@@ -30,7 +30,7 @@ fn put(root: &Path, name: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Creates a folder that covers the syntax of ignore files.
+/// Creates a directory that covers the syntax of ignore files.
 fn tree(root: &Path) {
     put(
         root,

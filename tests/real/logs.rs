@@ -212,7 +212,7 @@ fn an_unreadable_log_reports_the_reason_and_a_coloured_one_is_searched() {
     let (code, out, stderr) = found("wide");
     assert_eq!((code, &*out), (Some(0), "ERROR wide\n"), "{stderr}");
     assert!(stderr.contains("UTF-16"), "{stderr}");
-    // A folder in its place, and then a file of another user.
+    // A directory in its place, and then a file of another user.
     job.on_head("mv $f $f.1; mkdir $f");
     let (code, out, stderr) = found("wide");
     assert!(stderr.contains("not a regular file"), "{code:?} {out} {stderr}");
@@ -358,7 +358,7 @@ fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
                 let bytes = bed.command(host, &["sh", "-c", &cat, &name]).output().unwrap().stdout;
                 String::from_utf8_lossy(&bytes).lines().map(log_line).collect::<Vec<_>>()
             };
-            // Skip kinds already read, folders and empty files.
+            // Skip kinds already read, directories and empty files.
             if kinds.contains(&(host, kind(&name).to_owned()))
                 || disk().iter().all(|line| line.trim().is_empty())
             {

@@ -42,7 +42,7 @@ impl RealHead {
         let process = Command::new("unshare")
             .args(["--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", &script])
             .env("RAY_AUTH_MODE", "token")
-            // py-spy is in the same folder as ray.
+            // py-spy is in the same directory as ray.
             .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
             .env("RAY_AUTH_TOKEN", token)
             .stdin(Stdio::piped())

@@ -12,7 +12,7 @@ fn console(bed: Bed, args: &[&str]) -> Command {
     bed.program(args)
 }
 
-/// The same with another folder of cluster files.
+/// The same with another directory of cluster files.
 fn console_of(bed: Bed, infra: &str, args: &[&str]) -> Command {
     let mut command = bed.command("client", &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", infra]);
     command.args(args);
@@ -460,7 +460,7 @@ fn a_cluster_that_another_machine_started_is_stopped_over_ssh_and_restarted() {
     run(bed, &[&["stop-job", "--yes"], &ids[..]].concat());
 }
 
-/// Creates the home folder of a second operator on the client, with the same keys and files. Returns the start of a
+/// Creates the home directory of a second operator on the client, with the same keys and files. Returns the start of a
 /// command line of that operator.
 fn second_home(bed: Bed) -> Vec<String> {
     let make = "rm -rf ~/bo && mkdir -p ~/bo/run && cp -r ~/.ssh ~/.ray ~/bo/ && chmod 700 ~/bo/run";

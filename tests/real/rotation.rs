@@ -16,7 +16,7 @@ const LONG: Duration = Duration::from_secs(120);
 /// Not the default secret, so that Ray's own token file, which the restart copies to the nodes, is not used.
 const SECRET: &str = "BED_TOKEN";
 
-/// The folders of one console or command on the client host, and its settings for the double.
+/// The directories of one console or command on the client host, and its settings for the double.
 struct Person {
     folder: PathBuf,
     env: Vec<(&'static str, String)>,

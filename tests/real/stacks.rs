@@ -38,7 +38,8 @@ ray.wait(going, num_returns=24)
 
 /// The group whose workers are in this method.
 fn group<'a>(found: &'a Value, method: &str) -> &'a Value {
-    let is_it = |group: &&Value| group["at"].as_str().unwrap().contains(&format!("{method} (gang.py:"));
+    let is_it =
+        |group: &&Value| group["top_frame"].as_str().unwrap().contains(&format!("{method} (gang.py:"));
     found["groups"].as_array().unwrap().iter().find(is_it).unwrap_or(&Value::Null)
 }
 
@@ -64,7 +65,7 @@ fn stacks(bed: Bed, job: &Job, what: &str, is_true: impl Fn(&Value) -> bool) -> 
 
 /// Why the stacks of workers were not read.
 fn unread(found: &Value) -> Vec<&str> {
-    found["unread"].as_array().unwrap().iter().map(|worker| worker["why"].as_str().unwrap()).collect()
+    found["unread"].as_array().unwrap().iter().map(|worker| worker["reason"].as_str().unwrap()).collect()
 }
 
 fn the_stuck_worker_is_found(bed: Bed, job: &Job, through: &str) {
@@ -73,8 +74,8 @@ fn the_stuck_worker_is_found(bed: Bed, job: &Job, through: &str) {
         let counts = ["train", "stuck", "slow", "native"].map(count);
         found["workers"] == WORKERS && counts == [Some(19), Some(1), Some(1), Some(1)]
     });
-    assert_eq!(found["through"], through, "{found}");
-    let at = |method: &str| group(&found, method)["at"].as_str().unwrap();
+    assert_eq!(found["source"], through, "{found}");
+    let at = |method: &str| group(&found, method)["top_frame"].as_str().unwrap();
     assert!(at("train").contains("gang.py:7)") && at("stuck").contains("gang.py:9)"), "{found}");
     assert_eq!(unread(&found).len(), 1, "{found}");
     assert!(unread(&found)[0].contains("py-spy has no permission"), "{found}");

@@ -7,7 +7,7 @@ use marin_tui::model::amount::counted;
 use serde_json::Value;
 use std::process::Output;
 
-/// Folder of the test's own cluster files.
+/// Directory of the test's own cluster files.
 const OURS: &str = "/home/ray/infra-update";
 
 /// Runs the program on the client with the test's own cluster file.

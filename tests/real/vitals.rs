@@ -95,7 +95,7 @@ fn unhealthy_runs_are_distinguished_from_a_healthy_one() {
     let bed = Bed::shared(Ray::Newest);
     bed.write(FILE, SETTINGS);
     let start = |kind: &str| {
-        // All jobs share one working folder.
+        // All jobs share one working directory.
         let script = format!("cat >run-{kind}.py <<'END'\n{RUN}END\nexec python run-{kind}.py {kind}");
         bed.start(kind, &script)
     };
@@ -110,9 +110,9 @@ fn unhealthy_runs_are_distinguished_from_a_healthy_one() {
             let healthy = vitals(bed, well);
             assert!(healthy.is_object() && kinds(&healthy).is_empty(), "a false alarm: {healthy}");
             let reported = vitals(bed, job);
-            if reported["what"] != last {
+            if reported["description"] != last {
                 eprintln!("{job}: {reported}");
-                last = reported["what"].clone();
+                last = reported["description"].clone();
             }
             Some(reported).filter(|reported| kinds(reported) == [kind])
         });
@@ -124,7 +124,10 @@ fn unhealthy_runs_are_distinguished_from_a_healthy_one() {
             "run stalled" => {
                 assert_eq!((&reported["step"], &reported["activity"]), (&json!(19), &json!("silent")));
             }
-            _ => assert!(reported["what"].as_str().unwrap().starts_with("waits for v5p-256, "), "{reported}"),
+            _ => assert!(
+                reported["description"].as_str().unwrap().starts_with("waits for v5p-256, "),
+                "{reported}"
+            ),
         }
     }
     let reported = vitals(bed, well);

@@ -269,7 +269,7 @@ fn a_node_keeps_its_name_while_others_join() {
 }
 
 #[test]
-fn no_size_is_too_small_for_the_fleet() {
+fn the_fleet_is_drawn_at_every_size() {
     for keys in ["", "N", "J", "J/x", "NI", "?", ":c"] {
         let mut app = at_work();
         press(&mut app, keys);

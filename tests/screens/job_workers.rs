@@ -1,4 +1,4 @@
-//! The workers of a job: roll call, folded, by time, first cause.
+//! The workers of a job: overview, folded, by time, first cause.
 
 use super::*;
 use crate::workers_reading::reading;

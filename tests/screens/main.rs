@@ -237,7 +237,7 @@ fn lines_that_wrap_are_all_drawn_page_by_page() {
 }
 
 #[test]
-fn without_colours_the_text_is_unchanged() {
+fn without_colors_the_text_is_unchanged() {
     let mut app = shown();
     let plain = paint(&mut app, Colors::None, 120, 40);
     let colours = |b: &Buffer| {
@@ -287,7 +287,7 @@ fn control_characters_never_reach_a_cell() {
 }
 
 #[test]
-fn no_size_is_too_small() {
+fn every_page_is_drawn_at_every_size() {
     for keys in ["", "1", "3z", "s", "?", "/x", ":c", "m", "R", "n", "p"] {
         let mut app = shown();
         app.update(Event::Operation(ClusterName::new(CLUSTER), operate::stopped()), NOW);
@@ -424,7 +424,7 @@ fn unknown_tpus() {
 }
 
 #[test]
-fn no_cloud_is_too_hostile_or_a_window_too_small_for_it() {
+fn hostile_tpus_are_drawn_at_every_size() {
     let mut view = cloud();
     let bad = "a\x1b[31m\u{202e}\u{9b}\x07\n\tb";
     (view.vms[0].name, view.vms[0].accelerator_type) = (bad.into(), bad.into());

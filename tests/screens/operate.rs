@@ -58,7 +58,7 @@ fn a_restart_lists_affected_jobs_and_whether_they_are_restored() {
         for needed in [
             "[ ] also end the jobs of bo",
             "[x] back up the jobs",
-            "9 workers",
+            "9 wait for workers",
             "[ Cancel ]",
             "Restart cluster",
         ] {
@@ -73,7 +73,7 @@ fn a_restart_lists_affected_jobs_and_whether_they_are_restored() {
 }
 
 #[test]
-fn a_job_of_unknown_owner_looks_like_another_persons() {
+fn a_job_of_unknown_owner_counts_as_another_persons() {
     let mut app = shown();
     press(&mut app, "R");
     let jobs = vec![

@@ -145,7 +145,7 @@ fn a_restart_with_unknown_affected_jobs_shows_a_warning() {
 }
 
 #[test]
-fn no_offer_is_too_hostile_or_a_window_too_small_for_it() {
+fn hostile_offers_are_drawn_at_every_size() {
     let bad = "a\x1b[31m\u{202e}\u{9b}\x07\n\tb";
     let types = vec![WorkerType { name: bad.into(), accelerator: bad.into() }; 3];
     let offer = WorkerOffer { types, capacities: vec![bad.into()], last: None };

@@ -358,7 +358,7 @@ async fn a_resource_that_changed_since_it_was_listed_is_not_deleted() {
 #[tokio::test]
 async fn a_preempted_slice_is_deleted_with_the_resources_created_for_it() {
     let link = format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/regions/us-central1");
-    let made = "made by marin-tui for cluster a";
+    let made = "Created by marin-tui for cluster a";
     let template = |cluster: &str, description: &str| {
         json!({"name": "s", "id": "1", "region": link, "selfLink": format!("{link}/instanceTemplates/s"),
             "description": description, "properties": {"machineType": TPU7X, "labels": labels(cluster)}})
@@ -375,8 +375,10 @@ async fn a_preempted_slice_is_deleted_with_the_resources_created_for_it() {
     let used = json!(format!("{link}/resourcePolicies/s"));
     for (template, policy, other, left) in [
         (template("a", made), policy(made), None, (0, 0)),
+        // Written by earlier versions.
+        (template("a", "made by marin-tui for cluster a"), policy(made), None, (0, 0)),
         (template("a", "by hand"), policy(made), None, (1, 0)),
-        (template("b", made), policy("made by marin-tui for cluster b"), None, (1, 1)),
+        (template("b", made), policy("Created by marin-tui for cluster b"), None, (1, 1)),
         (template("a", made), policy(made), Some(other("o", used)), (0, 1)),
         (template("a", made), policy(made), Some(other("o", json!("x/resourcePolicies/s2"))), (0, 0)),
     ] {
@@ -402,7 +404,7 @@ async fn a_resource_is_not_considered_unused_if_a_zone_is_unreachable() {
     let double = Double::start().await.unwrap();
     let link = "https://www.googleapis.com/compute/v1/projects/hai-test/regions/us-central1";
     double.state().policies = vec![json!({"name": "s", "id": "2", "region": link,
-        "description": "made by marin-tui for cluster a"})];
+        "description": "Created by marin-tui for cluster a"})];
     let google = client(&double);
     let ask = async || google.made_for_group(&place(), "zones/z/instanceGroupManagers/s", "s").await;
     assert_eq!(ask().await.unwrap().len(), 1);

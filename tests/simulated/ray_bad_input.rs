@@ -277,7 +277,7 @@ async fn an_interrupted_log_resumes_where_it_stopped() {
 }
 
 #[tokio::test]
-async fn a_line_of_a_megabyte_is_cut_and_later_lines_are_kept() {
+async fn a_line_of_a_megabyte_is_truncated_and_later_lines_are_kept() {
     let client = client(move |route| {
         if !route.ends_with("/logs/tail") {
             return partly_broken(route);

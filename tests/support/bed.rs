@@ -18,7 +18,7 @@ use std::time::Duration;
 pub const CLUSTER: &str = "marin-bed";
 /// Address of the head as the client sees it; its dashboard and GCS listen on all addresses.
 pub const HEAD: &str = "10.77.0.1";
-/// Home folder of the user `ray` on every host.
+/// Home directory of the user `ray` on every host.
 pub const HOME: &str = "/home/ray";
 /// Directory of cluster YAML files on the client.
 pub const INFRA: &str = "/home/ray/infra";

@@ -12,7 +12,7 @@ clusters:
   - name: marin-big-run
     dead: 0
     jobs: 0
-    life:
+    activity:
       jobs_per_hour: 0
       failing: 0
       preemptions_per_hour: 0

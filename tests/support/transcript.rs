@@ -1,4 +1,4 @@
-//! Commands and their output as a snapshot stored beside the test.
+//! Commands and their output as a snapshot stored next to the test.
 
 use crate::program::Ran;
 use regex::Regex;

@@ -86,7 +86,7 @@ impl World {
         fs::set_permissions(self.home.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Adds a machine labelled as head, with its own Ray and host key; each new head has the address of the previous
+    /// Adds a machine labeled as head, with its own Ray and host key; each new head has the address of the previous
     /// one.
     pub fn head(&mut self) {
         self.head_of(|_| ());

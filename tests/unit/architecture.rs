@@ -1,5 +1,5 @@
 //! Enforces the architecture of `src/`: imports only go downward, between top-level modules (rooms) and between files;
-//! terminals, keys, colours and processes are confined to their rooms.
+//! terminals, keys, colors and processes are confined to their rooms.
 
 mod circles;
 
@@ -246,7 +246,7 @@ fn the_gcs_receives_only_complete_node_ids() {
 }
 
 #[test]
-fn colours_are_defined_in_themes_only() {
+fn colors_are_defined_in_themes_only() {
     let outside =
         |path: &Path| !path.ends_with("ui/theme.rs") && !path.to_string_lossy().contains("/ui/theme/");
     let named =

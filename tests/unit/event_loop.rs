@@ -239,10 +239,10 @@ async fn news_are_processed_while_another_program_has_the_terminal() {
             let update = Update { cluster: ClusterName::new(CLUSTER), news: News::Log(batch), state };
             updates.send(update).await.unwrap();
         }
-        "back from ssh"
+        "ssh exited"
     };
     let ended = meanwhile(send_all, &mut app, &mut performer, &mut news);
-    assert_eq!(tokio::time::timeout(DEADLINE, ended).await.unwrap(), "back from ssh");
+    assert_eq!(tokio::time::timeout(DEADLINE, ended).await.unwrap(), "ssh exited");
     performer.shutdown().await;
 }
 

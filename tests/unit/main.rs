@@ -1,5 +1,5 @@
-//! Tests that need neither a cluster nor a process: the state of the screen, the event loop, configuration, and the
-//! rules for code, wording and manual.
+//! Tests without a cluster or a child process: the state of the screen, the event loop, configuration, and rules for
+//! the code, its wording and the manual.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

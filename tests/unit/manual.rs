@@ -63,7 +63,7 @@ fn options(command: &Command) -> BTreeSet<String> {
     command.get_arguments().filter_map(|a| a.get_long()).map(|long| format!("--{long}")).collect()
 }
 
-/// Contents of the Rust files of `src`, or of a folder in it.
+/// Contents of the Rust files of `src`, or of a directory in it.
 fn sources(folder: &str) -> String {
     fn walk(path: &Path, into: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()) {

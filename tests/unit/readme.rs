@@ -32,7 +32,7 @@ fn every_dependency_is_listed_with_its_reason() {
         }
     }
     assert!(names.contains(&"tokio") && names.contains(&"tempfile"), "{names:?}");
-    let table = CONTRIBUTING.split("| dependency | why |").nth(1).unwrap();
+    let table = CONTRIBUTING.split("| dependency | purpose |").nth(1).unwrap();
     let rows: Vec<&str> = table.lines().filter_map(|l| l.strip_prefix("| ")?.split(" | ").next()).collect();
     let listed: Vec<&str> =
         rows.iter().flat_map(|r| r.split([',', '(', ')'])).map(str::trim).filter(|n| !n.is_empty()).collect();

@@ -1,5 +1,5 @@
-//! Checks string literals and comments of `src/`, README.md and the manual against the vocabulary of
-//! assets/manual/style.md: one word for each thing, and no replaced words.
+//! Checks string literals and comments of `src/`, the manual, README.md, CHANGELOG.md, `infra/`, scripts and other text
+//! files against the vocabulary of assets/manual/style.md: one word for each thing, and no replaced words.
 
 use regex::Regex;
 use std::fs;
@@ -58,6 +58,14 @@ const BANNED: &[(&str, &str)] = &[
     (r"do(es)? not tell", "does not report, does not show"),
     (r"begun again", "restarted, started again"),
     (r"(words of|no words for|in the words of) `?grep`?", "an extended regular expression"),
+    (r"roll calls?", "overview"),
+    (r"folders?", "directory"),
+    (r"colour(s|ed|ing)?|honour(s|ed|ing)?|licences?", "color, respect, license: American spelling"),
+    (r"made by", "created by"),
+    (r"from nothing", "from scratch"),
+    (r"in vain", "without success; say what does not happen"),
+    (r"speak up", "tell me"),
+    (r"ray's mark", "the suffix `[repeated Nx across cluster]`"),
 ];
 
 /// A string literal (its text is group 1, 2 or 3), a run of comment lines (group 4), or a character, which is neither.
@@ -101,13 +109,18 @@ impl Scanner {
         let text = |token: regex::Captures<'_>| {
             if let Some(comment) = token.get(4) {
                 let words = self.slashes.replace_all(comment.as_str(), "\n");
-                return Some(self.identifier.replace_all(&words, "``").into_owned());
+                return Some(self.without_identifiers(&words));
             }
             let literal = (1..=3).find_map(|group| token.get(group))?;
             let whole = self.broken.replace_all(literal.as_str(), "");
             Some(self.variable.replace_all(&whole, "{}").into_owned())
         };
         self.token.captures_iter(source).filter_map(text).collect()
+    }
+
+    /// The text without the identifiers in backticks.
+    fn without_identifiers(&self, text: &str) -> String {
+        self.identifier.replace_all(text, "``").into_owned()
     }
 
     /// Each banned word in the text, with its context and its replacement.
@@ -129,13 +142,29 @@ impl Scanner {
     }
 }
 
-/// Files below the folder with this extension.
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+/// Text files that are checked as a whole: directories with the extension of their files (empty: all files), and files.
+const WHOLE: &[(&str, &str)] = &[
+    ("assets/manual", "md"),
+    ("assets", "sh"),
+    ("assets/demo", "yaml"),
+    ("assets/packaging", ""),
+    ("assets/ray", "proto"),
+    ("assets/tpu", "proto"),
+    ("infra", ""),
+    ("README.md", ""),
+    ("CHANGELOG.md", ""),
+];
+
+/// Files below the directory with this extension (empty: all files), or the file itself.
+fn files(place: &Path, extension: &str) -> Vec<PathBuf> {
+    if place.is_file() {
+        return vec![place.to_owned()];
+    }
     let mut all = Vec::new();
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for path in fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() {
             all.extend(files(&path, extension));
-        } else if path.extension().is_some_and(|e| e == extension) {
+        } else if extension.is_empty() || path.extension().is_some_and(|e| e == extension) {
             all.push(path);
         }
     }
@@ -157,9 +186,12 @@ fn replaced_words_are_not_used() {
             check(&path, &text);
         }
     }
-    let manual = files(&root.join("assets/manual"), "md").into_iter().chain([root.join("README.md")]);
-    for path in manual.filter(|path| !path.ends_with("style.md")) {
-        check(&path, &fs::read_to_string(&path).unwrap());
+    let whole = WHOLE.iter().flat_map(|(place, extension)| files(&root.join(place), extension));
+    for path in whole.filter(|path| !path.ends_with("style.md")) {
+        let text = fs::read_to_string(&path).unwrap();
+        // The changelog quotes old names.
+        let text = if path.ends_with("CHANGELOG.md") { scanner.without_identifiers(&text) } else { text };
+        check(&path, &text);
     }
     assert!(texts > 10_000, "only {texts} texts were read");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

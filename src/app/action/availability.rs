@@ -52,7 +52,7 @@ pub(in crate::app) fn has_row(app: &App) -> bool {
     app.listing().is_none_or(|l| !l.is_empty())
 }
 
-/// Whether Enter opens something: a row, or in a log the lines behind a `[repeated ...]` line.
+/// Whether Enter opens something: a row, or in a log the lines that a `[repeated ...]` line stands for.
 pub(in crate::app) fn may_open(app: &App) -> bool {
     match app.context() {
         Context::Log => app.log().is_some_and(|log| log.repeated().is_some()),

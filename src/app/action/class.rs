@@ -1,7 +1,7 @@
-//! The scope of an action or an effect, which decides what may be refused and what must be confirmed.
+//! The class of an action or an effect, by the most severe thing that it can do.
 
-/// The most severe outcome of an action or an effect. Each row of the table of actions names it, read-only mode is
-/// derived from it, and effects of the last two classes leave the console only through a dialog
+/// The most severe thing that an action or an effect can do. Each row of the table of actions names it; read-only mode
+/// refuses actions by it; and effects of the last two classes leave the console only through a dialog
 /// ([`crate::app::App::act`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {

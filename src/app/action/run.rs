@@ -171,7 +171,7 @@ impl App {
         let monitor = (self.context() == Context::Autoscaler)
             .then(|| Ok(next_monitor(self.pages.cluster[place].log.source())));
         match of_job.or(of_node).or(monitor) {
-            // The autoscaler's files are cycled in the pane beside its report if that is on the screen.
+            // The autoscaler's files are cycled in the pane next to its report if that is on the screen.
             Some(Ok(source @ LogSource::Monitor(_)))
                 if self.areas.autoscaler.is_none() || self.areas.log.is_some() =>
             {

@@ -113,7 +113,7 @@ fn call_run<R: IntoEffects>(run: fn(&mut App, Timestamp) -> R, app: &mut App, no
 
 actions! {
     Reads Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, JobWorkers, Node, Job, Log, Ask, Text, Plan, Form, Columns], may_open, App::open,
-        "Open the selection; in a log, show the lines behind a `[repeated ...]` line; in a dialog, press the focused button";
+        "Open the selection; in a log, show the lines that a `[repeated ...]` line stands for; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table or the text (!word inverts, owner:NAME in jobs), or search the log";
     Reads SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs], has_fleet, App::begin_search_logs,
@@ -141,7 +141,7 @@ actions! {
         "Show the workers of the job: which are silent or lag behind, their log lines, the root cause";
     Reads LogWorkers "log-workers" "" &[Log], always, App::show_workers,
         "Show the workers of this log's job";
-    Reads RollCall "roll-call" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Roll),
+    Reads RollCall "overview" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Roll),
         "Show one row per worker: last line, its age, step; silent and lagging workers first";
     Reads Folded "folded" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Folded),
         "Show identical lines of many workers as one row; opening it lists the workers that wrote it and those that did not";
@@ -185,7 +185,7 @@ actions! {
     Reads Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu, Info, Progress, Text], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the text of a dialog",
         also "yank clipboard";
-    Reads CopyOther "copy-other" "" PAGES, always, App::choose_copy,
+    Reads CopyOther "copy-list" "" PAGES, always, App::choose_copy,
         "List everything that can be copied from the selection: ids, addresses, commands, errors",
         also "yank clipboard";
     Reads Announce "announce" "" &[Plan], always, |app, _| app.announce(),
@@ -255,14 +255,14 @@ actions! {
         "Go to the next match of the search";
     View PreviousMatch "previous-match" "" &[Log], always, |app, now| app.match_step(false, now),
         "Go to the previous match of the search";
-    View ShowLines "show-lines" "lines" &[Log], always, |app, _| app.begin_lines(),
+    View ShowLines "filter-lines" "lines" &[Log], always, |app, _| app.begin_lines(),
         "Show only log lines that match a pattern (!pattern: lines that do not match; empty: all lines)",
         also "grep filter";
     View MoreContext "more-context" "" &[Log], always, |app, now| app.widen(true, now),
         "Show one more line of context around each match, up to 9";
     View LessContext "less-context" "" &[Log], always, |app, now| app.widen(false, now),
-        "Show one less line of context around each match";
-    Reads SearchWhole "search-whole" "" &[Log], always, App::search_whole,
+        "Show one fewer line of context around each match";
+    Reads SearchWhole "search-file" "" &[Log], always, App::search_whole,
         "Search the whole log for the current pattern, on the head where possible, and list the matches",
         also "grep find";
     View Levels "levels" "" &[Log], always, |app, _| app.in_log(LogView::turn_levels),
@@ -279,7 +279,7 @@ actions! {
     View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Mark, false)),
         "Go to the previous marked line";
     View Since "since" "since" &[Log], always, |app, now| app.ask_log(now, |log| log.step_since(now)),
-        "Show only log lines of the last 1m, 5m, 15m or 1h, then all again";
+        "Show only log lines from the last 1m, 5m, 15m or 1h (press again to cycle; then all lines)";
     View SinceTime "since-time" "" &[Log], always, |app, _| app.begin_since(),
         "Show only log lines since a time (14:05, 2026-11-20 14:05) or an age (10m)";
     View Times "times" "times" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.times)),
@@ -288,16 +288,16 @@ actions! {
         "Go to a line (120), a percentage (50%), a time (14:05) or an age (-5m)";
     View Histogram "histogram" "histogram" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.histogram)),
         "Toggle the histogram of lines and errors over time";
-    View NextTime "next-time" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_in_time(true)),
+    View NextTime "next-bar" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_in_time(true)),
         "Go to the next non-empty bar of the histogram";
-    View PreviousTime "previous-time" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_in_time(false)),
+    View PreviousTime "previous-bar" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_in_time(false)),
         "Go to the previous non-empty bar of the histogram";
     View Noise "noise" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.noise)),
         "Show or hide known noise (JAX, XLA, libtpu, absl)";
-    View LiveProgress "live-progress" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.progress)),
+    View LiveProgress "progress-line" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.progress)),
         "Show or hide the progress line: step, loss, rate, time left";
     View Raw "raw" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.raw)),
-        "Toggle raw lines: nothing hidden, cut or shortened";
+        "Toggle raw lines: nothing hidden or truncated";
     Reads SaveLog "save-log" "save" &[Log], always, App::begin_save,
         "Save the loaded lines to a file, without filtered-out lines";
     Reads Pager "pager" "" &[Log], always, |app, now| app.view_log(Viewer::Pager, now),
@@ -324,7 +324,7 @@ actions! {
     View SortDefault "sort-default" "" TABLES, always, |app, _| app.sort(By::Default),
         "Return to the default order",
         also "order unsorted";
-    View SortInvert "sort-invert" "" TABLES, always, |app, _| app.sort(By::Reversed),
+    View SortInvert "sort-reverse" "" TABLES, always, |app, _| app.sort(By::Reversed),
         "Reverse sort order",
         also "order descending";
     Reads Refresh "refresh" "" PAGES, has_cluster, App::refresh,
@@ -333,7 +333,7 @@ actions! {
     View Freeze "freeze" "" PAGES, always, App::toggle_freeze,
         "Freeze the screen, or return to live data; updates are still received",
         also "pause";
-    View LastPage "last-page" "" PAGES, always, |app, _| app.last_page(),
+    View LastPage "previous-page" "" PAGES, always, |app, _| app.last_page(),
         "Return to the previous page";
     View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show_fleet(),
         "Show the fleet: all clusters, those with issues first";

@@ -338,7 +338,7 @@ impl Cluster {
         (self.tally.alive, self.tally.pending, self.tally.lost)
     }
 
-    /// The name of a job where it stands beside its owner or alone in a line: its short name while it is listed.
+    /// The name of a job next to its owner, or alone in a line: its short name while it is listed.
     pub fn job_name(&self, key: &JobKey) -> String {
         self.job(key).map_or_else(|| key.to_string(), |job| job.short_name().into_owned())
     }

@@ -23,7 +23,7 @@ const FEW: usize = 8;
 const AGAIN: Duration = Duration::from_secs(10);
 /// A read without a result after this time is started again: each host that does not respond takes half a minute.
 const LOST: Duration = Duration::from_secs(120);
-/// Maximum number of hosts that are named beside a reason that they share.
+/// Maximum number of hosts that are named next to a reason that they share.
 const NAMED: usize = 6;
 
 impl App {

@@ -72,7 +72,7 @@ impl Details {
             kind: OfferKind::Log(LogSource::File { node: *node, name: name.clone() }),
             ..Offer::new(name.to_string(), category.to_string())
         };
-        // Ray lists folders with a trailing `/`.
+        // Ray lists directories with a trailing `/`.
         let is_file = |name: &&Text| !name.raw().ends_with('/');
         let files = host.logs.iter().flatten();
         files

@@ -251,7 +251,7 @@ pub(in crate::app) fn few(names: &[&str]) -> String {
 
 /// The answer to a column that the table does not have, does not show or cannot be sorted by.
 pub(in crate::app) fn no_column(name: &str) -> String {
-    format!("no column to sort by matches `{name}`")
+    format!("no sortable column matches `{name}`")
 }
 
 /// The answer to an argument of a command that takes none.

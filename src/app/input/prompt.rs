@@ -101,7 +101,7 @@ impl PromptKind {
             Self::Found => Some("lines of the whole log"),
             Self::Files => Some("log files"),
             Self::Processes => Some("processes"),
-            Self::Runs => Some("jobs on it"),
+            Self::Runs => Some("jobs on this slice or host"),
             Self::Filter
             | Self::Search
             | Self::Lines

@@ -153,7 +153,7 @@ mod tests {
             lines,
             [
                 ("holds", "TPU 16, CPU 4, memory 2.0 GB"),
-                ("waits for", "3 times TPU 4, for 22m"),
+                ("waits for", "3 x TPU 4, for 22m"),
                 ("tasks", "train_step: 4 running, 3 waiting for a node"),
                 (" ", "read: 900 finished"),
                 ("actors", "Holder: 1 alive"),

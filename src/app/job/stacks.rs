@@ -98,7 +98,8 @@ impl Details {
     }
 }
 
-/// The lines of the page, with `words` for a hint, and with the vitals of the run, which show whether it makes steps.
+/// The lines of the page, with `words` for a hint, and with the vitals of the run, which show whether it completes
+/// steps.
 pub fn lines(
     stacks: &Stacks,
     vitals: Option<&Vitals>,

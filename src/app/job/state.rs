@@ -1,4 +1,4 @@
-//! The actual activity of a job, as text and colour of a row: the same in the tables of jobs and below the fleet.
+//! The actual activity of a job, as text and color of a row: the same in the tables of jobs and below the fleet.
 
 use crate::app::table::cell::{Cell, Role};
 use crate::app::text::words;
@@ -15,7 +15,7 @@ pub fn mark(job: &Job, vitals: &ClusterVitals) -> (&'static str, Role) {
     }
 }
 
-/// Its activity, coloured by its worst warning; `None` before vitals were read.
+/// Its activity, colored by its worst warning; `None` before vitals were read.
 pub fn activity(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> Option<Cell<'static>> {
     vitals.read?;
     if job.status == JobStatus::Pending {
@@ -31,7 +31,7 @@ pub fn activity(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> Option<Cel
     }
     // It has started since the last reading.
     let Some(vitals) = vitals.of(job) else { return Some(Cell::new("not read yet", Role::Dim)) };
-    // The waiting time is not a problem of the job itself, and is shown beside it.
+    // The waiting time is not a problem of the job itself, and is shown next to it.
     let wrong = vitals.worst().filter(|sign| sign.kind != SignKind::WaitsLong);
     let role = wrong.map_or(Role::Text, |sign| words::severity(sign_severity(sign.kind)));
     let cell = Cell::new(vitals.words(now), role);

@@ -61,7 +61,7 @@ impl App {
         }
     }
 
-    /// News of a form on a cluster; the result of a form that was closed meanwhile becomes a message.
+    /// News of a form on a cluster; the result of a form that was closed in the meantime becomes a message.
     pub(in crate::app) fn form_news(
         &mut self,
         cluster: &ClusterName,

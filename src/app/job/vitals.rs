@@ -80,7 +80,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     if let Some(run) = &vitals.run {
         push("run", Some(run.steps()).filter(|_| run.step.is_some()));
         push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE))));
-        let before = || run.rate.map(|now| format!("{} before it fell silent", rate(now)));
+        let before = || run.rate.map(|now| format!("{} before it went silent", rate(now)));
         push("rate", if matches!(vitals.doing, JobActivity::Silent(_)) { before() } else { speed(run) });
         push("checkpoint", checkpoint(run, now));
     }

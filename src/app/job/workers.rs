@@ -68,7 +68,7 @@ impl FoldedLine {
 }
 
 impl Slot {
-    /// How long until the next reading; `None` if there is none by itself.
+    /// How long until the next reading; `None` if nothing is read automatically.
     fn wait(&self, part: Part, now: Timestamp) -> Option<Duration> {
         if let Some(asked) = self.asked {
             return Some(LOST.saturating_sub(asked.age(now)));
@@ -113,7 +113,7 @@ impl Watched {
         }
     }
 
-    /// How long until the next reading of a part; `None` if there is none by itself.
+    /// How long until the next reading of a part; `None` if nothing is read automatically.
     pub(in crate::app) fn wait(&self, part: Part, now: Timestamp) -> Option<Duration> {
         self.job.as_ref()?;
         self.slot(part).wait(part, now)

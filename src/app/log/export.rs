@@ -51,7 +51,7 @@ impl App {
         None
     }
 
-    /// Asks whether to replace an existing file, unless the screen has changed meanwhile.
+    /// Asks whether to replace an existing file, unless the screen has changed in the meantime.
     pub(in crate::app) fn ask_to_replace(
         &mut self,
         path: String,

@@ -303,7 +303,7 @@ mod tests {
             assert!(view.next_match(false) == Some(Step::Next) && view.is_at(line));
         }
         assert!(view.next_match(false) == Some(Step::Wrapped) && view.is_at(7));
-        // Lines received meanwhile do not remove it, and are counted.
+        // Lines received in the meantime do not remove it, and are counted.
         push(&mut view, 8..100);
         assert_eq!((first(&view), view.follows(), view.search.found().len()), ("line 0", false, 100));
         assert!(view.next_match(true) == Some(Step::Next) && view.is_at(8));

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_taller_than_the_window_is_cut_and_its_end_followed() {
+    fn a_line_taller_than_the_window_is_truncated_and_its_end_followed() {
         let mut view = wrapped();
         view.resize(Window { width: 10, height: 3 });
         view.go_to_top();

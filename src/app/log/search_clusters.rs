@@ -87,12 +87,12 @@ impl App {
         self.sweep(asked, searched, (typed, OF_EACH), now)
     }
 
-    /// Shows the lines that a line in a driver's log, marked by Ray as repeated, stands for, from the files of the
-    /// job's workers.
+    /// Shows the lines that a line of a driver's log with the suffix `[repeated Nx across cluster]` stands for, from
+    /// the files of the job's workers.
     pub(in crate::app) fn open_repeated(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.view().place() else { return Vec::new() };
         let Some(repeated) = self.log_mut().and_then(LogView::go_to_repeated) else {
-            let message = "no visible line has Ray's mark `[repeated 12x across cluster]`";
+            let message = "no visible line ends with `[repeated Nx across cluster]`";
             self.toasts.say(Tone::Info, message, now);
             return Vec::new();
         };

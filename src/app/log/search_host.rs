@@ -35,7 +35,7 @@ impl App {
         effects
     }
 
-    /// Handles the results of searching a whole log: lists them, unless the screen has changed meanwhile.
+    /// Handles the results of searching a whole log: lists them, unless the screen has changed in the meantime.
     pub(in crate::app) fn matches_news(
         &mut self,
         stream: StreamId,

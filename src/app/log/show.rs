@@ -14,7 +14,7 @@ pub struct Show {
     pub progress: bool,
     /// Show known noise instead of its count.
     pub noise: bool,
-    /// Show every line unchanged: none hidden, cut or shortened.
+    /// Show every line unchanged: none hidden or truncated.
     pub raw: bool,
 }
 

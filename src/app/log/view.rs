@@ -133,7 +133,7 @@ impl LogView {
         self.held.limit(usize::MAX, memory);
     }
 
-    /// Adds received lines. Lines of a stream that was closed meanwhile are dropped.
+    /// Adds received lines. Lines of a stream that was closed in the meantime are dropped.
     pub fn take(&mut self, batch: LogBatch, now: Timestamp) {
         if self.joined.is_some() {
             return self.take_joined(batch, now);

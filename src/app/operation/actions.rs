@@ -331,7 +331,7 @@ impl App {
             plan.focus(Control::Cancel);
             plan.scroll.reset();
         } else if let Some(order) =
-            // Typed text must not answer a question that opens meanwhile.
+            // Typed text must not answer a question that opens in the meantime.
             allow
                 .filter(|_| self.is_watched(name) && self.dialog.is_none() && self.prompt.is_none())
         {

@@ -23,7 +23,6 @@ pub enum StepState {
     Failed,
 }
 
-/// The status of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperationState {
     /// Running in this process.
@@ -32,7 +31,7 @@ pub enum OperationState {
     Cancelling,
     /// Running in another process on this machine.
     Elsewhere,
-    /// Interrupted: the problem (none when its process was killed), and the folder of its saved jobs.
+    /// Interrupted: the problem (none when its process was killed), and the directory of its saved jobs.
     Interrupted(Option<Problem>, Option<String>),
     /// Over, with this outcome.
     Ended(Ending),

@@ -24,7 +24,6 @@ pub struct Left {
     pub line: Option<LineTarget>,
 }
 
-/// The page of a cluster.
 #[derive(Debug)]
 pub struct ClusterPage {
     /// The index of the cluster.

@@ -33,7 +33,7 @@ pub struct WorkersPage {
     place: usize,
     /// The table on the screen.
     pub view: WorkersView,
-    /// The roll call.
+    /// The overview.
     pub roll: List<Roll>,
     /// Lines folded by equal text.
     pub folded: List<FoldedLines>,

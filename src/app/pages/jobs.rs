@@ -221,7 +221,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         order: None,
     },
     Column {
-        id: "left",
+        id: "time-left",
         title: "LEFT",
         width: Width { hides: true, ..Width::number(7, 4) },
         when: When::Usually,

@@ -12,7 +12,6 @@ use crate::model::{Node, NodeId};
 use crate::reconcile::HostsKey;
 use std::collections::HashSet;
 
-/// The page of a slice.
 #[derive(Debug)]
 pub struct SlicePage {
     /// The hosts as a table.

@@ -92,7 +92,7 @@ pub struct DraggedBorders {
 }
 
 impl PaneBorders {
-    /// The borders at this position: both cells beside a seam belong to it.
+    /// The borders at this position: both cells next to a seam belong to it.
     pub(in crate::app) fn grip(self, column: u16, row: u16) -> Option<DraggedBorders> {
         let at = |seam: u16, place: u16| seam.checked_sub(place).filter(|off| *off <= 1);
         let grip = DraggedBorders {

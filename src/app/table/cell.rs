@@ -1,4 +1,4 @@
-//! A cell of a table: text with a role. The theme maps roles to colours.
+//! A cell of a table: text with a role. The theme maps roles to colors.
 
 use crate::model::text::width;
 use std::borrow::Cow;
@@ -19,12 +19,12 @@ pub enum Role {
     Warn,
     /// Broken now; red in most themes.
     Bad,
-    /// One of several items to be told apart by colour, by its number below [`Role::HUES`].
+    /// One of several items to be told apart by color, by its number below [`Role::HUES`].
     Hue(u8),
 }
 
 impl Role {
-    /// How many items can be told apart by their colour.
+    /// How many items can be told apart by their color.
     pub const HUES: usize = 6;
 
     /// The role for data that may be out of date: dim if it is `stale`.

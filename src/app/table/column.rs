@@ -29,7 +29,7 @@ pub trait Kind: Debug + Send + 'static {
     /// The name of that table in the settings.
     fn name(of: Option<usize>) -> &'static str;
 
-    /// Text beside the title: the number of rows, by state.
+    /// Text next to the title: the number of rows, by state.
     fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static>;
 
     /// Why there are no rows, if none is hidden by a filter.
@@ -105,9 +105,7 @@ pub trait Kind: Debug + Send + 'static {
 pub struct Column<K: Kind + ?Sized> {
     /// Its name in the settings and in filters.
     pub id: &'static str,
-    /// Its title.
     pub title: &'static str,
-    /// Its width.
     pub width: Width,
     /// When it is shown.
     pub when: When,
@@ -117,7 +115,7 @@ pub struct Column<K: Kind + ?Sized> {
     pub order: Option<OrderOf<K>>,
 }
 
-/// Makes the cell of a row.
+/// Creates the cell of a row.
 pub type CellOf<K> = for<'f> fn(&<K as Kind>::Row<'f>, &CellContext<'f>) -> Cell<'f>;
 /// Compares two rows.
 pub type OrderOf<K> = for<'f> fn(&<K as Kind>::Row<'f>, &<K as Kind>::Row<'f>) -> Ordering;

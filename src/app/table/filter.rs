@@ -84,7 +84,7 @@ impl Filter {
         self.terms.is_empty()
     }
 
-    /// The lines of a labelled text that match, in their label or their text; all of them if the text of the filter is
+    /// The lines of a labeled text that match, in their label or their text; all of them if the text of the filter is
     /// empty or invalid.
     pub fn of_lines<'l>(text: &str, lines: &'l [(String, String)]) -> Vec<&'l (String, String)> {
         let filter = Self::parse(text, &[]).unwrap_or_default();

@@ -216,7 +216,7 @@ pub trait Listing: Debug + Send {
     fn matches_unseen(&self, look: &CellContext<'_>, seen: &[usize]) -> Option<String>;
     /// The title of the table.
     fn title(&self) -> &'static str;
-    /// Text beside the title.
+    /// Text next to the title.
     fn counts(&self, look: &CellContext<'_>) -> Cell<'static>;
     /// Why no row is shown.
     fn why_empty(&self, look: &CellContext<'_>) -> String;
@@ -464,7 +464,7 @@ fn widest<'f, K: Kind>(column: &Column<K>, rows: &[K::Row<'f>], look: &CellConte
     let (mut widest, mut briefest, mut has_brief) = (0, 0, false);
     for cell in rows.iter().map(|row| (column.cell)(row, look)) {
         widest = widest.max(cell.width());
-        // A text without a shorter form keeps its width beside those that have one.
+        // A text without a shorter form keeps its width among those that have one.
         let brief = if cell.brief.is_some() { cell.brief_width() } else { cell.width() };
         (briefest, has_brief) = (briefest.max(brief), has_brief || cell.brief.is_some());
     }

@@ -92,7 +92,7 @@ pub fn host(cluster: &Cluster, node: &NodeId) -> String {
     cluster.node(node).map_or_else(|| node.to_string(), |node| cluster.node_name(node).to_string())
 }
 
-/// A file in the log folder of a node: `10.0.0.7/4123 err` for a worker's file, `10.0.0.7 raylet.out` for others.
+/// A file in the log directory of a node: `10.0.0.7/4123 err` for a worker's file, `10.0.0.7 raylet.out` for others.
 pub fn log_file(cluster: &Cluster, node: &NodeId, name: &Text) -> String {
     let host = host(cluster, node);
     match WorkerFile::parse(name.raw()) {

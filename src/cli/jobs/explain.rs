@@ -138,8 +138,8 @@ fn for_scripts(findings: &Findings, job_workers: &JobWorkers, target: Target<'_>
         })).collect::<Vec<_>>()),
         "without_error": found.map(|f| without_error(f, job_workers)),
         "clocks": findings.clocks.iter().map(|(node, clock)| json!({
-            "node_id": node.to_string(), "host": job_workers.known.name_of(node), "ahead_ms": clock.ahead_ms,
-            "unsure_ms": clock.unsure_ms,
+            "node_id": node.to_string(), "host": job_workers.known.name_of(node), "offset_ms": clock.ahead_ms,
+            "uncertainty_ms": clock.unsure_ms,
         })).collect::<Vec<_>>(),
     });
     hints::add(&mut value, Some(&findings.hint), target);

@@ -240,11 +240,12 @@ fn stands_for(repeated: &Repeated) -> String {
     format!("represents {count} lines that Ray deduplicated; find them with --workers -g '{pattern}'")
 }
 
-/// As JSON: `first_ms`, `last_ms`, `workers`, `of`, `lines`, `level`, `step`, `text`, `trace`, `written_by`, `missing`, `repeated`.
+/// As JSON: `first_ms`, `last_ms`, `workers`, `total_workers`, `lines`, `level`, `step`, `text`, `trace`, `written_by`,
+/// `missing`, `repeated`.
 fn row_for_scripts(row: &Row, writers: &[String], (missing, of): (&[String], usize)) -> Value {
     json!({
         "first_ms": row.time.map(|(first, _)| first.as_millis()), "last_ms": row.time.map(|(_, last)| last.as_millis()),
-        "workers": writers.len(), "of": of, "lines": row.times(),
+        "workers": writers.len(), "total_workers": of, "lines": row.times(),
         "level": row.level.map(level_word), "step": row.step, "text": row.text, "trace": row.trace,
         "written_by": writers, "missing": missing, "repeated": row.repeated().as_ref().map(repeated_for_scripts),
     })

@@ -92,7 +92,7 @@ pub(super) async fn run(
                     print(std::mem::take(&mut pending).into_iter(), &workers.job_workers, wanted)?;
                 }
                 () = sleep_until(check_at), if ended.is_none() => {
-                    // Lines received meanwhile wait for the check, so it has a time limit.
+                    // Lines received in the meantime wait for the check, so it has a time limit.
                     let check = workers.check(reach, &session, &mut worker_reader, name);
                     let checked = tokio::time::timeout(CHECK_TIMEOUT, check).await;
                     workers.report_check(&checked.unwrap_or_else(|_| Err(no_answer())));

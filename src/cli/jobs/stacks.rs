@@ -134,27 +134,26 @@ fn for_scripts(id: &str, found: &JobStacks) -> Value {
             "pid": worker.pid, "name": worker.name.raw(),
         });
         if let Some(moved) = worker.moved {
-            value["moved"] = moved.into();
+            value["changed"] = moved.into();
         }
         value
     };
     let group = |group: &StackGroup| {
         let workers: Vec<_> = group.workers.iter().map(worker).collect();
         let differs = group.differs(found);
-        json!({"count": workers.len(), "at": group.place, "frames": group.frames, "differs": differs, "workers": workers})
+        json!({"count": workers.len(), "top_frame": group.place, "frames": group.frames, "differs": differs, "workers": workers})
     };
     let unread = |(unread, why): &(StackWorker, String)| {
         let mut value = worker(unread);
-        value["why"] = why.as_str().into();
+        value["reason"] = why.as_str().into();
         value
     };
-    let thread =
-        |thread: &StackThread| json!({"name": thread.name, "at": thread.place, "frames": thread.frames});
+    let thread = |thread: &StackThread| json!({"name": thread.name, "top_frame": thread.place, "frames": thread.frames});
     let driver = |driver: &DriverStacks| {
         let mut value = worker(&driver.process);
         match &driver.threads {
             Ok(threads) => value["threads"] = threads.iter().map(thread).collect(),
-            Err(why) => value["why"] = why.as_str().into(),
+            Err(why) => value["reason"] = why.as_str().into(),
         }
         value
     };
@@ -173,7 +172,7 @@ fn for_scripts(id: &str, found: &JobStacks) -> Value {
         "raylets": found.raylets.iter().map(raylet).collect::<Vec<_>>(),
         "id": id, "driver": found.driver.as_ref().map(driver),
         "workers": found.workers(),
-        "through": if found.over_ssh { "ssh" } else { "ray" }, "pauses": !found.over_ssh,
+        "source": if found.over_ssh { "ssh" } else { "ray" }, "pauses": !found.over_ssh,
         "groups": found.groups.iter().map(group).collect::<Vec<_>>(),
         "unread": found.unread.iter().map(unread).collect::<Vec<_>>(),
     })

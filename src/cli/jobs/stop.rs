@@ -126,7 +126,7 @@ impl Stop<'_> {
             hint = hint.and(Fix::command("or stop only the jobs that do not need --others", line(&own, "")));
         }
         let (name, all) = (&self.reach.spec.name, self.all());
-        anyhow::anyhow!("{name}: nothing was stopped: these are {all}; {}", hint.in_commands(target))
+        anyhow::anyhow!("{name}: nothing was stopped: this would stop {all}; {}", hint.in_commands(target))
     }
 
     /// The question, which names the owners of jobs that are not the operator's.

@@ -104,13 +104,13 @@ pub(super) fn for_scripts(job: &Job, state: &ClusterState) -> Value {
     let nodes: Vec<String> = vitals.nodes.iter().map(ToString::to_string).collect();
     let saved = run.and_then(|run| run.checkpoint);
     json!({
-        "activity": vitals.word(), "what": vitals.words(vitals.read), "since_ms": millis(vitals.since),
+        "activity": vitals.word(), "description": vitals.words(vitals.read), "since_ms": millis(vitals.since),
         "chips": vitals.chips().map(|(_, n)| n), "holds": vitals.holds.as_deref().map(pairs), "node_ids": nodes,
-        "waits": waits.collect::<Vec<_>>(),
+        "waiting_for": waits.collect::<Vec<_>>(),
         "step": run.and_then(|run| run.step), "steps": run.and_then(|run| run.total), "loss": loss,
         "losses": run.map(|run| &run.losses), "steps_per_second": run.and_then(|run| run.rate),
-        "usual_steps_per_second": run.and_then(|run| run.usual_rate), "ends_ms": millis(run.and_then(|run| run.ends)),
-        "stepped_ms": millis(run.and_then(|run| run.at)), "logged_ms": millis(vitals.logged),
+        "usual_steps_per_second": run.and_then(|run| run.usual_rate), "expected_end_ms": millis(run.and_then(|run| run.ends)),
+        "last_step_ms": millis(run.and_then(|run| run.at)), "last_line_ms": millis(vitals.logged),
         "checkpoint": saved.map(|saved| json!({"step": saved.step, "at_ms": millis(saved.at)})),
         "restarts": vitals.restarts, "warnings": signs.collect::<Vec<_>>(), "read_ms": vitals.read.as_millis(),
     })

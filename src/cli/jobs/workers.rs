@@ -1,4 +1,4 @@
-//! `marin-tui job-workers`: the roll call of a job's workers, silent and lagging workers first.
+//! `marin-tui job-workers`: the overview of a job's workers, silent and lagging workers first.
 
 use super::super::candidates;
 use super::super::columns;
@@ -41,7 +41,7 @@ pub struct WorkersArguments {
 /// Maximum length of a line in the table, in characters.
 const SHOWN: usize = 120;
 
-/// Prints the roll call.
+/// Prints the overview.
 pub(super) async fn run(
     arguments: &WorkersArguments,
     reach: &Reach,

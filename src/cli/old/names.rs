@@ -1,4 +1,4 @@
-//! The old names of commands: those of the retired `cluster.py`, of the scripts beside it, and of Ray's command line.
+//! The old names of commands: those of the retired `cluster.py`, of related scripts, and of Ray's command line.
 
 use super::line::{Line, is_plain, one};
 use super::places::{self, is_file, only_one};

@@ -41,7 +41,7 @@ pub(super) fn settings(asked: &SetupArguments, sources: &Sources, env: &Env) -> 
 
 /// Checks the program's own directories. Every command creates those that it needs, so a missing one is not a fault.
 pub(super) fn folders(setup: &Setup) -> Check {
-    let name = "folders";
+    let name = "directories";
     let Setup { folders, env, .. } = setup;
     let missing =
         [&folders.state, &folders.tokens, &folders.run].iter().filter(|folder| !folder.exists()).count();

@@ -83,8 +83,7 @@ impl Check {
     }
 
     fn as_json(&self) -> Value {
-        let mut value =
-            json!({"check": self.name, "target": self.of, "status": self.status.name(), "what": self.what});
+        let mut value = json!({"check": self.name, "target": self.of, "status": self.status.name(), "message": self.what});
         hints::add(&mut value, Some(&self.hint), Target::default());
         value
     }

@@ -24,8 +24,8 @@ pub struct Answers<'a> {
 }
 
 impl Answers<'_> {
-    /// Prints the table, rows with issues first. As JSON: `cluster`, `asked_ms`, `complete` (whether Google could list
-    /// all), `ray` (`answered`, `error`, `hint`, `fixes`), `chips` by generation, `types`, `rows`.
+    /// Prints the table, rows with issues first. As JSON: `cluster`, `queried_ms`, `complete` (whether Google could
+    /// list all), `ray` (`answered`, `error`, `hint`, `fixes`), `chips` by generation, `types`, `rows`.
     pub fn print(&self, as_json: bool) -> anyhow::Result<()> {
         let nodes = self.nodes.as_deref().ok();
         let rows = reconcile(self.spec.name.as_str(), self.cloud, nodes, self.now);
@@ -117,7 +117,7 @@ impl Answers<'_> {
         let mut ray = json!({"answered": problem.is_none(), "error": problem.map(|p| &p.what)});
         hints::add(&mut ray, problem.map(|p| &p.hint), target);
         json!({
-            "cluster": self.spec.name.as_str(), "zone": self.spec.zone, "asked_ms": self.cloud.asked.as_millis(),
+            "cluster": self.spec.name.as_str(), "zone": self.spec.zone, "queried_ms": self.cloud.asked.as_millis(),
             "complete": self.cloud.is_whole(), "unlisted": self.cloud.unlisted.as_ref().map(Text::raw),
             "ray": ray, "chips": chips, "types": types, "rows": rows.iter().map(|row| row_for_scripts(row, target)).collect::<Vec<_>>(),
         })

@@ -145,12 +145,12 @@ impl ByHand {
         self.requests.iter().filter(|r| r.deleted.is_none()).map(move |r| (r.state(now), &r.body))
     }
 
-    /// The request body of the TPU VM with this name; `None` if it was not added by hand.
+    /// The request body of the TPU VM with this name; `None` if it was not added manually.
     pub fn body(&self, vm: &str) -> Option<&Value> {
         self.requests.iter().find(|r| r.deleted.is_none() && r.vm == vm).map(|r| &r.body)
     }
 
-    /// Whether this TPU VM was added by hand; also true shortly after its deletion.
+    /// Whether this TPU VM was added manually; also true shortly after its deletion.
     pub fn has(&self, vm: &str) -> bool {
         self.requests.iter().any(|r| r.vm == vm)
     }

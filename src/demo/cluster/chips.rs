@@ -20,7 +20,7 @@ impl Cluster {
             gangs.filter_map(|gang| Some((gang, gang.hosts.iter().position(|host| *host == node.id)?)));
         let (worker, run, hangs) = match running.next_back() {
             Some((gang, worker)) => activity(gang, worker, self.now),
-            // Without a life a host is either busy or idle.
+            // Without simulated activity a host is either busy or idle.
             None if self.life.is_none() && node.idle_since.is_none() => {
                 (0, (self.now - node.started) / STEP, false)
             }

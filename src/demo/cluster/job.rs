@@ -27,7 +27,7 @@ pub(in crate::demo) struct Asked {
     pub resources: Option<Value>,
 }
 
-/// A submission, or a driver started by hand.
+/// A submission, or a driver started manually.
 #[derive(Clone, Debug)]
 pub(in crate::demo) struct SimJob {
     /// Submission id; `None` for a driver.
@@ -117,7 +117,7 @@ impl SimJob {
         job
     }
 
-    /// A driver that was started by hand: it has no log and cannot be stopped.
+    /// A driver that was started manually: it has no log and cannot be stopped.
     pub fn by_hand(n: usize, started: i64, now: i64) -> Self {
         let ended = (n.is_multiple_of(2)).then_some(now.min(started + 600_000));
         Self {

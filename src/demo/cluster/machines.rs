@@ -18,7 +18,7 @@ impl Cluster {
         all
     }
 
-    /// The TPU VMs without a life: the slices in Ray; those of dead nodes are deleted.
+    /// The TPU VMs without simulated activity: the slices in Ray; those of dead nodes are deleted.
     fn live_slices(&self) -> Vec<TpuVm> {
         let mut slices: BTreeMap<&str, TpuVm> = BTreeMap::new();
         for node in self.nodes.iter().filter(|n| n.is_alive()) {

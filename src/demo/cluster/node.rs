@@ -17,7 +17,6 @@ pub(in crate::demo) struct SliceKind {
     pub accelerator: Cow<'static, str>,
     /// Ray's topology label.
     pub topology: Cow<'static, str>,
-    /// The zone.
     pub zone: Cow<'static, str>,
     /// Number of hosts, each with four chips.
     pub hosts: usize,
@@ -25,7 +24,7 @@ pub(in crate::demo) struct SliceKind {
     pub cpus: f64,
 }
 
-/// The zone of slices without a life.
+/// The zone of slices without simulated activity.
 const ZONE: &str = "us-central2-b";
 
 impl SliceKind {
@@ -110,7 +109,8 @@ pub(in crate::demo) const SLICES: [SliceKind; 4] = [
 
 /// Host numbers of one network; those of the next network follow.
 const NETWORK: usize = 64_000;
-/// The first number of hosts that were added by hand, which are in a network of their own, and the numbers per cluster.
+/// The first number of hosts that were added manually, which are in a network of their own, and the numbers per
+/// cluster.
 const BY_HAND: usize = 125 * NETWORK;
 const BY_HAND_EACH: usize = 1000;
 
@@ -119,7 +119,7 @@ pub(in crate::demo) fn first_host(network: usize) -> usize {
     network % 124 * NETWORK + 1
 }
 
-/// The number of a cluster's first host that was added by hand.
+/// The number of a cluster's first host that was added manually.
 pub(super) fn first_by_hand(network: usize) -> usize {
     BY_HAND + network % (NETWORK / BY_HAND_EACH) * BY_HAND_EACH
 }

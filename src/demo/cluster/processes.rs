@@ -1,5 +1,5 @@
-//! The worker processes of simulated jobs, their tasks and their log files. With a life there is one on each host of a
-//! job's slice, otherwise a few for each running driver.
+//! The worker processes of simulated jobs, their tasks and their log files. With simulated activity there is one on
+//! each host of a job's slice, otherwise a few for each running driver.
 
 use super::super::life::gang::Gang;
 use super::Cluster;
@@ -7,7 +7,7 @@ use super::job::DRIVER_PID;
 use super::log::Log;
 use crate::model::{JobStatus, NodeId, WorkerFile};
 
-/// Tasks of each running driver without a life; the last of them waits for a node.
+/// Tasks of each running driver without simulated activity; the last of them waits for a node.
 const TASKS: usize = 4;
 
 /// A task and its worker process.
@@ -75,7 +75,7 @@ impl Cluster {
         self.tasks().into_iter().filter_map(running).chain(actors).collect()
     }
 
-    /// The placement groups of runs; none without a life.
+    /// The placement groups of runs; none without simulated activity.
     pub fn groups(&self) -> Vec<Group<'_>> {
         let Some(life) = &self.life else { return Vec::new() };
         let running = life.gangs.iter().filter(|gang| gang.runs(self.now));
@@ -173,7 +173,7 @@ impl Cluster {
     }
 }
 
-/// The stack of a worker without a life: in a training step.
+/// The stack of a worker without simulated activity: in a training step.
 const AT_WORK: &str = "    train_step (train.py:5)\n";
 
 impl Cluster {

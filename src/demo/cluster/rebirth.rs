@@ -5,7 +5,7 @@ use super::super::life::engine::Engine;
 use super::Cluster;
 
 impl Cluster {
-    /// Restarts Ray: resets the cluster, except for workers that were added by hand, which join the new head.
+    /// Restarts Ray: resets the cluster, except for workers that were added manually, which join the new head.
     pub fn begin_anew(&mut self) {
         let seed = self.random.next();
         let mut scenario = self.scenario.clone();
@@ -31,7 +31,7 @@ impl Cluster {
         *self = next;
     }
 
-    /// Lets the next worker join a restarted head: one per second, without a life.
+    /// Lets the next worker join a restarted head: one per second, without simulated activity.
     pub fn join_next(&mut self) {
         let now = self.now;
         if let Some(mut node) = self.coming.pop_front() {

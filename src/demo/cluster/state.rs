@@ -1,4 +1,4 @@
-//! The state of the simulated cluster at one moment. It does not advance by itself.
+//! The state of the simulated cluster at one moment. It does not advance on its own.
 
 use super::autoscaling::{Autoscaling, Monitor, Wanted};
 use super::job::SimJob;
@@ -24,7 +24,7 @@ pub(in crate::demo) struct State {
     pub jobs: Vec<SimJob>,
     /// Unmet demand.
     pub wanted: Vec<Wanted>,
-    /// With a life: the autoscaler's launches and failures.
+    /// With simulated activity: the autoscaler's launches and failures.
     pub scaling: Autoscaling,
     /// Counts changes, so that responses can be cached until the next change.
     pub version: u64,

@@ -3,10 +3,8 @@
 use super::super::life::TpuType;
 use super::node::SliceKind;
 
-/// A TPU VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::demo) struct TpuVm {
-    /// Its name.
     pub name: String,
     /// Google's `acceleratorType`.
     pub accelerator: String,

@@ -186,7 +186,7 @@ fn missing(source: &Source, session: &str) -> Response<Body> {
 
 type Following = (Arc<Shared>, Source, u64);
 
-/// The next bytes of a followed file, which does not end by itself.
+/// The next bytes of a followed file, which does not end on its own.
 async fn follow_on((shared, source, mut at): Following) -> Option<(io::Result<Frame<Bytes>>, Following)> {
     loop {
         let frame = shared.now(|c| {

@@ -1,5 +1,5 @@
-//! `GET /worker/traceback`: the Python stacks of a worker in the format of py-spy. With a life, profiling is enabled
-//! (`RAY_DASHBOARD_ENABLE_PROFILING=1`); otherwise it has the default of the Ray version.
+//! `GET /worker/traceback`: the Python stacks of a worker in the format of py-spy. With simulated activity, profiling
+//! is enabled (`RAY_DASHBOARD_ENABLE_PROFILING=1`); otherwise it has the default of the Ray version.
 
 use super::super::connection::{Body, text};
 use super::super::shared::Shared;

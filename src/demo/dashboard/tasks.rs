@@ -1,5 +1,5 @@
 //! Tasks, actors and placement groups of simulated jobs: four training steps and one actor for each running driver;
-//! with a life, one step on each host of the driver's slice, or one that waits.
+//! with simulated activity, one step on each host of the driver's slice, or one that waits.
 
 use super::super::cluster::Cluster;
 use super::super::cluster::processes::{Group, Process, Task};
@@ -57,7 +57,7 @@ pub(super) fn actors(cluster: &Cluster, detail: bool) -> Vec<Value> {
     cluster.actors().enumerate().map(row).collect()
 }
 
-/// Rows of `/api/v0/placement_groups`: with a life, one for each run, which is created or pending.
+/// Rows of `/api/v0/placement_groups`: with simulated activity, one for each run, which is created or pending.
 pub(super) fn groups(cluster: &Cluster, detail: bool) -> Vec<Value> {
     let row = |group: Group<'_>| {
         let id = format!("{:028x}{}", group.created, group.job);

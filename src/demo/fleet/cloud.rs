@@ -221,7 +221,7 @@ impl Cloud {
         shown
     }
 
-    /// A TPU VM as Google returns it; one that was added by hand has the properties of its request.
+    /// A TPU VM as Google returns it; one that was added manually has the properties of its request.
     fn node(&self, place: &HeadMachine, vm: &TpuVm, request: Option<&Value>) -> Value {
         let labels = json!({"ray-cluster-name": place.cluster(), "ray-node-type": "worker",
             "ray-user-node-type": vm.node_type, "ray-node-name": format!("ray-{}-worker", place.cluster())});

@@ -1,4 +1,4 @@
-//! The folder of a simulated fleet with all files that a console reads and writes. It is removed at the end.
+//! The directory of a simulated fleet with all files that a console reads and writes. It is removed at the end.
 
 use super::super::entropy;
 use super::super::google::Google;
@@ -49,11 +49,11 @@ pub(super) fn text(name: &str) -> String {
     cluster_file(name).map_or_else(|| unknown(name), |(_, text)| text.to_owned())
 }
 
-/// A folder below `/tmp` that only its owner can access. Dropping it removes it with its contents.
+/// A directory below `/tmp` that only its owner can access. Dropping it removes it with its contents.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Locked while the fleet runs: an unlocked folder belongs to a fleet that was killed.
+    /// Locked while the fleet runs: an unlocked directory belongs to a fleet that was killed.
     _lock: File,
 }
 
@@ -66,17 +66,17 @@ pub(super) struct Place {
     pub address: Option<&'static str>,
 }
 
-/// Prefix of the names of fleet folders.
+/// Prefix of the names of fleet directories.
 const PREFIX: &str = "mt-demo-";
 
 impl Folder {
-    /// Creates a new folder.
+    /// Creates a new directory.
     pub fn new() -> io::Result<Self> {
         let base = Some(std::env::temp_dir()).filter(|dir| dir.as_os_str().len() <= MAX_BASE_LENGTH);
         let base = base.unwrap_or_else(|| "/tmp".into());
         sweep(&base);
         let id = u32::from_ne_bytes(entropy::bytes()?);
-        // It has another name until it is locked, because another fleet may be removing unlocked folders.
+        // It has another name until it is locked, because another fleet may be removing unlocked directories.
         let unlocked = base.join(format!("mt-new-{id:08x}"));
         DirBuilder::new().mode(0o700).create(&unlocked)?;
         let lock = File::create_new(unlocked.join("lock"))?;
@@ -92,7 +92,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The path of the folder.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -117,7 +117,8 @@ impl Folder {
         self.path.join("key")
     }
 
-    /// The environment variables with which a console uses only this folder. An empty value unsets the user's variable.
+    /// The environment variables with which a console uses only this directory. An empty value unsets the user's
+    /// variable.
     pub fn env(&self) -> Vec<(&'static str, String)> {
         let at = |name: &str| self.path.join(name).display().to_string();
         let mut env: Vec<_> =
@@ -191,11 +192,11 @@ impl Folder {
 const NO_RAY: &str =
     "echo 'demo: the cluster files name real clusters; no ray command was run' >&2\nexit 1\n";
 
-/// Removes the folders of fleets that were killed or crashed.
+/// Removes the directories of fleets that were killed or crashed.
 fn sweep(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     for entry in entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(PREFIX)) {
-        // Folders of other users cannot be opened, and folders of running fleets cannot be locked.
+        // Directories of other users cannot be opened, and directories of running fleets cannot be locked.
         let lock = File::open(entry.path().join("lock"));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(entry.path());
@@ -205,7 +206,7 @@ fn sweep(base: &Path) {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A file may still be written while the folder is removed; a second pass removes that too.
+        // A file may still be written while the directory is removed; a second pass removes that too.
         for _ in 0..2 {
             if fs::remove_dir_all(&self.path).is_ok() {
                 return;

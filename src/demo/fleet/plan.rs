@@ -65,6 +65,7 @@ pub struct Planned {
     /// Number of jobs in the job table.
     pub jobs: usize,
     /// Number of running jobs of a plain `ray job submit`, without an owner.
+    #[serde(rename = "ownerless")]
     pub unowned: usize,
     /// Number of requested slices that do not exist yet.
     pub pending: usize,
@@ -85,12 +86,16 @@ pub struct Planned {
     /// A fixed time for its clock; `None` for the system clock.
     #[serde(skip)]
     pub fixed_time: Option<Timestamp>,
+    /// Its fault.
+    #[serde(rename = "fault")]
     pub trouble: FaultKind,
     /// Its simulated activity. One of Marin's clusters takes name, zone, bucket and node types from its file.
+    #[serde(rename = "activity")]
     pub life: Option<Life>,
-    /// Initial number of slices of each node type, with a life.
+    /// Initial number of slices of each node type, with simulated activity.
     pub slices: BTreeMap<String, usize>,
     /// Accelerator types that a person requested from Google and that never become available.
+    #[serde(rename = "queued_resources")]
     pub queued: Vec<String>,
     /// Accelerator types of slices that a person created in Compute Engine, each as a managed instance group.
     pub groups: Vec<String>,
@@ -344,7 +349,7 @@ mod tests {
     #[test]
     fn every_fault_is_read_by_its_name() {
         for (name, fault) in FaultKind::ALL {
-            let plan = parse(&format!("clusters: [{{name: a, trouble: {name}}}]")).unwrap();
+            let plan = parse(&format!("clusters: [{{name: a, fault: {name}}}]")).unwrap();
             assert_eq!(plan.clusters[0].trouble, fault);
             assert_eq!(FaultKind::named(name), Some(fault));
         }
@@ -374,7 +379,7 @@ mod tests {
             ("clusters: [{name: ../a}]", "not a valid cluster name"),
             ("clusters: [{name: a}, {name: a}]", "duplicate cluster"),
             ("clusters: [{name: a, nodes: 0}]", "needs a head"),
-            ("clusters: [{name: a, trouble: flu}]", "flu"),
+            ("clusters: [{name: a, fault: flu}]", "flu"),
             ("clusters: [{name: a, nods: 3}]", "nods"),
         ] {
             let why = parse(text).unwrap_err();

@@ -1,5 +1,5 @@
 //! The `ray` command of a demo: it creates and deletes heads at the fleet's simulated Google, in seconds where Ray
-//! takes minutes, and prints Ray's messages. It is called over a socket in the fleet's folder: the request is the
+//! takes minutes, and prints Ray's messages. It is called over a socket in the fleet's directory: the request is the
 //! arguments, separated by zero bytes; the response is output lines that start with `+`, and the exit code after `=`.
 
 use super::head_machine::{ADDRESS, HeadMachine};

@@ -394,7 +394,7 @@ impl Engine {
                 work.ip, work.ip
             ),
             format!(
-                "WARNING marin.execution The TPU slice was preempted; {} goes on from step {} on another {}.",
+                "WARNING marin.execution The TPU slice was preempted; {} resumes from step {} on another {}.",
                 work.run.experiment, work.step, work.run.pod_type
             ),
         ];

@@ -117,7 +117,7 @@ impl Engine {
         self.show_log(cluster);
     }
 
-    /// Copies `monitor.log` to the cluster's files, unless a test has written it.
+    /// Copies `monitor.log` to the files of the cluster, unless a test has written it.
     pub(super) fn show_log(&self, cluster: &mut State) {
         let file = cluster.files.entry("monitor.log".into()).or_insert_with(Log::none);
         if matches!(file, Log::Simulated(_)) || file.place(self.now) == 0 {

@@ -31,7 +31,8 @@ pub(super) async fn run(line: &str, files: &Files) -> Answer {
                 Box::pin(run(&joined(command), files)).await
             }
             ["-c", _, script, path, arguments @ ..] if script.ends_with("-log") => {
-                let other = || Answer::failure(2, "sh: this head is simulated and does not know this script");
+                let other =
+                    || Answer::failure(2, "sh: this head is simulated and does not support this script");
                 log_file::run(script, path, arguments, files).await.unwrap_or_else(other)
             }
             ["-c", script] | ["-c", _, _, script] => Box::pin(run(script, files)).await,

@@ -246,7 +246,7 @@ async fn serve(mut channel: Channel<Msg>, workers: &Workers, address: &str) -> R
     };
     channel.data(&output[..]).await?;
     if code != 0 {
-        let why = "this worker is simulated: it answers run-cleanup and searches of its logs alone\n";
+        let why = "this worker is simulated: it supports only run-cleanup and log searches\n";
         channel.extended_data(1, why.as_bytes()).await?;
     }
     channel.exit_status(code).await?;

@@ -170,7 +170,7 @@ impl ScriptOutput {
         match (raylets().min(), job) {
             (None, _) => Ok("no raylet runs on the host".to_owned()),
             (Some(first), _) if process.start < first => {
-                Ok("its raylet is gone: the process is older than the running raylet".to_owned())
+                Ok("its raylet has exited: the process is older than the running raylet".to_owned())
             }
             (Some(_), Some(job)) if ended.contains(&job) => {
                 Ok(format!("its job {} has ended, and no live raylet is its ancestor", job.0))
@@ -250,7 +250,7 @@ mod tests {
         assert!(pids(&none).is_empty() && none.unproved.is_empty(), "descendants of a raylet are kept");
         let older = found("process\t70\t1\t40000\tS\tray::train\nholds\t70\t/dev/accel0\n", &[]);
         assert_eq!(pids(&older), [70]);
-        assert!(older.processes[0].proof.contains("its raylet is gone"), "{older:?}");
+        assert!(older.processes[0].proof.contains("its raylet has exited"), "{older:?}");
         assert_eq!((older.processes[0].start, older.processes[0].age), (40000, 600));
         let orphan = "process\t70\t1\t60000\tS\tpython\nholds\t70\t/dev/vfio/0\njob\t70\t02000000\n";
         assert_eq!(pids(&found(orphan, &["02000000"])), [70]);

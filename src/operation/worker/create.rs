@@ -18,7 +18,7 @@ use serde_json::Value;
 /// Reason why a part was not created.
 struct CreateError {
     problem: Problem,
-    /// Whether another attempt may succeed by itself; then the parts created so far are kept.
+    /// Whether another attempt may succeed on its own; then the parts created so far are kept.
     is_temporary: bool,
 }
 

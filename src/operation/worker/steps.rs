@@ -30,7 +30,7 @@ pub(in super::super) struct StepProgress<'a>(pub &'a mpsc::UnboundedSender<Progr
 
 impl StepProgress<'_> {
     pub(super) fn report(&self, words: impl Into<String>) {
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         drop(self.0.send(Progress::Output(words.into())));
     }
 }

@@ -316,8 +316,8 @@ const NO_FILE: &str = "A file is not found at: ";
 /// The last line of aiohttp's response after an uncaught exception.
 const IN_TROUBLE: &str = "Server got itself in trouble";
 
-/// Nodes on one machine share a log folder, so that each lists the files of all: a file is assigned to the node of its
-/// process, if known, and otherwise to the first one.
+/// Nodes on one machine share a log directory, so that each lists the files of all: a file is assigned to the node of
+/// its process, if known, and otherwise to the first one.
 fn keep_one_node_each(files: &mut BTreeMap<Process, BTreeSet<Text>>, known: &Known) {
     let mut owners: BTreeMap<Text, Process> = BTreeMap::new();
     for (process, names) in &*files {

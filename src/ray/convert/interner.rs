@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_words_are_kept_once() {
+    fn equal_strings_are_stored_once() {
         let words = Interner::default();
         let (a, b) = (words.text("TPU"), words.text("TPU"));
         assert!(std::ptr::eq(a.raw(), b.raw()));

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stand_in_of_a_cluster_started_by_hand_is_no_autoscaler() {
+    fn the_placeholder_of_a_manually_started_cluster_is_no_autoscaler() {
         let id = "0dcc18a3ee88283ea613f0735167b5e9590e97fce231080ec8770716";
         let body = format!(
             r#"{{"data": {{"clusterStatus": {{"autoscaler_report": {{"active_nodes": {{"node_{id}": 1}},

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reported_yet_is_no_report() {
+    fn an_empty_report_is_not_a_report() {
         assert_eq!(read("No cluster status. It may take a few seconds for the Ray internal services."), None);
         let idle = read(
             "==== Autoscaler status: x ====\nActive:\n (no active nodes)\nPending:\n (no pending nodes)",

@@ -1,4 +1,4 @@
-//! Log files of a node's session folder: list and read (state API, `/api/v0/logs`).
+//! Log files of a node's session directory: list and read (state API, `/api/v0/logs`).
 
 use super::super::RayError;
 use super::super::client::{Client, encoded};
@@ -9,12 +9,12 @@ use crate::model::{Line, NodeId, SubmissionId, Text};
 use bytes::Bytes;
 use serde_json::Value;
 
-/// Log files by Ray's category (`raylet`, `worker_out`, ...), each sorted; folders end with `/`.
+/// Log files by Ray's category (`raylet`, `worker_out`, ...), each sorted; directories end with `/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogFiles(pub Vec<(Text, Vec<Text>)>);
 
 impl Client {
-    /// Lists a node's log files that match a glob relative to its log folder; `*` for all (`GET /api/v0/logs`).
+    /// Lists a node's log files that match a glob relative to its log directory; `*` for all (`GET /api/v0/logs`).
     pub async fn log_files(&self, node: NodeId, glob: &str) -> Result<LogFiles, RayError> {
         let body = self.get(&format!("/api/v0/logs?node_id={node}&glob={}", encoded(glob))).await?;
         list(&body)

@@ -278,7 +278,7 @@ impl Follower {
                 Ok(Err(error)) => return Ok(Err(error)),
                 Err(_) if wait.is_some() => self.out.quiet().await?,
                 Err(_) if ended => return Ok(Err(RayError::Silent("the log file stalled".to_owned()))),
-                // The stream never ends by itself.
+                // The stream never ends on its own.
                 Err(_) => match client.job(&self.id).await {
                     Ok(detail) if detail.job.status.is_ended() => return Ok(Ok(())),
                     Ok(_) => {}

@@ -7,6 +7,6 @@ use crate::model::{NodeId, SubmissionId, Text};
 pub enum Polled {
     /// The driver log of a job, on the node that its record names. It ends with the job.
     Job(SubmissionId),
-    /// A file in a node's log folder, by its name there. It does not end by itself.
+    /// A file in a node's log directory, by its name there. It does not end on its own.
     File(NodeId, Text),
 }

@@ -14,7 +14,7 @@ pub enum LogEvent {
     Lines(LogPart),
     /// An older part that [`Tail::ask_older`] requested, or why it cannot be read.
     Older(Result<LogPart, String>),
-    /// Interrupted, with the reason; the stream reconnects by itself.
+    /// Interrupted, with the reason; the stream reconnects automatically.
     Interrupted(String),
     /// Reconnected after an interruption; there may be no new lines.
     Resumed,

@@ -23,7 +23,7 @@ pub enum PackError {
         .path.display(), .bytes.div_ceil(1 << 20), UPLOAD_LIMIT >> 20, .largest.join(", ")
     )]
     TooLarge {
-        /// The folder or file to pack.
+        /// The directory or file to pack.
         path: PathBuf,
         /// Its size in bytes.
         bytes: u64,

@@ -1,18 +1,18 @@
-//! Selects the files of a folder that belong to its package.
+//! Selects the files of a directory that belong to its package.
 
 use super::PackError;
 use super::wildmatch::Patterns;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// An entry of a packed folder.
+/// An entry of a packed directory.
 #[derive(Debug)]
 pub(super) struct Entry {
     /// Path from the root, with `/`; `.` is the root.
     pub name: String,
     /// A regular file, or a link to one.
     pub is_file: bool,
-    /// An empty folder.
+    /// An empty directory.
     pub is_empty_folder: bool,
     /// Size of a file.
     pub bytes: u64,
@@ -31,7 +31,7 @@ pub(super) fn walk(root: &Path, excludes: &[String]) -> Result<Vec<Entry>, PackE
 
 struct Walk<'a> {
     root: &'a Path,
-    /// Active patterns with the folder that they are relative to.
+    /// Active patterns with the directory that they are relative to.
     rules: Vec<(PathBuf, Patterns)>,
     entries: Vec<Entry>,
 }
@@ -42,7 +42,7 @@ impl Walk<'_> {
             return Err(PackError::Refused(format!("{} has a loop of symbolic links", path.display())));
         }
         let before = self.rules.len();
-        // A dangling or circular link is neither file nor folder.
+        // A dangling or circular link is neither file nor directory.
         let meta = fs::metadata(path).ok();
         let is_dir = meta.as_ref().is_some_and(fs::Metadata::is_dir);
         if is_dir {
@@ -65,7 +65,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Adds the folder's own ignore files.
+    /// Adds the directory's own ignore files.
     fn learn(&mut self, folder: &Path) -> Result<(), PackError> {
         for name in [".gitignore", ".rayignore"] {
             let path = folder.join(name);

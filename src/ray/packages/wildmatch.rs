@@ -22,7 +22,7 @@ impl Patterns {
         Ok(Self(patterns))
     }
 
-    /// Whether the path, relative to the folder of the patterns (`.` for itself), is excluded.
+    /// Whether the path, relative to the directory of the patterns (`.` for itself), is excluded.
     pub fn leave_out(&self, path: &str) -> bool {
         let last = self.0.iter().rev().find(|(regex, _)| regex.is_match(path));
         last.is_some_and(|(_, include)| *include)
@@ -163,11 +163,11 @@ mod tests {
         assert!(leaves_out("*.pyc", "a/b/x.pyc"));
         assert!(leaves_out("build", "build/x") && leaves_out("build", "a/build"));
         assert!(!leaves_out("/build", "a/build") && leaves_out("/build", "build/x"));
-        // With a trailing slash, the folder's own entry is kept and its content is excluded.
+        // With a trailing slash, the directory's own entry is kept and its content is excluded.
         assert!(!leaves_out("build/", "build") && leaves_out("build/", "build/x"));
         assert!(leaves_out("a/**/z", "a/z") && leaves_out("a/**/z", "a/b/c/z"));
         assert!(!leaves_out("*.log\n!keep.log", "keep.log") && leaves_out("!keep.log\n*.log", "keep.log"));
-        assert!(leaves_out("*", "."), "everything, the folder itself included");
+        assert!(leaves_out("*", "."), "everything, the directory itself included");
         assert!(!leaves_out("# a", "# a") && leaves_out("\\# a", "# a") && !leaves_out("\n/\n", "x"));
     }
 

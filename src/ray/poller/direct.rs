@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_autoscaler_is_seen_as_silent() {
+    fn a_silent_autoscaler_is_reported_as_silent() {
         let at = |s: i64| Timestamp::from_millis(s * 1000);
         let mut alive = Heartbeat::default();
         assert_eq!(alive.seen(5, at(100)), None, "nobody can know yet");

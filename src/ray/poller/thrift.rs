@@ -1,5 +1,5 @@
-//! Keeps a refresh cheap: large parts are read rarely, unchanged ones keep their allocation, and long work runs on
-//! another thread than the requests.
+//! Reduces the cost of a refresh: large parts are read less often, unchanged parts keep their allocation, and long
+//! computations run on another thread than the requests.
 
 use super::super::RayError;
 use crate::model::Job;

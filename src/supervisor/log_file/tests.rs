@@ -136,7 +136,7 @@ fn whole_lines_are_searched_before_a_file_is_followed() {
 fn reasons_why_a_file_cannot_be_searched_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let status = |name: &str| searched(&folder.path().join(name), "x").0;
-    assert_eq!((status("missing"), status("."), status("no/folder")), (Some(80), Some(84), Some(83)));
+    assert_eq!((status("missing"), status("."), status("no/directory")), (Some(80), Some(84), Some(83)));
     // A machine without one of the programs.
     std::fs::write(folder.path().join("log"), "x\n").unwrap();
     for (has, lacks) in [("head", "tail"), ("tail", "head"), ("head tail", "grep")] {
@@ -157,9 +157,9 @@ fn reasons_why_a_file_cannot_be_searched_are_reported() {
     }
 }
 
-/// A fake `docker` whose container has the log directory `logs` beside the script.
+/// A fake `docker` whose container has the log directory `logs` next to the script.
 const DOCKER: &str = r#"#!/bin/sh
-folder=${0%/*}
+dir=${0%/*}
 if [ "$1" = inspect ]; then echo true; exit; fi
 [ "$1 $2 $3" = "exec -i ray_docker" ] || exit 125
 shift 3
@@ -167,7 +167,7 @@ n=$#
 while [ "$n" -gt 0 ]; do
   a=$1
   shift
-  case $a in /tmp/ray/session_latest/logs/*) a=$folder/logs/${a##*/} ;; esac
+  case $a in /tmp/ray/session_latest/logs/*) a=$dir/logs/${a##*/} ;; esac
   set -- "$@" "$a"
   n=$((n - 1))
 done

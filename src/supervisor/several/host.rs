@@ -301,9 +301,9 @@ impl Files {
                     feed.bytes(bytes).await;
                 }
             }
-            Frame::Lost(file) => self.note(file, "is gone; lines at its end may be missing").await,
-            Frame::Replaced(file) => self.note(file, "was rotated; the new file follows").await,
-            Frame::Truncated(file) => self.note(file, "was truncated; it follows from its beginning").await,
+            Frame::Lost(file) => self.note(file, "was deleted; its last lines may be missing").await,
+            Frame::Replaced(file) => self.note(file, "was rotated; lines of the new file follow").await,
+            Frame::Truncated(file) => self.note(file, "was truncated; reading it from the beginning").await,
             Frame::Unread(file, why) => {
                 let Some(feed) = self.feeds.get(file) else { return true };
                 match (feed.place, why) {
@@ -519,8 +519,8 @@ mod tests {
         let note_of = |what: &str| format!("Note(\"worker.out {what}\")");
         let note = |what: &str| note_of(&format!("was {what}"));
         let (rotated, cut) =
-            (note("rotated; the new file follows"), note("truncated; it follows from its beginning"));
-        let gone = note_of("is gone; lines at its end may be missing");
+            (note("rotated; lines of the new file follow"), note("truncated; reading it from the beginning"));
+        let gone = note_of("was deleted; its last lines may be missing");
         assert_eq!(of(&events, 0), format!("one\ntwo\n{rotated}three\n{cut}x\n{gone}{rotated}new\n"));
     }
 

@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-/// Draws it over the right border of the pane, beside the lines; draws nothing if all lines are in the window.
+/// Draws it over the right border of the pane, next to the lines; draws nothing if all lines are in the window.
 pub fn draw(buf: &mut Buffer, pane: Rect, lines: Rect, d: &DrawContext<'_>, log: &LogView) {
     let size = Window { width: lines.width.into(), height: lines.height.into() };
     let parts = usize::from(lines.height);

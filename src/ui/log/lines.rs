@@ -1,4 +1,4 @@
-//! The lines in the window: their colours, search matches, and the columns beside them.
+//! The lines in the window: their colors, search matches, and the columns next to them.
 
 use crate::app::{Dated, LogView, Window, pieces};
 use crate::logs::{Level, clock, level};

@@ -1,8 +1,8 @@
-//! The contrast of two colours (WCAG 2.1, success criterion 1.4.3).
+//! The contrast of two colors (WCAG 2.1, success criterion 1.4.3).
 
 use ratatui::style::Color;
 
-/// The contrast ratio, from 1 to 21; `None` if a colour is defined by the terminal.
+/// The contrast ratio, from 1 to 21; `None` if a color is defined by the terminal.
 pub fn of(ink: Color, ground: Color) -> Option<f64> {
     match (ink, ground) {
         (Color::Rgb(r, g, b), Color::Rgb(red, green, blue)) => Some(ratio([r, g, b], [red, green, blue])),
@@ -10,13 +10,13 @@ pub fn of(ink: Color, ground: Color) -> Option<f64> {
     }
 }
 
-/// The contrast ratio of two RGB colours.
+/// The contrast ratio of two RGB colors.
 pub fn ratio(a: [u8; 3], b: [u8; 3]) -> f64 {
     let (a, b) = (luminance(a), luminance(b));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
-/// Whether black text is more readable than white text on a colour.
+/// Whether black text is more readable than white text on a color.
 pub fn is_light(ground: Color) -> bool {
     matches!(ground, Color::Rgb(r, g, b) if ratio([r, g, b], [0; 3]) > ratio([r, g, b], [255; 3]))
 }

@@ -1,10 +1,10 @@
-//! Tests: each built-in theme is readable on its background, and no state is shown by colour alone.
+//! Tests: each built-in theme is readable on its background, and no state is shown by color alone.
 
 use super::file::{BUILT_IN, ThemeFile};
 use super::{Colors, Meaning, Theme, contrast};
 use ratatui::style::{Color, Modifier, Style};
 
-/// The sixteen colours of xterm; those of most other terminals are similar.
+/// The sixteen colors of xterm; those of most other terminals are similar.
 const XTERM: [(Color, u32); 16] = [
     (Color::Black, 0x00_0000),
     (Color::Red, 0xcd_0000),
@@ -38,7 +38,7 @@ fn ratio(a: Color, b: Color) -> f64 {
     contrast::ratio(a, b)
 }
 
-/// The contrast ratio of a style; `text` and `ground` are its default colours.
+/// The contrast ratio of a style; `text` and `ground` are its default colors.
 fn reads(style: Style, text: Color, ground: Color) -> f64 {
     ratio(style.fg.unwrap_or(text), style.bg.unwrap_or(ground))
 }
@@ -64,7 +64,7 @@ fn roles(theme: &Theme) -> ([Named; 10], [Named; 3]) {
 }
 
 #[test]
-fn full_colours_are_readable_on_the_background_of_their_theme() {
+fn full_colors_are_readable_on_the_background_of_their_theme() {
     for (name, _) in BUILT_IN.iter().filter(|(name, _)| *name != "mono") {
         let theme = ThemeFile::built_in(name).unwrap().theme(Colors::Full);
         let (ink, ground) = theme.canvas.unwrap();
@@ -99,11 +99,11 @@ fn states_are_readable_on_a_selected_row() {
 }
 
 #[test]
-fn sixteen_colours_are_readable_on_their_terminals() {
+fn sixteen_colors_are_readable_on_their_terminals() {
     for (name, _) in BUILT_IN {
         let theme = ThemeFile::built_in(name).unwrap().theme(Colors::Sixteen);
         assert_eq!(theme.canvas, None, "{name}: the terminal's own colors only");
-        // For a theme that may be used on both backgrounds, no colour of xterm reaches 4.5:1 on both.
+        // For a theme that may be used on both backgrounds, no color of xterm reaches 4.5:1 on both.
         let grounds: &[(Color, Color, f64)] = match *name {
             "dark" => &[(BLACK, WHITE, 4.5)],
             "light" => &[(WHITE, BLACK, 4.5)],
@@ -120,7 +120,7 @@ fn sixteen_colours_are_readable_on_their_terminals() {
 }
 
 #[test]
-fn a_theme_without_colours_uses_none() {
+fn a_theme_without_colors_uses_none() {
     for (name, _) in BUILT_IN {
         let theme = ThemeFile::built_in(name).unwrap().theme(Colors::None);
         let (texts, lines) = roles(&theme);

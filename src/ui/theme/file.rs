@@ -1,4 +1,4 @@
-//! Theme files: styles by role, in words, for 24-bit colours and for the sixteen colours of the terminal.
+//! Theme files: styles by role, in words, for 24-bit colors and for the sixteen colors of the terminal.
 
 use super::role::Role;
 use super::{Colors, Theme, contrast};
@@ -15,10 +15,10 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     (MONO, include_str!("../../../assets/themes/mono.yaml")),
 ];
 
-/// The theme for terminals without colours.
+/// The theme for terminals without colors.
 const MONO: &str = "mono";
 
-/// Words of a style that are not colours.
+/// Words of a style that are not colors.
 const MODIFIERS: &[(&str, Modifier)] = &[
     ("bold", Modifier::BOLD),
     ("dim", Modifier::DIM),
@@ -27,7 +27,7 @@ const MODIFIERS: &[(&str, Modifier)] = &[
     ("reversed", Modifier::REVERSED),
 ];
 
-/// The colours of the terminal, by name.
+/// The colors of the terminal, by name.
 const NAMED: &[(&str, Color)] = &[
     ("default", Color::Reset),
     ("black", Color::Black),
@@ -60,7 +60,7 @@ pub struct ThemeFile {
 }
 
 impl Theme {
-    /// The default theme for these colours, on the background of the terminal.
+    /// The default theme for these colors, on the background of the terminal.
     pub fn new(colors: Colors) -> Self {
         // A test checks that all built-in themes can be parsed.
         ThemeFile::built_in("dark").map(|file| file.theme(colors)).unwrap_or_default().on_terminal()
@@ -86,7 +86,7 @@ impl ThemeFile {
         Self { background: self.background.or(base.background), extends: self.extends, ..base }
     }
 
-    /// The theme for these colours. Without colours it is always `mono`.
+    /// The theme for these colors. Without colors it is always `mono`.
     pub fn theme(&self, colors: Colors) -> Theme {
         let sixteen = |role| self.sixteen.get(&role).map(|words| words.0);
         let full = |role| self.full.get(&role).map(|words| words.0);
@@ -113,7 +113,7 @@ impl ThemeFile {
     }
 }
 
-/// A style in words: `bold red on #112233`. `FULL` also allows 24-bit colours.
+/// A style in words: `bold red on #112233`. `FULL` also allows 24-bit colors.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "String")]
 struct Words<const FULL: bool>(Style);
@@ -148,7 +148,7 @@ impl<const FULL: bool> TryFrom<String> for Words<FULL> {
     }
 }
 
-/// Parses the name of a colour, or `#rrggbb`.
+/// Parses the name of a color, or `#rrggbb`.
 fn color(word: &str) -> Option<Color> {
     let named = NAMED.iter().find(|(name, _)| *name == word).map(|(_, color)| *color);
     named.or_else(|| word.starts_with('#').then(|| word.parse().ok()).flatten())

@@ -1,11 +1,11 @@
-//! The colours that a program used in its output, as far as the terminal supports them.
+//! The colors that a program used in its output, as far as the terminal supports them.
 
 use super::{Colors, Theme};
 use crate::app::table::cell::Role;
 use crate::model::{Colour, Look};
 use ratatui::style::{Color, Modifier, Style};
 
-/// The sixteen colours of the terminal in order (ECMA-48, and `aixterm` for the bright ones).
+/// The sixteen colors of the terminal in order (ECMA-48, and `aixterm` for the bright ones).
 const NAMED: [Color; 16] = [
     Color::Black,
     Color::Red,
@@ -25,7 +25,7 @@ const NAMED: [Color; 16] = [
     Color::White,
 ];
 
-/// The colours that distinguish several items: blue, magenta and cyan, normal and bright. Red, yellow and green have a
+/// The colors that distinguish several items: blue, magenta and cyan, normal and bright. Red, yellow and green have a
 /// meaning.
 const HUES: [u8; Role::HUES] = [4, 5, 6, 12, 13, 14];
 
@@ -36,7 +36,7 @@ impl Theme {
         self.look(Look { colour, ..Look::default() })
     }
 
-    /// The style of a look. Text in the same colour as its background is shown without both.
+    /// The style of a look. Text in the same color as its background is shown without both.
     pub fn look(&self, look: Look) -> Style {
         let colour = |colour: Option<Colour>| colour.and_then(|colour| color(colour, self.colors));
         let (mut front, mut behind) = (colour(look.colour), colour(look.behind));
@@ -59,8 +59,8 @@ impl Theme {
 }
 
 impl Theme {
-    /// A readable form of a program's colour on the background: of the sixteen, those that are too bright for a light
-    /// background are replaced by colours of the theme.
+    /// A readable form of a program's color on the background: of the sixteen, those that are too bright for a light
+    /// background are replaced by colors of the theme.
     fn on_ground(&self, color: Color) -> Option<Color> {
         match color {
             Color::Yellow | Color::LightYellow if self.is_light => self.warn.fg,
@@ -72,7 +72,7 @@ impl Theme {
     }
 }
 
-/// The nearest supported colour; `None` without colours.
+/// The nearest supported color; `None` without colors.
 fn color(colour: Colour, colors: Colors) -> Option<Color> {
     match (colour, colors) {
         (_, Colors::None) => None,
@@ -84,7 +84,7 @@ fn color(colour: Colour, colors: Colors) -> Option<Color> {
     }
 }
 
-/// RGB values of xterm's colours from 16 on: a cube of six levels per component, then 24 greys.
+/// RGB values of xterm's colors from 16 on: a cube of six levels per component, then 24 greys.
 fn of_256(n: u8) -> [u8; 3] {
     let Some(grey) = n.checked_sub(232) else {
         let n = n - 16;
@@ -93,7 +93,7 @@ fn of_256(n: u8) -> [u8; 3] {
     [8 + 10 * grey; 3]
 }
 
-/// One of the eight colours, by its strong components; bright if the light is strong. Greys stay greys.
+/// One of the eight colors, by its strong components; bright if the light is strong. Greys stay greys.
 fn nearest(light: [u8; 3]) -> Color {
     let most = light.into_iter().max().unwrap_or(0);
     let least = light.into_iter().min().unwrap_or(0);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_mapped_to_those_of_the_terminal() {
+    fn colors_are_mapped_to_those_of_the_terminal() {
         assert_eq!(fg(Colour::Indexed(1), Colors::Sixteen), Some(Color::Red));
         assert_eq!(fg(Colour::Indexed(214), Colors::Full), Some(Color::Indexed(214)));
         assert_eq!(fg(Colour::Indexed(196), Colors::Sixteen), Some(Color::LightRed));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn bright_colours_of_a_program_are_darker_on_a_light_background() {
+    fn bright_colors_of_a_program_are_darker_on_a_light_background() {
         for colors in [Colors::Full, Colors::Sixteen] {
             let [light, dark] =
                 ["light", "dark"].map(|name| ThemeFile::built_in(name).unwrap().theme(colors).on_terminal());
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_never_hidden_by_its_colour() {
+    fn text_is_never_hidden_by_its_color() {
         let black = Some(Colour::Indexed(0));
         let hidden = Look { colour: black, behind: black, ..Look::default() };
         assert_eq!(Theme::new(Colors::Full).look(hidden), Style::new());

@@ -227,7 +227,7 @@ fn writers_and_tasks_are_kept_apart() {
 }
 
 #[test]
-fn checkpoints_are_late_compared_with_earlier_ones_while_steps_are_made() {
+fn checkpoints_are_late_compared_with_earlier_ones_while_steps_are_completed() {
     let saved = |n: u64| written(n * 2, &format!("Saved checkpoint at step {n} to gs://b/step-{n}"));
     let mut watched = Watched::new(Vec::new());
     let mut kinds_at = |until: u64| {

@@ -32,7 +32,7 @@ fn a_log_is_opened_in_the_pager_and_its_file_is_deleted() {
     let place = Place::with_token();
     let (mut pty, seen) = on_a_log(&place);
     pty.send("V");
-    pty.wait_text("back from");
+    pty.wait_text("exited");
     let seen = fs::read_to_string(seen).unwrap();
     let argv = seen.lines().next().unwrap();
     let file = argv.strip_prefix("argv -R ").unwrap_or_else(|| panic!("{argv}"));

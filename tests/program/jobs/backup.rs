@@ -1,4 +1,4 @@
-//! Jobs saved to a folder and restored from it, with their packages.
+//! Jobs saved to a directory and restored from it, with their packages.
 
 use super::place;
 use crate::place::{Place, TOKEN};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Names of files and folders under a folder, with their permissions.
+/// Names of files and directories under a directory, with their permissions.
 fn modes(dir: &Path) -> Vec<(String, u32)> {
     use std::os::unix::fs::PermissionsExt as _;
     let mut all = Vec::new();
@@ -195,7 +195,7 @@ fn a_backup_changes_no_other_files() {
     place.file("half/packages/0", "torn");
     place.ok(&["backup-jobs", "half"]);
     assert!(place.home.path().join("half/jobs.json").exists());
-    // A path in the list that leads out of its folder is not followed.
+    // A path in the list that leads out of its directory is not followed.
     let list = json!({"version": 1, "cluster": "x", "jobs": [], "packages": {"gcs://a.zip": "packages/../../notes/mine.txt"}});
     place.file("evil/jobs.json", &list.to_string());
     place.shows(&mut refused, &["restore-jobs", "evil"]);

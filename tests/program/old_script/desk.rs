@@ -1,4 +1,4 @@
-//! A folder with cluster files, and the programs that old lines call.
+//! A directory with cluster files, and the programs that old lines call.
 
 use crate::program::{Ran, program};
 use clap::CommandFactory as _;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// The names by which lines call the program.
 pub const OURS: [&str; 4] = ["marin-tui", "cluster.py", "ray_run.py", "manual_ray_worker_launch.py"];
 
-/// A folder with cluster files and the programs of the lines.
+/// A directory with cluster files and the programs of the lines.
 pub struct Desk {
     pub dir: TempDir,
     /// Variables with which clusters are reached.
@@ -66,7 +66,7 @@ impl Desk {
         desk
     }
 
-    /// Writes the settings file that is read without `--config`, with the folder of the cluster files.
+    /// Writes the settings file that is read without `--config`, with the directory of the cluster files.
     fn settings(&self, text: &str) {
         let mut settings: Value = serde_json::from_str(text).unwrap();
         settings["infra"] = json!([self.at("infra")]);

@@ -103,7 +103,7 @@ fn an_old_line_without_a_cluster_gets_a_hint_that_names_one() {
 }
 
 #[test]
-fn a_cluster_that_is_named_wins_over_ray_address() {
+fn a_given_cluster_takes_precedence_over_ray_address() {
     let desk = Desk::with_fleet();
     let with = |address: &str, words: &[&str]| {
         Ran::of(&desk.command(words).env("RAY_ADDRESS", address).output().unwrap())

@@ -123,7 +123,11 @@ fn a_wait_for_capacity_is_resumed_after_a_kill_and_blocks_nothing_after_a_cancel
     world.head();
     let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
     adding.says("extra: waiting");
-    assert_eq!(world.refused("restart-cluster --yes --others").0, "at-work", "one operation at a time");
+    assert_eq!(
+        world.refused("restart-cluster --yes --others").0,
+        "operation-running",
+        "one operation at a time"
+    );
     adding.child.kill().unwrap();
     adding.child.wait().unwrap();
     for another in ["restart-cluster --yes --others", "add-worker --type v4-8 --name other --yes"] {

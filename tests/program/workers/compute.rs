@@ -79,7 +79,7 @@ fn a_slice_is_created_part_by_part_followed_and_removed_with_its_parts() {
     ];
     assert_eq!(urls, wanted);
     assert_eq!(world.double.asked("POST"), world.double.asked("POST /token"), "a dry run sends nothing");
-    let made = "made by marin-tui for cluster marin-a";
+    let made = "Created by marin-tui for cluster marin-a";
     assert_eq!(
         calls[0]["body"],
         json!({"name": "s", "description": made,
@@ -287,7 +287,7 @@ fn one_host_is_an_instance_that_may_find_no_capacity() {
         let mut state = world.double.state();
         let one = state.instances.iter_mut().find(|i| i["name"] == "one").unwrap();
         assert_eq!(one["labels"]["ray-user-node-type"], "host");
-        assert_eq!(one["description"], "made by marin-tui for cluster marin-a");
+        assert_eq!(one["description"], "Created by marin-tui for cluster marin-a");
         let items = one["metadata"]["items"].as_array().unwrap();
         assert!(items.len() == 1 && items[0]["value"].as_str().unwrap().contains("echo own"), "{items:?}");
         one["status"] = json!("RUNNING");

@@ -184,7 +184,7 @@ fn a_login_on_a_host_is_prepared_in_the_background() {
     pty.send("!");
     pty.wait("the login", |text| text.contains("logged in") && !text.contains("● up"));
     pty.send("\r");
-    pty.wait_text("back from");
+    pty.wait_text("exited");
     pty.send("\x03");
     assert!(pty.wait_exit().success());
 }

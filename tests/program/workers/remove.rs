@@ -15,7 +15,7 @@ fn a_worker_is_removed_with_consent_and_completely() {
     let (code, out, said) = world.run("remove-worker by-hand --dry-run");
     assert!(code == Some(0) && out.trim_end().ends_with("/nodes/by-hand"), "{out}{said}");
     assert!(said.contains("RUNS ON WORKER") && said.contains("1 task runs there"), "{said}");
-    assert_eq!(world.refused("remove-worker by-hand --yes").0, "runs-there");
+    assert_eq!(world.refused("remove-worker by-hand --yes").0, "worker-busy");
     for words in ["remove-worker by-hand --now --yes", "init-worker by-hand --yes"] {
         assert_eq!(world.refused(words).0, "others-jobs", "{words}");
     }
@@ -85,7 +85,7 @@ fn the_startup_of_a_tpu_vm_is_repeated_on_each_host() {
 }
 
 #[test]
-fn a_live_tpu_vm_is_removed_from_google_and_gone_from_ray() {
+fn a_live_tpu_vm_is_removed_from_google_and_from_ray() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let hosts = [WORKER, "10.128.0.3"];

@@ -5,7 +5,7 @@ use marin_tui::app::{Action, Class};
 use marin_tui::model::cloud::{Capacity, CloudView, TpuVm, VmState};
 
 /// Every action that may change a cluster: how to reach its target on the sample cluster, and the dialog that it opens.
-/// The list is written by hand: it fails for a new action that is missing here, and for one whose class is lowered.
+/// The list is written manually: it fails for a new action that is missing here, and for one whose class is lowered.
 const ASKS: &[(Action, Class, &str, Context)] = &[
     (Action::StopJob, Class::Ends, "", Context::Ask),
     (Action::Restart, Class::Ends, "", Context::Plan),

@@ -35,7 +35,7 @@ fn row_here(app: &App) -> String {
     row(app, rows(app).cursor())
 }
 
-/// The page of the first running job with its roll call.
+/// The page of the first running job with its overview.
 fn opened() -> App {
     let mut app = shown();
     paint(&mut app, 120, 40);
@@ -184,7 +184,7 @@ fn silent_workers_of_a_hanging_job_are_rows_that_open_their_logs() {
     });
     let (cluster, key) = job.unwrap_or_else(|| panic!("{asked:?}"));
     let job_workers = reading(&app, Part::Roll).job_workers;
-    let WorkersAnswer::Roll { answers, last } = reading(&app, Part::Roll).what else { panic!("a roll call") };
+    let WorkersAnswer::Roll { answers, last } = reading(&app, Part::Roll).what else { panic!("an overview") };
     let found = running(&job_workers, &answers, &[], &last);
     assert_eq!((found.verdict, found.quiet.len()), (Verdict::Silent, 1), "{found:?}");
     let what = WorkersAnswer::Cause(Box::new(found));

@@ -141,7 +141,7 @@ fn a_stop_is_watched_until_the_job_is_seen_ended() {
     assert!(said(&app).contains("has ended (stopped)"));
     let unknown = |watching| JobStopOutcome::Unknown { why: "timed out".into(), watching };
     assert!(outcome(&mut app, unknown(true)), "it is still watched");
-    assert!(said(&app).contains("cannot tell whether"), "{}", said(&app));
+    assert!(said(&app).contains("outcome of stopping"), "{}", said(&app));
     assert!(!outcome(&mut app, unknown(false)));
 }
 
@@ -353,7 +353,7 @@ fn a_job_page_queries_ray_about_its_driver_and_ignores_other_answers() {
     tell(&mut app, CLUSTER, answer(&ids, Ok(Box::new(work()))));
     let after = page_rows(&app);
     assert!(after.contains(&"holds: TPU 16, CPU 1".to_owned()), "{after:?}");
-    assert!(after.contains(&"waits for: 3 times TPU 4, CPU 1, for 22m".to_owned()), "{after:?}");
+    assert!(after.contains(&"waits for: 3 x TPU 4, CPU 1, for 22m".to_owned()), "{after:?}");
     tell(&mut app, CLUSTER, answer(&ids, Err("too late".into())));
     assert_eq!(page_rows(&app), after);
 

@@ -268,7 +268,7 @@ fn progress_can_be_watched_closed_and_reopened() {
     assert!(said(&app).contains("changes have already been made"), "{}", said(&app));
     press(&mut app, "<esc><esc>");
     assert!(app.dialog().is_none());
-    // No other operation can start meanwhile.
+    // No other operation can start in the meantime.
     press(&mut app, "X");
     assert_eq!(app.context(), Context::Progress);
     press(&mut app, "<esc><esc>");
@@ -325,7 +325,7 @@ fn read_only_refuses_actions_that_change_a_cluster_with_a_message() {
     let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
     app.start(None);
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
-    // Written by hand: a list derived from the table would agree with whatever it contains.
+    // Written manually: a list derived from the table would agree with whatever it contains.
     let changing = [
         "restart",
         "start",

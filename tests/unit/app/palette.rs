@@ -64,7 +64,7 @@ fn an_action_is_found_by_synonyms_from_other_tools() {
     }
     let mut app = shown();
     press(&mut app, "3:grep");
-    assert_eq!(words(&app)[..2], ["show-lines", "search-whole"], "of the log pane");
+    assert_eq!(words(&app)[..2], ["filter-lines", "search-file"], "of the log pane");
 }
 
 #[test]

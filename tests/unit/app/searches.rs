@@ -180,7 +180,7 @@ fn a_repeated_line_opens_the_lines_that_ray_deduplicated() {
     };
     send_lines(&mut app, lines.map(Line::from).to_vec());
     assert_eq!(press(&mut app, "<enter>"), []);
-    assert!(said(&app).contains("Ray's mark"), "{}", said(&app));
+    assert!(said(&app).contains("[repeated Nx across cluster]"), "{}", said(&app));
     let mark = |line: &str| Line::from(format!("{line} [repeated 12x across cluster]"));
     send_lines(&mut app, lines.map(mark).to_vec());
     let last = search_of(&press(&mut app, "<enter>"));

@@ -79,7 +79,7 @@ fn the_form_opens_immediately_from_the_fleet_and_every_pane() {
         press(&mut app, place);
         assert_eq!(press(&mut app, "a"), [orders(Order::ListOffers)], "{place}");
         assert_eq!((app.context(), &form(&app).offered), (Context::Form, &Offered::Pending), "{place}");
-        // Keys typed meanwhile have no effect.
+        // Keys typed in the meantime have no effect.
         assert_eq!(press(&mut app, "qjx"), []);
         assert_eq!(app.context(), Context::Form, "{place}");
         assert_eq!(press(&mut app, "<esc>"), []);
@@ -126,7 +126,7 @@ fn workers_are_chosen_named_previewed_and_added() {
 }
 
 #[test]
-fn help_returns_to_the_plan_which_receives_news_meanwhile() {
+fn help_returns_to_the_plan_which_receives_news_in_the_meantime() {
     let mut app = shown();
     press(&mut app, "a");
     send_news(&mut app, OperationNews::Offered(Ok(offer())));
@@ -146,7 +146,7 @@ fn help_returns_to_the_plan_which_receives_news_meanwhile() {
     assert!(form(&app).is_warning(), "only a second Esc discards typed text");
     press(&mut app, "<esc>");
     assert!(app.dialog().is_none());
-    // A refusal that arrives meanwhile is not lost either.
+    // A refusal that arrives in the meantime is not lost either.
     press(&mut app, "R?");
     send_news(
         &mut app,
@@ -463,7 +463,7 @@ fn waiting_for_google_can_be_cancelled_and_the_outcome_is_reported() {
     let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
     assert_eq!(app.fleet().alerts(), 1);
-    // No other operation can start meanwhile.
+    // No other operation can start in the meantime.
     assert_eq!(press(&mut app, "a"), []);
     assert_eq!(app.context(), Context::Progress);
 }

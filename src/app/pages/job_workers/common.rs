@@ -45,7 +45,7 @@ pub fn in_file(lines: &[WorkerLine], at: usize) -> Option<LineTarget> {
     Some(LineTarget { text: line.line.text().to_owned(), before, at: None })
 }
 
-/// The text beside the title: what was read, its age, and what it cost the head.
+/// The text next to the title: what was read, its age, and what it cost the head.
 pub fn state(
     look: &CellContext<'_>,
     of: Option<usize>,
@@ -98,7 +98,7 @@ pub fn slice_cell<'f>(job_workers: &JobWorkers, worker: &'f NamedWorker) -> Cell
     Cell::text(if job_workers.has_slices() { worker.slice.as_str() } else { "" }).ending()
 }
 
-/// The colour of a worker among the others.
+/// The color of a worker among the others.
 pub const fn hue(worker: usize) -> Role {
     Role::Hue((worker % Role::HUES) as u8)
 }
