@@ -1,7 +1,7 @@
 //! What many workers' lines say together: 256 workers with 100 lines a second each, a second of them.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use marin_tui::logs::{Causes, Clock, Fold, Merge, Patterns, Roll, Source, Times, Worker};
+use marin_tui::logs::{Causes, Clock, Fold, Merge, Overview, Patterns, Source, Times, Worker};
 use marin_tui::logs::{fault, level, noise, prefixed, shape};
 use marin_tui::model::Timestamp;
 use std::hint::black_box;
@@ -90,11 +90,12 @@ fn bench(c: &mut Criterion) {
     });
     group.bench_function(BenchmarkId::new("overview", "25,600 lines"), |b| {
         b.iter(|| {
-            let mut roll = Roll::new(vec![Worker::default(); WORKERS as usize], clock, Patterns::default());
+            let mut overview =
+                Overview::new(vec![Worker::default(); WORKERS as usize], clock, Patterns::default());
             for (worker, line) in &all {
-                roll.push(*worker, line, None);
+                overview.push(*worker, line, None);
             }
-            roll.call(NOW).len()
+            overview.call(NOW).len()
         });
     });
     let patterns = Patterns::default();

@@ -61,7 +61,7 @@ pub use table::list::{List, Listing};
 pub use table::marks::Marks;
 pub use table::sheet::{Sheet, sheet};
 pub use table::{By, Sort, Table};
-pub use text::toast::{Toast, Toasts, Tone};
+pub use text::toast::{MessageKind, Toast, Toasts};
 pub use view::{TablePage, View};
 
 use crate::logs::Patterns;
@@ -167,14 +167,14 @@ impl App {
 
     /// Sets the operator's name: stopping other people's jobs requires a second confirmation.
     #[must_use]
-    pub fn for_user(mut self, me: &str) -> Self {
+    pub fn with_user(mut self, me: &str) -> Self {
         me.clone_into(&mut self.settings.me);
         self
     }
 
     /// With `read_only`, refuses actions that change a cluster.
     #[must_use]
-    pub fn reading_only(mut self, read_only: bool) -> Self {
+    pub fn with_read_only(mut self, read_only: bool) -> Self {
         self.settings.read_only = read_only;
         self
     }
@@ -188,14 +188,14 @@ impl App {
 
     /// Adds patterns by which logs recognize progress lines.
     #[must_use]
-    pub fn knowing(mut self, patterns: &Patterns) -> Self {
+    pub fn with_progress_patterns(mut self, patterns: &Patterns) -> Self {
         self.pages.cluster.iter_mut().for_each(|page| page.log.know(patterns.clone()));
         self
     }
 
     /// Restores previously entered lines; lines that are entered from now on are saved.
     #[must_use]
-    pub fn recalling(mut self, lines: &[(String, String)]) -> Self {
+    pub fn with_history(mut self, lines: &[(String, String)]) -> Self {
         self.history = input::history::History::saved(lines);
         self
     }
@@ -218,7 +218,7 @@ impl App {
 
     /// Sets the poll intervals.
     #[must_use]
-    pub fn reading_every(mut self, poll_intervals: PollIntervals) -> Self {
+    pub fn with_poll_intervals(mut self, poll_intervals: PollIntervals) -> Self {
         for cluster in &mut self.fleet.clusters {
             cluster.poll_intervals = (poll_intervals.background, poll_intervals.cloud);
         }
@@ -318,14 +318,14 @@ impl App {
             Event::Done(outcome) => {
                 let (tone, text) = match outcome {
                     Outcome::Copied(text) | Outcome::Opened(text) | Outcome::Saved(text) => {
-                        (Tone::Good, text)
+                        (MessageKind::Good, text)
                     }
                     Outcome::Returned(text) | Outcome::Cleared(text) | Outcome::Doing(text) => {
-                        (Tone::Info, text)
+                        (MessageKind::Info, text)
                     }
-                    Outcome::Failed(text) => (Tone::Bad, text),
+                    Outcome::Failed(text) => (MessageKind::Bad, text),
                 };
-                self.toasts.say(tone, text, now);
+                self.toasts.report(tone, text, now);
                 self.dirty = true;
                 Vec::new()
             }

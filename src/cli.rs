@@ -8,6 +8,7 @@
 #[macro_use]
 mod output;
 
+mod appearance;
 mod arguments;
 mod audit;
 mod auth;
@@ -35,7 +36,6 @@ mod hints;
 mod image;
 mod jobs;
 mod list;
-mod looks;
 mod man;
 pub mod manual;
 #[cfg(not(feature = "demo"))]
@@ -64,7 +64,7 @@ mod workers;
 #[cfg(not(feature = "demo"))]
 use no_demo as demo;
 
-pub use arguments::{Colors, GlobalArguments, LookArguments, SourceArguments};
+pub use arguments::{Colors, DisplayArguments, GlobalArguments, SourceArguments};
 pub use output::error_line;
 
 use crate::config::Env;

@@ -51,7 +51,7 @@ use crate::model::{
     ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, Provider, SshAuth, Timestamp,
     authority, shown_address,
 };
-use claims::Claim;
+use claims::RequestedAction;
 use held::CheckedFile;
 use safe::CurrentUser;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The actions that a directory's content would cause, each with the files that request it.
-type Claims = BTreeMap<Claim, Vec<String>>;
+type Claims = BTreeMap<RequestedAction, Vec<String>>;
 
 /// Why the configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]

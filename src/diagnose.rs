@@ -70,10 +70,10 @@ pub fn findings(
         if !snapshot.missing.is_empty() {
             let what = snapshot.missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             let hint = "retry; the console does so automatically and shows older data in the meantime";
-            found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, hint));
+            found.push(Finding::new(FindingKind::PartialData, Severity::Warn, None, &what, &what, hint));
         }
     }
-    let is_listed = found.iter().any(|f| f.kind == FindingKind::SeveralHeads);
+    let is_listed = found.iter().any(|f| f.kind == FindingKind::MultipleHeads);
     found.extend(google.several_heads.filter(|_| !is_listed).map(heads::finding));
     found.extend(quota::finding(google.left));
     found.extend(late::finding(google.late));
@@ -282,7 +282,7 @@ mod tests {
             let missing = vec![MissingPart { part: SnapshotPart::Autoscaler, why: "timed out".to_owned() }];
             Snapshot { missing, ..state(secs, report(AutoscalerVersion::V1, 0)) }
         });
-        assert_eq!(kinds(&unread), [FindingKind::PartlyRead], "it could not be read");
+        assert_eq!(kinds(&unread), [FindingKind::PartialData], "it could not be read");
         let jobs = watched(90, |secs| {
             let missing =
                 vec![MissingPart { part: SnapshotPart::SomeJobs, why: "1 record cannot be read".to_owned() }];
@@ -305,7 +305,7 @@ mod tests {
             state
         };
         let found = watched(600, failing);
-        assert_eq!(kinds(&found), [FindingKind::LaunchesFail]);
+        assert_eq!(kinds(&found), [FindingKind::LaunchesFailing]);
         assert_eq!((found[0].severity, found[0].since), (Severity::Bad, Some(at(0))));
         assert_eq!(found[0].short, "tpu_worker, no capacity");
         // The last attempt was long ago: launches are no longer retried.
@@ -332,9 +332,9 @@ mod tests {
                 state
             })
         };
-        assert!(!kinds(&joining(585)).contains(&FindingKind::JoinsLate));
+        assert!(!kinds(&joining(585)).contains(&FindingKind::JoinDelayed));
         let found = joining(600);
-        let late = found.iter().find(|f| f.kind == FindingKind::JoinsLate).unwrap();
+        let late = found.iter().find(|f| f.kind == FindingKind::JoinDelayed).unwrap();
         assert_eq!((late.since, late.short.as_str()), (Some(at(0)), "10.0.0.9 (tpu_worker, setting-up)"));
     }
 

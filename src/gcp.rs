@@ -30,7 +30,7 @@ mod secrets;
 mod tpu;
 mod waits;
 
-pub use change::{Begun, Change};
+pub use change::{Change, StartedOperation};
 pub use cleanup::Cleanup;
 pub use client::{Endpoints, Google};
 pub use compute::{Head, Instance, Machines, Role};
@@ -40,7 +40,7 @@ pub use identity::Identity;
 pub use limits::{CALL, WAIT_LIMIT};
 pub use login::{Login, credentials};
 pub use needs::{NEEDS, Need};
-pub use parts::{MadePart, Part, PartKind, made_for};
+pub use parts::{CreatedPart, Part, PartKind, created_for};
 pub use permissions::Lack;
 pub use place::TpuPlace;
 pub use proof::{ChosenQueued, ChosenTpu};

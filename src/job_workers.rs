@@ -8,8 +8,8 @@ mod causes;
 mod explain;
 mod known;
 mod lines;
+mod overview;
 mod reading;
-mod roll_call;
 mod worker;
 
 pub use causes::{Clocks, HostClock, causes, hosts_to_time};
@@ -19,6 +19,6 @@ pub use explain::{
 };
 pub use known::{HealthIssue, Known, Pending};
 pub use lines::{FOLDED, Folded, Peers, WorkerLine, fold, found_in_order, in_order};
+pub use overview::{CALLED, last_files, remark_counts, steps_words, worker_overview};
 pub use reading::{Part, ReadingCost, WorkersAnswer, WorkersReading};
-pub use roll_call::{CALLED, last_files, remark_counts, roll_call, steps_words};
 pub use worker::{JobWorkers, NamedWorker, Tail, WorkerLog, age_words, first_few, lost_words};

@@ -64,7 +64,7 @@ pub use capacity::{Capacity, QueuedState};
 pub use chips::{ChipSource, ChipUse, Chips, ChipsRead, HostChips};
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
 pub use cluster_totals::{Chip, ClusterTotals};
-pub use consent::{Confirmation, Confirmed, Consent, Gate, TakeOver};
+pub use consent::{Confirmation, Confirmed, Consent, RefusalReason, TakeOver};
 pub use delayed::{DelayedSince, DelayedTpu};
 pub use digest::Digest;
 pub use draft::{Draft, FormId, FormNews};
@@ -107,7 +107,8 @@ pub use time::Timestamp;
 pub use update::{JobStopOutcome, MissingPart, News, Request, Snapshot, SnapshotPart};
 pub use userinfo::{shown_address, without_passwords};
 pub use vitals::{
-    Checkpoint, ClusterVitals, JobActivity, LogRead, ReadingCost, Run, Sign, SignKind, VitalLimits, Vitals,
+    Checkpoint, ClusterVitals, JobActivity, LogRead, ReadingCost, Run, RunWarning, VitalLimits, Vitals,
+    WarningKind,
 };
 pub use work::{Counted, DeadActor, Holding, Wait, Work};
 pub use worker::{DRAIN_SECS, MOST_WORKERS, is_worker_name, worker_names};

@@ -15,11 +15,11 @@ mod gcs;
 mod json;
 mod large;
 mod logs;
+mod memory_estimate;
 mod packages;
 mod poller;
 mod profile;
 mod submit;
-mod weigh;
 
 pub use api::{AT_ONCE, EMPTY_OR_FAILED, Holdings, JobDetail, Listed};
 pub use client::{Client, Counter, Endpoint, Limits, Meter};

@@ -345,7 +345,7 @@ mod tests {
         for news in [up(), session("one", 1, &["a"]), seen(&both, 5), seen(&both, 65)] {
             state.learn(&news);
         }
-        let found = state.finding(FindingKind::SeveralHeads).unwrap().clone();
+        let found = state.finding(FindingKind::MultipleHeads).unwrap().clone();
         assert_eq!((found.severity, found.since), (Severity::Warn, Some(at(5))), "it keeps its start time");
         assert!(
             found.long.contains("2 heads of lab are running: h1 in us-central2-b (34.0.0.1), h2"),
@@ -356,10 +356,10 @@ mod tests {
         // The connection reports the same problem: it is listed once, and first.
         let several = several_heads(&state.spec.name, "p", &both[..2], at(70)).unwrap();
         state.learn(&News::Link(Link::Retrying { problem: several, at: at(80) }));
-        assert_eq!((kinds(&state), state.issues()), (vec![FindingKind::SeveralHeads], 1));
+        assert_eq!((kinds(&state), state.issues()), (vec![FindingKind::MultipleHeads], 1));
         state.learn(&up());
         state.learn(&seen(&both[1..], 90));
-        assert!(state.finding(FindingKind::SeveralHeads).is_none(), "{:?}", state.findings);
+        assert!(state.finding(FindingKind::MultipleHeads).is_none(), "{:?}", state.findings);
     }
 
     #[test]

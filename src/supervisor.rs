@@ -6,7 +6,6 @@
 
 mod access;
 mod backoff;
-mod care;
 mod cloud;
 mod cloud_watch;
 mod connect;
@@ -23,6 +22,7 @@ mod host_search;
 mod limits;
 mod lock;
 mod log_file;
+mod log_selection;
 mod login;
 mod machines;
 mod opened;
@@ -40,7 +40,7 @@ mod several;
 mod stop;
 mod streams;
 mod task;
-mod turns;
+mod tokens;
 mod visit;
 mod vitals;
 mod wake;
@@ -80,7 +80,6 @@ use crate::model::{
 };
 use crate::ssh::{self, PortPlan};
 use crate::state::Update;
-pub use care::{Fetched, TokenManager};
 use cloud_watch::CloudWatch;
 use out::{PollMode, UpdateSender};
 use std::collections::BTreeMap;
@@ -88,6 +87,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use task::{ClusterTask, Shared};
+pub use tokens::{Fetched, TokenManager};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 

@@ -21,7 +21,7 @@ impl App {
     }
 
     /// What cells depend on besides their row.
-    pub fn look(&self, now: Timestamp) -> CellContext<'_> {
+    pub fn cell_context(&self, now: Timestamp) -> CellContext<'_> {
         CellContext {
             fleet: &self.fleet,
             marks: &self.marks,

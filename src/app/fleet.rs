@@ -29,7 +29,7 @@ pub struct Fleet {
     /// Cluster files that could not be read, each with its problem.
     pub broken: Vec<(String, Problem)>,
     /// What has changed on any cluster since its first state.
-    pub lately: RecentChanges,
+    pub recent_changes: RecentChanges,
     /// The last search of the logs.
     pub searched: Option<Searched>,
     /// Length in bytes of the prefix that the names of all clusters share.

@@ -3,7 +3,7 @@
 use super::pages::ALL_JOBS;
 use super::pages::cluster::ClusterPage;
 use super::pages::details::Details;
-use super::{Action, App, Effect, Tone, View};
+use super::{Action, App, Effect, MessageKind, View};
 use crate::app::fleet::feed::changed_job;
 use crate::app::log::follow::Follow;
 use crate::app::table::list::Listing;
@@ -35,14 +35,20 @@ impl App {
         if !is_reported || changes.is_empty() {
             return;
         }
-        self.fleet.lately.add(cluster.name(), changes, now);
+        self.fleet.recent_changes.add(cluster.name(), changes, now);
         self.dirty |= *self.view() == View::Clusters;
     }
 
     /// Shows a note that other clusters may have for the same cause.
-    pub(super) fn say_of(&mut self, cluster: &ClusterName, cause: Cause, note: &str, now: Timestamp) {
+    pub(super) fn report_of_cluster(
+        &mut self,
+        cluster: &ClusterName,
+        cause: Cause,
+        note: &str,
+        now: Timestamp,
+    ) {
         let more = format!("{} lists them", self.keyboard.keymap.key_of(Action::Messages));
-        self.toasts.say_of(cluster, cause, note, &more, now);
+        self.toasts.report_of_cluster(cluster, cause, note, &more, now);
         self.dirty = true;
     }
 
@@ -67,7 +73,7 @@ impl App {
                         update.cluster,
                         self.keyboard.keymap.key_of(Action::HostKey)
                     );
-                    self.toasts.say(Tone::Bad, why, now);
+                    self.toasts.report(MessageKind::Bad, why, now);
                 }
             }
             News::Snapshot(_) => {
@@ -76,8 +82,9 @@ impl App {
                 if let Some(finding) = cluster.finding(FindingKind::Restarted)
                     && Some(finding.since) != restarted
                 {
-                    let tone = if finding.severity == Severity::Info { Tone::Info } else { Tone::Bad };
-                    self.toasts.say(tone, format!("{}: {}", update.cluster, finding.long), now);
+                    let tone =
+                        if finding.severity == Severity::Info { MessageKind::Info } else { MessageKind::Bad };
+                    self.toasts.report(tone, format!("{}: {}", update.cluster, finding.long), now);
                 }
                 self.dirty |= changed && on_screen;
                 let is_noted = cluster.note_use();
@@ -144,7 +151,7 @@ impl App {
                 self.arrange_fleet();
             }
             News::Ports { open, notes } => self.ports_news(place, open, &notes, now),
-            News::Note(note) => self.say_of(&update.cluster, Cause::Connection, &note, now),
+            News::Note(note) => self.report_of_cluster(&update.cluster, Cause::Connection, &note, now),
         }
         Vec::new()
     }
@@ -180,7 +187,7 @@ impl App {
         let more = failed.count();
         let more = if more > 0 { format!("; {more} more failed") } else { String::new() };
         let text = format!("{}: {}{more}", cluster.name(), changed_job(first));
-        self.toasts.say(Tone::Bad, text, now);
+        self.toasts.report(MessageKind::Bad, text, now);
         self.dirty = true;
     }
 
@@ -193,9 +200,9 @@ impl App {
     ) -> Vec<Effect> {
         let (tone, text) = match outcome {
             JobStopOutcome::Asked => {
-                (Tone::Info, format!("{cluster}: stop requested for {id}; waiting for it to end"))
+                (MessageKind::Info, format!("{cluster}: stop requested for {id}; waiting for it to end"))
             }
-            JobStopOutcome::Ended(word) => (Tone::Good, format!("{cluster}: {id} has ended ({word})")),
+            JobStopOutcome::Ended(word) => (MessageKind::Good, format!("{cluster}: {id} has ended ({word})")),
             JobStopOutcome::StillThere(status) => {
                 // A pending job has no driver yet; Ray 2.53 and 2.60 ignore its stop (ray-project/ray#58353).
                 let waits = *status == JobStatus::Pending;
@@ -203,13 +210,15 @@ impl App {
                 let word = status.word();
                 let text =
                     format!("Ray reported {id} as stopped, but the job is still {word}; try again{hint}");
-                (Tone::Bad, format!("{cluster}: {text}"))
+                (MessageKind::Bad, format!("{cluster}: {text}"))
             }
             JobStopOutcome::Unknown { why, watching } => {
                 let now = if *watching { "still watching" } else { "check its status, and stop it again" };
-                (Tone::Bad, format!("{cluster}: outcome of stopping {id} unknown: {why}; {now}"))
+                (MessageKind::Bad, format!("{cluster}: outcome of stopping {id} unknown: {why}; {now}"))
             }
-            JobStopOutcome::Failed(why) => (Tone::Bad, format!("{cluster}: {id} was not stopped: {why}")),
+            JobStopOutcome::Failed(why) => {
+                (MessageKind::Bad, format!("{cluster}: {id} was not stopped: {why}"))
+            }
         };
         if let Some(c) = self.fleet.named_mut(cluster) {
             if matches!(outcome, JobStopOutcome::Asked | JobStopOutcome::Unknown { watching: true, .. }) {
@@ -218,7 +227,7 @@ impl App {
                 c.stopping.remove(id);
             }
         }
-        self.toasts.say(tone, text, now);
+        self.toasts.report(tone, text, now);
         self.dirty = true;
         let noted = outcome.noted().map(|it| Effect::Note(cluster.clone(), format!("stop-job {id}"), it));
         noted.into_iter().collect()
@@ -232,10 +241,12 @@ impl App {
         now: Timestamp,
     ) -> Vec<Effect> {
         let (tone, message, noted) = match outcome {
-            Ok(()) => (Tone::Good, format!("{id} deleted"), "deleted".to_owned()),
-            Err(why) => (Tone::Bad, format!("{id} was not deleted: {why}"), format!("not deleted: {why}")),
+            Ok(()) => (MessageKind::Good, format!("{id} deleted"), "deleted".to_owned()),
+            Err(why) => {
+                (MessageKind::Bad, format!("{id} was not deleted: {why}"), format!("not deleted: {why}"))
+            }
         };
-        self.toasts.say(tone, format!("{cluster}: {message}"), now);
+        self.toasts.report(tone, format!("{cluster}: {message}"), now);
         self.dirty = true;
         vec![Effect::Note(cluster, format!("delete-job {id}"), noted)]
     }

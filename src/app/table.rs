@@ -69,18 +69,19 @@ impl<K> Default for Table<K> {
 }
 
 impl<K: Clone + PartialEq> Table<K> {
-    /// Sorts `rows` rows: those that `admits` accepts, by `compare` (stable). `key` identifies a row while it exists.
+    /// Sorts `rows` rows: those that `accepts` accepts, by `compare` (stable). `key` identifies a row while it exists.
     pub fn arrange(
         &mut self,
         rows: usize,
         key: impl Fn(usize) -> Option<K>,
-        admits: impl Fn(usize, &Filter) -> bool,
+        accepts: impl Fn(usize, &Filter) -> bool,
         compare: impl Fn(usize, usize, Sort) -> Ordering,
     ) {
         let (offset, is_at_top) = (self.cursor.saturating_sub(self.top), self.top == 0);
         let count = u32::try_from(rows).unwrap_or(u32::MAX);
         self.order.clear();
-        self.order.extend((0..count).filter(|i| self.filter.is_empty() || admits(*i as usize, &self.filter)));
+        self.order
+            .extend((0..count).filter(|i| self.filter.is_empty() || accepts(*i as usize, &self.filter)));
         let sort = self.sort;
         self.order.sort_by(|a, b| compare(*a as usize, *b as usize, sort));
         let found = self
@@ -215,7 +216,7 @@ mod tests {
         table.arrange(
             rows.len(),
             |i| Some(rows[i]),
-            |i, f| f.admits([("", rows[i].to_string().as_str())]),
+            |i, f| f.accepts([("", rows[i].to_string().as_str())]),
             |a, b, s| if s.inverted { rows[b].cmp(&rows[a]) } else { Ordering::Equal },
         );
     }

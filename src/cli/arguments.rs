@@ -15,7 +15,7 @@ pub struct GlobalArguments {
     pub sources: SourceArguments,
     /// Display options of the console.
     #[command(flatten, next_help_heading = "Display options")]
-    pub look: LookArguments,
+    pub display: DisplayArguments,
     /// Refuse every command that changes a cluster [settings: `read_only`]
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub read_only: bool,
@@ -46,7 +46,7 @@ pub struct SourceArguments {
 
 /// Display options of the console.
 #[derive(Clone, Debug, Args)]
-pub struct LookArguments {
+pub struct DisplayArguments {
     /// Disable mouse support, so that the terminal can select text
     #[arg(long)]
     pub no_mouse: bool,
@@ -61,7 +61,7 @@ pub struct LookArguments {
     pub theme: Option<String>,
 }
 
-impl LookArguments {
+impl DisplayArguments {
     /// These options, and those of `other` where they are not given.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {

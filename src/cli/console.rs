@@ -2,7 +2,7 @@
 
 use super::places::{make_folders, places};
 use super::reach::{progress_patterns, runtime};
-use super::{GlobalArguments, LookArguments, feed, looks, output};
+use super::{DisplayArguments, GlobalArguments, appearance, feed, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, PollIntervals};
 use crate::config::{self, Config, Entry, Env, Folders, Settings, TypedLines};
 use crate::model::{Layout, Timestamp};
@@ -22,8 +22,8 @@ use tokio::sync::mpsc;
 const NEWS: usize = 256;
 
 /// Fails if the console is requested and stdin or stdout is not a terminal.
-pub fn check_terminal(look: &LookArguments) -> anyhow::Result<()> {
-    if !look.plain && (!output::is_terminal() || !std::io::stdin().is_terminal()) {
+pub fn check_terminal(display: &DisplayArguments) -> anyhow::Result<()> {
+    if !display.plain && (!output::is_terminal() || !std::io::stdin().is_terminal()) {
         anyhow::bail!(
             "the console needs a terminal; use --plain to print changes line by line, or use a command (see --help)"
         );
@@ -33,7 +33,7 @@ pub fn check_terminal(look: &LookArguments) -> anyhow::Result<()> {
 
 /// Runs the console until the user quits.
 pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Result<()> {
-    check_terminal(&arguments.look)?;
+    check_terminal(&arguments.display)?;
     let folders = Folders::new(env);
     let places = places(env, &folders);
     make_folders(&folders, &places)?;
@@ -42,7 +42,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         Some(name) => Some(config::resolve(name, &config.entries)?.name.clone()),
         None => None,
     };
-    let looks = looks::chosen(&arguments.look, &config.settings, env, &folders)?;
+    let looks = appearance::chosen(&arguments.display, &config.settings, env, &folders)?;
     let keymap = Keymap::with_changes(&config.settings.keys)?.spelled_out(config.settings.plain);
     let mut options = options(&config.settings, env, &folders, places);
     options.patterns = progress_patterns(&config.settings)?;
@@ -51,7 +51,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         clusters: specs.clone(),
         // Set below, when the tasks are started.
         connections: BTreeMap::new(),
-        options: Options { google: options.google.patient(), ..options.clone() },
+        options: Options { google: options.google.with_waits(), ..options.clone() },
         state: folders.state.clone(),
         env: env.clone(),
         me: env.user().unwrap_or_default().to_owned(),
@@ -63,14 +63,14 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         background: options.background,
         cloud: options.cloud_refresh.unwrap_or_default(),
     };
-    let usual = looks::columns(&config.settings)?.clone();
+    let usual = appearance::columns(&config.settings)?.clone();
     let layout = config::read_layout(&config::layout_file(&folders.state));
     let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap)
-        .reading_only(config.settings.read_only || arguments.read_only)
-        .for_user(env.user().unwrap_or_default())
+        .with_read_only(config.settings.read_only || arguments.read_only)
+        .with_user(env.user().unwrap_or_default())
         .holding(config.settings.log_memory())
-        .knowing(&options.patterns)
-        .reading_every(poll_intervals)
+        .with_progress_patterns(&options.patterns)
+        .with_poll_intervals(poll_intervals)
         .arranged(&usual, layout.as_ref().unwrap_or(&Layout::default()));
     if let Err(e) = &layout {
         app.update(Event::Done(Outcome::Failed(e.to_string())), Timestamp::now());
@@ -78,7 +78,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     if let Some(words) = super::backups::reminder(&folders, &config.settings) {
         app.update(Event::Done(Outcome::Doing(words)), Timestamp::now());
     }
-    if arguments.look.plain {
+    if arguments.display.plain {
         return feed::run(app, specs, options, chosen.as_ref());
     }
     let typed = TypedLines::new(&folders.state);
@@ -87,7 +87,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
             if lines.is_empty() {
                 app.welcome(Timestamp::now());
             }
-            app = app.recalling(&lines);
+            app = app.with_history(&lines);
             Some(typed)
         }
         Err(e) => {
@@ -105,7 +105,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         drop(updates);
         let effects = app.start(chosen.as_ref());
         let parts = (supervisor, environment, typed);
-        tui::run(&mut app, effects, &looks, parts, news, !arguments.look.no_mouse).await
+        tui::run(&mut app, effects, &looks, parts, news, !arguments.display.no_mouse).await
     })?;
     // Threads that still wait for the network must not delay the exit.
     runtime.shutdown_background();

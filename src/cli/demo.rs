@@ -2,7 +2,7 @@
 
 use super::reach::runtime;
 use super::signals::Signals;
-use super::{GlobalArguments, LookArguments, console};
+use super::{DisplayArguments, GlobalArguments, console};
 use crate::cli::output;
 use crate::config::{self, Env, Sources};
 use crate::demo::{FaultKind, Fleet, Plan};
@@ -65,7 +65,7 @@ pub struct Options {
     serve: bool,
     /// Display options of the console, after the command's name, too.
     #[command(flatten)]
-    look: LookArguments,
+    display: DisplayArguments,
     /// Global options that `demo` refuses.
     #[command(flatten)]
     refused: RefusedOptions,
@@ -100,9 +100,9 @@ pub fn run(options: &Options, arguments: &GlobalArguments, env: &Env) -> anyhow:
     {
         anyhow::bail!("demo uses its own clusters and settings; remove --infra, --config and --address");
     }
-    let arguments = GlobalArguments { look: options.look.or(&arguments.look), ..arguments.clone() };
+    let arguments = GlobalArguments { display: options.display.or(&arguments.display), ..arguments.clone() };
     if !options.serve {
-        console::check_terminal(&arguments.look)?;
+        console::check_terminal(&arguments.display)?;
     }
     let plan = plan(options)?;
     let runtime = runtime()?;

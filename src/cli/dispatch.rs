@@ -89,7 +89,7 @@ fn open_console(global: &GlobalArguments) -> anyhow::Result<ExitCode> {
             "--accept-host-key works with commands only; the console shows both fingerprints and asks"
         );
     }
-    console::check_terminal(&global.look)?;
+    console::check_terminal(&global.display)?;
     let env = Env::current();
     let loaded = config::read(&sources(global), &env, Timestamp::now())?;
     let (mut config, env): (Config, Env) = trust::admit(loaded, &env)?;

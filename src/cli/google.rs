@@ -18,7 +18,7 @@ pub(super) fn google(settings: &Settings) -> Google {
 pub(super) fn waiting(google: &Google) -> Google {
     // The callback runs on the runtime of the call.
     google.on_wait(|wait| drop(tokio::spawn(count_down(wait))));
-    google.patient()
+    google.with_waits()
 }
 
 async fn count_down(wait: GoogleWait) {

@@ -42,7 +42,9 @@ const READ_ONLY: [&str; 28] = [
 /// The error for an unknown word, with suggestions that replace those of clap.
 pub fn instead(mut error: clap::Error, words: &[String], command: &Command) -> clap::Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
-        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) => proposals(typed, words, command),
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) => {
+            suggestions(typed, words, command)
+        }
         // clap suggests removing the `--` before the name of a command.
         (ErrorKind::UnknownArgument, _) if words.iter().any(|word| word == REST) => Vec::new(),
         _ => return error,
@@ -54,7 +56,7 @@ pub fn instead(mut error: clap::Error, words: &[String], command: &Command) -> c
 }
 
 /// The suggestions for a mistyped word.
-fn proposals(typed: &str, words: &[String], command: &Command) -> Vec<String> {
+fn suggestions(typed: &str, words: &[String], command: &Command) -> Vec<String> {
     // The command whose subcommand the word should be.
     let (mut parent, mut path) = (command, String::new());
     for word in words.iter().take_while(|word| *word != typed) {

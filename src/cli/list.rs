@@ -153,7 +153,7 @@ fn as_json(entry: &Entry, known: &Known<'_>) -> Value {
     };
     let head = match &spec.head {
         HeadAddress::Ssh(host) => json!({"ssh": host.as_str()}),
-        HeadAddress::AskRay => json!({"command": "ray get-head-ip"}),
+        HeadAddress::RayLookup => json!({"command": "ray get-head-ip"}),
         HeadAddress::Direct { dashboard, gcs } => json!({"dashboard": dashboard, "gcs": gcs}),
     };
     let limits = spec.node_types.iter();

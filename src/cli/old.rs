@@ -22,7 +22,7 @@ const VALUED: [&str; 8] =
 
 /// An old command line in its current form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Renewed {
+pub struct Rewritten {
     /// Its arguments, without the program's name.
     pub words: Vec<String>,
     /// The whole line as it can be typed, without the values of secrets.
@@ -36,7 +36,7 @@ pub struct Renewed {
 /// # Errors
 ///
 /// Why the line is not run: it contradicts itself, or has another meaning now; the latter with the line to type.
-pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Renewed>, String> {
+pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Rewritten>, String> {
     let mut valued = valued(command, "submit-job");
     valued.extend(VALUED.map(str::to_owned));
     let mut line = Line::new(words, valued);
@@ -83,7 +83,7 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
     match line.why.take() {
         Some(why) if old.is_empty() => Err(format!("not run: {why}; run `{}`", line.shown())),
         Some(why) => Err(format!("`{old}` was not run: {why}; run `{}`", line.shown())),
-        None => Ok((new != words).then(|| Renewed {
+        None => Ok((new != words).then(|| Rewritten {
             line: line.shown(),
             words: new,
             note: is_ray_run.then_some(submit::NOTE),
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use clap::CommandFactory as _;
 
-    fn renewed(line: &str) -> Result<Option<Renewed>, String> {
+    fn renewed(line: &str) -> Result<Option<Rewritten>, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         renew(&words, &crate::cli::Arguments::command(), &Env::new(&[("GIT_COMMIT", "1a2b")], "/"))
     }

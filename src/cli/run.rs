@@ -6,9 +6,9 @@ mod print;
 use super::changes;
 use super::reach::{Progress as CommandProgress, Reach, confirm};
 use crate::model::{
-    Changed, Confirmation, Confirmed, Consent, Drift, Gate, Hint, JournaledOperation, NewWorker, Operation,
-    OperationEnd, OperationKind, OperationLock, OperationNews, Order, Preview, Progress, Refusal, StepName,
-    TakeOver, Target, Task, Timestamp, Verb,
+    Changed, Confirmation, Confirmed, Consent, Drift, Hint, JournaledOperation, NewWorker, Operation,
+    OperationEnd, OperationKind, OperationLock, OperationNews, Order, Preview, Progress, Refusal,
+    RefusalReason, StepName, TakeOver, Target, Task, Timestamp, Verb,
 };
 use crate::operation::{Journals, News, Operations, nothing_to_resume};
 use crate::supervisor::{self, Connection, ConnectionState};
@@ -157,8 +157,8 @@ impl Front<'_> {
             now: self.options.now,
             no_wait: self.options.no_wait,
             take_over: if self.options.arguments.take_over { TakeOver::Any } else { TakeOver::None },
-            means: Some(self.options.kind),
-            confirmed: if self.options.arguments.yes { Confirmed::Beforehand } else { Confirmed::Not },
+            expected_kind: Some(self.options.kind),
+            confirmed: if self.options.arguments.yes { Confirmed::InAdvance } else { Confirmed::Not },
             ..Consent::default()
         }
     }
@@ -199,7 +199,7 @@ impl Front<'_> {
                 changes::print(&mut super::output::stdout(), &seen.changes)?;
             }
             match self.operations.applicable(&operation, &seen) {
-                Err(refusal) if refusal.gate == Gate::NeedsRestart && self.options.restart => {
+                Err(refusal) if refusal.gate == RefusalReason::NeedsRestart && self.options.restart => {
                     return Box::pin(self.begin(Task::Restart { preserve: true })).await;
                 }
                 Err(refusal) => return self.refused(&refusal),
@@ -388,12 +388,12 @@ impl Front<'_> {
     /// Reports a refusal with the options that would allow the operation.
     fn refused(&self, refusal: &Refusal) -> anyhow::Result<ExitCode> {
         let Refusal { gate, problem, .. } = refusal;
-        let is_fine = matches!(gate, Gate::RunsAlready | Gate::UpToDate);
+        let is_fine = matches!(gate, RefusalReason::AlreadyRunning | RefusalReason::UpToDate);
         // Having nothing to do is not an error.
         let row = json!({"name": self.reach.spec.name.as_str(), "refused": gate.name()});
         print_rows(self.options.arguments.json, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
         let words = match (gate, &self.journaled) {
-            (Gate::Interrupted, Some(journaled)) => stopped(journaled),
+            (RefusalReason::Interrupted, Some(journaled)) => stopped(journaled),
             _ => problem.in_commands(self.target()),
         };
         if is_fine {

@@ -90,7 +90,7 @@ pub(super) fn run(
         checks.extend(google::checks(&setup).await);
         let keys = keys::checks(&setup).await;
         let tokens = reached::tokens(&setup).await;
-        let ready = keys.iter().chain(&tokens).all(|check| check.status != Status::NeedsYou);
+        let ready = keys.iter().chain(&tokens).all(|check| check.status != Status::ActionNeeded);
         checks.extend(keys);
         checks.extend(tokens);
         let (head, version) = reached::head(&setup, global, ready).await;
@@ -99,7 +99,7 @@ pub(super) fn run(
         Ok(checks)
     })?;
     report::print(&checks, asked.json)?;
-    match checks.iter().filter(|check| check.status == Status::NeedsYou).count() {
+    match checks.iter().filter(|check| check.status == Status::ActionNeeded).count() {
         0 => Ok(ExitCode::SUCCESS),
         n => {
             eprintln!("marin-tui: {n} of {} checks need action", checks.len());

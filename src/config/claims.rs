@@ -13,7 +13,7 @@ const MAX_SHOWN: usize = 1000;
 
 /// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ClaimKind {
+pub enum RequestedActionKind {
     /// Runs a command.
     Run,
     /// Connects to a host or a service.
@@ -24,7 +24,7 @@ pub enum ClaimKind {
     Send,
 }
 
-impl ClaimKind {
+impl RequestedActionKind {
     /// The verb in the list and in JSON.
     pub const fn word(self) -> &'static str {
         match self {
@@ -38,31 +38,31 @@ impl ClaimKind {
 
 /// One action that the content would cause.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Claim {
-    pub kind: ClaimKind,
+pub struct RequestedAction {
+    pub kind: RequestedActionKind,
     /// The command, host, file, secret or address, as written in the content.
     pub what: String,
     /// The purpose, and when it happens.
     pub why: String,
 }
 
-impl Claim {
-    pub(super) fn new(kind: ClaimKind, what: impl Into<String>, why: impl Into<String>) -> Self {
+impl RequestedAction {
+    pub(super) fn new(kind: RequestedActionKind, what: impl Into<String>, why: impl Into<String>) -> Self {
         Self { kind, what: what.into(), why: why.into() }
     }
 }
 
 /// The actions that a cluster file would cause; `text` is its content.
-pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Claim> {
+pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<RequestedAction> {
     let mut all = Vec::new();
-    let mut claim = |kind, what: String, why: &str| all.push(Claim::new(kind, what, why));
+    let mut claim = |kind, what: String, why: &str| all.push(RequestedAction::new(kind, what, why));
     let file = spec.file.as_deref().unwrap_or(Path::new("")).display();
     let ray = settings.ray.join(" ");
     let is_google = spec.provider == Provider::Gcp;
     let project = spec.google.project.as_deref().filter(|_| is_google);
     if let Some(project) = project {
         claim(
-            ClaimKind::Contact,
+            RequestedActionKind::Contact,
             format!("Google Cloud, project {project}"),
             "to find the head and the TPUs",
         );
@@ -71,28 +71,28 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
     match &spec.head {
         HeadAddress::Ssh(host) => {
             let port = spec.auth.port.map(|port| format!(" port {port}")).unwrap_or_default();
-            claim(ClaimKind::Contact, format!("{user}{host}{port}"), "over SSH, as the head");
+            claim(RequestedActionKind::Contact, format!("{user}{host}{port}"), "over SSH, as the head");
         }
-        HeadAddress::AskRay => {
+        HeadAddress::RayLookup => {
             let when =
                 if project.is_some() { "to find the head if Google fails" } else { "to find the head" };
-            claim(ClaimKind::Run, format!("{ray} get-head-ip {file}"), when);
-            claim(ClaimKind::Contact, format!("{user}<head address>"), "over SSH");
+            claim(RequestedActionKind::Run, format!("{ray} get-head-ip {file}"), when);
+            claim(RequestedActionKind::Contact, format!("{user}<head address>"), "over SSH");
         }
         HeadAddress::Direct { .. } => {}
     }
     claim(
-        ClaimKind::Run,
+        RequestedActionKind::Run,
         format!("{ray} up, {ray} down {file}"),
         "when you start, stop or restart the cluster",
     );
-    claim(ClaimKind::Send, "the cluster's Ray token".into(), "to the head, if it requires one");
+    claim(RequestedActionKind::Send, "the cluster's Ray token".into(), "to the head, if it requires one");
     if let Some(key) = &spec.auth.private_key {
-        claim(ClaimKind::Read, key.display().to_string(), "over SSH, to log in");
+        claim(RequestedActionKind::Read, key.display().to_string(), "over SSH, to log in");
     }
     if let Some(secret) = &spec.google.token_secret {
         claim(
-            ClaimKind::Read,
+            RequestedActionKind::Read,
             format!("secret {secret}"),
             "from Google Secret Manager, as the cluster's Ray token",
         );
@@ -104,11 +104,11 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
 
 /// The actions of keys that are not fields of a [`ClusterSpec`]. Every mapping of the file is searched, including those
 /// with anchors and merge keys.
-fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
+fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<RequestedAction> {
     let mut all = Vec::new();
     if let Some(proxy) = &spec.auth.proxy_command {
-        all.push(Claim::new(
-            ClaimKind::Run,
+        all.push(RequestedAction::new(
+            RequestedActionKind::Run,
             proxy.clone(),
             "over SSH, to reach the head (ssh_proxy_command)",
         ));
@@ -117,22 +117,30 @@ fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
         // Outside `auth`, or as a map by region, only ray uses it.
         "ssh_proxy_command" => each_text(value, &mut |text| {
             if spec.auth.proxy_command.as_deref() != Some(text) {
-                all.push(Claim::new(
-                    ClaimKind::Run,
+                all.push(RequestedAction::new(
+                    RequestedActionKind::Run,
                     text,
                     "by ray, to reach the machines (ssh_proxy_command)",
                 ));
             }
         }),
         "module" => each_text(value, &mut |text| {
-            all.push(Claim::new(ClaimKind::Run, text, "a Python module that ray loads (provider.module)"));
+            all.push(RequestedAction::new(
+                RequestedActionKind::Run,
+                text,
+                "a Python module that ray loads (provider.module)",
+            ));
         }),
         "coordinator_address" => each_text(value, &mut |text| {
-            all.push(Claim::new(ClaimKind::Contact, text, "by ray (provider.coordinator_address)"));
+            all.push(RequestedAction::new(
+                RequestedActionKind::Contact,
+                text,
+                "by ray (provider.coordinator_address)",
+            ));
         }),
         "worker_ips" => each_text(value, &mut |text| {
-            all.push(Claim::new(
-                ClaimKind::Contact,
+            all.push(RequestedAction::new(
+                RequestedActionKind::Contact,
                 text,
                 "over SSH, when workers are started or stopped (worker_ips)",
             ));
@@ -145,26 +153,30 @@ fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
             }
         }
         "image" | "worker_image" | "head_image" => each_text(value, &mut |text| {
-            all.push(Claim::new(
-                ClaimKind::Run,
+            all.push(RequestedAction::new(
+                RequestedActionKind::Run,
                 text,
                 format!("as the container of the cluster's machines ({key})"),
             ));
         }),
         "startup-script" => each_text(value, &mut |text| {
-            all.push(Claim::new(
-                ClaimKind::Run,
+            all.push(RequestedAction::new(
+                RequestedActionKind::Run,
                 cut(text),
                 "on the cluster's machines, when they start (startup-script)",
             ));
         }),
         key if key.ends_with("run_options") => each_text(value, &mut |text| {
-            all.push(Claim::new(ClaimKind::Run, cut(text), format!("as options of the container ({key})")));
+            all.push(RequestedAction::new(
+                RequestedActionKind::Run,
+                cut(text),
+                format!("as options of the container ({key})"),
+            ));
         }),
         "cluster_synced_files" | "ssh_public_key" => each_text(value, &mut |text| all.push(sent(text, key))),
         key if key.ends_with("_commands") => each_text(value, &mut |text| {
             let why = format!("on the cluster's machines, when you start them ({key})");
-            all.push(Claim::new(ClaimKind::Run, cut(text), why));
+            all.push(RequestedAction::new(RequestedActionKind::Run, cut(text), why));
         }),
         _ => {}
     });
@@ -180,8 +192,12 @@ fn cut(text: &str) -> String {
     }
 }
 
-fn sent(text: &str, key: &str) -> Claim {
-    Claim::new(ClaimKind::Send, text, format!("to the cluster's machines, when you start them ({key})"))
+fn sent(text: &str, key: &str) -> RequestedAction {
+    RequestedAction::new(
+        RequestedActionKind::Send,
+        text,
+        format!("to the cluster's machines, when you start them ({key})"),
+    )
 }
 
 /// Calls `visit` for every `key: value` pair, at any depth.
@@ -212,40 +228,56 @@ fn each_text(value: &Value, visit: &mut impl FnMut(&str)) {
 
 /// The actions of the variables of `.marin.yaml`. `token_file` is the path in `RAY_AUTH_TOKEN_PATH`, with
 /// links resolved.
-pub fn of_variables(variables: &BTreeMap<String, String>, token_file: Option<&Path>) -> Vec<Claim> {
+pub fn of_variables(variables: &BTreeMap<String, String>, token_file: Option<&Path>) -> Vec<RequestedAction> {
     let mut all = Vec::new();
     if let Some(address) = variables.get("RAY_ADDRESS") {
-        all.push(Claim::new(ClaimKind::Contact, address, "as the cluster's dashboard (RAY_ADDRESS)"));
-        all.push(Claim::new(ClaimKind::Send, format!("the Ray token to {address}"), "if it requires one"));
+        all.push(RequestedAction::new(
+            RequestedActionKind::Contact,
+            address,
+            "as the cluster's dashboard (RAY_ADDRESS)",
+        ));
+        all.push(RequestedAction::new(
+            RequestedActionKind::Send,
+            format!("the Ray token to {address}"),
+            "if it requires one",
+        ));
     }
     if variables.contains_key("RAY_AUTH_TOKEN") {
-        all.push(Claim::new(
-            ClaimKind::Send,
+        all.push(RequestedAction::new(
+            RequestedActionKind::Send,
             "the token in .marin.yaml",
             "to every cluster (RAY_AUTH_TOKEN)",
         ));
     }
     if let Some(file) = token_file {
         let what = format!("the first line of {}", file.display());
-        all.push(Claim::new(
-            ClaimKind::Read,
+        all.push(RequestedAction::new(
+            RequestedActionKind::Read,
             &what,
             "as the Ray token of every cluster (RAY_AUTH_TOKEN_PATH)",
         ));
-        all.push(Claim::new(ClaimKind::Send, what, "to every cluster that requires a token"));
+        all.push(RequestedAction::new(
+            RequestedActionKind::Send,
+            what,
+            "to every cluster that requires a token",
+        ));
     }
     let others: Vec<&str> =
         variables.keys().map(String::as_str).filter(|name| !super::shared::NAMES.contains(name)).collect();
     if !others.is_empty() {
         let why = "to a cluster whose job asks for it with `submit-job --env NAME`";
-        all.push(Claim::new(ClaimKind::Send, format!("the values of {}", others.join(", ")), why));
+        all.push(RequestedAction::new(
+            RequestedActionKind::Send,
+            format!("the values of {}", others.join(", ")),
+            why,
+        ));
     }
     all
 }
 
 /// The claims as lines for display; a claim of several clusters is one line that names them.
-pub fn lines(claims: &BTreeMap<Claim, Vec<String>>) -> Vec<String> {
-    let line = |(claim, of): (&Claim, &Vec<String>)| {
+pub fn lines(claims: &BTreeMap<RequestedAction, Vec<String>>) -> Vec<String> {
+    let line = |(claim, of): (&RequestedAction, &Vec<String>)| {
         let of = match of.as_slice() {
             [] => String::new(),
             few if few.len() <= 3 => format!("; {}", few.join(", ")),
@@ -306,7 +338,7 @@ mod tests {
 
     #[test]
     fn control_characters_are_removed_from_the_list() {
-        let claim = Claim::new(ClaimKind::Run, "a\u{1b}[2Jb\nc", "x");
+        let claim = RequestedAction::new(RequestedActionKind::Run, "a\u{1b}[2Jb\nc", "x");
         let many = (0..4).map(|n| format!("c{n}")).collect();
         let lines = lines(&BTreeMap::from([(claim, many)]));
         assert!(lines[0].contains("4 clusters") && !lines[0].contains(['\u{1b}', '\n']), "{lines:?}");

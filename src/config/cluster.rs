@@ -169,7 +169,7 @@ fn head(
         None if kind == Provider::Local => {
             Err(FileError::new(path, "has no `provider.head_ip`", "add the head's address"))
         }
-        None => Ok(HeadAddress::AskRay),
+        None => Ok(HeadAddress::RayLookup),
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
              x: &base {max_workers: 8}\nhead_node_type: head\navailable_node_types:\n  head: {max_workers: 0}\n  w: {<<: *base, min_workers: 4}\n  v: *base\n",
         )
         .unwrap();
-        assert_eq!((spec.head, spec.zone.as_deref()), (HeadAddress::AskRay, Some("us-central2-b")));
+        assert_eq!((spec.head, spec.zone.as_deref()), (HeadAddress::RayLookup, Some("us-central2-b")));
         let types: Vec<_> = spec.node_types.iter().map(|t| (t.name.as_str(), t.min, t.is_head)).collect();
         assert_eq!(types, [("head", 0, true), ("w", 4, false), ("v", 0, false)]);
         assert_eq!((spec.node_types[1].max, spec.node_types[2].max), (8, 8));

@@ -5,7 +5,7 @@
 //! with direnv.
 
 use super::Env;
-use super::claims::Claim;
+use super::claims::RequestedAction;
 use super::held::CheckedFile;
 use super::paths::{Folders, create_private};
 use super::safe::{CurrentUser, Unsafe};
@@ -26,7 +26,7 @@ pub struct Review {
     /// Its files that would be used, and the files that they name.
     pub(super) files: Vec<CheckedFile>,
     /// The actions that they would cause, each with the clusters or files that request it.
-    pub claims: BTreeMap<Claim, Vec<String>>,
+    pub claims: BTreeMap<RequestedAction, Vec<String>>,
 }
 
 /// The trust status of a directory.

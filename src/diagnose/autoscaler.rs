@@ -35,7 +35,7 @@ pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
     });
     let moving = moving(report, &unmet, history);
     // The finding that no node joins covers single nodes.
-    let none_joins = moving.as_ref().is_some_and(|f| f.kind == FindingKind::NoneJoins);
+    let none_joins = moving.as_ref().is_some_and(|f| f.kind == FindingKind::NodesNotJoining);
     let late = if none_joins { None } else { late(report, history) };
     let found = [silent, error, failing, still, infeasible(report, &unmet, history), late, moving];
     found.into_iter().flatten().collect()
@@ -97,7 +97,7 @@ fn failing(report: &Autoscaler, unmet: &Unmet, now: Timestamp, history: &History
     };
     let is_stuck = unmet.is_something() && (!unmet.moves || history.moves_briefly());
     let severity = if is_stuck { Severity::Bad } else { Severity::Warn };
-    Some(Finding::new(FindingKind::LaunchesFail, severity, oldest, short, long, hint))
+    Some(Finding::new(FindingKind::LaunchesFailing, severity, oldest, short, long, hint))
 }
 
 /// A failed launch in a few words: `tpu_worker, no quota`.
@@ -166,8 +166,11 @@ fn moving(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<Findi
         None => counted(report.pending.len(), "node") + " pending",
     };
     let late = history.age_of(since) >= NO_NODE_JOINS;
-    let (kind, severity) =
-        if late { (FindingKind::NoneJoins, Severity::Warn) } else { (FindingKind::Scaling, Severity::Info) };
+    let (kind, severity) = if late {
+        (FindingKind::NodesNotJoining, Severity::Warn)
+    } else {
+        (FindingKind::Scaling, Severity::Info)
+    };
     let hint = if late { Hint::from(installation()) } else { Hint::none() };
     let rest = if unmet.is_something() { format!("; {}", unmet.words()) } else { String::new() };
     Some(Finding::new(kind, severity, Some(since), &short, format!("{short}{rest}"), hint))
@@ -191,7 +194,7 @@ fn late(report: &Autoscaler, history: &History) -> Option<Finding> {
         n => format!("{one}, +{}", n - 1),
     };
     Some(Finding::new(
-        FindingKind::JoinsLate,
+        FindingKind::JoinDelayed,
         Severity::Warn,
         since(first),
         &short,

@@ -1,6 +1,6 @@
 //! A finding: its kind, its severity, its texts.
 
-use crate::model::{Hint, JobKey, Problem, ProblemKind, SignKind, Text, Timestamp};
+use crate::model::{Hint, JobKey, Problem, ProblemKind, Text, Timestamp, WarningKind};
 use std::time::Duration;
 
 /// A finding first seen within this time shows no age.
@@ -34,7 +34,7 @@ pub enum FindingKind {
     /// The connection to the cluster is broken, or its file is invalid.
     Unreachable,
     /// Several heads of the cluster are running.
-    SeveralHeads,
+    MultipleHeads,
     /// There is unmet demand, and the autoscaler launches nothing.
     Stuck,
     /// The autoscaler has stopped reporting.
@@ -44,13 +44,13 @@ pub enum FindingKind {
     /// The autoscaler reports an error.
     AutoscalerError,
     /// The autoscaler's launches fail.
-    LaunchesFail,
+    LaunchesFailing,
     /// Machines were launched, but none of them joins.
-    NoneJoins,
+    NodesNotJoining,
     /// Ray was restarted by another person.
     Restarted,
     /// A node has been joining for too long.
-    JoinsLate,
+    JoinDelayed,
     /// Nodes died recently without being stopped.
     NodesLost,
     /// A slice has fewer hosts than it needs.
@@ -76,11 +76,11 @@ pub enum FindingKind {
     /// A run completes fewer steps per second than before.
     Slowed,
     /// The last checkpoint of a run is older than the limit.
-    CheckpointLate,
+    CheckpointOverdue,
     /// Jobs have been pending for longer than the limit.
-    WaitsLong,
+    PendingTooLong,
     /// Parts of the state could not be read.
-    PartlyRead,
+    PartialData,
     /// Nodes are pending.
     Scaling,
     /// The cluster is unused.
@@ -92,30 +92,30 @@ impl FindingKind {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Unreachable => ProblemKind::Unreachable.words(),
-            Self::SeveralHeads => ProblemKind::SeveralHeads.words(),
+            Self::MultipleHeads => ProblemKind::MultipleHeads.words(),
             Self::Stuck => "autoscaler stuck",
             Self::Silent => "autoscaler not reporting",
             Self::DashboardSilent => ProblemKind::DashboardSilent.words(),
             Self::AutoscalerError => "autoscaler error",
-            Self::LaunchesFail => "launches failing",
-            Self::NoneJoins => "nodes not joining",
+            Self::LaunchesFailing => "launches failing",
+            Self::NodesNotJoining => "nodes not joining",
             Self::Restarted => "Ray restarted",
-            Self::JoinsLate => "join delayed",
+            Self::JoinDelayed => "join delayed",
             Self::NodesLost => "nodes lost",
             Self::SliceIncomplete => "slice incomplete",
             Self::Infeasible => "infeasible",
             Self::Unmet => "nothing launching",
             Self::HoldsQuota => "quota",
             Self::TpuDelayed => "TPU delayed",
-            Self::LossNotFinite => SignKind::NotFinite.words(),
-            Self::Stalled => SignKind::Stalled.words(),
-            Self::Diverging => SignKind::Diverging.words(),
-            Self::DriverAlone => SignKind::DriverAlone.words(),
-            Self::ChipsIdle => SignKind::ChipsIdle.words(),
-            Self::Slowed => SignKind::Slowed.words(),
-            Self::CheckpointLate => SignKind::CheckpointLate.words(),
-            Self::WaitsLong => SignKind::WaitsLong.words(),
-            Self::PartlyRead => "partial data",
+            Self::LossNotFinite => WarningKind::NotFinite.words(),
+            Self::Stalled => WarningKind::Stalled.words(),
+            Self::Diverging => WarningKind::Diverging.words(),
+            Self::DriverAlone => WarningKind::DriverAlone.words(),
+            Self::ChipsIdle => WarningKind::ChipsIdle.words(),
+            Self::Slowed => WarningKind::Slowed.words(),
+            Self::CheckpointOverdue => WarningKind::CheckpointOverdue.words(),
+            Self::PendingTooLong => WarningKind::PendingTooLong.words(),
+            Self::PartialData => "partial data",
             Self::Scaling => "scaling up",
             Self::Idle => "idle",
         }
@@ -128,9 +128,9 @@ impl FindingKind {
             Self::Stuck
                 | Self::Silent
                 | Self::AutoscalerError
-                | Self::LaunchesFail
-                | Self::NoneJoins
-                | Self::JoinsLate
+                | Self::LaunchesFailing
+                | Self::NodesNotJoining
+                | Self::JoinDelayed
                 | Self::Unmet
                 | Self::Infeasible
         )
@@ -239,8 +239,9 @@ impl Finding {
 
     /// The age of the issue; `None` if it is unknown: an issue first seen within the last minute may be far older.
     pub fn age(&self, now: Timestamp) -> Option<Duration> {
-        use FindingKind::{Infeasible, LaunchesFail, NoneJoins, Scaling, Stuck, Unmet};
-        let seen = matches!(self.kind, Stuck | LaunchesFail | NoneJoins | Infeasible | Unmet | Scaling);
+        use FindingKind::{Infeasible, LaunchesFailing, NodesNotJoining, Scaling, Stuck, Unmet};
+        let seen =
+            matches!(self.kind, Stuck | LaunchesFailing | NodesNotJoining | Infeasible | Unmet | Scaling);
         self.since.map(|since| since.age(now)).filter(|age| !seen || *age >= JUST_SEEN)
     }
 }
@@ -248,7 +249,7 @@ impl Finding {
 impl From<&Problem> for Finding {
     fn from(problem: &Problem) -> Self {
         let kind = match problem.kind {
-            ProblemKind::SeveralHeads => FindingKind::SeveralHeads,
+            ProblemKind::MultipleHeads => FindingKind::MultipleHeads,
             _ => FindingKind::Unreachable,
         };
         let found =

@@ -39,7 +39,7 @@ pub fn pending(
     let mut all = HashMap::new();
     for job in snapshot.jobs.iter().filter(|job| cluster_vitals.status(job) == JobStatus::Pending) {
         let requested = match cluster_vitals.of(job).map(|vitals| &vitals.doing) {
-            Some(JobActivity::Waits(wait)) => Some(&wait.shape[..]),
+            Some(JobActivity::Waiting(wait)) => Some(&wait.shape[..]),
             _ => job.requested.as_deref(),
         };
         let same = known.iter().find(|(other, _)| *other == requested).map(|(_, why)| why.clone());
@@ -134,7 +134,7 @@ fn scaling(
     types: &[NodeTypeLimits],
     findings: &[Finding],
 ) -> (String, Option<FindingKind>) {
-    use FindingKind::{Infeasible, LaunchesFail, Scaling, Unmet};
+    use FindingKind::{Infeasible, LaunchesFailing, Scaling, Unmet};
     let report = &*snapshot.autoscaler;
     let of = |kind| findings.iter().find(|f| f.kind == kind);
     let is_infeasible = requested
@@ -145,7 +145,7 @@ fn scaling(
     let may_serve = |name: &Text| able.is_empty() || able.iter().any(|kind| kind.name == name.raw());
     let failing = failing_now(report, snapshot.taken).filter(|failure| may_serve(&failure.node_type));
     let failing: BTreeSet<String> = failing.map(failed).collect();
-    let is_elsewhere = |finding: &Finding| finding.kind == LaunchesFail && failing.is_empty();
+    let is_elsewhere = |finding: &Finding| finding.kind == LaunchesFailing && failing.is_empty();
     let broken = || {
         let mut all = findings.iter().filter(|f| f.kind.is_of_autoscaler() && !is_elsewhere(f));
         all.find(|f| !matches!(f.kind, Infeasible | Unmet))
@@ -166,7 +166,7 @@ fn scaling(
                 n => counted(n, "node") + " launching",
             }
         }
-        Some(Finding { kind: LaunchesFail, .. }) => {
+        Some(Finding { kind: LaunchesFailing, .. }) => {
             let more = failing.len().saturating_sub(NAMED);
             let more = (more > 0).then(|| counted(more, "other node type"));
             let named: Vec<String> = failing.into_iter().take(NAMED).chain(more).collect();
@@ -225,7 +225,7 @@ mod tests {
         let key = held_up.key.clone();
         let wait = requests.map(|all| Wait { shape: requested(all), count: 1, since: None });
         let vitals =
-            wait.map(|wait| Arc::new(Vitals::sample(JobActivity::Waits(wait), Timestamp::from_millis(0))));
+            wait.map(|wait| Arc::new(Vitals::sample(JobActivity::Waiting(wait), Timestamp::from_millis(0))));
         let jobs = vitals.map(|vitals| (key.clone(), vitals)).into_iter().collect();
         let cluster_vitals = ClusterVitals { jobs, ..ClusterVitals::default() };
         let jobs = Arc::new([job, running, held_up].map(Arc::new).to_vec());
@@ -295,7 +295,7 @@ mod tests {
         let state = Snapshot { autoscaler: Arc::new(report), ..Snapshot::default() };
         let finding =
             |kind| Finding::new(kind, Severity::Warn, None, "v4_8_spot, no capacity", "", Hint::none());
-        let findings = [finding(FindingKind::LaunchesFail), finding(FindingKind::Scaling)];
+        let findings = [finding(FindingKind::LaunchesFailing), finding(FindingKind::Scaling)];
         let text_for = |head: &str| text_with(&types, Some(&[(head, 1.0)]), &state, &findings);
         assert_eq!(
             text_for("TPU-v4-8-head"),
@@ -334,7 +334,7 @@ mod tests {
             (FindingKind::Scaling, "", false, "2 nodes launching"),
             (FindingKind::Silent, "3 demands unmet", false, "autoscaler not reporting"),
             (
-                FindingKind::LaunchesFail,
+                FindingKind::LaunchesFailing,
                 "tpu_worker, no quota",
                 false,
                 "launches failing: tpu_worker, no quota",

@@ -160,7 +160,7 @@ fn position(
         JobStatus::Running => {
             // Only its first wait counts: its other workers do not queue before it is met.
             let vitals = cluster_vitals.jobs.get(&job.key)?;
-            let first = if let JobActivity::Waits(wait) = &vitals.doing {
+            let first = if let JobActivity::Waiting(wait) = &vitals.doing {
                 std::slice::from_ref(wait)
             } else {
                 &vitals.waits[..]
@@ -218,12 +218,12 @@ mod tests {
         let (holder, first, second) = (job("holder"), job("first"), job("second"));
         let wait = |since| {
             let wait = Wait { shape: needs("TPU-v4-256-head", 1.0), count: 1, since: Some(at(since)) };
-            Vitals { waits: vec![wait.clone()], ..Vitals::sample(JobActivity::Waits(wait), at(50)) }
+            Vitals { waits: vec![wait.clone()], ..Vitals::sample(JobActivity::Waiting(wait), at(50)) }
         };
         let holds = Vitals {
             holds: Some(vec![("TPU".into(), 128.0)]),
             nodes: vec![crate::model::Node::sample(7).id],
-            ..Vitals::sample(JobActivity::Steps, at(50))
+            ..Vitals::sample(JobActivity::Training, at(50))
         };
         let cluster_vitals = ClusterVitals {
             jobs: [(&holder, holds), (&first, wait(1)), (&second, wait(9))]

@@ -3,7 +3,8 @@
 use super::{Finding, FindingKind, Pending, Severity, Subject};
 use crate::model::amount::counted;
 use crate::model::{
-    ClusterVitals, Fix, Hint, Job, JobKey, JobStatus, Sign, SignKind, Snapshot, Timestamp, Verb, Vitals,
+    ClusterVitals, Fix, Hint, Job, JobKey, JobStatus, RunWarning, Snapshot, Timestamp, Verb, Vitals,
+    WarningKind,
 };
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ pub fn of_jobs<'w>(
 ) -> Vec<Finding> {
     let oldest = OLD.max(cluster_vitals.cost.every * 5);
     let is_fresh = cluster_vitals.read.is_some_and(|read| read.age(snapshot.taken) <= oldest);
-    let mut signs: Vec<(&Sign, &Job, &Vitals)> = Vec::new();
+    let mut signs: Vec<(&RunWarning, &Job, &Vitals)> = Vec::new();
     let mut waits: Vec<(Timestamp, &Job, String)> = Vec::new();
     for job in snapshot.jobs.iter() {
         if let Some(since) = pending_too_long(job, cluster_vitals.limits.pending, snapshot.taken) {
@@ -34,7 +35,7 @@ pub fn of_jobs<'w>(
         let vitals =
             cluster_vitals.jobs.get(&job.key).filter(|_| is_fresh && job.status == JobStatus::Running);
         for (sign, vitals) in vitals.iter().flat_map(|vitals| vitals.signs.iter().map(move |s| (s, vitals))) {
-            if sign.kind == SignKind::WaitsLong {
+            if sign.kind == WarningKind::PendingTooLong {
                 waits.push((sign.since, job, format!("waits for {}", sign.evidence)));
             } else {
                 signs.push((sign, job, vitals));
@@ -55,7 +56,7 @@ pub fn pending_too_long(job: &Job, limit: Duration, now: Timestamp) -> Option<Ti
     job.started.filter(is_late).filter(|_| job.status == JobStatus::Pending)
 }
 
-fn of_sign(sign: &Sign, job: &Job, vitals: &Vitals) -> Finding {
+fn of_sign(sign: &RunWarning, job: &Job, vitals: &Vitals) -> Finding {
     let short = format!("{} ({})", job.key, job.owner_words());
     let chips = vitals.chips().map(|(name, n)| format!(", {n:.0} {name}")).unwrap_or_default();
     let long = format!(
@@ -76,23 +77,23 @@ fn of_sign(sign: &Sign, job: &Job, vitals: &Vitals) -> Finding {
     .about(Subject::Job(job.key.clone()))
 }
 
-const fn kind(sign: SignKind) -> FindingKind {
+const fn kind(sign: WarningKind) -> FindingKind {
     match sign {
-        SignKind::NotFinite => FindingKind::LossNotFinite,
-        SignKind::Stalled => FindingKind::Stalled,
-        SignKind::Diverging => FindingKind::Diverging,
-        SignKind::DriverAlone => FindingKind::DriverAlone,
-        SignKind::ChipsIdle => FindingKind::ChipsIdle,
-        SignKind::Slowed => FindingKind::Slowed,
-        SignKind::CheckpointLate => FindingKind::CheckpointLate,
-        SignKind::WaitsLong => FindingKind::WaitsLong,
+        WarningKind::NotFinite => FindingKind::LossNotFinite,
+        WarningKind::Stalled => FindingKind::Stalled,
+        WarningKind::Diverging => FindingKind::Diverging,
+        WarningKind::DriverAlone => FindingKind::DriverAlone,
+        WarningKind::ChipsIdle => FindingKind::ChipsIdle,
+        WarningKind::Slowed => FindingKind::Slowed,
+        WarningKind::CheckpointOverdue => FindingKind::CheckpointOverdue,
+        WarningKind::PendingTooLong => FindingKind::PendingTooLong,
     }
 }
 
 /// The severity of a sign: [`Severity::Bad`] if the run no longer makes useful progress.
-pub const fn sign_severity(sign: SignKind) -> Severity {
+pub const fn sign_severity(sign: WarningKind) -> Severity {
     match sign {
-        SignKind::NotFinite | SignKind::Stalled => Severity::Bad,
+        WarningKind::NotFinite | WarningKind::Stalled => Severity::Bad,
         _ => Severity::Warn,
     }
 }
@@ -100,7 +101,7 @@ pub const fn sign_severity(sign: SignKind) -> Severity {
 /// The number of unhealthy runs in a few words: `2 runs stalled, 1 run slowed`; `None` if there are none. The worst
 /// kinds come first; waiting jobs do not count.
 pub fn unhealthy_runs(findings: &[Finding]) -> Option<String> {
-    let words = SignKind::ALL.into_iter().filter_map(|sign| {
+    let words = WarningKind::ALL.into_iter().filter_map(|sign| {
         let kind = kind(sign);
         let n = findings.iter().filter(|finding| finding.kind == kind && finding.job().is_some()).count();
         (n > 0).then(|| format!("{} {}", counted(n, "run"), how(sign)))
@@ -110,50 +111,50 @@ pub fn unhealthy_runs(findings: &[Finding]) -> Option<String> {
 }
 
 /// The sign as an attribute of a run.
-const fn how(sign: SignKind) -> &'static str {
+const fn how(sign: WarningKind) -> &'static str {
     match sign {
-        SignKind::NotFinite => "with a loss that is not finite",
-        SignKind::Stalled => "stalled",
-        SignKind::Diverging => "diverging",
-        SignKind::DriverAlone => "without workers",
-        SignKind::ChipsIdle => "idle",
-        SignKind::Slowed => "slowed",
-        SignKind::CheckpointLate => "without checkpoints",
-        SignKind::WaitsLong => "waiting",
+        WarningKind::NotFinite => "with a loss that is not finite",
+        WarningKind::Stalled => "stalled",
+        WarningKind::Diverging => "diverging",
+        WarningKind::DriverAlone => "without workers",
+        WarningKind::ChipsIdle => "idle",
+        WarningKind::Slowed => "slowed",
+        WarningKind::CheckpointOverdue => "without checkpoints",
+        WarningKind::PendingTooLong => "waiting",
     }
 }
 
 /// What clears the finding, to follow `clears`.
-const fn cleared(sign: SignKind) -> &'static str {
+const fn cleared(sign: WarningKind) -> &'static str {
     match sign {
-        SignKind::NotFinite => "with a finite loss",
-        SignKind::Stalled => "with the next step",
-        SignKind::Diverging => "when the loss is back at its trend",
-        SignKind::DriverAlone => "when it starts tasks or actors, or the job ends",
-        SignKind::ChipsIdle => "when its machines are busy again, or its log has a new line",
-        SignKind::Slowed => "after three checks at the previous rate",
-        SignKind::CheckpointLate => "with the next checkpoint",
-        SignKind::WaitsLong => "when it gets the resources that it waits for",
+        WarningKind::NotFinite => "with a finite loss",
+        WarningKind::Stalled => "with the next step",
+        WarningKind::Diverging => "when the loss is back at its trend",
+        WarningKind::DriverAlone => "when it starts tasks or actors, or the job ends",
+        WarningKind::ChipsIdle => "when its machines are busy again, or its log has a new line",
+        WarningKind::Slowed => "after three checks at the previous rate",
+        WarningKind::CheckpointOverdue => "with the next checkpoint",
+        WarningKind::PendingTooLong => "when it gets the resources that it waits for",
     }
 }
 
-fn hint(sign: SignKind, job: &Job) -> Hint {
+fn hint(sign: WarningKind, job: &Job) -> Hint {
     let id = job.key.to_string();
     let stacks = |aim: &str| Verb::JobStacks.on(&id, aim);
     let log = |aim: &str| Verb::JobLog.on(&id, aim);
     match sign {
-        SignKind::Stalled | SignKind::ChipsIdle => {
+        WarningKind::Stalled | WarningKind::ChipsIdle => {
             [stacks("find the worker whose stack differs"), log("read its last lines")].into()
         }
-        SignKind::Slowed => stacks("find the worker whose stack differs").into(),
-        SignKind::DriverAlone => {
+        WarningKind::Slowed => stacks("find the worker whose stack differs").into(),
+        WarningKind::DriverAlone => {
             [log("find out why its workers ended"), Fix::from("stop the job if nothing is left to do")].into()
         }
-        SignKind::NotFinite | SignKind::Diverging => {
+        WarningKind::NotFinite | WarningKind::Diverging => {
             [log("read its last lines"), Fix::from("restart the run from an earlier checkpoint")].into()
         }
-        SignKind::CheckpointLate => log("check whether saving a checkpoint fails").into(),
-        SignKind::WaitsLong => Hint::none(),
+        WarningKind::CheckpointOverdue => log("check whether saving a checkpoint fails").into(),
+        WarningKind::PendingTooLong => Hint::none(),
     }
 }
 
@@ -180,7 +181,7 @@ fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
         n => format!("{}: {}", counted(n, "job"), named.join("; ")),
     };
     let hint = Verb::ExplainJob.on(&first.key.to_string(), "see which node types it could run on");
-    let found = Finding::new(FindingKind::WaitsLong, Severity::Warn, Some(*since), short, long, hint);
+    let found = Finding::new(FindingKind::PendingTooLong, Severity::Warn, Some(*since), short, long, hint);
     Some(found.of_all(waits.iter().map(|(_, job, _)| &job.key)))
 }
 
@@ -194,17 +195,17 @@ mod tests {
         Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(minute * 60))
     }
 
-    fn sign(kind: SignKind, minute: u64) -> Sign {
-        Sign { kind, since: at(minute), evidence: "at step 812, its log has no new lines".into() }
+    fn sign(kind: WarningKind, minute: u64) -> RunWarning {
+        RunWarning { kind, since: at(minute), evidence: "at step 812, its log has no new lines".into() }
     }
 
     /// The findings at minute 100 of jobs with these signs, whose vitals were read at minute `read`.
-    fn found(jobs: &[(&str, JobStatus, Vec<Sign>)], read: u64) -> Vec<Finding> {
+    fn found(jobs: &[(&str, JobStatus, Vec<RunWarning>)], read: u64) -> Vec<Finding> {
         let job = |id: &str, status| Job { started: Some(at(20)), ..Job::sample(id, status) };
         let list: Vec<Arc<Job>> = jobs.iter().map(|(id, status, _)| Arc::new(job(id, *status))).collect();
-        let vitals = |signs: &Vec<Sign>| Vitals {
+        let vitals = |signs: &Vec<RunWarning>| Vitals {
             signs: signs.clone(),
-            ..Vitals::sample(JobActivity::Steps, at(read))
+            ..Vitals::sample(JobActivity::Training, at(read))
         };
         let cluster_vitals = ClusterVitals {
             read: Some(at(read)),
@@ -225,8 +226,8 @@ mod tests {
         use JobStatus::Running;
         let all = found(
             &[
-                ("a", Running, vec![sign(SignKind::Slowed, 50)]),
-                ("b", Running, vec![sign(SignKind::Stalled, 78)]),
+                ("a", Running, vec![sign(WarningKind::Slowed, 50)]),
+                ("b", Running, vec![sign(WarningKind::Stalled, 78)]),
             ],
             99,
         );
@@ -249,20 +250,21 @@ mod tests {
     #[test]
     fn unhealthy_runs_are_counted_the_worst_first_and_waiting_ones_are_not() {
         use JobStatus::Running;
-        let of = |jobs: &[(&str, SignKind)]| {
+        let of = |jobs: &[(&str, WarningKind)]| {
             let jobs: Vec<_> = jobs.iter().map(|(id, kind)| (*id, Running, vec![sign(*kind, 50)])).collect();
             unhealthy_runs(&found(&jobs, 99))
         };
-        let (slowed, stalled, late) = (SignKind::Slowed, SignKind::Stalled, SignKind::CheckpointLate);
+        let (slowed, stalled, late) =
+            (WarningKind::Slowed, WarningKind::Stalled, WarningKind::CheckpointOverdue);
         let all = of(&[("a", slowed), ("b", stalled), ("c", stalled), ("d", late)]);
         assert_eq!(all.as_deref(), Some("2 runs stalled, 1 run slowed"));
-        assert_eq!(of(&[("a", SignKind::WaitsLong)]), None);
+        assert_eq!(of(&[("a", WarningKind::PendingTooLong)]), None);
         assert_eq!(unhealthy_runs(&[]), None);
     }
 
     #[test]
     fn ended_jobs_and_old_vitals_have_no_findings() {
-        let signs = || vec![sign(SignKind::Stalled, 10)];
+        let signs = || vec![sign(WarningKind::Stalled, 10)];
         assert!(found(&[("a", JobStatus::Failed, signs())], 99).is_empty());
         assert!(found(&[("a", JobStatus::Running, signs())], 60).is_empty(), "read long ago");
         assert!(found(&[("a", JobStatus::Running, Vec::new())], 99).is_empty(), "healthy");
@@ -280,7 +282,10 @@ mod tests {
             of_jobs(&snapshot, &ClusterVitals { limits, ..ClusterVitals::default() }, |_| None)
         };
         let found = of(VitalLimits::default());
-        assert_eq!((found.len(), found[0].kind, found[0].since), (1, FindingKind::WaitsLong, Some(at(20))));
+        assert_eq!(
+            (found.len(), found[0].kind, found[0].since),
+            (1, FindingKind::PendingTooLong, Some(at(20)))
+        );
         assert!(
             of(VitalLimits { pending: Duration::ZERO, ..VitalLimits::default() }).is_empty(),
             "turned off"
@@ -290,13 +295,13 @@ mod tests {
     #[test]
     fn jobs_that_wait_for_long_are_one_finding() {
         use JobStatus::{Pending, Running};
-        let waits = || vec![Sign { evidence: "v4-256".into(), ..sign(SignKind::WaitsLong, 5) }];
+        let waits = || vec![RunWarning { evidence: "v4-256".into(), ..sign(WarningKind::PendingTooLong, 5) }];
         let all =
             found(&[("a", Pending, Vec::new()), ("b", Running, waits()), ("c", Pending, Vec::new())], 99);
         let [one] = &all[..] else { panic!("{all:?}") };
         assert_eq!(
             (one.kind, one.since, one.short.as_str()),
-            (FindingKind::WaitsLong, Some(at(5)), "waits for v4-256 (b), +2")
+            (FindingKind::PendingTooLong, Some(at(5)), "waits for v4-256 (b), +2")
         );
         assert!(one.long.starts_with("3 jobs: b waits for"), "{one:?}");
     }

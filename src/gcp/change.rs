@@ -23,12 +23,12 @@ pub struct Change {
 
 /// A change that Google has accepted and started.
 #[derive(Clone, Debug)]
-pub struct Begun {
+pub struct StartedOperation {
     operation: Value,
     operations: Operations,
 }
 
-impl Begun {
+impl StartedOperation {
     /// The numeric id of the created or changed resource (Compute Engine, `Operation.targetId`); empty when Google
     /// returned none.
     pub fn target(&self) -> &str {
@@ -58,7 +58,7 @@ impl Google {
     }
 
     /// Sends a change and returns as soon as Google has started it.
-    pub async fn begin(&self, change: &Change) -> Result<Begun, GcpError> {
+    pub async fn begin(&self, change: &Change) -> Result<StartedOperation, GcpError> {
         let method = match change.method {
             "DELETE" => Method::DELETE,
             "PATCH" => Method::PATCH,
@@ -66,11 +66,11 @@ impl Google {
         };
         let body = (!change.body.is_null()).then_some(&change.body);
         let operation = self.inner.call(&Call { method, url: change.url.clone(), query: &[], body }).await?;
-        Ok(Begun { operation, operations: change.operations.clone() })
+        Ok(StartedOperation { operation, operations: change.operations.clone() })
     }
 
     /// Waits until the operation of a change is done.
-    pub async fn end(&self, begun: Begun) -> Result<(), GcpError> {
+    pub async fn end(&self, begun: StartedOperation) -> Result<(), GcpError> {
         let (prefix, is_of_zone) = match &begun.operations {
             Operations::OfZone(prefix) => (prefix, true),
             Operations::OfService(prefix) => (prefix, false),

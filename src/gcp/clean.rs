@@ -42,7 +42,7 @@ impl Google {
         let gone: BTreeMap<&str, bool> = done
             .iter()
             .filter(|(l, _)| l.kind == LeftoverKind::TpuVm)
-            .map(|(l, c)| (l.name.raw(), matches!(c, Cleaned::Deleted | Cleaned::GoneAlready)))
+            .map(|(l, c)| (l.name.raw(), matches!(c, Cleaned::Deleted | Cleaned::AlreadyGone)))
             .collect();
         let one = |leftover: Leftover| {
             let held =
@@ -50,7 +50,7 @@ impl Google {
             let report = &report;
             async move {
                 let cleaned = match held {
-                    Some(vm) => Cleaned::LeftAlone(format!("its TPU VM {vm} still exists")),
+                    Some(vm) => Cleaned::Skipped(format!("its TPU VM {vm} still exists")),
                     None => self.clean_queued(place, &leftover).await.unwrap_or_else(|e| failed(&e)),
                 };
                 report(&leftover, &cleaned);
@@ -75,7 +75,7 @@ impl Google {
     async fn clean_vm(&self, place: &TpuPlace, leftover: &Leftover) -> Result<Cleaned, GcpError> {
         let name = leftover.name.raw();
         let vm = match self.tpu(&place.project, &place.zone, name).await {
-            Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
+            Err(GcpError::NotFound { .. }) => return Ok(Cleaned::AlreadyGone),
             answer => answer?,
         };
         if !vm.is_left_by(&place.cluster) {
@@ -85,7 +85,7 @@ impl Google {
             return Ok(recreated());
         }
         match self.execute(&self.tpu_deletion(&place.project, &place.zone, name)).await {
-            Err(GcpError::NotFound { .. }) => Ok(Cleaned::GoneAlready),
+            Err(GcpError::NotFound { .. }) => Ok(Cleaned::AlreadyGone),
             answer => answer.map(|()| Cleaned::Deleted),
         }
     }
@@ -96,7 +96,7 @@ impl Google {
         let found = self.compute_tpus(&place.project, &place.zone).await?;
         let is_it = |vm: &&TpuVm| vm.name == leftover.name && vm.kind() == leftover.kind.word();
         let Some(vm) = found.iter().map(|found| &found.vm).find(is_it) else {
-            return Ok(Cleaned::GoneAlready);
+            return Ok(Cleaned::AlreadyGone);
         };
         if !vm.is_left_by(&place.cluster) {
             return Ok(left_alone(vm.state.word(), vm.ray_cluster.as_ref(), place));
@@ -105,17 +105,17 @@ impl Google {
             return Ok(recreated());
         }
         let deletion = match self.tpu_deletion_of(place, None, &ChosenTpu::from(vm)).await {
-            Err(GcpError::Changed { what }) => return Ok(Cleaned::LeftAlone(what)),
+            Err(GcpError::Changed { what }) => return Ok(Cleaned::Skipped(what)),
             deletion => deletion?,
         };
-        let Some(deletion) = deletion else { return Ok(Cleaned::GoneAlready) };
+        let Some(deletion) = deletion else { return Ok(Cleaned::AlreadyGone) };
         let group = vm.compute.as_ref().filter(|compute| compute.whole).and_then(|c| c.group.as_deref());
         let made = match group {
             Some(group) => self.made_for_group(place, group, vm.name.raw()).await.unwrap_or_default(),
             None => Vec::new(),
         };
         match self.execute(&deletion).await {
-            Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
+            Err(GcpError::NotFound { .. }) => return Ok(Cleaned::AlreadyGone),
             answer => answer?,
         }
         // These resources cost nothing; any that remain are reused by the next worker of that name.
@@ -129,7 +129,7 @@ impl Google {
         let (began, name) = (Instant::now(), leftover.name.raw());
         loop {
             let request = match self.queued(&place.project, &place.zone, name).await {
-                Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
+                Err(GcpError::NotFound { .. }) => return Ok(Cleaned::AlreadyGone),
                 answer => answer?,
             };
             if !request.is_left_by(&place.cluster) {
@@ -139,7 +139,7 @@ impl Google {
                 return Ok(recreated());
             }
             match self.execute(&self.idle_queued_deletion(&place.project, &place.zone, name)).await {
-                Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
+                Err(GcpError::NotFound { .. }) => return Ok(Cleaned::AlreadyGone),
                 // The queued resource may not reflect yet that its TPU VMs are gone.
                 Err(GcpError::State { .. }) if began.elapsed() < SETTLE => {
                     tokio::time::sleep(self.inner.poll_interval).await;
@@ -152,7 +152,7 @@ impl Google {
     /// Verifies against the list, not the operations: a successful operation may have deleted nothing, and one without
     /// a response may have deleted everything.
     async fn verify(&self, place: &TpuPlace, done: &mut [(Leftover, Cleaned)]) {
-        if done.iter().all(|(_, cleaned)| matches!(cleaned, Cleaned::LeftAlone(_))) {
+        if done.iter().all(|(_, cleaned)| matches!(cleaned, Cleaned::Skipped(_))) {
             return;
         }
         // The time of the list is not used here.
@@ -161,7 +161,7 @@ impl Google {
             let is_compute = matches!(leftover.kind, LeftoverKind::Instance | LeftoverKind::InstanceGroup);
             let unlisted = |view: &CloudView| view.unlisted.clone().filter(|_| is_compute);
             let seen = match (&*cleaned, &listed) {
-                (Cleaned::Deleted | Cleaned::GoneAlready, Ok(view)) if unlisted(view).is_some() => {
+                (Cleaned::Deleted | Cleaned::AlreadyGone, Ok(view)) if unlisted(view).is_some() => {
                     let why = unlisted(view).unwrap_or_default();
                     Cleaned::Failed {
                         what: format!(
@@ -170,11 +170,11 @@ impl Google {
                         hint: "run it again in a few minutes".into(),
                     }
                 }
-                (Cleaned::Deleted | Cleaned::GoneAlready, Err(e)) => Cleaned::Failed {
+                (Cleaned::Deleted | Cleaned::AlreadyGone, Err(e)) => Cleaned::Failed {
                     what: format!("Google reports it deleted, but the deletion could not be verified: {e}"),
                     hint: e.hint(),
                 },
-                (Cleaned::Deleted | Cleaned::GoneAlready, Ok(view)) if lists(view, leftover) => {
+                (Cleaned::Deleted | Cleaned::AlreadyGone, Ok(view)) if lists(view, leftover) => {
                     Cleaned::Failed {
                         what: "Google reports it as deleted but still lists it".into(),
                         hint: "run it again in a few minutes".into(),
@@ -183,7 +183,7 @@ impl Google {
                 (Cleaned::Failed { .. }, Ok(view))
                     if view.complete && unlisted(view).is_none() && !lists(view, leftover) =>
                 {
-                    Cleaned::GoneAlready
+                    Cleaned::AlreadyGone
                 }
                 _ => continue,
             };
@@ -227,12 +227,12 @@ fn lists(view: &CloudView, leftover: &Leftover) -> bool {
 
 /// The result for a resource that was recreated under the same name since it was listed.
 fn recreated() -> Cleaned {
-    Cleaned::LeftAlone("it was deleted and recreated in the meantime".into())
+    Cleaned::Skipped("it was deleted and recreated in the meantime".into())
 }
 
 fn left_alone(state: &str, label: Option<&Text>, place: &TpuPlace) -> Cleaned {
     let ours = label.is_some_and(|l| l.raw() == place.cluster);
     let why =
         if ours { format!("it is {state} now") } else { "it now belongs to a different cluster".into() };
-    Cleaned::LeftAlone(why)
+    Cleaned::Skipped(why)
 }

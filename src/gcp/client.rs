@@ -91,7 +91,7 @@ impl Google {
     /// The same client for calls that may wait: if Google asks to wait longer than [`CALL`], they do, up to
     /// [`WAIT_LIMIT`]. Calls of other clients fail immediately, with an error that states the wait.
     #[must_use]
-    pub fn patient(&self) -> Self {
+    pub fn with_waits(&self) -> Self {
         Self { inner: Arc::new(Inner { wait_limit: WAIT_LIMIT, ..(*self.inner).clone() }) }
     }
 

@@ -62,7 +62,7 @@ pub struct Part {
 
 /// A created resource, with the id that Google returned immediately.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadePart {
+pub struct CreatedPart {
     pub kind: PartKind,
     pub name: String,
     /// Its unique numeric id.
@@ -70,13 +70,13 @@ pub struct MadePart {
 }
 
 /// The description of the resources that this program creates for a cluster. A workload policy has no labels.
-pub fn made_for(cluster: &str) -> String {
+pub fn created_for(cluster: &str) -> String {
     format!("Created by marin-tui for cluster {cluster}")
 }
 
 /// Whether a description is that of a resource created for the cluster. Earlier versions wrote `made` for `Created`.
 fn is_made_for(description: &Value, cluster: &str) -> bool {
-    let made = made_for(cluster);
+    let made = created_for(cluster);
     let rest = made.strip_prefix("Created ");
     description.as_str().is_some_and(|text| text == made || text.strip_prefix("made ") == rest)
 }
@@ -100,7 +100,11 @@ impl Google {
     }
 
     /// The request that deletes a created resource; none when it is gone, or another resource has its name.
-    pub async fn part_deletion(&self, place: &TpuPlace, made: &MadePart) -> Result<Option<Change>, GcpError> {
+    pub async fn part_deletion(
+        &self,
+        place: &TpuPlace,
+        made: &CreatedPart,
+    ) -> Result<Option<Change>, GcpError> {
         let now = self.part(place, made.kind, &made.name).await?;
         let is_it = now.is_some_and(|now| now["id"] == made.id.as_str() && !made.id.is_empty());
         Ok(is_it.then(|| self.deletion(place, made.kind, &made.name)))

@@ -2,7 +2,7 @@
 
 use super::causes::{Clocks, is_without_error, worker_of_source};
 use super::worker::{JobWorkers, NamedWorker, age_words, first_few};
-use crate::logs::{Answer, Certainty, Evidence, Explanation, Remark};
+use crate::logs::{Answer, Certainty, Evidence, Explanation, WorkerNote};
 use crate::model::amount::{counted, grouped};
 use crate::model::text::log_line;
 use crate::model::time::brief;
@@ -170,10 +170,10 @@ pub fn running(
     last: &[Option<bool>],
 ) -> Findings {
     let runs = job_workers.workers.iter().filter(|worker| worker.runs()).count();
-    let of = |remark: Remark| answers.iter().filter(move |a| a.remark == remark);
+    let of = |remark: WorkerNote| answers.iter().filter(move |a| a.remark == remark);
     let unhealthy = |remark| of(remark).map(|a| in_a_line(a, job_workers)).collect::<Vec<_>>();
     let silent: Vec<String> =
-        unhealthy(Remark::Silent).into_iter().chain(unhealthy(Remark::NoLine)).collect();
+        unhealthy(WorkerNote::Silent).into_iter().chain(unhealthy(WorkerNote::NoLine)).collect();
     let id = &job_workers.known.job.key;
     let youngest = answers.iter().filter_map(|a| a.age).min();
     let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= QUIET);
@@ -181,9 +181,9 @@ pub fn running(
         let ended = job_workers.workers.get(answer.worker as usize).and_then(|worker| worker.ended_at);
         runs > 0 && !all_quiet && ended.is_some_and(|at| at.age(job_workers.clock.near) >= QUIET)
     };
-    let (replaced, ended): (Vec<&Answer>, Vec<&Answer>) = of(Remark::Ended).partition(is_replaced);
+    let (replaced, ended): (Vec<&Answer>, Vec<&Answer>) = of(WorkerNote::Ended).partition(is_replaced);
     let behind: Vec<String> = (ended.into_iter().map(|a| in_a_line(a, job_workers)))
-        .chain([Remark::Lagging, Remark::Error].into_iter().flat_map(unhealthy))
+        .chain([WorkerNote::Lagging, WorkerNote::Error].into_iter().flat_map(unhealthy))
         .collect();
     let replaced =
         replaced.into_iter().map(|a| format!("the others continued without {}", in_a_line(a, job_workers)));
@@ -271,7 +271,7 @@ fn how_silent(answers: &[Answer], job_workers: &JobWorkers) -> String {
 
 /// The silent workers, or all of them, longest silence first.
 fn quiet(answers: &[Answer], last: &[Option<bool>], all: bool) -> Vec<Quiet> {
-    let is_quiet = |answer: &&Answer| all || matches!(answer.remark, Remark::Silent | Remark::NoLine);
+    let is_quiet = |answer: &&Answer| all || matches!(answer.remark, WorkerNote::Silent | WorkerNote::NoLine);
     let mut quiet: Vec<Quiet> = answers
         .iter()
         .filter(is_quiet)

@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The last line of each worker, with its age and step.
-    Roll,
+    Overview,
     /// The last lines of each worker.
     Lines,
     /// The root cause.
@@ -57,7 +57,7 @@ pub struct WorkersReading {
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkersAnswer {
     /// The overview.
-    Roll {
+    Overview {
         /// The results, unusual workers first.
         answers: Vec<Answer>,
         /// By worker index: whether the last line is on standard error; `None` without a line.
@@ -80,7 +80,7 @@ impl WorkersAnswer {
     /// What was read.
     pub const fn part(&self) -> Part {
         match self {
-            Self::Roll { .. } => Part::Roll,
+            Self::Overview { .. } => Part::Overview,
             Self::Lines { .. } => Part::Lines,
             Self::Cause(_) => Part::Cause,
         }

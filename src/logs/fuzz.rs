@@ -39,7 +39,7 @@ fn fuzz_log_lines() {
         let (mut times, mut writers) = (Times::new(clock), Writers::default());
         let mut merge = Merge::new(Duration::from_secs(5));
         let mut fold = Fold::new(Duration::from_secs(10), 4096, Patterns::default());
-        let mut roll = Roll::new(vec![Worker::default(); 4], clock, Patterns::default());
+        let mut overview = Overview::new(vec![Worker::default(); 4], clock, Patterns::default());
         let mut causes = Causes::new(vec![Source::default(); 4], Patterns::default());
         let mut series = Series::default();
         for (n, line) in (0u32..).zip(&lines) {
@@ -53,7 +53,7 @@ fn fuzz_log_lines() {
             if let Some(progress) = Patterns::default().read(text) {
                 series.push(&progress, time);
             }
-            roll.push(source, text, None);
+            overview.push(source, text, None);
             causes.push(source, n.into(), time, text);
             merge.push(source, time, (n, text));
         }
@@ -64,7 +64,7 @@ fn fuzz_log_lines() {
         }
         fold.flush();
         assert!(fold.rows().all(|row| !row.members().is_empty()));
-        assert_eq!(roll.call(now).len(), 4);
+        assert_eq!(overview.call(now).len(), 4);
         if let Some(found) = causes.explain() {
             assert!(found.silent.len() < 4);
         }

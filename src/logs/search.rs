@@ -1,19 +1,19 @@
 //! A search in the loaded lines, updated as lines are added and dropped.
 
-use super::{LogBuffer, Pattern, Sieve};
+use super::{IncrementalFilter, LogBuffer, Pattern};
 use std::collections::VecDeque;
 
 /// A search pattern, and the held lines that match.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
     pattern: Pattern,
-    found: Sieve,
+    found: IncrementalFilter,
 }
 
 impl Search {
     /// A search for a pattern; the empty one matches nothing. [`Search::step`] examines the lines.
     pub fn new(pattern: Pattern) -> Self {
-        Self { pattern, found: Sieve::default() }
+        Self { pattern, found: IncrementalFilter::default() }
     }
 
     /// Examines some of the lines that were not examined yet. Returns whether all were.

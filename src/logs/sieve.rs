@@ -13,7 +13,7 @@ const PER_LINE: usize = 64;
 
 /// The held lines that match a rule, with a number of context lines around each. The newest lines are examined first.
 #[derive(Clone, Debug, Default)]
-pub struct Sieve {
+pub struct IncrementalFilter {
     around: u64,
     /// Numbers of the matching lines and their context, ascending.
     kept: VecDeque<u64>,
@@ -25,7 +25,7 @@ pub struct Sieve {
     after: Option<u64>,
 }
 
-impl Sieve {
+impl IncrementalFilter {
     /// Keeps the lines that match the rule, and `around` lines before and after each.
     pub fn with(around: u64) -> Self {
         Self { around, ..Self::default() }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn all(sieve: &mut Sieve, held: &LogBuffer, wanted: fn(&str) -> bool) -> Vec<u64> {
+    fn all(sieve: &mut IncrementalFilter, held: &LogBuffer, wanted: fn(&str) -> bool) -> Vec<u64> {
         while !sieve.step(held, |_, line| wanted(line.text())) {}
         assert!(sieve.is_done(held));
         sieve.lines().iter().copied().collect()
@@ -127,10 +127,10 @@ mod tests {
         for _ in 0..10 {
             held.push(line.as_str().into());
         }
-        let mut sieve = Sieve::default();
+        let mut sieve = IncrementalFilter::default();
         assert!(!sieve.step(&held, |_, _| true) && !sieve.is_done(&held));
         let first = held.first();
-        let seen = |sieve: &Sieve| sieve.lines().iter().map(|n| n - first).collect::<Vec<_>>();
+        let seen = |sieve: &IncrementalFilter| sieve.lines().iter().map(|n| n - first).collect::<Vec<_>>();
         assert_eq!(seen(&sieve), [6, 7, 8, 9]);
         held.push(line.as_str().into());
         assert!(!sieve.step(&held, |_, _| true), "lines that arrive in the meantime are examined first");
@@ -147,7 +147,7 @@ mod tests {
             limit in 5usize..40,
         ) {
             let mut held = LogBuffer::new(limit, usize::MAX);
-            let mut sieve = Sieve::with(around);
+            let mut sieve = IncrementalFilter::with(around);
             let mut wanted = Vec::new();
             let begin = held.first();
             for part in parts {

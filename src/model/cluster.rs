@@ -97,7 +97,7 @@ pub enum HeadAddress {
     /// A host name, address or ssh alias for the system's ssh (`provider.head_ip`, or the settings' override).
     Ssh(HostName),
     /// Not in the file: read from `ray get-head-ip FILE` (any provider that Ray supports).
-    AskRay,
+    RayLookup,
     /// A dashboard URL to attach to directly, without SSH (`--address`, `RAY_ADDRESS`), and the GCS address
     /// (`host:port`) if the user gave one.
     Direct {
@@ -118,7 +118,7 @@ impl ClusterSpec {
             accepted: None,
             provider,
             zone: None,
-            head: HeadAddress::AskRay,
+            head: HeadAddress::RayLookup,
             auth: SshAuth::default(),
             node_types: Vec::new(),
             google: GoogleNames::default(),
@@ -131,10 +131,10 @@ impl ClusterSpec {
     pub fn head_words(&self) -> String {
         match &self.head {
             HeadAddress::Ssh(host) => host.to_string(),
-            HeadAddress::AskRay if self.provider == Provider::Gcp => {
+            HeadAddress::RayLookup if self.provider == Provider::Gcp => {
                 "Google label, else ray get-head-ip".to_owned()
             }
-            HeadAddress::AskRay => "ray get-head-ip".to_owned(),
+            HeadAddress::RayLookup => "ray get-head-ip".to_owned(),
             HeadAddress::Direct { dashboard, .. } => dashboard.clone(),
         }
     }

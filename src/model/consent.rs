@@ -7,13 +7,13 @@ use super::{ClusterName, Operation, OperationKind, Others, Preview, Task};
 
 /// A rule that refuses an order for an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub enum RefusalReason {
     /// An option or the settings make the program read-only.
     ReadOnly,
     /// The operation cannot be done on this cluster: provider, file or settings.
     NotOffered,
     /// The cluster is already running, so there is nothing to start.
-    RunsAlready,
+    AlreadyRunning,
     /// The running cluster matches its file, so there is nothing to update.
     UpToDate,
     /// A change of the cluster file needs a restart of Ray, which was not allowed.
@@ -21,7 +21,7 @@ pub enum Gate {
     /// Another operation on the cluster was interrupted and must be resumed or abandoned first.
     Interrupted,
     /// Another process on this machine is running an operation on the cluster.
-    AtWork,
+    OperationRunning,
     /// No operation on the cluster was interrupted.
     NothingToResume,
     /// The interrupted operation is of a different kind than the named one.
@@ -33,9 +33,9 @@ pub enum Gate {
     /// The cluster does not respond, so affected jobs are unknown.
     UnknownJobs,
     /// No worker with this name was found, or the work that runs on it could not be read.
-    NotSeen,
+    NotChecked,
     /// Work is running on a worker that would be removed at once.
-    RunsThere,
+    WorkerBusy,
     /// Other people's jobs would end.
     OthersJobs,
     /// Another operator's operation holds the lock of the cluster.
@@ -46,24 +46,24 @@ pub enum Gate {
     Journal,
 }
 
-impl Gate {
+impl RefusalReason {
     /// Name of the gate in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
             Self::NotOffered => "not-supported",
-            Self::RunsAlready => "runs-already",
+            Self::AlreadyRunning => "runs-already",
             Self::UpToDate => "up-to-date",
             Self::NeedsRestart => "needs-restart",
             Self::Interrupted => "interrupted",
-            Self::AtWork => "operation-running",
+            Self::OperationRunning => "operation-running",
             Self::NothingToResume => "nothing-to-resume",
             Self::OtherKind => "different-operation",
             Self::OtherFile => "different-file",
             Self::NotSkippable => "not-skippable",
             Self::UnknownJobs => "unknown-jobs",
-            Self::NotSeen => "not-checked",
-            Self::RunsThere => "worker-busy",
+            Self::NotChecked => "not-checked",
+            Self::WorkerBusy => "worker-busy",
             Self::OthersJobs => "others-jobs",
             Self::Locked => "locked",
             Self::NotConfirmed => "not-confirmed",
@@ -92,7 +92,7 @@ pub enum Confirmed {
     /// Answered yes, or pressed the button.
     Yes,
     /// Confirmed in advance with `--yes`.
-    Beforehand,
+    InAdvance,
     /// Confirmed by typing this name.
     Typed(String),
 }
@@ -149,7 +149,7 @@ pub struct Consent {
     /// Request capacity without waiting for it.
     pub no_wait: bool,
     /// The kind of the interrupted operation to resume or skip; none if it was not named.
-    pub means: Option<OperationKind>,
+    pub expected_kind: Option<OperationKind>,
 }
 
 impl Consent {
@@ -159,26 +159,26 @@ impl Consent {
     }
 
     /// The gate for affected jobs that refuses the operation, given what runs on the cluster; none if it may begin.
-    pub fn missing(&self, operation: &Operation, seen: &Preview) -> Option<Gate> {
+    pub fn missing(&self, operation: &Operation, seen: &Preview) -> Option<RefusalReason> {
         if !operation.kind().may_end_jobs() {
             return None;
         }
         let runs_there =
             operation.task == Task::Update || matches!(operation.task.removal(), Some((_, None)));
         if seen.problem.is_some() && !self.unknown {
-            return Some(Gate::UnknownJobs);
+            return Some(RefusalReason::UnknownJobs);
         }
         if runs_there && !self.now && !seen.jobs.is_empty() {
-            return Some(Gate::RunsThere);
+            return Some(RefusalReason::WorkerBusy);
         }
-        (!self.not_allowed(seen).is_empty()).then_some(Gate::OthersJobs)
+        (!self.not_allowed(seen).is_empty()).then_some(RefusalReason::OthersJobs)
     }
 
     /// Whether the confirmation that the operation requires was given.
     pub fn confirms(&self, operation: &Operation) -> bool {
         match (operation.confirmation(), &self.confirmed) {
             (Confirmation::Nothing, _)
-            | (_, Confirmed::Beforehand)
+            | (_, Confirmed::InAdvance)
             | (Confirmation::Yes, Confirmed::Yes | Confirmed::Typed(_)) => true,
             (Confirmation::Name, Confirmed::Typed(name)) => name.trim() == operation.cluster.as_str(),
             (_, Confirmed::Not) | (Confirmation::Name, Confirmed::Yes) => false,
@@ -187,11 +187,11 @@ impl Consent {
 
     /// This consent with the permission that passes this gate, given what runs on the cluster; none if no permission
     /// does.
-    pub fn passing(mut self, gate: Gate, seen: &Preview) -> Option<Self> {
+    pub fn passing(mut self, gate: RefusalReason, seen: &Preview) -> Option<Self> {
         match gate {
-            Gate::UnknownJobs => self.unknown = true,
-            Gate::RunsThere => self.now = true,
-            Gate::OthersJobs => {
+            RefusalReason::UnknownJobs => self.unknown = true,
+            RefusalReason::WorkerBusy => self.now = true,
+            RefusalReason::OthersJobs => {
                 let more = self.not_allowed(seen);
                 self.others.extend(more);
             }
@@ -247,20 +247,20 @@ mod tests {
         let none = Consent::default();
         assert_eq!(none.missing(&restart, &seen(&["me"])), None);
         let others = seen(&["bo", "me", "al"]);
-        assert_eq!(none.missing(&restart, &others), Some(Gate::OthersJobs));
-        let allowed = none.clone().passing(Gate::OthersJobs, &others).unwrap();
+        assert_eq!(none.missing(&restart, &others), Some(RefusalReason::OthersJobs));
+        let allowed = none.clone().passing(RefusalReason::OthersJobs, &others).unwrap();
         assert_eq!(allowed.missing(&restart, &others), None);
         assert_eq!(allowed.others.people, ["al", "bo"]);
-        assert_eq!(allowed.missing(&restart, &seen(&["cy"])), Some(Gate::OthersJobs), "not allowed");
+        assert_eq!(allowed.missing(&restart, &seen(&["cy"])), Some(RefusalReason::OthersJobs), "not allowed");
         let problem = Problem::new(ProblemKind::Unreachable, "no route", "", Timestamp::from_millis(0));
         let blind = Preview { problem: Some(problem), ..Preview::default() };
-        assert_eq!(allowed.missing(&restart, &blind), Some(Gate::UnknownJobs));
+        assert_eq!(allowed.missing(&restart, &blind), Some(RefusalReason::UnknownJobs));
         assert_eq!(Consent { unknown: true, ..none.clone() }.missing(&restart, &blind), None);
         let remove = of(Task::RemoveWorker { worker: "w".into(), drain: None });
-        assert_eq!(none.missing(&remove, &seen(&["me"])), Some(Gate::RunsThere));
+        assert_eq!(none.missing(&remove, &seen(&["me"])), Some(RefusalReason::WorkerBusy));
         assert_eq!(Consent { now: true, ..none.clone() }.missing(&remove, &seen(&["me"])), None);
         assert_eq!(none.missing(&of(Task::Start), &blind), None);
-        assert_eq!(none.passing(Gate::ReadOnly, &blind), None);
+        assert_eq!(none.passing(RefusalReason::ReadOnly, &blind), None);
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
         let given = |confirmed| Consent { confirmed, ..Consent::default() };
         let (stop, init) = (of(Task::Stop), of(Task::InitWorker { worker: "w".into() }));
         let typed = |name: &str| given(Confirmed::Typed(name.into()));
-        assert!(typed("lab").confirms(&stop) && given(Confirmed::Beforehand).confirms(&stop));
+        assert!(typed("lab").confirms(&stop) && given(Confirmed::InAdvance).confirms(&stop));
         assert!(!typed("la").confirms(&stop) && !given(Confirmed::Yes).confirms(&stop));
         let short = |text| given(Confirmed::typed(text, &stop.cluster, Some("b")));
         assert!(short("b").confirms(&stop) && short(" lab ").confirms(&stop));

@@ -4,12 +4,12 @@ use super::SubmissionId;
 use std::fmt;
 
 /// Placeholder for the recorded value of a variable, which is kept unchanged.
-pub const AS_IT_WAS: &str = "***";
+pub const KEPT_VALUE: &str = "***";
 
 /// A job as entered in the form. Empty fields are not set.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// The job that the form was copied from; it provides the values shown as [`AS_IT_WAS`].
+    /// The job that the form was copied from; it provides the values shown as [`KEPT_VALUE`].
     pub like: Option<SubmissionId>,
     /// Shell command of the job.
     pub entrypoint: String,

@@ -59,9 +59,9 @@ pub enum Cleaned {
     /// Deleted; verified that it no longer exists.
     Deleted,
     /// It did not exist any more before the deletion.
-    GoneAlready,
+    AlreadyGone,
     /// Skipped because it is no longer a leftover; the reason.
-    LeftAlone(String),
+    Skipped(String),
     /// Not deleted, or it still exists afterwards.
     Failed {
         /// What failed and why.
@@ -81,8 +81,8 @@ impl Cleaned {
     pub fn words(&self, words: impl Fn(&Hint) -> String) -> String {
         match self {
             Self::Deleted => "deleted".into(),
-            Self::GoneAlready => "already gone".into(),
-            Self::LeftAlone(why) => format!("skipped: {why}"),
+            Self::AlreadyGone => "already gone".into(),
+            Self::Skipped(why) => format!("skipped: {why}"),
             Self::Failed { what, hint } => format!("not deleted: {what}; {}", words(hint)),
         }
     }

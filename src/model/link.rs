@@ -60,7 +60,7 @@ pub enum ProblemKind {
     /// No head address could be found.
     Address,
     /// Several heads of the cluster are running, and none is selected.
-    SeveralHeads,
+    MultipleHeads,
     /// The service that provides the head's address currently refuses requests because of a quota.
     Quota {
         /// Time until requests are accepted again.
@@ -102,7 +102,7 @@ impl ProblemKind {
         match self {
             Self::Config => "broken file",
             Self::Address => "head not found",
-            Self::SeveralHeads => "multiple heads",
+            Self::MultipleHeads => "multiple heads",
             Self::Quota { .. } => "quota",
             Self::Unreachable => "unreachable",
             Self::KeyRefused => "key refused",

@@ -1,7 +1,7 @@
 //! Log streams: their sources, lines and states.
 
 use super::cloud::TpuHost;
-use super::text::coloured_line;
+use super::text::colored_line;
 use super::{ClusterName, Look, NodeId, SubmissionId, Text};
 use std::fmt;
 use std::ops::Range;
@@ -19,7 +19,7 @@ impl Line {
     pub fn cleaned(raw: &str) -> Self {
         let mut look = Look::default();
         let mut looks: Vec<(u32, Look)> = Vec::new();
-        let text = coloured_line(raw, |at, parameters| {
+        let text = colored_line(raw, |at, parameters| {
             look.apply(parameters);
             let at = u32::try_from(at).unwrap_or(u32::MAX);
             looks.pop_if(|(before, _)| *before == at);

@@ -343,7 +343,7 @@ impl Operation {
 
     /// The remaining state if the operation is cancelled at this step; none if it must not be cancelled.
     pub fn cancelled_at(&self, step: StepName) -> Option<CancelledState> {
-        if self.steps.iter().take(self.number(step)).all(|s| s.only_looks()) {
+        if self.steps.iter().take(self.number(step)).all(|s| s.changes_nothing()) {
             return Some(CancelledState::Unchanged);
         }
         match step {

@@ -1,8 +1,8 @@
 //! Orders from the operator to the operations service, refusals of orders, and news about a running operation.
 
 use super::{
-    CancelledState, Consent, Gate, Operation, OperationKind, OperationLock, Preview, Problem, Progress,
-    StepName, Task, Timestamp, WorkerOffer,
+    CancelledState, Consent, Operation, OperationKind, OperationLock, Preview, Problem, Progress,
+    RefusalReason, StepName, Task, Timestamp, WorkerOffer,
 };
 
 /// An order of the operator.
@@ -92,7 +92,7 @@ pub enum OperationEnd {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// The gate that refused it.
-    pub gate: Gate,
+    pub gate: RefusalReason,
     /// What is wrong, and what to do about it.
     pub problem: Problem,
     /// The same order with the permission that passes this gate; none if no permission does.
@@ -101,7 +101,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// A refusal that no permission can override.
-    pub const fn new(gate: Gate, problem: Problem) -> Self {
+    pub const fn new(gate: RefusalReason, problem: Problem) -> Self {
         Self { gate, problem, allow: None }
     }
 }

@@ -44,5 +44,5 @@ pub fn several_heads(
         Fix::command(format!("or, if {} is the wrong one, delete it", head.name), line)
     };
     let hint = heads.iter().fold(Hint::from(choose), |hint, head| hint.and(delete(head)));
-    Some(Problem::new(ProblemKind::SeveralHeads, what, hint, now))
+    Some(Problem::new(ProblemKind::MultipleHeads, what, hint, now))
 }

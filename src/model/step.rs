@@ -102,7 +102,7 @@ impl StepName {
     }
 
     /// Whether it changes nothing on the cluster.
-    pub const fn only_looks(self) -> bool {
+    pub const fn changes_nothing(self) -> bool {
         matches!(self, Self::Check | Self::Look | Self::Backup | Self::Find | Self::Verify)
     }
 

@@ -161,12 +161,12 @@ fn acts_in_lines(c: char) -> bool {
 /// before a lone `\r` was overwritten on the program's own terminal (progress bars), so only the text after the last
 /// one is kept. Tabs advance to the next multiple of eight.
 pub fn log_line(s: &str) -> String {
-    coloured_line(s, |_, _| ())
+    colored_line(s, |_, _| ())
 }
 
 /// Like [`log_line`]; `on_sgr` receives the parameters of each sequence that sets colors (SGR), with the byte offset
 /// in the cleaned line from which they apply.
-pub(super) fn coloured_line(s: &str, mut on_sgr: impl FnMut(usize, &str)) -> String {
+pub(super) fn colored_line(s: &str, mut on_sgr: impl FnMut(usize, &str)) -> String {
     let s = s.trim_end_matches(['\r', '\n']);
     let s = s.rsplit('\r').next().unwrap_or(s);
     let mut out = String::with_capacity(s.len());

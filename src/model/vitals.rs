@@ -12,17 +12,17 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobActivity {
     /// It holds nothing, and its tasks, actors or placement groups wait for a node.
-    Waits(Wait),
+    Waiting(Wait),
     /// Only its driver runs: Ray reports no running or waiting task or actor of the job.
     DriverOnly,
     /// It prepares its first step: tracing, lowering or compiling.
-    Compiles,
+    Compiling,
     /// It is executing steps.
-    Steps,
+    Training,
     /// It has executed steps, and its log has had no new line since this time.
     Silent(Timestamp),
     /// It is working, and no line read from its log reports a step.
-    Works {
+    Running {
         /// Number of running tasks.
         tasks: u64,
         /// Number of live actors.
@@ -64,7 +64,7 @@ pub struct Run {
 
 /// Kind of a sign of a problem with a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SignKind {
+pub enum WarningKind {
     /// The loss is infinite or NaN.
     NotFinite,
     /// It no longer executes steps.
@@ -78,12 +78,12 @@ pub enum SignKind {
     /// Its steps take longer than before.
     Slowed,
     /// It executes steps, but has not saved a checkpoint for a long time.
-    CheckpointLate,
+    CheckpointOverdue,
     /// It has been waiting for resources for a long time.
-    WaitsLong,
+    PendingTooLong,
 }
 
-impl SignKind {
+impl WarningKind {
     /// All kinds, worst first.
     pub const ALL: [Self; 8] = [
         Self::NotFinite,
@@ -92,13 +92,13 @@ impl SignKind {
         Self::DriverAlone,
         Self::ChipsIdle,
         Self::Slowed,
-        Self::CheckpointLate,
-        Self::WaitsLong,
+        Self::CheckpointOverdue,
+        Self::PendingTooLong,
     ];
 
     /// Whether it is detected from the log of the job's driver, and not from what Ray reports about its tasks.
     pub const fn is_of_log(self) -> bool {
-        !matches!(self, Self::DriverAlone | Self::ChipsIdle | Self::WaitsLong)
+        !matches!(self, Self::DriverAlone | Self::ChipsIdle | Self::PendingTooLong)
     }
 
     /// What is wrong, in a few words.
@@ -110,17 +110,17 @@ impl SignKind {
             Self::DriverAlone => "driver only",
             Self::ChipsIdle => "chips idle",
             Self::Slowed => "run slowed",
-            Self::CheckpointLate => "checkpoint overdue",
-            Self::WaitsLong => "job pending too long",
+            Self::CheckpointOverdue => "checkpoint overdue",
+            Self::PendingTooLong => "job pending too long",
         }
     }
 }
 
 /// A sign of a problem with a job, with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sign {
+pub struct RunWarning {
     /// What is wrong.
-    pub kind: SignKind,
+    pub kind: WarningKind,
     /// When it began; for a stalled run, the time of its last step.
     pub since: Timestamp,
     /// The figures that show it, in a few words; safe to print.
@@ -149,7 +149,7 @@ impl LogRead {
     }
 }
 
-impl Sign {
+impl RunWarning {
     /// `run slowed for 12m: 0.77 steps/s, was 1.00 (23% slower)`, safe to print.
     pub fn words(&self, now: Timestamp) -> String {
         format!("{} for {}: {}", self.kind.words(), brief(self.since.age(now)), self.evidence)
@@ -180,7 +180,7 @@ pub struct Vitals {
     /// Number of restarts: restarts of actors, retries of tasks, and returns to an earlier step.
     pub restarts: u64,
     /// Signs of problems, worst first.
-    pub signs: Vec<Sign>,
+    pub signs: Vec<RunWarning>,
 }
 
 impl Vitals {
@@ -191,21 +191,21 @@ impl Vitals {
             since.map(|at| format!("{behind}{}", brief(at.age(now)))).unwrap_or_default()
         };
         match &self.doing {
-            JobActivity::Waits(wait) => waits_for(&wait.shape, wait.since, now),
+            JobActivity::Waiting(wait) => waits_for(&wait.shape, wait.since, now),
             JobActivity::DriverOnly => format!("driver only{}", lasted(self.since, ", ")),
-            JobActivity::Compiles => format!("compiling{}", lasted(self.since, " ")),
+            JobActivity::Compiling => format!("compiling{}", lasted(self.since, " ")),
             JobActivity::Silent(since) => match self.log {
                 LogRead::At(at) => format!("silent {}", brief(since.age(at))),
                 LogRead::None | LogRead::Unread => format!("silent {}", brief(since.age(now))),
             },
-            JobActivity::Steps => {
+            JobActivity::Training => {
                 let old = self.log.old(now);
                 // The total is omitted so that the age fits into a narrow column.
                 let total = |run: &Run| run.total.filter(|_| old.is_none());
                 let steps = self.run.as_ref().map(|run| run.steps_of(total(run)));
                 steps.unwrap_or_else(|| "running".to_owned()) + &old.unwrap_or_default()
             }
-            JobActivity::Works { tasks, actors } => {
+            JobActivity::Running { tasks, actors } => {
                 let words = match (tasks, actors) {
                     (0, 0) => "running".to_owned(),
                     (0, actors) => counted(*actors, "actor"),
@@ -220,12 +220,12 @@ impl Vitals {
     /// Name of the activity for scripts.
     pub const fn word(&self) -> &'static str {
         match self.doing {
-            JobActivity::Waits(_) => "waiting",
+            JobActivity::Waiting(_) => "waiting",
             JobActivity::DriverOnly => "driver only",
-            JobActivity::Compiles => "compiling",
-            JobActivity::Steps => "training",
+            JobActivity::Compiling => "compiling",
+            JobActivity::Training => "training",
             JobActivity::Silent(_) => "silent",
-            JobActivity::Works { .. } => "running",
+            JobActivity::Running { .. } => "running",
         }
     }
 
@@ -238,17 +238,17 @@ impl Vitals {
 
     /// Estimated time until its last step; none unless it is executing steps.
     pub fn left(&self, now: Timestamp) -> Option<Duration> {
-        let is_moving = matches!(self.doing, JobActivity::Steps);
+        let is_moving = matches!(self.doing, JobActivity::Training);
         self.run.as_ref()?.ends.filter(|_| is_moving).map(|at| at.until(now))
     }
 
     /// Whether it holds nothing and waits for a node.
     pub const fn is_waiting(&self) -> bool {
-        matches!(self.doing, JobActivity::Waits(_))
+        matches!(self.doing, JobActivity::Waiting(_))
     }
 
     /// The worst sign of a problem, if any.
-    pub fn worst(&self) -> Option<&Sign> {
+    pub fn worst(&self) -> Option<&RunWarning> {
         self.signs.first()
     }
 }
@@ -400,9 +400,9 @@ impl ClusterVitals {
         format!("{} (Ray reports {})", status.word(), job.status.word())
     }
 
-    /// The worst sign of a job, unless it is [`SignKind::WaitsLong`]: the job's activity already shows that it waits.
-    pub fn wrong(&self, job: &Job) -> Option<SignKind> {
-        self.of(job)?.worst().map(|sign| sign.kind).filter(|kind| *kind != SignKind::WaitsLong)
+    /// The worst sign of a job, unless it is [`WarningKind::PendingTooLong`]: the job's activity already shows that it waits.
+    pub fn wrong(&self, job: &Job) -> Option<WarningKind> {
+        self.of(job)?.worst().map(|sign| sign.kind).filter(|kind| *kind != WarningKind::PendingTooLong)
     }
 }
 
@@ -443,14 +443,14 @@ mod tests {
             count: 1,
             since: Some(at(18)),
         };
-        assert_eq!(words(JobActivity::Waits(wait("TPU-v4-256-head", 1.0))), "waits for v4-256, 12m");
-        assert_eq!(words(JobActivity::Waits(wait("GPU", 8.0))), "waits for GPU 8, 12m");
+        assert_eq!(words(JobActivity::Waiting(wait("TPU-v4-256-head", 1.0))), "waits for v4-256, 12m");
+        assert_eq!(words(JobActivity::Waiting(wait("GPU", 8.0))), "waits for GPU 8, 12m");
         assert_eq!(words(JobActivity::DriverOnly), "driver only, 4m");
-        assert_eq!(words(JobActivity::Compiles), "compiling 4m");
+        assert_eq!(words(JobActivity::Compiling), "compiling 4m");
         assert_eq!(words(JobActivity::Silent(at(8))), "silent 22m");
-        assert_eq!(words(JobActivity::Works { tasks: 3, actors: 9 }), "3 tasks");
-        assert_eq!(words(JobActivity::Works { tasks: 0, actors: 1 }), "1 actor");
-        let mut steps = Vitals::sample(JobActivity::Steps, at(30));
+        assert_eq!(words(JobActivity::Running { tasks: 3, actors: 9 }), "3 tasks");
+        assert_eq!(words(JobActivity::Running { tasks: 0, actors: 1 }), "1 actor");
+        let mut steps = Vitals::sample(JobActivity::Training, at(30));
         assert_eq!(steps.words(at(30)), "running");
         steps.run = Some(Run { step: Some(1200), total: Some(20_000), ends: Some(at(90)), ..Run::default() });
         assert_eq!(
@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(steps.words(at(30)), "silent 19m", "the log was read 3m ago");
         let unread = Vitals {
             log: LogRead::Unread,
-            ..Vitals::sample(JobActivity::Works { tasks: 3, actors: 9 }, at(30))
+            ..Vitals::sample(JobActivity::Running { tasks: 3, actors: 9 }, at(30))
         };
         assert_eq!(unread.words(at(30)), "3 tasks, log not read yet");
         assert_eq!(steps.left(at(30)), None, "unknown while silent");
@@ -480,7 +480,7 @@ mod tests {
         assert_eq!(rate_was(0.77, 1.0), "0.77 steps/s, was 1.00");
         assert_eq!(rate_was(9.04, 12.5), "9.0 steps/s, was 12.5");
         assert_eq!(rate_was(0.0107, 0.0131), "93.5 s/step, was 76.3");
-        let mut vitals = Vitals::sample(JobActivity::Steps, Timestamp::default());
+        let mut vitals = Vitals::sample(JobActivity::Training, Timestamp::default());
         assert_eq!(vitals.chips(), None);
         let holds = [("CPU", 9.0), ("GPU", 0.0), ("TPU", 16.0)];
         vitals.holds = Some(holds.map(|(name, n)| (name.into(), n)).to_vec());

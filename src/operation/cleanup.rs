@@ -64,9 +64,9 @@ pub enum Outcome {
     /// The process was ended, or the file removed.
     Done,
     /// The process had already ended, or the file no longer existed.
-    GoneAlready,
+    AlreadyGone,
     /// Skipped, with the reason.
-    LeftAlone(String),
+    Skipped(String),
     /// It could not be ended or removed, with the reason.
     Failed(String),
 }
@@ -189,15 +189,15 @@ fn outcome(output: &str, subject: &Subject) -> Outcome {
     let fields = about.next().unwrap_or_default();
     match (fields.first().copied(), subject) {
         (Some("ended" | "removed"), _) => Outcome::Done,
-        (Some("gone"), _) => Outcome::GoneAlready,
-        (Some("other"), _) => Outcome::LeftAlone("its process id now belongs to another process".into()),
-        (Some("kept"), _) => Outcome::LeftAlone(fields.get(2).copied().unwrap_or("in use").to_owned()),
+        (Some("gone"), _) => Outcome::AlreadyGone,
+        (Some("other"), _) => Outcome::Skipped("its process id now belongs to another process".into()),
+        (Some("kept"), _) => Outcome::Skipped(fields.get(2).copied().unwrap_or("in use").to_owned()),
         (Some("refused"), _) => {
             Outcome::Failed("the SSH user has no permission to end it: it belongs to another user".into())
         }
         (Some("alive"), _) => Outcome::Failed("still running after SIGKILL: blocked on a device".into()),
         // Gone before the script reached it.
-        (_, Subject::Lock(_)) if output.lines().last() == Some("end") => Outcome::GoneAlready,
+        (_, Subject::Lock(_)) if output.lines().last() == Some("end") => Outcome::AlreadyGone,
         _ => Outcome::Failed("the host did not report the outcome".into()),
     }
 }
@@ -238,9 +238,9 @@ mod tests {
         assert_eq!(of(deaf.id()), Outcome::Done, "by SIGKILL: {output}");
         assert_eq!(
             of(another.id()),
-            Outcome::LeftAlone("its process id now belongs to another process".into())
+            Outcome::Skipped("its process id now belongs to another process".into())
         );
-        assert_eq!(of(gone), Outcome::GoneAlready);
+        assert_eq!(of(gone), Outcome::AlreadyGone);
         assert_eq!(another.try_wait().unwrap(), None, "it must keep running");
         another.kill().unwrap();
         for mut child in [sleeping, deaf, another] {
@@ -260,9 +260,9 @@ mod tests {
         assert!(matches!(process("alive\t7\nend\n"), Outcome::Failed(_)));
         assert_eq!(
             lock("kept\t/l\ta process holds a TPU\nend\n"),
-            Outcome::LeftAlone("a process holds a TPU".into())
+            Outcome::Skipped("a process holds a TPU".into())
         );
-        assert_eq!((lock("removed\t/l\nend\n"), lock("end\n")), (Outcome::Done, Outcome::GoneAlready));
+        assert_eq!((lock("removed\t/l\nend\n"), lock("end\n")), (Outcome::Done, Outcome::AlreadyGone));
         assert!(matches!(lock(""), Outcome::Failed(_)), "it may have been cut off");
     }
 }

@@ -1,18 +1,18 @@
 //! Converts a job's record to a form, and a filled-in form to a job to be submitted.
 
 use super::submit::{JobRequest, SubmitError, unfit};
-use crate::model::draft::AS_IT_WAS;
+use crate::model::draft::KEPT_VALUE;
 use crate::model::text::printable;
 use crate::model::{Draft, Job};
 use crate::ray::Submission;
 use serde_json::{Value, json};
 
-/// The form for submitting a job again as the user `me`. Values of variables are replaced by [`AS_IT_WAS`], so that
+/// The form for submitting a job again as the user `me`. Values of variables are replaced by [`KEPT_VALUE`], so that
 /// they do not leave this module.
 pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
     let mut env = job.runtime_env.clone();
     let variables = match env.remove("env_vars") {
-        Some(Value::Object(variables)) => variables.keys().map(|k| format!("{k}={AS_IT_WAS}")).collect(),
+        Some(Value::Object(variables)) => variables.keys().map(|k| format!("{k}={KEPT_VALUE}")).collect(),
         _ => Vec::new(),
     };
     let working_dir = match env.remove("working_dir") {
@@ -53,10 +53,10 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<JobR
     let mut variables = Vec::new();
     for variable in draft.variables.iter().filter_map(|v| filled(v)) {
         match variable.split_once('=') {
-            Some((name, AS_IT_WAS)) => {
+            Some((name, KEPT_VALUE)) => {
                 let value = before.and_then(|b| b.get(name)).and_then(Value::as_str);
                 let value = value.ok_or_else(|| {
-                    unfit!("{} has no saved value; enter one instead of {AS_IT_WAS}", printable(name))
+                    unfit!("{} has no saved value; enter one instead of {KEPT_VALUE}", printable(name))
                 })?;
                 variables.push(format!("{name}={value}"));
             }

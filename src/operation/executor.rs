@@ -5,7 +5,7 @@
 //! A change that bypasses it would be missing in a dry run: `tests/program/record.rs` compares the two.
 
 use super::call::{Call, CallKind};
-use crate::gcp::{Begun, Change, GcpError, Google};
+use crate::gcp::{Change, GcpError, Google, StartedOperation};
 use crate::model::{Problem, Text};
 use crate::ray::{self, Client, Drain, RayError, Submission};
 use crate::ssh::Output;
@@ -88,7 +88,7 @@ impl Executor {
         &self,
         google: &Google,
         change: &Change,
-    ) -> Result<Option<Begun>, GcpError> {
+    ) -> Result<Option<StartedOperation>, GcpError> {
         if self.records(|| Call::from(change)) { Ok(None) } else { google.begin(change).await.map(Some) }
     }
 

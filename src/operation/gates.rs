@@ -11,14 +11,18 @@ use super::lock::others_lock;
 use super::preflight::preflight;
 use super::{failure, update};
 use crate::model::{
-    ClusterSpec, Consent, Gate, Hint, JournaledOperation, Operation, OperationKind, OperationLock, Order,
-    Preview, Problem, Refusal, TakeOver, Task, Timestamp, Verb,
+    ClusterSpec, Consent, Hint, JournaledOperation, Operation, OperationKind, OperationLock, Order, Preview,
+    Problem, Refusal, RefusalReason, TakeOver, Task, Timestamp, Verb,
 };
 use crate::supervisor::Access;
 
 impl From<JournalError> for Refusal {
     fn from(e: JournalError) -> Self {
-        let gate = if matches!(e, JournalError::Busy { .. }) { Gate::AtWork } else { Gate::Journal };
+        let gate = if matches!(e, JournalError::Busy { .. }) {
+            RefusalReason::OperationRunning
+        } else {
+            RefusalReason::Journal
+        };
         Self::new(gate, Problem::from(e))
     }
 }
@@ -30,12 +34,13 @@ pub fn read_only(environment: &Environment, kind: OperationKind) -> Result<(), R
     }
     let what = format!("{} refused: read-only", kind.command());
     let hint = "remove --read-only, and `read_only` from the settings";
-    Err(Refusal::new(Gate::ReadOnly, failure(what, hint)))
+    Err(Refusal::new(RefusalReason::ReadOnly, failure(what, hint)))
 }
 
 /// Checks that the operation is available for this cluster. Reads the cluster file.
 pub fn offered(environment: &Environment, spec: &ClusterSpec, task: &Task) -> Result<(), Refusal> {
-    preflight(spec, &environment.options, task).map_err(|problem| Refusal::new(Gate::NotOffered, problem))
+    preflight(spec, &environment.options, task)
+        .map_err(|problem| Refusal::new(RefusalReason::NotOffered, problem))
 }
 
 /// Checks that no operation is interrupted or running on the cluster; the error contains that operation. Reads the
@@ -64,7 +69,7 @@ pub fn interrupted(journaled: &JournaledOperation) -> Refusal {
     let at = next.map_or_else(String::new, |step| format!(" at {}", journaled.operation.place(step)));
     let problem =
         failure(format!("{title} was interrupted{at}"), super::resume_or_abandon(journaled.operation.kind()));
-    Refusal::new(Gate::Interrupted, problem)
+    Refusal::new(RefusalReason::Interrupted, problem)
 }
 
 /// Checks that the confirmation that the operation requires was given.
@@ -73,7 +78,7 @@ pub fn confirmed(operation: &Operation, consent: &Consent) -> Result<(), Refusal
         return Ok(());
     }
     let what = format!("{}: {}", operation.title, operation.consequence);
-    Err(Refusal::new(Gate::NotConfirmed, failure(what, "confirm the operation")))
+    Err(Refusal::new(RefusalReason::NotConfirmed, failure(what, "confirm the operation")))
 }
 
 /// Checks that an update has something to apply, and that all of it can be applied while Ray runs.
@@ -94,13 +99,13 @@ pub fn jobs(
 ) -> Result<(), Refusal> {
     let Some(gate) = consent.missing(operation, seen) else { return Ok(()) };
     let problem = match (gate, &seen.problem) {
-        (Gate::UnknownJobs, Some(why)) => failure(
+        (RefusalReason::UnknownJobs, Some(why)) => failure(
             format!("cannot determine affected jobs on {}: {}", operation.cluster, why.what),
             why.hint
                 .clone()
                 .and(Verb::AllowUnknown.to("or continue without knowing which jobs are affected")),
         ),
-        (Gate::RunsThere, _) => {
+        (RefusalReason::WorkerBusy, _) => {
             if operation.task == Task::Update {
                 let what = "jobs are running on workers that would be terminated";
                 let hint = Hint::from("wait until they have ended").and(Verb::EndWork.to("or end them now"));
@@ -147,21 +152,21 @@ pub fn taken_over(
     }
     let allowed = Consent { take_over: TakeOver::Lock(lock.id.clone()), ..consent.clone() };
     let problem = lock.refusal(Timestamp::now());
-    Err(Refusal { gate: Gate::Locked, problem, allow: Some(Box::new(order(allowed))) })
+    Err(Refusal { gate: RefusalReason::Locked, problem, allow: Some(Box::new(order(allowed))) })
 }
 
 /// Checks that the interrupted operation is the expected one and belongs to this cluster.
-pub fn is_meant(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) -> Result<(), Refusal> {
+pub fn matches_kind(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) -> Result<(), Refusal> {
     let kind = unfinished.task.kind();
-    if consent.means.is_some_and(|means| means != kind) {
+    if consent.expected_kind.is_some_and(|expected_kind| expected_kind != kind) {
         let title = unfinished.operation(&spec.name).title;
         let what = format!("a different operation was interrupted on {}: {title}", spec.name);
         return Err(Refusal::new(
-            Gate::OtherKind,
+            RefusalReason::OtherKind,
             failure(what, Verb::Resume.on(kind.command(), "resume it")),
         ));
     }
-    unfinished.belongs_to(spec).map_err(|problem| Refusal::new(Gate::OtherFile, problem))
+    unfinished.belongs_to(spec).map_err(|problem| Refusal::new(RefusalReason::OtherFile, problem))
 }
 
 /// Checks that the step at which the operation failed can be skipped.
@@ -173,7 +178,7 @@ pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refu
             let title = unfinished.operation(&spec.name).title;
             let what = format!("{title}: cannot skip `{step}`: later steps need it");
             Err(Refusal::new(
-                Gate::NotSkippable,
+                RefusalReason::NotSkippable,
                 failure(
                     what,
                     [Verb::Resume.to("resume without skipping"), Verb::Abandon.to("or abandon it")],
@@ -186,5 +191,5 @@ pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refu
 /// The refusal because there is nothing to resume.
 pub fn nothing_to_resume(spec: &ClusterSpec) -> Refusal {
     let what = format!("no interrupted operation on {}", spec.name);
-    Refusal::new(Gate::NothingToResume, failure(what, ""))
+    Refusal::new(RefusalReason::NothingToResume, failure(what, ""))
 }

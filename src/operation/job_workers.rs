@@ -9,7 +9,7 @@ use super::request::Request;
 use crate::job_workers::{
     CALLED, Clocks, FOLDED, Findings, JobWorkers, Known, Part, ReadingCost, Tail, Verdict, WorkersAnswer,
     WorkersReading, causes, explained, failure, first_few, fold, hosts_to_time, in_order, last_files,
-    roll_call, running,
+    running, worker_overview,
 };
 use crate::logs::{Clock, Explanation, LineSplitter, Times};
 use crate::model::amount::counted;
@@ -152,7 +152,7 @@ impl<'a> WorkerReader<'a> {
         job_workers.leave_out_idle();
         let waits = self.client.work(&job_workers.known.job.ids()).await?.waits;
         let tails = self.tails(job_workers, CALLED).await?;
-        let answers = roll_call(job_workers, &tails, Timestamp::now());
+        let answers = worker_overview(job_workers, &tails, Timestamp::now());
         let found = running(job_workers, &answers, &waits, &last_files(job_workers, &tails));
         // If the workers are still writing, there is no error to look for.
         if matches!(found.verdict, Verdict::Healthy | Verdict::Unhealthy) {
@@ -238,11 +238,11 @@ impl<'a> WorkerReader<'a> {
         let mut compared = None;
         let mut job_workers = self.job_workers(known).await?;
         let (what, idle) = match part {
-            Part::Roll => {
+            Part::Overview => {
                 let idle = job_workers.leave_out_idle();
                 let tails = self.tails(&mut job_workers, CALLED).await?;
-                let answers = roll_call(&job_workers, &tails, Timestamp::now());
-                (WorkersAnswer::Roll { answers, last: last_files(&job_workers, &tails) }, idle)
+                let answers = worker_overview(&job_workers, &tails, Timestamp::now());
+                (WorkersAnswer::Overview { answers, last: last_files(&job_workers, &tails) }, idle)
             }
             Part::Lines => {
                 let tails = self.tails(&mut job_workers, FOLDED).await?;

@@ -23,7 +23,7 @@ use std::sync::Arc;
 const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// The outcome recorded for a step that was skipped.
-pub(super) const PASSED: &str = "skipped";
+pub(super) const SKIPPED: &str = "skipped";
 
 /// Reason why a journal cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -213,7 +213,7 @@ impl Journal {
 
     /// Records that a step is skipped. Later resumes skip it too, since it would undo the steps after it.
     pub(super) fn pass(&mut self, step: StepName) -> Result<(), JournalError> {
-        self.done(step, PASSED)
+        self.done(step, SKIPPED)
     }
 
     /// Records the facts known now.

@@ -1,7 +1,7 @@
 //! An interrupted operation of a cluster, as a console shows it.
 
 use super::failure;
-use super::journal::{Journal, JournalError, PASSED, Scope, Unfinished};
+use super::journal::{Journal, JournalError, SKIPPED, Scope, Unfinished};
 use crate::model::{ClusterName, ClusterSpec, Hint, JournaledOperation, Operation, Problem, StepName, Verb};
 use std::path::Path;
 
@@ -24,12 +24,12 @@ impl Unfinished {
     /// Whether the operation may end jobs and no step has changed anything, so that affected jobs can still be checked. A
     /// step that stops the cluster may have failed halfway.
     pub fn asks_first(&self) -> bool {
-        self.task.kind().may_end_jobs() && self.done.iter().all(|(step, _)| step.only_looks())
+        self.task.kind().may_end_jobs() && self.done.iter().all(|(step, _)| step.changes_nothing())
     }
 
     /// Records that a step is skipped.
     pub fn passed(&mut self, step: StepName) {
-        self.done.push((step, PASSED.to_owned()));
+        self.done.push((step, SKIPPED.to_owned()));
     }
 
     /// An error if the operation was started with a cluster file other than the current one of this cluster.

@@ -100,7 +100,7 @@ impl Performer {
             if matches!(step, StepName::Drain | StepName::Remove) && failed.load(Ordering::Relaxed) {
                 return Ok(Ended::NotRemoved);
             }
-            if !step.only_looks() && turn.done.iter().all(|s| s.only_looks()) {
+            if !step.changes_nothing() && turn.done.iter().all(|s| s.changes_nothing()) {
                 self.gate(&operation, &turn).await?;
                 turn.begun = true;
                 keep(facts, at, &turn, journal).await?;

@@ -14,8 +14,9 @@ use super::preview::{Detail, preview};
 use super::update;
 use super::worker::{also_removed, is_gone, offer, warnings};
 use crate::model::{
-    Changed, ClusterSpec, Consent, Gate, JobStatus, Operation, OperationEnd, OperationKind, OperationNews,
-    Order, Preview, Problem, Progress, Refusal, StepName, Target, Task, Timestamp, Verb, runs_already,
+    Changed, ClusterSpec, Consent, JobStatus, Operation, OperationEnd, OperationKind, OperationNews, Order,
+    Preview, Problem, Progress, Refusal, RefusalReason, StepName, Target, Task, Timestamp, Verb,
+    runs_already,
 };
 use crate::ray::Poller;
 use crate::supervisor::{Access, Connection};
@@ -124,7 +125,7 @@ impl Request {
         let Ok(seen) = Poller::new(channel.client).refresh().await else { return Ok(()) };
         let open = seen.jobs.iter().filter(|j| !JobStatus::is_ended(j.status)).count();
         let what = format!("{}: {}", self.spec.name, runs_already(open));
-        Err(Refusal::new(Gate::RunsAlready, super::failure(what, "nothing to start")))
+        Err(Refusal::new(RefusalReason::AlreadyRunning, super::failure(what, "nothing to start")))
     }
 
     /// The preview of affected jobs. If the cluster does not respond, the preview says so; an error means that the
@@ -154,7 +155,7 @@ impl Request {
     async fn seen_or_refused(&self, task: &Task, detail: Detail) -> Result<Preview, Refused> {
         match self.seen(task, detail).await {
             Err(problem) if !task.kind().takes_down() => {
-                Err((task.kind(), Refusal::new(Gate::NotSeen, problem)))
+                Err((task.kind(), Refusal::new(RefusalReason::NotChecked, problem)))
             }
             seen => Ok(seen.unwrap_or_else(|problem| Preview::unknown(&self.environment.me, problem))),
         }
@@ -218,18 +219,18 @@ impl Request {
         skips: bool,
         stops: &mut mpsc::UnboundedReceiver<Stop>,
     ) -> Result<(), Refused> {
-        let means = consent.means.unwrap_or(OperationKind::Restart);
-        gates::read_only(&self.environment, means).map_err(|refusal| (means, refusal))?;
+        let expected_kind = consent.expected_kind.unwrap_or(OperationKind::Restart);
+        gates::read_only(&self.environment, expected_kind).map_err(|refusal| (expected_kind, refusal))?;
         let (state, name) = (self.environment.state.clone(), self.spec.name.clone());
         let opened = blocking(move || Journal::open(&state, &name)).await;
-        let journal = opened.map_err(|e| (means, e.into()))?;
+        let journal = opened.map_err(|e| (expected_kind, e.into()))?;
         let Some(mut unfinished) = journal.unfinished().cloned() else {
             self.report(OperationNews::Journaled(None)).await;
-            return Err((means, gates::nothing_to_resume(&self.spec)));
+            return Err((expected_kind, gates::nothing_to_resume(&self.spec)));
         };
         let kind = unfinished.task.kind();
         let refused = |refusal: Refusal| (kind, refusal);
-        gates::is_meant(&unfinished, &self.spec, &consent).map_err(refused)?;
+        gates::matches_kind(&unfinished, &self.spec, &consent).map_err(refused)?;
         if skips {
             gates::skippable(&unfinished, &self.spec).map_err(refused)?;
         }

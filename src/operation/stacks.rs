@@ -195,10 +195,10 @@ impl Request {
         let stacks = Stacks { spec: &self.spec, options: &self.environment.options, client: &channel.client };
         let processes = stacks.processes(driver).await?;
         let first = stacks.take(&processes).await;
-        self.report_stacks(driver, Ok(first.standing(&processes, None))).await;
+        self.report_stacks(driver, Ok(first.group_by_stack(&processes, None))).await;
         tokio::time::sleep(pause).await;
         let second = stacks.take(&processes).await;
-        self.report_stacks(driver, Ok(second.standing(&processes, Some(&first)))).await;
+        self.report_stacks(driver, Ok(second.group_by_stack(&processes, Some(&first)))).await;
         Ok(())
     }
 
@@ -224,7 +224,7 @@ impl StacksRead {
     }
 
     /// Groups workers with equal stacks; with an earlier sample, each is marked as moved or not.
-    pub fn standing(&self, processes: &Processes, before: Option<&Self>) -> JobStacks {
+    pub fn group_by_stack(&self, processes: &Processes, before: Option<&Self>) -> JobStacks {
         let all = processes.all();
         let worker = |n: usize| {
             let before = before.and_then(|before| before.dumps.get(n)?.as_ref().ok());
@@ -349,7 +349,7 @@ mod tests {
             let dumps = [&worker, &driver, &worker, last].map(|dump| Ok(dump.clone())).into();
             StacksRead { dumps, over_ssh: true, ..StacksRead::default() }
                 .of(&processes)
-                .standing(&processes, None)
+                .group_by_stack(&processes, None)
         };
         let found = taken(&driver);
         assert_eq!((found.groups.len(), found.groups[0].workers.len(), found.workers()), (1, 2, 3));

@@ -13,8 +13,8 @@ use super::{failure, then_resume};
 use crate::config;
 use crate::model::amount::counted;
 use crate::model::{
-    AffectedJob, Drift, Fix, Gate, Hint, Node, NodeId, Preview, Problem, Progress, Refusal, SnapshotPart,
-    Target, Task, Text, Timestamp, Verb,
+    AffectedJob, Drift, Fix, Hint, Node, NodeId, Preview, Problem, Progress, Refusal, RefusalReason,
+    SnapshotPart, Target, Task, Text, Timestamp, Verb,
 };
 use crate::ray::{Client, Poller, RayError};
 use crate::supervisor::reading;
@@ -79,7 +79,7 @@ pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Previ
 pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Result<(), Refusal> {
     if changes.is_empty() {
         let what = format!("{cluster} matches its cluster file");
-        return Err(Refusal::new(Gate::UpToDate, failure(what, "nothing to update")));
+        return Err(Refusal::new(RefusalReason::UpToDate, failure(what, "nothing to update")));
     }
     let beyond = Drift::beyond_update(changes);
     let Some(worst) = beyond.iter().max_by_key(|drift| drift.effect.clone()) else { return Ok(()) };
@@ -92,12 +92,12 @@ pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Res
             format!("the file describes a different cluster than {cluster}: {}", keys(worst.effect.clone()));
         let hint = Hint::from("restore these keys")
             .and(Fix::from("or stop the cluster with the old file and start it with the new one"));
-        return Err(Refusal::new(Gate::NotOffered, failure(what, hint)));
+        return Err(Refusal::new(RefusalReason::NotOffered, failure(what, hint)));
     }
     let what = format!("cannot apply without a restart of Ray: {}", keys(worst.effect.clone()));
     let again = Target::of(cluster).line("update-cluster --restart-ray");
     let hint = Fix::command("restart it, which saves and restores its jobs", again);
-    Err(Refusal::new(Gate::NeedsRestart, failure(what, Hint::from(hint))))
+    Err(Refusal::new(RefusalReason::NeedsRestart, failure(what, Hint::from(hint))))
 }
 
 impl Performer {
@@ -105,7 +105,7 @@ impl Performer {
     pub(super) async fn changes_to_apply(&self) -> Result<Vec<Drift>, Problem> {
         let changes = changes(self.access()).await?;
         match applicable(&self.spec.name, &changes) {
-            Err(refusal) if refusal.gate != Gate::UpToDate => {
+            Err(refusal) if refusal.gate != RefusalReason::UpToDate => {
                 let hint = Verb::Abandon.to("abandon this operation");
                 Err(Problem { hint: Hint::from(hint).and(refusal.problem.hint), ..refusal.problem })
             }

@@ -4,7 +4,7 @@
 //! `gcs_server`, and the cluster with it. Decoding is left to the callers.
 
 use super::client::{self, Client, Meter};
-use super::{RayError, weigh};
+use super::{RayError, memory_estimate};
 use crate::model::Secret;
 use crate::proto::{self, Raw};
 use bytes::Bytes;
@@ -160,7 +160,7 @@ impl Gcs {
 
 /// Decodes a response, unless it would use too much memory.
 pub(super) fn decode<M: Message + Default>(path: &str, body: Bytes) -> Result<M, RayError> {
-    weigh::check(path, &body)?;
+    memory_estimate::check(path, &body)?;
     M::decode(body).map_err(|e| RayError::Malformed { route: path.to_owned(), why: e.to_string() })
 }
 

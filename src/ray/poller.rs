@@ -7,7 +7,7 @@ mod dashboard;
 mod direct;
 mod identity;
 mod jobs;
-mod thrift;
+mod read_schedule;
 
 pub use identity::Identity;
 

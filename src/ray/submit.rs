@@ -4,7 +4,7 @@ use super::RayError;
 use super::client::{Client, encoded};
 use super::gcs::{Gcs, decode, succeeded};
 use super::json;
-use crate::model::draft::AS_IT_WAS;
+use crate::model::draft::KEPT_VALUE;
 use crate::model::{JobStatus, SubmissionId, Text};
 use crate::proto;
 use bytes::Bytes;
@@ -75,7 +75,7 @@ impl Submission {
     pub fn without_secrets(&self) -> Value {
         let mut sent = serde_json::to_value(self).unwrap_or_default();
         if let Some(Value::Object(variables)) = sent.pointer_mut("/runtime_env/env_vars") {
-            variables.values_mut().for_each(|value| *value = AS_IT_WAS.into());
+            variables.values_mut().for_each(|value| *value = KEPT_VALUE.into());
         }
         sent
     }

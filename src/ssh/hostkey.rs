@@ -50,13 +50,14 @@ pub(super) fn is_listed(spec: &TunnelSpec) -> bool {
 /// Whether our own file has a key for the host.
 pub(super) async fn is_known(spec: &TunnelSpec, login: &Login) -> Result<bool, SshError> {
     let empty = fs::metadata(&spec.known_hosts).is_ok_and(|m| m.len() == 0);
-    Ok(!empty && keygen(&["-F", &login.filed_as, "-f"], &spec.known_hosts).await?.is_some())
+    Ok(!empty && keygen(&["-F", &login.known_hosts_name, "-f"], &spec.known_hosts).await?.is_some())
 }
 
 /// Fingerprints (`SHA256:...`) of the keys that our own file has for the host; none when it has no key, or when they
 /// cannot be read.
 pub(super) async fn filed(spec: &TunnelSpec, login: &Login) -> Option<String> {
-    let text = keygen(&["-l", "-F", &login.filed_as, "-f"], &spec.known_hosts).await.ok().flatten()?;
+    let text =
+        keygen(&["-l", "-F", &login.known_hosts_name, "-f"], &spec.known_hosts).await.ok().flatten()?;
     Some(fingerprints(&text).join(", ")).filter(|all| !all.is_empty())
 }
 
@@ -64,7 +65,7 @@ pub(super) async fn filed(spec: &TunnelSpec, login: &Login) -> Option<String> {
 /// with the known key, when it is not ours.
 pub(super) async fn changed(spec: &TunnelSpec, login: &Login, elsewhere: Option<PathBuf>) -> SshError {
     let file = elsewhere.as_ref().unwrap_or(&spec.known_hosts);
-    let known = keygen(&["-l", "-F", &login.filed_as, "-f"], file).await;
+    let known = keygen(&["-l", "-F", &login.known_hosts_name, "-f"], file).await;
     let known = known.ok().flatten().map(|text| fingerprints(&text).join(", ")).unwrap_or_default();
     match offered(spec, login).await {
         Ok(Offered { fingerprint: offered, .. }) => {
@@ -132,8 +133,8 @@ async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), Ssh
     for _ in 0..ATTEMPTS {
         let before = fs::read(known).map_err(failed)?;
         write(&before, true).map_err(failed)?;
-        keygen(&["-R", &login.filed_as, "-f"], &draft).await?;
-        if keygen(&["-F", &login.filed_as, "-f"], &draft).await?.is_some() {
+        keygen(&["-R", &login.known_hosts_name, "-f"], &draft).await?;
+        if keygen(&["-F", &login.known_hosts_name, "-f"], &draft).await?.is_some() {
             return Err(failed(std::io::Error::other("ssh-keygen -R did not remove the old key")));
         }
         write(line.as_bytes(), false).map_err(failed)?;

@@ -23,7 +23,7 @@ pub(super) struct Login {
     /// The user that logs in.
     pub user: String,
     /// The name of the host's key in `known_hosts`: `HostKeyAlias`, `host` or `[host]:port`.
-    pub filed_as: String,
+    pub known_hosts_name: String,
 }
 
 impl Login {
@@ -43,12 +43,12 @@ impl Login {
                 String::from_utf8_lossy(&output.stderr).lines().map(str::to_owned).collect();
             return Err(SshError::connecting(spec, "", &lines, guard::code(output.status)));
         }
-        let filed_as = match (field("hostkeyalias"), field("port").as_str()) {
+        let known_hosts_name = match (field("hostkeyalias"), field("port").as_str()) {
             (alias, _) if !alias.is_empty() => alias,
             (_, "22") => host,
             (_, port) => format!("[{host}]:{port}"),
         };
-        Ok(Self { user: field("user"), filed_as })
+        Ok(Self { user: field("user"), known_hosts_name })
     }
 }
 

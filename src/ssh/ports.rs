@@ -72,7 +72,7 @@ impl PortPlan {
     }
 
     /// Releases a port.
-    pub fn give_back(&mut self, port: u16) {
+    pub fn release(&mut self, port: u16) {
         self.given.remove(&port);
     }
 }
@@ -140,7 +140,7 @@ mod tests {
         drop(listener);
         assert_eq!(plan.take(first).unwrap(), FreePort { port: first, taken: None });
         assert_ne!(plan.take(first).unwrap().port, first, "given out already");
-        plan.give_back(first);
+        plan.release(first);
         assert_eq!(plan.take(first).unwrap().port, first);
     }
 

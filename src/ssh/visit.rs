@@ -16,7 +16,7 @@ pub struct Visit {
     pub through: Option<TunnelSpec>,
     /// The name of the machine's key in `known_hosts`. Internal addresses are reused by later machines, so a key
     /// stored under an address would appear to have changed.
-    pub filed_as: Option<String>,
+    pub known_hosts_name: Option<String>,
     pub purpose: Purpose,
 }
 
@@ -58,7 +58,7 @@ impl Visit {
     /// The `ssh` command, to be run in the foreground of a terminal. Reads the ssh configuration and our `known_hosts`
     /// file, but does not connect.
     pub async fn command(&self) -> Result<Command, SshError> {
-        let mut args = known(&self.to, self.filed_as.as_deref()).await?;
+        let mut args = known(&self.to, self.known_hosts_name.as_deref()).await?;
         if let Some(head) = &self.through {
             // This replaces the proxy command of the cluster file, which connects to the head; it contains the head's
             // own proxy command.
@@ -77,15 +77,15 @@ impl Visit {
 }
 
 /// Arguments up to the host. A known host key must match; the key of an unknown host is accepted.
-async fn known(spec: &TunnelSpec, filed_as: Option<&str>) -> Result<Vec<OsString>, SshError> {
+async fn known(spec: &TunnelSpec, known_hosts_name: Option<&str>) -> Result<Vec<OsString>, SshError> {
     files::prepare(spec)?;
     let mut login = Login::resolve(spec).await?;
-    if let Some(name) = filed_as {
-        name.clone_into(&mut login.filed_as);
+    if let Some(name) = known_hosts_name {
+        name.clone_into(&mut login.known_hosts_name);
     }
     let checking = if hostkey::is_known(spec, &login).await? { "yes" } else { "accept-new" };
     let mut args = login::foreground(spec, checking);
-    args.extend(filed_as.into_iter().flat_map(|n| ["-o".into(), format!("HostKeyAlias={n}").into()]));
+    args.extend(known_hosts_name.into_iter().flat_map(|n| ["-o".into(), format!("HostKeyAlias={n}").into()]));
     Ok(args)
 }
 

@@ -187,7 +187,7 @@ async fn query_lock(spec: ClusterSpec, options: Arc<Options>) -> Done {
 
 async fn query(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
     // Nothing else waits for the answer, and the screen shows until when Google asks to wait.
-    let view = options.zones.view(&spec, &options.google.patient(), since).await;
+    let view = options.zones.view(&spec, &options.google.with_waits(), since).await;
     if let Err(problem) = &view {
         tracing::warn!(cluster = %spec.name, "Google: {}", problem.in_commands(Target::of(&spec.name)));
     }
@@ -197,7 +197,7 @@ async fn query(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done
 async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: UpdateSender, all: Vec<Leftover>) -> Done {
     // Logged before the first deletion, in case the console quits in the meantime.
     options.note.record(&spec.name, "clean-preempted", &format!("started: {} in total", all.len()));
-    let done = clean(&spec, &options.google.patient(), all, |_, _| {}).await;
+    let done = clean(&spec, &options.google.with_waits(), all, |_, _| {}).await;
     for (leftover, cleaned) in done.iter().flatten() {
         options.note.record(&spec.name, &leftover.audit_label(), &cleaned.words(Hint::to_string));
     }

@@ -44,8 +44,10 @@ pub async fn head_address(
 ) -> Result<Found, Problem> {
     let host = match &spec.head {
         HeadAddress::Ssh(host) => host.clone(),
-        HeadAddress::AskRay if spec.provider == Provider::Gcp => return ask_google(spec, options, out).await,
-        HeadAddress::AskRay => ask_ray(spec, options).await?,
+        HeadAddress::RayLookup if spec.provider == Provider::Gcp => {
+            return ask_google(spec, options, out).await;
+        }
+        HeadAddress::RayLookup => ask_ray(spec, options).await?,
         HeadAddress::Direct { .. } => {
             let what = "SSH is not available: the dashboard is reached directly";
             return Err(Problem::new(ProblemKind::Address, what, "remove --address", Timestamp::now()));

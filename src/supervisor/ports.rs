@@ -75,7 +75,7 @@ impl Ports {
                     return Ok(pick.taken.map(|taken| format!("{taken}; using {}", pick.port)));
                 }
                 Err(e) => {
-                    self.lock().give_back(pick.port);
+                    self.lock().release(pick.port);
                     if !(matches!(e, SshError::PortInUse { .. }) && tries < TRIES) {
                         return Err(e.problem(Timestamp::now()));
                     }
@@ -88,7 +88,7 @@ impl Ports {
     pub async fn close(&mut self, tunnel: &Tunnel) {
         for (service, port) in std::mem::take(&mut self.open) {
             tunnel.unlisten(port, service.port()).await;
-            self.lock().give_back(port);
+            self.lock().release(port);
         }
     }
 
@@ -101,6 +101,6 @@ impl Ports {
 impl Drop for Ports {
     fn drop(&mut self) {
         let mut plan = self.lock();
-        self.open.values().for_each(|port| plan.give_back(*port));
+        self.open.values().for_each(|port| plan.release(*port));
     }
 }

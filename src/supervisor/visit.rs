@@ -148,7 +148,7 @@ async fn login_command(
         },
     };
     let visit = match host {
-        None => Visit { to: head().await?, through: None, filed_as: None, purpose },
+        None => Visit { to: head().await?, through: None, known_hosts_name: None, purpose },
         Some(host) => {
             let (address, needs_head) = route(spec, host);
             let mut to = tunnel_spec(spec, options, host_name(&address)?, Vec::new());
@@ -157,7 +157,7 @@ async fn login_command(
                 // The proxy command leads to the head, not to this host.
                 to.auth.proxy_command = None;
             }
-            Visit { to, through, filed_as: filed_as(spec, host), purpose }
+            Visit { to, through, known_hosts_name: known_hosts_name(spec, host), purpose }
         }
     };
     visit.command().await.map_err(|e| e.problem(Timestamp::now()))
@@ -203,7 +203,7 @@ fn is_private(address: IpAddr) -> bool {
 
 /// The name of the host's key in `known_hosts`: that of the TPU VM, or its hostname. Google reuses addresses for later
 /// machines; machines of a local cluster keep theirs.
-fn filed_as(spec: &ClusterSpec, host: &TpuHost) -> Option<String> {
+fn known_hosts_name(spec: &ClusterSpec, host: &TpuHost) -> Option<String> {
     let is_word = |w: &str| {
         !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
     };

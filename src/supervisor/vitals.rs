@@ -3,7 +3,7 @@
 //! shared by a whole team.
 
 use super::log_file::{LogFile, ReadError};
-use super::turns::LogSelection;
+use super::log_selection::LogSelection;
 use crate::logs::{Clock, LineSplitter, Patterns};
 use crate::model::vitals::ReadingCost;
 use crate::model::{

@@ -27,7 +27,7 @@ fn heads(types: &[NodeTypeCount], has_idle: bool) -> Vec<Head> {
     let up = [number("UP", 0)];
     let before =
         [Head::of_names("TYPE", types.iter().map(|t| t.name.raw())), number("MIN", 2), number("MAX", 2)];
-    let after = [number("PEND", 0), number("LAUN", Width::EASILY), number("FAIL", 0)];
+    let after = [number("PEND", 0), number("LAUN", Width::DISPENSABLE), number("FAIL", 0)];
     [&before[..], if has_idle { &busy_idle } else { &up }, &after].concat()
 }
 

@@ -7,7 +7,7 @@ use super::{autoscaler, log, prompt, sentence};
 use crate::app::pages::issues;
 use crate::app::text::words;
 use crate::app::{
-    Action, App, Area, Areas, Cluster, Context, Dialog, Page, Pane, Running, Target, Tone, View,
+    Action, App, Area, Areas, Cluster, Context, Dialog, MessageKind, Page, Pane, Running, Target, View,
 };
 use crate::diagnose::FindingKind;
 use crate::model::amount::{bytes, counted, grouped};
@@ -412,9 +412,9 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) 
     let mut bottom = area.bottom();
     for toast in d.app.toasts().shown().iter().rev() {
         let (glyph, tone) = match toast.tone {
-            Tone::Info => ("·", d.theme.accent),
-            Tone::Good => ("✓", d.theme.good),
-            Tone::Bad => ("✕", d.theme.bad),
+            MessageKind::Info => ("·", d.theme.accent),
+            MessageKind::Good => ("✓", d.theme.good),
+            MessageKind::Bad => ("✕", d.theme.bad),
         };
         let room = area.width.saturating_sub(4).min(76);
         // A service and its address stay on one line.
@@ -437,7 +437,8 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) 
             height,
         };
         clear(buf, frame);
-        let hint = if toast.tone == Tone::Bad { d.app.keymap().key_of(Action::Back) } else { String::new() };
+        let hint =
+            if toast.tone == MessageKind::Bad { d.app.keymap().key_of(Action::Back) } else { String::new() };
         let style = d.theme;
         let inner =
             pane(buf, frame, style, &Title { left: "", right: &hint, tone: Some(tone), focused: false });

@@ -48,7 +48,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, chooser: &Chooser
 fn missing(d: &DrawContext<'_>, areas: &Areas) -> Vec<&'static str> {
     let pane = matches!(d.app.view(), View::Cluster(_)).then(|| d.app.pane());
     let (Some(drawn), Some(listing)) = (areas.table_of(pane), d.app.listing()) else { return Vec::new() };
-    let heads = listing.heads(&d.app.look(d.now), drawn.rows.height.into());
+    let heads = listing.heads(&d.app.cell_context(d.now), drawn.rows.height.into());
     let why = |(head, (_, width)): (&crate::app::table::column::Head, &(u16, u16))| match width {
         0 if head.width.hides && head.widest == 0 => "empty",
         0 => "no room",

@@ -17,7 +17,7 @@ const LABEL: usize = 16;
 
 /// Draws the page; records the area of its lines.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, page: &Details, areas: &mut Areas) {
-    let (title, rows) = details::lines(&d.app.look(d.now), page);
+    let (title, rows) = details::lines(&d.app.cell_context(d.now), page);
     let shown = Filter::of_lines(&page.filter, &rows);
     let filter = match page.filter.as_str() {
         "" => String::new(),

@@ -115,7 +115,7 @@ impl Parts<'_> {
         let lines = match part {
             Part::Issues => self.issues.len(),
             Part::Kinds => self.kinds.len(),
-            Part::RecentChanges => d.app.fleet().lately.changes().len(),
+            Part::RecentChanges => d.app.fleet().recent_changes.changes().len(),
             Part::Runs => self.cluster.map_or(0, |c| c.runs.0.len()),
         };
         let title = usize::from(part != Part::Issues);
@@ -130,7 +130,7 @@ impl Parts<'_> {
         match part {
             Part::Issues => draw_issues(buf, area, d, &self.issues),
             Part::Kinds => draw_kinds(buf, body, d, &self.kinds),
-            Part::RecentChanges => draw_lately(buf, body, d),
+            Part::RecentChanges => draw_recent_changes(buf, body, d),
             Part::Runs => {
                 if let Some(cluster) = self.cluster {
                     draw_runs(buf, body, d, cluster);
@@ -246,9 +246,9 @@ fn not_shown(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, rows: usize) {
 }
 
 /// Draws the recent changes on all clusters, newest first.
-fn draw_lately(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) {
+fn draw_recent_changes(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) {
     let body = heading(buf, area, d, "recent changes");
-    for (y, change) in (body.y..body.bottom()).zip(d.app.fleet().lately.changes()) {
+    for (y, change) in (body.y..body.bottom()).zip(d.app.fleet().recent_changes.changes()) {
         let age = words::minutes(change.at.age(d.now));
         put(buf, body.x, y, AGE, true, &age, d.theme.dim);
         // The text is cut before the place.
@@ -344,7 +344,7 @@ fn sums_in(t: &Totals, brief: bool) -> String {
 /// `2,512 of 2,904`, or in brief `2,512/2,904`.
 fn of(sum: Sum, brief: bool) -> String {
     let (least, over) = if brief { ("≥", "/") } else { ("at least ", " of ") };
-    let least = if sum.is_least { least } else { "" };
+    let least = if sum.is_lower_bound { least } else { "" };
     let used =
         sum.used.map_or_else(|| "?".to_owned(), |used| format!("{least}{}", grouped(used.round() as usize)));
     format!("{used}{over}{}", grouped(sum.all.round() as usize))
@@ -370,8 +370,8 @@ mod tests {
 
     #[test]
     fn totals_show_unknown_use() {
-        let text = |used, is_least| {
-            sums(&Totals { tpus: Sum { used, is_least, all: 2048.0 }, ..Totals::default() }, 200)
+        let text = |used, is_lower_bound| {
+            sums(&Totals { tpus: Sum { used, is_lower_bound, all: 2048.0 }, ..Totals::default() }, 200)
         };
         assert!(text(Some(1000.0), false).contains("· 1,000 of 2,048 chips"));
         assert!(text(Some(1000.0), true).contains("· at least 1,000 of 2,048 chips"));
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn totals_have_room_for_pending_jobs() {
-        let tpus = Sum { used: Some(11_000.0), is_least: true, all: 24_048.0 };
+        let tpus = Sum { used: Some(11_000.0), is_lower_bound: true, all: 24_048.0 };
         let (known, clusters) = (20, 20);
         let all = Totals {
             clusters,

@@ -26,7 +26,7 @@ fn fit(heads: &[Head], total: u16) -> Vec<u16> {
     let enough = |h: &Head| if h.briefest > 0 { h.briefest.min(natural(h)) } else { natural(h) };
     let firm = |h: &Head| enough(h).min(h.width.firm).max(least(h));
     // First the columns that are easily missed are left out, so that names are complete; then those without any room.
-    for (from, wanted) in [(Width::EASILY, &firm as &dyn Fn(&Head) -> u16), (1, &least)] {
+    for (from, wanted) in [(Width::DISPENSABLE, &firm as &dyn Fn(&Head) -> u16), (1, &least)] {
         while need(&kept, wanted) > total {
             let sparable = (0..heads.len()).filter(|i| kept[*i] && heads[*i].width.spare >= from);
             let Some(spare) = sparable.max_by_key(|i| heads[*i].width.spare) else { break };

@@ -81,7 +81,7 @@ fn note(cluster: &Cluster, view: WorkersView, d: &DrawContext<'_>) -> Option<(St
 /// The content of a reading.
 fn covers(reading: &WorkersReading) -> Option<String> {
     match &reading.what {
-        WorkersAnswer::Roll { .. } if reading.idle > 0 => {
+        WorkersAnswer::Overview { .. } if reading.idle > 0 => {
             Some(format!("{} that no longer run anything are hidden", counted(reading.idle, "worker")))
         }
         WorkersAnswer::Lines { whole_since, .. } => {
@@ -89,6 +89,6 @@ fn covers(reading: &WorkersReading) -> Option<String> {
                 whole_since.map(|at| format!("; complete since {}", reading.job_workers.clock.words(at)));
             Some(format!("the last {FOLDED} lines of each file{}", since.unwrap_or_default()))
         }
-        WorkersAnswer::Roll { .. } | WorkersAnswer::Cause(_) => None,
+        WorkersAnswer::Overview { .. } | WorkersAnswer::Cause(_) => None,
     }
 }

@@ -126,7 +126,7 @@ fn verdict(running: &Running, d: &DrawContext<'_>, width: usize, at_length: bool
     let key = |action| d.app.keymap().key_of(action);
     match &running.state {
         OperationState::Running if running.may_be_cancelled() => {
-            let left = running.left_behind();
+            let left = running.leftovers();
             if at_length {
                 add(CONTINUES.into(), d.theme.dim);
             }

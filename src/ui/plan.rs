@@ -6,7 +6,7 @@ use super::grid::{Grid, cut_middle};
 use super::line;
 use super::part::DrawContext;
 use super::sentence::{self, wrap};
-use super::text::capitalised;
+use super::text::capitalized;
 use crate::app::operation::confirmation::{Check, Control, Plan};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Head, Width};
@@ -125,7 +125,7 @@ pub fn draw(
     let zone = d.app.fleet().named(&plan.operation.cluster);
     let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
     // A worker's name may be long, and is followed by its address.
-    let called = capitalised(&plan.title());
+    let called = capitalized(&plan.title());
     let called = cut_middle(&called, usize::from(width.saturating_sub(6)));
     let title =
         Title { left: &called, right: zone.as_deref().unwrap_or_default(), tone: None, focused: true };
@@ -277,8 +277,8 @@ fn go(plan: &Plan) -> &'static str {
 fn head(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> {
     let mut lines = Vec::new();
     let mut add = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
-    if let Some(wish) = plan.wish() {
-        add(&printable(&wish), d.theme.text);
+    if let Some(requested_workers) = plan.requested_workers() {
+        add(&printable(&requested_workers), d.theme.text);
     }
     add(&plan.operation.consequence, d.theme.text);
     if !plan.note.is_empty() {
@@ -297,7 +297,9 @@ fn head(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> 
             add(&format!("✕ {}", problem.what), d.theme.bad);
             add(&format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
         }
-        (Check::Running, _) if plan.wish().is_some() => add("◌ checking whether it can start", d.theme.dim),
+        (Check::Running, _) if plan.requested_workers().is_some() => {
+            add("◌ checking whether it can start", d.theme.dim)
+        }
         (Check::Running, _) => add("◌ checking affected jobs", d.theme.dim),
         (Check::Done, Some(problem)) => {
             let what = format!("! cannot determine affected jobs: {}", problem.what);
@@ -346,9 +348,9 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
         let text = switch(plan.others, format!("also {effect} the {}", plan.affected_others().brief()));
         lines.extend(Line::of(Control::Others, text, d.theme.warn, width));
     }
-    if controls.contains(&Control::Blind) {
+    if controls.contains(&Control::UnknownJobs) {
         let text = switch(plan.blind, "continue without knowing which jobs are affected".into());
-        lines.extend(Line::of(Control::Blind, text, d.theme.warn, width));
+        lines.extend(Line::of(Control::UnknownJobs, text, d.theme.warn, width));
     }
     if let (Some(others), true) = (&plan.others_lock, controls.contains(&Control::TakeOver)) {
         let lock = &others.lock;

@@ -33,7 +33,7 @@ fn draw(
     listing: &dyn Listing,
     place: Option<(u8, Pane)>,
 ) -> TableArea {
-    let look = d.app.look(d.now);
+    let context = d.app.cell_context(d.now);
     let (title, focused, selection) = match place {
         Some((number, pane)) => {
             (format!("{number} {}", listing.title()), d.is_focused(pane), d.selection(pane))
@@ -41,7 +41,7 @@ fn draw(
         None => (listing.title().to_owned(), true, d.theme.selected),
     };
     let title = filtered(&title, listing);
-    let counts = listing.counts(&look);
+    let counts = listing.counts(&context);
     let tone = Some(d.theme.role(counts.role));
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts.text, tone, focused });
     let drawn = rows(buf, inner, d, listing, selection);
@@ -58,11 +58,11 @@ fn draw(
 fn draw_below(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, listing: &dyn Listing, drawn: &TableArea) {
     let seen: Vec<usize> =
         (0..).zip(&drawn.heads).filter(|(_, (_, width))| *width > 0).map(|(i, _)| i).collect();
-    if let Some(text) = listing.matches_unseen(&d.app.look(d.now), &seen) {
+    if let Some(text) = listing.matches_unseen(&d.app.cell_context(d.now), &seen) {
         return on_lower_border(buf, area, &text, d.theme.dim);
     }
     let Some(column) = listing.below() else { return };
-    let cells = listing.cells(&d.app.look(d.now), listing.cursor());
+    let cells = listing.cells(&d.app.cell_context(d.now), listing.cursor());
     let Some(cell) = cells.get(column).filter(|cell| *cell.text != *"-") else { return };
     let width_of = |i: usize| drawn.heads.get(i).map_or(0, |(_, width)| *width);
     let empty = (1..column).rev().take_while(|i| cell.leads && cells[*i].text.is_empty()).map(width_of);
@@ -91,21 +91,21 @@ pub fn rows(
     listing: &dyn Listing,
     selection: ratatui::style::Style,
 ) -> TableArea {
-    let look = d.app.look(d.now);
+    let context = d.app.cell_context(d.now);
     let height = usize::from(area.height.saturating_sub(1));
-    let heads = listing.heads(&look, height);
+    let heads = listing.heads(&context, height);
     let grid = Grid {
         heads: &heads,
         top: listing.window(height),
         rows: listing.len(),
         selected: Some((listing.cursor(), selection)),
     };
-    let mut drawn = grid.draw(buf, area, d.theme, |position| listing.cells(&look, position));
+    let mut drawn = grid.draw(buf, area, d.theme, |position| listing.cells(&context, position));
     let widths = heads.iter().map(|head| (head.widest, head.briefest)).collect();
-    drawn.texts = TextWidths { version: look.version, widths };
+    drawn.texts = TextWidths { version: context.version, widths };
     let body = drawn.rows;
     if listing.is_empty() && body.height > 0 {
-        put(buf, body.x, body.y, body.width, false, &listing.why_empty(&look), d.theme.dim);
+        put(buf, body.x, body.y, body.width, false, &listing.why_empty(&context), d.theme.dim);
     }
     drawn
 }

@@ -17,7 +17,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// The text with its first letter in upper case, as in titles.
-pub fn capitalised(text: &str) -> String {
+pub fn capitalized(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
 }

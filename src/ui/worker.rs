@@ -146,15 +146,16 @@ fn row(
     let (x, room) = (x + 2, room.saturating_sub(2));
     let typed = form.typed(field)?;
     let shown = printable(typed.text());
-    let complaint = form.complaint(field).map(|why| format!("✕ {why}")).unwrap_or_default();
+    let validation_error = form.validation_error(field).map(|why| format!("✕ {why}")).unwrap_or_default();
     // The error gets its room first, except for a few characters of the text.
-    let space = room.saturating_sub(u16::try_from(complaint.width() + 2).unwrap_or(room)).max(room / 4 + 1);
+    let space =
+        room.saturating_sub(u16::try_from(validation_error.width() + 2).unwrap_or(room)).max(room / 4 + 1);
     let at = if focused { typed.cursor() } else { shown.chars().count() };
     let place = Rect { x, width: space.min(room), height: 1, ..area };
     let cursor = line::draw(buf, place, &shown, at, style);
     line::mark_field(buf, place);
     let end = x + u16::try_from(shown.width()).unwrap_or(room).min(place.width.saturating_sub(1));
-    put(buf, end + 2, area.y, area.right().saturating_sub(end + 2), false, &complaint, d.theme.bad);
+    put(buf, end + 2, area.y, area.right().saturating_sub(end + 2), false, &validation_error, d.theme.bad);
     focused.then_some((cursor, area.y))
 }
 
@@ -175,7 +176,7 @@ fn words(form: &WorkerForm, d: &DrawContext<'_>, width: usize) -> Vec<(String, S
             return what.chain(hint.filter(|(l, _)| !l.trim().is_empty())).collect();
         }
         (Offered::Known(_), None) => "Next shows what will happen and asks for confirmation".to_owned(),
-        (Offered::Known(offer), Some(field)) => match (form.complaint(field), field) {
+        (Offered::Known(offer), Some(field)) => match (form.validation_error(field), field) {
             (Some(why), _) => {
                 let lines = wrap(&format!("✕ {why}"), width);
                 return lines.into_iter().map(|line| (line, d.theme.bad)).collect();

@@ -7,7 +7,8 @@ use crate::logs::{Clock, Patterns, Phase, Progress, Times, Writers, checkpoint, 
 use crate::model::amount::grouped;
 use crate::model::vitals::{loss, rate_was};
 use crate::model::{
-    Holding, Job, JobActivity, Line, LogRead, Run, Sign, SignKind, Text, Timestamp, VitalLimits, Vitals, Wait,
+    Holding, Job, JobActivity, Line, LogRead, Run, RunWarning, Text, Timestamp, VitalLimits, Vitals, Wait,
+    WarningKind,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -322,15 +323,15 @@ impl VitalsTracker {
         }
         let doing = self.doing(holding, is_held, is_alone, now);
         let since = match &doing {
-            JobActivity::Waits(wait) => wait.since,
+            JobActivity::Waiting(wait) => wait.since,
             JobActivity::DriverOnly => self.alone,
-            JobActivity::Compiles => self.phase.and_then(|(_, at)| at),
+            JobActivity::Compiling => self.phase.and_then(|(_, at)| at),
             JobActivity::Silent(at) => Some(*at),
-            JobActivity::Steps | JobActivity::Works { .. } => None,
+            JobActivity::Training | JobActivity::Running { .. } => None,
         };
         let mut signs = self.signs(&doing, (is_held, works), is_alone, now);
         // A log that was not read yet may show what its machines do not.
-        signs.retain(|sign| sign.kind != SignKind::ChipsIdle || log != LogRead::Unread);
+        signs.retain(|sign| sign.kind != WarningKind::ChipsIdle || log != LogRead::Unread);
         self.has_log_warning = signs.iter().any(|sign| sign.kind.is_of_log());
         let restarts = self.main().map_or(0, |track| track.restarts);
         Vitals {
@@ -355,7 +356,7 @@ impl VitalsTracker {
         let idle = |holding: &&Holding| holding.tasks + holding.actors == 0;
         let waits = waits.or_else(|| holding.filter(idle).and_then(|holding| holding.waits.first()));
         if let Some(wait) = waits {
-            return JobActivity::Waits(wait.clone());
+            return JobActivity::Waiting(wait.clone());
         }
         // The time since the last reading of its log does not count as silence.
         let seen = self.seen(now);
@@ -365,7 +366,7 @@ impl VitalsTracker {
             return JobActivity::DriverOnly;
         }
         if self.compiles() {
-            return JobActivity::Compiles;
+            return JobActivity::Compiling;
         }
         let quiet = self.grown.map_or(Duration::ZERO, |at| at.age(seen));
         let logged = self.of_job(self.logged);
@@ -374,8 +375,8 @@ impl VitalsTracker {
             Some(_) if !is_fresh && self.is_seen_twice() && limit.is_some_and(|limit| quiet >= limit) => {
                 JobActivity::Silent(logged.or(self.grown).unwrap_or(seen))
             }
-            Some(_) => JobActivity::Steps,
-            None => JobActivity::Works {
+            Some(_) => JobActivity::Training,
+            None => JobActivity::Running {
                 tasks: holding.map_or(0, |holding| holding.tasks),
                 actors: holding.map_or(0, |holding| holding.actors),
             },
@@ -425,11 +426,12 @@ impl VitalsTracker {
         (is_held, works): (bool, bool),
         is_alone: bool,
         now: Timestamp,
-    ) -> Vec<Sign> {
-        let runs = matches!(doing, JobActivity::Steps | JobActivity::Silent(_) | JobActivity::Works { .. });
+    ) -> Vec<RunWarning> {
+        let runs =
+            matches!(doing, JobActivity::Training | JobActivity::Silent(_) | JobActivity::Running { .. });
         let seen = self.seen(now);
         let stalled = self.stalled(doing, seen).filter(|_| runs && (works || is_held));
-        let is_moving = stalled.is_none() && *doing == JobActivity::Steps;
+        let is_moving = stalled.is_none() && *doing == JobActivity::Training;
         let slowed = self.slowed().filter(|_| is_moving);
         let late = self.late(seen).filter(|_| is_moving);
         let found = [
@@ -445,13 +447,13 @@ impl VitalsTracker {
         found.into_iter().flatten().collect()
     }
 
-    fn not_finite(&self, now: Timestamp) -> Option<Sign> {
+    fn not_finite(&self, now: Timestamp) -> Option<RunWarning> {
         let first = self.main()?.trend.not_finite()?;
         let evidence = format!("loss {}{}", loss(first.value), at_step(first.step));
-        Some(Sign { kind: SignKind::NotFinite, since: first.at.unwrap_or(now), evidence })
+        Some(RunWarning { kind: WarningKind::NotFinite, since: first.at.unwrap_or(now), evidence })
     }
 
-    fn diverging(&self, now: Timestamp) -> Option<Sign> {
+    fn diverging(&self, now: Timestamp) -> Option<RunWarning> {
         let track = self.main()?;
         let found = track.trend.diverging()?;
         let newest = track.series.last().and_then(|last| last.loss).unwrap_or(found.first.value);
@@ -461,10 +463,10 @@ impl VitalsTracker {
             .map(|step| format!(" until step {}", grouped(step as usize)))
             .unwrap_or_default();
         let evidence = format!("loss {}, was {}{from}", loss(newest), loss(found.trend));
-        Some(Sign { kind: SignKind::Diverging, since: found.first.at.unwrap_or(now), evidence })
+        Some(RunWarning { kind: WarningKind::Diverging, since: found.first.at.unwrap_or(now), evidence })
     }
 
-    fn stalled(&self, doing: &JobActivity, now: Timestamp) -> Option<Sign> {
+    fn stalled(&self, doing: &JobActivity, now: Timestamp) -> Option<RunWarning> {
         let (track, age) = (self.main()?, self.age(now)?);
         let limit = track.stall_limit(self.limits.stalled)?;
         (age >= limit && self.is_seen_twice()).then_some(())?;
@@ -475,50 +477,50 @@ impl VitalsTracker {
             "its log has new lines"
         };
         let since = self.of_job(self.stepped).or(self.moved).unwrap_or(now);
-        Some(Sign { kind: SignKind::Stalled, since, evidence: format!("at {steps}, {log}") })
+        Some(RunWarning { kind: WarningKind::Stalled, since, evidence: format!("at {steps}, {log}") })
     }
 
-    fn slowed(&self) -> Option<Sign> {
+    fn slowed(&self) -> Option<RunWarning> {
         let pace = &self.main()?.pace;
         let (slow, now) = (pace.slow()?, pace.rate()?);
         let less = (1.0 - now / slow.usual) * 100.0;
         let evidence = format!("{} ({less:.0}% slower)", rate_was(now, slow.usual));
-        Some(Sign { kind: SignKind::Slowed, since: slow.since, evidence })
+        Some(RunWarning { kind: WarningKind::Slowed, since: slow.since, evidence })
     }
 
-    fn late(&self, now: Timestamp) -> Option<Sign> {
+    fn late(&self, now: Timestamp) -> Option<RunWarning> {
         let (saved, limit) = (self.saved, self.limits.checkpoint);
         let last = saved.last.filter(|_| saved.count >= CHECKPOINTS && !limit.is_zero())?;
         // Checkpoints before a part that was not read are unknown.
         let since = last.at?.max(self.whole?);
         (since.age(now) >= limit.max(saved.longest * 3)).then_some(())?;
         let evidence = format!("no checkpoint since the last one{}", at_step(last.step));
-        Some(Sign { kind: SignKind::CheckpointLate, since, evidence })
+        Some(RunWarning { kind: WarningKind::CheckpointOverdue, since, evidence })
     }
 
-    fn abandoned(&self, is_alone: bool, doing: &JobActivity, now: Timestamp) -> Option<Sign> {
+    fn abandoned(&self, is_alone: bool, doing: &JobActivity, now: Timestamp) -> Option<RunWarning> {
         let (limit, since) = (self.limits.driver, self.alone.filter(|_| is_alone && self.had_work)?);
         let is_late = !limit.is_zero() && *doing == JobActivity::DriverOnly && since.age(now) >= limit;
         let evidence = "it has no running or pending tasks or actors".to_owned();
-        is_late.then_some(Sign { kind: SignKind::DriverAlone, since, evidence })
+        is_late.then_some(RunWarning { kind: WarningKind::DriverAlone, since, evidence })
     }
 
-    fn unused(&self, is_held: bool, doing: &JobActivity, now: Timestamp) -> Option<Sign> {
+    fn unused(&self, is_held: bool, doing: &JobActivity, now: Timestamp) -> Option<RunWarning> {
         let (limit, (since, samples)) = (self.limits.idle, self.idle.filter(|_| is_held)?);
         let is_quiet = self.grown.is_none_or(|at| at.age(self.seen(now)) >= limit)
-            && !matches!(doing, JobActivity::Compiles);
+            && !matches!(doing, JobActivity::Compiling);
         let is_idle = !limit.is_zero() && is_quiet && samples > 2 && since.age(now) >= limit;
         let log = if self.read.is_some() { ", and its log has no new line" } else { "" };
         let evidence = format!("its machines are idle{log}");
-        is_idle.then_some(Sign { kind: SignKind::ChipsIdle, since, evidence })
+        is_idle.then_some(RunWarning { kind: WarningKind::ChipsIdle, since, evidence })
     }
 
-    fn waiting(&self, doing: &JobActivity, now: Timestamp) -> Option<Sign> {
-        let JobActivity::Waits(wait) = doing else { return None };
+    fn waiting(&self, doing: &JobActivity, now: Timestamp) -> Option<RunWarning> {
+        let JobActivity::Waiting(wait) = doing else { return None };
         let (limit, since) = (self.limits.pending, wait.since?);
         let is_late = !limit.is_zero() && since.age(now) >= limit;
         let evidence = crate::model::vitals::need(&wait.shape);
-        is_late.then_some(Sign { kind: SignKind::WaitsLong, since, evidence })
+        is_late.then_some(RunWarning { kind: WarningKind::PendingTooLong, since, evidence })
     }
 }
 

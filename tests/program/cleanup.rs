@@ -265,7 +265,7 @@ fn a_cleanup_deletes_tpus_and_reports_unreachable_hosts_and_low_disks() {
         rustix::process::Signal::INT,
     )
     .unwrap();
-    let (code, _, said) = repeating.ends();
+    let (code, _, said) = repeating.finish();
     assert!(code == Some(0) && said.contains("cleanup stopped"), "{said}");
     for wrong in [
         "--interval 0",

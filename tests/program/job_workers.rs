@@ -119,8 +119,8 @@ fn the_silent_worker_has_another_stack_and_the_driver_waits_for_all() {
     let counts: Vec<u64> =
         found["groups"].as_array().unwrap().iter().map(|g| g["count"].as_u64().unwrap()).collect();
     assert!(counts.contains(&31) && counts.contains(&1), "{found}");
-    let roll = place.json(&["job-workers", &job, "--json"]);
-    let (host, pid) = (&roll[0]["node_id"], &roll[0]["pid"]);
+    let overview = place.json(&["job-workers", &job, "--json"]);
+    let (host, pid) = (&overview[0]["node_id"], &overview[0]["pid"]);
     let alone = found["groups"].as_array().unwrap().iter().find(|group| {
         let workers = group["workers"].as_array().unwrap();
         workers.len() == 1 && (&workers[0]["node_id"], &workers[0]["pid"]) == (host, pid)

@@ -55,7 +55,7 @@ fn one_slice_of_a_request_cannot_be_removed_alone() {
     until("google has deleted both", || world.double.state().nodes.is_empty());
     let head = &world.heads[0].0;
     assert!(head.kill_node(head.nodes()[1]));
-    let (code, _, said) = removing.ends();
+    let (code, _, said) = removing.finish();
     assert!(code == Some(0) && said.contains("queued resource ms: 2 TPU VMs with 2 hosts"), "{said}");
     assert_eq!(world.deletions().len(), 1);
     assert_read_before_deletion(&world);
@@ -130,10 +130,10 @@ fn a_head_started_after_the_first_check_is_not_touched() {
     world.head_of(|s| s.jobs = 0);
     world.heads[0].0.set_faults(stall("/api/jobs/"));
     let mut restarting = world.spawn("restart-cluster --yes --others");
-    restarting.says("[3/9] save jobs");
+    restarting.wait_for("[3/9] save jobs");
     another_head(&world);
     world.heads[0].0.set_faults(Vec::new());
-    let (code, _, said) = restarting.ends();
+    let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("(theirs, id "), "{said}");
     assert!(said.contains("it was not changed") && said.contains("--abandon"), "{said}");
@@ -152,7 +152,7 @@ fn a_head_is_read_again_right_before_it_is_deleted() {
     until("the head itself is read", || world.double.asked("zones/us-central2-b/instances/") > 0);
     world.double.state().instances[0]["labels"]["ray-cluster-name"] = json!("marin-b");
     hold.add_permits(1);
-    let (code, _, said) = stopping.ends();
+    let (code, _, said) = stopping.finish();
     assert!(code == Some(1) && said.contains("ray-cluster-name is marin-b"), "{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
 }
@@ -168,7 +168,7 @@ fn workers_of_a_head_started_in_the_meantime_are_skipped() {
     until("the head itself is read", || world.double.asked("zones/us-central2-b/instances/") > 0);
     another_head(&world);
     hold.add_permits(1);
-    let (code, _, said) = stopping.ends();
+    let (code, _, said) = stopping.finish();
     assert!(code == Some(1) && said.contains("another head has been started"), "{said}");
     assert_eq!(world.deletions().len(), 1, "only the original head was deleted");
     assert_read_before_deletion(&world);
@@ -256,7 +256,7 @@ fn a_preempted_tpu_that_was_recreated_is_not_deleted() {
     until("it is read once more", || world.double.asked("/nodes/lost") > 0);
     world.double.state().nodes[0]["createTime"] = json!("2026-11-21T08:00:00Z");
     hold.add_permits(1);
-    let (_, out, said) = cleaning.ends();
+    let (_, out, said) = cleaning.finish();
     assert!(format!("{out}{said}").contains("recreated in the meantime"), "{out}{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
 }
@@ -270,11 +270,11 @@ fn workers_that_join_between_the_check_and_the_stop_are_included() {
     let worker = head.nodes()[1];
     head.set_faults(stall("/api/jobs/"));
     let mut restarting = world.spawn("restart-cluster --yes --others");
-    restarting.says("[3/9] save jobs");
+    restarting.wait_for("[3/9] save jobs");
     assert!(world.heads[0].0.join_node(worker, "10.128.7.7"));
     world.double.fail_at("DELETE", "/instances/", Fault::Html(503));
     world.heads[0].0.set_faults(Vec::new());
-    let (_, _, said) = restarting.ends();
+    let (_, _, said) = restarting.finish();
     assert!(said.contains("joined since: 10.128.7.7"), "{said}");
     let journal = world.home.path().join(".local/state/marin-tui/operations/marin-a.jsonl");
     let facts = std::fs::read_to_string(journal).unwrap();

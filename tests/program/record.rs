@@ -228,7 +228,7 @@ fn same(world: &mut World, command: &str, consent: &str, count: usize, meanwhile
 
     let doing = world.spawn(&format!("{command} {consent}"));
     meanwhile(world);
-    let (code, _, said) = doing.ends();
+    let (code, _, said) = doing.finish();
     assert_eq!(code, Some(0), "{command}: {said}");
     let mut done: Vec<Value> = seen(world).into_iter().filter(|s| !only_reads(s)).collect();
     in_order(&mut planned);

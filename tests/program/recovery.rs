@@ -91,7 +91,7 @@ fn a_followed_log_continues_after_a_reconnect_and_ends_with_its_job() {
     world.write(&id, "line-3");
     follower.out.until("line-3");
     assert!(world.head().turn_job(&id, JobStatus::Failed));
-    let (code, out, err) = follower.ends();
+    let (code, out, err) = follower.finish();
     let ours: Vec<_> = out.lines().filter(|line| line.starts_with("line-")).collect();
     assert_eq!(ours, ["line-1", "line-2", "line-3"], "no line is lost or repeated");
     assert_eq!(code, Some(3), "{err:?}");
@@ -124,7 +124,7 @@ fn a_followed_search_begins_with_matches_from_the_head_and_continues() {
     last.out.until("Wanted-4");
     assert!(world.head().turn_job(&id, JobStatus::Succeeded));
     for (run, first) in [(all, 0), (last, 2)] {
-        let (code, out, err) = run.ends();
+        let (code, out, err) = run.finish();
         let expected: Vec<String> = (first..5).map(|n| format!("Wanted-{n}")).collect();
         assert_eq!(
             (code, out.lines().collect::<Vec<_>>()),
@@ -150,7 +150,7 @@ fn lines_since_a_time_are_searched_on_the_head_and_followed() {
         })
     };
     world.write(&id, &(lines(120, "") + &lines(5, "\x1b[36m") + "  wanted, and no more times"));
-    let since = |words: &str| world.start(&format!("job-logs --since 10m -g wanted {words} {id}")).ends();
+    let since = |words: &str| world.start(&format!("job-logs --since 10m -g wanted {words} {id}")).finish();
     let expected = "  wanted 5\n  wanted, and no more times\n";
     let (code, out, err) = since("");
     assert_eq!((code, &*out), (Some(0), expected), "{err}");
@@ -166,10 +166,10 @@ fn lines_since_a_time_are_searched_on_the_head_and_followed() {
     world.write(&id, "wanted again\nnot this");
     follows.out.until("wanted again");
     assert!(world.head().turn_job(&id, JobStatus::Succeeded));
-    let (code, out, err) = follows.ends();
+    let (code, out, err) = follows.finish();
     assert_eq!((code, out), (Some(0), format!("{expected}wanted again\n")), "{err}");
     // All lines are older.
-    let (code, out, err) = world.start(&format!("job-logs --since 1m {id}")).ends();
+    let (code, out, err) = world.start(&format!("job-logs --since 1m {id}")).finish();
     assert_eq!((code, &*out), (Some(0), ""), "{err}");
     assert!(err.contains("the newest is from "), "{err}");
 }
@@ -232,7 +232,7 @@ fn a_log_in_utf_16_is_reported_and_still_searched() {
     let id = world.job();
     let wide: Vec<u8> = "one\nERROR: wide\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert!(world.head().write_job_log(&id, &wide));
-    let (code, out, err) = world.start(&format!("job-logs -g wide {id}")).ends();
+    let (code, out, err) = world.start(&format!("job-logs -g wide {id}")).finish();
     assert_eq!((code, &*out), (Some(0), "ERROR: wide\n"), "{err}");
     assert!(err.contains("UTF-16"), "{err}");
     let mut follows = world.start(&format!("job-logs -f -g wide {id}"));
@@ -241,7 +241,7 @@ fn a_log_in_utf_16_is_reported_and_still_searched() {
     let more: Vec<u8> = "two\nwider\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert!(world.head().write_job_log(&id, &more));
     assert!(world.head().turn_job(&id, JobStatus::Succeeded));
-    let (code, out, err) = follows.ends();
+    let (code, out, err) = follows.finish();
     assert_eq!((code, &*out), (Some(0), "ERROR: wide\nwider\n"), "{err}");
 }
 
@@ -260,7 +260,7 @@ fn a_job_that_ends_during_an_outage_ends_its_command() {
         assert!(world.head().turn_job(id, status));
     }
     world.head().set_faults(Vec::new());
-    let ((failed, _, said), (succeeded, _, also)) = (waits.ends(), watches.ends());
+    let ((failed, _, said), (succeeded, _, also)) = (waits.finish(), watches.finish());
     assert_eq!((failed, succeeded), (Some(3), Some(0)), "{said:?} {also:?}");
     for said in [said, also] {
         assert_eq!((count(&said, "connection lost"), count(&said, "reconnected after")), (1, 1), "{said:?}");
@@ -275,7 +275,7 @@ fn a_command_gives_up_after_the_given_time() {
     let mut follower = world.start(&format!("wait-job --show-logs --give-up-after 1 {id}"));
     follower.out.until("line-1");
     world.silence();
-    let (code, _, said) = follower.ends();
+    let (code, _, said) = follower.finish();
     assert_eq!(code, Some(4), "{said:?}");
     let last = said.lines().last().unwrap();
     assert!(last.contains("timed out after 1 s") && last.contains(&format!("wait-job {id}")), "{said:?}");
@@ -288,10 +288,10 @@ fn a_line_of_any_length_is_printed_whole() {
     let id = world.job();
     let long = "x".repeat(200_000);
     world.write(&id, &long);
-    let (code, out, _) = world.start(&format!("job-logs {id}")).ends();
+    let (code, out, _) = world.start(&format!("job-logs {id}")).finish();
     assert!(code == Some(0) && out.contains(&long));
     let mut follower = world.start(&format!("job-logs -f {id}"));
     follower.out.until(&long);
     assert!(world.head().turn_job(&id, JobStatus::Succeeded));
-    assert_eq!(follower.ends().0, Some(0));
+    assert_eq!(follower.finish().0, Some(0));
 }

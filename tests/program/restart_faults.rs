@@ -64,12 +64,12 @@ fn a_connection_lost_during_the_backup_changes_nothing() {
     let mut world = with_jobs(&["one", "two"]);
     world.heads[0].0.set_faults(trouble(READS, Fault::Stall));
     let mut restarting = world.spawn("restart-cluster --yes --others");
-    restarting.says("[3/9] save jobs");
+    restarting.wait_for("[3/9] save jobs");
     let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
     let before = reads();
     until("the backup reads", || reads() > before);
     world.heads[0].1.drop_connections();
-    let (code, _, said) = restarting.ends();
+    let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("[3/9] failed") && said.contains("restart marin-a stopped"), "{said}");
     assert!(world.double.asked("DELETE") == 0 && world.asked() == ["--version"], "nothing was stopped");
@@ -83,7 +83,7 @@ fn a_connection_lost_during_the_backup_changes_nothing() {
     let resuming = world.spawn("restart-cluster --resume");
     renew(&mut world);
     world.file("is-up", "");
-    let (code, _, said) = resuming.ends();
+    let (code, _, said) = resuming.finish();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("2 jobs restored"), "{said}");
     assert_eq!(known(&world, 1), ["one", "two"]);
@@ -106,7 +106,7 @@ fn a_connection_lost_during_the_restore_submits_nothing_twice() {
     let asked = |path: &str| world.heads[1].0.cost().requests.get(path).copied().unwrap_or_default();
     until("it checks whether the last job exists", || asked("/api/jobs/two") > 0);
     world.heads[1].1.drop_connections();
-    let (code, _, said) = restarting.ends();
+    let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("[8/9] failed") && said.contains("jobs saved in"), "{said}");
     assert_eq!(known(&world, 1), ["one", "three"]);
@@ -117,10 +117,10 @@ fn a_connection_lost_during_the_restore_submits_nothing_twice() {
     let slow = Fault::Latency(Duration::from_secs(1));
     world.heads[1].0.set_faults(trouble("/ray.rpc.", slow));
     let mut resuming = world.spawn("restart-cluster --resume");
-    resuming.says("[9/9] wait for workers to rejoin");
+    resuming.wait_for("[9/9] wait for workers to rejoin");
     world.heads[1].1.drop_connections();
     world.heads[1].0.set_faults(Vec::new());
-    let (code, _, said) = resuming.ends();
+    let (code, _, said) = resuming.finish();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("[8/9] 3 jobs restored") && said.contains("already done"), "{said}");
     assert_eq!(known(&world, 1), ["one", "three", "two"]);
@@ -134,7 +134,7 @@ fn jobs_that_ended_since_stay_ended_and_new_jobs_are_saved() {
     let mut world = with_jobs(&["four", "one", "two"]);
     world.heads[0].0.set_faults(trouble(READS, Fault::Stall));
     let mut restarting = world.spawn("restart-cluster --yes --others");
-    restarting.says("[3/9] save jobs");
+    restarting.wait_for("[3/9] save jobs");
     let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
     let before = reads();
     until("a package is read", || reads() > before);
@@ -142,8 +142,8 @@ fn jobs_that_ended_since_stay_ended_and_new_jobs_are_saved() {
     submit(&world, "three");
     // The backup continues; the next step gets no further than its connection.
     world.heads[0].0.set_faults(trouble("/api/version", Fault::Stall));
-    restarting.says("[3/9] 3 jobs in");
-    restarting.says("[4/9]");
+    restarting.wait_for("[3/9] 3 jobs in");
+    restarting.wait_for("[4/9]");
     restarting.child.kill().unwrap();
     restarting.child.wait().unwrap();
 
@@ -153,7 +153,7 @@ fn jobs_that_ended_since_stay_ended_and_new_jobs_are_saved() {
     let resuming = world.spawn("restart-cluster --resume --others");
     renew(&mut world);
     world.file("is-up", "");
-    let (code, _, said) = resuming.ends();
+    let (code, _, said) = resuming.finish();
     assert_eq!(code, Some(0), "{said}");
     let names = |words: &str| {
         let line = said.lines().find_map(|l| l.trim_start().strip_prefix(words));
@@ -214,7 +214,7 @@ fn a_full_disk_during_the_backup_stops_nothing() {
     let resuming = world.spawn("restart-cluster --resume");
     renew(&mut world);
     world.file("is-up", "");
-    let (code, _, said) = resuming.ends();
+    let (code, _, said) = resuming.finish();
     assert!(code == Some(0) && said.contains("1 job restored"), "{said}");
 }
 
@@ -268,7 +268,7 @@ fn a_failed_stop_that_is_resumed_saves_jobs_submitted_in_the_meantime() {
     let restarting = world.spawn("restart-cluster --resume --others");
     renew(&mut world);
     world.file("is-up", "");
-    let (code, _, said) = restarting.ends();
+    let (code, _, said) = restarting.finish();
     assert!(code == Some(0) && said.contains("jobs restored"), "{said}");
     assert_eq!(known(&world, 1), ["ended", "kept", "late"]);
 }
@@ -300,7 +300,7 @@ fn a_cluster_of_the_same_name_in_another_zone_stays() {
     assert_eq!(left(), ["theirs"]);
     world.head_of(|s| s.jobs = 0);
     world.file("is-up", "");
-    let (code, _, said) = restarting.ends();
+    let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(known(&world, 1), ["one"]);
     world.double.state().instances.retain(|i| i["name"] == "theirs");
@@ -319,7 +319,7 @@ fn a_ray_that_does_not_accept_jobs_yet_is_retried() {
     let asked = || world.heads[1].0.cost().requests.get("/api/jobs/one").copied().unwrap_or_default();
     until("it retries", || asked() > 1);
     world.heads[1].0.set_faults(Vec::new());
-    let (code, _, said) = restarting.ends();
+    let (code, _, said) = restarting.finish();
     assert!(code == Some(0) && said.contains("2 jobs restored"), "{said}");
     assert_eq!(known(&world, 1), ["one", "two"]);
 }
@@ -368,7 +368,7 @@ fn a_job_whose_package_is_missing_is_reported_and_blocks_no_other() {
     let restarting = world.spawn("restart-cluster --yes --others");
     renew(&mut world);
     world.file("is-up", "");
-    let (code, _, said) = restarting.ends();
+    let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(0), "{said}");
     assert!(
         said.contains(

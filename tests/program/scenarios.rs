@@ -12,8 +12,8 @@ use marin_tui::app::operation::confirmation::Control;
 use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed};
 use marin_tui::demo::google::PROJECT;
 use marin_tui::model::{
-    ClusterName, Consent, Gate, JournaledOperation, Operation, OperationKind, OperationLock, OperationNews,
-    Order, StepName, Task, Timestamp,
+    ClusterName, Consent, JournaledOperation, Operation, OperationKind, OperationLock, OperationNews, Order,
+    RefusalReason, StepName, Task, Timestamp,
 };
 use marin_tui::operation::{Facts, Journal, Scope};
 use marin_tui::supervisor::{self, Access, Connection, LockOwnership};
@@ -34,7 +34,7 @@ enum Verdict {
     /// Its first step began: the ray command was asked for its version.
     Began,
     /// This gate refused it, and no step began.
-    Refused(Gate),
+    Refused(RefusalReason),
 }
 use Verdict::{Began, Refused};
 
@@ -62,10 +62,10 @@ struct Scenario {
 const SCENARIOS: &[Scenario] = &[
     row("nothing in the way", |w| head(w, &[]), Act::Begin, Began, Began),
     row("our own job", |w| head(w, &["me"]), Act::Begin, Began, Began),
-    row("somebody else's job", |w| head(w, &["bo"]), Act::Begin, Refused(Gate::OthersJobs), Began),
-    row("a job without an owner", |w| head(w, &[""]), Act::Begin, Refused(Gate::OthersJobs), Began),
-    row("no answer", |_| None, Act::Begin, Refused(Gate::UnknownJobs), Began),
-    row("no answer, unchanged", |w| begun(w, &[]), Act::Resume, Refused(Gate::UnknownJobs), Began),
+    row("somebody else's job", |w| head(w, &["bo"]), Act::Begin, Refused(RefusalReason::OthersJobs), Began),
+    row("a job without an owner", |w| head(w, &[""]), Act::Begin, Refused(RefusalReason::OthersJobs), Began),
+    row("no answer", |_| None, Act::Begin, Refused(RefusalReason::UnknownJobs), Began),
+    row("no answer, unchanged", |w| begun(w, &[]), Act::Resume, Refused(RefusalReason::UnknownJobs), Began),
     row(
         "no answer, changed",
         |w| begun(w, &[StepName::Check, StepName::Look, StepName::Stop]),
@@ -80,7 +80,7 @@ const SCENARIOS: &[Scenario] = &[
             begun(w, &[])
         },
         Act::Resume,
-        Refused(Gate::OthersJobs),
+        Refused(RefusalReason::OthersJobs),
         Began,
     ),
     row(
@@ -90,22 +90,22 @@ const SCENARIOS: &[Scenario] = &[
             Some(journal(w, &Task::Stop, &Scope::default(), &[]))
         },
         Act::Begin,
-        Refused(Gate::Interrupted),
-        Refused(Gate::Interrupted),
+        Refused(RefusalReason::Interrupted),
+        Refused(RefusalReason::Interrupted),
     ),
     row(
         "another program is at work",
         |w| Some(held(w)),
         Act::Begin,
-        Refused(Gate::AtWork),
-        Refused(Gate::AtWork),
+        Refused(RefusalReason::OperationRunning),
+        Refused(RefusalReason::OperationRunning),
     ),
     row(
         "another program resumed it",
         |w| Some(held(w)),
         Act::Resume,
-        Refused(Gate::AtWork),
-        Refused(Gate::AtWork),
+        Refused(RefusalReason::OperationRunning),
+        Refused(RefusalReason::OperationRunning),
     ),
     row(
         "the file is another cluster's",
@@ -114,22 +114,22 @@ const SCENARIOS: &[Scenario] = &[
             Some(journal(w, &RESTART, &other, &[]))
         },
         Act::Resume,
-        Refused(Gate::OtherFile),
-        Refused(Gate::OtherFile),
+        Refused(RefusalReason::OtherFile),
+        Refused(RefusalReason::OtherFile),
     ),
     row(
         "an operation of another kind",
         |w| Some(journal(w, &Task::Stop, &Scope::default(), &[])),
         Act::Resume,
-        Refused(Gate::OtherKind),
-        Refused(Gate::OtherKind),
+        Refused(RefusalReason::OtherKind),
+        Refused(RefusalReason::OtherKind),
     ),
     row(
         "a step that later ones depend on",
         |w| begun(w, &[StepName::Check, StepName::Look]),
         Act::Skip,
-        Refused(Gate::NotSkippable),
-        Refused(Gate::NotSkippable),
+        Refused(RefusalReason::NotSkippable),
+        Refused(RefusalReason::NotSkippable),
     ),
     row(
         "a step that may be skipped",
@@ -145,8 +145,8 @@ const SCENARIOS: &[Scenario] = &[
             None
         },
         Act::Resume,
-        Refused(Gate::NothingToResume),
-        Refused(Gate::NothingToResume),
+        Refused(RefusalReason::NothingToResume),
+        Refused(RefusalReason::NothingToResume),
     ),
     row(
         "read-only",
@@ -155,8 +155,8 @@ const SCENARIOS: &[Scenario] = &[
             head(w, &[])
         },
         Act::Begin,
-        Refused(Gate::ReadOnly),
-        Refused(Gate::ReadOnly),
+        Refused(RefusalReason::ReadOnly),
+        Refused(RefusalReason::ReadOnly),
     ),
     row(
         "read-only, interrupted",
@@ -165,8 +165,8 @@ const SCENARIOS: &[Scenario] = &[
             begun(w, &[StepName::Check, StepName::Look, StepName::Stop])
         },
         Act::Resume,
-        Refused(Gate::ReadOnly),
-        Refused(Gate::ReadOnly),
+        Refused(RefusalReason::ReadOnly),
+        Refused(RefusalReason::ReadOnly),
     ),
     row(
         "another operator's mark",
@@ -175,7 +175,7 @@ const SCENARIOS: &[Scenario] = &[
             marked(w)
         },
         Act::Begin,
-        Refused(Gate::Locked),
+        Refused(RefusalReason::Locked),
         Began,
     ),
     row(
@@ -185,7 +185,7 @@ const SCENARIOS: &[Scenario] = &[
             marked(w)
         },
         Act::Resume,
-        Refused(Gate::Locked),
+        Refused(RefusalReason::Locked),
         Began,
     ),
     row(
@@ -196,8 +196,8 @@ const SCENARIOS: &[Scenario] = &[
             None
         },
         Act::Begin,
-        Refused(Gate::NotOffered),
-        Refused(Gate::NotOffered),
+        Refused(RefusalReason::NotOffered),
+        Refused(RefusalReason::NotOffered),
     ),
 ];
 
@@ -319,24 +319,24 @@ fn by_command(scenario: &Scenario, allows: bool) -> Verdict {
     }
 }
 
-fn gate(name: &str) -> Gate {
+fn gate(name: &str) -> RefusalReason {
     let all = [
-        Gate::ReadOnly,
-        Gate::NotOffered,
-        Gate::RunsAlready,
-        Gate::Interrupted,
-        Gate::AtWork,
-        Gate::NothingToResume,
-        Gate::OtherKind,
-        Gate::OtherFile,
-        Gate::NotSkippable,
-        Gate::UnknownJobs,
-        Gate::RunsThere,
-        Gate::OthersJobs,
-        Gate::Locked,
-        Gate::NotSeen,
-        Gate::NotConfirmed,
-        Gate::Journal,
+        RefusalReason::ReadOnly,
+        RefusalReason::NotOffered,
+        RefusalReason::AlreadyRunning,
+        RefusalReason::Interrupted,
+        RefusalReason::OperationRunning,
+        RefusalReason::NothingToResume,
+        RefusalReason::OtherKind,
+        RefusalReason::OtherFile,
+        RefusalReason::NotSkippable,
+        RefusalReason::UnknownJobs,
+        RefusalReason::WorkerBusy,
+        RefusalReason::OthersJobs,
+        RefusalReason::Locked,
+        RefusalReason::NotChecked,
+        RefusalReason::NotConfirmed,
+        RefusalReason::Journal,
     ];
     *all.iter().find(|g| g.name() == name).unwrap_or_else(|| panic!("no gate {name}"))
 }
@@ -389,7 +389,7 @@ fn a_job_submitted_between_preview_and_confirmation_is_not_ended() {
     let mut by_console = world();
     head(&mut by_console, &["me"]);
     let verdict = Console::new(&by_console).begins(false, || job(&by_console, 1, "bo"));
-    assert_eq!(verdict, Refused(Gate::OthersJobs));
+    assert_eq!(verdict, Refused(RefusalReason::OthersJobs));
     assert!(!has_begun(&by_console));
 
     let mut by_command = world();
@@ -416,7 +416,7 @@ fn one_login_serves_from_the_start_to_a_resumed_operation() {
     assert_eq!(console.begins(false, || ()), Began);
     let is_stopped = |news: &OperationNews| matches!(news, OperationNews::Ended(_)).then_some(());
     console.wait_for_news(is_stopped);
-    let meant = Consent { means: Some(OperationKind::Restart), ..Consent::default() };
+    let meant = Consent { expected_kind: Some(OperationKind::Restart), ..Consent::default() };
     console.perform(vec![Effect::Operate(cluster(), Order::Resume(meant))]);
     console.wait_for_news(is_stopped);
     assert_eq!(world.asked().iter().filter(|word| *word == "--version").count(), 2);
@@ -446,7 +446,7 @@ fn a_cancel_before_any_change_leaves_nothing_and_after_one_an_interrupted_operat
         let child = by_command.spawn("restart-cluster --preserve-jobs=0 --resume --others");
         until("its first step is begun", || has_begun(&by_command));
         kill("-INT", child.child.id());
-        let (code, _, said) = child.ends();
+        let (code, _, said) = child.finish();
         assert_eq!((code, is_interrupted(&by_command)), (Some(1), remains), "{said}");
 
         let mut by_console = world();

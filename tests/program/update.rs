@@ -113,7 +113,7 @@ impl Place {
         until("ray was answered", || self.asked().contains("answered y"));
         self.runs();
         self.0.file("is-up", "");
-        running.ends()
+        running.finish()
     }
 }
 

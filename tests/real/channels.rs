@@ -132,13 +132,13 @@ fn a_second_user_reaches_no_socket_and_receives_nothing_while_a_log_continues() 
     };
     let before = ports(forward.out.next());
     bed.sshd_stop("head");
-    log.says("connection lost");
-    forward.says("connection lost");
+    log.wait_for("connection lost");
+    forward.wait_for("connection lost");
     let mut listener = Running::listening(second_user(bed, TAKE_PORTS, before.map(|port| port.to_string())));
     assert_eq!(listener.out.next(), "ready");
-    log.says("retrying");
+    log.wait_for("retrying");
     bed.sshd_start("head");
-    log.says("reconnected after");
+    log.wait_for("reconnected after");
     let last = *seen.last().unwrap();
     while *seen.last().unwrap() < last + 20 {
         seen.extend(tick(&log.out.next()));
@@ -152,7 +152,7 @@ fn a_second_user_reaches_no_socket_and_receives_nothing_while_a_log_continues() 
 
     bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
     bed.job_becomes(&job, "STOPPED");
-    assert_eq!(log.ends().0, Some(3));
+    assert_eq!(log.finish().0, Some(3));
 }
 
 /// Resident memory, in KiB, of the program on the client that has these arguments.
@@ -177,7 +177,7 @@ fn faults_leave_a_second_user_no_token() {
     let mut wait = start(bed, &format!("wait-job --show-logs {job}"));
     let mut forward = start(bed, "forward --json");
     let mut search = Running::listening(second_user(bed, SEARCH, []));
-    search.tell(bed.read(TOKEN).trim());
+    search.send_line(bed.read(TOKEN).trim());
     // A follower that has not connected yet may give up at the first fault.
     let mut seen: Vec<u64> = tick(&log.out.next()).into_iter().collect();
     wait.out.next();
@@ -195,10 +195,10 @@ fn faults_leave_a_second_user_no_token() {
             }
             let closes = fault != "dashboard stopped";
             if closes {
-                forward.says("connection lost");
+                forward.wait_for("connection lost");
             }
             console.wait_for("the loss", TIMEOUT, |text| !is_up(text));
-            search.tell("now");
+            search.send_line("now");
             let listener = (fault == "sshd").then(|| {
                 let mut listener = Running::listening(second_user(bed, TAKE_PORTS, previous));
                 assert_eq!(listener.out.next(), "ready");
@@ -212,7 +212,7 @@ fn faults_leave_a_second_user_no_token() {
             }
             console.wait_for("recovery", TIMEOUT, is_up);
             if closes {
-                forward.says("reconnected after");
+                forward.wait_for("reconnected after");
             }
             // The ports are printed again only if they have changed.
             let first = listener.is_some().then(|| forward.out.next());
@@ -250,7 +250,7 @@ fn faults_leave_a_second_user_no_token() {
     println!("{rounds} rounds, {} lines, {files} files searched; memory {began} to {ended} KiB", seen.len());
     bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
     for follower in [log, wait] {
-        let (code, _, stderr) = follower.ends();
+        let (code, _, stderr) = follower.finish();
         assert_eq!(code, Some(3), "{stderr}");
     }
     console.send("q");

@@ -5,7 +5,7 @@ use crate::running::Running;
 use serde_json::Value;
 
 fn run(bed: Bed, words: &[&str]) -> (Option<i32>, String, String) {
-    Running::start(bed.program(words)).ends()
+    Running::start(bed.program(words)).finish()
 }
 
 /// Standard output of a command that must succeed.
@@ -81,11 +81,11 @@ fn everyday_commands_work_on_a_real_cluster() {
     let listed = bed.on("client", &["bash", "-c", &format!("{rays_own} 2>&1")]);
     assert!(listed.contains(&job.id), "{listed}");
     bed.signal("INT", "marin-tui");
-    assert_eq!(forward.ends().0, Some(0));
+    assert_eq!(forward.finish().0, Some(0));
 
     // The dashboard in a browser: the cluster has its own address while the command runs.
     let mut auth = Running::start(bed.program(&["auth", "--no-copy", "--no-open"]));
-    auth.says("tunnel open");
+    auth.wait_for("tunnel open");
     let line = auth.err.all.clone();
     let address =
         line.split_whitespace().find(|word| word.starts_with("http://")).unwrap_or_else(|| panic!("{line}"));
@@ -93,7 +93,7 @@ fn everyday_commands_work_on_a_real_cluster() {
     let here = address.replace("marin-bed.localhost", "127.0.0.1");
     assert!(fetch(bed, &format!("{}/api/version", here.trim_end_matches('/')), Some(TOKEN)).ends_with("200"));
     bed.signal("INT", "marin-tui");
-    let (code, out, err) = auth.ends();
+    let (code, out, err) = auth.finish();
     assert_eq!(code, Some(0), "{out} {err}");
     let token = bed.read(TOKEN);
     assert!(![out, err, line].concat().contains(token.trim()), "the token was printed");

@@ -54,7 +54,7 @@ impl Containers {
 
     fn run(&self, words: &[&str]) -> (Option<i32>, String, String) {
         let program = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", INFRA];
-        Running::start(self.0.command("client", &[&program[..], words].concat())).ends()
+        Running::start(self.0.command("client", &[&program[..], words].concat())).finish()
     }
 }
 

@@ -114,9 +114,9 @@ fn commands_that_follow_survive_a_cut_link_and_a_killed_ssh() {
     wait.err.until_times("reconnected after", 2);
     let before = count(&log.out.all, "tick=");
     log.out.until(&format!("tick={}", before + 20));
-    let stop = command(bed, &["stop-job", "--yes", "--others", &ticking.id]).ends();
+    let stop = command(bed, &["stop-job", "--yes", "--others", &ticking.id]).finish();
     assert_eq!(stop.0, Some(0), "{stop:?}");
-    let ((followed, lines, log_stderr), (waited, _, wait_stderr)) = (log.ends(), wait.ends());
+    let ((followed, lines, log_stderr), (waited, _, wait_stderr)) = (log.finish(), wait.finish());
     // Neither 0 nor the code for an error of the command itself: the job was stopped.
     assert_eq!((followed, waited), (Some(3), Some(3)), "{log_stderr:?} {wait_stderr:?}");
     let numbers: Vec<usize> = lines.lines().filter_map(|l| l.strip_prefix("tick=")?.parse().ok()).collect();
@@ -166,7 +166,7 @@ fn a_silent_dashboard_with_a_responding_gcs_is_shown_as_both() {
     assert!(!text.contains("ray up") && text.contains(" alive"), "{text}");
     drop(second);
     // A command reports it, too, and recommends nothing that would end the jobs.
-    let (code, _, stderr) = command(bed, &["list-jobs"]).ends();
+    let (code, _, stderr) = command(bed, &["list-jobs"]).finish();
     assert!(code == Some(1) && stderr.contains("dashboard"), "{stderr}");
     assert!(!stderr.contains("start-cluster"), "{stderr}");
     drop(frozen);
@@ -230,10 +230,10 @@ fn logs_of_the_head_are_read_while_its_dashboard_is_stopped() {
     let log = || String::from_utf8(bed.program(&["job-logs", &job.id]).output().unwrap().stdout).unwrap();
     until("the line is written", || log().lines().any(|line| line == "the-only-line").then_some(()));
     let frozen = Frozen::new(bed, Bed::signal_dashboard);
-    let (code, out, stderr) = command(bed, &["job-logs", "-g", "^the-only", &job.id]).ends();
+    let (code, out, stderr) = command(bed, &["job-logs", "-g", "^the-only", &job.id]).finish();
     assert_eq!((code, out.as_str()), (Some(0), "the-only-line\n"), "{stderr}");
     assert!(stderr.contains("on the head over SSH"), "{stderr}");
-    let (code, out, stderr) = command(bed, &["cluster-logs", "--file", "dashboard.log", "-n", "3"]).ends();
+    let (code, out, stderr) = command(bed, &["cluster-logs", "--file", "dashboard.log", "-n", "3"]).finish();
     assert!(code == Some(0) && out.lines().count() == 3, "{out}{stderr}");
     drop(frozen);
 }
@@ -263,7 +263,7 @@ fn a_restart_by_somebody_else_is_announced_with_what_it_ended() {
         text.contains(&format!("{} was lost", job.id))
     });
     for running in [wait, log] {
-        let (code, _, stderr) = running.ends();
+        let (code, _, stderr) = running.finish();
         assert!(
             code == Some(3) && stderr.contains(&format!("{} was lost when Ray was restarted", job.id)),
             "{stderr}"
@@ -305,7 +305,7 @@ fn a_killed_dashboard_leaves_the_state_and_no_hint_ends_a_job() {
         text.contains("state from the GCS") && text.contains(" alive") && !text.contains("● up")
     });
     assert!(text.contains(&job.id), "{text}");
-    let (code, _, stderr) = command(bed, &["list-jobs"]).ends();
+    let (code, _, stderr) = command(bed, &["list-jobs"]).finish();
     assert_eq!(code, Some(1), "{stderr}");
     // However the connection ended, no recommendation ends the running jobs.
     assert!(stderr.contains("dashboard") && !stderr.contains("start-cluster"), "{stderr}");

@@ -106,23 +106,23 @@ fn a_log_of_a_gigabyte_opens_at_its_end_and_is_read_backwards() {
     // The whole file is searched on the host, and only matches are sent.
     let before = received(bed);
     let (code, out, stderr) =
-        command(bed, &["job-logs", &job.id, "-g", "STEP 001234567[78] OF|newest-line"]).ends();
+        command(bed, &["job-logs", &job.id, "-g", "STEP 001234567[78] OF|newest-line"]).finish();
     assert_eq!(
         (code, out.lines().count()),
         (Some(0), 1),
         "a capital letter makes the search case-sensitive: {out} {stderr}"
     );
     let (code, out, stderr) =
-        command(bed, &["job-logs", &job.id, "-g", "step 001234567[78] of|newest-line"]).ends();
+        command(bed, &["job-logs", &job.id, "-g", "step 001234567[78] of|newest-line"]).finish();
     assert_eq!(
         (code, out.lines().count(), out.lines().last()),
         (Some(0), 3, Some("newest-line")),
         "{stderr}"
     );
-    let (code, out, stderr) = command(bed, &["job-logs", &job.id, "-g", "-e never 'said' (here)"]).ends();
+    let (code, out, stderr) = command(bed, &["job-logs", &job.id, "-g", "-e never 'said' (here)"]).finish();
     assert_eq!((code, &*out), (Some(1), ""), "{stderr}");
     assert!(received(bed) - before < 1_000_000, "more than the matching lines was received");
-    let (code, out, stderr) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
+    let (code, out, stderr) = command(bed, &["job-logs", "-n", "2", &job.id]).finish();
     assert_eq!(
         (code, out.lines().count(), out.lines().last()),
         (Some(0), 2, Some("newest-line")),
@@ -137,7 +137,7 @@ fn a_log_of_a_gigabyte_opens_at_its_end_and_is_read_backwards() {
     follows.out.until("newest-line-of-all");
     assert!(received(bed) - before < 1_000_000, "more than the matching lines was received");
     bed.sshd_stop("head");
-    follows.says("connection lost");
+    follows.wait_for("connection lost");
     job.on_head("echo newest-line-2 >>$f; mv $f $f.1; echo newest-line-3 >>$f.1; echo newest-line-4 >>$f");
     bed.sshd_start("head");
     follows.out.until("newest-line-4");
@@ -158,7 +158,7 @@ fn lines_of_the_last_minutes_are_found_by_their_timestamps() {
     let job = Job::new(bed, entry, &json!({}));
     until("the log", || bed.on("head", &["tail", "-n", "1", &job.file()]).contains("all-said"));
     let lines = |words: &[&str]| {
-        let (code, out, stderr) = command(bed, &[&["job-logs", &job.id][..], words].concat()).ends();
+        let (code, out, stderr) = command(bed, &[&["job-logs", &job.id][..], words].concat()).finish();
         assert_eq!(code, Some(0), "{stderr}");
         out.lines().map(str::to_owned).collect::<Vec<_>>()
     };
@@ -193,7 +193,7 @@ fn an_unreadable_log_reports_the_reason_and_a_coloured_one_is_searched() {
         r"printf '\033[1;31mERROR\033[0m: out of \033[36mmemory\033[m\r\n10%%|#\r20%%|##\n'; sleep 3600";
     let job = Job::new(bed, entry, &json!({}));
     until("the log", || bed.on("head", &["cat", &job.file()]).contains("20%"));
-    let found = |pattern: &str| command(bed, &["job-logs", &job.id, "-g", pattern]).ends();
+    let found = |pattern: &str| command(bed, &["job-logs", &job.id, "-g", pattern]).finish();
     for (pattern, line) in [("^ERROR: out of memory$", "ERROR: out of memory"), ("^20%", "20%|##")] {
         let (code, out, stderr) = found(pattern);
         assert_eq!((code, out), (Some(0), format!("{line}\n")), "{pattern}: {stderr}");
@@ -236,27 +236,27 @@ fn no_line_is_lost_whatever_happens_to_the_file_and_the_connection() {
     // Rotated while it is followed: lines added to the old file come before those of the new one.
     job.on_head("echo line-2 >>$f; mv $f $f.1; echo line-3 >>$f.1; echo line-4 >>$f; echo padding >>$f");
     log.out.until("padding");
-    log.says("was rotated");
+    log.wait_for("was rotated");
     // Truncated.
     job.on_head("echo line-5 >$f");
     log.out.until("line-5");
-    log.says("was truncated");
+    log.wait_for("was truncated");
     // Written to, rotated and written to while the connection is lost.
     bed.sshd_stop("head");
-    log.says("connection lost");
+    log.wait_for("connection lost");
     job.on_head("echo line-6 >>$f; mv $f $f.1; echo line-7 >>$f.1; echo line-8 >>$f");
     bed.sshd_start("head");
-    log.says("reconnected after");
+    log.wait_for("reconnected after");
     log.out.until("line-8");
     // Replaced by a longer file while the connection is lost: the old one is gone, which is reported.
     bed.sshd_stop("head");
-    log.says("connection lost");
+    log.wait_for("connection lost");
     job.on_head("rm $f.1; { echo line-9; seq -f 'line-%g' 10 100; } >$f.new; mv $f.new $f");
     bed.sshd_start("head");
-    log.says("was replaced");
+    log.wait_for("was replaced");
     log.out.until("line-100");
     bed.post(&format!("/api/jobs/{}/stop", job.id), &json!({}));
-    let (code, out, stderr) = log.ends();
+    let (code, out, stderr) = log.finish();
     assert_eq!(code, Some(3), "{stderr}");
     let numbers: Vec<u32> = out.lines().filter_map(|l| l.strip_prefix("line-")?.parse().ok()).collect();
     assert_eq!(numbers, (0..=100).collect::<Vec<_>>(), "{stderr}");
@@ -281,7 +281,7 @@ fn a_driver_on_a_worker_is_read(bed: Bed) {
         at || !text.contains("li1ne ") && text.contains("li1ne")
     });
     drop(console);
-    let (code, out, stderr) = log.ends();
+    let (code, out, stderr) = log.finish();
     assert_eq!(code, Some(0), "{stderr}");
     let ticks = |out: &str| -> Vec<u32> {
         out.lines().filter_map(|l| l.strip_prefix("tick=")?.parse().ok()).collect()
@@ -289,9 +289,9 @@ fn a_driver_on_a_worker_is_read(bed: Bed) {
     let seen = ticks(&out);
     let first = seen[0];
     assert_eq!(seen, (first..=60).collect::<Vec<_>>(), "{stderr}");
-    let (_, out, _) = all.ends();
+    let (_, out, _) = all.finish();
     assert_eq!(ticks(&out), (1..=60).collect::<Vec<_>>());
-    let (code, out, _) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
+    let (code, out, _) = command(bed, &["job-logs", "-n", "2", &job.id]).finish();
     assert_eq!((code, out.as_str()), (Some(0), "tick=59\ntick=60\n"));
 }
 
@@ -317,7 +317,7 @@ fn an_address_alone_gives_the_same_lines() {
     };
     let (all, end) = (start(&["-f"]), start(&["-f", "-n", "1"]));
     let ticks = |running: Running| {
-        let (code, out, stderr) = running.ends();
+        let (code, out, stderr) = running.finish();
         assert_eq!(code, Some(0), "{stderr}");
         let ticks = out.lines().filter_map(|l| l.strip_prefix("tick=")?.parse().ok());
         ticks.collect::<Vec<u32>>()
@@ -340,7 +340,7 @@ fn kind(name: &str) -> &str {
 /// by a search on the host, are those on the disk. The logs of workers and drivers have their own tests.
 fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
     let run = |words: &[&str]| {
-        let (code, out, stderr) = command(bed, &[&["cluster-logs"], words].concat()).ends();
+        let (code, out, stderr) = command(bed, &[&["cluster-logs"], words].concat()).finish();
         assert_eq!(code, Some(0), "{words:?}: {stderr}");
         out
     };

@@ -527,7 +527,7 @@ fn a_second_operator_is_refused_during_a_restart_and_followers_continue_with_the
     });
     ok(bed, &["stop-job", "--yes", &job]);
     for follower in [log, wait] {
-        let (code, _, err) = follower.ends();
+        let (code, _, err) = follower.finish();
         assert_eq!(code, Some(3), "{err:?}");
     }
 }

@@ -74,7 +74,7 @@ fn nothing_known_yet() {
     let mut app = app(&[CLUSTER]);
     app.start(None);
     let since = before(1);
-    tell(&mut app, CLUSTER, News::Link(Link::Connecting { phase: Phase::Tunnel, since }));
+    send_update(&mut app, CLUSTER, News::Link(Link::Connecting { phase: Phase::Tunnel, since }));
     snap("connecting", &mut app);
 }
 
@@ -94,9 +94,9 @@ fn a_running_cluster() {
 fn an_empty_cluster() {
     let mut app = app(&[CLUSTER]);
     app.start(None);
-    tell(&mut app, CLUSTER, News::Link(up()));
+    send_update(&mut app, CLUSTER, News::Link(up()));
     let empty = Snapshot { taken: NOW, ray_version: "2.53.0".into(), ..Snapshot::default() };
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(empty)));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(empty)));
     snap("empty", &mut app);
 }
 
@@ -108,7 +108,7 @@ fn stale_data_stays_with_the_reason() {
         "10.0.0.1 cannot be reached: connection refused",
         "is sshd running there? `ssh ray@10.0.0.1` by hand tells more",
     );
-    tell(
+    send_update(
         &mut app,
         CLUSTER,
         News::Link(Link::Retrying { problem: gone, at: NOW.plus(std::time::Duration::from_secs(8)) }),
@@ -125,7 +125,7 @@ fn a_refused_token_shows_its_hint() {
         "the cluster refuses the token (403)",
         "write the cluster's token into ~/.cache/marin-tui/tokens/clusters/marin-us-central2",
     );
-    tell(
+    send_update(
         &mut app,
         CLUSTER,
         News::Link(Link::Retrying { problem: refused, at: NOW.plus(std::time::Duration::from_secs(4)) }),
@@ -144,7 +144,7 @@ fn dialogs() {
     snap("describe_node", &mut app);
     press(&mut app, "<esc>2d");
     let job = app.target_job().map(|(_, j)| j).unwrap().ids();
-    tell(&mut app, CLUSTER, News::Work { job, work: Ok(Box::new(work())) });
+    send_update(&mut app, CLUSTER, News::Work { job, work: Ok(Box::new(work())) });
     snap("describe_job", &mut app);
     press(&mut app, "<esc>1");
     let changed = ProblemKind::HostKeyChanged {
@@ -154,7 +154,7 @@ fn dialogs() {
     press(&mut app, "<esc>");
     let compare = Verb::HostKey.to("compare it before you accept it");
     let problem = problem(changed, "the host key of 10.0.0.1 has changed", compare);
-    tell(&mut app, CLUSTER, News::Link(Link::Stopped { problem }));
+    send_update(&mut app, CLUSTER, News::Link(Link::Stopped { problem }));
     press(&mut app, "h");
     snap("host_key", &mut app);
 }
@@ -168,23 +168,27 @@ fn prompts_and_messages() {
     snap("palette", &mut app);
     press(&mut app, "<esc>");
     let id = SubmissionId("tokenize-fineweb-a28167".into());
-    tell(&mut app, CLUSTER, News::JobStop { id, outcome: JobStopOutcome::StillThere(JobStatus::Pending) });
+    send_update(
+        &mut app,
+        CLUSTER,
+        News::JobStop { id, outcome: JobStopOutcome::StillThere(JobStatus::Pending) },
+    );
     snap("toast", &mut app);
 }
 
 #[test]
 fn the_age_of_the_data_stays_in_the_header_beside_read_only() {
     let name = "marin-us-central2-with-a-name-that-is-longer-than-most";
-    let mut app = app(&[name]).reading_only(true);
+    let mut app = app(&[name]).with_read_only(true);
     app.start(None);
-    tell(&mut app, name, News::Link(up()));
-    tell(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, name, News::Link(up()));
+    send_update(&mut app, name, News::Snapshot(Arc::new(snapshot())));
     let header =
         |app: &mut App, width| text(&paint(app, Colors::Full, width, 24)).lines().next().unwrap().to_owned();
     let calm = header(&mut app, 120);
     assert!(calm.contains("read-only  data "), "{calm}");
     let silent = problem(ProblemKind::DashboardSilent, "it does not answer", "look");
-    tell(
+    send_update(
         &mut app,
         name,
         News::Link(Link::Retrying { problem: silent, at: NOW.plus(Duration::from_secs(8)) }),
@@ -214,7 +218,7 @@ fn lines_that_wrap_are_all_drawn_page_by_page() {
     press(&mut app, "3zw%");
     let stream = app.log().unwrap().stream();
     let lines: Vec<Line> = (0..100).map(|i| format!("line {i:03} {}", "-".repeat(240)).into()).collect();
-    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
+    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
     let see = |app: &mut App| text(&paint(app, Colors::Full, 80, 24));
     assert!(see(&mut app).contains("line 099"));
     press(&mut app, "gg");
@@ -271,8 +275,8 @@ fn control_characters_never_reach_a_cell() {
     hostile.missing = vec![MissingPart { part: SnapshotPart::Autoscaler, why: bad.to_owned() }];
     app.start(None);
     let name = "evil\x1b]0;x\x07";
-    tell(&mut app, name, News::Link(up()));
-    tell(&mut app, name, News::Snapshot(Arc::new(hostile)));
+    send_update(&mut app, name, News::Link(up()));
+    send_update(&mut app, name, News::Snapshot(Arc::new(hostile)));
     for keys in ["", "s", "<esc>R", "<esc>y", "<esc> s", "<esc><esc>d", "<esc>1d", "<esc>/\x1b", "<esc>m"] {
         press(&mut app, keys);
         let buffer = paint(&mut app, Colors::Full, 120, 40);
@@ -383,10 +387,10 @@ fn tpus(answer: News) -> App {
     let keymap = marin_tui::app::Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
     let mut app = App::new(vec![marin_tui::app::Listed::Cluster(spec)], keymap);
     app.start(None);
-    tell(&mut app, CLUSTER, News::Link(up()));
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, News::Link(up()));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
     press(&mut app, "T");
-    tell(&mut app, CLUSTER, answer);
+    send_update(&mut app, CLUSTER, answer);
     app
 }
 
@@ -402,7 +406,7 @@ fn the_tpus_of_a_cluster() {
         "permission denied by Google: Permission 'tpu.nodes.list' denied",
         "ask the project's owner for a role with tpu.nodes.list",
     );
-    tell(&mut app, CLUSTER, News::Cloud(Err(gone)));
+    send_update(&mut app, CLUSTER, News::Cloud(Err(gone)));
     snap("tpus_stale", &mut app);
 }
 
@@ -418,7 +422,7 @@ fn unknown_tpus() {
     snap("tpus_no_login", &mut app);
     // No ghosts are reported if Google may have left nodes out.
     let empty = cloud::CloudView { complete: false, asked: before(1), ..cloud::CloudView::default() };
-    tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(empty))));
+    send_update(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(empty))));
     let seen = text(&paint(&mut app, Colors::None, 80, 24));
     assert!(seen.contains("no TPUs here") && seen.contains("could not list everything"), "{seen}");
 }

@@ -183,7 +183,7 @@ fn progress_shows_steps_output_and_what_can_be_done() {
     send_news(&mut app, OperationNews::Progress(Progress::Done(StepName::Backup, String::new())));
     send_news(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
     let gone = problem(ProblemKind::TunnelLost, "the connection broke", "");
-    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
     let text = seen(&mut app, 120, 40);
     assert!(text.contains("during restart (expected)") && !text.contains("the connection broke"), "{text}");
 }
@@ -219,7 +219,7 @@ fn another_operators_operation_is_shown_on_the_page_and_by_the_progress_key() {
     let mark = OperationLock::new("00000000aaaaaaaa".into(), &operation, "alice@laptop", 77, before(120));
     let mark = OperationLock { step: 4, ..mark };
     let mut app = shown();
-    tell(&mut app, CLUSTER, News::Lock(Some(mark.clone())));
+    send_update(&mut app, CLUSTER, News::Lock(Some(mark.clone())));
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let text = seen(&mut app, width, height);
         assert!(text.contains("restart by alice, step 4 of 9 (alice@laptop, started 2m ago)"), "{text}");
@@ -230,13 +230,17 @@ fn another_operators_operation_is_shown_on_the_page_and_by_the_progress_key() {
         assert!(text.contains(words), "{words}: {text}");
     }
     press(&mut app, "<esc>");
-    tell(&mut app, CLUSTER, News::Lock(Some(OperationLock { seen_ms: before(600).as_millis(), ..mark })));
+    send_update(
+        &mut app,
+        CLUSTER,
+        News::Lock(Some(OperationLock { seen_ms: before(600).as_millis(), ..mark })),
+    );
     let text = seen(&mut app, 200, 60);
     assert!(text.contains("restart by alice, step 4 of 9, no update for 10m"), "{text}");
     // Our own operation takes precedence.
     send_news(&mut app, stopped());
     assert!(!seen(&mut app, 200, 60).contains("by alice"));
-    tell(&mut app, CLUSTER, News::Lock(None));
+    send_update(&mut app, CLUSTER, News::Lock(None));
     send_news(&mut app, OperationNews::Journaled(None));
     assert!(!seen(&mut app, 200, 60).contains("by alice"));
 }

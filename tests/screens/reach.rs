@@ -57,7 +57,7 @@ fn a_question_can_be_read_to_its_end() {
             offered: "SHA256:0Zf1QY1ZDpm".into(),
         };
         let problem = problem(changed, "the host key of 10.0.0.1 has changed", "compare it");
-        tell(&mut app, CLUSTER, News::Link(Link::Stopped { problem }));
+        send_update(&mut app, CLUSTER, News::Link(Link::Stopped { problem }));
         if app.dialog().is_none() {
             press(&mut app, "h");
         }

@@ -20,7 +20,7 @@ fn cluster_vitals(app: &App) -> ClusterVitals {
     let of = |hangs: bool| Vitals {
         read: before(4),
         log: LogRead::At(before(4)),
-        doing: if hangs { JobActivity::Silent(before(1330)) } else { JobActivity::Steps },
+        doing: if hangs { JobActivity::Silent(before(1330)) } else { JobActivity::Training },
         since: None,
         holds: Some(vec![("CPU".into(), 4.0), ("TPU".into(), 16.0)]),
         nodes: Vec::new(),
@@ -28,8 +28,8 @@ fn cluster_vitals(app: &App) -> ClusterVitals {
         run: Some(run((0..24).map(|n| 4.0 - f64::from(n) * 0.08).collect())),
         logged: Some(before(2)),
         restarts: 1,
-        signs: Vec::from_iter(hangs.then(|| Sign {
-            kind: SignKind::Stalled,
+        signs: Vec::from_iter(hangs.then(|| RunWarning {
+            kind: WarningKind::Stalled,
             since: before(1330),
             evidence: "at step 18,223/200,000, its log has no new lines".into(),
         })),
@@ -45,7 +45,7 @@ fn cluster_vitals(app: &App) -> ClusterVitals {
 fn jobs_show_their_activity_at_every_size() {
     let mut app = shown();
     let cluster_vitals = cluster_vitals(&app);
-    tell(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
+    send_update(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
     snap_at("vitals", &mut app, &[(80, 24), (120, 40), (200, 60)]);
     press(&mut app, "2d");
     snap("vitals_job", &mut app);
@@ -57,7 +57,7 @@ fn jobs_show_their_activity_at_every_size() {
 fn the_narrowest_screen_shows_a_hanging_run() {
     let mut app = shown();
     let cluster_vitals = cluster_vitals(&app);
-    tell(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
+    send_update(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
     let seen = text(&paint(&mut app, Colors::None, 80, 24));
     assert!(seen.contains("silent 22m"), "{seen}");
 }
@@ -66,11 +66,11 @@ fn the_narrowest_screen_shows_a_hanging_run() {
 fn the_fleet_shows_the_cluster_with_the_stalled_run() {
     let mut app = app(&["marin-us-central2", "marin-us-east5-b-vllm"]);
     for name in ["marin-us-central2", "marin-us-east5-b-vllm"] {
-        tell(&mut app, name, News::Link(up()));
-        tell(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+        send_update(&mut app, name, News::Link(up()));
+        send_update(&mut app, name, News::Snapshot(Arc::new(snapshot())));
     }
     let mut cluster_vitals = cluster_vitals(&app);
-    tell(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals.clone())));
+    send_update(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals.clone())));
     // The stalled run is the worst finding.
     let row = |app: &mut App, text_of_row: &str| {
         let seen = text(&paint(app, Colors::None, 120, 40));
@@ -79,8 +79,8 @@ fn the_fleet_shows_the_cluster_with_the_stalled_run() {
     };
     row(&mut app, "<30 s run stalled 22m: eval-tulu-");
     for vitals in cluster_vitals.jobs.values_mut() {
-        Arc::make_mut(vitals).signs.iter_mut().for_each(|sign| sign.kind = SignKind::Slowed);
+        Arc::make_mut(vitals).signs.iter_mut().for_each(|sign| sign.kind = WarningKind::Slowed);
     }
-    tell(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
+    send_update(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
     row(&mut app, "<30 s 1 run slowed; launches fail");
 }

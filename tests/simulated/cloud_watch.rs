@@ -196,7 +196,7 @@ async fn leftovers_are_deleted_audited_and_listed_again() {
     let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
     let done = world.news("the result of the cleanup", is).await.unwrap();
     let results: Vec<_> = done.iter().map(|(l, c)| (l.name.raw(), c.clone())).collect();
-    let skipped = Cleaned::LeftAlone("it is ready now".into());
+    let skipped = Cleaned::Skipped("it is ready now".into());
     assert_eq!(results, [("back", skipped), ("left", Cleaned::Deleted)]);
     assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "requested again at once");
     let audited = world.audited.lock().unwrap().clone();

@@ -342,7 +342,7 @@ async fn a_resource_that_changed_since_it_was_listed_is_not_deleted() {
         *other[0].pointer_mut(field).unwrap() = value;
         double.state().instances = other;
         let done = google.clean(&place(), found.clone(), |_, _| {}).await;
-        assert!(matches!(&done[0].1, Cleaned::LeftAlone(_)), "{done:?}");
+        assert!(matches!(&done[0].1, Cleaned::Skipped(_)), "{done:?}");
     }
     assert_eq!(double.asked("DELETE"), 0);
     double.state().instances = hosts;

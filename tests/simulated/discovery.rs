@@ -160,7 +160,7 @@ async fn two_running_heads_are_an_error() {
     let both =
         ["2 heads of c1 are running", "h1 in us-central2-b (34.0.0.1)", "h2 in us-central2-b (10.0.0.2)"];
     assert!(both.iter().all(|words| problem.what.contains(words)), "{problem:?}");
-    assert_eq!(problem.kind, ProblemKind::SeveralHeads);
+    assert_eq!(problem.kind, ProblemKind::MultipleHeads);
     assert!(problem.hint.to_string().contains("clusters.c1.address"), "{problem:?}");
     let lines = checked(&problem.hint);
     let delete = format!("gcloud compute instances delete h2 --zone=us-central2-b --project={PROJECT}");

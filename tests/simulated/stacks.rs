@@ -37,7 +37,7 @@ async fn a_lost_host_affects_its_own_workers_only() {
     assert_eq!(processes.workers.len(), WORKERS);
     assert!(processes.driver.is_some());
     let before = stacks.take(&processes).await;
-    let found = before.standing(&processes, None);
+    let found = before.group_by_stack(&processes, None);
     assert_eq!((found.workers(), found.unread.len(), found.over_ssh), (WORKERS, 0, false), "{found:?}");
 
     let lost = processes.workers.iter().find(|worker| worker.name.raw() != "Holder").unwrap().clone();
@@ -45,7 +45,7 @@ async fn a_lost_host_affects_its_own_workers_only() {
     // A process that Ray still lists may also have ended.
     let ended = processes.workers.iter_mut().find(|worker| worker.node != lost.node).unwrap();
     ended.pid = 4_000_000;
-    let found = stacks.take(&processes).await.standing(&processes, Some(&before));
+    let found = stacks.take(&processes).await.group_by_stack(&processes, Some(&before));
     let read: usize = found.groups.iter().map(|group| group.workers.len()).sum();
     assert_eq!((found.workers(), read), (WORKERS, WORKERS - 2), "{found:?}");
     assert!(why(&found, lost.pid).starts_with("its node has died"), "{found:?}");

@@ -53,7 +53,7 @@ impl Output {
     }
 
     /// Reads until a further line contains these words.
-    pub fn says(&mut self, words: &str) {
+    pub fn wait_for(&mut self, words: &str) {
         while !self.line(words).contains(words) {}
     }
 
@@ -94,7 +94,7 @@ impl Running {
         Self::of(command.stdin(Stdio::null()))
     }
 
-    /// Starts a program with a standard input for [`Self::tell`].
+    /// Starts a program with a standard input for [`Self::send_line`].
     pub fn listening(mut command: Command) -> Self {
         Self::of(command.stdin(Stdio::piped()))
     }
@@ -106,17 +106,17 @@ impl Running {
     }
 
     /// Reads until a further line of its standard error contains these words.
-    pub fn says(&mut self, words: &str) {
-        self.err.says(words);
+    pub fn wait_for(&mut self, words: &str) {
+        self.err.wait_for(words);
     }
 
     /// Writes a line to its standard input.
-    pub fn tell(&mut self, line: &str) {
+    pub fn send_line(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// Waits for the program to end; returns the exit code, standard output and standard error.
-    pub fn ends(mut self) -> (Option<i32>, String, String) {
+    pub fn finish(mut self) -> (Option<i32>, String, String) {
         let (out, err) = (self.out.whole(), self.err.whole());
         (self.child.wait().unwrap().code(), out, err)
     }

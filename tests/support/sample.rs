@@ -161,7 +161,7 @@ pub fn app(clusters: &[&str]) -> App {
     // One row per node: grouping by slice has separate tests.
     let layout = Layout { by_slice: Some(false), ..Layout::default() };
     let listed = clusters.iter().map(|c| Listed::Cluster(spec(c))).collect();
-    App::new(listed, keymap).for_user("carol").arranged(&BTreeMap::new(), &layout)
+    App::new(listed, keymap).with_user("carol").arranged(&BTreeMap::new(), &layout)
 }
 
 /// A host of a TPU slice with this topology.
@@ -219,7 +219,7 @@ pub fn held(driver: &str, nodes: impl IntoIterator<Item = u8>) -> News {
     let vitals = Vitals {
         read: NOW,
         log: LogRead::None,
-        doing: JobActivity::Works { tasks: 0, actors: 1 },
+        doing: JobActivity::Running { tasks: 0, actors: 1 },
         since: None,
         holds: None,
         nodes: nodes.into_iter().map(|n| node(n, "", 0.0, 0.0).id).collect(),
@@ -246,7 +246,7 @@ pub fn update(app: &App, cluster: &str, news: News) -> Event {
     Event::Update(Update { cluster: name, news, state: Arc::new(state) })
 }
 
-pub fn tell(app: &mut App, cluster: &str, news: News) -> Vec<Effect> {
+pub fn send_update(app: &mut App, cluster: &str, news: News) -> Vec<Effect> {
     let event = update(app, cluster, news);
     app.update(event, NOW)
 }
@@ -294,8 +294,8 @@ pub fn problem(kind: ProblemKind, what: &str, hint: impl Into<Hint>) -> Problem 
 pub fn shown() -> App {
     let mut app = app(&["marin-us-central2"]);
     app.start(None);
-    tell(&mut app, "marin-us-central2", News::Link(up()));
-    tell(&mut app, "marin-us-central2", News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, "marin-us-central2", News::Link(up()));
+    send_update(&mut app, "marin-us-central2", News::Snapshot(Arc::new(snapshot())));
     let lines = (0..40).map(|i| match i {
         33 => "W1121 13:58:14 WARNING slow collective on worker-73274c62".to_owned(),
         _ => format!(
@@ -305,7 +305,7 @@ pub fn shown() -> App {
         ),
     });
     let stream = app.log().unwrap().stream();
-    tell(
+    send_update(
         &mut app,
         "marin-us-central2",
         News::Log(LogBatch {

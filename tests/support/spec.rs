@@ -10,7 +10,7 @@ pub fn spec(name: &str) -> ClusterSpec {
         accepted: None,
         provider: Provider::Gcp,
         zone: None,
-        head: HeadAddress::AskRay,
+        head: HeadAddress::RayLookup,
         auth: SshAuth::default(),
         node_types: Vec::new(),
         google: GoogleNames::default(),

@@ -4,7 +4,7 @@ use crate::sample::NOW;
 use marin_tui::app::App;
 use marin_tui::job_workers::{
     Clocks, JobWorkers, Part, ReadingCost, Tail, WorkersAnswer, WorkersReading, causes, failure, fold,
-    in_order, last_files, roll_call,
+    in_order, last_files, worker_overview,
 };
 use marin_tui::logs::Clock;
 use marin_tui::model::*;
@@ -33,14 +33,14 @@ pub fn workers(app: &App) -> (JobWorkers, Vec<Tail>) {
             .collect(),
     };
     let job_workers = JobWorkers::new(known, (0..8).map(worker).collect(), Clock::utc(NOW));
-    let (long_ago, lately) = (minute(20), minute(1));
+    let (long_ago, recent_changes) = (minute(20), minute(1));
     let lines = |n: usize| -> Vec<Line> {
         match n {
             2 => vec![format!("{long_ago}:00,000 INFO step 900 loss 2.9").into()],
-            4 => vec![format!("{lately}:58,000 INFO step 1000 loss 2.8").into()],
+            4 => vec![format!("{recent_changes}:58,000 INFO step 1000 loss 2.8").into()],
             _ => vec![
-                format!("{lately}:57,000 INFO step 1199 loss 2.2").into(),
-                format!("{lately}:58,00{n} INFO step 1200 loss 2.{n}").into(),
+                format!("{recent_changes}:57,000 INFO step 1199 loss 2.2").into(),
+                format!("{recent_changes}:58,00{n} INFO step 1200 loss 2.{n}").into(),
             ],
         }
     };
@@ -52,8 +52,8 @@ pub fn workers(app: &App) -> (JobWorkers, Vec<Tail>) {
 pub fn reading(app: &App, part: Part) -> WorkersReading {
     let (job_workers, mut tails) = workers(app);
     let what = match part {
-        Part::Roll => WorkersAnswer::Roll {
-            answers: roll_call(&job_workers, &tails, NOW),
+        Part::Overview => WorkersAnswer::Overview {
+            answers: worker_overview(&job_workers, &tails, NOW),
             last: last_files(&job_workers, &tails),
         },
         Part::Lines => {

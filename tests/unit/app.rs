@@ -100,7 +100,7 @@ fn rows(app: &App) -> Vec<String> {
 /// The lines of the details page on the screen.
 fn details(app: &App) -> Vec<(String, String)> {
     let View::Details(page) = app.view() else { panic!("{:?}", app.view()) };
-    marin_tui::app::text::details::lines(&app.look(NOW), page).1
+    marin_tui::app::text::details::lines(&app.cell_context(NOW), page).1
 }
 
 fn asks(request: Request) -> Effect {
@@ -119,7 +119,7 @@ fn begins(task: Task, others: Others) -> Order {
 
 /// The consent of an operator who resumes the restart on the screen.
 fn consent() -> Consent {
-    Consent { means: Some(OperationKind::Restart), ..Consent::default() }
+    Consent { expected_kind: Some(OperationKind::Restart), ..Consent::default() }
 }
 
 fn id(name: &str) -> SubmissionId {

@@ -96,7 +96,7 @@ pub(in crate::app) fn has_submission(app: &App) -> bool {
 
 /// Whether the action's target has chips that can be read.
 pub(in crate::app) fn has_chips(app: &App) -> bool {
-    app.chips_meant().is_some()
+    app.target_chips().is_some()
 }
 
 pub(in crate::app) fn has_job(app: &App) -> bool {

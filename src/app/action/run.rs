@@ -7,7 +7,7 @@ use crate::app::log::open::{MONITOR, RAYLET};
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::table::By;
 use crate::app::text::describe;
-use crate::app::{Action, App, Class, Effect, Pane, Tone, View};
+use crate::app::{Action, App, Class, Effect, MessageKind, Pane, View};
 use crate::manual;
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Job, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
@@ -100,7 +100,7 @@ impl App {
                 vec![Effect::WriteFile { path, text, replace: true, held }]
             }
             Question::TrustHostKey { cluster, fingerprint } => {
-                self.toasts.say(Tone::Info, format!("{cluster}: accepting the new host key"), now);
+                self.toasts.report(MessageKind::Info, format!("{cluster}: accepting the new host key"), now);
                 vec![Effect::Ask(cluster, Request::TrustHostKey(fingerprint))]
             }
         }
@@ -192,7 +192,7 @@ impl App {
         match source {
             Ok(source) => self.open_log_at(place, source, None),
             Err(why) => {
-                self.toasts.say(Tone::Bad, why, now);
+                self.toasts.report(MessageKind::Bad, why, now);
                 Vec::new()
             }
         }
@@ -240,7 +240,7 @@ impl App {
 
     /// Refreshes the cluster's data now. A frozen screen returns to live data.
     pub(in crate::app) fn refresh(&mut self, now: Timestamp) -> Vec<Effect> {
-        self.thaw(now);
+        self.unfreeze(now);
         let mut effects = self.at_cluster(|name| Effect::Ask(name, Request::Refresh));
         if self.tpus().is_some() {
             effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
@@ -281,14 +281,16 @@ impl App {
     pub(in crate::app) fn show_audit(&mut self, read: Result<Vec<(String, String)>, String>, now: Timestamp) {
         match read {
             Ok(lines) if lines.is_empty() => {
-                self.toasts.say(
-                    Tone::Info,
+                self.toasts.report(
+                    MessageKind::Info,
                     "the audit log is empty: nothing has been changed from this machine",
                     now,
                 );
             }
             Ok(lines) => self.dialog = Some(Dialog::text("Audit log".to_owned(), lines, self.dialog.take())),
-            Err(why) => self.toasts.say(Tone::Bad, format!("cannot read the audit log: {why}"), now),
+            Err(why) => {
+                self.toasts.report(MessageKind::Bad, format!("cannot read the audit log: {why}"), now)
+            }
         }
         self.dirty = true;
     }

@@ -141,7 +141,7 @@ actions! {
         "Show the workers of the job: which are silent or lag behind, their log lines, the root cause";
     Reads LogWorkers "log-workers" "" &[Log], always, App::show_workers,
         "Show the workers of this log's job";
-    Reads RollCall "overview" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Roll),
+    Reads WorkerOverview "overview" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Overview),
         "Show one row per worker: last line, its age, step; silent and lagging workers first";
     Reads Folded "folded" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Folded),
         "Show identical lines of many workers as one row; opening it lists the workers that wrote it and those that did not";

@@ -51,17 +51,21 @@ mod tests {
 
     #[test]
     fn the_same_change_on_several_clusters_within_a_minute_is_one_entry() {
-        let mut lately = RecentChanges::default();
+        let mut recent_changes = RecentChanges::default();
         let at = |secs: i64| Timestamp::from_millis(secs * 1000);
         let mut add = |name: &str, what: &[&str], secs| {
-            lately.add(&ClusterName::new(name), what.iter().map(|w| (*w).to_owned()).collect(), at(secs));
+            recent_changes.add(
+                &ClusterName::new(name),
+                what.iter().map(|w| (*w).to_owned()).collect(),
+                at(secs),
+            );
         };
         add("a", &["down", "job x failed"], 0);
         add("b", &["down"], 5);
         add("a", &["down"], 6);
         add("c", &["down"], 66);
         let recorded: Vec<(&str, usize)> =
-            lately.changes().map(|c| (c.what.as_str(), c.clusters.len())).collect();
+            recent_changes.changes().map(|c| (c.what.as_str(), c.clusters.len())).collect();
         assert_eq!(recorded, [("down", 1), ("down", 1), ("down", 2), ("job x failed", 1)]);
     }
 }

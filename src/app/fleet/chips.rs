@@ -6,7 +6,7 @@ pub struct Sum {
     /// Chips in use; `None` if the use is unknown on all clusters.
     pub used: Option<f64>,
     /// Whether `used` is a lower bound, because the use of some chips is unknown.
-    pub is_least: bool,
+    pub is_lower_bound: bool,
     /// The number of chips.
     pub all: f64,
 }
@@ -17,7 +17,7 @@ impl Sum {
         if let Some(used) = other.used {
             self.used = Some(self.used.unwrap_or(0.0) + used);
         }
-        self.is_least |= other.is_least;
+        self.is_lower_bound |= other.is_lower_bound;
         self.all += other.all;
     }
 
@@ -26,7 +26,7 @@ impl Sum {
         match used {
             _ if all <= 0.0 => {}
             Some(used) => self.used = Some(self.used.unwrap_or(0.0) + used),
-            None => self.is_least = true,
+            None => self.is_lower_bound = true,
         }
         self.all += all;
     }

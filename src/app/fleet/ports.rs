@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::app::event::Effect;
-use crate::app::text::toast::{Cause, Tone};
+use crate::app::text::toast::{Cause, MessageKind};
 use crate::model::service::{OPEN_TO_ALL, addresses};
 use crate::model::{Link, LocalPorts, Request, Timestamp};
 
@@ -17,10 +17,10 @@ impl App {
         let (name, open) = (cluster.name().clone(), cluster.ports.is_empty());
         let is_up = matches!(cluster.link, Some(Link::Up { .. }));
         if !open {
-            self.toasts.say(Tone::Info, format!("{name}: local ports closed"), now);
+            self.toasts.report(MessageKind::Info, format!("{name}: local ports closed"), now);
         } else if !is_up {
             let text = format!("{name} is not connected; its local ports will open once it is");
-            self.toasts.say(Tone::Info, text, now);
+            self.toasts.report(MessageKind::Info, text, now);
         }
         vec![Effect::Ask(name, Request::Ports(open))]
     }
@@ -41,10 +41,10 @@ impl App {
         if !is_known {
             let warning = if is_open_to_all { format!("; {OPEN_TO_ALL}") } else { String::new() };
             let text = format!("{name}: {}{warning}", addresses(&name, &self.fleet.clusters[place].ports));
-            self.toasts.say(if is_open_to_all { Tone::Info } else { Tone::Good }, text, now);
+            self.toasts.report(if is_open_to_all { MessageKind::Info } else { MessageKind::Good }, text, now);
         }
         if !notes.is_empty() {
-            self.say_of(&name, Cause::Ports, &notes.join("; "), now);
+            self.report_of_cluster(&name, Cause::Ports, &notes.join("; "), now);
         }
         self.dirty = true;
     }

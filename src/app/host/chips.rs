@@ -28,7 +28,7 @@ const NAMED: usize = 6;
 
 impl App {
     /// The target hosts: those of the slice of the selected node or TPU, or of the job on the screen.
-    pub(in crate::app) fn chips_meant(&self) -> Option<(usize, Arc<ChipsOf>)> {
+    pub(in crate::app) fn target_chips(&self) -> Option<(usize, Arc<ChipsOf>)> {
         let of = |what: String, nodes: Vec<NodeId>| Arc::new(ChipsOf { what, nodes: nodes.into() });
         let target = self.target()?;
         let place = target.place()?;
@@ -57,7 +57,7 @@ impl App {
 
     /// Opens the page of the target's chips and reads them; if it is already open, reads them again.
     pub(in crate::app) fn take_chips(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, chips)) = self.chips_meant() else {
+        let Some((place, chips)) = self.target_chips() else {
             self.toasts.answer("no live host with chips here", now);
             return Vec::new();
         };

@@ -13,8 +13,8 @@ use crate::model::{HostInspection, HostProcess, Inspection, Node, Text, Timestam
 const PROCESSES: usize = 40;
 
 /// The lines of the page.
-pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &CellContext<'_>) -> Lines {
-    let mut lines = describe::node(node, cluster, |hint| look.hint(hint), look.now);
+pub fn lines(node: &Node, cluster: &Cluster, details: &Details, context: &CellContext<'_>) -> Lines {
+    let mut lines = describe::node(node, cluster, |hint| context.hint(hint), context.now);
     // Labels are numerous and rarely what the page is opened for: they come last.
     let at = lines.iter().position(|(label, _)| label == "labels").unwrap_or(lines.len());
     let labels = lines.split_off(at);
@@ -23,10 +23,10 @@ pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &CellConte
         Inspected::No => {}
         Inspected::Waiting(_) => lines.push(("processes".to_owned(), "querying Ray...".to_owned())),
         Inspected::Answered(_, at, answer) => {
-            lines.push(("updated".to_owned(), ago(*at, look.now)));
+            lines.push(("updated".to_owned(), ago(*at, context.now)));
             match &**answer {
                 Err(why) => lines.push(("processes".to_owned(), format!("? ({})", printable(why)))),
-                Ok(Inspection::Host(host)) => sections(&mut lines, (node, host), cluster, look),
+                Ok(Inspection::Host(host)) => sections(&mut lines, (node, host), cluster, context),
                 Ok(Inspection::Job(_)) => {}
             }
         }
@@ -50,14 +50,14 @@ fn sections(
     lines: &mut Lines,
     (node, host): (&Node, &HostInspection),
     cluster: &Cluster,
-    look: &CellContext<'_>,
+    context: &CellContext<'_>,
 ) {
     if !host.chips.is_empty() {
         heading(lines, "Chips");
         lines.extend(host.chips.iter().map(|chip| (chip.number.to_string(), figures(chip))));
     } else if node.resources.get("TPU").is_some_and(|r| r.total > 0.0) {
         heading(lines, "Chips");
-        let key = look.keymap.key_of(Action::Chips);
+        let key = context.keymap.key_of(Action::Chips);
         lines.push((
             String::new(),
             format!("not visible to Ray; press {key} to read them from libtpu on the host over SSH"),
@@ -67,7 +67,7 @@ fn sections(
     heading(lines, "Processes");
     let busy = host.processes.iter().filter(|p| !is_idle(p));
     for process in busy.take(PROCESSES) {
-        lines.push((process.pid.to_string(), words(process, cluster, look.now)));
+        lines.push((process.pid.to_string(), words(process, cluster, context.now)));
     }
     let more = (host.processes.len() - idle).saturating_sub(PROCESSES);
     if more > 0 {
@@ -81,7 +81,7 @@ fn sections(
         Err(why) => lines.push(("not listed".to_owned(), printable(why).into_owned())),
         Ok(files) => {
             let count: usize = files.iter().map(|(_, names)| names.len()).sum();
-            let key = look.keymap.key_of(Action::Open);
+            let key = context.keymap.key_of(Action::Open);
             lines.push((
                 String::new(),
                 format!("{}; press {key} to list and open them", counted(count, "file")),

@@ -2,7 +2,7 @@
 
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::toast::Cause;
-use crate::app::{App, Context, Effect, Tone, View};
+use crate::app::{App, Context, Effect, MessageKind, View};
 use crate::model::amount::grouped;
 use crate::model::cloud::TpuHost;
 use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
@@ -51,8 +51,8 @@ impl App {
         let Some(cluster) = self.target_cluster() else { return Vec::new() };
         let left = cluster.tpus.left().to_vec();
         if cluster.cleaning {
-            self.toasts.say(
-                Tone::Info,
+            self.toasts.report(
+                MessageKind::Info,
                 format!("{}: preempted TPUs are already being deleted", cluster.name()),
                 now,
             );
@@ -95,8 +95,8 @@ impl App {
         let cluster = &mut self.fleet.clusters[place];
         cluster.cleaning = true;
         let name = cluster.name().clone();
-        self.toasts.say(
-            Tone::Info,
+        self.toasts.report(
+            MessageKind::Info,
             format!("{name}: deleting preempted TPUs; a large slice takes several minutes"),
             now,
         );
@@ -110,7 +110,7 @@ impl App {
             // One Google login is used for all clusters, so one message is enough.
             Some(problem) if problem.kind == ProblemKind::Login => {
                 let why = problem.joined(&self.hint_in(&problem.hint, None));
-                self.say_of(&name, Cause::Google, &format!("cannot list TPUs: {why}"), now);
+                self.report_of_cluster(&name, Cause::Google, &format!("cannot list TPUs: {why}"), now);
             }
             Some(_) => {}
             None => self.toasts.is_over(&name, Cause::Google),
@@ -143,27 +143,27 @@ impl App {
         cluster.cleaning = false;
         let name = cluster.name().clone();
         let (tone, text) = match done {
-            Err(problem) => (Tone::Bad, problem.joined(&self.hint_in(&problem.hint, None))),
+            Err(problem) => (MessageKind::Bad, problem.joined(&self.hint_in(&problem.hint, None))),
             Ok(done) => outcome(&done, |hint| self.hint_in(hint, None)),
         };
-        self.toasts.say(tone, format!("{name}: {text}"), now);
+        self.toasts.report(tone, format!("{name}: {text}"), now);
         self.dirty = true;
     }
 }
 
-fn outcome(done: &[(Leftover, Cleaned)], words: impl Fn(&Hint) -> String) -> (Tone, String) {
+fn outcome(done: &[(Leftover, Cleaned)], words: impl Fn(&Hint) -> String) -> (MessageKind, String) {
     let count = |is: fn(&Cleaned) -> bool| done.iter().filter(|(_, c)| is(c)).count();
-    let deleted = count(|c| matches!(c, Cleaned::Deleted | Cleaned::GoneAlready));
-    let alone = count(|c| matches!(c, Cleaned::LeftAlone(_)));
+    let deleted = count(|c| matches!(c, Cleaned::Deleted | Cleaned::AlreadyGone));
+    let alone = count(|c| matches!(c, Cleaned::Skipped(_)));
     let failed = done.iter().filter(|(_, c)| !c.is_well()).collect::<Vec<_>>();
     let alone = if alone > 0 { format!(", {alone} kept") } else { String::new() };
     let text = format!("{deleted} of {} deleted{alone}", done.len());
     match failed.first() {
-        None => (Tone::Good, text),
+        None => (MessageKind::Good, text),
         Some((leftover, cleaned)) => {
             let more =
                 if failed.len() > 1 { format!(" (and {} more)", failed.len() - 1) } else { String::new() };
-            (Tone::Bad, format!("{text}; {} {}{more}", leftover.name, cleaned.words(words)))
+            (MessageKind::Bad, format!("{text}; {} {}{more}", leftover.name, cleaned.words(words)))
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::app::table::column::Kind;
 use crate::model::{Job, Node, Text};
 
 /// Actions that take a thing by name. The tables in which an action is available decide which kinds of things it takes.
-const ON_THINGS: &[Action] = &[
+const ON_RESOURCES: &[Action] = &[
     Action::StopJob,
     Action::DeleteJob,
     Action::Log,
@@ -22,7 +22,7 @@ const ON_THINGS: &[Action] = &[
 ];
 
 /// A thing that can be named.
-pub(in crate::app) struct Thing {
+pub(in crate::app) struct ResourceId {
     /// Its id or name, safe to print.
     pub name: String,
     /// A one-line description.
@@ -33,11 +33,11 @@ pub(in crate::app) struct Thing {
 
 /// Whether an action takes a thing by name.
 pub(in crate::app) fn takes_thing(action: Action) -> bool {
-    ON_THINGS.contains(&action)
+    ON_RESOURCES.contains(&action)
 }
 
 /// The things of a cluster, or of all, that an action has an effect on, in the order of their tables.
-pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -> Vec<Thing> {
+pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -> Vec<ResourceId> {
     let has = |table| takes_thing(action) && action.describe().contexts.contains(&table);
     let on = |place: usize| {
         let cluster = fleet.clusters.get(place).filter(|_| of.is_none());
@@ -51,7 +51,7 @@ pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -
                 let about =
                     format!("job, {}, {owner}{}", row.cluster.vitals.status(row.job).word(), on(place));
                 let target = Target::Job(place, row.job.key.clone());
-                Thing { name: row.job.key.to_string(), about, target }
+                ResourceId { name: row.job.key.to_string(), about, target }
             },
         ));
     }
@@ -60,14 +60,14 @@ pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -
             |(place, row)| {
                 let about = format!("node, {}, {}{}", row.node.state.word(), row.node.address, on(place));
                 let name = fleet.clusters[place].node_name(row.node).to_string();
-                Thing { name, about, target: Target::Node(place, row.node.id) }
+                ResourceId { name, about, target: Target::Node(place, row.node.id) }
             },
         ));
     }
     if has(Context::Tpus) {
         things.extend(ordered::<Slices>(fleet, of).map(|(place, row)| {
             let about = format!("TPU, {}{}", row.slice.status.word(), on(place));
-            Thing {
+            ResourceId {
                 name: row.slice.name.to_string(),
                 about,
                 target: Target::Tpu(place, row.slice.name.clone()),

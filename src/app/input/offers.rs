@@ -58,7 +58,7 @@ impl PaletteContext<'_> {
             (PromptKind::Command, (verb, Some(typed))) => match Verb::named(verb).and_then(Verb::argument) {
                 Some(Argument::Page) => pages(verb, typed),
                 Some(Argument::Cluster) => self.clusters_for(verb, typed),
-                Some(Argument::Thing(action)) => self.things_for(verb, action, typed),
+                Some(Argument::ResourceId(action)) => self.things_for(verb, action, typed),
                 Some(Argument::Column) => self.columns_for(verb, typed),
                 None => Vec::new(),
             },
@@ -91,12 +91,12 @@ impl PaletteContext<'_> {
         let mut ranked = ranked(typed, &names);
         let lower = typed.to_lowercase();
         // A synonym of an action is preferred over a fuzzy match of names.
-        let is_meant = |offer: &Offer| {
+        let matches_kind = |offer: &Offer| {
             let also = Action::named(&offer.words).map_or("", |action| action.describe().also);
             typed.len() >= OF_HELP && also.split(' ').any(|word| word.starts_with(&lower))
         };
         let by_name: Vec<usize> = ranked.iter().map(|(place, _)| *place).collect();
-        let by_word = (0..all.len()).filter(|i| !by_name.contains(i) && is_meant(&all[*i]));
+        let by_word = (0..all.len()).filter(|i| !by_name.contains(i) && matches_kind(&all[*i]));
         ranked.extend(by_word.map(|i| (i, Vec::new())));
         let mut found: Vec<Offer> =
             ranked.iter().map(|(i, hits)| Offer { hits: hits.clone(), ..all[*i].clone() }).collect();
@@ -107,7 +107,7 @@ impl PaletteContext<'_> {
             other.is_some_and(|(_, verb)| matches!(verb, Verb::Act(action) if listed.contains(action)))
         };
         found.retain(|offer| offer.words == typed || !is_repeated(&offer.words));
-        found.sort_by_key(|offer| (offer.words != typed, !is_meant(offer), !offer.is_here));
+        found.sort_by_key(|offer| (offer.words != typed, !matches_kind(offer), !offer.is_here));
         if typed.len() >= OF_HELP {
             let is_in_help = |offer: &Offer| offer.help.to_lowercase().contains(&lower);
             let by_name = |i: usize| ranked.iter().any(|(place, _)| *place == i);
@@ -131,7 +131,7 @@ impl PaletteContext<'_> {
             (PromptKind::Command, Some(_)) if verb.is_none() => self.no_command(word),
             (PromptKind::Command, Some(argument)) => match verb.and_then(Verb::argument) {
                 Some(Argument::Cluster) => format!("no cluster matches `{argument}`"),
-                Some(Argument::Thing(_)) => format!("`{word}`: nothing matches `{argument}`"),
+                Some(Argument::ResourceId(_)) => format!("`{word}`: nothing matches `{argument}`"),
                 Some(Argument::Column) => no_column(argument),
                 Some(Argument::Page) => format!("no page of the manual matches `{argument}`"),
                 None => takes_nothing(word, argument),

@@ -9,7 +9,7 @@ use crate::app::input::offers::{PaletteContext, few, no_column, takes_nothing};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::input::verb::{Argument, Verb, split};
 use crate::app::screen::dialog::Dialog;
-use crate::app::{App, By, Effect, Pane, Tone, View};
+use crate::app::{App, By, Effect, MessageKind, Pane, View};
 use crate::manual;
 use crate::model::Timestamp;
 
@@ -91,7 +91,7 @@ impl App {
         let argument = argument.filter(|argument| !argument.is_empty());
         let Some(verb) = Verb::named(word) else {
             let why = self.palette().no_command(word);
-            self.toasts.say(Tone::Bad, why, now);
+            self.toasts.report(MessageKind::Bad, why, now);
             return Vec::new();
         };
         if !(verb == Verb::Cluster && argument.is_none()) {
@@ -112,7 +112,7 @@ impl App {
             (Verb::Sort, None) => self.run_here(Action::SortDefault, word, now),
             (Verb::Sort, Some(column)) => {
                 if let Err(why) = self.sort_by_name(column) {
-                    self.toasts.say(Tone::Bad, why, now);
+                    self.toasts.report(MessageKind::Bad, why, now);
                 }
                 Vec::new()
             }
@@ -129,20 +129,20 @@ impl App {
                         format!("`{name}` is ambiguous: {}; select one with the arrow keys", few(several))
                     }
                 };
-                self.toasts.say(Tone::Bad, why, now);
+                self.toasts.report(MessageKind::Bad, why, now);
                 Vec::new()
             }
             (verb, Some(name)) if verb.argument() == Some(Argument::Cluster) => {
                 match self.palette().cluster_named(name) {
                     Ok(place) => self.run_on(verb, place, word, now),
                     Err(why) => {
-                        self.toasts.say(Tone::Bad, why, now);
+                        self.toasts.report(MessageKind::Bad, why, now);
                         Vec::new()
                     }
                 }
             }
             (_, Some(extra)) => {
-                self.toasts.say(Tone::Bad, takes_nothing(word, extra), now);
+                self.toasts.report(MessageKind::Bad, takes_nothing(word, extra), now);
                 Vec::new()
             }
         }
@@ -176,7 +176,11 @@ impl App {
             return Vec::new();
         }
         let places = action.describe().places();
-        self.toasts.say(Tone::Bad, format!("`{word}` is not available here; use it in {places}"), now);
+        self.toasts.report(
+            MessageKind::Bad,
+            format!("`{word}` is not available here; use it in {places}"),
+            now,
+        );
         Vec::new()
     }
 
@@ -217,8 +221,8 @@ impl App {
     fn show_page(&mut self, topic: &str, now: Timestamp) {
         let Some(text) = manual::page(topic) else {
             let topics: Vec<&str> = manual::PAGES.iter().map(|(topic, _)| *topic).collect();
-            self.toasts.say(
-                Tone::Bad,
+            self.toasts.report(
+                MessageKind::Bad,
                 format!("no page `{topic}`; available pages: {}", topics.join(", ")),
                 now,
             );

@@ -81,7 +81,7 @@ impl Verb {
     /// The kind of argument that it takes.
     pub(in crate::app) fn argument(self) -> Option<Argument> {
         match self {
-            Self::Act(action) if takes_thing(action) => Some(Argument::Thing(action)),
+            Self::Act(action) if takes_thing(action) => Some(Argument::ResourceId(action)),
             Self::Act(action) => ON_CLUSTER.contains(&action).then_some(Argument::Cluster),
             Self::Cluster | Self::Pane(..) => Some(Argument::Cluster),
             Self::Sort => Some(Argument::Column),
@@ -96,7 +96,7 @@ pub(in crate::app) enum Argument {
     /// A cluster, by its name or a prefix of it.
     Cluster,
     /// A job, a node or a TPU that this action acts on.
-    Thing(Action),
+    ResourceId(Action),
     /// A column of the focused table.
     Column,
     /// A page of the manual.

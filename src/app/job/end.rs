@@ -2,7 +2,7 @@
 
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
-use crate::app::{App, Context, Effect, Fleet, Tone};
+use crate::app::{App, Context, Effect, Fleet, MessageKind};
 use crate::model::amount::counted;
 use crate::model::{ClusterName, Job, JobKey, Others, Request, SubmissionId, Timestamp};
 use std::sync::Arc;
@@ -155,7 +155,7 @@ impl App {
                     let text = format!(
                         "{id} was started manually, not submitted: Ray cannot stop it; end its process on its node"
                     );
-                    self.toasts.say(Tone::Bad, text, now);
+                    self.toasts.report(MessageKind::Bad, text, now);
                 }
                 JobKey::Submission(id) => {
                     let text = format!("{id} {why} ({})", job.status.word());

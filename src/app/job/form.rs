@@ -3,7 +3,7 @@
 use crate::app::input::history::{Entered, History, Recall};
 use crate::app::input::line::{Edit, Line, arrow, is_typed};
 use crate::app::screen::scroll::Scroll;
-use crate::model::draft::AS_IT_WAS;
+use crate::model::draft::KEPT_VALUE;
 use crate::model::{ClusterName, Draft, FormId, SubmissionId};
 use crossterm::event::KeyEvent;
 
@@ -110,7 +110,7 @@ impl Row {
     pub fn shown(&self) -> String {
         let text = crate::model::text::printable(self.line.text());
         match text.split_once('=') {
-            Some((name, value)) if self.field == Field::Variable && value != AS_IT_WAS => {
+            Some((name, value)) if self.field == Field::Variable && value != KEPT_VALUE => {
                 format!("{name}={}", "•".repeat(value.chars().count()))
             }
             _ => text.into_owned(),

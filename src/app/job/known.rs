@@ -3,7 +3,7 @@
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::vitals::could_serve;
 use crate::job_workers::{HealthIssue, Known, Pending};
-use crate::model::{Hint, Job, JobActivity, JobStatus, SignKind, Wait};
+use crate::model::{Hint, Job, JobActivity, JobStatus, Wait, WarningKind};
 use std::sync::Arc;
 
 impl Cluster {
@@ -19,7 +19,7 @@ impl Cluster {
         let (snapshot, names) = (Arc::clone(&self.snapshot), Arc::clone(&self.names));
         // Both are sorted by severity; outdated vitals have no findings.
         let signs = self.vitals.jobs.get(&job.key).into_iter().flat_map(|vitals| &vitals.signs);
-        let signs = signs.filter(|sign| sign.kind != SignKind::WaitsLong);
+        let signs = signs.filter(|sign| sign.kind != WarningKind::PendingTooLong);
         let findings = self.findings.iter().filter(|finding| finding.job() == Some(&job.key));
         let issues = signs.zip(findings).map(|(sign, finding)| HealthIssue {
             words: sign.words(self.snapshot.taken),
@@ -36,7 +36,7 @@ impl Cluster {
     /// What a running job waits for, if it does nothing else.
     fn waits_of(&self, job: &Job) -> Option<Wait> {
         let vitals = self.vitals.of(job)?;
-        if let JobActivity::Waits(wait) = &vitals.doing { Some(wait.clone()) } else { None }
+        if let JobActivity::Waiting(wait) = &vitals.doing { Some(wait.clone()) } else { None }
     }
 }
 
@@ -46,16 +46,16 @@ mod tests {
     use crate::job_workers::{JobWorkers, Verdict, running};
     use crate::logs::Clock;
     use crate::model::{
-        ClusterSpec, ClusterVitals, JobStatus, News, Provider, Sign, Snapshot, Timestamp, Vitals,
+        ClusterSpec, ClusterVitals, JobStatus, News, Provider, RunWarning, Snapshot, Timestamp, Vitals,
     };
     use crate::state::ClusterState;
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
 
     /// The verdict about a running job with these warnings.
-    fn verdict_of(kinds: &[SignKind], doing: JobActivity) -> crate::job_workers::Findings {
+    fn verdict_of(kinds: &[WarningKind], doing: JobActivity) -> crate::job_workers::Findings {
         let job = Arc::new(Job::sample("a", JobStatus::Running));
-        let sign = |kind: &SignKind| Sign { kind: *kind, since: NOW, evidence: "1.3 s/step".into() };
+        let sign = |kind: &WarningKind| RunWarning { kind: *kind, since: NOW, evidence: "1.3 s/step".into() };
         let vitals = Vitals { signs: kinds.iter().map(sign).collect(), ..Vitals::sample(doing, NOW) };
         let jobs = [(job.key.clone(), Arc::new(vitals))].into();
         let cluster_vitals = ClusterVitals { read: Some(NOW), jobs, ..ClusterVitals::default() };
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_run_with_warnings_is_not_healthy() {
-        let found = verdict_of(&[SignKind::Diverging, SignKind::Slowed], JobActivity::Steps);
+        let found = verdict_of(&[WarningKind::Diverging, WarningKind::Slowed], JobActivity::Training);
         assert_eq!(found.verdict, Verdict::Unhealthy);
         assert!(found.summary.contains("loss diverging for"), "{}", found.summary);
         assert!(
@@ -79,14 +79,14 @@ mod tests {
             found.evidence
         );
         assert!(!found.hint.is_empty(), "the hint is that of the issue");
-        assert_eq!(verdict_of(&[], JobActivity::Steps).verdict, Verdict::Healthy);
+        assert_eq!(verdict_of(&[], JobActivity::Training).verdict, Verdict::Healthy);
     }
 
     #[test]
     fn a_waiting_run_with_a_placeholder_worker_is_not_healthy() {
         let shape = vec![("TPU-v4-256-head".into(), 1.0)];
         let wait = Wait { shape, count: 1, since: Some(NOW.minus(std::time::Duration::from_secs(2880))) };
-        let found = verdict_of(&[SignKind::WaitsLong], JobActivity::Waits(wait));
+        let found = verdict_of(&[WarningKind::PendingTooLong], JobActivity::Waiting(wait));
         assert_eq!(found.verdict, Verdict::Waiting);
         assert!(found.summary.ends_with("waits for TPU-v4-256-head 1, for 48m"), "{}", found.summary);
     }

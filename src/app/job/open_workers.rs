@@ -6,7 +6,7 @@ use crate::app::pages::job_workers::view::WorkersView;
 use crate::app::pages::page::Page;
 use crate::app::table::list::Listing as _;
 use crate::app::view::View;
-use crate::app::{App, Effect, Filter, Tone};
+use crate::app::{App, Effect, Filter, MessageKind};
 use crate::job_workers::{NamedWorker, Part, WorkersReading};
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, JobKey, JobStatus, LogSource, Problem, Timestamp};
@@ -28,7 +28,7 @@ impl App {
             cluster.job_workers.begin(&key);
             let failed = cluster.job(&key).is_some_and(|job| job.status == JobStatus::Failed);
             let page = &mut self.pages.job_workers[place];
-            page.view = if failed { WorkersView::Cause } else { WorkersView::Roll };
+            page.view = if failed { WorkersView::Cause } else { WorkersView::Overview };
             page.tables_mut().into_iter().for_each(|table| table.set_filter(&self.fleet, Filter::default()));
         }
         self.open_page(View::JobWorkers(place))
@@ -45,7 +45,7 @@ impl App {
                 let writes = |worker: &NamedWorker| {
                     worker.process.node == *node && worker.process.files.contains(name)
                 };
-                let parts = [Part::Roll, Part::Lines, Part::Cause];
+                let parts = [Part::Overview, Part::Lines, Part::Cause];
                 let mut known = parts.into_iter().filter_map(|part| job_workers.job_workers(part));
                 known.find(|job_workers| job_workers.workers.iter().any(writes))?;
                 Some((place, job_workers.job.clone()?))
@@ -118,7 +118,7 @@ impl App {
         let line = page.wanted(&self.fleet);
         match page.file_here(&self.fleet) {
             Some(Ok(source)) => return self.open_log_at(place, source, line),
-            Some(Err(why)) => self.toasts.say(Tone::Bad, why, now),
+            Some(Err(why)) => self.toasts.report(MessageKind::Bad, why, now),
             None => self.toasts.answer("this line was not written by a worker", now),
         }
         Vec::new()

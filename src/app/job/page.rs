@@ -21,16 +21,16 @@ const FEW: usize = 12;
 const LISTED: usize = 20;
 
 /// Ray's answer about the job: the lines below those of the row.
-pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &CellContext<'_>) -> Lines {
+pub fn lines(job: &Job, cluster: &Cluster, details: &Details, context: &CellContext<'_>) -> Lines {
     let mut lines = Lines::new();
     match &*details.inspected {
         Inspected::No => {}
         Inspected::Waiting(_) => lines.push(("workers".to_owned(), "querying Ray...".to_owned())),
         Inspected::Answered(_, at, answer) => {
-            lines.push(("updated".to_owned(), ago(*at, look.now)));
+            lines.push(("updated".to_owned(), ago(*at, context.now)));
             match &**answer {
                 Err(why) => lines.push(("workers".to_owned(), format!("? ({})", printable(why)))),
-                Ok(Inspection::Job(answer)) => sections(&mut lines, (job, answer), cluster, look),
+                Ok(Inspection::Job(answer)) => sections(&mut lines, (job, answer), cluster, context),
                 Ok(Inspection::Host(_)) => {}
             }
         }
@@ -42,20 +42,20 @@ fn sections(
     lines: &mut Lines,
     (job, answer): (&Job, &JobInspection),
     cluster: &Cluster,
-    look: &CellContext<'_>,
+    context: &CellContext<'_>,
 ) {
-    part(lines, "Workers", &answer.workers, |lines, all| workers(lines, all, cluster, look));
+    part(lines, "Workers", &answer.workers, |lines, all| workers(lines, all, cluster, context));
     part(lines, "Placement groups", &answer.groups, |lines, groups| {
-        lines.extend(groups.iter().take(LISTED).map(|group| of_group(group, cluster, look.now)));
+        lines.extend(groups.iter().take(LISTED).map(|group| of_group(group, cluster, context.now)));
     });
     heading(lines, "History");
-    lines.extend(history(job, answer.workers.as_deref().unwrap_or_default(), cluster, look.now));
+    lines.extend(history(job, answer.workers.as_deref().unwrap_or_default(), cluster, context.now));
     part(lines, "Environment", &answer.environment, |lines, values| {
         lines.extend(values.iter().map(|(path, value)| (path.to_string(), value.to_string())));
     });
     part(lines, "Log", &answer.log, |lines, log| {
         lines.extend(log.iter().map(|line| (String::new(), line.text().to_owned())));
-        lines.push((String::new(), format!("press {} to follow it", look.keymap.key_of(Action::Log))));
+        lines.push((String::new(), format!("press {} to follow it", context.keymap.key_of(Action::Log))));
     });
 }
 
@@ -109,7 +109,7 @@ fn part<T>(
 }
 
 /// Counts by slice, or by node type without slices; then each worker, or if there are many, those with problems.
-fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, look: &CellContext<'_>) {
+fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, context: &CellContext<'_>) {
     let live: Vec<&JobWorker> = all.iter().filter(|worker| worker.state != WorkerState::Ended).collect();
     let mut slices: BTreeMap<String, Vec<&JobWorker>> = BTreeMap::new();
     for worker in &live {
@@ -118,12 +118,12 @@ fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, look: &CellC
     for (slice, workers) in &slices {
         lines.push((slice.clone(), in_numbers(workers, cluster)));
     }
-    let unhealthy = |worker: &&&JobWorker| !health(worker, cluster, look.now).is_empty();
+    let unhealthy = |worker: &&&JobWorker| !health(worker, cluster, context.now).is_empty();
     let is_few = live.len() <= FEW;
     let listed: Vec<&JobWorker> =
         if is_few { live.clone() } else { live.iter().filter(unhealthy).copied().collect() };
     for worker in listed.iter().take(LISTED) {
-        let health = health(worker, cluster, look.now);
+        let health = health(worker, cluster, context.now);
         let place = cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());
         let mark = if health.is_empty() { "" } else { WARNS };
         let text = format!("{mark}{place} pid {} {}", worker.pid, worker.name);

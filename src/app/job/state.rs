@@ -5,7 +5,7 @@ use crate::app::text::words;
 use crate::diagnose::sign_severity;
 use crate::model::text::printable;
 use crate::model::vitals::waits_for;
-use crate::model::{ClusterVitals, Job, JobActivity, JobStatus, SignKind, Timestamp};
+use crate::model::{ClusterVitals, Job, JobActivity, JobStatus, Timestamp, WarningKind};
 
 /// The glyph of its worst problem, otherwise that of its status.
 pub fn mark(job: &Job, vitals: &ClusterVitals) -> (&'static str, Role) {
@@ -32,11 +32,11 @@ pub fn activity(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> Option<Cel
     // It has started since the last reading.
     let Some(vitals) = vitals.of(job) else { return Some(Cell::new("not read yet", Role::Dim)) };
     // The waiting time is not a problem of the job itself, and is shown next to it.
-    let wrong = vitals.worst().filter(|sign| sign.kind != SignKind::WaitsLong);
+    let wrong = vitals.worst().filter(|sign| sign.kind != WarningKind::PendingTooLong);
     let role = wrong.map_or(Role::Text, |sign| words::severity(sign_severity(sign.kind)));
     let cell = Cell::new(vitals.words(now), role);
     Some(match &vitals.doing {
-        JobActivity::Waits(wait) => cell.or(waits_for(&wait.shape, None, now)),
+        JobActivity::Waiting(wait) => cell.or(waits_for(&wait.shape, None, now)),
         _ => cell,
     })
 }

@@ -3,7 +3,7 @@
 use crate::app::input::history::Entered;
 use crate::app::job::form::Form;
 use crate::app::screen::dialog::Dialog;
-use crate::app::{Action, App, Effect, Tone};
+use crate::app::{Action, App, Effect, MessageKind};
 use crate::model::{ClusterName, FormId, FormNews, JobKey, Request, Timestamp};
 
 impl App {
@@ -25,7 +25,7 @@ impl App {
         match key {
             JobKey::Driver(id) => {
                 let text = format!("{id} was started manually: its submission settings are unknown");
-                self.toasts.say(Tone::Info, text, now);
+                self.toasts.report(MessageKind::Info, text, now);
                 Vec::new()
             }
             JobKey::Submission(id) => {
@@ -93,9 +93,15 @@ impl App {
             }
             (FormNews::Warned(warnings), None) => {
                 let why = warnings.join("; ");
-                self.toasts.say(Tone::Bad, format!("{cluster}: the job was not submitted: {why}"), now);
+                self.toasts.report(
+                    MessageKind::Bad,
+                    format!("{cluster}: the job was not submitted: {why}"),
+                    now,
+                );
             }
-            (FormNews::Failed(why), None) => self.toasts.say(Tone::Bad, format!("{cluster}: {why}"), now),
+            (FormNews::Failed(why), None) => {
+                self.toasts.report(MessageKind::Bad, format!("{cluster}: {why}"), now)
+            }
             (FormNews::Submitted(id), form) => {
                 if form.is_some() {
                     self.dialog = self.dialog.take().and_then(Dialog::without_innermost);
@@ -106,7 +112,7 @@ impl App {
                         self.pages.cluster[place].awaited = Some(id.clone());
                     }
                 }
-                self.toasts.say(Tone::Good, format!("{cluster}: {id} submitted"), now);
+                self.toasts.report(MessageKind::Good, format!("{cluster}: {id} submitted"), now);
                 return vec![Effect::Ask(cluster.clone(), Request::Refresh)];
             }
             (FormNews::Filled(_) | FormNews::Doing(_), None) => {}

@@ -47,7 +47,7 @@ pub(in crate::app) fn lines(job: &Job, cluster: &Cluster, now: Timestamp) -> Lin
 
 /// What is lost if a running job is stopped: its resources, its activity, and the time of its last checkpoint. Empty
 /// before its vitals were read.
-pub(in crate::app) fn at_stake(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
+pub(in crate::app) fn lost_if_stopped(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     let vitals = cluster.vitals.of(job);
     let Some(vitals) = vitals else { return Vec::new() };
     let saved = vitals.run.as_ref().map(|run| checkpoint(run, now).unwrap_or_else(|| UNSEEN.to_owned()));
@@ -62,7 +62,7 @@ pub fn could_serve(job: &Job, cluster: &Cluster) -> Vec<String> {
     let vitals = cluster.vitals.jobs.get(&job.key);
     let needs = match (job.status, vitals.map(|vitals| &vitals.doing)) {
         (JobStatus::Pending, _) => job.requested.as_deref(),
-        (JobStatus::Running, Some(JobActivity::Waits(wait))) => Some(&wait.shape[..]),
+        (JobStatus::Running, Some(JobActivity::Waiting(wait))) => Some(&wait.shape[..]),
         _ => None,
     };
     let Some(needs) = needs.filter(|needs| !needs.is_empty()) else { return Vec::new() };

@@ -21,7 +21,7 @@ const LOST: Duration = Duration::from_secs(180);
 pub struct Watched {
     /// The job; `None` before a page was opened.
     pub job: Option<JobKey>,
-    roll: Slot,
+    overview: Slot,
     lines: Slot,
     cause: Slot,
     /// Marks of the expanded rows.
@@ -99,7 +99,7 @@ impl Watched {
     /// The readings of a part.
     pub fn slot(&self, part: Part) -> &Slot {
         match part {
-            Part::Roll => &self.roll,
+            Part::Overview => &self.overview,
             Part::Lines => &self.lines,
             Part::Cause => &self.cause,
         }
@@ -107,7 +107,7 @@ impl Watched {
 
     fn slot_mut(&mut self, part: Part) -> &mut Slot {
         match part {
-            Part::Roll => &mut self.roll,
+            Part::Overview => &mut self.overview,
             Part::Lines => &mut self.lines,
             Part::Cause => &mut self.cause,
         }
@@ -121,7 +121,7 @@ impl Watched {
 
     /// Records that a part is being read. A reading of another part is cancelled.
     pub(in crate::app) fn ask(&mut self, part: Part, now: Timestamp) {
-        for slot in [&mut self.roll, &mut self.lines, &mut self.cause] {
+        for slot in [&mut self.overview, &mut self.lines, &mut self.cause] {
             slot.asked = None;
         }
         self.slot_mut(part).asked = Some(now);

@@ -3,7 +3,7 @@
 use crate::app::event::Viewer;
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::screen::dialog::{Dialog, Question};
-use crate::app::{App, Effect, Tone, View};
+use crate::app::{App, Effect, MessageKind, View};
 use crate::model::{LogSource, Timestamp};
 
 impl App {
@@ -61,7 +61,7 @@ impl App {
         self.dirty = true;
         let shown = crate::model::text::printable(&path).into_owned();
         if self.dialog.is_some() || self.prompt.is_some() {
-            self.toasts.say(Tone::Bad, format!("not saved: {shown} already exists"), now);
+            self.toasts.report(MessageKind::Bad, format!("not saved: {shown} already exists"), now);
             return;
         }
         let lines = vec![

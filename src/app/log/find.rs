@@ -1,6 +1,6 @@
 //! Matches of the search, errors and marks in the log, and moving between them.
 
-use super::lens::{Filter, Lens};
+use super::lens::{Filter, LineFilter};
 use super::view::LogView;
 use crate::logs::{Level, Pattern, Repeated, Search};
 use crate::model::Line;
@@ -42,7 +42,7 @@ impl LogView {
     }
 
     /// Selects the lines that are shown.
-    pub fn lens(&self) -> &Lens {
+    pub fn lens(&self) -> &LineFilter {
         &self.lens
     }
 

@@ -1,6 +1,6 @@
 //! Selects the lines of the log that are shown.
 
-use crate::logs::{Level, LogBuffer, Pattern, PatternError, Sieve, level, noise, prefixed};
+use crate::logs::{IncrementalFilter, Level, LogBuffer, Pattern, PatternError, level, noise, prefixed};
 use crate::model::Line;
 use std::ops::Range;
 
@@ -15,17 +15,17 @@ const FRAMES: u64 = 64;
 /// Of each stretch of noise only the first line is shown, replaced by the number of its lines. With a filter, noise
 /// that matches is shown unchanged.
 #[derive(Clone, Debug)]
-pub struct Lens {
+pub struct LineFilter {
     filter: Filter,
     /// The lowest level that is shown; `None` for all lines.
     least: Option<Level>,
     /// Number of lines shown before and after each match.
     around: u64,
     /// The matching lines.
-    matches: Sieve,
+    matches: IncrementalFilter,
     is_quiet: bool,
     /// Noise that follows noise.
-    hidden: Sieve,
+    hidden: IncrementalFilter,
     /// Number of the first line that may be shown.
     from: u64,
 }
@@ -67,14 +67,15 @@ fn level_of(held: &LogBuffer, number: u64) -> Option<Level> {
     None
 }
 
-impl Default for Lens {
+impl Default for LineFilter {
     fn default() -> Self {
-        let (filter, matches, hidden) = (Filter::default(), Sieve::default(), Sieve::default());
+        let (filter, matches, hidden) =
+            (Filter::default(), IncrementalFilter::default(), IncrementalFilter::default());
         Self { filter, least: None, around: 0, matches, is_quiet: true, hidden, from: 0 }
     }
 }
 
-impl Lens {
+impl LineFilter {
     /// Examines some lines. Returns whether all have been examined.
     pub fn step(&mut self, held: &LogBuffer) -> bool {
         if self.is_filtered() {
@@ -116,7 +117,7 @@ impl Lens {
     /// Shows lines of this level and worse ones, or all.
     pub fn set_least(&mut self, least: Option<Level>) {
         self.least = least;
-        self.matches = Sieve::with(self.around());
+        self.matches = IncrementalFilter::with(self.around());
     }
 
     /// Whether noise is currently folded into its count.
@@ -152,13 +153,13 @@ impl Lens {
     /// Replaces the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
-        self.matches = Sieve::with(self.around());
+        self.matches = IncrementalFilter::with(self.around());
     }
 
     /// Shows one line more around each match, or one fewer.
     pub fn widen(&mut self, more: bool) {
         self.around = if more { (self.around + 1).min(AROUND) } else { self.around.saturating_sub(1) };
-        self.matches = Sieve::with(self.around());
+        self.matches = IncrementalFilter::with(self.around());
     }
 
     /// Whether a loaded line is shown.
@@ -211,7 +212,7 @@ impl Lens {
     /// The number of matching lines above a number, regardless of the first line that may be shown.
     fn rank(&self, held: &LogBuffer, number: u64) -> usize {
         let number = number.clamp(held.first(), held.end());
-        let above = |sieve: &Sieve| sieve.lines().partition_point(|n| *n < number);
+        let above = |sieve: &IncrementalFilter| sieve.lines().partition_point(|n| *n < number);
         if self.is_filtered() {
             return above(&self.matches);
         }
@@ -241,7 +242,7 @@ mod tests {
             for is_noise in &lines {
                 held.push(if *is_noise { NOISE } else { "step" }.into());
             }
-            let mut lens = Lens::default();
+            let mut lens = LineFilter::default();
             lens.set_quiet(quiet);
             lens.set_from(held.first() + late);
             while !lens.step(&held) {}
@@ -269,7 +270,7 @@ mod tests {
             bytes: lines.start..lines.end,
             begin: Some(0),
         };
-        let mut lens = Lens::default();
+        let mut lens = LineFilter::default();
         held.append(part(5..10));
         while !lens.step(&held) {}
         assert_eq!(lens.len(&held), 1);

@@ -132,7 +132,7 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
     let mut jobs: Vec<&Job> = snapshot.jobs.iter().map(AsRef::as_ref).collect();
     jobs.sort_by_key(|job| job.status.is_ended());
     let mut offers: Vec<Offer> = jobs.into_iter().filter_map(of_job).collect();
-    let job_workers = [Part::Roll, Part::Lines, Part::Cause]
+    let job_workers = [Part::Overview, Part::Lines, Part::Cause]
         .into_iter()
         .find_map(|part| cluster.job_workers.job_workers(part));
     let in_order = |a: &Offer, b: &Offer| natural(&a.words, &b.words);

@@ -1,7 +1,7 @@
 //! Opens several logs in one view: of the marked jobs, or of all workers of a job.
 
 use crate::app::view::View;
-use crate::app::{App, Effect, Tone};
+use crate::app::{App, Effect, MessageKind};
 use crate::model::{HeadAddress, Job, LogPlace, LogSource, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl App {
             self.too_many(&logs)
         };
         if let Some(why) = why {
-            self.toasts.say(Tone::Bad, why, now);
+            self.toasts.report(MessageKind::Bad, why, now);
             return Vec::new();
         }
         let is_over_another = self.leave_log(place);

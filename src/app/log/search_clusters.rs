@@ -5,7 +5,7 @@ use crate::app::log::results::{Found, Searched};
 use crate::app::log::{LineTarget, LogView};
 use crate::app::pages::found::{self, log_of};
 use crate::app::table::list::Listing;
-use crate::app::{App, Cluster, Effect, Tone, View};
+use crate::app::{App, Cluster, Effect, MessageKind, View};
 use crate::logs::{Pattern, Repeated};
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
@@ -49,7 +49,11 @@ impl App {
         if self.fleet.clusters.iter().any(|cluster| cluster.is_up()) {
             self.prompt = Some(Prompt::new(PromptKind::Logs, ""));
         } else {
-            self.toasts.say(Tone::Bad, "no clusters are connected: there are no logs to search", now);
+            self.toasts.report(
+                MessageKind::Bad,
+                "no clusters are connected: there are no logs to search",
+                now,
+            );
         }
     }
 
@@ -93,7 +97,7 @@ impl App {
         let Some(place) = self.view().place() else { return Vec::new() };
         let Some(repeated) = self.log_mut().and_then(LogView::go_to_repeated) else {
             let message = "no visible line ends with `[repeated Nx across cluster]`";
-            self.toasts.say(Tone::Info, message, now);
+            self.toasts.report(MessageKind::Info, message, now);
             return Vec::new();
         };
         let cluster = &self.fleet.clusters[place];
@@ -105,7 +109,7 @@ impl App {
         let Some(job) = job else {
             let message =
                 "the lines are in the log files of a job's workers, but Ray lists no job for this log";
-            self.toasts.say(Tone::Info, message, now);
+            self.toasts.report(MessageKind::Info, message, now);
             return Vec::new();
         };
         let asked = vec![(place, files_of_workers(cluster, job))];
@@ -124,7 +128,7 @@ impl App {
         now: Timestamp,
     ) -> Vec<Effect> {
         // A frozen screen would not show the results.
-        self.thaw(now);
+        self.unfreeze(now);
         let id = FileSearchId(self.last_ids.stream().0);
         self.fleet.searched = Some(searched);
         self.fleet.clusters.iter_mut().for_each(|cluster| cluster.found = Found::default());
@@ -144,7 +148,7 @@ impl App {
             effects.push(Effect::Ask(cluster.name().clone(), Request::SearchFiles(Box::new(sweep))));
         }
         for message in unknown {
-            self.toasts.say(Tone::Bad, message, now);
+            self.toasts.report(MessageKind::Bad, message, now);
         }
         effects.extend(self.open_page(View::Table(&found::PAGE)));
         // The same page may be on the screen with earlier results.
@@ -162,13 +166,13 @@ impl App {
     ) {
         let message = match &swept {
             FileSearchNews::Found(_) => None,
-            FileSearchNews::Failed(why) => Some((Tone::Bad, format!("logs not searched: {why}"))),
+            FileSearchNews::Failed(why) => Some((MessageKind::Bad, format!("logs not searched: {why}"))),
             FileSearchNews::Done(tally) => {
                 let incomplete = first_of(&tally.incomplete)
-                    .map(|first| (Tone::Bad, format!("search of logs incomplete: {first}")));
+                    .map(|first| (MessageKind::Bad, format!("search of logs incomplete: {first}")));
                 let ends = || {
                     first_of(&tally.ends).map(|first| {
-                        (Tone::Info, format!("only the ends of some logs were searched: {first}"))
+                        (MessageKind::Info, format!("only the ends of some logs were searched: {first}"))
                     })
                 };
                 incomplete.or_else(ends)
@@ -180,7 +184,7 @@ impl App {
         }
         if let Some((tone, message)) = message {
             let message = format!("{}: {message}", cluster.name());
-            self.toasts.say(tone, message, now);
+            self.toasts.report(tone, message, now);
         }
         if *self.view() == View::Table(&found::PAGE) && !self.is_frozen() {
             self.arrange_page();

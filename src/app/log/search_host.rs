@@ -4,7 +4,7 @@ use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::Place;
 use crate::app::screen::dialog::{Dialog, Question};
-use crate::app::{Action, App, Effect, Tone, View};
+use crate::app::{Action, App, Effect, MessageKind, View};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
@@ -31,7 +31,7 @@ impl App {
                 (message, vec![Effect::Ask(name, Request::SearchLog(log.stream(), pattern))])
             }
         };
-        self.toasts.say(Tone::Info, message, now);
+        self.toasts.report(MessageKind::Info, message, now);
         effects
     }
 
@@ -48,10 +48,10 @@ impl App {
         let (tone, message) = match found {
             Err(NotSearched::Remote(why)) if is_free => return self.ask_to_download(stream, pattern, &why),
             Err(NotSearched::Remote(why) | NotSearched::Failed(why)) => {
-                (Tone::Bad, format!("`{pattern}`: the log was not searched: {why}"))
+                (MessageKind::Bad, format!("`{pattern}`: the log was not searched: {why}"))
             }
             Ok(found) if found.last.is_empty() => {
-                (Tone::Info, format!("`{pattern}`: no match in {}", searched(found.is_cut)))
+                (MessageKind::Info, format!("`{pattern}`: no match in {}", searched(found.is_cut)))
             }
             Ok(found) => {
                 let lines = counted(found.last.len(), "line");
@@ -62,10 +62,10 @@ impl App {
                     prompt.chosen = found.last.len() - 1;
                     self.prompt = Some(prompt);
                 }
-                (Tone::Good, format!("`{pattern}`: {lines} of {}", searched(found.is_cut)))
+                (MessageKind::Good, format!("`{pattern}`: {lines} of {}", searched(found.is_cut)))
             }
         };
-        self.toasts.say(tone, message, now);
+        self.toasts.report(tone, message, now);
     }
 
     /// Whether the page on the screen shows the log of this stream.
@@ -108,7 +108,7 @@ impl App {
         pattern: String,
         now: Timestamp,
     ) -> Vec<Effect> {
-        self.toasts.say(Tone::Info, format!("`{pattern}`: downloading the log"), now);
+        self.toasts.report(MessageKind::Info, format!("`{pattern}`: downloading the log"), now);
         vec![Effect::Ask(cluster, Request::DownloadLog(stream, pattern))]
     }
 
@@ -116,7 +116,7 @@ impl App {
     pub(in crate::app) fn download_news(&mut self, stream: StreamId, so_far: u64, now: Timestamp) {
         if self.shows_stream(stream) {
             let text = format!("downloading the log: {} searched so far", bytes(so_far as f64));
-            self.toasts.say(Tone::Info, text, now);
+            self.toasts.report(MessageKind::Info, text, now);
             self.dirty = true;
         }
     }
@@ -128,7 +128,7 @@ impl App {
         self.dirty |= self.log().is_some_and(|log| !log.is_seeking());
         if is_missed {
             let message = "the line is not among the lines that were read; showing the end of the log";
-            self.toasts.say(Tone::Info, message, now);
+            self.toasts.report(MessageKind::Info, message, now);
         }
     }
 
@@ -138,7 +138,7 @@ impl App {
         let Some(at) = at else {
             if !log.go_to_text(text) {
                 let message = "that line is not loaded; scroll up to load older ones";
-                self.toasts.say(Tone::Info, message, now);
+                self.toasts.report(MessageKind::Info, message, now);
             }
             return;
         };
@@ -151,7 +151,7 @@ impl App {
             ),
             Place::Gone => "the line is no longer where it was; search again".to_owned(),
         };
-        self.toasts.say(Tone::Info, message, now);
+        self.toasts.report(MessageKind::Info, message, now);
     }
 }
 

@@ -1,12 +1,12 @@
 //! The log that is open in a pane: its loaded lines, and what is shown of them.
 
 use super::joined::Joined;
-use super::lens::Lens;
+use super::lens::LineFilter;
 use super::show::Show;
 use super::times::{Since, Times};
 use super::wanted::{Aim, LineSeek};
 use super::window::Window;
-use crate::logs::{Level, LogBuffer, Patterns, Runs, Search, Sieve, level};
+use crate::logs::{IncrementalFilter, Level, LogBuffer, Patterns, Runs, Search, level};
 use crate::model::{Line, LogBatch, LogEnd, LogPart, LogPlace, LogSource, StreamId, Timestamp};
 use std::collections::VecDeque;
 
@@ -29,10 +29,10 @@ pub struct LogView {
     pub(super) show: Show,
     pub(super) end: LogEnd,
     /// Selects which of the loaded lines are shown.
-    pub(super) lens: Lens,
+    pub(super) lens: LineFilter,
     pub(super) search: Search,
     /// The lines that report an error.
-    pub(super) errors: Sieve,
+    pub(super) errors: IncrementalFilter,
     pub(super) times: Times,
     /// Set if only lines since a time are shown.
     pub(super) since: Option<Since>,
@@ -77,9 +77,9 @@ impl Default for LogView {
             follow: true,
             show: Show::default(),
             end: LogEnd::Open,
-            lens: Lens::default(),
+            lens: LineFilter::default(),
             search: Search::default(),
-            errors: Sieve::default(),
+            errors: IncrementalFilter::default(),
             times: Times::default(),
             since: None,
             runs: Runs::default(),

@@ -6,7 +6,7 @@ use crate::app::operation::progress::{OperationState, Running, StepState};
 use crate::app::operation::workers::state_left;
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
-use crate::app::{Action, App, Cluster, Context, Effect, Tone, View};
+use crate::app::{Action, App, Cluster, Context, Effect, MessageKind, View};
 use crate::model::{
     AffectedJob, ClusterName, Fix, Hint, Link, OperationEnd, OperationKind, OperationNews, Order, Progress,
     Refusal, Request, Task, Timestamp, runs_already,
@@ -110,7 +110,7 @@ impl App {
                 plan.others = !plan.others;
                 Vec::new()
             }
-            Control::Blind => {
+            Control::UnknownJobs => {
                 plan.blind = !plan.blind;
                 Vec::new()
             }
@@ -165,7 +165,7 @@ impl App {
             return vec![Effect::Operate(cluster, Order::SkipStep(running.consent_to_resume()))];
         }
         let text = format!("{cluster}: cannot skip this step: later steps need it");
-        self.toasts.say(Tone::Info, text, now);
+        self.toasts.report(MessageKind::Info, text, now);
         Vec::new()
     }
 
@@ -182,7 +182,7 @@ impl App {
         }
         let text =
             "cannot cancel: changes have already been made; if a step fails, the operation can be resumed";
-        self.toasts.say(Tone::Info, format!("{cluster}: {text}"), now);
+        self.toasts.report(MessageKind::Info, format!("{cluster}: {text}"), now);
         Vec::new()
     }
 
@@ -347,7 +347,7 @@ impl App {
         } else {
             let why = problem.joined(&self.hint_in(&problem.hint, None));
             let text = format!("{name}: cannot start {}: {why}", kind.word());
-            self.toasts.say(Tone::Bad, text, now);
+            self.toasts.report(MessageKind::Bad, text, now);
             if self.is_watched(name) && self.fleet.named_mut(name).is_some_and(|c| c.running.is_none()) {
                 return self.pop(now);
             }
@@ -388,7 +388,7 @@ impl App {
                 "{name}: {brief}; press {} on its page for details",
                 self.keyboard.keymap.key_of(Action::Progress)
             );
-            self.toasts.say(Tone::Bad, text, now);
+            self.toasts.report(MessageKind::Bad, text, now);
             return Vec::new();
         }
         self.open_operation(name)
@@ -406,29 +406,29 @@ impl App {
             _ => String::new(),
         };
         let (tone, text) = match end {
-            OperationEnd::Done if workers.is_empty() => (Tone::Good, format!("{title}: done")),
-            OperationEnd::Done => (Tone::Good, format!("{title}: done; {workers}")),
+            OperationEnd::Done if workers.is_empty() => (MessageKind::Good, format!("{title}: done")),
+            OperationEnd::Done => (MessageKind::Good, format!("{title}: done; {workers}")),
             OperationEnd::Cancelled(left) => {
                 let left = Hint::from(left.words()).and(left.hint(&task));
-                (Tone::Info, format!("{title}: cancelled; {}", self.hint_in(&left, None)))
+                (MessageKind::Info, format!("{title}: cancelled; {}", self.hint_in(&left, None)))
             }
             OperationEnd::Abandoned if of_cluster => {
-                (Tone::Info, format!("{title}: abandoned; any backup is kept"))
+                (MessageKind::Info, format!("{title}: abandoned; any backup is kept"))
             }
             OperationEnd::Abandoned => {
-                (Tone::Info, format!("{title}: abandoned; {}", self.hint_in(&remaining, None)))
+                (MessageKind::Info, format!("{title}: abandoned; {}", self.hint_in(&remaining, None)))
             }
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |s| format!("; jobs saved in {s}"));
                 let shows = self.keyboard.keymap.key_of(Action::Progress);
                 let why = problem.joined(&self.hint_in(&problem.hint, None));
                 let text = format!("{title}: interrupted: {why}{saved}; press {shows} for details");
-                (Tone::Bad, text)
+                (MessageKind::Bad, text)
             }
         };
         // Its page shows it already.
         if !self.is_watched(name) {
-            self.toasts.say(tone, text, now);
+            self.toasts.report(tone, text, now);
         }
     }
 

@@ -7,8 +7,8 @@ use crate::app::operation::worker_form::WorkerForm;
 use crate::app::screen::scroll::Scroll;
 use crate::model::text::printable;
 use crate::model::{
-    AffectedJob, ClusterName, Confirmation, Confirmed, Consent, DRAIN_SECS, Gate, NewWorker, Operation,
-    OperationLock, Others, Preview, Problem, Restoration, StepName, TakeOver, Task,
+    AffectedJob, ClusterName, Confirmation, Confirmed, Consent, DRAIN_SECS, NewWorker, Operation,
+    OperationLock, Others, Preview, Problem, RefusalReason, Restoration, StepName, TakeOver, Task,
 };
 use crossterm::event::{KeyCode, KeyEvent};
 
@@ -35,7 +35,7 @@ pub enum Control {
     /// The option that allows ending other people's jobs.
     Others,
     /// The option that allows starting without knowing the affected jobs.
-    Blind,
+    UnknownJobs,
     /// The option that takes over from another operator's operation.
     TakeOver,
     /// The line in which the cluster's name is typed.
@@ -183,25 +183,25 @@ impl Plan {
             _ => None,
         });
         controls.extend((!self.affected_others().is_empty()).then_some(Control::Others));
-        controls.extend(self.is_blind().then_some(Control::Blind));
+        controls.extend(self.has_unknown_jobs().then_some(Control::UnknownJobs));
         controls.extend(self.others_lock.is_some().then_some(Control::TakeOver));
-        controls.extend(self.wants_name().then_some(Control::Name));
+        controls.extend(self.requires_name().then_some(Control::Name));
         controls.push(Control::Go);
         controls
     }
 
     /// Whether the cluster's name must be typed: the operation affects the whole cluster.
-    pub fn wants_name(&self) -> bool {
+    pub fn requires_name(&self) -> bool {
         self.operation.confirmation() == Confirmation::Name
     }
 
     /// Whether the operation may end jobs and its affected jobs cannot be determined.
-    pub fn is_blind(&self) -> bool {
+    pub fn has_unknown_jobs(&self) -> bool {
         self.operation.destructive && self.check == Check::Done && self.preview.problem.is_some()
     }
 
     /// The requested workers, if workers are added: number, type, capacity and names.
-    pub fn wish(&self) -> Option<String> {
+    pub fn requested_workers(&self) -> Option<String> {
         let Task::AddWorker(NewWorker::Queued { node_type, capacity, names }) = &self.operation.task else {
             return None;
         };
@@ -305,7 +305,7 @@ impl Plan {
             },
             // The dialog shows what runs on the worker.
             now: !self.operation.kind().is_of_cluster(),
-            confirmed: if self.wants_name() {
+            confirmed: if self.requires_name() {
                 Confirmed::typed(self.name.text(), &self.operation.cluster, self.short.as_deref())
             } else {
                 Confirmed::Yes
@@ -323,7 +323,7 @@ impl Plan {
         }
         let consent = self.consent();
         match consent.missing(&self.operation, &self.preview) {
-            Some(Gate::UnknownJobs) => {
+            Some(RefusalReason::UnknownJobs) => {
                 Some("cannot determine affected jobs: ask the job owners, then allow it above".to_owned())
             }
             Some(_) => {

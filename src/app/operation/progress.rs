@@ -154,7 +154,7 @@ impl Running {
 
     /// The consent to resume this very operation.
     pub fn consent_to_resume(&self) -> Consent {
-        Consent { means: Some(self.operation.kind()), ..Consent::default() }
+        Consent { expected_kind: Some(self.operation.kind()), ..Consent::default() }
     }
 
     /// The step that is running or failed.
@@ -190,11 +190,11 @@ impl Running {
 
     /// Whether it can be cancelled: it runs here, and nothing was changed yet, or the change completes without us.
     pub fn may_be_cancelled(&self) -> bool {
-        self.state == OperationState::Running && self.left_behind().is_some()
+        self.state == OperationState::Running && self.leftovers().is_some()
     }
 
     /// The state that is left if it is cancelled at the current step.
-    pub fn left_behind(&self) -> Option<CancelledState> {
+    pub fn leftovers(&self) -> Option<CancelledState> {
         self.step().and_then(|s| self.operation.cancelled_at(s))
     }
 

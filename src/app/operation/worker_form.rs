@@ -292,7 +292,7 @@ impl WorkerForm {
     }
 
     /// The error in a row, in words; `None` if it is valid.
-    pub fn complaint(&self, field: WorkerField) -> Option<String> {
+    pub fn validation_error(&self, field: WorkerField) -> Option<String> {
         match field {
             WorkerField::Type | WorkerField::Capacity => None,
             WorkerField::Count => {
@@ -321,7 +321,7 @@ impl WorkerForm {
     /// The task that the form describes. An invalid row gets the focus instead, and there is no task.
     pub fn task(&mut self, now: Timestamp) -> Option<Task> {
         self.tried = true;
-        if let Some(bad) = self.rows().iter().position(|f| self.complaint(*f).is_some()) {
+        if let Some(bad) = self.rows().iter().position(|f| self.validation_error(*f).is_some()) {
             self.at = bad;
             return None;
         }
@@ -432,11 +432,14 @@ mod tests {
             let mut form = form();
             (form.count, form.name) = (count.into(), name.into());
             let task = form.task(now);
-            let complaint = form.focused().and_then(|f| form.complaint(f));
+            let validation_error = form.focused().and_then(|f| form.validation_error(f));
             match error {
-                None => assert!(task.is_some() && complaint.is_none(), "{count} {name}"),
+                None => assert!(task.is_some() && validation_error.is_none(), "{count} {name}"),
                 Some(words) => {
-                    assert!(task.is_none() && complaint.clone().unwrap().contains(words), "{complaint:?}");
+                    assert!(
+                        task.is_none() && validation_error.clone().unwrap().contains(words),
+                        "{validation_error:?}"
+                    );
                 }
             }
         }
@@ -455,9 +458,10 @@ mod tests {
         form.turn(1);
         assert_eq!(form.button(), Some(false), "there is no Next button");
         form.take(Ok(WorkerOffer::default()));
-        assert_eq!(form.complaint(WorkerField::Address), None, "nothing was typed yet");
+        assert_eq!(form.validation_error(WorkerField::Address), None, "nothing was typed yet");
         assert!(
-            form.task(Timestamp::from_millis(0)).is_none() && form.complaint(WorkerField::Address).is_some()
+            form.task(Timestamp::from_millis(0)).is_none()
+                && form.validation_error(WorkerField::Address).is_some()
         );
         form.address = "10.0.0.7".into();
         let task = form.task(Timestamp::from_millis(0));

@@ -123,8 +123,8 @@ const COLUMNS: &[Column<Clusters>] = &[
         title: "",
         width: Width::text(1, 1, 0),
         when: When::Usually,
-        cell: |row, look| match row {
-            Known(_, cluster) => mark(cluster, look),
+        cell: |row, context| match row {
+            Known(_, cluster) => mark(cluster, context),
             Broken(..) => Cell::new("✕", Role::Bad),
         },
         order: None,
@@ -149,9 +149,9 @@ const COLUMNS: &[Column<Clusters>] = &[
         // A problem matters more than the latency.
         width: Width::text(4, 10, 0),
         when: When::Usually,
-        cell: |row, look| match row {
-            Known(_, cluster) => link(cluster, look),
-            Broken(_, _, file, problem) => broken(file, problem, look),
+        cell: |row, context| match row {
+            Known(_, cluster) => link(cluster, context),
+            Broken(_, _, file, problem) => broken(file, problem, context),
         },
         order: None,
     },
@@ -168,11 +168,11 @@ const COLUMNS: &[Column<Clusters>] = &[
         title: "NODES",
         width: Width::text(9, 16, 0),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             known(row, |c| {
                 // In a narrow column, lost nodes matter more than joining ones.
                 let brief = aligned(&words::node_counts_in_brief(c), NODES);
-                Cell::new(aligned(&words::node_counts(c), NODES), Role::Text.unless(c.is_stale(look.now)))
+                Cell::new(aligned(&words::node_counts(c), NODES), Role::Text.unless(c.is_stale(context.now)))
                     .or(brief)
             })
         },
@@ -183,8 +183,8 @@ const COLUMNS: &[Column<Clusters>] = &[
         title: "",
         width: Width::text(BAR, BAR, 4),
         when: When::Usually,
-        cell: |row, look| {
-            let stale = |c: &Cluster| Role::Text.unless(c.is_stale(look.now));
+        cell: |row, context| {
+            let stale = |c: &Cluster| Role::Text.unless(c.is_stale(context.now));
             of(row, |c| Cell::new(bar(&c.tally), stale(c)))
         },
         order: None,
@@ -194,8 +194,8 @@ const COLUMNS: &[Column<Clusters>] = &[
         title: "CHIPS",
         width: Width { most: 17, ..Width::number(9, 1) },
         when: When::Usually,
-        cell: |row, look| {
-            let role = |c: &Cluster| Role::Text.unless(c.is_stale(look.now));
+        cell: |row, context| {
+            let role = |c: &Cluster| Role::Text.unless(c.is_stale(context.now));
             known(row, |c| Cell::new(chips(&c.tally), role(c)).ungrouping())
         },
         order: Some(|a, b| tally(b).chips.total_cmp(&tally(a).chips)),
@@ -205,10 +205,10 @@ const COLUMNS: &[Column<Clusters>] = &[
         title: "USAGE",
         width: Width::text(HISTORY.1, HISTORY.0, 7),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             of(row, |c| {
                 let [long, brief] = [HISTORY.0, HISTORY.1].map(|n| sparkline(c.trend.levels(n.into())));
-                Cell::new(long, Role::Accent.unless(c.is_stale(look.now))).or(brief)
+                Cell::new(long, Role::Accent.unless(c.is_stale(context.now))).or(brief)
             })
         },
         order: None,
@@ -218,11 +218,11 @@ const COLUMNS: &[Column<Clusters>] = &[
         title: "JOBS",
         width: Width::text(9, 12, 2),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             known(row, |c| {
-                let counts = words::job_counts(c, look.now);
+                let counts = words::job_counts(c, context.now);
                 let brief = counts.replace(' ', "");
-                Cell::new(aligned(&counts, JOBS), Role::Text.unless(c.is_stale(look.now))).or(brief)
+                Cell::new(aligned(&counts, JOBS), Role::Text.unless(c.is_stale(context.now))).or(brief)
             })
         },
         order: Some(|a, b| {
@@ -235,10 +235,10 @@ const COLUMNS: &[Column<Clusters>] = &[
         title: "PENDING",
         width: Width::number(8, 5),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             known(row, |c| match c.tally.unmet_demands {
-                0 => Cell::new("-", Role::Text.unless(c.is_stale(look.now))),
-                pending => Cell::new(pending.to_string(), Role::Warn.unless(c.is_stale(look.now))),
+                0 => Cell::new("-", Role::Text.unless(c.is_stale(context.now))),
+                pending => Cell::new(pending.to_string(), Role::Warn.unless(c.is_stale(context.now))),
             })
         },
         order: Some(|a, b| tally(b).unmet_demands.cmp(&tally(a).unmet_demands)),
@@ -248,9 +248,9 @@ const COLUMNS: &[Column<Clusters>] = &[
         title: "AGE",
         width: Width::number(5, 6),
         when: When::Usually,
-        cell: |row, look| {
-            let role = |c: &Cluster| if c.is_stale(look.now) { Role::Warn } else { Role::Text };
-            of(row, |c| Cell::new(words::age(c.age(look.now), look.fresh), role(c)))
+        cell: |row, context| {
+            let role = |c: &Cluster| if c.is_stale(context.now) { Role::Warn } else { Role::Text };
+            of(row, |c| Cell::new(words::age(c.age(context.now), context.fresh), role(c)))
         },
         order: None,
     },
@@ -259,7 +259,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         title: "ISSUE",
         width: Width::rest(20, 200, 0).firm(28),
         when: When::Usually,
-        cell: |row, look| of(row, |c| issue(c, look)),
+        cell: |row, context| of(row, |c| issue(c, context)),
         order: None,
     },
 ];
@@ -312,7 +312,7 @@ fn rank(row: &Row<'_>) -> u8 {
 }
 
 /// The glyph of the row's state.
-fn mark(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
+fn mark(cluster: &Cluster, context: &CellContext<'_>) -> Cell<'static> {
     let (glyph, role) = match (cluster.operating(), cluster.worst(), &cluster.link) {
         (Some(running), ..) if running.is_stopped() => ("▲", Role::Bad),
         (Some(_), ..) => ("◐", Role::Accent),
@@ -322,31 +322,31 @@ fn mark(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
         (_, _, None | Some(Link::Connecting { .. })) => ("◌", Role::Dim),
         (_, Some(Finding { severity: Severity::Warn, .. }), _) => ("!", Role::Warn),
         (_, Some(Finding { kind: FindingKind::Idle, .. }), _) => ("○", Role::Dim),
-        _ if cluster.is_stale(look.now) => ("●", Role::Warn),
+        _ if cluster.is_stale(context.now) => ("●", Role::Warn),
         _ => ("●", Role::Good),
     };
     Cell::new(glyph, role)
 }
 
-fn name<'f>(row: &Row<'f>, look: &CellContext<'f>) -> Cell<'f> {
+fn name<'f>(row: &Row<'f>, context: &CellContext<'f>) -> Cell<'f> {
     match *row {
         Known(_, cluster) => {
-            let role = match (issue(cluster, look).role, cluster.is_stale(look.now)) {
+            let role = match (issue(cluster, context).role, cluster.is_stale(context.now)) {
                 (Role::Bad, _) => Role::Bad,
                 (_, stale) => Role::Text.unless(stale),
             };
-            look.fleet.name_cell(cluster, role)
+            context.fleet.name_cell(cluster, role)
         }
         Broken(_, _, file, _) => Cell::text(printable(file.rsplit('/').next().unwrap_or(file))),
     }
 }
 
 /// The state of the connection; the last column has the problem in full.
-fn link(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
+fn link(cluster: &Cluster, context: &CellContext<'_>) -> Cell<'static> {
     if cluster.problem().is_some() && cluster.operating().is_some_and(Running::takes_down) {
         return Cell::new("◌ down", Role::Accent).or("◌");
     }
-    let (text, role) = words::link(cluster, look.now);
+    let (text, role) = words::link(cluster, context.now);
     match &cluster.link {
         Some(Link::Up { dashboard: Some(_), .. }) => Cell::new("! GCS only", role).or("!"),
         Some(Link::Up { latency: Some(latency), .. }) => {
@@ -354,7 +354,7 @@ fn link(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
         }
         Some(Link::Connecting { .. }) => Cell::new("◌ opening", role).or("◌"),
         Some(Link::Retrying { at, .. }) => {
-            Cell::new(format!("✕ in {}", words::countdown(at.until(look.now))), role).or("✕")
+            Cell::new(format!("✕ in {}", words::countdown(at.until(context.now))), role).or("✕")
         }
         Some(Link::Stopped { .. }) => Cell::new("✕ down", role).or("✕"),
         Some(Link::Up { .. }) => Cell::new(text, role).or("●"),
@@ -363,24 +363,24 @@ fn link(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
 }
 
 /// The worst issue and its age, with a hint; or first of all the operation in progress.
-fn issue<'f>(cluster: &'f Cluster, look: &CellContext<'_>) -> Cell<'f> {
+fn issue<'f>(cluster: &'f Cluster, context: &CellContext<'_>) -> Cell<'f> {
     if let Some(running) = cluster.operating() {
         let role = if running.is_stopped() { Role::Bad } else { Role::Accent };
-        return Cell::new(format!("{}: {}", running.brief(), look.keymap.key_of(Action::Progress)), role);
+        return Cell::new(format!("{}: {}", running.brief(), context.keymap.key_of(Action::Progress)), role);
     }
     if let Some(mark) = cluster.locked_by_others() {
         return Cell::new(
-            format!("{}: {}", mark.brief(look.now), look.keymap.key_of(Action::Progress)),
+            format!("{}: {}", mark.brief(context.now), context.keymap.key_of(Action::Progress)),
             Role::Accent,
         );
     }
     if let Some(problem) = cluster.problem() {
-        let (kind, since) = (problem.kind.words(), words::minutes(problem.since.age(look.now)));
-        let text = problem.joined(&look.hint(&problem.hint));
+        let (kind, since) = (problem.kind.words(), words::minutes(problem.since.age(context.now)));
+        let text = problem.joined(&context.hint(&problem.hint));
         return Cell::new(format!("{kind} {since}: {text}"), Role::Bad);
     }
-    let age = cluster.age(look.now).filter(|age| *age >= look.fresh);
-    let old = age.map(|age| format!("data {} old", words::age(Some(age), look.fresh)));
+    let age = cluster.age(context.now).filter(|age| *age >= context.fresh);
+    let old = age.map(|age| format!("data {} old", words::age(Some(age), context.fresh)));
     let words = |finding: &Finding| {
         let unhealthy_runs = unhealthy_runs(&cluster.findings);
         // A single unhealthy run that is the worst finding is named by it.
@@ -389,7 +389,7 @@ fn issue<'f>(cluster: &'f Cluster, look: &CellContext<'_>) -> Cell<'f> {
         });
         let unhealthy_runs =
             unhealthy_runs.map(|unhealthy_runs| format!("{unhealthy_runs}; ")).unwrap_or_default();
-        format!("{unhealthy_runs}{}", words::finding(finding, look.now))
+        format!("{unhealthy_runs}{}", words::finding(finding, context.now))
     };
     match (cluster.worst(), old) {
         (Some(finding), Some(old)) => Cell::new(format!("{old}; {}", words(finding)), Role::Dim),
@@ -400,13 +400,13 @@ fn issue<'f>(cluster: &'f Cluster, look: &CellContext<'_>) -> Cell<'f> {
 }
 
 /// The problem of a file, in place of all other cells.
-fn broken<'f>(file: &'f str, problem: &'f Problem, look: &CellContext<'_>) -> Cell<'f> {
+fn broken<'f>(file: &'f str, problem: &'f Problem, context: &CellContext<'_>) -> Cell<'f> {
     // The name column already shows the file's name.
     let what = problem.what.strip_prefix(file).map_or(problem.what.as_str(), |w| w.trim_start_matches(':'));
     let text = if problem.hint.is_empty() {
         Cow::Borrowed(what.trim_start())
     } else {
-        format!("{}; {}", what.trim_start(), look.hint(&problem.hint)).into()
+        format!("{}; {}", what.trim_start(), context.hint(&problem.hint)).into()
     };
     Cell::new(format!("broken file: {text}"), Role::Bad).spanning()
 }

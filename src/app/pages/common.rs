@@ -22,13 +22,13 @@ pub trait Member: Kind {
     fn is_over(row: &Self::Row<'_>) -> bool;
 
     /// Whether its data is out of date.
-    fn is_stale(row: &Self::Row<'_>, look: &CellContext<'_>) -> bool {
-        Self::cluster(row).is_stale(look.now)
+    fn is_stale(row: &Self::Row<'_>, context: &CellContext<'_>) -> bool {
+        Self::cluster(row).is_stale(context.now)
     }
 
     /// The role of ordinary cells of the row.
-    fn text(row: &Self::Row<'_>, look: &CellContext<'_>) -> Role {
-        Role::Text.unless(Self::is_stale(row, look) || Self::is_over(row))
+    fn text(row: &Self::Row<'_>, context: &CellContext<'_>) -> Role {
+        Role::Text.unless(Self::is_stale(row, context) || Self::is_over(row))
     }
 }
 
@@ -39,9 +39,9 @@ pub const fn mark<K: Member>() -> Column<K> {
         title: "",
         width: Width::text(1, 1, 0),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             let (glyph, role) = K::mark(row);
-            Cell::new(glyph, role.unless(K::is_stale(row, look)))
+            Cell::new(glyph, role.unless(K::is_stale(row, context)))
         },
         order: None,
     }
@@ -54,7 +54,9 @@ pub const fn cluster<K: Member>() -> Column<K> {
         title: "CLUSTER",
         width: Width::text(12, 32, 0).firm(20),
         when: When::Across,
-        cell: |row, look| look.fleet.name_cell(K::cluster(row), Role::Text.unless(K::is_stale(row, look))),
+        cell: |row, context| {
+            context.fleet.name_cell(K::cluster(row), Role::Text.unless(K::is_stale(row, context)))
+        },
         order: Some(|a, b| K::cluster(a).name().cmp(K::cluster(b).name())),
     }
 }
@@ -66,9 +68,9 @@ pub const fn age<K: Member>(id: &'static str, title: &'static str, spare: u8) ->
         title,
         width: Width::number(7, spare),
         when: When::Usually,
-        cell: |row, look| {
-            let age = K::since(row).map_or_else(|| "?".into(), |at| words::minutes(at.age(look.now)));
-            Cell::new(age, K::text(row, look))
+        cell: |row, context| {
+            let age = K::since(row).map_or_else(|| "?".into(), |at| words::minutes(at.age(context.now)));
+            Cell::new(age, K::text(row, context))
         },
         order: Some(|a, b| K::since(b).cmp(&K::since(a))),
     }

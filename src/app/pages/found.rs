@@ -70,12 +70,12 @@ impl FoundRow<'_> {
 
 impl<'f> FoundRow<'f> {
     /// The text of the line without what other columns show; if there is no room, from shortly before the match.
-    fn line_cell(&self, look: &CellContext<'_>) -> Cell<'f> {
+    fn line_cell(&self, context: &CellContext<'_>) -> Cell<'f> {
         let whole = self.line.line.text();
         let text = prefixed(whole).text;
         let text = if self.line.time.is_some() { untimed(text) } else { text };
         let cell = Cell::new(text, line_role(whole));
-        let sought = look.fleet.searched.as_ref().and_then(|s| Pattern::parse(&s.sought).ok());
+        let sought = context.fleet.searched.as_ref().and_then(|s| Pattern::parse(&s.sought).ok());
         let at =
             sought.and_then(|sought| sought.matches_in(text).first().map(|found| found.start)).unwrap_or(0);
         let from = text[..at].char_indices().rev().nth(BEFORE).map_or(0, |(from, _)| from);
@@ -117,9 +117,9 @@ impl Kind for FoundLines {
         PAGE.name
     }
 
-    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let Some(searched) = &look.fleet.searched else { return Cell::default() };
-        let clusters = || look.fleet.each(of).map(|(_, cluster)| &cluster.found);
+    fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
+        let Some(searched) = &context.fleet.searched else { return Cell::default() };
+        let clusters = || context.fleet.each(of).map(|(_, cluster)| &cluster.found);
         let lines: usize = clusters().map(Found::len).sum();
         let files: usize = clusters().map(|found| found.files().len()).sum();
         let more: usize = clusters().flat_map(Found::files).map(|file| file.more).sum();
@@ -148,13 +148,13 @@ impl Kind for FoundLines {
         Cell::new(parts.join(" · "), if failed > 0 || is_incomplete { Role::Warn } else { Role::Dim })
     }
 
-    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
-        let key = look.keymap.key_of(Action::SearchLogs);
-        if look.fleet.searched.is_none() {
+    fn why_empty(context: &CellContext<'_>, of: Option<usize>) -> String {
+        let key = context.keymap.key_of(Action::SearchLogs);
+        if context.fleet.searched.is_none() {
             return format!("no search yet; {key} in the fleet or in a table starts one");
         }
         let state =
-            |wanted: fn(&SearchState) -> bool| look.fleet.each(of).any(|(_, c)| wanted(&c.found.state));
+            |wanted: fn(&SearchState) -> bool| context.fleet.each(of).any(|(_, c)| wanted(&c.found.state));
         match () {
             () if state(|state| *state == SearchState::Searching) => {
                 "searching the files on their hosts".to_owned()
@@ -162,7 +162,7 @@ impl Kind for FoundLines {
             () if !state(|state| matches!(state, SearchState::Done(_))) => {
                 "no clusters were searched; see the messages for the reason".to_owned()
             }
-            () if look.fleet.each(of).filter_map(|(_, c)| c.found.tally()).all(|t| t.whole == t.files) => {
+            () if context.fleet.each(of).filter_map(|(_, c)| c.found.tally()).all(|t| t.whole == t.files) => {
                 "no matches in the files".to_owned()
             }
             () => {
@@ -225,9 +225,9 @@ const COLUMNS: &[Column<FoundLines>] = &[
         title: "CLUSTER",
         width: Width::text(8, 24, 1).firm(24),
         when: When::Across,
-        cell: |row, look| {
+        cell: |row, context| {
             let name = row.cluster.name();
-            let short = look.fleet.short_name(name).unwrap_or_else(|| name.to_string());
+            let short = context.fleet.short_name(name).unwrap_or_else(|| name.to_string());
             Cell::text(printable(&short).into_owned()).named()
         },
         order: Some(|a, b| a.cluster.name().cmp(b.cluster.name())),
@@ -245,8 +245,8 @@ const COLUMNS: &[Column<FoundLines>] = &[
         title: "TIME",
         width: Width::text(8, 18, 2).firm(18).hiding(),
         when: When::Usually,
-        cell: |row, look| {
-            let time = row.line.time.map(|at| clock(at, look.now));
+        cell: |row, context| {
+            let time = row.line.time.map(|at| clock(at, context.now));
             Cell::new(time.unwrap_or_default(), Role::Dim)
         },
         order: Some(|a, b| a.line.time.cmp(&b.line.time)),
@@ -256,7 +256,7 @@ const COLUMNS: &[Column<FoundLines>] = &[
         title: "LINE",
         width: Width::rest(20, 400, 0),
         when: When::Usually,
-        cell: |row, look| row.line_cell(look),
+        cell: |row, context| row.line_cell(context),
         order: None,
     },
 ];

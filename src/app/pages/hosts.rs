@@ -212,10 +212,10 @@ impl Kind for HostsTable {
         if of.is_some() { "slices" } else { "all-slices" }
     }
 
-    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
+    fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         // Rows are slices and the head, while the counts of a cluster are of hosts.
-        let hosts = host_counts(look, of, Some("host"));
-        let slices = of.and_then(|place| look.fleet.clusters.get(place)).filter(|cluster| cluster.known);
+        let hosts = host_counts(context, of, Some("host"));
+        let slices = of.and_then(|place| context.fleet.clusters.get(place)).filter(|cluster| cluster.known);
         let slices = slices.map_or(0, Cluster::slices);
         if slices == 0 {
             hosts
@@ -336,7 +336,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
         title: "SLICE",
         width: Width::text(12, 24, 0).firm(16),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.name(), HostsTable::text(row, look)).ending(),
+        cell: |row, context| Cell::new(row.name(), HostsTable::text(row, context)).ending(),
         order: Some(|a, b| natural(&a.name(), &b.name())),
     },
     Column {
@@ -344,8 +344,8 @@ const COLUMNS: &[Column<HostsTable>] = &[
         title: "TYPE",
         width: Width::text(7, 16, 3),
         when: When::Usually,
-        cell: |row, look| {
-            let cell = Cell::new(row.kind(), HostsTable::text(row, look)).named();
+        cell: |row, context| {
+            let cell = Cell::new(row.kind(), HostsTable::text(row, context)).named();
             // Google's pages use this word.
             cell.or(row.kind().replace("v5litepod", "v5e"))
         },
@@ -356,10 +356,10 @@ const COLUMNS: &[Column<HostsTable>] = &[
         title: "TOPOLOGY",
         width: Width::text(8, 10, 9).hiding(),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             let topology = &row.hosts.topology;
             let text = if topology.is_empty() { Cow::Borrowed("-") } else { topology.shown() };
-            Cell::new(text, HostsTable::text(row, look))
+            Cell::new(text, HostsTable::text(row, context))
         },
         order: None,
     },
@@ -368,9 +368,9 @@ const COLUMNS: &[Column<HostsTable>] = &[
         title: "HOSTS",
         width: Width { most: 11, ..Width::number(7, 0) },
         when: When::Usually,
-        cell: |row, look| {
-            let role = if row.state() == "incomplete" { Role::Bad } else { HostsTable::text(row, look) };
-            Cell::new(row.counted(), role.unless(HostsTable::is_stale(row, look))).ungrouping()
+        cell: |row, context| {
+            let role = if row.state() == "incomplete" { Role::Bad } else { HostsTable::text(row, context) };
+            Cell::new(row.counted(), role.unless(HostsTable::is_stale(row, context))).ungrouping()
         },
         order: Some(|a, b| b.hosts.nodes.len().cmp(&a.hosts.nodes.len())),
     },
@@ -387,9 +387,9 @@ const COLUMNS: &[Column<HostsTable>] = &[
         title: "CHIPS",
         width: Width { most: 13, ..Width::number(9, 2) },
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             let chips = row.chips().unwrap_or_else(|| "-".into());
-            Cell::new(chips, HostsTable::text(row, look)).ungrouping()
+            Cell::new(chips, HostsTable::text(row, context)).ungrouping()
         },
         order: Some(|a, b| b.hosts.chips.1.total_cmp(&a.hosts.chips.1)),
     },
@@ -398,15 +398,15 @@ const COLUMNS: &[Column<HostsTable>] = &[
         title: "JOB",
         width: Width::rest(10, 24, 4),
         when: When::Usually,
-        cell: |row, look| match row.jobs() {
+        cell: |row, context| match row.jobs() {
             [] => Cell::new(if row.is_unasked() { "vitals off" } else { "-" }, Role::Dim),
             [job] => {
-                let cell = Cell::new(job.key.to_string(), HostsTable::text(row, look)).named();
+                let cell = Cell::new(job.key.to_string(), HostsTable::text(row, context)).named();
                 cell.or(job.short_name())
             }
             [job, more @ ..] => {
                 let text = format!("{} and {} more", job.key, more.len());
-                Cell::new(text, HostsTable::text(row, look)).or(format!("{} jobs", more.len() + 1))
+                Cell::new(text, HostsTable::text(row, context)).or(format!("{} jobs", more.len() + 1))
             }
         },
         order: Some(|a, b| {
@@ -420,9 +420,9 @@ const COLUMNS: &[Column<HostsTable>] = &[
         title: "HOST LOAD",
         width: Width::text(12, 24, 5),
         when: When::Usually,
-        cell: |row, look| {
-            let stale = HostsTable::is_stale(row, look);
-            match row.worst_words(look.now) {
+        cell: |row, context| {
+            let stale = HostsTable::is_stale(row, context);
+            match row.worst_words(context.now) {
                 Some((text, role)) => {
                     // The figure comes before a name that is too long.
                     let brief = text.rsplit_once(' ').map_or("", |(figure, _)| figure).to_owned();
@@ -444,14 +444,14 @@ const COLUMNS: &[Column<HostsTable>] = &[
 ];
 
 /// The state; for dead nodes, which have no figures, also when and why they died.
-fn state<'f>(row: &Row<'f>, look: &CellContext<'f>) -> Cell<'f> {
+fn state<'f>(row: &Row<'f>, context: &CellContext<'f>) -> Cell<'f> {
     let (_, role) = HostsTable::mark(row);
-    let role = role.unless(HostsTable::is_stale(row, look));
-    match row.brief_loss(look.now).filter(|_| row.hosts.key.kind == HostsKind::Dead) {
+    let role = role.unless(HostsTable::is_stale(row, context));
+    match row.brief_loss(context.now).filter(|_| row.hosts.key.kind == HostsKind::Dead) {
         Some(loss) => Cell::new(loss, role).or(row.state()).spanning(),
-        None => match row.outlier_cell(look.now) {
+        None => match row.outlier_cell(context.now) {
             Some((text, role)) if row.state() == "alive" => {
-                Cell::new(text, role.unless(HostsTable::is_stale(row, look)))
+                Cell::new(text, role.unless(HostsTable::is_stale(row, context)))
             }
             _ => Cell::new(row.state(), role),
         },

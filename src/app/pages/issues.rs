@@ -49,7 +49,7 @@ type Row<'f> = IssueRow<'f>;
 pub fn pane(kind: FindingKind) -> Option<Pane> {
     match kind {
         FindingKind::NodesLost | FindingKind::SliceIncomplete => Some(Pane::Nodes),
-        FindingKind::WaitsLong => Some(Pane::Jobs),
+        FindingKind::PendingTooLong => Some(Pane::Jobs),
         kind => kind.is_of_autoscaler().then_some(Pane::Autoscaler),
     }
 }
@@ -71,9 +71,10 @@ impl Kind for Issues {
         PAGE.name
     }
 
-    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let of_severity =
-            |severity| Self::rows(look.fleet, of).filter(|(_, row)| row.finding.severity == severity).count();
+    fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
+        let of_severity = |severity| {
+            Self::rows(context.fleet, of).filter(|(_, row)| row.finding.severity == severity).count()
+        };
         let (bad, warn) = (of_severity(Severity::Bad), of_severity(Severity::Warn));
         Cell::new(format!("{} · {}", counted(bad, "issue"), counted(warn, "warning")), Role::Dim)
     }
@@ -171,11 +172,11 @@ const COLUMNS: &[Column<Issues>] = &[
         title: "DETAILS",
         width: Width::rest(20, 200, 0),
         when: When::Usually,
-        cell: |row, look| {
-            let hint = look.hint(&row.finding.hint);
+        cell: |row, context| {
+            let hint = context.hint(&row.finding.hint);
             let long = row.finding.long.as_str();
             let text = if hint.is_empty() { long.to_owned() } else { format!("{long}. Hint: {hint}") };
-            Cell::new(text, Issues::text(row, look))
+            Cell::new(text, Issues::text(row, context))
         },
         order: None,
     },

@@ -4,7 +4,7 @@ pub mod causes;
 mod common;
 pub mod folded;
 pub mod merged;
-pub mod roll;
+pub mod overview;
 pub mod view;
 
 use super::page::Page;
@@ -22,7 +22,7 @@ pub(super) use common::role as line_role;
 use common::{Process, process, worker_at};
 use folded::FoldedLines;
 use merged::Merged;
-use roll::Roll;
+use overview::Overview;
 use std::time::Duration;
 use view::WorkersView;
 
@@ -34,7 +34,7 @@ pub struct WorkersPage {
     /// The table on the screen.
     pub view: WorkersView,
     /// The overview.
-    pub roll: List<Roll>,
+    pub overview: List<Overview>,
     /// Lines folded by equal text.
     pub folded: List<FoldedLines>,
     /// Lines in order of time.
@@ -51,7 +51,7 @@ impl WorkersPage {
         Self {
             place,
             view: WorkersView::default(),
-            roll: List::new(Some(place)).holding_top(),
+            overview: List::new(Some(place)).holding_top(),
             folded: List::new(Some(place)),
             merged: List::new(Some(place)),
             causes: List::new(Some(place)),
@@ -62,7 +62,7 @@ impl WorkersPage {
     /// The table on the screen.
     pub fn table(&self) -> &dyn Listing {
         match self.view {
-            WorkersView::Roll => &self.roll,
+            WorkersView::Overview => &self.overview,
             WorkersView::Folded => &self.folded,
             WorkersView::Merged => &self.merged,
             WorkersView::Cause => &self.causes,
@@ -72,7 +72,7 @@ impl WorkersPage {
     /// The table on the screen, mutable.
     fn table_mut(&mut self) -> &mut dyn Listing {
         match self.view {
-            WorkersView::Roll => &mut self.roll,
+            WorkersView::Overview => &mut self.overview,
             WorkersView::Folded => &mut self.folded,
             WorkersView::Merged => &mut self.merged,
             WorkersView::Cause => &mut self.causes,
@@ -82,7 +82,7 @@ impl WorkersPage {
     /// The worker and time under the cursor.
     pub fn spot(&self, fleet: &Fleet) -> Option<Spot> {
         match self.view {
-            WorkersView::Roll => self.roll.selected(fleet).map(|row| row.spot()),
+            WorkersView::Overview => self.overview.selected(fleet).map(|row| row.spot()),
             WorkersView::Folded => self.folded.selected(fleet).and_then(|row| row.spot()),
             WorkersView::Merged => self.merged.selected(fleet).map(|row| row.spot()),
             WorkersView::Cause => self.causes.selected(fleet).and_then(|row| row.spot()),
@@ -92,7 +92,7 @@ impl WorkersPage {
     /// The line of a log under the cursor.
     pub fn wanted(&self, fleet: &Fleet) -> Option<LineTarget> {
         match self.view {
-            WorkersView::Roll => self.roll.selected(fleet)?.wanted(),
+            WorkersView::Overview => self.overview.selected(fleet)?.wanted(),
             WorkersView::Folded => self.folded.selected(fleet)?.wanted(),
             WorkersView::Merged => self.merged.selected(fleet)?.wanted(),
             WorkersView::Cause => self.causes.selected(fleet)?.wanted(),
@@ -174,12 +174,12 @@ impl WorkersPage {
 
     /// Keeps the cursor on its row, regardless of new rows above.
     pub(crate) fn hold(&mut self, fleet: &Fleet) {
-        let worker = self.spot(fleet).filter(|_| self.view == WorkersView::Roll).map(|spot| spot.worker);
-        let job_workers = self.watched(fleet).job_workers(Part::Roll);
+        let worker = self.spot(fleet).filter(|_| self.view == WorkersView::Overview).map(|spot| spot.worker);
+        let job_workers = self.watched(fleet).job_workers(Part::Overview);
         if let Some(key) =
             job_workers.zip(worker).and_then(|(job_workers, worker)| process(job_workers, worker))
         {
-            self.roll.select(fleet, self.place, &key);
+            self.overview.select(fleet, self.place, &key);
         }
     }
 
@@ -199,7 +199,7 @@ impl WorkersPage {
         let Some((process, spot)) = self.awaited.take() else { return };
         let Some(worker) = worker_at(of_table, process) else { return };
         match self.view {
-            WorkersView::Roll => self.roll.select(fleet, place, &process),
+            WorkersView::Overview => self.overview.select(fleet, place, &process),
             WorkersView::Folded => {
                 if let Some(key) = folded::nearest(job_workers, worker, spot.time) {
                     self.folded.select(fleet, place, &key);
@@ -218,11 +218,11 @@ impl WorkersPage {
 
 impl Page for WorkersPage {
     fn tables(&self) -> Vec<&dyn Listing> {
-        vec![&self.roll, &self.folded, &self.merged, &self.causes]
+        vec![&self.overview, &self.folded, &self.merged, &self.causes]
     }
 
     fn tables_mut(&mut self) -> Vec<&mut dyn Listing> {
-        vec![&mut self.roll, &mut self.folded, &mut self.merged, &mut self.causes]
+        vec![&mut self.overview, &mut self.folded, &mut self.merged, &mut self.causes]
     }
 
     fn listing(&self, _pane: Pane) -> Option<&dyn Listing> {

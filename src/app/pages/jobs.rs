@@ -13,7 +13,7 @@ use crate::model::amount::{grouped, number};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::vitals::{loss, rate};
-use crate::model::{Job, JobKey, JobStatus, Sign, SignKind, Timestamp, Vitals};
+use crate::model::{Job, JobKey, JobStatus, RunWarning, Timestamp, Vitals, WarningKind};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -51,23 +51,23 @@ impl Kind for Jobs {
         if of.is_some() { "jobs" } else { "all-jobs" }
     }
 
-    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let mut counts = match of.and_then(|place| look.fleet.clusters.get(place)) {
+    fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
+        let mut counts = match of.and_then(|place| context.fleet.clusters.get(place)) {
             Some(cluster) if !cluster.known => Vec::new(),
             Some(cluster) => {
-                let (running, waiting, failed) = cluster.job_counts(look.now);
+                let (running, waiting, failed) = cluster.job_counts(context.now);
                 let mut counts = vec![format!("{} running", grouped(running))];
                 counts.extend((waiting > 0).then(|| format!("{} pending", grouped(waiting))));
                 counts.extend((failed > 0).then(|| format!("{} failed today", grouped(failed))));
                 counts
             }
             None => {
-                let totals = look.fleet.totals();
+                let totals = context.fleet.totals();
                 let (running, waiting) = (totals.text(totals.running), totals.text(totals.waiting));
                 vec![format!("{running} running"), format!("{waiting} pending")]
             }
         };
-        let marked = look.marks.count(of);
+        let marked = context.marks.count(of);
         counts.extend((marked > 0).then(|| format!("{} marked", grouped(marked))));
         Cell::new(counts.join(" · "), Role::Dim)
     }
@@ -159,8 +159,8 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "OWNER",
         width: Width::text(8, 16, 2),
         when: When::Usually,
-        cell: |row, look| {
-            Cell::new(row.job.owner().map_or(Cow::Borrowed("-"), printable), Jobs::text(row, look))
+        cell: |row, context| {
+            Cell::new(row.job.owner().map_or(Cow::Borrowed("-"), printable), Jobs::text(row, context))
         },
         order: Some(|a, b| a.job.owner().cmp(&b.job.owner())),
     },
@@ -168,14 +168,14 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "status",
         title: "STATUS",
         // The activity and the glyph say as much.
-        width: Width::text(9, 9, Width::EASILY),
+        width: Width::text(9, 9, Width::DISPENSABLE),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             let status = status(row);
             let (_, role) = words::job(status);
             match row.job.submission_id() {
                 Some(id) if row.cluster.stopping.contains(id) => Cell::new("stopping…", Role::Text),
-                _ => Cell::new(status.word(), role.unless(row.cluster.is_stale(look.now))),
+                _ => Cell::new(status.word(), role.unless(row.cluster.is_stale(context.now))),
             }
         },
         order: Some(|a, b| status(a).cmp(&status(b))),
@@ -186,8 +186,8 @@ const COLUMNS: &[Column<Jobs>] = &[
         // `step 23,995/200,000`.
         width: Width::text(19, 28, 0).hiding(),
         when: When::Usually,
-        cell: |row, look| match state::activity(row.job, &row.cluster.vitals, look.now) {
-            Some(cell) => Cell { role: cell.role.unless(row.cluster.is_stale(look.now)), ..cell },
+        cell: |row, context| match state::activity(row.job, &row.cluster.vitals, context.now) {
+            Some(cell) => Cell { role: cell.role.unless(row.cluster.is_stale(context.now)), ..cell },
             None => Cell::new("-", Role::Dim),
         },
         order: Some(|a, b| severity_rank(a).cmp(&severity_rank(b))),
@@ -197,18 +197,18 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "CHIPS",
         width: Width { hides: true, ..Width::number(5, 4) },
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             let chips = vitals(row).and_then(Vitals::chips).map_or_else(|| "-".into(), |(_, n)| number(n));
-            Cell::new(chips, Jobs::text(row, look))
+            Cell::new(chips, Jobs::text(row, context))
         },
         order: Some(|a, b| chips(b).total_cmp(&chips(a))),
     },
     Column {
         id: "loss",
         title: "LOSS",
-        width: Width { right: true, ..Width::text(5, 16, Width::EASILY).hiding() },
+        width: Width { right: true, ..Width::text(5, 16, Width::DISPENSABLE).hiding() },
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             let run = vitals(row).and_then(|vitals| vitals.run.as_ref());
             let losses = run.map(|run| curve(&run.losses, CURVE)).unwrap_or_default();
             let Some(short) = run.and_then(|run| run.loss).map(loss) else {
@@ -216,7 +216,7 @@ const COLUMNS: &[Column<Jobs>] = &[
             };
             // The short curve of a new run is padded, so that the numbers are aligned.
             let long = if losses.is_empty() { short.clone() } else { format!("{short} {losses:<CURVE$}") };
-            Cell::new(long, Jobs::text(row, look)).or(short)
+            Cell::new(long, Jobs::text(row, context)).or(short)
         },
         order: None,
     },
@@ -225,9 +225,10 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "LEFT",
         width: Width { hides: true, ..Width::number(7, 4) },
         when: When::Usually,
-        cell: |row, look| {
-            let left = vitals(row).and_then(|vitals| vitals.left(look.now)).map_or_else(|| "-".into(), brief);
-            Cell::new(left, Jobs::text(row, look))
+        cell: |row, context| {
+            let left =
+                vitals(row).and_then(|vitals| vitals.left(context.now)).map_or_else(|| "-".into(), brief);
+            Cell::new(left, Jobs::text(row, context))
         },
         order: None,
     },
@@ -238,9 +239,9 @@ const COLUMNS: &[Column<Jobs>] = &[
         // How long ago it was.
         width: Width { hides: true, ..Width::number(7, 4) },
         when: When::Usually,
-        cell: |row, look| {
-            let ended = row.job.ended.map_or_else(|| "-".into(), |at| words::minutes(at.age(look.now)));
-            Cell::new(ended, Jobs::text(row, look))
+        cell: |row, context| {
+            let ended = row.job.ended.map_or_else(|| "-".into(), |at| words::minutes(at.age(context.now)));
+            Cell::new(ended, Jobs::text(row, context))
         },
         order: Some(|a, b| b.job.ended.cmp(&a.job.ended)),
     },
@@ -249,8 +250,8 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "ENTRYPOINT",
         width: Width::rest(14, 48, 6),
         when: When::Usually,
-        cell: |row, look| {
-            let cell = Cell::new(row.job.entrypoint.shown(), Jobs::text(row, look));
+        cell: |row, context| {
+            let cell = Cell::new(row.job.entrypoint.shown(), Jobs::text(row, context));
             match script(row.job.entrypoint.raw()) {
                 Some(script) => cell.or(printable(script)),
                 None => cell,
@@ -263,13 +264,13 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "MESSAGE",
         width: Width::rest(16, 80, 4).hiding(),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             if let Some(sign) = wrong(row) {
-                return Cell::new(sign.words(look.now), Jobs::text(row, look));
+                return Cell::new(sign.words(context.now), Jobs::text(row, context));
             }
             let words = message(row).and_then(Job::in_a_line);
             let words = words.as_deref().map_or(Cow::Borrowed("-"), printable).into_owned();
-            Cell::new(words, Jobs::text(row, look))
+            Cell::new(words, Jobs::text(row, context))
         },
         order: None,
     },
@@ -278,12 +279,12 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "DURATION",
         width: Width { hides: true, ..Width::number(8, 5) },
         when: When::Wide,
-        cell: |row, look| {
+        cell: |row, context| {
             let took = match (row.job.started, row.job.ended) {
                 (Some(from), Some(to)) => brief(from.age(to)),
                 _ => "-".into(),
             };
-            Cell::new(took, Jobs::text(row, look))
+            Cell::new(took, Jobs::text(row, context))
         },
         order: None,
     },
@@ -292,9 +293,9 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "RATE",
         width: Width::text(11, 13, 7),
         when: When::Wide,
-        cell: |row, look| {
+        cell: |row, context| {
             let per_second = vitals(row).and_then(|vitals| vitals.run.as_ref()?.rate);
-            Cell::new(per_second.map_or_else(|| "-".into(), rate), Jobs::text(row, look))
+            Cell::new(per_second.map_or_else(|| "-".into(), rate), Jobs::text(row, context))
         },
         order: None,
     },
@@ -304,10 +305,10 @@ const COLUMNS: &[Column<Jobs>] = &[
         // How long ago the last checkpoint was saved.
         width: Width::number(7, 7),
         when: When::Wide,
-        cell: |row, look| {
+        cell: |row, context| {
             let saved = vitals(row).and_then(|vitals| vitals.run.as_ref()?.checkpoint?.at);
-            let saved = saved.map_or_else(|| "-".into(), |at| brief(at.age(look.now)));
-            Cell::new(saved, Jobs::text(row, look))
+            let saved = saved.map_or_else(|| "-".into(), |at| brief(at.age(context.now)));
+            Cell::new(saved, Jobs::text(row, context))
         },
         order: None,
     },
@@ -316,9 +317,9 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "RESTARTS",
         width: Width::number(8, 7),
         when: When::Wide,
-        cell: |row, look| {
+        cell: |row, context| {
             let restarts = vitals(row).map_or_else(|| "-".into(), |vitals| vitals.restarts.to_string());
-            Cell::new(restarts, Jobs::text(row, look))
+            Cell::new(restarts, Jobs::text(row, context))
         },
         order: Some(|a, b| restarts(b).cmp(&restarts(a))),
     },
@@ -363,7 +364,7 @@ fn script(entrypoint: &str) -> Option<&str> {
 }
 
 /// Jobs with the worst warnings first, those without vitals last.
-fn severity_rank(row: &Row<'_>) -> (u8, Option<SignKind>) {
+fn severity_rank(row: &Row<'_>) -> (u8, Option<WarningKind>) {
     match vitals(row).map(Vitals::worst) {
         Some(Some(sign)) => (0, Some(sign.kind)),
         Some(None) => (1, None),
@@ -371,13 +372,13 @@ fn severity_rank(row: &Row<'_>) -> (u8, Option<SignKind>) {
     }
 }
 
-fn name<'f>(row: &Row<'f>, look: &CellContext<'f>) -> Cell<'f> {
+fn name<'f>(row: &Row<'f>, context: &CellContext<'f>) -> Cell<'f> {
     let (id, brief) = match &row.job.key {
         JobKey::Submission(id) => (id.0.shown(), row.job.short_id()),
         JobKey::Driver(id) => (Cow::Owned(format!("{id} (manual)")), None),
     };
-    let is_marked = look.marks.has(row.place, row.job);
-    let role = if is_marked { Role::Accent } else { Jobs::text(row, look) };
+    let is_marked = context.marks.has(row.place, row.job);
+    let role = if is_marked { Role::Accent } else { Jobs::text(row, context) };
     let cell = Cell { marks: is_marked, ..Cell::new(id, role).named() };
     match brief {
         Some(brief) => cell.or(brief),
@@ -395,9 +396,9 @@ fn message<'f>(row: &Row<'f>) -> Option<&'f str> {
 }
 
 /// The worst problem of a run.
-fn wrong<'f>(row: &Row<'f>) -> Option<&'f Sign> {
+fn wrong<'f>(row: &Row<'f>) -> Option<&'f RunWarning> {
     let worst = row.cluster.vitals.of(row.job)?.worst()?;
-    (worst.kind != SignKind::WaitsLong).then_some(worst)
+    (worst.kind != WarningKind::PendingTooLong).then_some(worst)
 }
 
 /// The job whose log is opened first: the newest running submission.

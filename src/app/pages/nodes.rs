@@ -49,8 +49,8 @@ impl Kind for Nodes {
         if of.is_some() { "nodes" } else { "all-nodes" }
     }
 
-    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        host_counts(look, of, None)
+    fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
+        host_counts(context, of, None)
     }
 
     fn columns() -> &'static [Column<Self>] {
@@ -155,7 +155,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "NODE",
         width: Width::text(15, 48, 0).firm(20),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.name.shown(), Nodes::text(row, look)).ending(),
+        cell: |row, context| Cell::new(row.name.shown(), Nodes::text(row, context)).ending(),
         order: Some(|a, b| natural(a.name.raw(), b.name.raw())),
     },
     Column {
@@ -163,11 +163,11 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "ADDRESS",
         width: Width::text(15, 15, 8).hiding(),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             // An address that is also the name is shown in the name's column.
             let address =
                 if row.name == &row.node.address { Cow::Borrowed("-") } else { row.node.address.shown() };
-            Cell::new(address, Nodes::text(row, look))
+            Cell::new(address, Nodes::text(row, context))
         },
         order: None,
     },
@@ -176,7 +176,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "TYPE",
         width: Width::text(8, 32, 3),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             let kind = match (row.node.is_head, row.node.node_type.is_empty()) {
                 (true, _) => Cow::Borrowed("head"),
                 (false, true) => Cow::Borrowed("-"),
@@ -185,7 +185,7 @@ const COLUMNS: &[Column<Nodes>] = &[
             // If there is no room for node types, the accelerator, as among the slices.
             let chips = row.node.chip_type().filter(|_| !row.node.is_head);
             let brief = chips.map_or_else(|| kind.clone(), |chips| chips.shown());
-            Cell::new(kind, Nodes::text(row, look)).named().or(brief)
+            Cell::new(kind, Nodes::text(row, context)).named().or(brief)
         },
         order: Some(|a, b| natural(a.node.node_type.raw(), b.node.node_type.raw())),
     },
@@ -202,7 +202,9 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "RAY CPU",
         width: Width::number(7, 1),
         when: When::Usually,
-        cell: |row, look| Cell::new(used(row.node.resources.get("CPU"), number), Nodes::text(row, look)),
+        cell: |row, context| {
+            Cell::new(used(row.node.resources.get("CPU"), number), Nodes::text(row, context))
+        },
         order: Some(|a, b| gauge(a, b, "CPU")),
     },
     Column {
@@ -210,8 +212,8 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "RAY GB",
         width: Width::number(7, 6),
         when: When::Usually,
-        cell: |row, look| {
-            Cell::new(used(row.node.resources.get("memory"), gigabytes), Nodes::text(row, look))
+        cell: |row, context| {
+            Cell::new(used(row.node.resources.get("memory"), gigabytes), Nodes::text(row, context))
         },
         order: None,
     },
@@ -220,9 +222,9 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "RAY TPU",
         width: Width::number(7, 2),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             let chips = row.node.resources.get("TPU").or_else(|| row.node.resources.get("GPU"));
-            Cell::new(used(chips, number), Nodes::text(row, look))
+            Cell::new(used(chips, number), Nodes::text(row, context))
         },
         order: Some(|a, b| gauge(a, b, "TPU").then_with(|| gauge(a, b, "GPU"))),
     },
@@ -232,7 +234,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         width: Width::number(4, 4),
         when: When::Usually,
         // A busy CPU is normal on a TPU host; full memory or a full disk ends jobs.
-        cell: |row, look| percent(row, look, |p| p.cpu_percent, f64::INFINITY),
+        cell: |row, context| percent(row, context, |p| p.cpu_percent, f64::INFINITY),
         order: None,
     },
     Column {
@@ -240,7 +242,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "MEM%",
         width: Width::number(4, 5),
         when: When::Usually,
-        cell: |row, look| percent(row, look, |p| share(p.memory), NEARLY_FULL),
+        cell: |row, context| percent(row, context, |p| share(p.memory), NEARLY_FULL),
         order: None,
     },
     Column {
@@ -248,7 +250,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "DISK%",
         width: Width::number(5, 7),
         when: When::Usually,
-        cell: |row, look| percent(row, look, |p| share(p.disk), NEARLY_FULL),
+        cell: |row, context| percent(row, context, |p| share(p.disk), NEARLY_FULL),
         order: None,
     },
     common::age("uptime", "UPTIME", 4),
@@ -257,9 +259,9 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "SLICE",
         width: Width::text(12, 40, 5),
         when: When::Wide,
-        cell: |row, look| {
+        cell: |row, context| {
             let slice = row.node.slice().map_or(Cow::Borrowed("-"), |slice| slice.shown());
-            Cell::new(slice, Nodes::text(row, look)).ending()
+            Cell::new(slice, Nodes::text(row, context)).ending()
         },
         order: Some(|a, b| {
             let slice = |node: &'_ Node| node.slice().cloned().unwrap_or_default();
@@ -285,14 +287,14 @@ const COLUMNS: &[Column<Nodes>] = &[
 ];
 
 /// Nodes by state, with a word for alive ones: `317 hosts alive · 9 joining`.
-pub fn host_counts(look: &CellContext<'_>, of: Option<usize>, called: Option<&str>) -> Cell<'static> {
+pub fn host_counts(context: &CellContext<'_>, of: Option<usize>, called: Option<&str>) -> Cell<'static> {
     let noun = |n: &str| match called {
         None => n.to_owned(),
         Some(one) if n == "1" => format!("1 {one}"),
         Some(one) => format!("{n} {one}s"),
     };
-    let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
-        let totals = look.fleet.totals();
+    let Some(cluster) = of.and_then(|place| context.fleet.clusters.get(place)) else {
+        let totals = context.fleet.totals();
         let alive = totals.text(totals.nodes);
         // Clusters that were never read have an unknown number of nodes.
         let known =
@@ -311,14 +313,14 @@ pub fn host_counts(look: &CellContext<'_>, of: Option<usize>, called: Option<&st
 }
 
 /// The state; for a dead node, which has no figures, also when and why it died.
-fn state<'f>(row: &Row<'f>, look: &CellContext<'f>) -> Cell<'f> {
+fn state<'f>(row: &Row<'f>, context: &CellContext<'f>) -> Cell<'f> {
     let (_, role) = Nodes::mark(row);
-    let role = role.unless(Nodes::is_stale(row, look));
+    let role = role.unless(Nodes::is_stale(row, context));
     if row.node.state != NodeState::Dead {
         let word = if row.cluster.tpus.is_ghost(row.node) { "ghost" } else { row.node.state.word() };
         return Cell::new(word, role);
     }
-    let when = row.node.ended.map_or_else(|| "?".into(), |t| words::minutes(t.age(look.now)));
+    let when = row.node.ended.map_or_else(|| "?".into(), |t| words::minutes(t.age(context.now)));
     let why = row.node.death.as_ref().map_or_else(String::new, |death| {
         let message = if death.message.is_empty() { String::new() } else { format!(": {}", death.message) };
         format!("{} {when} ago{message}", death_word(death.reason))
@@ -349,13 +351,13 @@ fn gigabytes(value: f64) -> String {
 /// A percentage of the machine, which is bad from `much` on.
 fn percent(
     row: &Row<'_>,
-    look: &CellContext<'_>,
+    context: &CellContext<'_>,
     of: impl Fn(&Physical) -> Option<f64>,
     much: f64,
 ) -> Cell<'static> {
-    match row.cluster.physical(&row.node.id, look.now).and_then(of) {
+    match row.cluster.physical(&row.node.id, context.now).and_then(of) {
         None => Cell::new("?", Role::Dim),
         Some(v) if v >= much => Cell::new(format!("{v:.0}%"), Role::Bad),
-        Some(v) => Cell::new(format!("{v:.0}%"), Nodes::text(row, look)),
+        Some(v) => Cell::new(format!("{v:.0}%"), Nodes::text(row, context)),
     }
 }

@@ -45,21 +45,21 @@ impl Kind for Slices {
     }
 
     /// Chips by generation, and the age of Google's answer.
-    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
-            return counts_of_all(look);
+    fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
+        let Some(cluster) = of.and_then(|place| context.fleet.clusters.get(place)) else {
+            return counts_of_all(context);
         };
         let tpus = &cluster.tpus;
         let chips = tpus.chips();
         let mut parts: Vec<String> =
             chips.iter().map(|(generation, chips)| chips.words(generation, tpus.knows_ray())).collect();
-        parts.extend(tpus.asked().map(|at| format!("Google {} ago", words::minutes(at.age(look.now)))));
-        let role = if cluster.is_google_stale(look.now) { Role::Warn } else { Role::Dim };
+        parts.extend(tpus.asked().map(|at| format!("Google {} ago", words::minutes(at.age(context.now)))));
+        let role = if cluster.is_google_stale(context.now) { Role::Warn } else { Role::Dim };
         Cell::new(parts.join(" · "), role)
     }
 
-    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
-        let tpus = || look.fleet.each(of).map(|(_, cluster)| &cluster.tpus);
+    fn why_empty(context: &CellContext<'_>, of: Option<usize>) -> String {
+        let tpus = || context.fleet.each(of).map(|(_, cluster)| &cluster.tpus);
         match () {
             () if tpus().any(|t| t.asked().is_some()) && of.is_some() => "no TPUs here",
             () if tpus().any(|t| t.asked().is_some()) => "no TPUs on any cluster",
@@ -129,8 +129,8 @@ impl Member for Slices {
     }
 
     /// According to the age of Google's answer rather than Ray's.
-    fn is_stale(row: &Row<'_>, look: &CellContext<'_>) -> bool {
-        row.cluster.is_google_stale(look.now)
+    fn is_stale(row: &Row<'_>, context: &CellContext<'_>) -> bool {
+        row.cluster.is_google_stale(context.now)
     }
 }
 
@@ -142,9 +142,9 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "STATUS",
         width: Width::text(12, 22, 0).firm(22),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             let (_, role) = status(row.slice.status);
-            let cell = Cell::new(row.slice.status.word(), role.unless(Slices::is_stale(row, look)));
+            let cell = Cell::new(row.slice.status.word(), role.unless(Slices::is_stale(row, context)));
             match row.slice.status {
                 // The most important fact is that it uses quota.
                 TpuStatus::HoldsQuota => cell.or("holds quota"),
@@ -158,7 +158,7 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "NAME",
         width: Width::text(18, 48, 0),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.slice.name.shown(), Slices::text(row, look)).ending(),
+        cell: |row, context| Cell::new(row.slice.name.shown(), Slices::text(row, context)).ending(),
         order: Some(|a, b| a.slice.name.cmp(&b.slice.name)),
     },
     Column {
@@ -166,9 +166,9 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "TYPE",
         width: Width::text(13, 20, 1),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             let kind = &row.slice.accelerator_type;
-            Cell::new(if kind.is_empty() { "-".into() } else { kind.shown() }, Slices::text(row, look))
+            Cell::new(if kind.is_empty() { "-".into() } else { kind.shown() }, Slices::text(row, context))
         },
         order: Some(|a, b| a.slice.accelerator_type.cmp(&b.slice.accelerator_type)),
     },
@@ -177,7 +177,7 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "CHIPS",
         width: Width::number(6, 3),
         when: When::Usually,
-        cell: |row, look| Cell::new(grouped(row.slice.chips as usize), Slices::text(row, look)),
+        cell: |row, context| Cell::new(grouped(row.slice.chips as usize), Slices::text(row, context)),
         order: Some(|a, b| b.slice.chips.cmp(&a.slice.chips)),
     },
     Column {
@@ -185,7 +185,7 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "IN RAY",
         width: Width::number(7, 0),
         when: When::Usually,
-        cell: |row, look| Cell::new(in_ray(row), Slices::text(row, look)),
+        cell: |row, context| Cell::new(in_ray(row), Slices::text(row, context)),
         order: Some(|a, b| b.slice.hosts.1.cmp(&a.slice.hosts.1)),
     },
     Column {
@@ -193,7 +193,9 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "CAPACITY",
         width: Width::text(11, 11, 5),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.slice.capacity.map_or("-", Capacity::word), Slices::text(row, look)),
+        cell: |row, context| {
+            Cell::new(row.slice.capacity.map_or("-", Capacity::word), Slices::text(row, context))
+        },
         order: None,
     },
     Column {
@@ -201,7 +203,7 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "MANAGED BY",
         width: Width::text(10, 16, 6),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.slice.keeper.word(), Slices::text(row, look)),
+        cell: |row, context| Cell::new(row.slice.keeper.word(), Slices::text(row, context)),
         order: None,
     },
     common::age("age", "AGE", 4),
@@ -210,10 +212,10 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "HINT",
         width: Width::rest(33, 120, 7),
         when: When::Usually,
-        cell: |row, look| {
+        cell: |row, context| {
             let advice = match &row.slice.note {
                 Some(note) => note.shown(),
-                None => look.hint(&row.slice.hint()).into(),
+                None => context.hint(&row.slice.hint()).into(),
             };
             Cell::new(advice, Role::Dim)
         },
@@ -222,15 +224,15 @@ const COLUMNS: &[Column<Slices>] = &[
 ];
 
 /// Chips of all clusters by generation, and the age of Google's oldest answer.
-fn counts_of_all(look: &CellContext<'_>) -> Cell<'static> {
-    let all = || look.fleet.clusters.iter().filter(|cluster| cluster.tpus.asked().is_some());
+fn counts_of_all(context: &CellContext<'_>) -> Cell<'static> {
+    let all = || context.fleet.clusters.iter().filter(|cluster| cluster.tpus.asked().is_some());
     let knows_ray = all().all(|cluster| cluster.tpus.knows_ray());
     let chips = chips_by_generation(all().flat_map(|cluster| cluster.tpus.rows()));
     let mut parts: Vec<String> =
         chips.iter().map(|(generation, chips)| chips.words(generation, knows_ray)).collect();
     let oldest = all().filter_map(|cluster| cluster.tpus.asked()).min();
-    parts.extend(oldest.map(|at| format!("Google {} ago", words::minutes(at.age(look.now)))));
-    let role = if all().any(|cluster| cluster.is_google_stale(look.now)) { Role::Warn } else { Role::Dim };
+    parts.extend(oldest.map(|at| format!("Google {} ago", words::minutes(at.age(context.now)))));
+    let role = if all().any(|cluster| cluster.is_google_stale(context.now)) { Role::Warn } else { Role::Dim };
     Cell::new(parts.join(" · "), role)
 }
 

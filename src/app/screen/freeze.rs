@@ -2,7 +2,7 @@
 
 use crate::app::event::IntoEffects;
 use crate::app::screen::frozen::Frozen;
-use crate::app::{Action, App, Effect, Tone};
+use crate::app::{Action, App, Effect, MessageKind};
 use crate::model::Timestamp;
 use std::mem;
 
@@ -10,7 +10,7 @@ impl App {
     /// Freezes the screen, or returns to live data.
     pub(in crate::app) fn toggle_freeze(&mut self, now: Timestamp) {
         if self.is_frozen() {
-            self.thaw(now);
+            self.unfreeze(now);
             return;
         }
         let open = self.pages.cluster.iter().enumerate();
@@ -29,7 +29,7 @@ impl App {
     }
 
     /// Returns to live data. Cursors stay on their rows.
-    pub(in crate::app) fn thaw(&mut self, now: Timestamp) {
+    pub(in crate::app) fn unfreeze(&mut self, now: Timestamp) {
         let Some(frozen) = self.frozen.take() else { return };
         let shown = mem::replace(&mut self.fleet, frozen.live);
         for (live, shown) in self.fleet.clusters.iter_mut().zip(shown.clusters) {
@@ -90,7 +90,7 @@ impl App {
     /// Reports that an action is refused, and why. Returns whether it is.
     pub(in crate::app) fn is_refused(&mut self, action: Action, now: Timestamp) -> bool {
         let Some((_, why)) = self.refusal(action) else { return false };
-        self.toasts.say(Tone::Bad, format!("{} refused: {why}", action.describe().name), now);
+        self.toasts.report(MessageKind::Bad, format!("{} refused: {why}", action.describe().name), now);
         true
     }
 }

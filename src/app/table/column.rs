@@ -30,11 +30,11 @@ pub trait Kind: Debug + Send + 'static {
     fn name(of: Option<usize>) -> &'static str;
 
     /// Text next to the title: the number of rows, by state.
-    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static>;
+    fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static>;
 
     /// Why there are no rows, if none is hidden by a filter.
-    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
-        let clusters = || look.fleet.each(of).map(|(_, c)| c);
+    fn why_empty(context: &CellContext<'_>, of: Option<usize>) -> String {
+        let clusters = || context.fleet.each(of).map(|(_, c)| c);
         match () {
             () if clusters().any(|c| c.known) && of.is_some() => format!("{} here", Self::LACKS),
             () if clusters().any(|c| c.known) => format!("{} on any cluster", Self::LACKS),
@@ -145,7 +145,7 @@ pub struct Width {
     pub right: bool,
     /// Priority of being omitted when space is short, the highest number first; 0 is never omitted.
     pub spare: u8,
-    /// Up to this width of its texts, dispensable columns ([`Width::EASILY`]) are omitted before it is truncated.
+    /// Up to this width of its texts, dispensable columns ([`Width::DISPENSABLE`]) are omitted before it is truncated.
     pub firm: u16,
     /// Whether it is omitted if no row has a text for it.
     pub hides: bool,
@@ -153,7 +153,7 @@ pub struct Width {
 
 impl Width {
     /// Columns with this `spare` or a higher one are omitted before a firm column is truncated.
-    pub const EASILY: u8 = 4;
+    pub const DISPENSABLE: u8 = 4;
 
     /// Text of `least` to `most` screen columns.
     pub const fn text(least: u16, most: u16, spare: u8) -> Self {

@@ -89,18 +89,18 @@ impl Filter {
     pub fn of_lines<'l>(text: &str, lines: &'l [(String, String)]) -> Vec<&'l (String, String)> {
         let filter = Self::parse(text, &[]).unwrap_or_default();
         let is_shown =
-            |(label, text): &&(String, String)| filter.admits([("", label.as_str()), ("", text.as_str())]);
+            |(label, text): &&(String, String)| filter.accepts([("", label.as_str()), ("", text.as_str())]);
         lines.iter().filter(is_shown).collect()
     }
 
     /// Whether a row with these fields matches, each a column's name and its text.
-    pub fn admits<'a>(&self, fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>) -> bool {
-        self.admits_row(fields, &[], |_| None)
+    pub fn accepts<'a>(&self, fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>) -> bool {
+        self.matches_row(fields, &[], |_| None)
     }
 
     /// The same for a row of a table, whose columns outside the fields are queried for their text: the one that a term
     /// names, and those of `words` for a term that names none.
-    pub fn admits_row<'a>(
+    pub fn matches_row<'a>(
         &self,
         fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>,
         words: &[&str],
@@ -295,11 +295,11 @@ mod tests {
             ("übers", false),
             ("10:30", false),
         ] {
-            assert_eq!(parse(text).admits(row()), is_matched, "{text}");
+            assert_eq!(parse(text).accepts(row()), is_matched, "{text}");
         }
         assert!(parse("! owner:").is_empty() && !parse("x").is_empty());
         assert_eq!(parse(" a  b").text(), " a  b");
-        assert!(Filter::parse("x:y", &[]).unwrap().admits(row()), "without columns a colon is a character");
+        assert!(Filter::parse("x:y", &[]).unwrap().accepts(row()), "without columns a colon is a character");
     }
 
     #[test]
@@ -307,13 +307,15 @@ mod tests {
         let columns = [COLUMNS, &["activity"]].concat();
         let admits_with = |text: &str, words: &[&str]| {
             let filter = Filter::parse(text, &columns).unwrap();
-            filter.admits_row(row(), words, |column| (column == "activity").then(|| "step 1,200".to_owned()))
+            filter.matches_row(row(), words, |column| (column == "activity").then(|| "step 1,200".to_owned()))
         };
-        let admits = |text: &str| admits_with(text, &[]);
-        assert!(admits("activity:STEP") && !admits("activity:train") && admits("!activity:train owner:dara"));
-        assert!(!admits("step"), "a term without the column's name does not search it");
-        let admits = |text: &str| admits_with(text, &["activity"]);
-        assert!(admits("step") && !admits("!step") && !admits("owner:step"), "unless it is in `words`");
+        let accepts = |text: &str| admits_with(text, &[]);
+        assert!(
+            accepts("activity:STEP") && !accepts("activity:train") && accepts("!activity:train owner:dara")
+        );
+        assert!(!accepts("step"), "a term without the column's name does not search it");
+        let accepts = |text: &str| admits_with(text, &["activity"]);
+        assert!(accepts("step") && !accepts("!step") && !accepts("owner:step"), "unless it is in `words`");
     }
 
     #[test]
@@ -339,7 +341,7 @@ mod tests {
         fn any_text_is_a_filter_or_an_error(text in ".{0,30}", typed in "[a-z!:~/\" ]{0,20}") {
             for text in [text, typed] {
                 if let Ok(filter) = Filter::parse(&text, COLUMNS) {
-                    prop_assert!(!filter.is_empty() || filter.admits(row()));
+                    prop_assert!(!filter.is_empty() || filter.accepts(row()));
                 }
             }
         }
@@ -351,7 +353,7 @@ mod tests {
             // Some letters become two in upper case and do not convert back.
             if upper.to_lowercase() == word {
                 let filter = Filter::parse(&format!("\"{word}\""), COLUMNS).unwrap();
-                prop_assert!(filter.admits([("job", text.as_str())]), "{text} {word}");
+                prop_assert!(filter.accepts([("job", text.as_str())]), "{text} {word}");
             }
         }
     }

@@ -205,21 +205,21 @@ pub trait Listing: Debug + Send {
     /// The current filter.
     fn filter(&self) -> &Filter;
     /// The titles of the columns that are shown in a window of this height, with the widest of their texts.
-    fn heads(&self, look: &CellContext<'_>, height: usize) -> Vec<Head>;
+    fn heads(&self, context: &CellContext<'_>, height: usize) -> Vec<Head>;
     /// The title of the sort column; `None` for the table's own order.
     fn sorted_by(&self) -> Option<&'static str>;
     /// The cells at a position, one per shown column.
-    fn cells<'f>(&self, look: &CellContext<'f>, position: usize) -> Vec<Cell<'f>>;
+    fn cells<'f>(&self, context: &CellContext<'f>, position: usize) -> Vec<Cell<'f>>;
     /// Index of the cell that is shown below the table for the row under the cursor if it does not fit in its column.
     fn below(&self) -> Option<usize>;
     /// Where the row under the cursor matches the filter, if none of the `seen` cells shows it.
-    fn matches_unseen(&self, look: &CellContext<'_>, seen: &[usize]) -> Option<String>;
+    fn matches_unseen(&self, context: &CellContext<'_>, seen: &[usize]) -> Option<String>;
     /// The title of the table.
     fn title(&self) -> &'static str;
     /// Text next to the title.
-    fn counts(&self, look: &CellContext<'_>) -> Cell<'static>;
+    fn counts(&self, context: &CellContext<'_>) -> Cell<'static>;
     /// Why no row is shown.
-    fn why_empty(&self, look: &CellContext<'_>) -> String;
+    fn why_empty(&self, context: &CellContext<'_>) -> String;
     /// The target under the cursor.
     fn target(&self, fleet: &Fleet) -> Option<Target>;
     /// The position of the row under the cursor.
@@ -244,7 +244,7 @@ impl<K: Kind> Listing for List<K> {
             id,
             |i, filter| {
                 let text_of = |id: &str| text_of::<K>(fleet, (places[i].0, &rows[i]), id);
-                filter.admits_row(searched::<K>(&rows[i], is_across), K::WORDS, text_of)
+                filter.matches_row(searched::<K>(&rows[i], is_across), K::WORDS, text_of)
             },
             |a, b, sort| compare(columns, &rows[a], &rows[b], sort),
         );
@@ -299,12 +299,12 @@ impl<K: Kind> Listing for List<K> {
             By::Reversed => Sort { inverted: !sort.inverted, ..sort },
             By::Default => Sort::default(),
             By::Shown(_) | By::Column(_) => {
-                let is_meant = |i: &usize| match by {
+                let matches_kind = |i: &usize| match by {
                     By::Column(id) => K::columns()[*i].id == id,
                     By::Shown(n) => self.columns.shown().nth(n) == Some(*i),
                     _ => false,
                 };
-                let column = sortable.into_iter().find(is_meant);
+                let column = sortable.into_iter().find(matches_kind);
                 if column.is_none() {
                     return;
                 }
@@ -369,27 +369,27 @@ impl<K: Kind> Listing for List<K> {
         self.table.filter()
     }
 
-    fn heads(&self, look: &CellContext<'_>, height: usize) -> Vec<Head> {
+    fn heads(&self, context: &CellContext<'_>, height: usize) -> Vec<Head> {
         let sort = self.table.sort();
         let rows: LazyCell<Vec<K::Row<'_>>, _> = LazyCell::new(|| {
             let measured = self.places.iter().take(MEASURED);
-            measured.filter_map(|place| K::at(look.fleet, *place)).collect()
+            measured.filter_map(|place| K::at(context.fleet, *place)).collect()
         });
-        let is_measured = look.version > 0 && self.texts.version == look.version;
+        let is_measured = context.version > 0 && self.texts.version == context.version;
         let known = |i: usize| self.texts.widths.get(i).copied().filter(|_| is_measured);
         let sorted_by = sort.column.and_then(|c| K::columns().get(c)).map(|c| c.id);
         // Columns that are hidden if empty depend on the visible rows.
         let top = self.table.window(height);
         let visible: Vec<K::Row<'_>> =
-            (top..top + height).map_while(|position| self.row(look.fleet, position)).collect();
-        let is_empty = |c: &Column<K>| visible.iter().all(|row| (c.cell)(row, look).width() == 0);
+            (top..top + height).map_while(|position| self.row(context.fleet, position)).collect();
+        let is_empty = |c: &Column<K>| visible.iter().all(|row| (c.cell)(row, context).width() == 0);
         let is_hidden = |c: &Column<K>| c.width.hides && is_empty(c);
         let head = |(i, c): (usize, &Column<K>)| {
             let (widest, briefest) = match known(i) {
                 _ if is_hidden(c) => (0, 0),
                 // A column that was hidden was not measured.
                 Some(known) if known.0 > 0 || !c.width.hides => known,
-                _ => widest(c, &rows, look),
+                _ => widest(c, &rows, context),
             };
             Head {
                 title: c.title,
@@ -406,19 +406,19 @@ impl<K: Kind> Listing for List<K> {
         self.table.sort().column.and_then(|c| K::columns().get(c)).map(|c| c.title)
     }
 
-    fn cells<'f>(&self, look: &CellContext<'f>, position: usize) -> Vec<Cell<'f>> {
-        let Some(row) = self.row(look.fleet, position) else { return Vec::new() };
-        self.shown().map(|c| (c.cell)(&row, look)).collect()
+    fn cells<'f>(&self, context: &CellContext<'f>, position: usize) -> Vec<Cell<'f>> {
+        let Some(row) = self.row(context.fleet, position) else { return Vec::new() };
+        self.shown().map(|c| (c.cell)(&row, context)).collect()
     }
 
     fn below(&self) -> Option<usize> {
         self.shown().position(|c| Some(c.id) == K::BELOW)
     }
 
-    fn matches_unseen(&self, look: &CellContext<'_>, seen: &[usize]) -> Option<String> {
-        let row = self.selected(look.fleet).filter(|_| !self.filter().is_empty())?;
+    fn matches_unseen(&self, context: &CellContext<'_>, seen: &[usize]) -> Option<String> {
+        let row = self.selected(context.fleet).filter(|_| !self.filter().is_empty())?;
         let cells = self.shown().enumerate().filter(|(i, c)| seen.contains(i) || Some(c.id) == K::BELOW);
-        let seen: Vec<_> = cells.map(|(_, c)| (c.cell)(&row, look).text).collect();
+        let seen: Vec<_> = cells.map(|(_, c)| (c.cell)(&row, context).text).collect();
         let (name, text) = self.filter().unseen(searched::<K>(&row, self.of.is_none()), &seen)?;
         Some(format!("matches in {name}: {}", printable(text)))
     }
@@ -427,15 +427,15 @@ impl<K: Kind> Listing for List<K> {
         K::title(self.of)
     }
 
-    fn counts(&self, look: &CellContext<'_>) -> Cell<'static> {
-        K::counts(look, self.of)
+    fn counts(&self, context: &CellContext<'_>) -> Cell<'static> {
+        K::counts(context, self.of)
     }
 
-    fn why_empty(&self, look: &CellContext<'_>) -> String {
+    fn why_empty(&self, context: &CellContext<'_>) -> String {
         if self.table.filter().is_empty() {
-            return K::why_empty(look, self.of);
+            return K::why_empty(context, self.of);
         }
-        format!("{} match the filter; {} clears it", K::LACKS, look.keymap.key_of(Action::Back))
+        format!("{} match the filter; {} clears it", K::LACKS, context.keymap.key_of(Action::Back))
     }
 
     fn target(&self, fleet: &Fleet) -> Option<Target> {
@@ -456,13 +456,13 @@ impl<K: Kind> Listing for List<K> {
 }
 
 /// The widest text of a column and the widest of its shorter forms, measured only if the width is variable.
-fn widest<'f, K: Kind>(column: &Column<K>, rows: &[K::Row<'f>], look: &CellContext<'f>) -> (u16, u16) {
+fn widest<'f, K: Kind>(column: &Column<K>, rows: &[K::Row<'f>], context: &CellContext<'f>) -> (u16, u16) {
     if column.width.most == column.width.least && !column.width.hides {
         return (column.width.least, 0);
     }
     let title = u16::try_from(column.title.width()).unwrap_or(0);
     let (mut widest, mut briefest, mut has_brief) = (0, 0, false);
-    for cell in rows.iter().map(|row| (column.cell)(row, look)) {
+    for cell in rows.iter().map(|row| (column.cell)(row, context)) {
         widest = widest.max(cell.width());
         // A text without a shorter form keeps its width among those that have one.
         let brief = if cell.brief.is_some() { cell.brief_width() } else { cell.width() };

@@ -27,7 +27,7 @@ pub fn sheet<K: Kind>(
     wanted: impl Fn(&K::Row<'_>) -> bool,
 ) -> Sheet {
     let plain = CellContext::plain(fleet, now);
-    let look = CellContext { keymap, hint_context: HintContext { keymap, ..plain.hint_context }, ..plain };
+    let context = CellContext { keymap, hint_context: HintContext { keymap, ..plain.hint_context }, ..plain };
     let mut rows: Vec<K::Row<'_>> =
         K::rows(fleet, None).map(|(_, row)| row).filter(|row| wanted(row)).collect();
     rows.sort_by(|a, b| K::order(a, b));
@@ -42,7 +42,7 @@ pub fn sheet<K: Kind>(
                 if !note.is_empty() {
                     return "-".to_owned();
                 }
-                let cell = (column.cell)(row, &look);
+                let cell = (column.cell)(row, &context);
                 let Some(brief) = cell.brief.filter(|_| cell.spans) else { return cell.text.into_owned() };
                 cell.text.strip_prefix(&*brief).unwrap_or(&cell.text).trim().clone_into(&mut note);
                 brief.into_owned()

@@ -51,7 +51,7 @@ impl App {
     /// The title of the page on the screen, and its shown lines; `None` for a table or a log.
     pub(in crate::app) fn text_of_page(&self, now: Timestamp) -> Option<(&'static str, String)> {
         let page = self.stack.details()?;
-        let (title, lines) = details::lines(&self.look(now), page);
+        let (title, lines) = details::lines(&self.cell_context(now), page);
         Some((title, text_of(&Filter::of_lines(&page.filter, &lines))))
     }
 
@@ -111,8 +111,8 @@ impl App {
             values.extend(self.commands(&target));
             if !is_log {
                 let page = match self.view() {
-                    View::Details(page) => details::lines(&self.look(now), page),
-                    _ => details::lines(&self.look(now), &Details::of(target)),
+                    View::Details(page) => details::lines(&self.cell_context(now), page),
+                    _ => details::lines(&self.cell_context(now), &Details::of(target)),
                 };
                 values.extend(facts(page.1));
             }

@@ -228,7 +228,7 @@ pub fn before_stop(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     push(&mut lines, "owner", job.owner_words());
     let age = duration(job, now).map(|d| format!(" for {d}")).unwrap_or_default();
     push(&mut lines, "status", format!("{}{age}", cluster.vitals.status(job).word()));
-    lines.extend(crate::app::job::vitals::at_stake(job, cluster, now));
+    lines.extend(crate::app::job::vitals::lost_if_stopped(job, cluster, now));
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
     lines.push((String::new(), String::new()));
     let consequence = match job.status {

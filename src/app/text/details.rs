@@ -10,9 +10,9 @@ use crate::app::text::describe::{self, Lines};
 use crate::model::Hint;
 
 /// The title and the lines of a details page; one line if the thing is gone.
-pub fn lines(look: &CellContext<'_>, details: &Details) -> (&'static str, Lines) {
-    let (fleet, now) = (look.fleet, look.now);
-    let words = |hint: &Hint| look.hint(hint);
+pub fn lines(context: &CellContext<'_>, details: &Details) -> (&'static str, Lines) {
+    let (fleet, now) = (context.fleet, context.now);
+    let words = |hint: &Hint| context.hint(hint);
     let gone = |what: &str| vec![(String::new(), format!("{what} is no longer listed"))];
     let cluster = details.target.place().and_then(|place| fleet.clusters.get(place));
     match (&details.target, cluster) {
@@ -21,7 +21,10 @@ pub fn lines(look: &CellContext<'_>, details: &Details) -> (&'static str, Lines)
             let node = cluster.node(id);
             (
                 "Node",
-                node.map_or_else(|| gone("the node"), |node| host::page::lines(node, cluster, details, look)),
+                node.map_or_else(
+                    || gone("the node"),
+                    |node| host::page::lines(node, cluster, details, context),
+                ),
             )
         }
         (Target::Job(_, key), Some(cluster)) => {
@@ -35,7 +38,7 @@ pub fn lines(look: &CellContext<'_>, details: &Details) -> (&'static str, Lines)
             // The slice that it holds is shown once: its vitals may list it, too.
             let is_known = lines.iter().any(|(label, _)| label == HOLDS);
             lines.splice(after..after, work.into_iter().filter(|(label, _)| !is_known || label != HOLDS));
-            lines.extend(job::page::lines(job, cluster, details, look));
+            lines.extend(job::page::lines(job, cluster, details, context));
             ("Job", lines)
         }
         (Target::Stacks(_, key), Some(cluster)) => {
@@ -63,7 +66,7 @@ pub fn lines(look: &CellContext<'_>, details: &Details) -> (&'static str, Lines)
         }
         (Target::Messages, _) => {
             let mut messages: Lines =
-                look.messages.messages().map(|t| (describe::ago(t.at, now), t.text.clone())).collect();
+                context.messages.messages().map(|t| (describe::ago(t.at, now), t.text.clone())).collect();
             if messages.is_empty() {
                 messages.push((String::new(), "no messages so far".to_owned()));
             }

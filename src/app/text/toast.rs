@@ -15,7 +15,7 @@ const SHOWN: usize = 4;
 
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub enum MessageKind {
     /// Neutral, such as the answer to a key that is not available here.
     Info,
     /// Something succeeded.
@@ -28,7 +28,7 @@ pub enum Tone {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
     /// The kind of the message.
-    pub tone: Tone,
+    pub tone: MessageKind,
     /// Its text, safe to print.
     pub text: String,
     /// The time of the message.
@@ -84,7 +84,7 @@ impl Note {
 
 impl Toasts {
     /// Shows a message. A message with the same text on the screen is replaced.
-    pub fn say(&mut self, tone: Tone, text: impl Into<String>, now: Timestamp) {
+    pub fn report(&mut self, tone: MessageKind, text: impl Into<String>, now: Timestamp) {
         let toast = self.show(tone, &text.into(), now);
         self.messages.push_front(toast);
         self.messages.truncate(KEPT);
@@ -92,17 +92,17 @@ impl Toasts {
 
     /// Shows the answer to a key, which the list of messages does not keep.
     pub fn answer(&mut self, text: impl Into<String>, now: Timestamp) {
-        self.show(Tone::Info, &text.into(), now);
+        self.show(MessageKind::Info, &text.into(), now);
     }
 
-    fn show(&mut self, tone: Tone, text: &str, now: Timestamp) -> Toast {
+    fn show(&mut self, tone: MessageKind, text: &str, now: Timestamp) -> Toast {
         let toast = Toast { tone, text: printable(text).into_owned(), at: now };
         self.shown.retain(|t| t.text != toast.text);
         self.shown.push(toast.clone());
         if self.shown.len() > SHOWN {
             // Errors stay until they are dismissed, but not instead of the new message.
             let earlier = &self.shown[..self.shown.len() - 1];
-            let oldest = earlier.iter().position(|t| t.tone != Tone::Bad).unwrap_or(0);
+            let oldest = earlier.iter().position(|t| t.tone != MessageKind::Bad).unwrap_or(0);
             self.shown.remove(oldest);
         }
         toast
@@ -110,7 +110,14 @@ impl Toasts {
 
     /// Shows a note of one cluster that others may have for the same cause. The list of messages has each note once,
     /// with its clusters. Different notes share one toast, which ends with `more`, the place where they are listed.
-    pub fn say_of(&mut self, cluster: &ClusterName, cause: Cause, note: &str, more: &str, now: Timestamp) {
+    pub fn report_of_cluster(
+        &mut self,
+        cluster: &ClusterName,
+        cause: Cause,
+        note: &str,
+        more: &str,
+        now: Timestamp,
+    ) {
         let is_it = |known: &Note| known.cause == cause && known.text == note;
         if self.notes.iter().any(|known| is_it(known) && known.clusters.contains(cluster)) {
             return;
@@ -137,10 +144,10 @@ impl Toasts {
         let line = known.line();
         let before = std::mem::replace(&mut known.message, line.clone());
         self.messages.retain(|toast| toast.text != before);
-        self.say(Tone::Info, line.clone(), now);
+        self.report(MessageKind::Info, line.clone(), now);
         if self.notes.iter().filter(of_cause).count() > 1 {
             self.shown.retain(|toast| toast.text != line);
-            self.shown.push(Toast { tone: Tone::Info, text: sum(&self.notes), at: now });
+            self.shown.push(Toast { tone: MessageKind::Info, text: sum(&self.notes), at: now });
         }
     }
 
@@ -155,7 +162,7 @@ impl Toasts {
     /// Removes expired messages from the screen. Returns whether there were any.
     pub fn expire(&mut self, now: Timestamp) -> bool {
         let before = self.shown.len();
-        self.shown.retain(|t| t.tone == Tone::Bad || t.at.age(now) < STAY);
+        self.shown.retain(|t| t.tone == MessageKind::Bad || t.at.age(now) < STAY);
         before != self.shown.len()
     }
 
@@ -166,7 +173,7 @@ impl Toasts {
 
     /// Time until the next message expires.
     pub fn next_change(&self, now: Timestamp) -> Option<Duration> {
-        let leaving = self.shown.iter().filter(|t| t.tone != Tone::Bad);
+        let leaving = self.shown.iter().filter(|t| t.tone != MessageKind::Bad);
         leaving.map(|t| t.at.plus(STAY).until(now)).min()
     }
 

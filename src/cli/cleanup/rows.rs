@@ -115,8 +115,8 @@ impl Row {
             Outcome::Tpu(Cleaned::Deleted) => ("deleted", None),
             Outcome::Host(Ended::Done) if self.kind == "process" => ("ended", None),
             Outcome::Host(Ended::Done) => ("removed", None),
-            Outcome::Tpu(Cleaned::GoneAlready) | Outcome::Host(Ended::GoneAlready) => ("already gone", None),
-            Outcome::Tpu(Cleaned::LeftAlone(why)) | Outcome::Host(Ended::LeftAlone(why)) => {
+            Outcome::Tpu(Cleaned::AlreadyGone) | Outcome::Host(Ended::AlreadyGone) => ("already gone", None),
+            Outcome::Tpu(Cleaned::Skipped(why)) | Outcome::Host(Ended::Skipped(why)) => {
                 ("skipped", Some(why.clone()))
             }
             Outcome::Tpu(Cleaned::Failed { what, .. }) | Outcome::Host(Ended::Failed(what)) => {

@@ -81,10 +81,10 @@ async fn sample(
     let processes = stacks.processes(driver).await?;
     progress.show(format!("sampling the stacks of {}", counted(processes.workers.len(), "worker")));
     let first = stacks.take(&processes).await;
-    let Some(pause) = again else { return Ok(first.standing(&processes, None)) };
+    let Some(pause) = again else { return Ok(first.group_by_stack(&processes, None)) };
     progress.show(format!("sampling again in {} s", pause.as_secs()));
     tokio::time::sleep(pause).await;
-    Ok(stacks.take(&processes).await.standing(&processes, Some(&first)))
+    Ok(stacks.take(&processes).await.group_by_stack(&processes, Some(&first)))
 }
 
 /// The driver's job id of a submission, or the id itself.

@@ -7,7 +7,7 @@ use crate::diagnose::pending_too_long;
 use crate::model::amount::{counted, number};
 use crate::model::time::brief;
 use crate::model::vitals::{loss, rate, waits_for};
-use crate::model::{Job, JobStatus, News, SignKind, Timestamp, Vitals};
+use crate::model::{Job, JobStatus, News, Timestamp, Vitals, WarningKind};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
     };
     let late = || {
         let since = pending_too_long(job, state.vitals.limits.pending, now)?;
-        Some(format!("{} for {}", SignKind::WaitsLong.words(), brief(since.age(now))))
+        Some(format!("{} for {}", WarningKind::PendingTooLong.words(), brief(since.age(now))))
     };
     vec![
         job.key.to_string(),

@@ -5,7 +5,7 @@ use super::super::columns;
 use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::reader::{JobReader, report_incomplete, reporting};
-use crate::job_workers::{CALLED, NamedWorker, age_words, roll_call};
+use crate::job_workers::{CALLED, NamedWorker, age_words, worker_overview};
 use crate::logs::Answer;
 use crate::model::Timestamp;
 use crate::model::amount::counted;
@@ -54,7 +54,7 @@ pub(super) async fn run(
     let idle = if arguments.all { 0 } else { job_workers.leave_out_idle() };
     let tails = worker_reader.tails(&mut job_workers, CALLED).await.map_err(super::failed(reach))?;
     session.close().await;
-    let answers = roll_call(&job_workers, &tails, Timestamp::now());
+    let answers = worker_overview(&job_workers, &tails, Timestamp::now());
     report_incomplete(&job_workers);
     if arguments.json {
         let rows = answers.iter().map(|a| for_scripts(a, &job_workers.workers[a.worker as usize]));

@@ -12,7 +12,7 @@ pub(super) enum Status {
     /// It was not ok, and has been fixed.
     Fixed,
     /// The operator has to act.
-    NeedsYou,
+    ActionNeeded,
     /// No cluster here needs it.
     NotNeeded,
 }
@@ -22,7 +22,7 @@ impl Status {
         match self {
             Self::Ok => "ok",
             Self::Fixed => "fixed",
-            Self::NeedsYou => "action needed",
+            Self::ActionNeeded => "action needed",
             Self::NotNeeded => "not needed",
         }
     }
@@ -30,7 +30,7 @@ impl Status {
     /// Its name in JSON.
     const fn name(self) -> &'static str {
         match self {
-            Self::NeedsYou => "needs-action",
+            Self::ActionNeeded => "needs-action",
             Self::NotNeeded => "not-needed",
             other => other.word(),
         }
@@ -60,7 +60,7 @@ impl Check {
         what: impl Into<String>,
         hint: impl Into<Hint>,
     ) -> Self {
-        Self { hint: hint.into(), ..Self::new(name, of, Status::NeedsYou, what) }
+        Self { hint: hint.into(), ..Self::new(name, of, Status::ActionNeeded, what) }
     }
 
     /// Like [`Self::needs`], from a problem.

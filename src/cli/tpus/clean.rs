@@ -113,8 +113,8 @@ fn for_scripts((leftover, cleaned): &Row) -> Value {
     let (outcome, why, hint) = match cleaned {
         None => ("would be deleted", None, None),
         Some(Cleaned::Deleted) => ("deleted", None, None),
-        Some(Cleaned::GoneAlready) => ("already gone", None, None),
-        Some(Cleaned::LeftAlone(why)) => ("skipped", Some(why), None),
+        Some(Cleaned::AlreadyGone) => ("already gone", None, None),
+        Some(Cleaned::Skipped(why)) => ("skipped", Some(why), None),
         Some(Cleaned::Failed { what, hint }) => ("failed", Some(what), Some(hint)),
     };
     let mut value = json!({

@@ -4,7 +4,7 @@
 use super::super::failure;
 use super::launch::labels;
 use crate::config::{CapacityField, NodeLaunch};
-use crate::gcp::{Part, PartKind, TpuPlace, made_for, queued_resource};
+use crate::gcp::{Part, PartKind, TpuPlace, created_for, queued_resource};
 use crate::model::cloud::Capacity;
 use crate::model::machine_type::TpuMachine;
 use crate::model::text::printable;
@@ -125,7 +125,7 @@ pub(super) fn plan(
     properties.extend(scheduled);
     let whole = shape.hosts > 1;
     properties.insert("disks".into(), disks(place, &node.config, shape.machine, whole)?);
-    let made = made_for(&place.cluster);
+    let made = created_for(&place.cluster);
     let part = |kind, body| Part { kind, name: name.to_owned(), body };
     let parts = if whole {
         if name.len() > GROUP_NAME {

@@ -9,7 +9,7 @@ use super::compute::ComputeRequest;
 use super::follow::is_transient;
 use super::request::check_existing;
 use super::steps::StepProgress;
-use crate::gcp::{GcpError, Google, MadePart, Part, PartKind, TpuPlace};
+use crate::gcp::{CreatedPart, GcpError, Google, Part, PartKind, TpuPlace};
 use crate::model::cloud::{TpuVm, VmState};
 use crate::model::text::printable;
 use crate::model::{Hint, Problem, Text, Timestamp, Verb};
@@ -81,7 +81,7 @@ impl Performer {
             Err(e) => return Err(e.into()),
         };
         // Recorded before waiting for it, so that a resume recognizes the part as created by this operation.
-        let made = MadePart { kind, name: name.to_owned(), id: begun.target().to_owned() };
+        let made = CreatedPart { kind, name: name.to_owned(), id: begun.target().to_owned() };
         self.facts.worker.made.push(made);
         self.keep_facts(journal).await.map_err(|problem| CreateError { problem, is_temporary: true })?;
         google.end(begun).await?;
@@ -98,7 +98,7 @@ impl Performer {
         journal: &Journal,
         progress: &StepProgress<'_>,
     ) -> Result<(), Problem> {
-        let made: Vec<MadePart> =
+        let made: Vec<CreatedPart> =
             self.facts.worker.made.iter().rev().filter(|m| m.name == name).cloned().collect();
         for part in made {
             let word = part.kind.word();

@@ -1,7 +1,7 @@
 //! The facts of an operation on workers.
 
 use super::machine::Machine;
-use crate::gcp::MadePart;
+use crate::gcp::CreatedPart;
 use serde::{Deserialize, Serialize};
 
 /// The facts of an operation on workers that later steps need.
@@ -13,7 +13,7 @@ pub struct WorkerFacts {
     /// Ids of the nodes that Ray had there before; `None` if Ray did not respond.
     pub before: Option<Vec<String>>,
     /// The parts that this operation has created at Compute Engine, in order of creation.
-    pub made: Vec<MadePart>,
+    pub made: Vec<CreatedPart>,
     /// The latest time at which work that is running there ends, in milliseconds since the epoch, if Ray has accepted
     /// to drain it.
     pub drained_by: Option<i64>,

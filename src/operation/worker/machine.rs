@@ -224,7 +224,7 @@ async fn deletions(google: &Google, place: &TpuPlace, machine: &Machine) -> Resu
 
 /// The requests that delete the instance template and the workload policy that this program created for an instance
 /// group.
-pub(super) async fn made_for(
+pub(super) async fn created_for(
     google: &Google,
     place: &TpuPlace,
     machine: &Machine,

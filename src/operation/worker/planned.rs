@@ -132,7 +132,7 @@ pub(in super::super) async fn also_removed(
     // If that is unknown, the operation itself reports why.
     let Ok(place) = supervisor::tpu_place(spec) else { return Vec::new() };
     let Ok(Some(machine)) = find(spec, options, worker, true).await else { return Vec::new() };
-    match machine::made_for(&options.google, &place, &machine).await {
+    match machine::created_for(&options.google, &place, &machine).await {
         Ok(made) => {
             made.iter().map(|(kind, _)| format!("{} {}", kind.word(), printable(machine.name()))).collect()
         }

@@ -341,7 +341,7 @@ impl Performer {
             let place = supervisor::tpu_place(&self.spec)?;
             let google = &self.options.google;
             // The resources that the group names are only known while it exists.
-            let made = machine::made_for(google, &place, machine).await;
+            let made = machine::created_for(google, &place, machine).await;
             machine::delete(&self.executor, google, &place, machine).await?;
             match made {
                 Ok(made) => self.remove_made(made, progress).await,

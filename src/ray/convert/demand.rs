@@ -17,13 +17,13 @@ struct DemandCount {
 
 /// Demand by kind and shape.
 #[derive(Default)]
-struct Ledger(BTreeMap<(u8, String, Shape), DemandCount>);
+struct DemandCounts(BTreeMap<(u8, String, Shape), DemandCount>);
 
 const TASK: u8 = 0;
 const GROUP: u8 = 1;
 const REQUEST: u8 = 2;
 
-impl Ledger {
+impl DemandCounts {
     fn entry(&mut self, kind: u8, detail: &str, shape: Shape) -> &mut DemandCount {
         self.0.entry((kind, detail.to_owned(), shape)).or_default()
     }
@@ -60,7 +60,7 @@ impl Ledger {
 
 /// All pending demand.
 pub fn demands(state: &ClusterResourceState, autoscaling: Option<&AutoscalingState>) -> Vec<Demand> {
-    let mut ledger = Ledger::default();
+    let mut ledger = DemandCounts::default();
     for waiting in &state.pending_resource_requests {
         let shape = sum(waiting.request.iter());
         add(&mut ledger.entry(TASK, "", shape).waiting, waiting.count);

@@ -4,7 +4,7 @@ use super::super::convert::{jobs, nodes, physical, report, status_text};
 use super::super::json::{Loose, Str, read_with};
 use super::super::{Client, RayError};
 use super::identity::{IDENTITY_EVERY, Identity};
-use super::thrift::{off_the_loop, unless_same, unless_same_jobs};
+use super::read_schedule::{off_the_loop, unless_same, unless_same_jobs};
 use crate::model::{Autoscaler, Job, Node};
 use crate::model::{AutoscalerVersion, JobKey, MissingPart, Snapshot, SnapshotPart};
 use serde::Deserialize;

@@ -7,7 +7,7 @@ use super::super::gcs::{Gcs, decode, succeeded};
 use super::super::json::read_with;
 use super::identity::IDENTITY_EVERY;
 use super::jobs::{Fetched, JobTable};
-use super::thrift::{Paced, off_the_loop, unless_same};
+use super::read_schedule::{ReadSchedule, off_the_loop, unless_same};
 use crate::model::{Autoscaler, Node};
 use crate::model::{DemandKind, NodeId, NodeState, Snapshot, Text, Timestamp};
 use crate::proto::gcs_node_info::GcsNodeState;
@@ -28,9 +28,9 @@ pub struct Channel {
     session: String,
     version: Option<(Instant, Text)>,
     registry: Arc<Registry>,
-    registry_pace: Paced,
+    registry_pace: ReadSchedule,
     jobs: JobTable,
-    drivers_pace: Paced,
+    drivers_pace: ReadSchedule,
     v1: V1,
     v2: Heartbeat,
 }
@@ -38,7 +38,7 @@ pub struct Channel {
 /// The report of autoscaler v1.
 #[derive(Debug, Default)]
 struct V1 {
-    pace: Paced,
+    pace: ReadSchedule,
     report: Autoscaler,
     node_types: HashMap<String, Text>,
 }
@@ -86,9 +86,9 @@ impl Channel {
             session: String::new(),
             version: None,
             registry: Arc::default(),
-            registry_pace: Paced::default(),
+            registry_pace: ReadSchedule::default(),
             jobs: JobTable::default(),
-            drivers_pace: Paced::default(),
+            drivers_pace: ReadSchedule::default(),
             v1: V1::default(),
             v2: Heartbeat::default(),
         }

@@ -66,7 +66,7 @@ impl Watched {
     }
 }
 
-fn kinds(vitals: &Vitals) -> Vec<SignKind> {
+fn kinds(vitals: &Vitals) -> Vec<WarningKind> {
     vitals.signs.iter().map(|sign| sign.kind).collect()
 }
 
@@ -92,7 +92,7 @@ fn a_run_that_stops_is_stalled_after_a_while_and_recovers_with_the_next_step() {
     assert_eq!(kinds(&watched.poll(1230)), []);
     assert_eq!(kinds(&watched.poll(1700)), [], "eight minutes");
     let vitals = watched.poll(1830);
-    assert_eq!(kinds(&vitals), [SignKind::Stalled]);
+    assert_eq!(kinds(&vitals), [WarningKind::Stalled]);
     assert_eq!((vitals.signs[0].since, vitals.words(after(1830))), (after(1198), "silent 10m".into()));
     assert!(vitals.signs[0].evidence.contains("at step 599/20,000, its log has no new lines"), "{vitals:?}");
     let autoscaler = "(autoscaler +20m0s) Adding 1 node(s) of type tpu_slice_v4_8.";
@@ -105,7 +105,7 @@ fn a_run_that_stops_is_stalled_after_a_while_and_recovers_with_the_next_step() {
     let vitals = watched.poll(1890);
     assert_eq!(
         (kinds(&vitals), vitals.words(after(1890))),
-        (vec![SignKind::Stalled], "step 599/20,000".into())
+        (vec![WarningKind::Stalled], "step 599/20,000".into())
     );
     watched.log.push(step(1900, 600, 3.4));
     assert_eq!(kinds(&watched.poll(1910)), []);
@@ -115,12 +115,12 @@ fn a_run_that_stops_is_stalled_after_a_while_and_recovers_with_the_next_step() {
 fn a_first_reading_for_a_screen_reports_nothing_as_stalled() {
     let mut watched = Watched::new(steps(0..600));
     assert_eq!(kinds(&watched.poll(4000)), [], "its log may have a different clock");
-    assert_eq!(kinds(&watched.poll(4030)), [SignKind::Stalled]);
+    assert_eq!(kinds(&watched.poll(4030)), [WarningKind::Stalled]);
     let mut once = Watched {
         gauge: VitalsTracker::new(VitalLimits::default(), Sampling::Once),
         ..Watched::new(steps(0..600))
     };
-    assert_eq!(kinds(&once.poll(4000)), [SignKind::Stalled], "a command reads only once");
+    assert_eq!(kinds(&once.poll(4000)), [WarningKind::Stalled], "a command reads only once");
     // A time zone that is wrong by an hour: new lines seem to be an hour old, but the run is not stalled.
     let mut watched = Watched::new(Vec::new());
     for at in (30..1200).step_by(30) {
@@ -140,7 +140,7 @@ fn a_run_is_not_stalled_by_lines_older_than_its_job() {
     let vitals = poll(&mut gauge, Some(after(began)));
     assert_eq!((kinds(&vitals), vitals.logged), (vec![], None), "it has run for 46 s");
     let vitals = poll(&mut gauge, Some(after(0)));
-    assert_eq!(kinds(&vitals), [SignKind::Stalled], "its own lines, three days old");
+    assert_eq!(kinds(&vitals), [WarningKind::Stalled], "its own lines, three days old");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn runs_with_earlier_pauses_finished_runs_and_runs_without_limits_are_not_stalle
     let last = 599 * 2 + 5 * 500;
     watched.poll(last);
     assert_eq!(kinds(&watched.poll(last + 1200)), [], "an evaluation takes that long");
-    assert_eq!(kinds(&watched.poll(last + 1600)), [SignKind::Stalled]);
+    assert_eq!(kinds(&watched.poll(last + 1600)), [WarningKind::Stalled]);
     let mut done = Watched::new((19_500..20_000).map(|n| step(n - 19_500, n, 3.0)).collect());
     done.poll(600);
     assert_eq!(kinds(&done.poll(9000)), [], "it has made its last step");
@@ -170,18 +170,18 @@ fn slow_and_diverging_runs_are_reported_with_their_figures() {
         let at = if n < 900 { n * 2 } else { 1800 + (n - 900) * 8 / 3 };
         last = watched.poll(at).signs;
     }
-    assert_eq!((last[0].kind, last.len()), (SignKind::Slowed, 1));
+    assert_eq!((last[0].kind, last.len()), (WarningKind::Slowed, 1));
     assert!(last[0].evidence.contains("25% slower"), "{last:?}");
     assert!(last[0].since.age(after(1800)).max(after(1800).age(last[0].since)) < Duration::from_secs(90));
     let risen = |n: u64| step(n * 2, n, if n < 500 { 3.0 } else { 6.0 });
     let mut watched = Watched::new((0..520).map(risen).collect());
     let signs = watched.poll(1040).signs;
-    assert_eq!((signs[0].kind, signs[0].since), (SignKind::Diverging, after(1000)));
+    assert_eq!((signs[0].kind, signs[0].since), (WarningKind::Diverging, after(1000)));
     assert_eq!(signs[0].evidence, "loss 6.000, was 3.000 until step 500");
     let none = |n: u64| step(n * 2, n, if n < 500 { 3.0 } else { f64::NAN });
     let mut watched = Watched::new((0..520).map(none).collect());
     let vitals = watched.poll(1040);
-    assert_eq!((kinds(&vitals), vitals.signs[0].since), (vec![SignKind::NotFinite], after(1000)));
+    assert_eq!((kinds(&vitals), vitals.signs[0].since), (vec![WarningKind::NotFinite], after(1000)));
     assert!(vitals.run.unwrap().losses.iter().all(|loss| loss.is_finite()));
 }
 
@@ -252,7 +252,7 @@ fn checkpoints_are_late_compared_with_earlier_ones_while_steps_are_completed() {
     for until in (5300..5460).step_by(60) {
         kinds_at(until);
     }
-    assert_eq!(kinds_at(5460), (vec![SignKind::CheckpointLate], Some(900)), "an hour after the last");
+    assert_eq!(kinds_at(5460), (vec![WarningKind::CheckpointOverdue], Some(900)), "an hour after the last");
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn the_activity_of_a_job_without_steps_comes_from_ray_and_its_phases() {
     let cpu = Holding { holds: [("CPU".to_owned(), 1.0)].into(), actors: 1, ..Holding::default() };
     let waits = Holding { waits: vec![wait], ..cpu.clone() };
     assert_eq!(of(waits.clone(), &[], 720), ("waits for v4-256, 12m".into(), vec![]));
-    assert_eq!(of(waits, &[], 1860), ("waits for v4-256, 31m".into(), vec![SignKind::WaitsLong]));
+    assert_eq!(of(waits, &[], 1860), ("waits for v4-256, 31m".into(), vec![WarningKind::PendingTooLong]));
     assert_eq!(of(Holding::default(), &[], 60).0, "driver only, 0s");
     assert_eq!(of(cpu, &[], 60).0, "1 actor");
     let first =
@@ -298,7 +298,7 @@ fn extreme_figures_are_displayed_and_raise_no_other_alarm() {
     gauge.measured(Some(f64::INFINITY), Some(f64::NAN), after(400));
     let vitals = gauge.vitals(&job(), Some(&huge), after(400));
     assert!(!vitals.words(after(400)).is_empty());
-    assert!(kinds(&vitals).iter().all(|kind| *kind == SignKind::NotFinite), "{:?}", vitals.signs);
+    assert!(kinds(&vitals).iter().all(|kind| *kind == WarningKind::NotFinite), "{:?}", vitals.signs);
     let run = vitals.run.expect("its lines have steps");
     assert!(run.losses.iter().all(|loss| loss.is_finite()), "{:?}", run.losses);
     assert!(run.rate.is_none_or(f64::is_finite), "{:?}", run.rate);
@@ -312,7 +312,7 @@ fn a_driver_is_alone_only_after_it_had_workers() {
     assert_eq!((poll(&alone, 0), poll(&alone, 9000)), (vec![], vec![]), "it never had any");
     assert_eq!(poll(&holding(), 9100), []);
     assert_eq!((poll(&alone, 9200), poll(&alone, 9800)), (vec![], vec![]));
-    assert_eq!(poll(&alone, 10_200), [SignKind::DriverAlone]);
+    assert_eq!(poll(&alone, 10_200), [WarningKind::DriverAlone]);
     assert_eq!(poll(&holding(), 10_300), []);
 }
 
@@ -331,7 +331,7 @@ fn chips_are_idle_only_when_machines_and_log_are_quiet_for_long() {
         gauge.measured(None, Some(cpu), after(at));
         kinds(&gauge.vitals(&job(), Some(&holding()), after(at)))
     };
-    assert_eq!(poll(0.5, 1800), [SignKind::ChipsIdle]);
+    assert_eq!(poll(0.5, 1800), [WarningKind::ChipsIdle]);
     assert_eq!(poll(60.0, 1900), []);
 }
 
@@ -364,7 +364,7 @@ fn truncated_lists_and_a_log_without_times_prove_nothing() {
     assert_eq!((vitals.holds, vitals.nodes.len()), (None, 0));
     gauge.read(&lines, None, Clock::utc(after(9000)));
     let vitals = gauge.vitals(&job(), Some(&holding()), after(9000));
-    assert_eq!(kinds(&vitals), [SignKind::Stalled], "by our own clock");
+    assert_eq!(kinds(&vitals), [WarningKind::Stalled], "by our own clock");
 }
 
 #[test]
@@ -377,7 +377,7 @@ fn lines_without_timestamps_are_not_as_old_as_the_line_above_them() {
         assert_eq!(kinds(&watched.poll(at)), [], "{at}");
     }
     assert_eq!(kinds(&watched.poll(4100)), [], "nine minutes");
-    assert_eq!(kinds(&watched.poll(4200)), [SignKind::Stalled]);
+    assert_eq!(kinds(&watched.poll(4200)), [WarningKind::Stalled]);
     let mut once = Watched {
         gauge: VitalsTracker::new(VitalLimits::default(), Sampling::Once),
         ..Watched::new(watched.log)
@@ -392,7 +392,7 @@ fn a_log_that_was_not_read_again_is_not_silent() {
     let ask = |watched: &mut Watched, at: u64| watched.gauge.vitals(&job(), Some(&holding()), after(at));
     // Only other runs were read for half an hour.
     let vitals = ask(&mut watched, 3000);
-    assert_eq!((kinds(&vitals), vitals.doing.clone()), (vec![], JobActivity::Steps));
+    assert_eq!((kinds(&vitals), vitals.doing.clone()), (vec![], JobActivity::Training));
     assert_eq!(
         (vitals.log, vitals.words(after(3000))),
         (LogRead::At(after(1200)), "step 599, 30m ago".into())
@@ -401,7 +401,7 @@ fn a_log_that_was_not_read_again_is_not_silent() {
     assert_eq!((kinds(&watched.poll(3010)), ask(&mut watched, 3010).log), (vec![], LogRead::At(after(3010))));
     // The run has stopped since then, as the next reading shows.
     assert_eq!(kinds(&ask(&mut watched, 9000)), []);
-    assert_eq!(kinds(&watched.poll(9000)), [SignKind::Stalled]);
+    assert_eq!(kinds(&watched.poll(9000)), [WarningKind::Stalled]);
 }
 
 #[test]
@@ -420,7 +420,7 @@ fn a_run_whose_steps_are_among_lines_that_were_not_read_is_not_stalled() {
         let vitals = watched.poll(at);
         assert_eq!(
             (kinds(&vitals), vitals.doing),
-            (vec![], JobActivity::Steps),
+            (vec![], JobActivity::Training),
             "at {at}: no step is among the last lines"
         );
     }
@@ -430,7 +430,7 @@ fn a_run_whose_steps_are_among_lines_that_were_not_read_is_not_stalled() {
         watched.log = ending(at);
         found.extend(kinds(&watched.poll_far(at, 1000)).into_iter().map(|kind| (kind, at)));
     }
-    assert_eq!(found.first(), Some(&(SignKind::Stalled, 15_000)), "the last step was at 14,340");
+    assert_eq!(found.first(), Some(&(WarningKind::Stalled, 15_000)), "the last step was at 14,340");
 }
 
 #[test]
@@ -461,7 +461,7 @@ fn places(log: &[Line]) -> Vec<Vec<Line>> {
 }
 
 /// The signs of a run after the first two readings of its last lines, with samples of its past.
-fn found_late(log: &[Line], at: u64) -> Vec<Sign> {
+fn found_late(log: &[Line], at: u64) -> Vec<RunWarning> {
     let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let clock = |at| Clock { near: after(at), utc_offset: 0 };
     let last = &log[log.len().saturating_sub(1000)..];
@@ -477,13 +477,13 @@ fn earlier_events_are_found_in_the_past_of_the_log() {
     let time = |n: u64| if n < 18_000 { n } else { 18_000 + (n - 18_000) * 4 / 3 };
     let slow: Vec<Line> = (0..23_400).map(|n| step(time(n), n, 3.0)).collect();
     let signs = found_late(&slow, time(23_400));
-    assert_eq!((signs.len(), signs[0].kind), (1, SignKind::Slowed), "{signs:?}");
+    assert_eq!((signs.len(), signs[0].kind), (1, WarningKind::Slowed), "{signs:?}");
     let late = after(18_000).age(signs[0].since).max(signs[0].since.age(after(18_000)));
     assert!(late < Duration::from_secs(1200), "as exact as the distance between samples: {signs:?}");
     let risen = |n: u64| if n < 18_000 { 3.0 } else { 3.0 + (n - 18_000) as f64 / 1500.0 };
     let diverging: Vec<Line> = (0..23_400).map(|n| step(n, n, risen(n))).collect();
     let signs = found_late(&diverging, 23_400);
-    assert_eq!((signs.len(), signs[0].kind), (1, SignKind::Diverging), "{signs:?}");
+    assert_eq!((signs.len(), signs[0].kind), (1, WarningKind::Diverging), "{signs:?}");
 }
 
 #[test]

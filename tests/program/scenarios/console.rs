@@ -91,7 +91,7 @@ impl<'a> Console<'a> {
                     continue;
                 }
                 Control::Others if allows && !plan.others => drop(self.press("space")),
-                Control::Blind if allows && !plan.blind => drop(self.press("space")),
+                Control::UnknownJobs if allows && !plan.blind => drop(self.press("space")),
                 Control::TakeOver if allows && !plan.consent().take_over.covers("00000000aaaaaaaa") => {
                     drop(self.press("space"));
                 }
@@ -104,7 +104,7 @@ impl<'a> Console<'a> {
                     if effects.is_empty() {
                         return Refused(consent.missing(&operation, &preview).unwrap_or_else(|| {
                             assert!(is_locked, "the dialog does not show why nothing was started");
-                            Gate::Locked
+                            RefusalReason::Locked
                         }));
                     }
                     return self.verdict(effects).0;
@@ -129,7 +129,7 @@ impl<'a> Console<'a> {
         let news = OperationNews::Journaled(Some(shown));
         self.app.update(Event::Operation(cluster(), news), Timestamp::now());
         let effects = self.press(if act == Act::Skip { "f" } else { "u" });
-        let meant = Consent { means: Some(OperationKind::Restart), ..Consent::default() };
+        let meant = Consent { expected_kind: Some(OperationKind::Restart), ..Consent::default() };
         let order = if act == Act::Skip { Order::SkipStep(meant) } else { Order::Resume(meant) };
         assert_eq!(effects, [Effect::Operate(cluster(), order)]);
         let (verdict, allow) = self.verdict(effects);

@@ -10,7 +10,7 @@ fn a_worker_is_requested_and_followed_until_it_has_joined() {
     let mut world = World::new();
     world.head();
     let mut adding = world.spawn("add-worker --type v4-8 --capacity best-effort --name extra --yes --json");
-    adding.says("extra: waiting");
+    adding.wait_for("extra: waiting");
     let sent = world.double.state().queued[0].clone();
     assert_eq!(sent["bestEffort"], json!({}));
     let node = &sent["tpu"]["nodeSpec"][0]["node"];
@@ -19,9 +19,9 @@ fn a_worker_is_requested_and_followed_until_it_has_joined() {
     assert!(node["metadata"]["startup-script"].as_str().unwrap().starts_with("#!"));
     assert!(world.double.asked("POST /v2alpha1/") == 1, "best effort is known to v2alpha1 only");
     world.turn("extra", "PROVISIONING");
-    adding.says("extra: provisioning");
+    adding.wait_for("extra: provisioning");
     world.grant("extra");
-    let (code, out, said) = adding.ends();
+    let (code, out, said) = adding.finish();
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&rows[0]["name"], &rows[0]["joined"]), (&json!("extra"), &json!(true)));
@@ -100,13 +100,13 @@ fn a_failed_request_is_reported_with_a_hint() {
     assert!(code == Some(1) && said.contains("is not a valid TPU VM name"), "{said}");
 
     let mut adding = world.spawn("add-worker --type v4-8 --name poor --yes");
-    adding.says("poor: waiting");
+    adding.wait_for("poor: waiting");
     {
         let mut state = world.double.state();
         state.queued[0]["state"] = json!({"state": "FAILED",
             "failedData": {"error": {"code": 8, "message": "no quota for v4 in this zone"}}});
     }
-    let (code, _, said) = adding.ends();
+    let (code, _, said) = adding.finish();
     assert_eq!(code, Some(1));
     assert!(said.contains("no quota for v4") && said.contains("remove-worker poor"), "{said}");
     assert_eq!(world.refused("remove-worker poor --yes").0, "interrupted");
@@ -122,7 +122,7 @@ fn a_wait_for_capacity_is_resumed_after_a_kill_and_blocks_nothing_after_a_cancel
     let mut world = World::new();
     world.head();
     let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
-    adding.says("extra: waiting");
+    adding.wait_for("extra: waiting");
     assert_eq!(
         world.refused("restart-cluster --yes --others").0,
         "operation-running",
@@ -134,8 +134,8 @@ fn a_wait_for_capacity_is_resumed_after_a_kill_and_blocks_nothing_after_a_cancel
         assert_eq!(world.refused(another).0, "interrupted", "{another}");
     }
     let mut adding = world.spawn("add-worker --resume");
-    adding.says("already requested from Google");
-    adding.says("extra: waiting");
+    adding.wait_for("already requested from Google");
+    adding.wait_for("extra: waiting");
     assert_eq!(world.double.state().queued.len(), 1);
 
     rustix::process::kill_process(
@@ -143,14 +143,14 @@ fn a_wait_for_capacity_is_resumed_after_a_kill_and_blocks_nothing_after_a_cancel
         rustix::process::Signal::INT,
     )
     .unwrap();
-    let (code, _, said) = adding.ends();
+    let (code, _, said) = adding.finish();
     assert!(code == Some(1) && said.contains("stays with Google"), "{code:?}: {said}");
     let (code, _, said) = world.run("restart-cluster --dry-run");
     assert_eq!(code, Some(0), "no operation blocks it: {said}");
     let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes --json");
-    adding.says("extra: waiting");
+    adding.wait_for("extra: waiting");
     world.grant("extra");
-    let (code, out, said) = adding.ends();
+    let (code, out, said) = adding.finish();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()[0]["hosts"], json!([WORKER]));
     assert_eq!(world.double.state().queued.len(), 1, "it was requested once");
@@ -174,15 +174,15 @@ fn a_request_that_somebody_deleted_is_sent_again_on_resume() {
     assert_eq!(rows, json!([{"name": "later", "hosts": [], "removed": true}]));
 
     let mut adding = world.spawn("add-worker --type v4-8 --name gone --yes");
-    adding.says("gone: waiting");
+    adding.wait_for("gone: waiting");
     world.double.state().queued.clear();
-    let (code, _, said) = adding.ends();
+    let (code, _, said) = adding.finish();
     assert!(code == Some(1) && said.contains("gone was deleted"), "{said}");
     let mut adding = world.spawn("add-worker --resume");
-    adding.says("gone: Google accepted the request");
-    adding.says("gone: waiting");
+    adding.wait_for("gone: Google accepted the request");
+    adding.wait_for("gone: waiting");
     world.grant("gone");
-    let (code, _, said) = adding.ends();
+    let (code, _, said) = adding.finish();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(world.refused("add-worker --resume").0, "nothing-to-resume");
 }

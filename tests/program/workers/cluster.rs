@@ -46,7 +46,7 @@ fn a_restart_deletes_the_head_first_and_keeps_manually_added_workers() {
     assert_eq!(world.double.state().instances.len(), 0, "the head is gone before ray up");
     world.head();
     world.file("is-up", "");
-    let (code, _, said) = restarting.ends();
+    let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("1 manually added workers have rejoined"), "{said}");
     let asked = world.asked();
@@ -135,7 +135,7 @@ fn a_cluster_is_started() {
     until("ray up is run", || world.asked().iter().any(|w| w == "up"));
     world.head();
     world.file("is-up", "");
-    let (code, _, said) = starting.ends();
+    let (code, _, said) = starting.finish();
     assert_eq!(code, Some(0), "{said}");
     // The dry run checked the ray command, too.
     assert_eq!(
@@ -180,7 +180,7 @@ fn a_cluster_is_stopped_head_first_then_its_tpus_in_parallel_then_ray_down() {
         assert_eq!(state.nodes.len(), 1, "only the manually added worker is left");
     }
     fs::remove_file(world.home.path().join("hold-down")).unwrap();
-    let (code, _, said) = stopping.ends();
+    let (code, _, said) = stopping.finish();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(world.asked(), ["--version", "down"]);
 }

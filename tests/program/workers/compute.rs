@@ -120,11 +120,11 @@ fn a_slice_is_created_part_by_part_followed_and_removed_with_its_parts() {
 
     let mut adding = world.spawn("add-worker --type slice --name s --yes --json");
     for part in ["workload policy", "instance template", "instance group"] {
-        adding.says(&format!("s: {part} created"));
+        adding.wait_for(&format!("s: {part} created"));
     }
-    adding.says("s: waiting");
+    adding.wait_for("s: waiting");
     world.fill("s");
-    let (code, out, said) = adding.ends();
+    let (code, out, said) = adding.finish();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("2 of 2 hosts have joined Ray"), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
@@ -192,11 +192,11 @@ fn created_parts_are_rolled_back_when_a_later_part_fails_permanently() {
     assert_eq!(world.parts(), (1, 1, 0));
     world.double.recover();
     let mut adding = world.spawn("add-worker --resume");
-    adding.says("s: the instance template already exists");
-    adding.says("s: instance group created");
-    adding.says("s: waiting");
+    adding.wait_for("s: the instance template already exists");
+    adding.wait_for("s: instance group created");
+    adding.wait_for("s: waiting");
     world.fill("s");
-    assert_eq!(adding.ends().0, Some(0));
+    assert_eq!(adding.finish().0, Some(0));
     assert_eq!(world.parts(), (1, 1, 1));
 }
 
@@ -206,7 +206,7 @@ fn an_interrupted_creation_continues_and_still_knows_what_it_created() {
     let gate = Arc::new(Semaphore::new(0));
     world.double.fail_at("POST", "instanceGroupManagers", Fault::Held(gate));
     let mut adding = world.spawn("add-worker --type slice --name s --yes");
-    adding.says("s: instance template created");
+    adding.wait_for("s: instance template created");
     adding.child.kill().unwrap();
     adding.child.wait().unwrap();
     world.double.recover();
@@ -281,8 +281,8 @@ fn one_host_is_an_instance_that_may_find_no_capacity() {
     assert!(said.contains("request another kind of capacity"), "{said}");
     world.works();
     let mut adding = world.spawn("add-worker --resume");
-    adding.says("one: instance created");
-    adding.says("one: starting");
+    adding.wait_for("one: instance created");
+    adding.wait_for("one: starting");
     {
         let mut state = world.double.state();
         let one = state.instances.iter_mut().find(|i| i["name"] == "one").unwrap();
@@ -293,7 +293,7 @@ fn one_host_is_an_instance_that_may_find_no_capacity() {
         one["status"] = json!("RUNNING");
         one["networkInterfaces"][0]["networkIP"] = json!(WORKER);
     }
-    let (code, _, said) = adding.ends();
+    let (code, _, said) = adding.finish();
     assert_eq!(code, Some(0), "{said}");
     // A preempted instance does not count as the requested one.
     world.double.state().instances.iter_mut().find(|i| i["name"] == "one").unwrap()["status"] =

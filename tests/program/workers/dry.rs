@@ -133,7 +133,7 @@ fn a_started_cluster_is_reported_as_a_list() {
     until("ray up is run", || world.asked().iter().any(|w| w == "up"));
     world.head();
     world.file("is-up", "");
-    let (code, out, said) = starting.ends();
+    let (code, out, said) = starting.finish();
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "marin-a", "started": true, "backup": null}]));
@@ -145,7 +145,7 @@ fn an_abandoned_operation_is_reported_as_an_empty_list() {
     let mut world = World::new();
     world.head();
     let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
-    adding.says("extra: waiting");
+    adding.wait_for("extra: waiting");
     adding.child.kill().unwrap();
     adding.child.wait().unwrap();
     assert!(world.list("add-worker --abandon").is_empty());

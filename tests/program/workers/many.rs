@@ -57,14 +57,14 @@ fn several_workers_are_removed_one_after_the_other() {
     assert_eq!(world.double.asked("DELETE"), 0);
 
     let mut removing = world.spawn("remove-worker a b c a --now --yes --json");
-    removing.says("a: waiting for Ray");
+    removing.wait_for("a: waiting for Ray");
     assert_eq!(world.at_google(), ["b", "c"], "the next one waits");
     world.first_dies();
-    removing.says("b: waiting for Ray");
+    removing.wait_for("b: waiting for Ray");
     assert_eq!(world.at_google(), ["c"]);
     world.first_dies();
     world.goes("c");
-    let (code, out, said) = removing.ends();
+    let (code, out, said) = removing.finish();
     assert_eq!((code, world.at_google()), (Some(0), Vec::new()), "{said}");
     let row = |name: &str, i: usize| json!({"name": name, "hosts": [HOSTS[i]], "removed": true});
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap(), json!([row("a", 0), row("b", 1), row("c", 2)]));
@@ -80,7 +80,7 @@ fn a_removal_stops_at_the_first_failure_and_is_resumed_with_the_rest() {
     world.double.fail_at("DELETE", "/nodes/b", refuse);
     let removing = world.spawn("remove-worker a b c --now --yes");
     world.goes("a");
-    let (code, _, said) = removing.ends();
+    let (code, _, said) = removing.finish();
     assert!(code == Some(1) && said.contains("removed: a; remaining: b, c"), "{said}");
     assert!(said.contains("remove-worker --resume"), "{said}");
     assert_eq!(world.at_google(), ["b", "c"]);
@@ -89,7 +89,7 @@ fn a_removal_stops_at_the_first_failure_and_is_resumed_with_the_rest() {
     let resuming = world.spawn("remove-worker --resume");
     world.goes("b");
     world.goes("c");
-    let (code, _, said) = resuming.ends();
+    let (code, _, said) = resuming.finish();
     assert_eq!((code, world.at_google()), (Some(0), Vec::new()), "{said}");
     let twice = world.deletions().iter().filter(|d| d.contains("/nodes/a")).count();
     assert_eq!(twice, 1, "{:?}", world.deletions());
@@ -99,16 +99,16 @@ fn a_removal_stops_at_the_first_failure_and_is_resumed_with_the_rest() {
 fn a_removal_that_was_killed_is_resumed() {
     let world = several();
     let mut removing = world.spawn("remove-worker a b c --now --yes");
-    removing.says("a: waiting for Ray");
+    removing.wait_for("a: waiting for Ray");
     removing.child.kill().unwrap();
     removing.child.wait().unwrap();
     assert_eq!(world.at_google(), ["b", "c"]);
     let mut resuming = world.spawn("remove-worker --resume");
-    resuming.says("a: waiting for Ray");
+    resuming.wait_for("a: waiting for Ray");
     world.first_dies();
     world.goes("b");
     world.goes("c");
-    let (code, _, said) = resuming.ends();
+    let (code, _, said) = resuming.finish();
     assert_eq!((code, world.at_google()), (Some(0), Vec::new()), "{said}");
     assert_eq!(world.deletions().len(), 3);
 }
@@ -117,14 +117,14 @@ fn a_removal_that_was_killed_is_resumed() {
 fn a_worker_that_was_recreated_since_is_not_removed() {
     let world = several();
     let mut removing = world.spawn("remove-worker a b --now --yes");
-    removing.says("a: waiting for Ray");
+    removing.wait_for("a: waiting for Ray");
     {
         let mut state = world.double.state();
         let b = state.nodes.iter_mut().find(|n| n["name"].as_str().unwrap().ends_with("/b")).unwrap();
         (b["id"], b["createTime"]) = ("987654321".into(), "2026-11-23T00:00:00Z".into());
     }
     world.first_dies();
-    let (code, _, said) = removing.ends();
+    let (code, _, said) = removing.finish();
     assert!(code == Some(1) && said.contains("b is no longer"), "{said}");
     assert!(said.contains("removed: a; remaining: b"), "{said}");
     assert_eq!(world.at_google(), ["b", "c"]);
@@ -141,11 +141,11 @@ fn a_job_that_starts_between_two_removals_keeps_its_worker() {
     let turn = |status| jobs.iter().for_each(|job| assert!(head.turn_job(job, status)));
     turn(JobStatus::Pending);
     let mut removing = world.spawn("remove-worker a b c --now --yes");
-    removing.says("a: waiting for Ray");
+    removing.wait_for("a: waiting for Ray");
     // Jobs of other people, which have not been allowed to end.
     turn(JobStatus::Running);
     world.first_dies();
-    let (code, _, said) = removing.ends();
+    let (code, _, said) = removing.finish();
     assert!(code == Some(1) && said.contains("removed: a; remaining: b, c"), "{said}");
     assert!(said.contains("--others"), "{said}");
     assert_eq!(world.at_google(), ["b", "c"]);
@@ -158,7 +158,7 @@ fn a_job_that_starts_between_two_removals_keeps_its_worker() {
     let resuming = world.spawn("remove-worker --resume");
     world.goes("b");
     world.goes("c");
-    let (code, _, said) = resuming.ends();
+    let (code, _, said) = resuming.finish();
     assert_eq!((code, world.at_google()), (Some(0), Vec::new()), "{said}");
 }
 
@@ -166,7 +166,7 @@ fn a_job_that_starts_between_two_removals_keeps_its_worker() {
 fn several_workers_are_drained_one_after_the_other() {
     let world = several();
     let draining = world.spawn("remove-worker a b --drain --yes");
-    let (code, _, said) = draining.ends();
+    let (code, _, said) = draining.finish();
     assert_eq!(code, Some(0), "{said}");
     let at = |words: &str| said.find(words).unwrap_or_else(|| panic!("no `{words}` in {said}"));
     let first = at(&format!("a: {}: draining", HOSTS[0]));
@@ -189,7 +189,7 @@ fn jobs_of_all_workers_are_shown_and_must_be_allowed() {
     for _ in 0..3 {
         world.first_dies();
     }
-    let (code, _, said) = removing.ends();
+    let (code, _, said) = removing.finish();
     assert_eq!(code, Some(0), "{said}");
 }
 

@@ -73,7 +73,7 @@ impl Console<'_> {
         });
     }
 
-    fn ends(&mut self) -> OperationEnd {
+    fn finish(&mut self) -> OperationEnd {
         self.wait_for_news(|news| match news {
             OperationNews::Ended(end) => Some(end),
             _ => None,
@@ -106,13 +106,13 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     assert!(busy.contains("add worker by-console (marin-a), started"), "{busy}");
     assert!(busy.contains("cancel it where it runs"), "{busy}");
     console.order(Order::Cancel);
-    let OperationEnd::Cancelled(how) = console.ends() else { panic!("it was not cancelled") };
+    let OperationEnd::Cancelled(how) = console.finish() else { panic!("it was not cancelled") };
     assert_eq!(how, CancelledState::Requested);
     assert_eq!(console.offered().last, Some(wanted("v4-8")));
     console.order(Order::Begin(add, agreed.clone()));
     console.wait_for_output("already requested from Google");
     world.grant("by-console");
-    assert_eq!(console.ends(), OperationEnd::Done);
+    assert_eq!(console.finish(), OperationEnd::Done);
 
     let remove = |worker: &str| Task::RemoveWorker { worker: worker.into(), drain: Some(60) };
     console.order(Order::Preview(remove("by-console")));

@@ -73,7 +73,7 @@ fn the_startup_of_a_tpu_vm_is_repeated_on_each_host() {
     for node in world.heads[0].0.nodes().into_iter().skip(1) {
         assert!(world.heads[0].0.renew_node(node));
     }
-    let (code, out, said) = starting.ends();
+    let (code, out, said) = starting.finish();
     assert!(code == Some(0) && said.contains("joined"), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "by-hand", "hosts": hosts, "joined": true}]));
@@ -99,7 +99,7 @@ fn a_live_tpu_vm_is_removed_from_google_and_from_ray() {
     for node in world.heads[0].0.nodes().into_iter().skip(1) {
         world.heads[0].0.kill_node(node);
     }
-    let (code, _, said) = removing.ends();
+    let (code, _, said) = removing.finish();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(world.deletions().len(), 1);
     let (_, log, _) = world.run("audit");

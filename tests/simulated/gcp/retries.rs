@@ -99,7 +99,7 @@ async fn a_patient_call_waits_as_requested_and_reports_the_wait_once() {
     double.fail("aggregated", Fault::Busy(2));
     // Two concurrent calls, which are both rejected.
     let asking = [Role::Head, Role::Worker].map(|role| {
-        let google = google.patient();
+        let google = google.with_waits();
         tokio::spawn(async move { google.machines(PROJECT, role, None).await })
     });
     let wait = soon("the wait is reported", waits.recv()).await.unwrap();

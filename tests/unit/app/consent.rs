@@ -59,16 +59,16 @@ fn preempted() -> News {
 
 fn at(keys: &str, action: Action) -> App {
     let mut app = shown();
-    tell(&mut app, CLUSTER, preempted());
+    send_update(&mut app, CLUSTER, preempted());
     if action == Action::Start {
         // A running cluster cannot be started.
         let gone = problem(ProblemKind::Unreachable, "no route", "");
-        tell(&mut app, CLUSTER, News::Link(Link::Stopped { problem: gone }));
+        send_update(&mut app, CLUSTER, News::Link(Link::Stopped { problem: gone }));
     }
     if action == Action::HostKey {
         let changed = ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() };
         let stopped = Link::Stopped { problem: problem(changed, "changed", "") };
-        tell(&mut app, CLUSTER, News::Link(stopped));
+        send_update(&mut app, CLUSTER, News::Link(stopped));
     }
     press(&mut app, keys);
     app

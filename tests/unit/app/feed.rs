@@ -16,7 +16,7 @@ impl Watched {
     }
 
     fn apply(&mut self, news: News) -> Vec<String> {
-        tell(&mut self.app, LAB, news);
+        send_update(&mut self.app, LAB, news);
         self.feed.changes(&self.app.clusters()[0], NOW)
     }
 
@@ -147,7 +147,8 @@ fn each_stalled_run_is_reported_and_resolved_separately() {
         .collect();
     let [one_run, other] = running[..2] else { panic!("{running:?}") };
     let mut stalled = |runs: &[&JobKey]| {
-        let sign = Sign { kind: SignKind::Stalled, since: before(900), evidence: "at step 9".into() };
+        let sign =
+            RunWarning { kind: WarningKind::Stalled, since: before(900), evidence: "at step 9".into() };
         let News::Vitals(mut cluster_vitals) = held("04000000", []) else { panic!() };
         let all = Arc::make_mut(&mut cluster_vitals);
         let mut vitals = (*all.jobs.drain().next().unwrap().1).clone();

@@ -10,8 +10,8 @@ fn with_keys(changes: &[(&str, &str)]) -> App {
     let keymap = Keymap::with_changes(&changes.collect::<BTreeMap<_, _>>()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap);
     app.start(None);
-    tell(&mut app, CLUSTER, News::Link(up()));
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, News::Link(up()));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
     app
 }
 
@@ -101,7 +101,7 @@ fn a_hint_names_the_key_of_the_changed_keymap() {
     let mut state = snapshot();
     let report = Arc::make_mut(&mut state.autoscaler);
     report.error = "KeyError".into();
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
     press(&mut app, "4");
     let finding = app.clusters()[0].findings.iter().find(|f| f.long == "KeyError").unwrap();
     assert_eq!(app.hint(&finding.hint), "read monitor.log for details: L");
@@ -116,7 +116,7 @@ fn a_hint_names_the_key_of_the_changed_keymap() {
 #[test]
 fn read_only_hints_name_no_actions_that_change_a_cluster() {
     let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
-    let app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
+    let app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).with_read_only(true);
     assert_eq!(app.hint(&Verb::Restart.to("restart the cluster").into()), "restart the cluster");
     assert_eq!(app.hint(&Verb::Tpus.to("list them").into()), "list them: T");
 }
@@ -126,7 +126,7 @@ fn hints_on_a_details_page_name_the_pane() {
     let mut app = at(PAGES[0]);
     let mut state = snapshot();
     Arc::make_mut(&mut state.autoscaler).error = "KeyError".into();
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
     press(&mut app, "d");
     let lines = details(&app);
     let hint = lines.iter().find(|(label, text)| label == "hint" && text.contains("monitor.log")).unwrap();

@@ -16,8 +16,8 @@ fn ask(name: &str, request: Request) -> Effect {
 fn fleet() -> App {
     let mut app = app(&NAMES);
     for name in NAMES {
-        tell(&mut app, name, News::Link(up()));
-        tell(&mut app, name, News::Snapshot(Arc::new(calm(name))));
+        send_update(&mut app, name, News::Link(up()));
+        send_update(&mut app, name, News::Snapshot(Arc::new(calm(name))));
     }
     app
 }
@@ -64,17 +64,17 @@ fn clusters_with_issues_come_first_and_others_keep_their_order() {
     assert_eq!(order(&app), NAMES);
     press(&mut app, "j");
     assert_eq!(under_cursor(&app), "beta");
-    tell(&mut app, "delta", News::Link(gone()));
+    send_update(&mut app, "delta", News::Link(gone()));
     assert_eq!(order(&app), ["delta", "alpha", "beta", "gamma"]);
     assert_eq!(under_cursor(&app), "beta", "the selection stays with its cluster");
     // An attempt to reconnect does not resolve the issue, so the row does not move at each attempt.
     let trying = Link::Connecting { phase: Phase::Tunnel, since: NOW };
-    tell(&mut app, "delta", News::Link(trying));
+    send_update(&mut app, "delta", News::Link(trying));
     assert_eq!((order(&app)[0], app.fleet().alerts()), ("delta", 1));
-    tell(&mut app, "gamma", News::Link(gone()));
+    send_update(&mut app, "gamma", News::Link(gone()));
     assert_eq!(order(&app), ["gamma", "delta", "alpha", "beta"], "in listed order");
     for name in ["gamma", "delta"] {
-        tell(&mut app, name, News::Link(up()));
+        send_update(&mut app, name, News::Link(up()));
     }
     assert_eq!((order(&app), app.fleet().alerts()), (NAMES.to_vec(), 0));
 }
@@ -91,12 +91,12 @@ fn a_reconnect_attempt_does_not_change_the_screen() {
         (cluster.problem().cloned(), cluster.is_stale(NOW), app.fleet().alerts(), nodes, jobs)
     };
     let healthy = of(&mut app);
-    tell(&mut app, "alpha", News::Link(gone()));
+    send_update(&mut app, "alpha", News::Link(gone()));
     let broken = of(&mut app);
     assert_ne!(broken, healthy);
-    tell(&mut app, "alpha", News::Link(Link::Connecting { phase: Phase::Dashboard, since: NOW }));
+    send_update(&mut app, "alpha", News::Link(Link::Connecting { phase: Phase::Dashboard, since: NOW }));
     assert_eq!(of(&mut app), broken);
-    tell(&mut app, "alpha", News::Link(up()));
+    send_update(&mut app, "alpha", News::Link(up()));
     assert_eq!(of(&mut app), healthy);
 }
 
@@ -104,8 +104,12 @@ fn a_reconnect_attempt_does_not_change_the_screen() {
 fn data_within_a_long_poll_interval_is_not_stale() {
     let minutes = |n: u64| Duration::from_secs(n * 60);
     let poll_intervals = PollIntervals { focused: minutes(1), background: minutes(10), cloud: minutes(60) };
-    let mut app = fleet().reading_every(poll_intervals);
-    tell(&mut app, "alpha", News::Cloud(Ok(Arc::new(CloudView { asked: NOW, ..CloudView::default() }))));
+    let mut app = fleet().with_poll_intervals(poll_intervals);
+    send_update(
+        &mut app,
+        "alpha",
+        News::Cloud(Ok(Arc::new(CloudView { asked: NOW, ..CloudView::default() }))),
+    );
     let at = |age: Duration| calm("alpha").taken.plus(age);
     let stale = |app: &App, age: Duration| app.clusters()[0].is_stale(at(age));
     assert!(!stale(&app, minutes(19)) && stale(&app, minutes(20)), "in the list");
@@ -126,7 +130,7 @@ fn the_fleet_can_be_sorted_by_a_column_and_reversed() {
     let mut large = calm("gamma");
     let nodes = Arc::make_mut(&mut large.nodes);
     nodes.extend((1..9).map(|n| node(n, "tpu_worker", 4.0, 1.0)));
-    tell(&mut app, "gamma", News::Snapshot(Arc::new(large)));
+    send_update(&mut app, "gamma", News::Snapshot(Arc::new(large)));
     press(&mut app, ">");
     assert_eq!(order(&app), ["alpha", "beta", "delta", "gamma"], "by name");
     press(&mut app, "I");
@@ -142,8 +146,8 @@ fn totals_keep_known_values() {
     let mut app = fleet();
     let all = app.fleet().totals();
     assert_eq!((all.clusters, all.up, all.nodes, all.running), (4, 4, 8, 4));
-    assert_eq!(all.tpus, Sum { used: Some(16.0), is_least: false, all: 32.0 });
-    tell(&mut app, "alpha", News::Link(gone()));
+    assert_eq!(all.tpus, Sum { used: Some(16.0), is_lower_bound: false, all: 32.0 });
+    send_update(&mut app, "alpha", News::Link(gone()));
     assert_eq!((app.fleet().totals().up, app.fleet().totals().nodes), (3, 8), "known values are kept");
 }
 
@@ -157,14 +161,14 @@ fn unknown_use_is_not_counted_as_zero() {
                 resource.used = None;
             }
         }
-        tell(app, name, News::Snapshot(Arc::new(state)));
+        send_update(app, name, News::Snapshot(Arc::new(state)));
     };
     unknown(&mut app, "beta");
-    assert_eq!(app.fleet().totals().tpus, Sum { used: Some(12.0), is_least: true, all: 32.0 });
+    assert_eq!(app.fleet().totals().tpus, Sum { used: Some(12.0), is_lower_bound: true, all: 32.0 });
     for name in ["alpha", "gamma", "delta"] {
         unknown(&mut app, name);
     }
-    assert_eq!(app.fleet().totals().tpus, Sum { used: None, is_least: true, all: 32.0 });
+    assert_eq!(app.fleet().totals().tpus, Sum { used: None, is_lower_bound: true, all: 32.0 });
 }
 
 #[test]
@@ -172,9 +176,9 @@ fn an_alert_anywhere_changes_the_screen_of_every_cluster() {
     let mut app = fleet();
     press(&mut app, "<enter>");
     paint(&mut app, 120, 40);
-    tell(&mut app, "delta", News::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
+    send_update(&mut app, "delta", News::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
     assert!(!app.is_dirty(), "another cluster's connection phase is not on the screen");
-    tell(&mut app, "delta", News::Link(gone()));
+    send_update(&mut app, "delta", News::Link(gone()));
     assert!(app.is_dirty());
     assert!(paint(&mut app, 120, 40).1.contains("⚑ 1 issue"));
 }
@@ -206,15 +210,15 @@ fn an_idle_fleet_draws_nothing() {
     paint(&mut app, 200, 60);
     for name in NAMES {
         let again = Snapshot { taken: NOW, ..calm(name) };
-        tell(&mut app, name, News::Snapshot(Arc::new(again)));
+        send_update(&mut app, name, News::Snapshot(Arc::new(again)));
     }
     assert!(!app.is_dirty(), "the same state again");
     let next = |app: &App| app.next_change(NOW).unwrap();
     assert!(next(&app) > Duration::from_secs(20), "{:?}", next(&app));
     let refused = problem(ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() }, "x", "");
-    tell(&mut app, "alpha", News::Link(Link::Stopped { problem: refused }));
+    send_update(&mut app, "alpha", News::Link(Link::Stopped { problem: refused }));
     assert!(next(&app) > Duration::from_secs(20), "no countdown there: {:?}", next(&app));
-    tell(&mut app, "alpha", News::Link(gone()));
+    send_update(&mut app, "alpha", News::Link(gone()));
     assert!(next(&app) <= Duration::from_secs(1), "a countdown is on the screen");
 }
 
@@ -231,7 +235,7 @@ fn starve(app: &mut App, name: &str, secs: u64) {
             kind: DemandKind::Task,
             infeasible: false,
         }];
-        tell(app, name, News::Snapshot(Arc::new(state)));
+        send_update(app, name, News::Snapshot(Arc::new(state)));
     }
 }
 
@@ -335,11 +339,11 @@ fn the_selection_of_all_clusters_follows_its_row_through_updates() {
     assert_eq!(chosen(&app).as_deref(), Some("gamma-run"));
     let mut more = calm("alpha");
     Arc::make_mut(&mut more.jobs).push(Arc::new(job("alpha-new", JobStatus::Running, "x", 1)));
-    tell(&mut app, "alpha", News::Snapshot(Arc::new(more)));
+    send_update(&mut app, "alpha", News::Snapshot(Arc::new(more)));
     assert_eq!(all_jobs(&app).len(), 9);
     assert_eq!(chosen(&app).as_deref(), Some("gamma-run"));
     let none = Snapshot { jobs: Arc::default(), ..calm("gamma") };
-    tell(&mut app, "gamma", News::Snapshot(Arc::new(none)));
+    send_update(&mut app, "gamma", News::Snapshot(Arc::new(none)));
     assert_eq!(all_jobs(&app).len(), 7);
     assert!(chosen(&app).is_some(), "the cursor moves to another row");
 }
@@ -403,7 +407,7 @@ fn a_clusters_description_lists_all_findings() {
 fn a_restart_by_another_operator_is_reported_and_ours_is_not() {
     let restarted = |name: &str| Snapshot { session: "another".into(), jobs: Arc::default(), ..calm(name) };
     let mut app = fleet();
-    tell(&mut app, "beta", News::Snapshot(Arc::new(restarted("beta"))));
+    send_update(&mut app, "beta", News::Snapshot(Arc::new(restarted("beta"))));
     let found = &app.clusters()[1].findings[0];
     assert_eq!((found.kind, found.severity), (FindingKind::Restarted, Severity::Bad));
     assert!(found.long.contains("1 job lost: beta-run (alice)"), "{found:?}");
@@ -412,25 +416,28 @@ fn a_restart_by_another_operator_is_reported_and_ours_is_not() {
     // An operation of this console is running on another cluster.
     let restart = Operation::new(Task::Restart { preserve: false }, ClusterName::new("gamma"));
     app.update(Event::Operation(ClusterName::new("gamma"), OperationNews::Began(restart)), NOW);
-    tell(&mut app, "gamma", News::Snapshot(Arc::new(restarted("gamma"))));
+    send_update(&mut app, "gamma", News::Snapshot(Arc::new(restarted("gamma"))));
     assert!(app.clusters()[2].findings.iter().all(|f| f.kind != FindingKind::Restarted));
 }
 
 #[test]
 fn recent_changes_are_kept_and_the_first_state_is_not_a_change() {
     let mut app = fleet();
-    assert_eq!(app.fleet().lately.changes().len(), 0, "there are no changes yet");
+    assert_eq!(app.fleet().recent_changes.changes().len(), 0, "there are no changes yet");
     let mut state = calm("beta");
     let failed = Job { status: JobStatus::Failed, ended: Some(NOW), ..(*state.jobs[0]).clone() };
     let short = failed.short_name().into_owned();
     Arc::make_mut(&mut state.jobs)[0] = Arc::new(failed);
-    tell(&mut app, "beta", News::Snapshot(Arc::new(state)));
-    tell(&mut app, "gamma", News::Link(gone()));
+    send_update(&mut app, "beta", News::Snapshot(Arc::new(state)));
+    send_update(&mut app, "gamma", News::Link(gone()));
     let line = |change: &Change| format!("{}: {}", words::named(&change.clusters), change.what);
-    let lately: Vec<String> = app.fleet().lately.changes().map(line).collect();
-    assert!(lately[0].starts_with("gamma: down"), "the newest first: {lately:?}");
-    assert!(lately[1].starts_with("beta: ") && lately[1].contains(&format!("failed {short}")), "{lately:?}");
-    assert_eq!(lately.len(), 2, "{lately:?}");
+    let recent_changes: Vec<String> = app.fleet().recent_changes.changes().map(line).collect();
+    assert!(recent_changes[0].starts_with("gamma: down"), "the newest first: {recent_changes:?}");
+    assert!(
+        recent_changes[1].starts_with("beta: ") && recent_changes[1].contains(&format!("failed {short}")),
+        "{recent_changes:?}"
+    );
+    assert_eq!(recent_changes.len(), 2, "{recent_changes:?}");
     // The fleet shows them if there is room, below the issues.
     press(&mut app, "c");
     for (width, height) in [(120, 40), (200, 60)] {
@@ -445,12 +452,12 @@ fn issues_of_all_clusters_are_one_table() {
     let mut app = app(&["alpha", "beta", "gamma"]);
     for name in ["alpha", "gamma"] {
         let gone = problem(ProblemKind::Unreachable, &format!("no route to {name}"), "start it");
-        tell(&mut app, name, News::Link(Link::Retrying { problem: gone, at: NOW }));
+        send_update(&mut app, name, News::Link(Link::Retrying { problem: gone, at: NOW }));
     }
     press(&mut app, "<down><down>E");
     let issues = |app: &App| {
         let listing = app.listing().unwrap();
-        let rows = (0..listing.len()).map(|at| listing.cells(&app.look(NOW), at));
+        let rows = (0..listing.len()).map(|at| listing.cells(&app.cell_context(NOW), at));
         rows.map(|cells| cells.iter().map(|c| c.text.to_string()).collect::<Vec<_>>().join(" "))
             .collect::<Vec<_>>()
     };

@@ -73,17 +73,17 @@ fn a_typed_form_is_submitted_unchanged() {
     assert!(app.dialog().is_none() && said(&app).contains("raysubmit_1 submitted"));
 
     // The job is selected and its log opened as soon as it is listed, but not again.
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
     assert_ne!(selected(&app).as_deref(), Some("raysubmit_1"), "the snapshot predates the submission");
     let mut with_it = snapshot();
     Arc::make_mut(&mut with_it.jobs).push(Arc::new(job("raysubmit_1", JobStatus::Pending, "alice", 1)));
     let with_it = Arc::new(with_it);
-    let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::clone(&with_it)));
+    let effects = send_update(&mut app, CLUSTER, News::Snapshot(Arc::clone(&with_it)));
     let is_its = |e: &Effect| matches!(e, Effect::Ask(_, Request::Follow(_, LogSource::Job(of))) if *of == id("raysubmit_1"));
     assert!(effects.iter().any(is_its), "{effects:?}");
     assert_eq!(selected(&app).as_deref(), Some("raysubmit_1"));
     press(&mut app, "2G");
-    tell(&mut app, CLUSTER, News::Snapshot(with_it));
+    send_update(&mut app, CLUSTER, News::Snapshot(with_it));
     assert_ne!(selected(&app).as_deref(), Some("raysubmit_1"));
 }
 
@@ -226,7 +226,7 @@ fn a_log_that_is_opened_after_a_submission_stays_open() {
         press(&mut app, "jl");
         let open = app.log().unwrap().source().cloned();
         assert!(open.is_some() && app.context() == Context::Log, "{keys}");
-        let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::clone(&listed)));
+        let effects = send_update(&mut app, CLUSTER, News::Snapshot(Arc::clone(&listed)));
         assert_eq!((effects, app.log().unwrap().source()), (vec![], open.as_ref()), "{keys}");
     }
 }
@@ -253,7 +253,7 @@ fn news_reach_a_form_below_a_text() {
 
 #[test]
 fn an_edited_command_begins_a_new_recall() {
-    let mut app = shown().recalling(&[("entrypoint".to_owned(), "sleep 1".to_owned())]);
+    let mut app = shown().with_history(&[("entrypoint".to_owned(), "sleep 1".to_owned())]);
     press(&mut app, "n<up>23<up><down>");
     assert_eq!(form(&app).draft().entrypoint, "sleep 123", "the edited text is kept");
 }

@@ -80,7 +80,7 @@ fn lines_of_an_open_log_are_held_back_and_those_of_a_new_log_are_not() {
     let stream = page(&app).log.stream();
     let lines = |app: &mut App, stream, text: &str| {
         let lines = vec![text.into()];
-        tell(app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
+        send_update(app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
     };
     let before = page(&app).log.len();
     press(&mut app, "Z");

@@ -24,7 +24,7 @@ fn subject(effects: &[Effect]) -> Subject {
 }
 
 fn answer(app: &mut App, subject: &Subject, result: Result<Inspection, String>) {
-    tell(app, CLUSTER, News::Inspected(subject.clone(), result.map(Box::new)));
+    send_update(app, CLUSTER, News::Inspected(subject.clone(), result.map(Box::new)));
 }
 
 /// The alive nodes of the cluster except the head.
@@ -262,7 +262,7 @@ fn the_page_of_chips_is_refreshed_while_it_is_shown() {
         let vitals = all.jobs.drain().next().unwrap().1;
         all.jobs.insert(job, vitals);
     }
-    tell(&mut app, CLUSTER, vitals_news);
+    send_update(&mut app, CLUSTER, vitals_news);
     let asked = press(&mut app, "%");
     let [Effect::Chips(cluster, nodes)] = &asked[..] else { panic!("{asked:?}") };
     let (cluster, nodes) = (cluster.clone(), nodes.clone());

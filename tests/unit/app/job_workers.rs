@@ -5,9 +5,9 @@ use crate::workers_reading::{reading, workers};
 use marin_tui::app::WorkersView;
 use marin_tui::job_workers::{
     Findings, JobWorkers, Part, ReadingCost, Tail, Verdict, WorkersAnswer, WorkersReading, failure, fold,
-    in_order, roll_call, running,
+    in_order, running, worker_overview,
 };
-use marin_tui::logs::{Clock, Remark};
+use marin_tui::logs::{Clock, WorkerNote};
 
 /// Answers the page's request.
 pub(super) fn answer(app: &mut App, effects: &[Effect]) {
@@ -27,7 +27,7 @@ fn rows(app: &App) -> &dyn Listing {
 }
 
 fn row(app: &App, position: usize) -> String {
-    let cells = rows(app).cells(&app.look(NOW), position);
+    let cells = rows(app).cells(&app.cell_context(NOW), position);
     cells.iter().map(|cell| cell.text.trim()).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" | ")
 }
 
@@ -51,7 +51,7 @@ fn silent_and_lagging_workers_come_first_and_the_cost_is_shown() {
     assert!(row(&app, 0).contains("102 | 900 | 20m | silent 20m; others "), "{}", row(&app, 0));
     assert!(row(&app, 1).contains("104 | 1,000 | "), "{}", row(&app, 1));
     assert!(row(&app, 1).contains("step 1,000; others 1,200 | INFO step 1000"), "{}", row(&app, 1));
-    let counts = rows(&app).counts(&app.look(NOW)).text.into_owned();
+    let counts = rows(&app).counts(&app.cell_context(NOW)).text.into_owned();
     assert_eq!(
         counts,
         "8 workers: 1 silent, 1 lagging, steps 900 to 1,200 · 0 s ago · 24 requests, 4.1 MB, 2.3 s"
@@ -63,7 +63,7 @@ fn ages_are_computed_in_the_heads_time_zone() {
     // The head's time zone is UTC+05:30, which the lines do not state.
     let app = opened();
     let clock = Clock { near: NOW, utc_offset: 19_800 };
-    let job_workers = JobWorkers { clock, ..reading(&app, Part::Roll).job_workers };
+    let job_workers = JobWorkers { clock, ..reading(&app, Part::Overview).job_workers };
     let age = |worker: usize| Duration::from_secs(if worker == 2 { 1200 } else { 60 });
     let line = |worker: usize| {
         let shows = NOW.plus(Duration::from_secs(19_800)).minus(age(worker)).as_millis();
@@ -72,8 +72,8 @@ fn ages_are_computed_in_the_heads_time_zone() {
     };
     let tails: Vec<Tail> =
         (0..8).map(|worker| Tail { worker, is_err: true, lines: vec![line(worker)] }).collect();
-    let answers = roll_call(&job_workers, &tails, NOW);
-    assert_eq!((answers[0].worker, answers[0].remark), (2, Remark::Silent), "{answers:?}");
+    let answers = worker_overview(&job_workers, &tails, NOW);
+    assert_eq!((answers[0].worker, answers[0].remark), (2, WorkerNote::Silent), "{answers:?}");
     // Lines have whole seconds.
     let ages =
         answers.iter().map(|a| (a.age.unwrap().as_secs_f64() - age(a.worker as usize).as_secs_f64()).abs());
@@ -86,7 +86,7 @@ fn it_is_refreshed_while_open_at_ten_times_the_read_time() {
     let later = |seconds| NOW.plus(Duration::from_secs(seconds));
     assert_eq!(app.update(Event::Tick, later(22)), []);
     let again = app.update(Event::Tick, later(23));
-    assert!(matches!(again.as_slice(), [Effect::JobWorkers(_, _, Part::Roll)]), "{again:?}");
+    assert!(matches!(again.as_slice(), [Effect::JobWorkers(_, _, Part::Overview)]), "{again:?}");
     assert_eq!(app.update(Event::Tick, later(24)), [], "one read at a time");
     press(&mut app, "<esc>");
     assert_eq!(app.update(Event::Tick, later(400)), [], "the page is closed");
@@ -183,8 +183,10 @@ fn silent_workers_of_a_hanging_job_are_rows_that_open_their_logs() {
         _ => None,
     });
     let (cluster, key) = job.unwrap_or_else(|| panic!("{asked:?}"));
-    let job_workers = reading(&app, Part::Roll).job_workers;
-    let WorkersAnswer::Roll { answers, last } = reading(&app, Part::Roll).what else { panic!("an overview") };
+    let job_workers = reading(&app, Part::Overview).job_workers;
+    let WorkersAnswer::Overview { answers, last } = reading(&app, Part::Overview).what else {
+        panic!("an overview")
+    };
     let found = running(&job_workers, &answers, &[], &last);
     assert_eq!((found.verdict, found.quiet.len()), (Verdict::Silent, 1), "{found:?}");
     let what = WorkersAnswer::Cause(Box::new(found));
@@ -216,7 +218,7 @@ fn a_log_opens_at_the_chosen_line_and_esc_returns_to_its_row() {
     paint(&mut app, 120, 40);
     let line = |n: u64| Line::from(if n == 900 { text_of_row.clone() } else { format!("line {n}") });
     let part = (0..1000).map(line).collect::<Vec<_>>().into();
-    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
     let log = app.log().unwrap();
     let above = log.visible().position(|text| text == text_of_row);
     assert!(log.is_at(900) && above == Some(log.size().height / 2), "{above:?} of {:?}", log.size());
@@ -234,12 +236,12 @@ fn read_errors_are_shown_and_earlier_data_is_kept() {
     let (cluster, key) = (ClusterName::new(CLUSTER), app.clusters()[0].job_workers.job.clone().unwrap());
     let problem = Problem::new(ProblemKind::Other, "the dashboard \u{1b}[31mdoes not answer", "wait", NOW);
     let failed = |part| Event::JobWorkers(cluster.clone(), key.clone(), part, Arc::new(Err(problem.clone())));
-    app.update(failed(Part::Roll), NOW);
+    app.update(failed(Part::Overview), NOW);
     assert_eq!(rows(&app).len(), 8);
-    assert!(rows(&app).counts(&app.look(NOW)).text.ends_with("not read"));
+    assert!(rows(&app).counts(&app.cell_context(NOW)).text.ends_with("not read"));
     press(&mut app, "3");
     app.update(failed(Part::Lines), NOW);
-    assert_eq!(rows(&app).why_empty(&app.look(NOW)), "the dashboard ·[31mdoes not answer; wait");
+    assert_eq!(rows(&app).why_empty(&app.cell_context(NOW)), "the dashboard ·[31mdoes not answer; wait");
     let other = JobKey::Driver(JobId("77000000".into()));
     let news = Ok(reading(&app, Part::Lines));
     app.update(Event::JobWorkers(cluster.clone(), other, Part::Lines, Arc::new(news)), NOW);
@@ -258,7 +260,7 @@ fn a_failed_job_opens_with_the_first_cause_and_is_not_refreshed() {
     let known = known.unwrap_or_else(|| panic!("{asked:?}"));
     let key = known.job.key.clone();
     let job_workers = JobWorkers::new(known, Vec::new(), Clock::utc(NOW));
-    let tell = |app: &mut App, what: WorkersAnswer| {
+    let answer = |app: &mut App, what: WorkersAnswer| {
         let reading = WorkersReading {
             at: NOW,
             cost: ReadingCost::default(),
@@ -272,11 +274,11 @@ fn a_failed_job_opens_with_the_first_cause_and_is_not_refreshed() {
             NOW,
         );
     };
-    tell(&mut app, WorkersAnswer::Cause(Box::new(failure(&job_workers, None))));
+    answer(&mut app, WorkersAnswer::Cause(Box::new(failure(&job_workers, None))));
     assert!(row(&app, 0).contains("no errors found"), "{}", row(&app, 0));
     press(&mut app, "1");
-    tell(&mut app, WorkersAnswer::Roll { answers: Vec::new(), last: Vec::new() });
-    let why = rows(&app).why_empty(&app.look(NOW));
+    answer(&mut app, WorkersAnswer::Overview { answers: Vec::new(), last: Vec::new() });
+    let why = rows(&app).why_empty(&app.cell_context(NOW));
     assert_eq!(why, "dclm-run-02 has failed: it has not called ray.init, so it has no workers");
     assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(900))), []);
 }
@@ -291,7 +293,7 @@ fn found(job_workers: &JobWorkers, wrote: [(u64, u64); 8]) -> Findings {
     let tails = wrote.into_iter().enumerate();
     let tails: Vec<Tail> =
         tails.map(|(worker, wrote)| Tail { worker, is_err: true, lines: vec![line(wrote)] }).collect();
-    running(job_workers, &roll_call(job_workers, &tails, NOW), &[], &[])
+    running(job_workers, &worker_overview(job_workers, &tails, NOW), &[], &[])
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn previewed(owners: &[&str]) -> OperationNews {
 /// Makes the cluster unreachable: a running cluster cannot be started.
 fn lose(app: &mut App) {
     let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
-    tell(app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    send_update(app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
 }
 
 fn plan(app: &App) -> &marin_tui::app::Plan {
@@ -60,7 +60,7 @@ fn letters_typed_in_a_confirmation_are_entered_as_the_name() {
     assert!(plan(&app).name.text().is_empty(), "it scrolls");
     // Removing a worker does not require typing a name.
     let removes = Task::RemoveWorker { worker: "w".into(), drain: None };
-    assert!(!marin_tui::app::Plan::new(removes, ClusterName::new("lab"), Vec::new()).wants_name());
+    assert!(!marin_tui::app::Plan::new(removes, ClusterName::new("lab"), Vec::new()).requires_name());
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_refused_operation_offers_only_cancel() {
     let refused = problem(ProblemKind::Other, "start is not offered for provider x", "use ray by hand");
     send_news(
         &mut app,
-        OperationNews::Refused(OperationKind::Start, Refusal::new(Gate::NotOffered, refused)),
+        OperationNews::Refused(OperationKind::Start, Refusal::new(RefusalReason::NotOffered, refused)),
     );
     assert_eq!(plan(&app).controls(), [Control::Cancel]);
     press(&mut app, "<tab><tab>");
@@ -224,7 +224,7 @@ fn what_a_gate_refuses_can_be_allowed_in_a_separate_question() {
     assert_eq!(press(&mut app, "u"), [orders(Order::Resume(consent()))]);
     let allowed = Order::Resume(Consent { unknown: true, ..consent() });
     let refusal = Refusal {
-        gate: Gate::UnknownJobs,
+        gate: RefusalReason::UnknownJobs,
         problem: problem(
             ProblemKind::Unreachable,
             "cannot determine affected jobs on marin-us-central2",
@@ -273,7 +273,7 @@ fn progress_can_be_watched_closed_and_reopened() {
     assert_eq!(app.context(), Context::Progress);
     press(&mut app, "<esc><esc>");
     let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
-    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
+    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
     assert_eq!(app.fleet().alerts(), 0, "a cluster is expected to be unreachable during a restart");
     let answer = Progress::Done(StepName::Answer, "session".into());
     assert_eq!(send_news(&mut app, OperationNews::Progress(answer)), [asks(Request::Refresh)]);
@@ -322,9 +322,9 @@ fn an_interrupted_operation_opens_automatically_and_can_be_resumed_skipped_or_ab
 #[test]
 fn read_only_refuses_actions_that_change_a_cluster_with_a_message() {
     let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
-    let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
+    let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).with_read_only(true);
     app.start(None);
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
     // Written manually: a list derived from the table would agree with whatever it contains.
     let changing = [
         "restart",

@@ -126,7 +126,7 @@ fn unavailable_actions_are_listed_last_and_report_where_they_are_available() {
     assert!(offers[away..].iter().any(|o| o.words == "follow"));
     press(&mut app, "follow<enter>");
     assert!(said(&app).contains("log pane"), "{}", said(&app));
-    let mut app = shown().reading_only(true);
+    let mut app = shown().with_read_only(true);
     press(&mut app, ":restart");
     assert!(!first(&app).is_here && first(&app).help.contains("read-only"));
 }
@@ -193,7 +193,7 @@ fn a_choice_stays_on_its_entry_when_news_change_the_list() {
     let new = Arc::new(job("job-new", JobStatus::Running, "alice", 1));
     let mut jobs = snapshot();
     jobs.jobs = Arc::new(std::iter::once(new).chain(jobs.jobs.iter().cloned()).collect());
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs)));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs)));
     assert_eq!(app.offers()[app.prompt().unwrap().chosen].words, wanted);
     press(&mut app, "<enter>");
     let stopped = wanted.strip_prefix("stop-job ").unwrap();
@@ -208,8 +208,8 @@ fn a_choice_stays_on_its_entry_when_news_change_the_list() {
 fn a_name_on_several_clusters_is_ambiguous() {
     let mut app = super::app(&["alpha", "beta"]);
     for cluster in ["alpha", "beta"] {
-        tell(&mut app, cluster, News::Link(up()));
-        tell(&mut app, cluster, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
+        send_update(&mut app, cluster, News::Link(up()));
+        send_update(&mut app, cluster, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
     }
     // If there is no row to act on, the ids are listed.
     press(&mut app, ":stop-job<enter>");
@@ -224,7 +224,7 @@ fn a_name_on_several_clusters_is_ambiguous() {
     assert!(app.offers()[1].help.ends_with(", beta"), "{:?}", app.offers()[1]);
     press(&mut app, "<enter>yy");
     assert_eq!(app.view().place(), Some(1));
-    let mut app = app.reading_only(true);
+    let mut app = app.with_read_only(true);
     press(&mut app, ":stop-job job-1<enter>");
     assert!(app.dialog().is_none() && said(&app).contains("stop-job refused: read-only"), "{}", said(&app));
 }

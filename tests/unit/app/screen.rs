@@ -11,7 +11,7 @@ fn many_nodes() -> Snapshot {
 fn machine_figures_are_requested_only_for_rows_on_the_screen() {
     let mut app = shown();
     press(&mut app, "1");
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(many_nodes())));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(many_nodes())));
     let visible = |effects: &[Effect]| match effects {
         [Effect::Ask(_, Request::Visible(ids))] => {
             ids.iter().map(|id| id.as_bytes().to_vec()).collect::<Vec<_>>()
@@ -46,7 +46,7 @@ fn an_idle_screen_changes_only_when_a_clock_text_on_it_does() {
     assert_eq!(from(&app, 0), Duration::from_secs(4), "then the data is five seconds old");
     assert_eq!(from(&app, 4000), Duration::from_secs(1), "from then on its age is counted");
     let ahead = Snapshot { taken: NOW.plus(Duration::from_secs(59)), ..snapshot() };
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(ahead)));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(ahead)));
     assert_eq!(from(&app, 58_000), Duration::from_secs(2), "the minute");
     app.update(
         Event::Done(Outcome::Copied("copied".into())),
@@ -54,7 +54,7 @@ fn an_idle_screen_changes_only_when_a_clock_text_on_it_does() {
     );
     assert_eq!(from(&app, 58_000), Duration::from_millis(500), "the toast expires");
     let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
-    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
     assert!(from(&app, 1000) <= Duration::from_secs(1), "a countdown is on the screen");
 }
 
@@ -63,11 +63,11 @@ fn the_same_snapshot_again_draws_nothing() {
     let mut app = shown();
     paint(&mut app, 200, 60);
     let again = Snapshot { taken: NOW, ..snapshot() };
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(again)));
-    tell(&mut app, CLUSTER, News::Link(up()));
-    tell(&mut app, "another", News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(again)));
+    send_update(&mut app, CLUSTER, News::Link(up()));
+    send_update(&mut app, "another", News::Snapshot(Arc::new(snapshot())));
     assert!(!app.is_dirty());
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
     assert!(app.is_dirty());
 }
 
@@ -147,7 +147,7 @@ fn a_changed_host_key_is_reported_and_confirming_trusts_the_offered_key() {
     let stopped =
         || News::Link(Link::Stopped { problem: problem(changed(), "the host key has changed", "compare") });
     let mut app = shown();
-    assert_eq!(tell(&mut app, CLUSTER, stopped()), []);
+    assert_eq!(send_update(&mut app, CLUSTER, stopped()), []);
     assert!(app.dialog().is_none(), "a key that was meant for the page would answer it");
     assert!(app.toasts().messages().next().unwrap().text.contains("h shows both keys"));
     press(&mut app, "h");
@@ -158,8 +158,8 @@ fn a_changed_host_key_is_reported_and_confirming_trusts_the_offered_key() {
     assert!(app.dialog().is_none());
     assert!(footer(&mut app).contains("h host key"));
     assert_eq!(press(&mut app, "hy"), [asks(Request::TrustHostKey("SHA256:new".into()))]);
-    let mut app = shown().reading_only(true);
-    tell(&mut app, CLUSTER, stopped());
+    let mut app = shown().with_read_only(true);
+    send_update(&mut app, CLUSTER, stopped());
     assert_eq!((press(&mut app, "h"), app.dialog().is_none()), (vec![], true), "read-only");
 }
 

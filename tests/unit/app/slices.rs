@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 /// A cluster with slices, whose nodes pane is focused and grouped by slice.
 fn by_slice() -> App {
     let mut app = shown();
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
     press(&mut app, "1vgg");
     app
 }
 
 fn cells(app: &App) -> Vec<String> {
-    let (listing, look) = (app.listing().unwrap(), app.look(NOW));
+    let (listing, look) = (app.listing().unwrap(), app.cell_context(NOW));
     let row = |p| listing.cells(&look, p).iter().map(|c| c.text.to_string()).collect::<Vec<_>>().join("|");
     (0..listing.len()).map(row).collect()
 }
@@ -81,11 +81,11 @@ fn the_page_of_a_slice_stays_open_while_its_hosts_change() {
     for node in all.iter_mut().filter(|n| n.slice().is_some_and(|s| s.raw().contains("bb20"))) {
         *node = dead(node.clone(), 30, DeathReason::Unexpected);
     }
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(later.clone())));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(later.clone())));
     assert!(app.listing().unwrap().len() == 8 && cells(&app).iter().all(|row| row.contains("dead")));
     paint(&mut app, 80, 24);
     Arc::make_mut(&mut later.nodes).retain(|n| n.slice().is_none());
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(later)));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(later)));
     assert!(app.listing().unwrap().is_empty());
     paint(&mut app, 80, 24);
     press(&mut app, "<enter>d");
@@ -100,15 +100,15 @@ fn an_outlier_is_marked_and_its_figures_are_requested() {
     assert_eq!(ids.len(), 64 + 4 + 3 + 1, "all alive hosts of the rows on the screen");
     let of = |n: u8, cpu| (node(n, "", 0.0, 0.0).id, figures(cpu, 40, 30));
     let samples: Vec<_> = (1..=64).map(|n| of(n, if n == 17 { 2.0 } else { 70.0 })).collect();
-    tell(&mut app, CLUSTER, News::Physical(samples));
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    send_update(&mut app, CLUSTER, News::Physical(samples));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
     let seen = cells(&app);
     assert!(seen[2].starts_with("!|ray-m-worker-aa10-tpu|v4-512|4x8x8|64/64|outlier|"), "{seen:#?}");
     press(&mut app, "jj<enter>");
     assert!(is_page_of(&app, "ray-m-worker-aa10-tpu"));
     let listing = app.listing().unwrap();
     assert_eq!((listing.all(), listing.len()), (64, 64));
-    tell(&mut app, CLUSTER, News::Physical(vec![(node(5, "", 0.0, 0.0).id, figures(70.0, 95, 30))]));
+    send_update(&mut app, CLUSTER, News::Physical(vec![(node(5, "", 0.0, 0.0).id, figures(70.0, 95, 30))]));
     press(&mut app, "<esc>");
     assert!(cells(&app).iter().any(|row| row.contains("mem 95% w-5")), "a risk to jobs comes first");
 }
@@ -116,10 +116,10 @@ fn an_outlier_is_marked_and_its_figures_are_requested() {
 #[test]
 fn the_job_that_holds_a_slice_is_shown_from_its_vitals() {
     let mut app = by_slice();
-    tell(&mut app, CLUSTER, held("04000000", [3, 9]));
+    send_update(&mut app, CLUSTER, held("04000000", [3, 9]));
     let seen = cells(&app);
     assert!(seen[2].contains("|256/256|04000000|"), "{seen:#?}");
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot { taken: before(0), ..sliced() })));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot { taken: before(0), ..sliced() })));
     assert_eq!(cells(&app), seen, "known jobs are kept");
     press(&mut app, "/job:0400<enter>");
     assert_eq!(cells(&app).len(), 1);
@@ -141,7 +141,7 @@ fn of_several_jobs_on_a_slice_one_is_chosen_for_its_stacks() {
     let mut two = ClusterVitals::clone(&one);
     let same = Arc::clone(two.jobs.values().next().unwrap());
     two.jobs.insert(other.key.clone(), same);
-    tell(&mut app, CLUSTER, News::Vitals(Arc::new(two)));
+    send_update(&mut app, CLUSTER, News::Vitals(Arc::new(two)));
     press(&mut app, "/job:0400<enter>");
     assert_eq!((cells(&app).len(), press(&mut app, "W")), (1, vec![]));
     assert!(app.prompt().is_some(), "which of the two?");
@@ -156,10 +156,18 @@ fn disabled_vitals_are_shown_in_the_job_column() {
     let mut app = by_slice();
     assert!(cells(&app)[2].contains("|256/256|-|"), "{:#?}", cells(&app));
     let limits = VitalLimits { every: Duration::ZERO, ..VitalLimits::default() };
-    tell(&mut app, CLUSTER, News::Vitals(Arc::new(ClusterVitals { limits, ..ClusterVitals::default() })));
+    send_update(
+        &mut app,
+        CLUSTER,
+        News::Vitals(Arc::new(ClusterVitals { limits, ..ClusterVitals::default() })),
+    );
     let seen = cells(&app);
     assert!(seen[2].contains("|256/256|vitals off|") && !seen[0].contains("vitals off"), "{seen:#?}");
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot { session: "another".into(), ..sliced() })));
+    send_update(
+        &mut app,
+        CLUSTER,
+        News::Snapshot(Arc::new(Snapshot { session: "another".into(), ..sliced() })),
+    );
     assert_eq!(cells(&app)[2], seen[2], "also after a restart of the cluster");
 }
 
@@ -185,8 +193,8 @@ fn toggling_moves_from_a_slice_to_its_hosts_and_back() {
 fn slices_with_the_same_name_on_two_clusters_are_separate() {
     let mut app = app(&["alpha", "beta"]);
     for name in ["alpha", "beta"] {
-        tell(&mut app, name, News::Link(up()));
-        tell(&mut app, name, News::Snapshot(Arc::new(sliced())));
+        send_update(&mut app, name, News::Link(up()));
+        send_update(&mut app, name, News::Snapshot(Arc::new(sliced())));
     }
     press(&mut app, "Nv");
     assert_eq!(app.listing().unwrap().name(), "all-slices");
@@ -212,12 +220,12 @@ fn a_slice_is_the_same_on_every_page_where_ray_has_no_labels() {
         node.resources.0.push(pod);
         node.labels = [].into();
     }
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
     let News::Vitals(mut cluster_vitals) = held("04000000", 1..=64) else { unreachable!() };
     for vitals in Arc::make_mut(&mut cluster_vitals).jobs.values_mut() {
         Arc::make_mut(vitals).holds = Some(vec![("TPU".into(), 256.0)]);
     }
-    tell(&mut app, CLUSTER, News::Vitals(cluster_vitals));
+    send_update(&mut app, CLUSTER, News::Vitals(cluster_vitals));
     press(&mut app, "1vgg/slice:aa10<enter>");
     assert!(cells(&app)[0].contains("|ray-m-worker-aa10-tpu|") && cells(&app)[0].contains("|64|"));
     // One of its hosts leads to the chips of all of them.
@@ -244,9 +252,9 @@ fn a_slice_whose_hosts_are_named_after_two_clusters_is_one_slice() {
             if n % 2 == 0 { format!("ray-m-worker-aa10-tpu-w-{n}") } else { format!("ray-other-w-{n}") };
         node.name = name.as_str().into();
     }
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
     let figures = |n: u8| (node(n, "", 0.0, 0.0).id, figures(if n == 18 { 2.0 } else { 70.0 }, 40, 30));
-    tell(&mut app, CLUSTER, News::Physical((1..=64).map(figures).collect()));
+    send_update(&mut app, CLUSTER, News::Physical((1..=64).map(figures).collect()));
     press(&mut app, "1vgg/slice:aa10<enter>");
     let seen = cells(&app);
     assert!(seen.len() == 1 && seen[0].contains("|64/64|outlier|"), "{seen:#?}");

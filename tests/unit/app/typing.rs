@@ -110,7 +110,7 @@ fn a_filter_accepts_columns_and_reports_errors() {
 #[test]
 fn a_filter_accepts_any_column_and_names_the_hidden_one_that_matched() {
     let mut app = shown();
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
     press(&mut app, "2/");
     for column in app.listing().unwrap().fields() {
         press(&mut app, &format!("<^u>{column}:x"));
@@ -118,7 +118,8 @@ fn a_filter_accepts_any_column_and_names_the_hidden_one_that_matched() {
     }
     press(&mut app, "<^u>driver:04000000<enter>");
     assert_eq!(rows(&app), ["04000000"], "the column is only shown in the wide table");
-    let unseen = |app: &App, seen: &[usize]| app.listing().unwrap().matches_unseen(&app.look(NOW), seen);
+    let unseen =
+        |app: &App, seen: &[usize]| app.listing().unwrap().matches_unseen(&app.cell_context(NOW), seen);
     assert_eq!(unseen(&app, &[1]), None);
     press(&mut app, "/<^u>alice<enter>");
     assert_eq!(unseen(&app, &[1, 2]), None, "the match is in the name");
@@ -131,7 +132,7 @@ fn a_filter_accepts_any_column_and_names_the_hidden_one_that_matched() {
 fn the_columns_of_a_filter_are_those_of_its_table() {
     let mut app = super::app(&["a-us", "b-eu"]);
     for name in ["a-us", "b-eu"] {
-        tell(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+        send_update(&mut app, name, News::Snapshot(Arc::new(snapshot())));
     }
     let wrong = |app: &App| app.prompt().unwrap().wrong.clone();
     press(&mut app, "/cluster:us");
@@ -195,7 +196,7 @@ fn a_key_that_is_not_available_in_a_dialog_is_answered_in_its_footer() {
 fn typed_lines_are_saved_and_restored_if_there_is_a_file() {
     let line = |kind: &str, text: &str| (kind.to_owned(), text.to_owned());
     let before = [line("filter", "tul"), line("entrypoint", "python a.py"), line("working-dir", "/work")];
-    let mut app = shown().recalling(&before);
+    let mut app = shown().with_history(&before);
     press(&mut app, "/<up>");
     assert_eq!(app.prompt().unwrap().line.text(), "tul");
     let saved = |effects: Vec<Effect>| match effects.as_slice() {

@@ -102,7 +102,7 @@ fn workers_are_chosen_named_previewed_and_added() {
     assert_eq!((form(&app).node_type, form(&app).capacity), (1, 2), "as in the last request");
     press(&mut app, "<right><tab><left><tab><backspace>2<tab>Mine");
     assert_eq!((form(&app).node_type, form(&app).capacity, form(&app).count.text()), (2, 1, "2"));
-    assert!(form(&app).complaint(WorkerField::Name).unwrap().contains("lowercase letters"));
+    assert!(form(&app).validation_error(WorkerField::Name).unwrap().contains("lowercase letters"));
     assert_eq!(press(&mut app, "<tab><tab><enter>"), [], "invalid values are not sent");
     assert_eq!(form(&app).focused(), Some(WorkerField::Name), "the invalid field is focused");
     press(&mut app, "<^u>");
@@ -152,7 +152,7 @@ fn help_returns_to_the_plan_which_receives_news_in_the_meantime() {
         &mut app,
         OperationNews::Refused(
             OperationKind::Restart,
-            Refusal::new(Gate::NotOffered, problem(ProblemKind::Other, "no", "")),
+            Refusal::new(RefusalReason::NotOffered, problem(ProblemKind::Other, "no", "")),
         ),
     );
     press(&mut app, "q");
@@ -187,7 +187,7 @@ fn a_host_of_a_local_cluster_is_added_by_its_address() {
     press(&mut app, "a");
     send_news(&mut app, OperationNews::Offered(Ok(WorkerOffer::default())));
     assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
-    assert!(form(&app).complaint(WorkerField::Address).unwrap().contains("enter the host"));
+    assert!(form(&app).validation_error(WorkerField::Address).unwrap().contains("enter the host"));
     press(&mut app, "-oProxy");
     assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
     press(&mut app, "<^u>10.0.0.7");
@@ -327,7 +327,7 @@ fn a_host_names_its_slice_and_a_reassigned_address_is_refused() {
         heads: Vec::new(),
         resizes: Vec::new(),
     };
-    tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view))));
+    send_update(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view))));
     press(&mut app, "1/worker-02<enter>D");
     assert_eq!(plan(&app).note, "it is one of the 2 hosts of ray-slice; all of them are affected");
     let mut reborn = snapshot();
@@ -337,7 +337,7 @@ fn a_host_names_its_slice_and_a_reassigned_address_is_refused() {
     let name = dead.name.to_string();
     reborn.nodes = Arc::new(nodes);
     let mut app = shown();
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(reborn)));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(reborn)));
     press(&mut app, &format!("1/{name}<enter>"));
     for key in ["D", "i"] {
         assert_eq!(press(&mut app, key), []);
@@ -402,7 +402,7 @@ fn in_the_tpu_table_a_worker_is_addressed_by_its_name() {
     let at = |filter: &str| {
         let mut app = shown();
         press(&mut app, "T");
-        tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view.clone()))));
+        send_update(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view.clone()))));
         press(&mut app, &format!("/{filter}<enter>"));
         app
     };
@@ -424,9 +424,9 @@ fn in_the_tpu_table_a_worker_is_addressed_by_its_name() {
 #[test]
 fn read_only_refuses_the_form_and_the_dialogs() {
     let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
-    let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
+    let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).with_read_only(true);
     app.start(None);
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
     press(&mut app, "1");
     for (key, name) in [("a", "add-worker"), ("D", "remove-worker"), ("i", "init-worker")] {
         assert_eq!(press(&mut app, key), []);
@@ -461,7 +461,7 @@ fn waiting_for_google_can_be_cancelled_and_the_outcome_is_reported() {
     let mut app = shown();
     start_operation(&mut app, remove("10.130.0.3", None), &[StepName::Find, StepName::Remove]);
     let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
-    tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
+    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
     assert_eq!(app.fleet().alerts(), 1);
     // No other operation can start in the meantime.
     assert_eq!(press(&mut app, "a"), []);
@@ -506,7 +506,7 @@ fn a_restart_of_an_unreachable_cluster_must_be_allowed() {
     let unseen = Preview { jobs: Vec::new(), me: "alice".into(), problem: unreachable, ..Preview::default() };
     send_news(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, unseen.clone()));
     let controls =
-        [Control::Cancel, Control::Jobs, Control::Others, Control::Blind, Control::Name, Control::Go];
+        [Control::Cancel, Control::Jobs, Control::Others, Control::UnknownJobs, Control::Name, Control::Go];
     assert_eq!(
         plan(&app).controls(),
         controls,
@@ -527,9 +527,9 @@ fn a_restart_of_an_unreachable_cluster_must_be_allowed() {
     let mut app = shown();
     press(&mut app, "X");
     send_news(&mut app, OperationNews::Previewed(Task::Stop, unseen));
-    assert!(plan(&app).is_blind());
+    assert!(plan(&app).has_unknown_jobs());
     send_news(&mut app, previewed(Task::Stop, &[]));
-    assert!(!plan(&app).is_blind() && !plan(&app).controls().contains(&Control::Blind));
+    assert!(!plan(&app).has_unknown_jobs() && !plan(&app).controls().contains(&Control::UnknownJobs));
 }
 
 #[test]

@@ -61,12 +61,12 @@ impl Kind for Causes {
         "root-cause"
     }
 
-    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        state(look, of, Part::Cause, |job_workers| counted(job_workers.workers.len(), "worker"))
+    fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
+        state(context, of, Part::Cause, |job_workers| counted(job_workers.workers.len(), "worker"))
     }
 
-    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
-        why_empty(look, of, Part::Cause)
+    fn why_empty(context: &CellContext<'_>, of: Option<usize>) -> String {
+        why_empty(context, of, Part::Cause)
     }
 
     fn columns() -> &'static [Column<Self>] {

@@ -47,17 +47,19 @@ pub fn in_file(lines: &[WorkerLine], at: usize) -> Option<LineTarget> {
 
 /// The text next to the title: what was read, its age, and what it cost the head.
 pub fn state(
-    look: &CellContext<'_>,
+    context: &CellContext<'_>,
     of: Option<usize>,
     part: Part,
     what: impl Fn(&JobWorkers) -> String,
 ) -> Cell<'static> {
-    let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else { return Cell::default() };
+    let Some(cluster) = of.and_then(|place| context.fleet.clusters.get(place)) else {
+        return Cell::default();
+    };
     let slot = cluster.job_workers.slot(part);
     let mut parts = Vec::new();
     if let Some(reading) = &slot.reading {
         parts.push(what(&reading.job_workers));
-        parts.push(format!("{} ago", words::span(reading.at.age(look.now))));
+        parts.push(format!("{} ago", words::span(reading.at.age(context.now))));
         parts.push(reading.cost.words());
     }
     if slot.asked.is_some() {
@@ -72,14 +74,14 @@ pub fn state(
 }
 
 /// Why there are no rows.
-pub fn why_empty(look: &CellContext<'_>, of: Option<usize>, part: Part) -> String {
-    let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else { return String::new() };
+pub fn why_empty(context: &CellContext<'_>, of: Option<usize>, part: Part) -> String {
+    let Some(cluster) = of.and_then(|place| context.fleet.clusters.get(place)) else { return String::new() };
     let slot = cluster.job_workers.slot(part);
     match (&slot.reading, &slot.problem, cluster.is_up()) {
         (Some(reading), ..) if reading.job_workers.workers.is_empty() => reading.job_workers.why_empty(),
         (Some(_), ..) => "the workers have not written anything yet".to_owned(),
         (None, Some(problem), _) => {
-            let hint = look.hint(&problem.hint);
+            let hint = context.hint(&problem.hint);
             let what = printable(&problem.what);
             if hint.is_empty() { what.into_owned() } else { format!("{what}; {hint}") }
         }

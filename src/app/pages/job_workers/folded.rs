@@ -162,17 +162,17 @@ impl Kind for FoldedLines {
         "folded-lines"
     }
 
-    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.job_workers.lines());
+    fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
+        let lines = of.and_then(|place| context.fleet.clusters.get(place)?.job_workers.lines());
         let (lines, rows) = lines.map_or((0, 0), |(_, lines, folded)| (lines.len(), folded.rows.len()));
-        state(look, of, Part::Lines, |job_workers| {
+        state(context, of, Part::Lines, |job_workers| {
             let workers = counted(job_workers.workers.len(), "worker");
             format!("{} lines of {workers} in {}", grouped(lines), counted(rows, "row"))
         })
     }
 
-    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
-        why_empty(look, of, Part::Lines)
+    fn why_empty(context: &CellContext<'_>, of: Option<usize>) -> String {
+        why_empty(context, of, Part::Lines)
     }
 
     fn columns() -> &'static [Column<Self>] {

@@ -68,16 +68,16 @@ impl Kind for Merged {
         "worker-lines"
     }
 
-    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.job_workers.lines());
+    fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
+        let lines = of.and_then(|place| context.fleet.clusters.get(place)?.job_workers.lines());
         let lines = lines.map_or(0, |(_, lines, _)| lines.len());
-        state(look, of, Part::Lines, |job_workers| {
+        state(context, of, Part::Lines, |job_workers| {
             format!("{} lines of {}", grouped(lines), counted(job_workers.workers.len(), "worker"))
         })
     }
 
-    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
-        why_empty(look, of, Part::Lines)
+    fn why_empty(context: &CellContext<'_>, of: Option<usize>) -> String {
+        why_empty(context, of, Part::Lines)
     }
 
     fn columns() -> &'static [Column<Self>] {

@@ -7,7 +7,7 @@ use crate::job_workers::Part;
 pub enum WorkersView {
     /// One row per worker, silent and lagging ones first.
     #[default]
-    Roll,
+    Overview,
     /// Equal lines of several workers in one row.
     Folded,
     /// All lines in order of time.
@@ -18,7 +18,7 @@ pub enum WorkersView {
 
 impl WorkersView {
     /// In the order of their keys.
-    pub const ALL: [Self; 4] = [Self::Roll, Self::Folded, Self::Merged, Self::Cause];
+    pub const ALL: [Self; 4] = [Self::Overview, Self::Folded, Self::Merged, Self::Cause];
 
     /// The next or the previous table.
     pub(crate) fn turned(self, forward: bool) -> Self {
@@ -29,7 +29,7 @@ impl WorkersView {
     /// The part of the data that it shows.
     pub const fn part(self) -> Part {
         match self {
-            Self::Roll => Part::Roll,
+            Self::Overview => Part::Overview,
             Self::Folded | Self::Merged => Part::Lines,
             Self::Cause => Part::Cause,
         }
@@ -38,7 +38,7 @@ impl WorkersView {
     /// The name of the table on its tab.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Roll => "overview",
+            Self::Overview => "overview",
             Self::Folded => "folded",
             Self::Merged => "by time",
             Self::Cause => "root cause",

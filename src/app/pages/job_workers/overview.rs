@@ -11,17 +11,17 @@ use crate::app::table::natural::natural;
 use crate::job_workers::{
     JobWorkers, NamedWorker, Part, WorkersAnswer, age_words, remark_counts, steps_words,
 };
-use crate::logs::{Answer, Remark, untimed};
+use crate::logs::{Answer, WorkerNote, untimed};
 use crate::model::amount::{counted, grouped};
 use std::cmp::{Ordering, Reverse};
 
 /// The workers of a job.
 #[derive(Debug)]
-pub struct Roll;
+pub struct Overview;
 
 /// A worker and its answer.
 #[derive(Clone, Copy, Debug)]
-pub struct RollRow<'f> {
+pub struct OverviewRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
@@ -30,15 +30,16 @@ pub struct RollRow<'f> {
     worker: &'f NamedWorker,
 }
 
-type Row<'f> = RollRow<'f>;
+type Row<'f> = OverviewRow<'f>;
 
-impl RollRow<'_> {
+impl OverviewRow<'_> {
     /// The worker of the row, and the time of its answer.
     pub fn spot(&self) -> Spot {
         let worker = self.answer.worker as usize;
         let is_err =
-            match self.cluster.job_workers.slot(Part::Roll).reading.as_ref().map(|reading| &reading.what) {
-                Some(WorkersAnswer::Roll { last, .. }) => last.get(worker).copied().flatten(),
+            match self.cluster.job_workers.slot(Part::Overview).reading.as_ref().map(|reading| &reading.what)
+            {
+                Some(WorkersAnswer::Overview { last, .. }) => last.get(worker).copied().flatten(),
                 _ => None,
             };
         Spot { worker, time: self.answer.time, is_err }
@@ -52,22 +53,22 @@ impl RollRow<'_> {
 
     const fn role(&self) -> Role {
         match self.answer.remark {
-            Remark::Ended | Remark::Error => Role::Bad,
-            Remark::NoLine | Remark::Silent | Remark::Lagging => Role::Warn,
-            Remark::None => Role::Text,
+            WorkerNote::Ended | WorkerNote::Error => Role::Bad,
+            WorkerNote::NoLine | WorkerNote::Silent | WorkerNote::Lagging => Role::Warn,
+            WorkerNote::None => Role::Text,
         }
     }
 }
 
 fn answers(cluster: &Cluster) -> &[Answer] {
-    match cluster.job_workers.slot(Part::Roll).reading.as_ref().map(|reading| &reading.what) {
-        Some(WorkersAnswer::Roll { answers, .. }) => answers,
+    match cluster.job_workers.slot(Part::Overview).reading.as_ref().map(|reading| &reading.what) {
+        Some(WorkersAnswer::Overview { answers, .. }) => answers,
         _ => &[],
     }
 }
 
-impl Kind for Roll {
-    type Row<'f> = RollRow<'f>;
+impl Kind for Overview {
+    type Row<'f> = OverviewRow<'f>;
     type Key = Process;
 
     const LACKS: &'static str = "no workers";
@@ -82,9 +83,9 @@ impl Kind for Roll {
         "workers"
     }
 
-    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let answers = of.and_then(|place| look.fleet.clusters.get(place)).map(answers).unwrap_or_default();
-        state(look, of, Part::Roll, |job_workers| {
+    fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
+        let answers = of.and_then(|place| context.fleet.clusters.get(place)).map(answers).unwrap_or_default();
+        state(context, of, Part::Overview, |job_workers| {
             let workers = counted(job_workers.workers.len(), "worker");
             let how =
                 [remark_counts(answers), steps_words(answers)].into_iter().filter(|words| !words.is_empty());
@@ -93,8 +94,8 @@ impl Kind for Roll {
         })
     }
 
-    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
-        why_empty(look, of, Part::Roll)
+    fn why_empty(context: &CellContext<'_>, of: Option<usize>) -> String {
+        why_empty(context, of, Part::Overview)
     }
 
     fn columns() -> &'static [Column<Self>] {
@@ -107,7 +108,7 @@ impl Kind for Roll {
 
     fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
         let answer = answers(cluster).get(number)?;
-        let job_workers = cluster.job_workers.job_workers(Part::Roll)?;
+        let job_workers = cluster.job_workers.job_workers(Part::Overview)?;
         let worker = job_workers.workers.get(answer.worker as usize)?;
         Some(Row { cluster, place, number, answer, job_workers, worker })
     }
@@ -143,7 +144,7 @@ impl Kind for Roll {
     }
 }
 
-const COLUMNS: &[Column<Roll>] = &[
+const COLUMNS: &[Column<Overview>] = &[
     Column {
         id: "host",
         title: "HOST",

@@ -13,12 +13,12 @@ const SMALL: usize = 64 << 10;
 
 /// Decides when to read something large or slow that is not read at each refresh.
 #[derive(Debug, Default)]
-pub(super) struct Paced {
+pub(super) struct ReadSchedule {
     read: Option<Instant>,
     bytes: usize,
 }
 
-impl Paced {
+impl ReadSchedule {
     /// Whether it is due: every few seconds if it is small, every half minute if it is large.
     pub(super) fn is_due(&self) -> bool {
         let every = Duration::from_secs(if self.is_cheap() { 4 } else { 30 });

@@ -18,7 +18,7 @@ const DEPTH: usize = 8;
 /// Fails when a response would use more memory than a cluster of any real size needs.
 pub fn check(path: &str, body: &[u8]) -> Result<(), RayError> {
     let mut scale = Scale { left: MOST };
-    if scale.message(body, DEPTH) == Weighed::TooHeavy {
+    if scale.message(body, DEPTH) == MemoryEstimate::TooHeavy {
         let why = format!("its {} bytes would use more than {} MiB of memory", body.len(), MOST >> 20);
         return Err(RayError::Malformed { route: path.to_owned(), why });
     }
@@ -26,7 +26,7 @@ pub fn check(path: &str, body: &[u8]) -> Result<(), RayError> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Weighed {
+enum MemoryEstimate {
     /// It is a message, and it fits.
     Message,
     /// It is not a message: text, or bytes.
@@ -43,20 +43,20 @@ impl Scale {
     /// Estimates the fields of a possible message. The wire format does not show whether a length-delimited field is a
     /// message, a text or bytes (Protocol Buffers, "Encoding"): each is parsed as a message, and text that happens to
     /// parse is overestimated a little.
-    fn message(&mut self, mut rest: &[u8], depth: usize) -> Weighed {
+    fn message(&mut self, mut rest: &[u8], depth: usize) -> MemoryEstimate {
         while !rest.is_empty() {
             // The fields before the error count: a decoder allocates them too before it fails.
-            let Some(field) = field(&mut rest) else { return Weighed::Other };
+            let Some(field) = field(&mut rest) else { return MemoryEstimate::Other };
             let Field::Long(content) = field else { continue };
             let Some(left) = self.left.checked_sub(ROW + content.len() as u64) else {
-                return Weighed::TooHeavy;
+                return MemoryEstimate::TooHeavy;
             };
             self.left = left;
-            if depth > 0 && self.message(content, depth - 1) == Weighed::TooHeavy {
-                return Weighed::TooHeavy;
+            if depth > 0 && self.message(content, depth - 1) == MemoryEstimate::TooHeavy {
+                return MemoryEstimate::TooHeavy;
             }
         }
-        Weighed::Message
+        MemoryEstimate::Message
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
     fn text_and_bytes_are_not_rows() {
         check("x", &within(1, &vec![b'a'; 60 << 20])).unwrap();
         check("x", &within(1, &br#"{"entrypoint": "python train.py"}"#.repeat(1 << 20))).unwrap();
-        assert_eq!(Scale { left: MOST }.message(b"{}", DEPTH), Weighed::Other);
+        assert_eq!(Scale { left: MOST }.message(b"{}", DEPTH), MemoryEstimate::Other);
         assert!(check("x", b"").is_ok() && check("x", b"\xff").is_ok(), "the decoder reports the error");
     }
 }

@@ -33,7 +33,7 @@ pub struct Worker {
 
 /// What is unusual about a worker. Ordered by severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remark {
+pub enum WorkerNote {
     /// Its process or its node has ended, while others run.
     Ended,
     /// It has written no lines, but most others have.
@@ -48,7 +48,7 @@ pub enum Remark {
     None,
 }
 
-impl Remark {
+impl WorkerNote {
     /// The remark in a word, for output and JSON; `None` if nothing is unusual.
     pub const fn word(self) -> Option<&'static str> {
         match self {
@@ -95,14 +95,14 @@ pub struct Answer {
     /// Its startup phase, if it has not reported a step.
     pub phase: Option<Phase>,
     /// What is unusual about it.
-    pub remark: Remark,
+    pub remark: WorkerNote,
     /// The reason for the remark, e.g. `silent 22m; others 3s`; empty if there is none.
     pub reason: String,
 }
 
 /// Compares the workers of a job by the lines that they write.
 #[derive(Debug)]
-pub struct Roll {
+pub struct Overview {
     workers: Vec<Worker>,
     seen: Vec<Seen>,
     patterns: Patterns,
@@ -126,7 +126,7 @@ const LONGEST: usize = 1024;
 /// A worker that wrote within this time is not silent, whatever the others do.
 const QUIET: Duration = Duration::from_secs(30);
 
-impl Roll {
+impl Overview {
     /// Creates an overview of these workers, numbered in this order; their timestamps are read with `clock`.
     pub fn new(workers: Vec<Worker>, clock: Clock, patterns: Patterns) -> Self {
         let seen = || Seen {
@@ -188,7 +188,7 @@ impl Roll {
     pub fn call(&self, now: Timestamp) -> Vec<Answer> {
         let all = Others::of(self, now);
         let mut answers: Vec<Answer> = (0..self.seen.len()).map(|at| self.answer(at, now, &all)).collect();
-        let behind = |a: &Answer| (a.remark != Remark::None).then_some((Reverse(a.age), a.step));
+        let behind = |a: &Answer| (a.remark != WorkerNote::None).then_some((Reverse(a.age), a.step));
         answers.sort_by_key(|a| (a.remark, behind(a), a.worker));
         answers
     }
@@ -260,8 +260,8 @@ fn median(mut numbers: Vec<f64>) -> Option<f64> {
 }
 
 impl Others {
-    fn of(roll: &Roll, now: Timestamp) -> Self {
-        let both = roll.workers.iter().zip(&roll.seen);
+    fn of(overview: &Overview, now: Timestamp) -> Self {
+        let both = overview.workers.iter().zip(&overview.seen);
         let running: Vec<&Seen> = both.filter(|(w, _)| w.ended.is_none()).map(|(_, seen)| seen).collect();
         let ages: Vec<f64> = running.iter().filter_map(|s| Some(s.time?.age(now).as_secs_f64())).collect();
         let steps: Vec<f64> = running.iter().filter_map(|s| Some(s.step?.0 as f64)).collect();
@@ -282,14 +282,17 @@ impl Others {
         }
     }
 
-    fn remark(&self, worker: &Worker, seen: &Seen, age: Option<Duration>) -> (Remark, String) {
+    fn remark(&self, worker: &Worker, seen: &Seen, age: Option<Duration>) -> (WorkerNote, String) {
         if let Some(why) = &worker.ended {
-            let remark = if self.running > 0 { Remark::Ended } else { Remark::None };
+            let remark = if self.running > 0 { WorkerNote::Ended } else { WorkerNote::None };
             return (remark, why.clone());
         }
         let most = |n: usize| n * 2 > self.running;
         if seen.line.is_empty() && most(self.with_lines) {
-            return (Remark::NoLine, format!("no log lines; {} other workers have some", self.with_lines));
+            return (
+                WorkerNote::NoLine,
+                format!("no log lines; {} other workers have some", self.with_lines),
+            );
         }
         let lag = self.lag(seen);
         if let (Some(age), Some(others)) = (age, self.age)
@@ -302,15 +305,15 @@ impl Others {
                 Some(lag) => format!("{silent}; {}", steps(lag)),
                 None => silent,
             };
-            return (Remark::Silent, reason);
+            return (WorkerNote::Silent, reason);
         }
         if let Some(lag) = lag {
-            return (Remark::Lagging, steps(lag));
+            return (WorkerNote::Lagging, steps(lag));
         }
         if seen.is_error && !most(self.with_errors) {
-            return (Remark::Error, "its last line is an error".into());
+            return (WorkerNote::Error, "its last line is an error".into());
         }
-        (Remark::None, String::new())
+        (WorkerNote::None, String::new())
     }
 
     /// Its step and the median step of the others, if it is behind by more than their usual deviation and by more than
@@ -346,19 +349,19 @@ mod tests {
         jiff::Timestamp::from_millisecond(time.as_millis()).unwrap().strftime("%F %T,%3f").to_string()
     }
 
-    fn roll(workers: u32) -> Roll {
+    fn overview(workers: u32) -> Overview {
         let worker = |n| Worker { host: format!("host-{n}"), pid: Some(1000 + n), ..Worker::default() };
-        Roll::new((0..workers).map(worker).collect(), Clock::utc(NOW), Patterns::default())
+        Overview::new((0..workers).map(worker).collect(), Clock::utc(NOW), Patterns::default())
     }
 
-    fn remarks(roll: &Roll) -> Vec<(u32, Remark, String)> {
-        let all = roll.call(NOW).into_iter().filter(|a| a.remark != Remark::None);
+    fn remarks(overview: &Overview) -> Vec<(u32, WorkerNote, String)> {
+        let all = overview.call(NOW).into_iter().filter(|a| a.remark != WorkerNote::None);
         all.map(|a| (a.worker, a.remark, a.reason)).collect()
     }
 
     #[test]
     fn silent_and_lagging_workers_come_first_with_a_reason() {
-        let mut roll = roll(256);
+        let mut overview = overview(256);
         for n in 0..256 {
             let (seconds, step) = match n {
                 17 => (22 * 60, 1180),
@@ -366,19 +369,19 @@ mod tests {
                 99 => continue,
                 _ => (3, 1240),
             };
-            roll.push(n, &format!("{} INFO step {step} loss 2.1", stamp(ago(seconds))), None);
+            overview.push(n, &format!("{} INFO step {step} loss 2.1", stamp(ago(seconds))), None);
         }
-        roll.set_ended(200, "node died");
+        overview.set_ended(200, "node died");
         assert_eq!(
-            remarks(&roll),
+            remarks(&overview),
             [
-                (200, Remark::Ended, "node died".into()),
-                (99, Remark::NoLine, "no log lines; 254 other workers have some".into()),
-                (17, Remark::Silent, "silent 22m; others 3s; step 1,180; others 1,240".into()),
-                (40, Remark::Lagging, "step 1,180; others 1,240".into()),
+                (200, WorkerNote::Ended, "node died".into()),
+                (99, WorkerNote::NoLine, "no log lines; 254 other workers have some".into()),
+                (17, WorkerNote::Silent, "silent 22m; others 3s; step 1,180; others 1,240".into()),
+                (40, WorkerNote::Lagging, "step 1,180; others 1,240".into()),
             ]
         );
-        let first = &roll.call(NOW)[2];
+        let first = &overview.call(NOW)[2];
         assert_eq!(
             (first.age, first.dated, first.step),
             (Some(Duration::from_secs(1320)), Dated::Line, Some(1180))
@@ -388,58 +391,58 @@ mod tests {
     #[test]
     fn nothing_is_reported_when_all_workers_are_similar() {
         for seconds in [0, 3, 7200] {
-            let mut roll = roll(24);
-            assert_eq!(remarks(&roll), []);
+            let mut overview = overview(24);
+            assert_eq!(remarks(&overview), []);
             for n in 0..24 {
                 // Times within a second, and steps that differ by one because a worker was read between two steps.
                 let time = Timestamp::from_millis(ago(seconds).as_millis() - i64::from(n) * 40);
-                roll.push(n, &format!("{} step {} loss 2", stamp(time), 100 + n % 2), None);
+                overview.push(n, &format!("{} step {} loss 2", stamp(time), 100 + n % 2), None);
             }
-            assert_eq!(remarks(&roll), [], "{seconds} s ago");
+            assert_eq!(remarks(&overview), [], "{seconds} s ago");
         }
     }
 
     #[test]
     fn a_worker_that_was_read_earlier_does_not_lag() {
-        let mut roll = roll(24);
+        let mut overview = overview(24);
         for n in 0..24 {
             // Ten steps a second, and three seconds to read them all.
             let read = i64::from(n) * 125;
             for step in 0..2u64 {
                 let time = Timestamp::from_millis(NOW.as_millis() - 4000 + read + step.cast_signed() * 100);
-                roll.push(
+                overview.push(
                     n,
                     &format!("{} step {} loss 2", stamp(time), 1000 + read as u64 / 100 + step),
                     None,
                 );
             }
         }
-        assert_eq!(remarks(&roll), []);
+        assert_eq!(remarks(&overview), []);
     }
 
     #[test]
     fn a_clock_that_is_an_hour_off_is_corrected() {
-        let mut all = roll(3).workers;
+        let mut all = overview(3).workers;
         all[1].ahead_ms = 3_600_000;
-        let mut roll = Roll::new(all, Clock::utc(NOW), Patterns::default());
+        let mut overview = Overview::new(all, Clock::utc(NOW), Patterns::default());
         for n in 0..3 {
             let time = if n == 1 { NOW.plus(Duration::from_secs(3590)) } else { ago(10) };
-            roll.push(n, &format!("{} x", stamp(time)), None);
+            overview.push(n, &format!("{} x", stamp(time)), None);
         }
-        assert_eq!(remarks(&roll), []);
-        assert!(roll.call(NOW).iter().all(|a| a.age == Some(Duration::from_secs(10))));
+        assert_eq!(remarks(&overview), []);
+        assert!(overview.call(NOW).iter().all(|a| a.age == Some(Duration::from_secs(10))));
     }
 
     #[test]
     fn a_line_without_a_timestamp_gets_the_time_of_its_reader() {
-        let mut roll = roll(2);
-        roll.push(0, "plain", None);
-        assert_eq!(roll.call(NOW)[0].dated, Dated::Unknown);
-        roll.push(0, &format!("{} started", stamp(ago(9000))), None);
-        roll.push(0, "plain", None);
-        roll.push(1, &format!("{} started", stamp(ago(9000))), None);
-        roll.push(1, "plain", Some(ago(5)));
-        let answers = roll.call(NOW);
+        let mut overview = overview(2);
+        overview.push(0, "plain", None);
+        assert_eq!(overview.call(NOW)[0].dated, Dated::Unknown);
+        overview.push(0, &format!("{} started", stamp(ago(9000))), None);
+        overview.push(0, "plain", None);
+        overview.push(1, &format!("{} started", stamp(ago(9000))), None);
+        overview.push(1, "plain", Some(ago(5)));
+        let answers = overview.call(NOW);
         let of = |n: u32| answers.iter().find(|a| a.worker == n).map(|a| (a.dated, a.time));
         assert_eq!(of(0), Some((Dated::Before, Some(ago(9000)))));
         assert_eq!(of(1), Some((Dated::Reader, Some(ago(5)))));
@@ -447,23 +450,23 @@ mod tests {
 
     #[test]
     fn ranks_errors_and_phases_are_detected() {
-        let mut roll = roll(4);
+        let mut overview = overview(4);
         let lines =
             ["[rank3]: x", "rank 15 in world size 16 is assigned", "process_index=7", "rank 3 of the others"];
         for (n, line) in (0..).zip(lines) {
-            roll.push(n, line, Some(NOW));
+            overview.push(n, line, Some(NOW));
         }
         assert_eq!(
-            roll.workers().iter().map(|w| w.rank).collect::<Vec<_>>(),
+            overview.workers().iter().map(|w| w.rank).collect::<Vec<_>>(),
             [Some(3), Some(15), Some(7), None]
         );
-        roll.push(0, "ValueError: bad", Some(NOW));
-        roll.push(1, "Tracing train_step for jaxpr...", Some(NOW));
-        assert_eq!(remarks(&roll), [(0, Remark::Error, "its last line is an error".into())]);
-        assert!(roll.call(NOW).iter().any(|a| a.worker == 1 && a.phase == Some(Phase::Tracing)));
-        roll.push(9, "no such worker", None);
-        roll.push(2, &"x".repeat(1 << 20), None);
-        assert!(roll.call(NOW).iter().all(|a| a.line.len() <= LONGEST));
+        overview.push(0, "ValueError: bad", Some(NOW));
+        overview.push(1, "Tracing train_step for jaxpr...", Some(NOW));
+        assert_eq!(remarks(&overview), [(0, WorkerNote::Error, "its last line is an error".into())]);
+        assert!(overview.call(NOW).iter().any(|a| a.worker == 1 && a.phase == Some(Phase::Tracing)));
+        overview.push(9, "no such worker", None);
+        overview.push(2, &"x".repeat(1 << 20), None);
+        assert!(overview.call(NOW).iter().all(|a| a.line.len() <= LONGEST));
     }
 
     proptest! {
@@ -471,23 +474,23 @@ mod tests {
         fn equal_workers_are_never_reported(
             workers in 1u32..40, seconds in 0u64..100_000, step in 0u64..1_000_000
         ) {
-            let mut roll = roll(workers);
+            let mut overview = overview(workers);
             for n in 0..workers {
-                roll.push(n, &format!("{} step {step} loss 2", stamp(ago(seconds))), None);
+                overview.push(n, &format!("{} step {step} loss 2", stamp(ago(seconds))), None);
             }
-            prop_assert_eq!(remarks(&roll), []);
-            prop_assert_eq!(roll.call(NOW).len(), workers as usize);
+            prop_assert_eq!(remarks(&overview), []);
+            prop_assert_eq!(overview.call(NOW).len(), workers as usize);
         }
 
         #[test]
         fn a_stalled_worker_comes_first(workers in 3u32..40, stalled in 120u64..100_000, jitter in 0u64..20) {
-            let mut roll = roll(workers);
+            let mut overview = overview(workers);
             for n in 0..workers {
                 let seconds = if n == 1 { stalled } else { u64::from(n) * jitter / u64::from(workers) };
-                roll.push(n, &format!("{} x", stamp(ago(seconds))), None);
+                overview.push(n, &format!("{} x", stamp(ago(seconds))), None);
             }
-            let top = &roll.call(NOW)[0];
-            prop_assert_eq!((top.worker, top.remark), (1, Remark::Silent));
+            let top = &overview.call(NOW)[0];
+            prop_assert_eq!((top.worker, top.remark), (1, WorkerNote::Silent));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The overview of a job's workers, separately for each kind.
 
 use super::worker::{JobWorkers, Tail};
-use crate::logs::{Answer, Merge, Remark, Roll, Times};
+use crate::logs::{Answer, Merge, Overview, Times, WorkerNote};
 use crate::model::amount::grouped;
 use crate::model::{Line, Timestamp};
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ pub const CALLED: u32 = 40;
 
 /// Compares the workers by the last lines of their files, separately for each kind: different actors do different work.
 /// Unusual workers come first; [`Answer::worker`] is the index in [`JobWorkers::workers`].
-pub fn roll_call(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp) -> Vec<Answer> {
+pub fn worker_overview(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp) -> Vec<Answer> {
     let mut lines_of: Vec<Merge<&Line>> =
         job_workers.workers.iter().map(|_| Merge::new(Duration::ZERO)).collect();
     for tail in tails {
@@ -31,17 +31,17 @@ pub fn roll_call(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp) -> Ve
     let mut answers = Vec::new();
     for places in kinds.into_values() {
         let of_kind = places.iter().map(|at| job_workers.workers[*at].called()).collect();
-        let mut roll = Roll::new(of_kind, job_workers.clock, job_workers.patterns.clone());
+        let mut overview = Overview::new(of_kind, job_workers.clock, job_workers.patterns.clone());
         for (number, at) in (0..).zip(&places) {
             while let Some(merged) = lines_of[*at].next_anyway() {
-                roll.push(number, merged.item.text(), None);
+                overview.push(number, merged.item.text(), None);
             }
         }
         let of_all = |answer: Answer| Answer { worker: places[answer.worker as usize] as u32, ..answer };
-        answers.extend(roll.call(now).into_iter().map(of_all));
+        answers.extend(overview.call(now).into_iter().map(of_all));
     }
     // The ages of workers that log normally differ by chance.
-    let age = |a: &Answer| (a.remark != Remark::None).then_some(Reverse(a.age));
+    let age = |a: &Answer| (a.remark != WorkerNote::None).then_some(Reverse(a.age));
     answers.sort_by_key(|a| (a.remark, age(a), a.step, a.worker));
     answers
 }
@@ -60,8 +60,9 @@ pub fn last_files(job_workers: &JobWorkers, tails: &[Tail]) -> Vec<Option<bool>>
 
 /// The number of unusual workers by remark: `1 silent, 2 lagging`; empty if there are none.
 pub fn remark_counts(answers: &[Answer]) -> String {
-    let remarks = [Remark::Ended, Remark::NoLine, Remark::Silent, Remark::Lagging, Remark::Error];
-    let count = |remark: Remark| {
+    let remarks =
+        [WorkerNote::Ended, WorkerNote::NoLine, WorkerNote::Silent, WorkerNote::Lagging, WorkerNote::Error];
+    let count = |remark: WorkerNote| {
         let n = answers.iter().filter(|a| a.remark == remark).count();
         (n > 0).then(|| format!("{n} {}", remark.word().unwrap_or_default()))
     };

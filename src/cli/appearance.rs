@@ -1,7 +1,7 @@
 //! Chooses the appearance of the console: the theme from the option or the settings, the colors that the terminal
 //! supports, and the columns from the settings.
 
-use super::{Colors, LookArguments};
+use super::{Colors, DisplayArguments};
 use crate::app::pages::tables;
 use crate::config::{self, AUTO_THEME, Env, Folders, Settings, nearest};
 use crate::tui::{Background, ThemeChoice};
@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 8;
 
 /// The themes for a dark and a light terminal; the same if a theme was chosen.
 pub(super) fn chosen(
-    arguments: &LookArguments,
+    arguments: &DisplayArguments,
     settings: &Settings,
     env: &Env,
     folders: &Folders,
@@ -110,7 +110,7 @@ mod tests {
         fn theme_choice(&self, theme: &str) -> Result<ThemeChoice, String> {
             let home = self.0.path().to_str().unwrap();
             let env = Env::new(&[&[("HOME", home)], &self.1[..]].concat(), home);
-            let arguments = LookArguments { no_mouse: false, colors: None, plain: false, theme: None };
+            let arguments = DisplayArguments { no_mouse: false, colors: None, plain: false, theme: None };
             let settings = Settings { theme: theme.into(), ..Settings::default() };
             chosen(&arguments, &settings, &env, &Folders::new(&env)).map_err(|e| format!("{e:#}"))
         }
