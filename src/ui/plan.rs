@@ -298,7 +298,7 @@ fn head(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> 
             add(&format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
         }
         (Check::Running, _) if plan.requested_workers().is_some() => {
-            add("◌ checking whether it can start", d.theme.dim)
+            add("◌ checking whether it can start", d.theme.dim);
         }
         (Check::Running, _) => add("◌ checking affected jobs", d.theme.dim),
         (Check::Done, Some(problem)) => {

@@ -289,7 +289,7 @@ impl App {
             }
             Ok(lines) => self.dialog = Some(Dialog::text("Audit log".to_owned(), lines, self.dialog.take())),
             Err(why) => {
-                self.toasts.report(MessageKind::Bad, format!("cannot read the audit log: {why}"), now)
+                self.toasts.report(MessageKind::Bad, format!("cannot read the audit log: {why}"), now);
             }
         }
         self.dirty = true;

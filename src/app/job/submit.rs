@@ -100,7 +100,7 @@ impl App {
                 );
             }
             (FormNews::Failed(why), None) => {
-                self.toasts.report(MessageKind::Bad, format!("{cluster}: {why}"), now)
+                self.toasts.report(MessageKind::Bad, format!("{cluster}: {why}"), now);
             }
             (FormNews::Submitted(id), form) => {
                 if form.is_some() {

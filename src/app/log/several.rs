@@ -214,15 +214,15 @@ mod tests {
     #[test]
     fn times_are_read_by_the_time_zone_of_their_log_after_a_freeze() {
         let mut view = view();
-        view.take_zone(StreamId(7), 3600, NOW);
+        view.take_zone(StreamId(7), -3600, NOW);
         let mut behind = view.after_this(NOW).unwrap();
-        behind.take_zone(StreamId(9), -3600, NOW);
-        came(&mut behind, 7, &["2026-01-01 11:00:02 second"], after(1));
-        came(&mut behind, 9, &["2026-01-01 09:00:01 first"], after(1));
+        behind.take_zone(StreamId(9), 3600, NOW);
+        came(&mut behind, 7, &["2026-01-01 09:00:02 second"], after(1));
+        came(&mut behind, 9, &["2026-01-01 11:00:01 first"], after(1));
         behind.settle(after(9));
         view.go_on_with(behind, after(9));
-        came(&mut view, 7, &["2026-01-01 11:00:04 fourth"], after(10));
-        came(&mut view, 9, &["2026-01-01 09:00:03 third"], after(10));
+        came(&mut view, 7, &["2026-01-01 09:00:04 fourth"], after(10));
+        came(&mut view, 9, &["2026-01-01 11:00:03 third"], after(10));
         view.settle(after(20));
         view.examine_more();
         let order: Vec<String> =
