@@ -50,11 +50,19 @@ pub fn summary(text: &str) -> &str {
 }
 
 /// A page as pairs of label and text. The label of a table row is its first cell; other labels are empty. The lines of
-/// a paragraph are joined into one text, to be wrapped on display.
+/// a paragraph are joined into one text, to be wrapped on display. Lines of code are indented.
 pub fn rows(text: &str) -> Vec<(String, String)> {
     let mut rows: Vec<(String, String)> = Vec::new();
-    let mut is_open = false;
+    let (mut is_open, mut is_code) = (false, false);
     for line in text.lines() {
+        if line.starts_with("```") {
+            (is_open, is_code) = (false, !is_code);
+            continue;
+        }
+        if is_code {
+            rows.push((String::new(), format!("    {line}")));
+            continue;
+        }
         let is_table = line.starts_with('|');
         let is_own = is_table || line.is_empty() || line.starts_with('#') || line.starts_with("    ");
         let begins =
@@ -166,7 +174,9 @@ mod tests {
                 let words = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
                 words.map(str::to_owned).collect::<Vec<_>>()
             };
-            assert_eq!(words(&shown), words(&without_markup(text)), "{topic}");
+            // The line that begins a block of code names its language.
+            let text = text.replace("```yaml", "```");
+            assert_eq!(words(&shown), words(&without_markup(&text)), "{topic}");
         }
     }
 }

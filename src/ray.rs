@@ -23,7 +23,7 @@ mod submit;
 
 pub use api::{AT_ONCE, EMPTY_OR_FAILED, Holdings, JobDetail, Listed};
 pub use client::{Client, Counter, Endpoint, Limits, Meter};
-pub use drain::{Drain, REMOVED, Running};
+pub use drain::{Drain, Running};
 pub use error::RayError;
 pub use logs::{
     Clients, Closed, EndWatch, LogEvent, LogFiles, Outlet, Polled, Tail, WholeLog, cleaned, ends,

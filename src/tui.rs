@@ -18,7 +18,7 @@ pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place, terminal};
 pub use input::{Inputs, QuitSignals, quit_signals};
 use perform::Turn;
 pub use perform::{Exit, Performer, start_browser};
-pub use terminal::{Guard, Screen};
+pub use terminal::{Guard, Screen, terminal_width};
 
 use crate::app::{App, Effect, Event, Outcome};
 use crate::config::{self, TypedLines};

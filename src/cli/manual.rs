@@ -3,9 +3,9 @@
 use super::old::renamed;
 use crate::config::nearest;
 use crate::manual::{PAGES, page, rows, summary};
+use crate::tui::terminal_width;
 use anyhow::bail;
 use clap::Command;
-use crossterm::terminal;
 use unicode_width::UnicodeWidthStr;
 
 /// Maximum width of a page on a terminal, in columns.
@@ -27,9 +27,9 @@ pub(super) fn run(words: &[String], mut command: Command) -> anyhow::Result<()> 
     if let [topic] = words
         && let Some(text) = page(topic)
     {
-        match terminal::size() {
-            Ok((width, _)) if super::output::is_terminal() => print!("{}", formatted(text, width.into())),
-            _ => print!("{text}"),
+        match terminal_width().filter(|_| super::output::is_terminal()) {
+            Some(width) => print!("{}", formatted(text, width.into())),
+            None => print!("{text}"),
         }
         return Ok(());
     }

@@ -102,6 +102,12 @@ pub struct Death {
     pub message: Text,
 }
 
+impl Death {
+    /// The message of a drain before a removal. Ray repeats it as that of the node's death, with the reason "preempted",
+    /// the only one that it accepts for a busy node.
+    pub const REMOVED: &str = "removed by marin-tui";
+}
+
 /// Time for which a lost node is reported; Ray keeps it for days.
 pub const LOST_LATELY: Duration = Duration::from_secs(3600);
 

@@ -14,10 +14,6 @@ use serde_json::{Value, json};
 /// Maximum number of rows of each kind.
 const ROWS: usize = 10_000;
 
-/// The message of a drain before a removal. Ray repeats it as the message of the node's death, with the reason
-/// "preempted", the only one that it accepts for a busy node.
-pub const REMOVED: &str = "removed by marin-tui";
-
 /// A request that a node accepts no new work and is removed when it is idle or at the deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drain {

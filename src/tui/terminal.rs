@@ -7,12 +7,17 @@ use crossterm::event::{
 };
 use crossterm::execute;
 use crossterm::terminal::{
-    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Once;
+
+/// The width of the terminal in columns; `None` if there is none.
+pub fn terminal_width() -> Option<u16> {
+    size().ok().map(|(columns, _)| columns)
+}
 
 /// Draws to the real terminal. Buffered: a frame is sent in one write.
 pub type Screen = Terminal<CrosstermBackend<BufWriter<Stdout>>>;

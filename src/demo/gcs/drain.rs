@@ -2,10 +2,9 @@
 
 use super::super::shared::Shared;
 use super::call::{Outcome, ids, parse};
-use crate::model::NodeId;
+use crate::model::{Death, NodeId};
 use crate::proto::autoscaler::{DrainNodeReason, DrainNodeReply, DrainNodeRequest};
 use crate::proto::path;
-use crate::ray::REMOVED;
 use prost::Message;
 use serde_json::json;
 
@@ -29,7 +28,11 @@ pub(super) fn drain_node(message: &[u8], shared: &Shared) -> Outcome {
         }
         let latest = if request.deadline_timestamp_ms > 0 { request.deadline_timestamp_ms } else { i64::MAX };
         // As in Ray, the message of the request becomes that of the node's death.
-        c.drain(id, latest, if request.reason_message == REMOVED { REMOVED } else { "Node was preempted." });
+        c.drain(
+            id,
+            latest,
+            if request.reason_message == Death::REMOVED { Death::REMOVED } else { "Node was preempted." },
+        );
         None
     });
     let why = if busy.is_some() { "The node to be drained is not idle." } else { "" };

@@ -13,8 +13,10 @@ use super::{WorkerFacts, follow, offer, planned, request};
 use crate::gcp::{Change, GcpError, PartKind};
 use crate::model::amount::counted;
 use crate::model::text::printable;
-use crate::model::{Fix, Hint, NewWorker, Node, NodeId, Problem, Progress, StepName, Task, Timestamp, Verb};
-use crate::ray::{Drain, REMOVED};
+use crate::model::{
+    Death, Fix, Hint, NewWorker, Node, NodeId, Problem, Progress, StepName, Task, Timestamp, Verb,
+};
+use crate::ray::Drain;
 use crate::supervisor;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -466,7 +468,7 @@ async fn request_drain(
         return Err(failure("Ray was not queried", Verb::Resume.to("resume")));
     };
     for node in nodes {
-        let drain = Drain { node: node.id, why: REMOVED.to_owned(), deadline };
+        let drain = Drain { node: node.id, why: Death::REMOVED.to_owned(), deadline };
         let answer = executor.drain(&session.client, &drain).await;
         match answer.map_err(|e| e.problem(Timestamp::now()))? {
             Ok(()) => progress.report(format!("{}: draining", node.address)),

@@ -1,7 +1,6 @@
 //! Nodes: the GCS' registrations and live states, and rows of `GET /api/v0/nodes?detail=1`.
 
 use super::super::RayError;
-use super::super::drain::REMOVED;
 use super::super::json::{Flag, Num, Str, Table, read_with};
 use super::envelope::{self, Listed};
 use super::interner::Interner;
@@ -51,7 +50,7 @@ fn death(info: Option<&proto::NodeDeathInfo>, words: &Interner) -> Death {
 
 /// A node that this program has drained to remove it was stopped on purpose, although Ray calls it preempted.
 fn death_of(reason: DeathReason, message: &str, words: &Interner) -> Death {
-    let is_removed = reason == DeathReason::Preempted && message == REMOVED;
+    let is_removed = reason == DeathReason::Preempted && message == Death::REMOVED;
     let reason = if is_removed { DeathReason::Expected } else { reason };
     Death { reason, message: words.text(message) }
 }
