@@ -202,7 +202,7 @@ fn the_files_own_startup_script_runs_first_at_each_boot() {
         let _gcs = TcpListener::bind("10.9.0.1:6379").unwrap();
         let mut script = boot();
         until("it joins", || joins().len() == 1);
-        assert!(read("script").contains("ended with 7"), "{}", report());
+        assert!(read("script").contains("exited with 7"), "{}", report());
         assert_eq!(read("own"), "False", "before any container");
         script.kill().unwrap();
         script.wait().unwrap();
