@@ -352,6 +352,10 @@ impl App {
             return Vec::new();
         }
         match meaning {
+            // As in a `[y/n]` question of a shell.
+            Meaning::Nothing if key == KeyEvent::from(KeyCode::Char('n')) && self.is_asking() => {
+                self.act(Action::Back, now)
+            }
             Meaning::Action(action) => {
                 self.keyboard.pressed.clear();
                 self.act(action, now)
@@ -374,6 +378,10 @@ impl App {
                 Vec::new()
             }
         }
+    }
+
+    fn is_asking(&self) -> bool {
+        matches!(self.dialog, Some(Dialog::Ask { .. })) && self.keyboard.pressed.is_empty()
     }
 
     /// Whether the open dialog takes a key before the keymap does.

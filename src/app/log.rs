@@ -12,7 +12,7 @@ pub(super) mod search_host;
 mod find;
 mod folded;
 mod joined;
-mod lens;
+mod line_filter;
 mod moments;
 mod page;
 #[cfg(test)]
@@ -28,7 +28,7 @@ mod whole;
 mod window;
 
 pub use find::{Landmark, Step};
-pub use lens::Filter;
+pub use line_filter::Filter;
 pub use show::Show;
 pub use times::{Dated, Since};
 pub use view::{LogView, Older, Opened};

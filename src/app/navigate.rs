@@ -261,7 +261,8 @@ impl App {
     pub(super) fn turn_pane(&mut self, forward: bool) -> Vec<Effect> {
         let by = if forward { 1 } else { -1 };
         match &mut self.dialog {
-            Some(Dialog::Ask { on_yes, .. }) => *on_yes = !*on_yes,
+            // Backward is always Cancel, so that no key leads from there to a change by going round.
+            Some(Dialog::Ask { on_yes, .. }) => *on_yes = forward && !*on_yes,
             Some(Dialog::Form(form)) => form.turn(by),
             Some(Dialog::Worker(form)) => form.turn(by),
             Some(Dialog::Plan(plan)) => plan.turn(if forward { 1 } else { plan.controls().len() - 1 }),

@@ -199,7 +199,7 @@ impl Front<'_> {
                 changes::print(&mut super::output::stdout(), &seen.changes)?;
             }
             match self.operations.applicable(&operation, &seen) {
-                Err(refusal) if refusal.gate == RefusalReason::NeedsRestart && self.options.restart => {
+                Err(refusal) if refusal.reason == RefusalReason::NeedsRestart && self.options.restart => {
                     return Box::pin(self.begin(Task::Restart { preserve: true })).await;
                 }
                 Err(refusal) => return self.refused(&refusal),
@@ -387,12 +387,12 @@ impl Front<'_> {
 
     /// Reports a refusal with the options that would allow the operation.
     fn refused(&self, refusal: &Refusal) -> anyhow::Result<ExitCode> {
-        let Refusal { gate, problem, .. } = refusal;
-        let is_fine = matches!(gate, RefusalReason::AlreadyRunning | RefusalReason::UpToDate);
+        let Refusal { reason, problem, .. } = refusal;
+        let is_fine = matches!(reason, RefusalReason::AlreadyRunning | RefusalReason::UpToDate);
         // Having nothing to do is not an error.
-        let row = json!({"name": self.reach.spec.name.as_str(), "refused": gate.name()});
+        let row = json!({"name": self.reach.spec.name.as_str(), "refused": reason.name()});
         print_rows(self.options.arguments.json, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
-        let words = match (gate, &self.journaled) {
+        let words = match (reason, &self.journaled) {
             (RefusalReason::Interrupted, Some(journaled)) => stopped(journaled),
             _ => problem.in_commands(self.target()),
         };

@@ -323,7 +323,7 @@ mod tests {
 
     fn at(seconds: f64) -> Timestamp {
         // Not a whole second, which counts as less exact.
-        Timestamp::from_secs_f64(1_795_424_400.007 + seconds)
+        Timestamp::from_millis(1_795_424_400_007 + (seconds * 1000.0).round() as i64)
     }
 
     fn causes(workers: u32) -> Causes {

@@ -114,10 +114,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn all(sieve: &mut IncrementalFilter, held: &LogBuffer, wanted: fn(&str) -> bool) -> Vec<u64> {
-        while !sieve.step(held, |_, line| wanted(line.text())) {}
-        assert!(sieve.is_done(held));
-        sieve.lines().iter().copied().collect()
+    fn all(
+        incremental_filter: &mut IncrementalFilter,
+        held: &LogBuffer,
+        wanted: fn(&str) -> bool,
+    ) -> Vec<u64> {
+        while !incremental_filter.step(held, |_, line| wanted(line.text())) {}
+        assert!(incremental_filter.is_done(held));
+        incremental_filter.lines().iter().copied().collect()
     }
 
     #[test]
@@ -127,15 +131,20 @@ mod tests {
         for _ in 0..10 {
             held.push(line.as_str().into());
         }
-        let mut sieve = IncrementalFilter::default();
-        assert!(!sieve.step(&held, |_, _| true) && !sieve.is_done(&held));
+        let mut incremental_filter = IncrementalFilter::default();
+        assert!(!incremental_filter.step(&held, |_, _| true) && !incremental_filter.is_done(&held));
         let first = held.first();
-        let seen = |sieve: &IncrementalFilter| sieve.lines().iter().map(|n| n - first).collect::<Vec<_>>();
-        assert_eq!(seen(&sieve), [6, 7, 8, 9]);
+        let seen = |incremental_filter: &IncrementalFilter| {
+            incremental_filter.lines().iter().map(|n| n - first).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(&incremental_filter), [6, 7, 8, 9]);
         held.push(line.as_str().into());
-        assert!(!sieve.step(&held, |_, _| true), "lines that arrive in the meantime are examined first");
-        assert_eq!(seen(&sieve), [3, 4, 5, 6, 7, 8, 9, 10]);
-        assert_eq!(all(&mut sieve, &held, |_| true), (first..first + 11).collect::<Vec<_>>());
+        assert!(
+            !incremental_filter.step(&held, |_, _| true),
+            "lines that arrive in the meantime are examined first"
+        );
+        assert_eq!(seen(&incremental_filter), [3, 4, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(all(&mut incremental_filter, &held, |_| true), (first..first + 11).collect::<Vec<_>>());
     }
 
     proptest! {
@@ -147,7 +156,7 @@ mod tests {
             limit in 5usize..40,
         ) {
             let mut held = LogBuffer::new(limit, usize::MAX);
-            let mut sieve = IncrementalFilter::with(around);
+            let mut incremental_filter = IncrementalFilter::with(around);
             let mut wanted = Vec::new();
             let begin = held.first();
             for part in parts {
@@ -155,7 +164,7 @@ mod tests {
                     held.push(if is_wanted { "yes" } else { "no" }.into());
                     wanted.push(is_wanted);
                 }
-                let seen = all(&mut sieve, &held, |text| text == "yes");
+                let seen = all(&mut incremental_filter, &held, |text| text == "yes");
                 let is_near = |n: u64| {
                     let near = n.saturating_sub(around)..=(n + around).min(held.end().saturating_sub(1));
                     near.into_iter().any(|n| n >= begin && wanted[(n - begin) as usize])

@@ -1,11 +1,11 @@
-//! The gates before an operation, the operator's permissions, and the gate that still refuses.
+//! The reasons to refuse an operation, the operator's permissions, and the reason that remains.
 //!
 //! The rule about affected jobs is defined only here. The operations service enforces it; dialogs and commands query it
 //! first, to show which permissions are required.
 
 use super::{ClusterName, Operation, OperationKind, Others, Preview, Task};
 
-/// A rule that refuses an order for an operation.
+/// Why an order for an operation is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
     /// An option or the settings make the program read-only.
@@ -47,7 +47,7 @@ pub enum RefusalReason {
 }
 
 impl RefusalReason {
-    /// Name of the gate in JSON.
+    /// Name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
@@ -158,7 +158,7 @@ impl Consent {
         if self.any_owner { Others::default() } else { seen.others().beyond(&self.others) }
     }
 
-    /// The gate for affected jobs that refuses the operation, given what runs on the cluster; none if it may begin.
+    /// Why affected jobs refuse the operation, given what runs on the cluster; none if it may begin.
     pub fn missing(&self, operation: &Operation, seen: &Preview) -> Option<RefusalReason> {
         if !operation.kind().may_end_jobs() {
             return None;
@@ -185,10 +185,10 @@ impl Consent {
         }
     }
 
-    /// This consent with the permission that passes this gate, given what runs on the cluster; none if no permission
+    /// This consent with the permission that overrides this reason, given what runs on the cluster; none if no permission
     /// does.
-    pub fn passing(mut self, gate: RefusalReason, seen: &Preview) -> Option<Self> {
-        match gate {
+    pub fn passing(mut self, reason: RefusalReason, seen: &Preview) -> Option<Self> {
+        match reason {
             RefusalReason::UnknownJobs => self.unknown = true,
             RefusalReason::WorkerBusy => self.now = true,
             RefusalReason::OthersJobs => {

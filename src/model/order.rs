@@ -91,17 +91,17 @@ pub enum OperationEnd {
 /// Why an order was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// The gate that refused it.
-    pub gate: RefusalReason,
+    /// Why it was refused.
+    pub reason: RefusalReason,
     /// What is wrong, and what to do about it.
     pub problem: Problem,
-    /// The same order with the permission that passes this gate; none if no permission does.
+    /// The same order with the permission that it lacks; none if no permission does.
     pub allow: Option<Box<Order>>,
 }
 
 impl Refusal {
     /// A refusal that no permission can override.
-    pub const fn new(gate: RefusalReason, problem: Problem) -> Self {
-        Self { gate, problem, allow: None }
+    pub const fn new(reason: RefusalReason, problem: Problem) -> Self {
+        Self { reason, problem, allow: None }
     }
 }

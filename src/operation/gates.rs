@@ -18,12 +18,12 @@ use crate::supervisor::Access;
 
 impl From<JournalError> for Refusal {
     fn from(e: JournalError) -> Self {
-        let gate = if matches!(e, JournalError::Busy { .. }) {
+        let reason = if matches!(e, JournalError::Busy { .. }) {
             RefusalReason::OperationRunning
         } else {
             RefusalReason::Journal
         };
-        Self::new(gate, Problem::from(e))
+        Self::new(reason, Problem::from(e))
     }
 }
 
@@ -97,8 +97,8 @@ pub fn jobs(
     seen: &Preview,
     order: impl FnOnce(Consent) -> Order,
 ) -> Result<(), Refusal> {
-    let Some(gate) = consent.missing(operation, seen) else { return Ok(()) };
-    let problem = match (gate, &seen.problem) {
+    let Some(reason) = consent.missing(operation, seen) else { return Ok(()) };
+    let problem = match (reason, &seen.problem) {
         (RefusalReason::UnknownJobs, Some(why)) => failure(
             format!("cannot determine affected jobs on {}: {}", operation.cluster, why.what),
             why.hint
@@ -109,7 +109,7 @@ pub fn jobs(
             if operation.task == Task::Update {
                 let what = "jobs are running on workers that would be terminated";
                 let hint = Hint::from("wait until they have ended").and(Verb::EndWork.to("or end them now"));
-                return Err(Refusal { gate, problem: failure(what, hint), allow: None });
+                return Err(Refusal { reason, problem: failure(what, hint), allow: None });
             }
             let what = format!("jobs are running on {}", operation.task.subject());
             let hint = [Verb::Drain.to("wait until they have ended"), Verb::EndWork.to("or end them now")];
@@ -123,8 +123,8 @@ pub fn jobs(
             failure(format!("{others} run on {at}"), hint)
         }
     };
-    let allow = consent.clone().passing(gate, seen).map(|consent| Box::new(order(consent)));
-    Err(Refusal { gate, problem, allow })
+    let allow = consent.clone().passing(reason, seen).map(|consent| Box::new(order(consent)));
+    Err(Refusal { reason, problem, allow })
 }
 
 /// Checks that the cluster does not have the lock of another operator's operation, unless the operator takes it over:
@@ -152,11 +152,11 @@ pub fn taken_over(
     }
     let allowed = Consent { take_over: TakeOver::Lock(lock.id.clone()), ..consent.clone() };
     let problem = lock.refusal(Timestamp::now());
-    Err(Refusal { gate: RefusalReason::Locked, problem, allow: Some(Box::new(order(allowed))) })
+    Err(Refusal { reason: RefusalReason::Locked, problem, allow: Some(Box::new(order(allowed))) })
 }
 
 /// Checks that the interrupted operation is the expected one and belongs to this cluster.
-pub fn matches_kind(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) -> Result<(), Refusal> {
+pub fn is_expected(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) -> Result<(), Refusal> {
     let kind = unfinished.task.kind();
     if consent.expected_kind.is_some_and(|expected_kind| expected_kind != kind) {
         let title = unfinished.operation(&spec.name).title;

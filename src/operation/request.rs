@@ -230,7 +230,7 @@ impl Request {
         };
         let kind = unfinished.task.kind();
         let refused = |refusal: Refusal| (kind, refusal);
-        gates::matches_kind(&unfinished, &self.spec, &consent).map_err(refused)?;
+        gates::is_expected(&unfinished, &self.spec, &consent).map_err(refused)?;
         if skips {
             gates::skippable(&unfinished, &self.spec).map_err(refused)?;
         }

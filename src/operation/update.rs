@@ -105,7 +105,7 @@ impl Performer {
     pub(super) async fn changes_to_apply(&self) -> Result<Vec<Drift>, Problem> {
         let changes = changes(self.access()).await?;
         match applicable(&self.spec.name, &changes) {
-            Err(refusal) if refusal.gate != RefusalReason::UpToDate => {
+            Err(refusal) if refusal.reason != RefusalReason::UpToDate => {
                 let hint = Verb::Abandon.to("abandon this operation");
                 Err(Problem { hint: Hint::from(hint).and(refusal.problem.hint), ..refusal.problem })
             }

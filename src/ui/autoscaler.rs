@@ -122,8 +122,8 @@ pub fn summary(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
             FindingKind::AutoscalerError => "error",
             kind => kind.word(),
         };
-        let text = format!("▲ {word}{since}");
-        return (text, d.theme.role(words::severity(finding.severity)));
+        let (mark, role) = words::severity_mark(finding.severity);
+        return (format!("{mark} {word}{since}"), d.theme.role(role));
     }
     match () {
         () if !cluster.known => ("?".into(), d.theme.dim),

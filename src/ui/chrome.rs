@@ -4,6 +4,7 @@ use super::frame::{Title, clear, pane};
 use super::grid::{cut, cut_middle, put};
 use super::part::{DrawContext, Shown};
 use super::{autoscaler, log, prompt, sentence};
+use crate::app::operation::confirmation::Control;
 use crate::app::pages::issues;
 use crate::app::text::words;
 use crate::app::{
@@ -329,6 +330,11 @@ fn hints(d: &DrawContext<'_>) -> Vec<(Action, &'static str)> {
             (Action::PreviousPane, "previous field"),
             (Action::Back, "cancel"),
         ],
+        // While the name is typed, space and letters belong to it.
+        Context::Plan if matches!(d.app.dialog(), Some(Dialog::Plan(plan)) if plan.control == Control::Name) =>
+        {
+            vec![(Action::NextPane, "next field"), (Action::Open, "press"), (Action::Back, "cancel")]
+        }
         Context::Plan => vec![
             (Action::NextPane, "next field"),
             (Action::Mark, "toggle option"),
@@ -411,7 +417,7 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) 
     let selected = selected_row(d, areas);
     let mut bottom = area.bottom();
     for toast in d.app.toasts().shown().iter().rev() {
-        let (glyph, tone) = match toast.tone {
+        let (glyph, tone) = match toast.kind {
             MessageKind::Info => ("·", d.theme.accent),
             MessageKind::Good => ("✓", d.theme.good),
             MessageKind::Bad => ("✕", d.theme.bad),
@@ -438,7 +444,7 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) 
         };
         clear(buf, frame);
         let hint =
-            if toast.tone == MessageKind::Bad { d.app.keymap().key_of(Action::Back) } else { String::new() };
+            if toast.kind == MessageKind::Bad { d.app.keymap().key_of(Action::Back) } else { String::new() };
         let style = d.theme;
         let inner =
             pane(buf, frame, style, &Title { left: "", right: &hint, tone: Some(tone), focused: false });

@@ -160,16 +160,17 @@ fn search(log: &LogView) -> String {
 
 /// `&loss errors ±2, 35 of 5000 lines`: the lines that are shown, with that many around each.
 fn filter(log: &LogView) -> String {
-    let lens = log.lens();
-    if !lens.is_filtered() {
+    let line_filter = log.line_filter();
+    if !line_filter.is_filtered() {
         return String::new();
     }
-    let text = printable(lens.text());
+    let text = printable(line_filter.text());
     let levels =
-        lens.least().map(|least| if least == Level::Error { "errors" } else { "warnings and errors" });
+        line_filter.least().map(|least| if least == Level::Error { "errors" } else { "warnings and errors" });
     let text = Some(cut(&text, SOUGHT).into_owned()).filter(|text| !text.is_empty());
     let what = text.into_iter().chain(levels.map(str::to_owned)).collect::<Vec<_>>().join(" ");
-    let around = if lens.around() == 0 { String::new() } else { format!(" ±{}", lens.around()) };
+    let around =
+        if line_filter.around() == 0 { String::new() } else { format!(" ±{}", line_filter.around()) };
     format!("  &{what}{around}, {} of {} lines", grouped(log.len()), grouped(log.held()))
 }
 

@@ -238,8 +238,8 @@ fn a_resumed_stop_checks_the_affected_jobs_again() {
     assert!(code == Some(1) && said.contains("[1/4] failed"), "{said}");
     submit_as(&world, "hers", "{\"owner\":\"alice\"}");
     world.program("ray", "echo 'ray, version 2.60.0'\n");
-    let (gate, said) = world.refused("stop-cluster --resume");
-    assert!(gate == "others-jobs" && said.contains("hers"), "{gate}: {said}");
+    let (reason, said) = world.refused("stop-cluster --resume");
+    assert!(reason == "others-jobs" && said.contains("hers"), "{reason}: {said}");
     assert_eq!(world.double.asked("DELETE"), 0);
     world.heads[0].0.set_faults(trouble("", Fault::HangUp));
     assert_eq!(world.refused("stop-cluster --resume").0, "unknown-jobs");
@@ -262,8 +262,8 @@ fn a_failed_stop_that_is_resumed_saves_jobs_submitted_in_the_meantime() {
     submit(&world, "late");
     world.double.recover();
     // The permission was given for the jobs of that time.
-    let (gate, said) = world.refused("restart-cluster --resume");
-    assert!(gate == "others-jobs" && said.contains("late"), "{gate}: {said}");
+    let (reason, said) = world.refused("restart-cluster --resume");
+    assert!(reason == "others-jobs" && said.contains("late"), "{reason}: {said}");
     assert_eq!(known(&world, 0), ["kept", "late"], "nothing was stopped");
     let restarting = world.spawn("restart-cluster --resume --others");
     renew(&mut world);

@@ -1,5 +1,5 @@
 //! One table of scenarios before an operation, run through both front ends: the console's keys, effects and news, and
-//! the command line. Both give the same verdict, asserted on facts: the gate that refused, or the first step's command.
+//! the command line. Both give the same verdict, asserted on facts: the reason of the refusal, or the first step's command.
 
 mod console;
 
@@ -33,7 +33,7 @@ const RESTART: Task = Task::Restart { preserve: false };
 enum Verdict {
     /// Its first step began: the ray command was asked for its version.
     Began,
-    /// This gate refused it, and no step began.
+    /// It was refused for this reason, and no step began.
     Refused(RefusalReason),
 }
 use Verdict::{Began, Refused};
@@ -312,14 +312,14 @@ fn by_command(scenario: &Scenario, allows: bool) -> Verdict {
     let rows: Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
     if let Some(name) = rows[0]["refused"].as_str() {
         assert!(!has_begun(&world), "{}: {said}", scenario.name);
-        Refused(gate(name))
+        Refused(refusal_reason(name))
     } else {
         assert!(has_begun(&world), "{}: neither begun nor refused: {said}", scenario.name);
         Began
     }
 }
 
-fn gate(name: &str) -> RefusalReason {
+fn refusal_reason(name: &str) -> RefusalReason {
     let all = [
         RefusalReason::ReadOnly,
         RefusalReason::NotOffered,
@@ -338,7 +338,7 @@ fn gate(name: &str) -> RefusalReason {
         RefusalReason::NotConfirmed,
         RefusalReason::Journal,
     ];
-    *all.iter().find(|g| g.name() == name).unwrap_or_else(|| panic!("no gate {name}"))
+    *all.iter().find(|g| g.name() == name).unwrap_or_else(|| panic!("no reason {name}"))
 }
 
 fn by_console(scenario: &Scenario, allows: bool) -> Verdict {

@@ -193,8 +193,8 @@ fn a_head_is_neither_replaced_nor_started_twice() {
     // It is resumed once the cause is removed.
     fs::remove_file(place.0.home.path().join("knows-no-head")).unwrap();
     fs::write(place.0.home.path().join("asked"), "").unwrap();
-    let (gate, said) = place.run("update-cluster --yes --json").refused();
-    assert!(gate == "interrupted" && said.contains("(apply)"), "{gate}: {said}");
+    let (reason, said) = place.run("update-cluster --yes --json").refused();
+    assert!(reason == "interrupted" && said.contains("(apply)"), "{reason}: {said}");
     let (code, _, err) = place.applies("update-cluster --resume");
     assert_eq!(code, Some(0), "{err}");
 }

@@ -32,20 +32,20 @@ pub(in crate::app) struct ResourceId {
 }
 
 /// Whether an action takes a thing by name.
-pub(in crate::app) fn takes_thing(action: Action) -> bool {
+pub(in crate::app) fn takes_resource_id(action: Action) -> bool {
     ON_RESOURCES.contains(&action)
 }
 
 /// The things of a cluster, or of all, that an action has an effect on, in the order of their tables.
-pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -> Vec<ResourceId> {
-    let has = |table| takes_thing(action) && action.describe().contexts.contains(&table);
+pub(in crate::app) fn resource_ids(fleet: &Fleet, of: Option<usize>, action: Action) -> Vec<ResourceId> {
+    let has = |table| takes_resource_id(action) && action.describe().contexts.contains(&table);
     let on = |place: usize| {
         let cluster = fleet.clusters.get(place).filter(|_| of.is_none());
         cluster.map_or_else(String::new, |cluster| format!(", {}", cluster.name()))
     };
-    let mut things = Vec::new();
+    let mut resource_ids = Vec::new();
     if has(Context::Jobs) {
-        things.extend(ordered::<Jobs>(fleet, of).filter(|(_, row)| fits_job(action, row.job)).map(
+        resource_ids.extend(ordered::<Jobs>(fleet, of).filter(|(_, row)| fits_job(action, row.job)).map(
             |(place, row)| {
                 let owner = Text::from(row.job.owner().unwrap_or("-"));
                 let about =
@@ -56,7 +56,7 @@ pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -
         ));
     }
     if has(Context::Nodes) {
-        things.extend(ordered::<Nodes>(fleet, of).filter(|(_, row)| fits_node(action, row.node)).map(
+        resource_ids.extend(ordered::<Nodes>(fleet, of).filter(|(_, row)| fits_node(action, row.node)).map(
             |(place, row)| {
                 let about = format!("node, {}, {}{}", row.node.state.word(), row.node.address, on(place));
                 let name = fleet.clusters[place].node_name(row.node).to_string();
@@ -65,7 +65,7 @@ pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -
         ));
     }
     if has(Context::Tpus) {
-        things.extend(ordered::<Slices>(fleet, of).map(|(place, row)| {
+        resource_ids.extend(ordered::<Slices>(fleet, of).map(|(place, row)| {
             let about = format!("TPU, {}{}", row.slice.status.word(), on(place));
             ResourceId {
                 name: row.slice.name.to_string(),
@@ -74,7 +74,7 @@ pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -
             }
         }));
     }
-    things
+    resource_ids
 }
 
 /// The rows of a kind in the order of their table, each with the index of its cluster.

@@ -75,10 +75,13 @@ impl Line {
         if is_changed { Edit::Changed } else { Edit::Kept }
     }
 
-    /// Inserts the first line of pasted text at the cursor.
+    /// Inserts the first line of pasted text at the cursor, with spaces for tabs. Terminals send line breaks as `\n` or
+    /// `\r`.
     pub fn paste(&mut self, text: &str) {
         self.remember();
-        for c in text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()) {
+        let first = text.split(['\n', '\r']).next().unwrap_or_default();
+        let chars = first.chars().map(|c| if c == '\t' { ' ' } else { c });
+        for c in chars.filter(|c| !c.is_control()) {
             self.input.handle(InputRequest::InsertChar(c));
         }
         self.is_in_word = false;
@@ -261,6 +264,8 @@ mod tests {
         assert_eq!((line.text(), line.cursor()), ("aq[31m!b", 7));
         line.key(KeyEvent::new(KeyCode::Char('/'), CONTROL));
         assert_eq!((line.text(), line.cursor()), ("ab", 1));
+        line.paste("\tx\rsecond line");
+        assert_eq!(line.text(), "a xb", "a terminal sends a carriage return for a line break");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::app::action::table::{Action, Description, actions};
 use crate::app::fleet::Fleet;
 use crate::app::input::entry::{Offer, OfferKind, OfferList};
 use crate::app::input::history::{Entered, History};
-use crate::app::input::ids::{takes_thing, things};
+use crate::app::input::ids::{resource_ids, takes_resource_id};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::input::verb::{Argument, Verb, WORDS, split};
 use crate::app::screen::pane::Pane;
@@ -58,7 +58,7 @@ impl PaletteContext<'_> {
             (PromptKind::Command, (verb, Some(typed))) => match Verb::named(verb).and_then(Verb::argument) {
                 Some(Argument::Page) => pages(verb, typed),
                 Some(Argument::Cluster) => self.clusters_for(verb, typed),
-                Some(Argument::ResourceId(action)) => self.things_for(verb, action, typed),
+                Some(Argument::ResourceId(action)) => self.resource_ids_for(verb, action, typed),
                 Some(Argument::Column) => self.columns_for(verb, typed),
                 None => Vec::new(),
             },
@@ -91,12 +91,12 @@ impl PaletteContext<'_> {
         let mut ranked = ranked(typed, &names);
         let lower = typed.to_lowercase();
         // A synonym of an action is preferred over a fuzzy match of names.
-        let matches_kind = |offer: &Offer| {
+        let is_synonym = |offer: &Offer| {
             let also = Action::named(&offer.words).map_or("", |action| action.describe().also);
             typed.len() >= OF_HELP && also.split(' ').any(|word| word.starts_with(&lower))
         };
         let by_name: Vec<usize> = ranked.iter().map(|(place, _)| *place).collect();
-        let by_word = (0..all.len()).filter(|i| !by_name.contains(i) && matches_kind(&all[*i]));
+        let by_word = (0..all.len()).filter(|i| !by_name.contains(i) && is_synonym(&all[*i]));
         ranked.extend(by_word.map(|i| (i, Vec::new())));
         let mut found: Vec<Offer> =
             ranked.iter().map(|(i, hits)| Offer { hits: hits.clone(), ..all[*i].clone() }).collect();
@@ -107,7 +107,7 @@ impl PaletteContext<'_> {
             other.is_some_and(|(_, verb)| matches!(verb, Verb::Act(action) if listed.contains(action)))
         };
         found.retain(|offer| offer.words == typed || !is_repeated(&offer.words));
-        found.sort_by_key(|offer| (offer.words != typed, !matches_kind(offer), !offer.is_here));
+        found.sort_by_key(|offer| (offer.words != typed, !is_synonym(offer), !offer.is_here));
         if typed.len() >= OF_HELP {
             let is_in_help = |offer: &Offer| offer.help.to_lowercase().contains(&lower);
             let by_name = |i: usize| ranked.iter().any(|(place, _)| *place == i);
@@ -152,7 +152,8 @@ impl PaletteContext<'_> {
 
     fn offer_of(&self, d: &Description) -> Offer {
         let refused = self.refused.filter(|_| d.action.changes_a_cluster());
-        let is_here = (d.contexts.contains(&self.context) || takes_thing(d.action)) && refused.is_none();
+        let is_here =
+            (d.contexts.contains(&self.context) || takes_resource_id(d.action)) && refused.is_none();
         let help = refused.map_or(d.help.to_owned(), |when| format!("refused {when}: {}", d.help));
         let key = self.keymap.key_of(d.action);
         Offer { key, is_here, ..Offer::new(d.name, help) }
@@ -183,13 +184,13 @@ impl PaletteContext<'_> {
     }
 
     /// The jobs, nodes and TPUs that an action can act on: of the cluster on the screen, or of all.
-    pub fn things_for(&self, verb: &str, action: Action, typed: &str) -> Vec<Offer> {
-        let things = things(self.fleet, self.of, action);
-        let names: Vec<&str> = things.iter().map(|thing| thing.name.as_str()).collect();
+    pub fn resource_ids_for(&self, verb: &str, action: Action, typed: &str) -> Vec<Offer> {
+        let resource_ids = resource_ids(self.fleet, self.of, action);
+        let names: Vec<&str> = resource_ids.iter().map(|thing| thing.name.as_str()).collect();
         let offer = |(i, hits): (usize, Vec<usize>)| Offer {
             hits: shifted(verb, hits),
-            kind: OfferKind::On(things[i].target.clone()),
-            ..Offer::new(format!("{verb} {}", names[i]), things[i].about.as_str())
+            kind: OfferKind::On(resource_ids[i].target.clone()),
+            ..Offer::new(format!("{verb} {}", names[i]), resource_ids[i].about.as_str())
         };
         ranked(typed, &names).into_iter().map(offer).collect()
     }

@@ -4,7 +4,7 @@ use crate::app::action::table::Action;
 use crate::app::action::target::Target;
 use crate::app::input::entry::{Offer, OfferKind, OfferList};
 use crate::app::input::history::Entered;
-use crate::app::input::ids::takes_thing;
+use crate::app::input::ids::takes_resource_id;
 use crate::app::input::offers::{PaletteContext, few, no_column, takes_nothing};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::input::verb::{Argument, Verb, split};
@@ -98,7 +98,7 @@ impl App {
             self.history.keep(Entered::Command, text);
         }
         match (verb, argument) {
-            (Verb::Act(action), None) if takes_thing(action) && !self.is_here(action) => {
+            (Verb::Act(action), None) if takes_resource_id(action) && !self.is_here(action) => {
                 self.prompt = Some(Prompt::new(PromptKind::Command, &format!("{word} ")));
                 Vec::new()
             }
@@ -120,8 +120,8 @@ impl App {
                 self.show_page(topic, now);
                 Vec::new()
             }
-            (Verb::Act(action), Some(name)) if takes_thing(action) => {
-                let found = self.palette().things_for(word, action, name);
+            (Verb::Act(action), Some(name)) if takes_resource_id(action) => {
+                let found = self.palette().resource_ids_for(word, action, name);
                 let names: Vec<&str> = found.iter().filter_map(|offer| split(&offer.words).1).collect();
                 let why = match names.as_slice() {
                     [] => format!("`{word}`: nothing named `{name}` found"),

@@ -35,7 +35,7 @@ impl App {
             None => is_log && self.log().is_some_and(LogView::is_narrowed),
         };
         if let Some(log) = self.log_mut().filter(|log| is_log && !log.is_narrowed()) {
-            if log.lens().least().is_some() {
+            if log.line_filter().least().is_some() {
                 log.show_levels(None);
                 return true;
             }

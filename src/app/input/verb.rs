@@ -1,7 +1,7 @@
 //! The first word of a command in the palette, and the arguments that it takes.
 
 use crate::app::action::table::{Action, actions};
-use crate::app::input::ids::takes_thing;
+use crate::app::input::ids::takes_resource_id;
 use crate::app::screen::pane::Pane;
 
 /// The meaning of the first word of a command.
@@ -81,7 +81,7 @@ impl Verb {
     /// The kind of argument that it takes.
     pub(in crate::app) fn argument(self) -> Option<Argument> {
         match self {
-            Self::Act(action) if takes_thing(action) => Some(Argument::ResourceId(action)),
+            Self::Act(action) if takes_resource_id(action) => Some(Argument::ResourceId(action)),
             Self::Act(action) => ON_CLUSTER.contains(&action).then_some(Argument::Cluster),
             Self::Cluster | Self::Pane(..) => Some(Argument::Cluster),
             Self::Sort => Some(Argument::Column),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use unicode_width::UnicodeWidthStr;
 
 /// Maximum number of jobs that a dialog lists; the others are counted.
-const NAMED: usize = 12;
+const MAX_LISTED: usize = 1000;
 
 /// A job by its cluster.
 type Named = (ClusterName, SubmissionId);
@@ -106,14 +106,13 @@ impl App {
         let found = jobs.into_iter().filter_map(|named| {
             let place = self.fleet.place(&named.0)?;
             let job = self.fleet.clusters[place].job(&JobKey::Submission(named.1.clone()))?;
-            Some((named, (place, Arc::clone(job))))
+            (!job.status.is_ended()).then(|| (named, (place, Arc::clone(job))))
         });
-        // A job that no longer exists needs no stop, and its owner is unknown.
+        // A job that has ended in the meantime, or no longer exists, needs no stop.
         let (jobs, found): (Vec<_>, Vec<_>) = found.unzip();
         let of = |jobs: &[_]| ChosenJobs { fleet: &self.fleet, jobs }.others(&self.settings.me);
         let is_anothers = |job: &(usize, Arc<Job>)| !of(std::slice::from_ref(job)).is_empty();
-        let others: Vec<_> =
-            found.into_iter().filter(|job| !job.1.status.is_ended() && is_anothers(job)).collect();
+        let others: Vec<_> = found.into_iter().filter(is_anothers).collect();
         if others.is_empty() {
             return self.asked_of_jobs(jobs, Request::StopJob);
         }
@@ -197,7 +196,7 @@ impl ChosenJobs<'_> {
 
     /// The first jobs as lines of a table with titles; if there are several clusters, their names come first.
     fn rows(&self, now: Timestamp) -> Vec<String> {
-        let jobs = &self.jobs[..self.jobs.len().min(NAMED)];
+        let jobs = &self.jobs[..self.jobs.len().min(MAX_LISTED)];
         let is_one = jobs.iter().all(|(place, _)| *place == jobs[0].0);
         let row = |(place, job): &(usize, Arc<Job>)| {
             let cluster = &self.fleet.clusters[*place];
@@ -221,19 +220,19 @@ impl ChosenJobs<'_> {
         rows.iter().map(line).collect()
     }
 
-    /// The jobs line by line, then the number of jobs that are not affected, then the consequence.
+    /// The consequence, the number of jobs that are not affected, and then the jobs line by line: the dialog shows the
+    /// first lines and scrolls.
     fn lines(&self, left: usize, why_left: &str, consequence: &str, now: Timestamp) -> Vec<(String, String)> {
-        let unlabelled = |text: String| (String::new(), text);
-        let mut lines: Vec<_> = self.rows(now).into_iter().map(unlabelled).collect();
-        if self.jobs.len() > NAMED {
-            lines.push(unlabelled(format!("and {} more", self.jobs.len() - NAMED)));
-        }
-        lines.push(unlabelled(String::new()));
+        let mut lines = vec![consequence.to_owned()];
         if left > 0 {
-            lines.push(unlabelled(format!("{left} of the marked jobs {why_left}: not affected.")));
+            lines.push(format!("{left} of the marked jobs {why_left}: not affected."));
         }
-        lines.push(unlabelled(consequence.to_owned()));
-        lines
+        lines.push(String::new());
+        lines.extend(self.rows(now));
+        if self.jobs.len() > MAX_LISTED {
+            lines.push(format!("and {} more", self.jobs.len() - MAX_LISTED));
+        }
+        lines.into_iter().map(|text| (String::new(), text)).collect()
     }
 
     /// The owners of the jobs, without the operator.

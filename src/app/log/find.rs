@@ -1,6 +1,6 @@
 //! Matches of the search, errors and marks in the log, and moving between them.
 
-use super::lens::{Filter, LineFilter};
+use super::line_filter::{Filter, LineFilter};
 use super::view::LogView;
 use crate::logs::{Level, Pattern, Repeated, Search};
 use crate::model::Line;
@@ -42,27 +42,27 @@ impl LogView {
     }
 
     /// Selects the lines that are shown.
-    pub fn lens(&self) -> &LineFilter {
-        &self.lens
+    pub fn line_filter(&self) -> &LineFilter {
+        &self.line_filter
     }
 
     /// Shows only lines that match the filter; the empty one shows all. The first line in the window stays, or the next
     /// one that is shown.
     pub fn set_filter(&mut self, filter: Filter) {
-        self.lens.set_filter(filter);
+        self.line_filter.set_filter(filter);
         self.examine_more();
     }
 
     /// Shows only lines of this level and worse ones, or all. The first line in the window stays, or the next one that
     /// is shown.
     pub fn show_levels(&mut self, least: Option<Level>) {
-        self.lens.set_least(least);
+        self.line_filter.set_least(least);
         self.examine_more();
     }
 
     /// Switches from all lines to warnings and errors, to errors only, and back to all.
     pub fn turn_levels(&mut self) {
-        self.show_levels(match self.lens.least() {
+        self.show_levels(match self.line_filter.least() {
             None => Some(Level::Warning),
             Some(Level::Warning) => Some(Level::Error),
             Some(_) => None,
@@ -71,13 +71,13 @@ impl LogView {
 
     /// Shows one line more, or one fewer, around each line that matches the filter.
     pub fn widen(&mut self, more: bool) {
-        self.lens.widen(more);
+        self.line_filter.widen(more);
         self.examine_more();
     }
 
     /// Whether a search or a filter is set.
     pub fn is_narrowed(&self) -> bool {
-        !self.search.pattern().is_empty() || !self.lens.text().is_empty()
+        !self.search.pattern().is_empty() || !self.line_filter.text().is_empty()
     }
 
     /// The number of lines that report an error.
@@ -127,7 +127,7 @@ impl LogView {
         // The newest lines are examined first, so a closer match may be found later only above the window.
         let is_near = !forward || self.number(self.seen().start) >= self.search.looked_from(&self.held);
         let is_certain = is_near && matches!(next, Some((_, Step::Next)));
-        let is_done = self.search.is_done(&self.held) && self.lens.is_done(&self.held);
+        let is_done = self.search.is_done(&self.held) && self.line_filter.is_done(&self.held);
         if !(is_certain || is_done) {
             self.sought = Some(forward);
             return Some(Step::Pending);
@@ -167,7 +167,7 @@ impl LogView {
         let before = |number: u64| lines.partition_point(|n| *n < number);
         let shown = |places: Range<usize>, forward: bool| {
             let mut places = lines.range(places).copied();
-            let is_shown = |n: &u64| self.lens.is_shown(*n);
+            let is_shown = |n: &u64| self.line_filter.is_shown(*n);
             if forward { places.find(is_shown) } else { places.rfind(is_shown) }
         };
         let beyond = if forward {
@@ -216,17 +216,17 @@ impl LogView {
         let seen = self.seen();
         let here = self.at.filter(|at| (self.number(seen.start)..self.number(seen.end)).contains(at));
         let here = here.unwrap_or_else(|| self.number(seen.start));
-        self.lens.taken_out(&self.held).take_while(|number| *number < here).count() + 1
+        self.line_filter.taken_out(&self.held).take_while(|number| *number < here).count() + 1
     }
 
     /// The lines as they are saved: those that match filter and time, including hidden noise; `None` while not all have
     /// been examined.
     pub fn taken_out(&self) -> Option<String> {
-        if !self.lens.is_done(&self.held) {
+        if !self.line_filter.is_done(&self.held) {
             return None;
         }
         let mut text = String::new();
-        for number in self.lens.taken_out(&self.held) {
+        for number in self.line_filter.taken_out(&self.held) {
             if let Some(line) = self.held.get(self.held.place(number)) {
                 text.push_str(&self.with_part(number, line.text()));
                 text.push('\n');
@@ -330,7 +330,9 @@ mod tests {
         view.set_filter(filter(""));
         assert_eq!((view.len(), first(&view)), (206, "line 103"), "the previous position");
         view.set_filter(filter("!line 1"));
-        assert!(view.visible().all(|line| !line.starts_with("line 1")) && view.lens().text() == "!line 1");
+        assert!(
+            view.visible().all(|line| !line.starts_with("line 1")) && view.line_filter().text() == "!line 1"
+        );
         assert_eq!(Filter::parse("!(").unwrap_err().at, Some(2));
         assert_eq!(first(&view), "line 96", "the end stays at the bottom");
     }
@@ -361,7 +363,7 @@ mod tests {
         assert_eq!(shown(&view), ["    boom()", "ValueError: boom"], "both count");
         view.set_filter(Filter::default());
         view.turn_levels();
-        assert_eq!((view.len(), first(&view), view.lens().least()), (109, "INFO fine", None));
+        assert_eq!((view.len(), first(&view), view.line_filter().least()), (109, "INFO fine", None));
         assert_eq!(view.place(view.top), 45, "the previous position");
     }
 

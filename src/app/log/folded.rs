@@ -23,14 +23,14 @@ impl LogView {
     pub fn toggle(&mut self, what: impl Fn(&mut Show) -> &mut bool) {
         let is_on = what(&mut self.show);
         *is_on = !*is_on;
-        self.lens.set_quiet(self.show.folds());
+        self.line_filter.set_quiet(self.show.folds());
         self.examine_more();
     }
 
     /// The text in place of hidden noise at this index: the number of lines, and their writers; `None` for a line that
     /// is shown.
     pub fn folded(&self, index: usize) -> Option<String> {
-        if !self.lens.folds() {
+        if !self.line_filter.folds() {
             return None;
         }
         let number = self.number(index);
@@ -101,7 +101,7 @@ mod tests {
         view.toggle(|show| &mut show.noise);
         view.toggle(|show| &mut show.raw);
         assert_eq!((view.len(), view.wraps()), (60, true));
-        view.set_filter(super::super::lens::Filter::parse("registered").unwrap());
+        view.set_filter(super::super::line_filter::Filter::parse("registered").unwrap());
         view.toggle(|show| &mut show.raw);
         assert_eq!((view.len(), view.folded(0)), (4, None), "a filter determines the shown lines");
     }

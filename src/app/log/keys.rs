@@ -71,7 +71,7 @@ impl App {
 
     /// Opens the prompt for the filter.
     pub(in crate::app) fn begin_lines(&mut self) {
-        let before = self.log().map(|log| log.lens().text().to_owned()).unwrap_or_default();
+        let before = self.log().map(|log| log.line_filter().text().to_owned()).unwrap_or_default();
         self.prompt = Some(Prompt::new(PromptKind::Lines, &before));
     }
 
@@ -79,7 +79,7 @@ impl App {
     pub(in crate::app) fn widen(&mut self, more: bool, now: Timestamp) {
         let key = self.keyboard.keymap.key_of(Action::ShowLines);
         self.ask_log(now, |log| {
-            if !log.lens().is_filtered() {
+            if !log.line_filter().is_filtered() {
                 return Some(format!("all lines are shown; press {key} to filter them"));
             }
             log.widen(more);

@@ -212,7 +212,9 @@ impl LineFilter {
     /// The number of matching lines above a number, regardless of the first line that may be shown.
     fn rank(&self, held: &LogBuffer, number: u64) -> usize {
         let number = number.clamp(held.first(), held.end());
-        let above = |sieve: &IncrementalFilter| sieve.lines().partition_point(|n| *n < number);
+        let above = |incremental_filter: &IncrementalFilter| {
+            incremental_filter.lines().partition_point(|n| *n < number)
+        };
         if self.is_filtered() {
             return above(&self.matches);
         }
@@ -242,22 +244,22 @@ mod tests {
             for is_noise in &lines {
                 held.push(if *is_noise { NOISE } else { "step" }.into());
             }
-            let mut lens = LineFilter::default();
-            lens.set_quiet(quiet);
-            lens.set_from(held.first() + late);
-            while !lens.step(&held) {}
+            let mut line_filter = LineFilter::default();
+            line_filter.set_quiet(quiet);
+            line_filter.set_from(held.first() + late);
+            while !line_filter.step(&held) {}
             let is_shown = |n: usize| !(quiet && n > 0 && lines[n] && lines[n - 1]) && n as u64 >= late;
             let shown: Vec<u64> =
                 (0..lines.len()).filter(|n| is_shown(*n)).map(|n| held.first() + n as u64).collect();
-            prop_assert_eq!(lens.len(&held), shown.len());
+            prop_assert_eq!(line_filter.len(&held), shown.len());
             for (index, number) in shown.iter().enumerate() {
-                prop_assert_eq!(lens.number(&held, index), *number);
-                prop_assert_eq!(lens.place(&held, *number), index);
-                prop_assert!(lens.is_shown(*number));
+                prop_assert_eq!(line_filter.number(&held, index), *number);
+                prop_assert_eq!(line_filter.place(&held, *number), index);
+                prop_assert!(line_filter.is_shown(*number));
             }
-            prop_assert_eq!(lens.number(&held, shown.len()), held.end());
+            prop_assert_eq!(line_filter.number(&held, shown.len()), held.end());
             for number in held.first()..held.end() {
-                prop_assert_eq!(lens.place(&held, number), shown.partition_point(|n| *n < number));
+                prop_assert_eq!(line_filter.place(&held, number), shown.partition_point(|n| *n < number));
             }
         }
     }
@@ -270,14 +272,14 @@ mod tests {
             bytes: lines.start..lines.end,
             begin: Some(0),
         };
-        let mut lens = LineFilter::default();
+        let mut line_filter = LineFilter::default();
         held.append(part(5..10));
-        while !lens.step(&held) {}
-        assert_eq!(lens.len(&held), 1);
+        while !line_filter.step(&held) {}
+        assert_eq!(line_filter.len(&held), 1);
         let first = held.first();
         held.prepend(part(0..5));
-        lens.came_above(first);
-        while !lens.step(&held) {}
-        assert_eq!((lens.len(&held), lens.number(&held, 0)), (1, held.first()));
+        line_filter.came_above(first);
+        while !line_filter.step(&held) {}
+        assert_eq!((line_filter.len(&held), line_filter.number(&held, 0)), (1, held.first()));
     }
 }

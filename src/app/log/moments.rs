@@ -100,7 +100,7 @@ impl LogView {
             _ if times.span().is_some_and(|(first, _)| first >= since.time) => 0,
             from => from.unwrap_or(u64::MAX),
         });
-        self.lens.set_from(from.unwrap_or(0));
+        self.line_filter.set_from(from.unwrap_or(0));
     }
 
     /// How long nothing has been written to an open log, by the writer's clock if known; `None` below a minute.

@@ -1,7 +1,7 @@
 //! The log that is open in a pane: its loaded lines, and what is shown of them.
 
 use super::joined::Joined;
-use super::lens::LineFilter;
+use super::line_filter::LineFilter;
 use super::show::Show;
 use super::times::{Since, Times};
 use super::wanted::{Aim, LineSeek};
@@ -29,7 +29,7 @@ pub struct LogView {
     pub(super) show: Show,
     pub(super) end: LogEnd,
     /// Selects which of the loaded lines are shown.
-    pub(super) lens: LineFilter,
+    pub(super) line_filter: LineFilter,
     pub(super) search: Search,
     /// The lines that report an error.
     pub(super) errors: IncrementalFilter,
@@ -77,7 +77,7 @@ impl Default for LogView {
             follow: true,
             show: Show::default(),
             end: LogEnd::Open,
-            lens: LineFilter::default(),
+            line_filter: LineFilter::default(),
             search: Search::default(),
             errors: IncrementalFilter::default(),
             times: Times::default(),
@@ -119,7 +119,7 @@ impl LogView {
         let (show, size, memory, runs) = (self.show, self.size, self.memory, self.runs.emptied());
         let held = LogBuffer::new(usize::MAX, memory);
         *self = Self { source, stream, held, memory, show, runs, size, joined, ..Self::default() };
-        self.lens.set_quiet(self.show.folds());
+        self.line_filter.set_quiet(self.show.folds());
     }
 
     /// Recognizes progress lines by these patterns from now on.
@@ -174,7 +174,7 @@ impl LogView {
                 let (is_nothing, first) = (part.bytes.is_empty(), self.held.first());
                 self.runs.read_above(&part.lines, self.times.near());
                 self.held.prepend(part);
-                self.lens.came_above(first);
+                self.line_filter.came_above(first);
                 self.look_for(self.held.first()..first, self.times.near());
                 self.marks.retain(|mark| *mark < self.held.end());
                 if is_nothing && self.above() != Some(0) {
@@ -197,7 +197,7 @@ impl LogView {
     /// Position of the end of the part that should be read now: the first loaded line is in the window, and there are
     /// lines above it. One part is requested at a time, and none with a filter, which might read the whole log.
     pub fn ask_older(&mut self) -> Option<u64> {
-        let is_all = !self.lens.is_filtered() && !self.lens.is_late(&self.held);
+        let is_all = !self.line_filter.is_filtered() && !self.line_filter.is_late(&self.held);
         let is_in_view = is_all && self.top(self.size) == 0;
         let is_in_view = is_in_view || self.aim.is_some() || self.wants_older();
         let is_wanted = self.older == Older::Unasked && is_in_view && self.above() != Some(0);
@@ -283,7 +283,7 @@ impl LogView {
     /// Examines some of the new lines: whether they are shown, match, report an error. A call takes a few milliseconds
     /// at most. Returns whether more are left.
     pub fn examine_more(&mut self) -> bool {
-        let is_shown = self.lens.step(&self.held);
+        let is_shown = self.line_filter.step(&self.held);
         let is_searched = self.search.step(&self.held);
         let (times, held) = (&mut self.times, &self.held);
         times.keep(held.first()..held.end());
@@ -308,10 +308,10 @@ impl LogView {
 
     /// Whether there are lines that have not been examined.
     pub fn is_looking(&self) -> bool {
-        let (lens, search, errors, runs) = (&self.lens, &self.search, &self.errors, &self.runs);
+        let (line_filter, search, errors, runs) = (&self.line_filter, &self.search, &self.errors, &self.runs);
         let has_runs = self.joined.as_ref().is_none_or(Joined::is_one_run);
         let held = &self.held;
-        !(lens.is_done(held)
+        !(line_filter.is_done(held)
             && search.is_done(held)
             && errors.is_done(held)
             && (!has_runs || runs.is_done(held)))
@@ -324,7 +324,7 @@ impl LogView {
 
     /// The number of lines that are shown.
     pub fn len(&self) -> usize {
-        self.lens.len(&self.held)
+        self.line_filter.len(&self.held)
     }
 
     /// Whether no line is shown.
@@ -339,18 +339,18 @@ impl LogView {
 
     /// The number of the line at an index; after the last index, one more than the last number.
     pub(super) fn number(&self, index: usize) -> u64 {
-        self.lens.number(&self.held, index)
+        self.line_filter.number(&self.held, index)
     }
 
     /// The index of a line by its number, or of the next one that is shown.
     pub(super) fn place(&self, number: u64) -> usize {
-        self.lens.place(&self.held, number)
+        self.line_filter.place(&self.held, number)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::lens::Filter;
+    use super::super::line_filter::Filter;
     use super::super::sample::{NOW, first, part, small, take, view};
     use super::*;
     use crate::logs::Pattern;

@@ -1,6 +1,6 @@
 //! Goes to a line that a search of the whole log has found.
 
-use super::lens::Filter;
+use super::line_filter::Filter;
 use super::view::LogView;
 use super::wanted::Aim;
 use crate::model::{Line, Timestamp};
@@ -34,7 +34,7 @@ impl LogView {
 
     /// Goes to a loaded line. A filter that hides it is removed.
     pub(super) fn go_to_shown(&mut self, number: u64) {
-        if !self.lens.is_shown(number) {
+        if !self.line_filter.is_shown(number) {
             self.set_filter(Filter::default());
             self.show_levels(None);
             self.show_since(None);

@@ -299,12 +299,12 @@ impl<K: Kind> Listing for List<K> {
             By::Reversed => Sort { inverted: !sort.inverted, ..sort },
             By::Default => Sort::default(),
             By::Shown(_) | By::Column(_) => {
-                let matches_kind = |i: &usize| match by {
+                let is_wanted = |i: &usize| match by {
                     By::Column(id) => K::columns()[*i].id == id,
                     By::Shown(n) => self.columns.shown().nth(n) == Some(*i),
                     _ => false,
                 };
-                let column = sortable.into_iter().find(matches_kind);
+                let column = sortable.into_iter().find(is_wanted);
                 if column.is_none() {
                     return;
                 }

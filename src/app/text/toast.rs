@@ -28,7 +28,7 @@ pub enum MessageKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
     /// The kind of the message.
-    pub tone: MessageKind,
+    pub kind: MessageKind,
     /// Its text, safe to print.
     pub text: String,
     /// The time of the message.
@@ -84,8 +84,8 @@ impl Note {
 
 impl Toasts {
     /// Shows a message. A message with the same text on the screen is replaced.
-    pub fn report(&mut self, tone: MessageKind, text: impl Into<String>, now: Timestamp) {
-        let toast = self.show(tone, &text.into(), now);
+    pub fn report(&mut self, kind: MessageKind, text: impl Into<String>, now: Timestamp) {
+        let toast = self.show(kind, &text.into(), now);
         self.messages.push_front(toast);
         self.messages.truncate(KEPT);
     }
@@ -95,14 +95,14 @@ impl Toasts {
         self.show(MessageKind::Info, &text.into(), now);
     }
 
-    fn show(&mut self, tone: MessageKind, text: &str, now: Timestamp) -> Toast {
-        let toast = Toast { tone, text: printable(text).into_owned(), at: now };
+    fn show(&mut self, kind: MessageKind, text: &str, now: Timestamp) -> Toast {
+        let toast = Toast { kind, text: printable(text).into_owned(), at: now };
         self.shown.retain(|t| t.text != toast.text);
         self.shown.push(toast.clone());
         if self.shown.len() > SHOWN {
             // Errors stay until they are dismissed, but not instead of the new message.
             let earlier = &self.shown[..self.shown.len() - 1];
-            let oldest = earlier.iter().position(|t| t.tone != MessageKind::Bad).unwrap_or(0);
+            let oldest = earlier.iter().position(|t| t.kind != MessageKind::Bad).unwrap_or(0);
             self.shown.remove(oldest);
         }
         toast
@@ -147,7 +147,7 @@ impl Toasts {
         self.report(MessageKind::Info, line.clone(), now);
         if self.notes.iter().filter(of_cause).count() > 1 {
             self.shown.retain(|toast| toast.text != line);
-            self.shown.push(Toast { tone: MessageKind::Info, text: sum(&self.notes), at: now });
+            self.shown.push(Toast { kind: MessageKind::Info, text: sum(&self.notes), at: now });
         }
     }
 
@@ -162,7 +162,7 @@ impl Toasts {
     /// Removes expired messages from the screen. Returns whether there were any.
     pub fn expire(&mut self, now: Timestamp) -> bool {
         let before = self.shown.len();
-        self.shown.retain(|t| t.tone == MessageKind::Bad || t.at.age(now) < STAY);
+        self.shown.retain(|t| t.kind == MessageKind::Bad || t.at.age(now) < STAY);
         before != self.shown.len()
     }
 
@@ -173,7 +173,7 @@ impl Toasts {
 
     /// Time until the next message expires.
     pub fn next_change(&self, now: Timestamp) -> Option<Duration> {
-        let leaving = self.shown.iter().filter(|t| t.tone != MessageKind::Bad);
+        let leaving = self.shown.iter().filter(|t| t.kind != MessageKind::Bad);
         leaving.map(|t| t.at.plus(STAY).until(now)).min()
     }
 

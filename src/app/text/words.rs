@@ -125,7 +125,7 @@ pub fn job_counts(cluster: &Cluster, now: Timestamp) -> String {
 }
 
 /// Counts that fit in `width` columns: without spaces if there is no room for them, `233+28✕64`.
-pub fn shortened_name(counts: String, width: u16) -> String {
+pub fn shortened_counts(counts: String, width: u16) -> String {
     if counts.width() > width.into() { counts.replace(' ', "") } else { counts }
 }
 

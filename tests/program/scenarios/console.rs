@@ -61,7 +61,7 @@ impl<'a> Console<'a> {
         self.wait_for_news(|news| match news {
             OperationNews::Began(_) => Some((Began, None)),
             OperationNews::Refused(_, refusal) => {
-                Some((Refused(refusal.gate), refusal.allow.as_deref().cloned()))
+                Some((Refused(refusal.reason), refusal.allow.as_deref().cloned()))
             }
             _ => None,
         })
@@ -74,11 +74,11 @@ impl<'a> Console<'a> {
         self.perform(effects);
         let refused = self.wait_for_news(|news| match news {
             OperationNews::Previewed(..) => Some(None),
-            OperationNews::Refused(_, refusal) => Some(Some(refusal.gate)),
+            OperationNews::Refused(_, refusal) => Some(Some(refusal.reason)),
             _ => None,
         });
-        if let Some(gate) = refused {
-            return Refused(gate);
+        if let Some(reason) = refused {
+            return Refused(reason);
         }
         between();
         loop {

@@ -180,8 +180,8 @@ fn jobs_of_all_workers_are_shown_and_must_be_allowed() {
     let mut world = World::new();
     world.head_of(|s| s.nodes = 5);
     world.by_hand(&["a", "b", "c"]);
-    let (gate, said) = world.refused("remove-worker a b c --yes");
-    assert!(gate == "worker-busy" && said.contains("RUNS ON WORKER"), "{gate}: {said}");
+    let (reason, said) = world.refused("remove-worker a b c --yes");
+    assert!(reason == "worker-busy" && said.contains("RUNS ON WORKER"), "{reason}: {said}");
     assert_eq!(world.refused("remove-worker a b c --now --yes").0, "others-jobs");
     assert_eq!(world.double.asked("DELETE"), 0);
     let removing = world.spawn("remove-worker a b c --now --others --yes --parallel 3");

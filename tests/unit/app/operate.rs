@@ -210,7 +210,7 @@ fn a_refused_operation_offers_only_cancel() {
 /// Changes since the preview are refused by the service, and allowed by an operator who has read the question: never by
 /// the same key press.
 #[test]
-fn what_a_gate_refuses_can_be_allowed_in_a_separate_question() {
+fn what_is_refused_can_be_allowed_in_a_separate_question() {
     let mut app = shown();
     let stopped = JournaledOperation {
         operation: restart(),
@@ -224,7 +224,7 @@ fn what_a_gate_refuses_can_be_allowed_in_a_separate_question() {
     assert_eq!(press(&mut app, "u"), [orders(Order::Resume(consent()))]);
     let allowed = Order::Resume(Consent { unknown: true, ..consent() });
     let refusal = Refusal {
-        gate: RefusalReason::UnknownJobs,
+        reason: RefusalReason::UnknownJobs,
         problem: problem(
             ProblemKind::Unreachable,
             "cannot determine affected jobs on marin-us-central2",
