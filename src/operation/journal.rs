@@ -236,13 +236,13 @@ impl Journal {
         self.end(&format!("cancelled; {}", left.words()))
     }
 
-    /// Writes on a separate thread, because the disk may be slow.
     /// Records facts before they are needed.
     pub(super) async fn keep(&self, facts: &Facts) -> Result<(), Problem> {
         let facts = facts.clone();
         Ok(self.write_with(move |journal| journal.facts(&facts)).await?)
     }
 
+    /// Writes on a separate thread, because the disk may be slow.
     pub(super) async fn write_with(
         &self,
         write: impl FnOnce(&mut Self) -> Result<(), JournalError> + Send + 'static,

@@ -145,6 +145,8 @@ async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), Ssh
         }
     }
     if !is_replaced {
+        // It is a copy that is no longer needed.
+        let _ = fs::remove_file(&draft);
         return Err(failed(std::io::Error::other("other programs keep changing it; try again")));
     }
     // ssh-keygen keeps the previous version as FILE.old.

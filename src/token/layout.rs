@@ -83,15 +83,17 @@ const VERSION: &str = ".version";
 
 /// The file next to a secret's copy that contains its version.
 pub(super) fn version_file(copy: &Path) -> PathBuf {
-    let mut name = copy.as_os_str().to_owned();
-    name.push(VERSION);
-    name.into()
+    next_to(copy, VERSION)
 }
 
-/// The file beside a secret's copy that contains the token that was replaced.
+/// The file next to a secret's copy that contains the token that was replaced.
 pub(super) fn previous_file(copy: &Path) -> PathBuf {
+    next_to(copy, ".previous")
+}
+
+fn next_to(copy: &Path, ending: &str) -> PathBuf {
     let mut name = copy.as_os_str().to_owned();
-    name.push(".previous");
+    name.push(ending);
     name.into()
 }
 
