@@ -43,6 +43,7 @@ mod no_demo;
 mod nodes;
 pub mod old;
 mod operate;
+pub mod overview;
 mod places;
 mod reach;
 mod registry;
@@ -90,7 +91,8 @@ Examples:
 
 /// A terminal console for operating Ray clusters over SSH.
 #[derive(Debug, Parser)]
-#[command(name = "marin-tui", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "marin-tui", version, about, after_help = EXAMPLES, override_help = overview::help())]
+#[command(disable_help_subcommand = true)]
 pub struct Arguments {
     /// Options that every command takes.
     #[command(flatten)]

@@ -6,6 +6,7 @@ use marin_tui::app::Keymap;
 use marin_tui::app::action::table::actions;
 use marin_tui::app::pages::tables;
 use marin_tui::cli::Arguments;
+use marin_tui::cli::overview::GROUPS;
 use marin_tui::manual::PAGES;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,6 +135,34 @@ fn every_command_is_in_the_manual() {
     let leaves =
         commands().into_iter().filter(|(_, c)| !c.get_subcommands().any(|inner| !inner.is_hide_set()));
     assert_eq!(listed, leaves.map(|(name, _)| name).collect());
+}
+
+#[test]
+fn help_and_the_manual_list_commands_under_the_same_headings() {
+    let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
+    for line in page("commands").split("\n## Options").next().unwrap().lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            groups.push((heading, Vec::new()));
+        } else if let Some(row) = line.strip_prefix("| `") {
+            let (_, listed) = groups.last_mut().unwrap();
+            for name in all("`([a-z-]+)", &format!("`{}", row.split(" | ").next().unwrap())) {
+                // The other names of such a row are subcommands.
+                if Arguments::command().find_subcommand(name).is_some() && !listed.iter().any(|l| l == name) {
+                    listed.push(name.to_owned());
+                }
+            }
+        }
+    }
+    assert_eq!(groups.len(), GROUPS.len());
+    for ((heading, names), (of_help, in_help)) in groups.iter().zip(GROUPS) {
+        assert_eq!((heading, &names.iter().map(String::as_str).collect::<Vec<_>>()[..]), (of_help, *in_help));
+    }
+    let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+    let program = Arguments::command();
+    let shown: BTreeSet<&str> =
+        program.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name).collect();
+    assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), shown);
+    assert_eq!(listed.len(), shown.len(), "a command is listed twice");
 }
 
 #[test]
