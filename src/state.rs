@@ -62,7 +62,7 @@ pub struct ClusterState {
 }
 
 /// Whether an operation on this machine stops or starts the cluster.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operated {
     No,
     Now,
@@ -122,12 +122,13 @@ impl ClusterState {
     }
 
     /// Records whether an operation on this machine currently stops or starts the cluster.
-    pub const fn learn_operation(&mut self, is_running: bool, now: Timestamp) {
+    pub fn learn_operation(&mut self, is_running: bool, now: Timestamp) {
         self.operated = match (is_running, self.operated) {
             (true, _) => Operated::Now,
             (false, Operated::Now) => Operated::Before(now),
             (false, before) => before,
         };
+        self.diagnose();
     }
 
     fn learn_link(&mut self, link: &Link) {
@@ -206,6 +207,12 @@ impl ClusterState {
     }
 
     fn diagnose(&mut self) {
+        // What is missing then is missing on purpose, and the operation reports what goes wrong.
+        if self.operated == Operated::Now {
+            self.findings.clear();
+            self.pending.clear();
+            return;
+        }
         let known = self.known.then_some(&*self.snapshot);
         self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.at_google());
         self.pending = diagnose::pending(&self.snapshot, &self.vitals, &self.spec.node_types, &self.findings);
@@ -429,6 +436,20 @@ mod tests {
         let age = |secs| state.worst().and_then(|f| f.age(at(secs)));
         assert_eq!(age(60), Some(Duration::from_secs(60)));
         assert_eq!(age(4000), Some(Duration::from_secs(4000)));
+    }
+
+    #[test]
+    fn an_operation_here_takes_the_head_away_without_a_finding() {
+        let mut state = state();
+        state.learn(&session("one", 0, &["a"]));
+        state.learn_operation(true, at(1));
+        let gone = Problem::new(ProblemKind::Address, "no head", "", at(2));
+        state.learn(&News::Link(Link::Retrying { problem: gone, at: at(3) }));
+        assert_eq!(kinds(&state), []);
+        assert!(state.problem().is_some(), "the connection is shown as it is");
+        // The head should be back by now.
+        state.learn_operation(false, at(50));
+        assert_eq!(kinds(&state), [FindingKind::Unreachable]);
     }
 
     #[test]
