@@ -252,10 +252,11 @@ impl Performer {
                 AutoscalerVersion::V2 => Some(2),
                 AutoscalerVersion::None => None,
             };
-            Ok::<_, Problem>((identity.session.raw().to_owned(), workers, jobs, autoscaler))
+            let drivers = open().filter(|j| j.submission_id().is_none()).map(|j| j.key.to_string()).collect();
+            Ok::<_, Problem>((identity.session.raw().to_owned(), workers, jobs, drivers, autoscaler))
         }
         .await;
-        let (name, workers, jobs, autoscaler) = found?;
+        let (name, workers, jobs, drivers, autoscaler) = found?;
         let summary =
             format!("{}, {} not ended", counted(workers.len(), "worker"), counted(jobs.len(), "job"));
         let manual = self.manual(&workers).await?;
@@ -263,7 +264,8 @@ impl Performer {
             0 => summary,
             n => format!("{summary}; {} added manually", counted(n, "worker")),
         };
-        self.facts = Facts { session: name, workers, manual, jobs, autoscaler, ..self.facts.clone() };
+        self.facts =
+            Facts { session: name, workers, manual, jobs, drivers, autoscaler, ..self.facts.clone() };
         Ok(summary)
     }
 
@@ -340,13 +342,14 @@ impl Performer {
             ]);
             return Err(failure(what, hint));
         }
-        let good = counted(restored.len() - failed.len(), "job");
-        Ok(match failed.as_slice() {
-            [] => format!("{good} restored"),
-            names => {
-                format!("{good} restored; not restored: {} (saved in {})", names.join(", "), folder.display())
-            }
-        })
+        let mut result = format!("{} restored", counted(restored.len() - failed.len(), "job"));
+        if !failed.is_empty() {
+            result += &format!("; not restored: {} (saved in {})", failed.join(", "), folder.display());
+        }
+        if !self.facts.drivers.is_empty() {
+            result += &format!("; ended: {} (started manually)", self.facts.drivers.join(", "));
+        }
+        Ok(result)
     }
 
     /// Removes the lock of an operation that is over, before the journal is ended: if the program is killed in between,

@@ -27,6 +27,8 @@ pub struct Facts {
     pub deleted_head: Option<String>,
     /// Submission ids of the jobs that had not ended.
     pub jobs: Vec<String>,
+    /// Ids of the jobs that had not ended and that were started manually, so that nobody can submit them again.
+    pub drivers: Vec<String>,
     /// For an update: the jobs that had not ended, each with its status.
     pub running: BTreeMap<String, String>,
     /// Autoscaler version of the cluster; without it `ray up` would start its default.

@@ -180,6 +180,7 @@ fn restart_with_jobs(bed: Bed) {
     let output = ok(bed, &["restart-cluster", "--yes", "--others"]);
     let all_back = output.contains("jobs restored") && output.contains("all workers have rejoined");
     assert!(all_back, "{}\n{output}", autoscaler_log(bed));
+    assert!(output.contains(&format!("ended: {} (started manually)", unowned[1])), "{output}");
     assert!(!output.contains("s3cr3t-of-a-job"), "{output}");
     assert_ne!(session(bed), old);
     drop(driver);
