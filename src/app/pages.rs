@@ -21,7 +21,7 @@ pub mod tpus;
 
 use super::fleet::Fleet;
 use super::view::{TablePage, View};
-use crate::app::action::context::{Context, PAGES_BUT_LOGS};
+use crate::app::action::context::{Context, PAGES, PAGES_BUT_LOGS};
 use crate::app::table::list::{List, Listing};
 use crate::reconcile::HostsKey;
 use cluster::ClusterPage;
@@ -53,7 +53,7 @@ pub static ALL_JOBS: TablePage = TablePage {
     label: "all jobs",
     help: "Show the jobs of all clusters in one table",
     also: "user owner",
-    from: PAGES_BUT_LOGS,
+    from: PAGES,
     crumb: "all jobs",
     context: Context::AllJobs,
     list: || Box::new(List::<Jobs>::new(None).holding_top()),
@@ -65,7 +65,7 @@ pub static ALL_TPUS: TablePage = TablePage {
     label: "all TPUs",
     help: "Show the TPUs of all clusters in Google Cloud in one table",
     also: "quota",
-    from: PAGES_BUT_LOGS,
+    from: PAGES,
     crumb: "all TPUs",
     context: Context::AllTpus,
     list: || Box::new(List::<Slices>::new(None).holding_top()),

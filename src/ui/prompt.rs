@@ -45,8 +45,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> Option<u16> {
         PromptKind::GoTo => "go to: ",
         PromptKind::Save => "save to the file: ",
         PromptKind::Since => "show since: ",
-        PromptKind::Logs if d.app.searched_jobs() > 0 => "search the logs of the marked jobs: ",
-        PromptKind::Logs => "search the logs of all clusters: ",
+        PromptKind::Logs => &format!("search the logs of {}: ", d.app.search_scope_label()),
     };
     let syntax = match prompt.kind {
         PromptKind::Filter => SYNTAX,

@@ -116,8 +116,8 @@ actions! {
         "Open the selection; in a log, show the lines that a `[repeated ...]` line stands for; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table or the text (!word inverts, owner:NAME in jobs), or search the log";
-    Reads SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs], has_fleet, App::begin_search_logs,
-        "Search the logs of all clusters, or of the marked jobs, and list the lines that match",
+    Reads SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job], has_fleet, App::begin_search_logs,
+        "Search the logs of all clusters, of the page's cluster or job, or of the marked jobs, and list the lines that match",
         also "grep find";
     View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
         "Run an action by name, or open a cluster with `cluster NAME`";
@@ -167,6 +167,8 @@ actions! {
         "Cancel the operation before it changes anything, or stop waiting for Google";
     View Mark "mark" "mark" &[Jobs, AllJobs, Plan, Columns], has_submission, App::mark,
         "Mark or unmark the job; in a dialog, toggle the option";
+    View MarkRange "mark-range" "" &[Jobs, AllJobs], has_submission, App::mark_range,
+        "Mark all jobs from the nearest marked one to the selected one";
     Reads ChooseLog "choose-log" "" &[Log], always, App::choose_log,
         "Choose another log of the cluster from a list: jobs, workers, nodes, the autoscaler";
     Reads SavePage "save-page" "save" &[Node, Job, Tpu, Info], always, App::begin_save,
@@ -174,7 +176,7 @@ actions! {
     View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
         "Toggle follow: keep the end of the log in view",
         also "tail";
-    View Wrap "wrap" "wrap" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.wrap)),
+    View Wrap "wrap" "wrap" &[Log], always, |app, now| app.toggle_unless_raw(|show| &mut show.wrap, now),
         "Toggle wrapping of long lines";
     View BySlice "by-slice" "slices" &[Nodes, AllNodes], always, |app, _| app.toggle_slices(),
         "Show nodes by slice, or one by one",
@@ -292,7 +294,7 @@ actions! {
         "Go to the next non-empty bar of the histogram";
     View PreviousTime "previous-bar" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_in_time(false)),
         "Go to the previous non-empty bar of the histogram";
-    View Noise "noise" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.noise)),
+    View Noise "noise" "" &[Log], always, |app, now| app.toggle_unless_raw(|show| &mut show.noise, now),
         "Show or hide known noise (JAX, XLA, libtpu, absl)";
     View LiveProgress "progress-line" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.progress)),
         "Show or hide the progress line: step, loss, rate, time left";

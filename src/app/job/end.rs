@@ -2,7 +2,7 @@
 
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
-use crate::app::{App, Context, Effect, Fleet, MessageKind};
+use crate::app::{Action, App, Context, Effect, Fleet, MessageKind, Target};
 use crate::model::amount::counted;
 use crate::model::{ClusterName, Job, JobKey, Others, Request, SubmissionId, Timestamp};
 use std::sync::Arc;
@@ -29,6 +29,30 @@ impl App {
                 let text = format!("{id} was started manually: Ray cannot stop it or delete its record");
                 self.toasts.answer(text, now);
             }
+        }
+    }
+
+    /// Marks all jobs of the table from the nearest marked one, preferably above, to the selected one. Jobs that cannot
+    /// be stopped or deleted are left out.
+    pub(in crate::app) fn mark_range(&mut self, now: Timestamp) {
+        let Some(listing) = self.listing() else { return };
+        let job_at = |position: usize| match listing.target_at(&self.fleet, position)? {
+            Target::Job(cluster_index, JobKey::Submission(id)) => Some((cluster_index, id)),
+            _ => None,
+        };
+        let is_marked = |position: &usize| {
+            job_at(*position).is_some_and(|(cluster_index, id)| self.marks.contains(cluster_index, &id))
+        };
+        let cursor = listing.cursor();
+        let marked = (0..cursor).rev().find(is_marked).or_else(|| (cursor..listing.len()).find(is_marked));
+        let Some(marked) = marked else {
+            let mark = self.keyboard.keymap.key_of(Action::Mark);
+            self.toasts.answer(format!("no job is marked; {mark} marks the first one of a range"), now);
+            return;
+        };
+        let range: Vec<_> = (marked.min(cursor)..=marked.max(cursor)).filter_map(job_at).collect();
+        for (cluster_index, id) in range {
+            self.marks.add(cluster_index, id);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Keys in a log: moving between matches, errors and marks, and selecting the lines that are shown.
 
 use crate::app::input::prompt::{Prompt, PromptKind};
-use crate::app::log::{Landmark, LogView, Step};
+use crate::app::log::{Landmark, LogView, Show, Step};
 use crate::app::{Action, App, Effect};
 use crate::model::Timestamp;
 
@@ -24,6 +24,18 @@ impl App {
         if let Some(answer) = self.log_mut().and_then(change) {
             self.toasts.answer(answer, now);
         }
+    }
+
+    /// Switches a display option, unless raw lines, which are wrapped and include all noise, make it irrelevant.
+    pub(in crate::app) fn toggle_unless_raw(&mut self, option: fn(&mut Show) -> &mut bool, now: Timestamp) {
+        let raw = self.keyboard.keymap.key_of(Action::Raw);
+        self.ask_log(now, |log| {
+            if log.shows().raw {
+                return Some(format!("raw lines are shown whole; {raw} turns them off"));
+            }
+            log.toggle(option);
+            None
+        });
     }
 
     /// Goes to the next or previous match of the search.

@@ -1,6 +1,6 @@
 //! The results of a search through the logs of a cluster, for the table of all clusters' results.
 
-use crate::model::{FileMatches, FileSearchId, FileSearchNews, LineMatch, SearchTally};
+use crate::model::{FileMatches, FileSearchId, FileSearchNews, JobKey, LineMatch, SearchTally};
 
 /// Maximum number of lines of a cluster that the table has; further matches are counted.
 const MAX_LINES: usize = 10_000;
@@ -10,10 +10,25 @@ const MAX_LINES: usize = 10_000;
 pub struct Searched {
     /// The pattern as it was typed.
     pub sought: String,
-    /// What was searched, in words that are safe to print.
+    /// What was searched.
+    pub scope: SearchScope,
+    /// The same in words that are safe to print.
     pub of: String,
     /// Number of lines at the end of a file that are searched if its host cannot be logged in to.
     pub lines: u32,
+}
+
+/// What a search through logs covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SearchScope {
+    /// The logs of all clusters.
+    AllClusters,
+    /// The logs of the cluster with this index.
+    Cluster(usize),
+    /// The logs of these jobs, each with the index of its cluster.
+    Jobs(Vec<(usize, JobKey)>),
+    /// The lines that one line of a driver's log stands for.
+    RepeatedLine,
 }
 
 /// The results of the last search on a cluster.

@@ -1,11 +1,12 @@
-//! Searches the logs of several clusters: the requests to each, the results, and opening a matching line.
+//! Searches the logs of all clusters, of one, or of jobs: the requests to each cluster, the results, and opening a
+//! matching line.
 
 use crate::app::input::prompt::{Prompt, PromptKind};
-use crate::app::log::results::{Found, Searched};
+use crate::app::log::results::{Found, SearchScope, Searched};
 use crate::app::log::{LineTarget, LogView};
 use crate::app::pages::found::{self, log_of};
 use crate::app::table::list::Listing;
-use crate::app::{App, Cluster, Effect, MessageKind, View};
+use crate::app::{App, Cluster, Context, Effect, MessageKind, View};
 use crate::logs::{Pattern, Repeated};
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
@@ -13,6 +14,7 @@ use crate::model::{
     FileSearch, FileSearchId, FileSearchNews, Job, JobKey, LogSource, Node, NodeId, Request, SearchedNode,
     Timestamp,
 };
+use std::sync::Arc;
 
 /// Number of lines at the end of a file that are searched if its host cannot be logged in to.
 const LINES: u32 = 1000;
@@ -44,22 +46,63 @@ fn by_node(cluster: &Cluster, files: Files) -> Vec<SearchedNode> {
 }
 
 impl App {
-    /// Opens the prompt for searching the logs of all clusters, or of the marked jobs.
+    /// Opens the prompt for searching the logs of what is on the screen.
     pub(in crate::app) fn begin_search_logs(&mut self, now: Timestamp) {
-        if self.fleet.clusters.iter().any(|cluster| cluster.is_up()) {
+        let is_searchable = match self.search_scope() {
+            SearchScope::Cluster(cluster_index) => self.fleet.clusters[cluster_index].is_up(),
+            SearchScope::Jobs(jobs) => {
+                jobs.iter().any(|(cluster_index, _)| self.fleet.clusters[*cluster_index].is_up())
+            }
+            SearchScope::AllClusters | SearchScope::RepeatedLine => {
+                self.fleet.clusters.iter().any(|cluster| cluster.is_up())
+            }
+        };
+        if is_searchable {
             self.prompt = Some(Prompt::new(PromptKind::Logs, ""));
         } else {
-            self.toasts.report(
-                MessageKind::Bad,
-                "no clusters are connected: there are no logs to search",
-                now,
-            );
+            self.toasts.report(MessageKind::Bad, "not connected: there are no logs to search", now);
         }
     }
 
-    /// The number of jobs whose logs are searched: the marked ones; 0 for the logs of all clusters.
-    pub fn searched_jobs(&self) -> usize {
-        self.marks.count(None)
+    /// Whose logs a search covers: the job of the page, the marked jobs, the cluster of the page, or all clusters.
+    /// Another search from the page of results covers the same.
+    fn search_scope(&self) -> SearchScope {
+        let of_page = match self.page_context() {
+            Context::Job | Context::JobWorkers => self.target_job(),
+            _ => None,
+        };
+        if let Some((cluster_index, job)) = of_page {
+            return SearchScope::Jobs(vec![(cluster_index, job.key.clone())]);
+        }
+        let last = self.fleet.searched.as_ref().filter(|_| *self.view() == View::Table(&found::PAGE));
+        if let Some(scope) =
+            last.map(|last| last.scope.clone()).filter(|scope| *scope != SearchScope::RepeatedLine)
+        {
+            return scope;
+        }
+        if self.marked() > 0 {
+            let marked = self.chosen().into_iter();
+            return SearchScope::Jobs(
+                marked.map(|(cluster_index, job)| (cluster_index, job.key.clone())).collect(),
+            );
+        }
+        self.view().place().map_or(SearchScope::AllClusters, SearchScope::Cluster)
+    }
+
+    /// Whose logs a search covers, in words that are safe to print.
+    pub fn search_scope_label(&self) -> String {
+        self.scope_label(&self.search_scope())
+    }
+
+    fn scope_label(&self, scope: &SearchScope) -> String {
+        match scope {
+            SearchScope::AllClusters | SearchScope::RepeatedLine => "all clusters".to_owned(),
+            SearchScope::Cluster(cluster_index) => self.fleet.clusters[*cluster_index].name().to_string(),
+            SearchScope::Jobs(jobs) => match jobs.as_slice() {
+                [(cluster_index, key)] => self.fleet.clusters[*cluster_index].job_name(key),
+                several => counted(several.len(), "job"),
+            },
+        }
     }
 
     /// Searches for the typed pattern. An invalid pattern stays in the prompt to be corrected.
@@ -76,18 +119,22 @@ impl App {
         if let Some(prompt) = self.prompt.take() {
             prompt.keep(&mut self.history);
         }
-        let jobs = self.searched_jobs();
-        let asked = self.fleet.clusters.iter().enumerate().filter_map(|(place, cluster)| {
-            if jobs == 0 {
-                return Some((place, files_of_all(cluster)));
-            }
-            let marked = cluster.snapshot.jobs.iter().filter(|job| self.marks.has(place, job));
-            let files: Files = marked.flat_map(|job| files_of_job(cluster, job)).collect();
-            (!files.is_empty()).then_some((place, files))
+        let scope = self.search_scope();
+        let asked = self.fleet.clusters.iter().enumerate().filter_map(|(cluster_index, cluster)| {
+            let jobs = match &scope {
+                SearchScope::Cluster(only) if *only != cluster_index => return None,
+                SearchScope::Jobs(jobs) => jobs,
+                _ => return Some((cluster_index, files_of_all(cluster))),
+            };
+            let is_sought =
+                |job: &&Arc<Job>| jobs.iter().any(|(of, key)| *of == cluster_index && job.key == *key);
+            let sought = cluster.snapshot.jobs.iter().filter(is_sought);
+            let files: Files = sought.flat_map(|job| files_of_job(cluster, job)).collect();
+            (!files.is_empty()).then_some((cluster_index, files))
         });
         let asked: Vec<_> = asked.collect();
-        let of = if jobs == 0 { "all clusters".to_owned() } else { counted(jobs, "marked job") };
-        let searched = Searched { sought: typed.to_owned(), of, lines: LINES };
+        let of = self.scope_label(&scope);
+        let searched = Searched { sought: typed.to_owned(), scope, of, lines: LINES };
         self.sweep(asked, searched, (typed, OF_EACH), now)
     }
 
@@ -115,7 +162,7 @@ impl App {
         let asked = vec![(place, files_of_workers(cluster, job))];
         let Repeated { count, text, pattern } = repeated;
         let of = format!("the workers of {}; Ray deduplicated {count}", job.key);
-        let searched = Searched { sought: text, of, lines: LINES };
+        let searched = Searched { sought: text, scope: SearchScope::RepeatedLine, of, lines: LINES };
         self.sweep(asked, searched, (&pattern, OF_WORKER), now)
     }
 

@@ -138,9 +138,9 @@ impl Kind for FoundLines {
         parts.extend((searching > 0).then(|| format!("searching {}", counted(searching, "cluster"))));
         parts.extend((failed > 0).then(|| format!("{} not searched", counted(failed, "cluster"))));
         parts.extend(is_incomplete.then(|| "incomplete".to_owned()));
+        parts.push(format!("`{}` in {}", short(&sought), searched.of));
         parts.push(format!("{} of {}", counted(lines, "line"), counted(files, "file")));
         parts.extend((more > 0).then(|| format!("{} more", grouped(more))));
-        parts.push(format!("`{}` in {}", short(&sought), searched.of));
         if searching == 0 {
             let all_of = if whole == all { "all of " } else { "" };
             parts.push(format!("searched {all_of}{}", counted(all, "file")));

@@ -13,8 +13,17 @@ impl Marks {
     /// Whether the job is marked.
     pub fn has(&self, place: usize, job: &Job) -> bool {
         // Usually there are none, and this is called for each row.
-        !self.jobs.is_empty()
-            && job.submission_id().is_some_and(|id| self.jobs.contains(&(place, id.clone())))
+        !self.jobs.is_empty() && job.submission_id().is_some_and(|id| self.contains(place, id))
+    }
+
+    /// Whether the job with this id is marked.
+    pub fn contains(&self, cluster_index: usize, id: &SubmissionId) -> bool {
+        self.jobs.contains(&(cluster_index, id.clone()))
+    }
+
+    /// Marks the job.
+    pub fn add(&mut self, cluster_index: usize, id: SubmissionId) {
+        self.jobs.insert((cluster_index, id));
     }
 
     /// Whether any job of the cluster is marked; with `None`, of any cluster.

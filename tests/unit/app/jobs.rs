@@ -265,6 +265,20 @@ fn esc_returns_to_several_logs() {
 }
 
 #[test]
+fn a_range_of_jobs_is_marked_from_the_nearest_mark_without_drivers() {
+    let mut app = shown();
+    press(&mut app, "<^ >");
+    assert_eq!(app.marked(), 0, "a range begins at a mark");
+    assert!(said(&app).contains("no job is marked"), "{}", said(&app));
+    // The cursor moves on to the second job; the third is a driver, and the range ends at the fourth.
+    press(&mut app, " jj<^ >");
+    assert_eq!(app.marked(), 3, "the first, the second and the fourth");
+    // Without a mark above, the range goes down to the next one.
+    press(&mut app, "<esc>G gg<^ >");
+    assert_eq!(app.marked(), app.listing().unwrap().len() - 1, "all but the driver");
+}
+
+#[test]
 fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
     let mut app = shown();
     // The third is a driver, which cannot be marked.

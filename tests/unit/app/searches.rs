@@ -49,7 +49,7 @@ fn found(app: &mut App, id: FileSearchId, files: Vec<FileMatches>) {
 }
 
 #[test]
-fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
+fn the_logs_of_a_cluster_are_searched_and_a_line_opens_its_log() {
     let mut app = shown();
     press(&mut app, "g/(<enter>");
     assert!(!app.prompt().unwrap().wrong.is_empty(), "the pattern has to be corrected");
@@ -62,7 +62,7 @@ fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
     let address = app.clusters()[0].node(&head.node).unwrap().address.clone();
     assert_eq!(head.host.internal, address);
     let title = counts(&app);
-    for part in ["`boom` in all clusters", "0 lines of 0 files", "searching 1 cluster"] {
+    for part in [&format!("`boom` in {CLUSTER}"), "0 lines of 0 files", "searching 1 cluster"] {
         assert!(title.contains(part), "{part}: {title}");
     }
     let files = [file(&app, "worker-ab-01000000-77.err"), file(&app, "raylet.out")];
@@ -162,10 +162,43 @@ fn a_cluster_with_unknown_nodes_is_not_searched_and_is_reported() {
 fn only_the_logs_of_marked_jobs_are_searched_when_some_are_marked() {
     let mut app = shown();
     press(&mut app, "/dclm<enter> ");
-    assert_eq!(app.searched_jobs(), 1);
+    let job = app.target_job().unwrap().1.key.clone();
     let search = search_of(&press(&mut app, "g/boom<enter>"));
     assert!(search.nodes[0].globs[0].starts_with("job-driver-"), "{search:?}");
-    assert!(counts(&app).contains("in 1 marked job"), "{}", counts(&app));
+    // Another search from the results covers the same job, though its marks are not on the screen.
+    let again = search_of(&press(&mut app, "g/bang<enter>"));
+    assert_eq!(again.nodes, search.nodes);
+    // The page of a job needs no mark.
+    press(&mut app, "<esc><esc>");
+    assert_eq!(app.marked(), 0);
+    assert_eq!(app.target_job().unwrap().1.key, job);
+    press(&mut app, "d");
+    assert_eq!(search_of(&press(&mut app, "g/boom<enter>")).nodes, search.nodes);
+}
+
+#[test]
+fn a_cluster_is_searched_from_its_page_and_all_clusters_from_the_fleet() {
+    let mut app = app(&[CLUSTER, "marin-eu"]);
+    app.start(None);
+    for name in [CLUSTER, "marin-eu"] {
+        send_update(&mut app, name, News::Link(up()));
+        send_update(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+    }
+    let asked = |effects: &[Effect]| -> Vec<String> {
+        let name = |effect: &Effect| match effect {
+            Effect::Ask(name, Request::SearchFiles(_)) => Some(name.to_string()),
+            _ => None,
+        };
+        effects.iter().filter_map(name).collect()
+    };
+    assert_eq!(asked(&press(&mut app, "g/boom<enter>")).len(), 2);
+    press(&mut app, "<esc><enter>");
+    let name = app.target_cluster().unwrap().name().to_string();
+    press(&mut app, "g/");
+    assert_eq!(app.search_scope_label(), name);
+    assert_eq!(asked(&press(&mut app, "boom<enter>")), [name.clone()]);
+    assert_eq!(asked(&press(&mut app, "g/bang<enter>")), [name.clone()], "another search covers the same");
+    assert!(counts(&app).contains(&name), "{}", counts(&app));
 }
 
 #[test]
