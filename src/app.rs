@@ -208,12 +208,14 @@ impl App {
     /// Opens the first page: the named cluster, else the only one, else the fleet.
     pub fn start(&mut self, named: Option<&ClusterName>) -> Vec<Effect> {
         let only = self.fleet.is_single().then_some(0);
-        let Some(place) = named.and_then(|n| self.fleet.place(n)).or(only) else { return Vec::new() };
+        let Some(cluster_index) = named.and_then(|n| self.fleet.cluster_index(n)).or(only) else {
+            return Vec::new();
+        };
         // A single cluster has no fleet above it.
         if only.is_some() {
             self.stack.clear();
         }
-        self.open_page(View::Cluster(place))
+        self.open_page(View::Cluster(cluster_index))
     }
 
     /// Sets the poll intervals.
@@ -228,7 +230,7 @@ impl App {
 
     /// The age below which data is shown as fresh; higher in the fleet, where clusters are polled less often.
     pub fn fresh(&self) -> Duration {
-        match self.view().place() {
+        match self.view().cluster_index() {
             Some(_) => fleet::cluster::FRESH,
             None => fleet::cluster::STALE.max(self.settings.poll_intervals.background * 2),
         }
@@ -242,8 +244,8 @@ impl App {
         }
         let mut effects = self.take_event(event, now);
         self.seek_on(now);
-        if let View::Cluster(place) | View::Log(place) = *self.view() {
-            effects.extend(self.pages.cluster[place].older_lines(&self.fleet));
+        if let View::Cluster(cluster_index) | View::Log(cluster_index) = *self.view() {
+            effects.extend(self.pages.cluster[cluster_index].older_lines(&self.fleet));
         }
         effects.extend(self.read_workers(now));
         effects.extend(self.read_chips(now));
@@ -286,15 +288,17 @@ impl App {
             }
             Event::Update(update) => self.behind(|app| app.news(update, now)),
             Event::Stacks(cluster, driver, result) => self.behind(|app| {
-                let place = app.fleet.place(&cluster);
+                let cluster_index = app.fleet.cluster_index(&cluster);
                 app.answer_details(|page| {
-                    place.is_some_and(|place| page.take_stacks(place, &driver, &result))
+                    cluster_index
+                        .is_some_and(|cluster_index| page.take_stacks(cluster_index, &driver, &result))
                 });
             }),
             Event::Chips(cluster, nodes, result) => self.behind(|app| {
-                let place = app.fleet.place(&cluster);
+                let cluster_index = app.fleet.cluster_index(&cluster);
                 app.answer_details(|page| {
-                    place.is_some_and(|place| page.take_chips(place, &nodes, &result, now))
+                    cluster_index
+                        .is_some_and(|cluster_index| page.take_chips(cluster_index, &nodes, &result, now))
                 });
             }),
             Event::JobWorkers(cluster, job, part, reading) => {
@@ -421,7 +425,7 @@ impl App {
         if let Some(toast) = self.toasts.next_change(now) {
             next = next.min(toast);
         }
-        let shown = self.fleet.each(self.view().place()).map(|(_, cluster)| cluster);
+        let shown = self.fleet.each(self.view().cluster_index()).map(|(_, cluster)| cluster);
         // On a frozen screen only the age of the freeze advances.
         for cluster in shown.filter(|_| !self.is_frozen()) {
             next = cluster.next_old_figures(now).map_or(next, |old| next.min(old));

@@ -26,6 +26,7 @@ mod console;
 mod demo;
 #[cfg(feature = "demo")]
 mod demo_ray;
+mod directories;
 pub mod dispatch;
 mod exec;
 mod feed;
@@ -44,7 +45,6 @@ mod nodes;
 pub mod old;
 mod operate;
 pub mod overview;
-mod places;
 mod reach;
 mod registry;
 mod run;

@@ -119,16 +119,16 @@ pub fn cluster_of(text: &str, file: &Path, settings: &Settings) -> Result<Cluste
 }
 
 /// The directories and files that clusters are read from: `--infra`, else those in the settings, else `./infra`.
-pub fn places(sources: &Sources, settings: &Settings, env: &Env) -> Vec<PathBuf> {
-    places_and_owners(sources, settings, env).into_iter().map(|(place, _)| place).collect()
+pub fn infra_paths(sources: &Sources, settings: &Settings, env: &Env) -> Vec<PathBuf> {
+    infra_paths_and_owners(sources, settings, env).into_iter().map(|(path, _)| path).collect()
 }
 
 /// The same, each with whether it depends on the working directory without being given on the command line.
-fn places_and_owners(sources: &Sources, settings: &Settings, env: &Env) -> Vec<(PathBuf, bool)> {
+fn infra_paths_and_owners(sources: &Sources, settings: &Settings, env: &Env) -> Vec<(PathBuf, bool)> {
     // A relative path in the settings depends on the working directory.
     let is_here = |p: &Path| p.is_relative() && !p.starts_with("~");
     match &sources.infra {
-        Some(place) => vec![(env.expand(place), false)],
+        Some(path) => vec![(env.expand(path), false)],
         None if !settings.infra.is_empty() => {
             settings.infra.iter().map(|p| (env.expand(p), is_here(p))).collect()
         }
@@ -138,9 +138,9 @@ fn places_and_owners(sources: &Sources, settings: &Settings, env: &Env) -> Vec<(
 
 /// Whether a directory of cluster files is used only because it is in the working directory: neither the command line
 /// nor the settings name it.
-pub fn is_unnamed(place: &Path, sources: &Sources, settings: &Settings, env: &Env) -> bool {
-    let mut all = places_and_owners(sources, settings, env).into_iter();
-    all.any(|(known, is_here)| is_here && known == place)
+pub fn is_unnamed(path: &Path, sources: &Sources, settings: &Settings, env: &Env) -> bool {
+    let mut all = infra_paths_and_owners(sources, settings, env).into_iter();
+    all.any(|(known, is_here)| is_here && known == path)
 }
 
 /// The configuration before the check whether the working directory is trusted.
@@ -187,7 +187,7 @@ impl Loaded {
     }
 }
 
-/// Reads the settings and every cluster file, for display only, or when all places were named.
+/// Reads the settings and every cluster file, for display only, or when all paths were named.
 pub fn load(sources: &Sources, env: &Env, now: Timestamp) -> Result<Config, ConfigError> {
     read(sources, env, now)?.look()
 }
@@ -204,8 +204,8 @@ pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, Conf
     if let Some(spec) = direct(sources, &config.settings, &env)? {
         config.entries.push(Entry::Cluster(spec));
     } else {
-        for (place, is_here) in places_and_owners(sources, &config.settings, &env) {
-            for file in cluster_files(&place)? {
+        for (path, is_here) in infra_paths_and_owners(sources, &config.settings, &env) {
+            for file in cluster_files(&path)? {
                 let Some((held, text)) = config.add(&file, is_here.then_some(&us), &env, now) else {
                     continue;
                 };
@@ -217,7 +217,7 @@ pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, Conf
                 files.push(held);
             }
             if looked_in.as_os_str().is_empty() {
-                looked_in = place;
+                looked_in = path;
             }
         }
     }
@@ -247,9 +247,9 @@ fn with_variables(env: &Env, us: &CurrentUser) -> Result<(Env, Vec<CheckedFile>,
     // Every variable is reviewed, even one that the environment overrides now: next time it may be unset.
     let path = variables.get("RAY_AUTH_TOKEN_PATH").filter(|path| !path.is_empty());
     let token_file = path.map(|path| {
-        let (held, place) = CheckedFile::place_of(&env.expand(Path::new(path)), us);
+        let (held, path) = CheckedFile::unread(&env.expand(Path::new(path)), us);
         files.push(held);
-        place
+        path
     });
     let claims = claims::of_variables(&variables, token_file.as_deref());
     let claims = claims.into_iter().map(|claim| (claim, vec![shared::FILE.to_owned()])).collect();
@@ -326,16 +326,16 @@ fn is_template_text(text: &str) -> bool {
 
 /// The file itself, or the YAML files of a directory, sorted, including templates. A directory that does not exist
 /// counts as empty; the caller reports that.
-pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
-    if place.is_file() {
-        return Ok(vec![place.into()]);
+pub fn cluster_files(path: &Path) -> Result<Vec<PathBuf>, ConfigError> {
+    if path.is_file() {
+        return Ok(vec![path.into()]);
     }
-    let listing = match fs::read_dir(place) {
+    let listing = match fs::read_dir(path) {
         Ok(listing) => listing,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => {
             let hint = "check that it is a directory and that you have read permission".into();
-            return Err(ConfigError::Value { what: format!("cannot read {}: {e}", place.display()), hint });
+            return Err(ConfigError::Value { what: format!("cannot read {}: {e}", path.display()), hint });
         }
     };
     let yaml = |p: &PathBuf| p.extension().is_some_and(|e| e == "yaml" || e == "yml");

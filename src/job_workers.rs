@@ -14,7 +14,7 @@ mod worker;
 
 pub use causes::{Clocks, HostClock, causes, hosts_to_time};
 pub use explain::{
-    Findings, Quiet, Verdict, ahead, certainty_words, explained, failure, place, running, without_error,
+    Findings, Quiet, Verdict, ahead, certainty_words, explained, failure, process_of, running, without_error,
     worker_of,
 };
 pub use known::{HealthIssue, Known, Pending};

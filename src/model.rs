@@ -83,7 +83,7 @@ pub use job_worker::{JobWorker, WorkerFile, WorkerList, WorkerState};
 pub use layout::{Layout, PaneLayout, TableLayout};
 pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
-pub use log::{Line, LogBatch, LogEnd, LogPart, LogPlace, LogSource, StreamId};
+pub use log::{FollowedLog, Line, LogBatch, LogEnd, LogPart, LogSource, StreamId};
 pub use log_match::{DOWNLOADED, LogMatch, LogMatches, NotSearched};
 pub use named::{Named, is_named, named, without_first_word};
 pub use node::{

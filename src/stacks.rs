@@ -8,6 +8,6 @@ mod group;
 mod raylet;
 
 pub use dump::{Dump, Frame, Thread};
-pub use fold::{Place, is_driver, is_worker, place, places};
+pub use fold::{StackLocation, is_driver, is_worker, location, locations};
 pub use group::{Group, groups, moved};
 pub use raylet::Raylet;

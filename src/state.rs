@@ -45,7 +45,7 @@ pub struct ClusterState {
     /// Totals of the last state.
     pub tally: ClusterTotals,
     /// The index of each node in the snapshot.
-    places: Arc<HashMap<NodeId, usize>>,
+    node_indices: Arc<HashMap<NodeId, usize>>,
     /// End times of its failed jobs, latest first.
     pub failed: Vec<Timestamp>,
     /// What is wrong with the cluster, worst first.
@@ -79,7 +79,7 @@ impl ClusterState {
             snapshot: Arc::default(),
             known: false,
             tally: ClusterTotals::default(),
-            places: Arc::default(),
+            node_indices: Arc::default(),
             failed: Vec::new(),
             findings: Vec::new(),
             pending: HashMap::new(),
@@ -93,7 +93,7 @@ impl ClusterState {
 
     /// The node with that id; none when Ray does not list it.
     pub fn node(&self, id: &NodeId) -> Option<&Node> {
-        self.snapshot.nodes.get(*self.places.get(id)?)
+        self.snapshot.nodes.get(*self.node_indices.get(id)?)
     }
 
     /// Whether the news affect the state, so that [`Self::learn`] has to be called.
@@ -156,7 +156,7 @@ impl ClusterState {
         let first = !std::mem::replace(&mut self.known, true);
         let ids = |snapshot: &Snapshot| snapshot.nodes.iter().map(|node| node.id).collect::<Vec<_>>();
         if ids(&before) != ids(&self.snapshot) {
-            self.places = Arc::new(ids(&self.snapshot).into_iter().zip(0..).collect());
+            self.node_indices = Arc::new(ids(&self.snapshot).into_iter().zip(0..).collect());
         }
         self.tally = ClusterTotals { blocked: self.blocked(), ..ClusterTotals::of(&self.snapshot) };
         if !Arc::ptr_eq(&before.jobs, &self.snapshot.jobs) {

@@ -48,7 +48,7 @@ mod zones;
 
 pub use access::{Access, HeadLogin, log_in_to_head, run_on, run_ray};
 pub use backoff::Backoff;
-pub use cloud::{ask_cloud, clean, tpu_place};
+pub use cloud::{ask_cloud, clean, tpu_location};
 pub use connection::{Channel, Connection, ConnectionState};
 pub use container::{in_container, inside, reading};
 pub use discover::head_address;
@@ -57,7 +57,7 @@ pub use follow::{LogAccess, LogAccessWatch, follow, follow_matching, is_elsewher
 pub use git::git_commit;
 pub use here::{KeyFault, inspect_key, run_program, run_self, ssh_version};
 pub use host_search::HostAccess;
-pub use lock::{LockOwnership, OwnLocks, keeps_locks, place_lock, read_lock, remove_lock, renew_lock};
+pub use lock::{LockOwnership, OwnLocks, acquire_lock, keeps_locks, read_lock, remove_lock, renew_lock};
 pub use log_file::{ContentSearch, LogFile, Opened, ReadError, Start};
 pub use login::trust;
 pub use options::{AuditSink, Options, Reach, SECRET_VARIABLES, google};
@@ -119,11 +119,11 @@ impl Supervisor {
     /// Like [`Self::start`] for one cluster, with its index in the whole list, which determines its local ports.
     pub fn start_one(
         spec: ClusterSpec,
-        place: usize,
+        cluster_index: usize,
         options: Options,
         updates: &mpsc::Sender<Update>,
     ) -> Self {
-        Self::start_at(vec![(place, spec)], options, updates)
+        Self::start_at(vec![(cluster_index, spec)], options, updates)
     }
 
     fn start_at(specs: Vec<(usize, ClusterSpec)>, options: Options, updates: &mpsc::Sender<Update>) -> Self {
@@ -139,7 +139,7 @@ impl Supervisor {
         };
         let options = shared.options.clone();
         let mut supervisor = Self { handles: BTreeMap::new(), tasks: JoinSet::new(), tokens, options };
-        for (place, spec) in specs {
+        for (cluster_index, spec) in specs {
             let (requests, receiver) = mpsc::unbounded_channel();
             let (reach, reach_watch) = watch::channel(Reach::default());
             let out = UpdateSender::new(spec.clone(), updates.clone());
@@ -150,8 +150,14 @@ impl Supervisor {
             let (connection, server) = Connection::pair(spec.name.clone());
             let handle = Handle { spec: spec.clone(), requests, cloud, reach: reach_watch, connection };
             supervisor.handles.insert(spec.name.clone(), handle);
-            let task =
-                ClusterTask::new((spec, place), &shared, PollMode::Polling, out, (receiver, server), reach);
+            let task = ClusterTask::new(
+                (spec, cluster_index),
+                &shared,
+                PollMode::Polling,
+                out,
+                (receiver, server),
+                reach,
+            );
             supervisor.tasks.spawn(task.run());
         }
         supervisor

@@ -1,18 +1,18 @@
-//! Finds a cluster's token, in the order of Ray's own loader (`RayAuthTokenLoader`, Ray 2.53 and 2.60). Two places are
+//! Finds a cluster's token, in the order of Ray's own loader (`RayAuthTokenLoader`, Ray 2.53 and 2.60). Two sources are
 //! added, so that clusters can have different tokens: the cluster's own file, which the user writes, and the copy of
-//! its secret, which [`Places::keep`] writes.
+//! its secret, which [`TokenSources::keep`] writes.
 //!
-//! Every error names the place and has a hint; no error shows a token.
+//! Every error names the source and has a hint; no error shows a token.
 
 mod error;
 mod file;
 mod keep;
 mod layout;
-mod places;
+mod sources;
 
 pub use error::TokenError;
 pub use file::{Found, parse_payload};
-pub use places::{Places, Source};
+pub use sources::{Source, TokenSources};
 
 use crate::model::{ClusterName, SecretName};
 use file::{parse, read};
@@ -21,20 +21,20 @@ use std::io;
 /// Finds the cluster's token. It reads only a few files, so it can be called again whenever a cluster refuses a token.
 /// `~/.ray/auth_token` counts as a copy of the default secret, and does not count for a cluster with another one.
 pub fn find(
-    places: &Places,
+    sources: &TokenSources,
     cluster: &ClusterName,
     secret: Option<&SecretName>,
 ) -> Result<Found, TokenError> {
-    if let Some(secret) = places.variable.as_ref().filter(|s| !s.expose().is_empty()) {
+    if let Some(secret) = sources.variable.as_ref().filter(|s| !s.expose().is_empty()) {
         let token = parse(secret.expose(), &Source::Variable)?;
         return Ok(Found { token, source: Source::Variable, exposed: false, from_secret: false });
     }
-    if let Some(file) = places.path_variable.as_ref().filter(|p| !p.as_os_str().is_empty()) {
+    if let Some(file) = sources.path_variable.as_ref().filter(|p| !p.as_os_str().is_empty()) {
         return read(file);
     }
-    let own = places.own_files(cluster).into_iter().map(|file| (file, false));
-    let kept = secret.into_iter().flat_map(|s| places.copies(s)).map(|file| (file, true));
-    let home = places.home_file().filter(|_| secret.is_none_or(SecretName::is_default));
+    let own = sources.own_files(cluster).into_iter().map(|file| (file, false));
+    let kept = secret.into_iter().flat_map(|s| sources.copies(s)).map(|file| (file, true));
+    let home = sources.home_file().filter(|_| secret.is_none_or(SecretName::is_default));
     let home = home.map(|file| (file, secret.is_some()));
     let (mut tried, mut broken) = (Vec::new(), None);
     for (file, from_secret) in own.chain(kept).chain(home) {
@@ -43,8 +43,8 @@ pub fn find(
             // `~/.ray/auth_token` is a copy of another project's secret, which this cluster's head must not receive.
             Ok(found)
                 if let Some(secret) = secret
-                    && places.home_file().as_ref() == Some(&file)
-                    && places.is_of_another_project(secret, &found.token) =>
+                    && sources.home_file().as_ref() == Some(&file)
+                    && sources.is_of_another_project(secret, &found.token) =>
             {
                 tried.push(file);
             }
@@ -76,98 +76,98 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use tempfile::TempDir;
 
-    fn places(dir: &TempDir) -> Places {
+    fn sources(dir: &TempDir) -> TokenSources {
         let cache = dir.path().join("cache");
         fs::create_dir_all(cache.join("clusters")).unwrap();
         fs::create_dir_all(dir.path().join(".ray")).unwrap();
-        Places { cache, home: Some(dir.path().into()), ..Places::default() }
+        TokenSources { cache, home: Some(dir.path().into()), ..TokenSources::default() }
     }
 
-    fn find_for(places: &Places) -> Result<Found, TokenError> {
-        find(places, &ClusterName::new("c1"), None)
+    fn find_for(sources: &TokenSources) -> Result<Found, TokenError> {
+        find(sources, &ClusterName::new("c1"), None)
     }
 
     #[test]
     fn places_are_tried_in_rays_order() {
         let dir = TempDir::new().unwrap();
-        let mut places = places(&dir);
-        assert!(matches!(find_for(&places), Err(TokenError::NotFound { tried }) if tried.len() == 2));
+        let mut sources = sources(&dir);
+        assert!(matches!(find_for(&sources), Err(TokenError::NotFound { tried }) if tried.len() == 2));
         fs::write(dir.path().join(".ray/auth_token"), "home\n").unwrap();
-        assert_eq!(find_for(&places).unwrap().token.expose(), "home");
-        fs::write(places.cache.join("clusters/c1"), "cached\r\nrest").unwrap();
-        assert_eq!(find_for(&places).unwrap().token.expose(), "cached");
+        assert_eq!(find_for(&sources).unwrap().token.expose(), "home");
+        fs::write(sources.cache.join("clusters/c1"), "cached\r\nrest").unwrap();
+        assert_eq!(find_for(&sources).unwrap().token.expose(), "cached");
         let by_path = dir.path().join("by-path");
         fs::write(&by_path, "  by path  \n").unwrap();
-        places.path_variable = Some(by_path);
-        assert_eq!(find_for(&places).unwrap().token.expose(), "by path");
-        places.variable = Some(Secret::new("variable\n"));
-        let found = find_for(&places).unwrap();
+        sources.path_variable = Some(by_path);
+        assert_eq!(find_for(&sources).unwrap().token.expose(), "by path");
+        sources.variable = Some(Secret::new("variable\n"));
+        let found = find_for(&sources).unwrap();
         assert_eq!((found.token.expose(), found.source), ("variable", Source::Variable));
-        places.variable = Some(Secret::new(""));
-        assert_eq!(find_for(&places).unwrap().token.expose(), "by path");
+        sources.variable = Some(Secret::new(""));
+        assert_eq!(find_for(&sources).unwrap().token.expose(), "by path");
     }
 
     #[test]
     fn an_unusable_path_is_an_error_and_later_places_are_not_tried() {
         let dir = TempDir::new().unwrap();
-        let mut places = places(&dir);
+        let mut sources = sources(&dir);
         fs::write(dir.path().join(".ray/auth_token"), "home\n").unwrap();
-        places.path_variable = Some(dir.path().join("missing"));
-        assert!(matches!(find_for(&places), Err(TokenError::Unreadable { .. })));
+        sources.path_variable = Some(dir.path().join("missing"));
+        assert!(matches!(find_for(&sources), Err(TokenError::Unreadable { .. })));
         let bad = dir.path().join("bad");
-        places.path_variable = Some(bad.clone());
+        sources.path_variable = Some(bad.clone());
         for content in
             [&b""[..], b" \n", b"\n", b"\xef\xbb\xbftoken\n", b"to\x1bken\n", b"\xff\xfe", "tök".as_bytes()]
         {
             fs::write(&bad, content).unwrap();
-            assert!(matches!(find_for(&places), Err(TokenError::Unusable { .. })), "{content:?}");
+            assert!(matches!(find_for(&sources), Err(TokenError::Unusable { .. })), "{content:?}");
         }
         fs::remove_file(&bad).unwrap();
         fs::create_dir(&bad).unwrap();
-        assert!(matches!(find_for(&places), Err(TokenError::Unreadable { .. })));
+        assert!(matches!(find_for(&sources), Err(TokenError::Unreadable { .. })));
     }
 
     #[test]
     fn rays_own_file_is_not_used_for_another_projects_secret() {
         let dir = TempDir::new().unwrap();
-        let places = places(&dir);
+        let sources = sources(&dir);
         let secret =
             |project: &str| SecretName { project: Some(project.into()), name: SecretName::DEFAULT.into() };
         let (a, b) = (secret("project-a"), secret("project-b"));
-        assert!(places.keep(&a, "1", &Secret::new("tok-a")).is_empty());
-        let find = |secret: &SecretName| find(&places, &ClusterName::new("c"), Some(secret));
+        assert!(sources.keep(&a, "1", &Secret::new("tok-a")).is_empty());
+        let find = |secret: &SecretName| find(&sources, &ClusterName::new("c"), Some(secret));
         assert_eq!(find(&a).unwrap().token, Secret::new("tok-a"));
         assert!(
             matches!(find(&b), Err(TokenError::NotFound { .. })),
             "its head would read project a's token"
         );
         // With the same token for both projects, both copies have it.
-        assert!(places.keep(&b, "1", &Secret::new("tok-a")).is_empty());
+        assert!(sources.keep(&b, "1", &Secret::new("tok-a")).is_empty());
         assert_eq!(find(&b).unwrap().token, Secret::new("tok-a"));
     }
 
     #[test]
     fn a_file_that_others_can_read_is_reported_as_exposed() {
         let dir = TempDir::new().unwrap();
-        let places = places(&dir);
-        let file = places.cache.join("clusters/c1");
+        let sources = sources(&dir);
+        let file = sources.cache.join("clusters/c1");
         fs::write(&file, "secret").unwrap();
         for (mode, exposed) in [(0o600, false), (0o640, true), (0o604, true)] {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(find_for(&places).unwrap().exposed, exposed, "{mode:o}");
+            assert_eq!(find_for(&sources).unwrap().exposed, exposed, "{mode:o}");
         }
     }
 
     #[test]
     fn no_error_shows_a_value_and_no_name_leaves_the_cache() {
         let dir = TempDir::new().unwrap();
-        let mut places = places(&dir);
-        places.variable = Some(Secret::new("hun\u{7}ter2"));
-        let error = find_for(&places).unwrap_err();
-        let problem = error.problem(&ClusterName::new("c1"), &places, Timestamp::default());
-        assert!(!format!("{error} {error:?} {problem:?} {places:?}").contains("ter2"));
+        let mut sources = sources(&dir);
+        sources.variable = Some(Secret::new("hun\u{7}ter2"));
+        let error = find_for(&sources).unwrap_err();
+        let problem = error.problem(&ClusterName::new("c1"), &sources, Timestamp::default());
+        assert!(!format!("{error} {error:?} {problem:?} {sources:?}").contains("ter2"));
         fs::write(dir.path().join("outside"), "x").unwrap();
-        places.variable = None;
-        assert!(find(&places, &ClusterName::new("../outside"), None).is_err());
+        sources.variable = None;
+        assert!(find(&sources, &ClusterName::new("../outside"), None).is_err());
     }
 }

@@ -14,7 +14,7 @@ mod terminal;
 mod typed;
 
 pub use background::{Background, ThemeChoice};
-pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place, terminal};
+pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, TerminalEnv, terminal};
 pub use input::{Inputs, QuitSignals, quit_signals};
 use perform::Turn;
 pub use perform::{Exit, Performer, start_browser};
@@ -53,7 +53,7 @@ pub async fn run(
     mouse: bool,
 ) -> io::Result<()> {
     let mut signals = QuitSignals::listen()?;
-    let mut performer = Performer::new(supervisor, Place::detect(|name| std::env::var(name).ok()));
+    let mut performer = Performer::new(supervisor, TerminalEnv::detect(|name| std::env::var(name).ok()));
     performer =
         performer.keeping(config::layout_file(&environment.state)).operating(environment).saving(typed);
     performer.perform_all(first);

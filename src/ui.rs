@@ -100,36 +100,36 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
 
 fn draw_page(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas) {
     match (d.app.view(), d.app.current()) {
-        (View::Cluster(place), Some(cluster)) => {
-            if let Some(page) = d.app.pages().cluster.get(*place) {
+        (View::Cluster(cluster_index), Some(cluster)) => {
+            if let Some(page) = d.app.pages().cluster.get(*cluster_index) {
                 draw_cluster(buf, area, d, (cluster, page), areas);
             }
         }
-        (View::Log(place), Some(cluster)) => {
+        (View::Log(cluster_index), Some(cluster)) => {
             let area = chrome::banner(buf, area, d, cluster);
-            if let Some(page) = d.app.pages().cluster.get(*place) {
+            if let Some(page) = d.app.pages().cluster.get(*cluster_index) {
                 areas.log = Some(log::draw(buf, area, d, (cluster, page), true));
             }
         }
-        (View::JobWorkers(place), Some(cluster)) => {
+        (View::JobWorkers(cluster_index), Some(cluster)) => {
             let area = chrome::banner(buf, area, d, cluster);
-            if let Some(page) = d.app.pages().job_workers.get(*place) {
+            if let Some(page) = d.app.pages().job_workers.get(*cluster_index) {
                 job_workers::draw(buf, area, d, (cluster, page), areas);
             }
         }
-        (View::Tpus(place), Some(cluster)) => {
-            if let Some(page) = d.app.pages().tpus.get(*place) {
+        (View::Tpus(cluster_index), Some(cluster)) => {
+            if let Some(page) = d.app.pages().tpus.get(*cluster_index) {
                 let (rows, types_last) = tpus::draw(buf, area, d, cluster, page);
                 (areas.table, areas.tpu_types_last) = (Some(rows), types_last);
             }
         }
-        (View::Slice(place, hosts), Some(cluster)) => {
+        (View::Slice(cluster_index, hosts), Some(cluster)) => {
             if let Some(page) = &d.app.pages().slice {
-                areas.table = Some(slice::draw(buf, area, d, (cluster, *place, hosts), page));
+                areas.table = Some(slice::draw(buf, area, d, (cluster, *cluster_index, hosts), page));
             }
         }
-        (View::Operation(place), Some(cluster)) => {
-            if let Some(page) = d.app.pages().cluster.get(*place) {
+        (View::Operation(cluster_index), Some(cluster)) => {
+            if let Some(page) = d.app.pages().cluster.get(*cluster_index) {
                 operation::draw(buf, area, d, (cluster, page), areas);
             }
         }

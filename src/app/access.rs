@@ -75,7 +75,7 @@ impl App {
 
     /// The cluster that the page on the screen belongs to.
     pub fn current(&self) -> Option<&Cluster> {
-        self.fleet.clusters.get(self.view().place()?)
+        self.fleet.clusters.get(self.view().cluster_index()?)
     }
 
     /// The state of the page on the screen.
@@ -107,13 +107,13 @@ impl App {
 
     /// The log of the cluster on the screen.
     pub fn log(&self) -> Option<&LogView> {
-        self.pages.cluster.get(self.view().place()?).map(|page| &page.log)
+        self.pages.cluster.get(self.view().cluster_index()?).map(|page| &page.log)
     }
 
     /// Mutable access to that log.
     pub(super) fn log_mut(&mut self) -> Option<&mut LogView> {
-        let place = self.view().place()?;
-        self.pages.cluster.get_mut(place).map(|page| &mut page.log)
+        let cluster_index = self.view().cluster_index()?;
+        self.pages.cluster.get_mut(cluster_index).map(|page| &mut page.log)
     }
 
     /// Whether the focused pane fills the window.

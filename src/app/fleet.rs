@@ -86,7 +86,7 @@ impl Fleet {
     }
 
     /// The index of the cluster with this name.
-    pub fn place(&self, name: &ClusterName) -> Option<usize> {
+    pub fn cluster_index(&self, name: &ClusterName) -> Option<usize> {
         self.clusters.iter().position(|c| c.name() == name)
     }
 
@@ -103,7 +103,7 @@ impl Fleet {
     /// One cluster with its index, or all of them.
     pub fn each(&self, of: Option<usize>) -> impl Iterator<Item = (usize, &Cluster)> {
         let all = self.clusters.iter().enumerate();
-        all.filter(move |(place, _)| of.is_none_or(|of| of == *place))
+        all.filter(move |(cluster_index, _)| of.is_none_or(|of| of == *cluster_index))
     }
 
     /// The name of a cluster as a cell; its shorter form omits the prefix that all names share.
@@ -153,8 +153,8 @@ impl Fleet {
     }
 
     /// Other clusters with an issue of the same cause.
-    pub fn others_with(&self, place: usize, finding: &Finding) -> Vec<&ClusterName> {
-        let others = self.clusters.iter().enumerate().filter(|(at, _)| *at != place);
+    pub fn others_with(&self, cluster_index: usize, finding: &Finding) -> Vec<&ClusterName> {
+        let others = self.clusters.iter().enumerate().filter(|(at, _)| *at != cluster_index);
         let has = |c: &&Cluster| c.findings.iter().any(|other| other.is_of_same_cause(finding));
         others.map(|(_, c)| c).filter(has).map(Cluster::name).collect()
     }

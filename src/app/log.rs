@@ -33,5 +33,5 @@ pub use show::Show;
 pub use times::{Dated, Since};
 pub use view::{LogView, Older, Opened};
 pub use wanted::{CONTEXT, LineTarget};
-pub use whole::Place;
+pub use whole::MatchPosition;
 pub use window::{Window, pieces};

@@ -19,28 +19,28 @@ impl App {
         if stack == self.stack.pages() {
             return Vec::new();
         }
-        let place = |stack: &[View]| stack.last().and_then(View::place);
-        let (before, after) = (place(self.stack.pages()), place(&stack));
+        let cluster_index = |stack: &[View]| stack.last().and_then(View::cluster_index);
+        let (before, after) = (cluster_index(self.stack.pages()), cluster_index(&stack));
         self.stack.go(stack);
         self.dirty = true;
         self.forget_logs();
         let mut effects = Vec::new();
         if before != after {
             self.split.is_zoomed = false;
-            effects.extend(before.map(|place| self.focus_on(place, false)));
-            effects.extend(after.map(|place| self.focus_on(place, true)));
+            effects.extend(before.map(|cluster_index| self.focus_on(cluster_index, false)));
+            effects.extend(after.map(|cluster_index| self.focus_on(cluster_index, true)));
         }
-        if let (View::Clusters, Some(place)) = (self.view(), before) {
-            self.pages.clusters.select(&self.fleet, place, &());
+        if let (View::Clusters, Some(cluster_index)) = (self.view(), before) {
+            self.pages.clusters.select(&self.fleet, cluster_index, &());
         }
         self.arrange_page();
         match *self.view() {
-            View::Tpus(place) => {
-                let name = self.fleet.clusters[place].name().clone();
+            View::Tpus(cluster_index) => {
+                let name = self.fleet.clusters[cluster_index].name().clone();
                 effects.push(Effect::Ask(name, Request::Cloud));
             }
-            View::Cluster(place) if self.fleet.clusters[place].known => {
-                let (page, mut with) = self.following(place);
+            View::Cluster(cluster_index) if self.fleet.clusters[cluster_index].known => {
+                let (page, mut with) = self.following(cluster_index);
                 effects.extend(page.follow_newest(&mut with));
             }
             _ => {}
@@ -48,8 +48,8 @@ impl App {
         effects
     }
 
-    fn focus_on(&mut self, place: usize, is_on_screen: bool) -> Effect {
-        let cluster = &mut self.fleet.clusters[place];
+    fn focus_on(&mut self, cluster_index: usize, is_on_screen: bool) -> Effect {
+        let cluster = &mut self.fleet.clusters[cluster_index];
         cluster.poll_intervals.0 = if is_on_screen {
             self.settings.poll_intervals.focused
         } else {
@@ -60,8 +60,8 @@ impl App {
 
     /// Sorts the rows of the page on the screen.
     pub(super) fn arrange_page(&mut self) {
-        if let View::Slice(place, hosts) = self.stack.page() {
-            self.pages.open_slice(*place, hosts);
+        if let View::Slice(cluster_index, hosts) = self.stack.page() {
+            self.pages.open_slice(*cluster_index, hosts);
         }
         if let Some((page, fleet, _)) = self.page_mut() {
             page.rearrange(fleet);
@@ -89,8 +89,8 @@ impl App {
     }
 
     /// Shows a cluster, and asks about a changed host key.
-    pub(super) fn visit(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
-        let effects = self.open_page(View::Cluster(place));
+    pub(super) fn visit(&mut self, cluster_index: usize, now: Timestamp) -> Vec<Effect> {
+        let effects = self.open_page(View::Cluster(cluster_index));
         if self.refusal(Action::HostKey).is_none() {
             self.ask_about_host_key(now);
         }
@@ -112,7 +112,7 @@ impl App {
             return self.open_repeated(now);
         }
         match (self.view(), self.target()) {
-            (View::Clusters, Some(Target::Cluster(place))) => self.visit(place, now),
+            (View::Clusters, Some(Target::Cluster(cluster_index))) => self.visit(cluster_index, now),
             (View::Details(page), Some(Target::Stacks(..))) => {
                 let processes = page.processes();
                 self.prompt = (!processes.is_empty()).then(|| Prompt::of(PromptKind::Processes, processes));
@@ -125,11 +125,13 @@ impl App {
                     Vec::new()
                 }
             },
-            (View::JobWorkers(place), _) => self.open_worker(*place, now),
+            (View::JobWorkers(cluster_index), _) => self.open_worker(*cluster_index, now),
             (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log_of_row(now),
             (View::Table(page), Some(target)) if **page == issues::PAGE => self.open_issue(target, now),
             (_, Some(Target::Job(..))) if has_submission(self) => self.open_log_of_row(now),
-            (_, Some(Target::Hosts(place, hosts))) => self.open_page(View::Slice(place, hosts)),
+            (_, Some(Target::Hosts(cluster_index, hosts))) => {
+                self.open_page(View::Slice(cluster_index, hosts))
+            }
             (View::Table(page), Some(_)) if **page == found::PAGE => self.open_found(),
             (View::Table(_), Some(target)) => self.visit_row(&target, now),
             (_, Some(_)) => self.describe(now),
@@ -141,12 +143,13 @@ impl App {
     fn open_issue(&mut self, target: Target, now: Timestamp) -> Vec<Effect> {
         match target {
             Target::Job(..) => return self.open_details(target),
-            Target::Hosts(place, hosts) => return self.open_page(View::Slice(place, hosts)),
+            Target::Hosts(cluster_index, hosts) => return self.open_page(View::Slice(cluster_index, hosts)),
             _ => {}
         }
-        let issue = self.listing().and_then(Listing::place);
-        let kind =
-            issue.and_then(|(place, number)| Some(self.fleet.clusters[place].findings.get(number)?.kind));
+        let issue = self.listing().and_then(Listing::row_index);
+        let kind = issue.and_then(|(cluster_index, number)| {
+            Some(self.fleet.clusters[cluster_index].findings.get(number)?.kind)
+        });
         let effects = self.visit_row(&target, now);
         self.split.focused = kind.and_then(issues::pane).unwrap_or(self.split.focused);
         effects
@@ -154,25 +157,25 @@ impl App {
 
     /// Opens the cluster of a row of an all-clusters table, with that row selected in its pane.
     fn visit_row(&mut self, target: &Target, now: Timestamp) -> Vec<Effect> {
-        let Some(place) = target.place() else { return Vec::new() };
+        let Some(cluster_index) = target.cluster_index() else { return Vec::new() };
         if let Target::Tpu(_, name) = target {
-            let effects = self.open_page(View::Tpus(place));
-            self.pages.tpus[place].list.select(&self.fleet, place, name);
+            let effects = self.open_page(View::Tpus(cluster_index));
+            self.pages.tpus[cluster_index].list.select(&self.fleet, cluster_index, name);
             return effects;
         }
-        let effects = self.visit(place, now);
-        let page = &mut self.pages.cluster[place];
+        let effects = self.visit(cluster_index, now);
+        let page = &mut self.pages.cluster[cluster_index];
         match target {
             Target::Node(_, id) => {
                 self.split.focused = Pane::Nodes;
-                page.nodes.select(&self.fleet, place, id);
-                if let Some(key) = self.fleet.clusters[place].hosts_of_node(id) {
-                    page.slices.select(&self.fleet, place, key);
+                page.nodes.select(&self.fleet, cluster_index, id);
+                if let Some(key) = self.fleet.clusters[cluster_index].hosts_of_node(id) {
+                    page.slices.select(&self.fleet, cluster_index, key);
                 }
             }
             Target::Job(_, key) => {
                 self.split.focused = Pane::Jobs;
-                page.jobs.select(&self.fleet, place, key);
+                page.jobs.select(&self.fleet, cluster_index, key);
             }
             _ => {}
         }
@@ -187,8 +190,8 @@ impl App {
             self.nothing_chosen(super::Action::Describe, now);
             return Vec::new();
         };
-        if let Target::Hosts(place, hosts) = target {
-            return self.open_page(View::Slice(place, hosts));
+        if let Target::Hosts(cluster_index, hosts) = target {
+            return self.open_page(View::Slice(cluster_index, hosts));
         }
         self.open_details(target)
     }
@@ -268,8 +271,8 @@ impl App {
             Some(Dialog::Plan(plan)) => plan.turn(if forward { 1 } else { plan.controls().len() - 1 }),
             Some(_) => {}
             None => {
-                if let View::JobWorkers(place) = *self.view() {
-                    self.turn_workers(self.pages.job_workers[place].view.turned(forward));
+                if let View::JobWorkers(cluster_index) = *self.view() {
+                    self.turn_workers(self.pages.job_workers[cluster_index].view.turned(forward));
                     return Vec::new();
                 }
                 let order = self.areas.panes_as_drawn();
@@ -284,7 +287,7 @@ impl App {
     pub(super) fn focus(&mut self, pane: Pane) -> Vec<Effect> {
         self.split.focused = pane;
         match *self.view() {
-            View::Log(place) if pane != Pane::Log => self.open_page(View::Cluster(place)),
+            View::Log(cluster_index) if pane != Pane::Log => self.open_page(View::Cluster(cluster_index)),
             _ => Vec::new(),
         }
     }

@@ -19,17 +19,17 @@ use std::sync::Arc;
 
 impl App {
     pub(super) fn news(&mut self, update: Update, now: Timestamp) -> Vec<Effect> {
-        let Some(place) = self.fleet.place(&update.cluster) else { return Vec::new() };
+        let Some(cluster_index) = self.fleet.cluster_index(&update.cluster) else { return Vec::new() };
         let alerts = self.fleet.alerts();
-        let effects = self.take_in(place, update, now);
-        self.note_changes(place, now);
+        let effects = self.take_in(cluster_index, update, now);
+        self.note_changes(cluster_index, now);
         self.dirty |= alerts != self.fleet.alerts();
         effects
     }
 
     /// Records what has changed on a cluster. Its first state is not a change.
-    fn note_changes(&mut self, place: usize, now: Timestamp) {
-        let cluster = &self.fleet.clusters[place];
+    fn note_changes(&mut self, cluster_index: usize, now: Timestamp) {
+        let cluster = &self.fleet.clusters[cluster_index];
         let is_reported = self.feed.has_reported(cluster.name());
         let changes = self.feed.changes_of(cluster, now);
         if !is_reported || changes.is_empty() {
@@ -52,10 +52,10 @@ impl App {
         self.dirty = true;
     }
 
-    fn take_in(&mut self, place: usize, update: Update, now: Timestamp) -> Vec<Effect> {
+    fn take_in(&mut self, cluster_index: usize, update: Update, now: Timestamp) -> Vec<Effect> {
         // Pages of the fleet show every cluster.
-        let on_screen = self.view().place().is_none_or(|shown| shown == place);
-        let cluster = &mut self.fleet.clusters[place];
+        let on_screen = self.view().cluster_index().is_none_or(|shown| shown == cluster_index);
+        let cluster = &mut self.fleet.clusters[cluster_index];
         let before = cluster.take(update.state);
         match update.news {
             News::Link(link) => {
@@ -65,7 +65,7 @@ impl App {
                 }
                 self.dirty |= on_screen;
                 // The connection is an issue itself, and Google's TPUs are joined with the nodes of a connected cluster.
-                self.rearrange(place);
+                self.rearrange(cluster_index);
                 if asks && on_screen {
                     // A question would be answered by a key that was meant for the page.
                     let why = format!(
@@ -93,12 +93,12 @@ impl App {
                     return Vec::new();
                 }
                 if changed {
-                    self.say_failed(place, &before.snapshot.jobs, now);
-                    self.marks.keep(place, &self.fleet.clusters[place].snapshot.jobs);
-                    self.rearrange(place);
+                    self.say_failed(cluster_index, &before.snapshot.jobs, now);
+                    self.marks.keep(cluster_index, &self.fleet.clusters[cluster_index].snapshot.jobs);
+                    self.rearrange(cluster_index);
                 }
-                if matches!(*self.view(), View::Cluster(shown) | View::Log(shown) if shown == place) {
-                    let (page, mut with) = self.following(place);
+                if matches!(*self.view(), View::Cluster(shown) | View::Log(shown) if shown == cluster_index) {
+                    let (page, mut with) = self.following(cluster_index);
                     return page.follow_on(&mut with);
                 }
             }
@@ -107,7 +107,7 @@ impl App {
                 cluster.sliced.hold(&cluster_vitals, &snapshot);
                 self.dirty |= on_screen;
                 if !self.is_frozen() {
-                    self.rearrange(place);
+                    self.rearrange(cluster_index);
                 }
             }
             News::Physical(figures) => {
@@ -116,33 +116,35 @@ impl App {
                 }
             }
             News::Log(batch) => {
-                let place = self.pages.reading(place, batch.stream);
-                let on_screen = on_screen || self.view().shows_log(place);
+                let cluster_index = self.pages.reading(cluster_index, batch.stream);
+                let on_screen = on_screen || self.view().shows_log(cluster_index);
                 let batch = match &mut self.frozen {
-                    Some(frozen) => frozen.hold(place, batch, now),
+                    Some(frozen) => frozen.hold(cluster_index, batch, now),
                     None => Some(batch),
                 };
                 if let Some(batch) = batch {
-                    self.pages.cluster[place].take_log(&self.fleet, batch, now);
-                    self.dirty |= on_screen && self.view().place().is_some();
+                    self.pages.cluster[cluster_index].take_log(&self.fleet, batch, now);
+                    self.dirty |= on_screen && self.view().cluster_index().is_some();
                 }
             }
             News::OlderLog { stream, part } => {
-                self.pages.cluster[place].log.take_older(stream, part);
-                self.dirty |= on_screen && self.view().place().is_some();
+                self.pages.cluster[cluster_index].log.take_older(stream, part);
+                self.dirty |= on_screen && self.view().cluster_index().is_some();
             }
-            News::LogZone { stream, utc_offset } => self.zone_news(place, stream, utc_offset, now),
+            News::LogZone { stream, utc_offset } => self.zone_news(cluster_index, stream, utc_offset, now),
             News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),
-            News::FileSearchNews(id, swept) => self.swept_news(place, id, swept, now),
+            News::FileSearchNews(id, swept) => self.swept_news(cluster_index, id, swept, now),
             News::LogDownload { stream, bytes } => self.download_news(stream, bytes, now),
             News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
-            News::Cloud(_) => self.cloud_news(place, &before, now),
-            News::Cleaned(done) => self.cleaned_news(place, done, now),
-            News::Work { job, work } => self.answer_details(|page| page.take_work(place, &job, &work)),
+            News::Cloud(_) => self.cloud_news(cluster_index, &before, now),
+            News::Cleaned(done) => self.cleaned_news(cluster_index, done, now),
+            News::Work { job, work } => {
+                self.answer_details(|page| page.take_work(cluster_index, &job, &work));
+            }
             News::Inspected(subject, answer) => {
                 let answer = Arc::new(answer.map(|inspection| *inspection));
-                self.answer_details(|page| page.take_answer(place, &subject, &answer, now));
+                self.answer_details(|page| page.take_answer(cluster_index, &subject, &answer, now));
             }
             News::Cost(cost) => cluster.cost = cost,
             News::Lock(lock) => {
@@ -150,19 +152,19 @@ impl App {
                 self.dirty = true;
                 self.arrange_fleet();
             }
-            News::Ports { open, notes } => self.ports_news(place, open, &notes, now),
+            News::Ports { open, notes } => self.ports_news(cluster_index, open, &notes, now),
             News::Note(note) => self.report_of_cluster(&update.cluster, Cause::Connection, &note, now),
         }
         Vec::new()
     }
 
     /// Sets the time zone of the head that writes a log, also for lines that are received behind a frozen screen.
-    fn zone_news(&mut self, place: usize, stream: StreamId, utc_offset: i32, now: Timestamp) {
-        self.dirty |= self.view().place() == Some(place);
-        let place = self.pages.reading(place, stream);
-        self.pages.cluster[place].log.take_zone(stream, utc_offset, now);
+    fn zone_news(&mut self, cluster_index: usize, stream: StreamId, utc_offset: i32, now: Timestamp) {
+        self.dirty |= self.view().cluster_index() == Some(cluster_index);
+        let cluster_index = self.pages.reading(cluster_index, stream);
+        self.pages.cluster[cluster_index].log.take_zone(stream, utc_offset, now);
         if let Some(frozen) = &mut self.frozen {
-            frozen.take_zone(place, stream, utc_offset, now);
+            frozen.take_zone(cluster_index, stream, utc_offset, now);
         }
     }
 
@@ -176,9 +178,10 @@ impl App {
 
     /// Reports jobs that have failed since the last state, if they are on the screen. In the fleet the list of changes
     /// reports them.
-    fn say_failed(&mut self, place: usize, before: &[Arc<Job>], now: Timestamp) {
-        let is_seen = self.view().place() == Some(place) || *self.view() == View::Table(&ALL_JOBS);
-        let cluster = &self.fleet.clusters[place];
+    fn say_failed(&mut self, cluster_index: usize, before: &[Arc<Job>], now: Timestamp) {
+        let is_seen =
+            self.view().cluster_index() == Some(cluster_index) || *self.view() == View::Table(&ALL_JOBS);
+        let cluster = &self.fleet.clusters[cluster_index];
         let ran: HashSet<&JobKey> =
             before.iter().filter(|job| !job.status.is_ended()).map(|job| &job.key).collect();
         let jobs = cluster.snapshot.jobs.iter();
@@ -259,11 +262,11 @@ impl App {
     }
 
     /// Sorts the rows that a cluster's news may have changed. Hidden tables are sorted when they are shown.
-    pub(super) fn rearrange(&mut self, place: usize) {
+    pub(super) fn rearrange(&mut self, cluster_index: usize) {
         self.arrange_fleet();
         if !self.is_frozen()
             && *self.view() != View::Clusters
-            && self.view().place().is_none_or(|shown| shown == place)
+            && self.view().cluster_index().is_none_or(|shown| shown == cluster_index)
         {
             self.arrange_page();
         }
@@ -272,18 +275,18 @@ impl App {
     /// Opens the log on the screen again, at its end, because its last lines were dropped in favor of older ones.
     pub(super) fn open_again(&mut self) -> Vec<Effect> {
         let source = self.log().and_then(|log| log.source().cloned());
-        let at = self.view().place().zip(source);
-        at.map(|(place, source)| self.follow(place, source)).unwrap_or_default()
+        let at = self.view().cluster_index().zip(source);
+        at.map(|(cluster_index, source)| self.follow(cluster_index, source)).unwrap_or_default()
     }
 
     /// The page of a cluster, and what it needs to follow a log.
-    pub(super) fn following(&mut self, place: usize) -> (&mut ClusterPage, Follow<'_>) {
-        (&mut self.pages.cluster[place], Follow { fleet: &self.fleet, ids: &mut self.last_ids })
+    pub(super) fn following(&mut self, cluster_index: usize) -> (&mut ClusterPage, Follow<'_>) {
+        (&mut self.pages.cluster[cluster_index], Follow { fleet: &self.fleet, ids: &mut self.last_ids })
     }
 
     /// Follows a log on a cluster's page, instead of the one that is open there.
-    pub(super) fn follow(&mut self, place: usize, source: LogSource) -> Vec<Effect> {
-        let (page, mut with) = self.following(place);
+    pub(super) fn follow(&mut self, cluster_index: usize, source: LogSource) -> Vec<Effect> {
+        let (page, mut with) = self.following(cluster_index);
         page.follow(source, &mut with)
     }
 }

@@ -106,16 +106,16 @@ pub struct Pages {
 impl Pages {
     /// The pages before any cluster has reported.
     pub fn new(fleet: &Fleet) -> Self {
-        let places = || 0..fleet.clusters.len();
+        let cluster_indices = || 0..fleet.clusters.len();
         let mut pages = Self {
             clusters: List::new(None).holding_top(),
             tables: TABLES.iter().map(|page| (page.list)()).collect(),
             slices: List::new(None),
             is_by_slice: true,
             slice: None,
-            cluster: places().map(ClusterPage::new).collect(),
-            tpus: places().map(TpusPage::new).collect(),
-            job_workers: places().map(WorkersPage::new).collect(),
+            cluster: cluster_indices().map(ClusterPage::new).collect(),
+            tpus: cluster_indices().map(TpusPage::new).collect(),
+            job_workers: cluster_indices().map(WorkersPage::new).collect(),
         };
         pages.clusters.arrange(fleet);
         pages
@@ -153,12 +153,12 @@ impl Pages {
     }
 
     /// Opens the page of these hosts.
-    pub fn open_slice(&mut self, place: usize, hosts: &HostsKey) {
-        if self.slice.as_ref().is_some_and(|page| page.is_of(place, hosts)) {
+    pub fn open_slice(&mut self, cluster_index: usize, hosts: &HostsKey) {
+        if self.slice.as_ref().is_some_and(|page| page.is_of(cluster_index, hosts)) {
             return;
         }
-        let mut page = SlicePage::new(place, hosts.clone());
-        if let Some(cluster) = self.cluster.get(place) {
+        let mut page = SlicePage::new(cluster_index, hosts.clone());
+        if let Some(cluster) = self.cluster.get(cluster_index) {
             page.list.lay_out(&cluster.nodes.layout());
         }
         self.slice = Some(page);
@@ -187,12 +187,14 @@ impl Pages {
         Some(match view {
             View::Clusters => &self.clusters,
             View::Table(page) => self.across(page)?,
-            View::Cluster(place) => self.cluster.get(*place)?,
-            View::Log(place) => &self.cluster.get(*place)?.log,
-            View::Operation(place) => &self.cluster.get(*place)?.operation,
-            View::Tpus(place) => self.tpus.get(*place)?,
-            View::Slice(place, hosts) => self.slice.as_ref().filter(|page| page.is_of(*place, hosts))?,
-            View::JobWorkers(place) => self.job_workers.get(*place)?,
+            View::Cluster(cluster_index) => self.cluster.get(*cluster_index)?,
+            View::Log(cluster_index) => &self.cluster.get(*cluster_index)?.log,
+            View::Operation(cluster_index) => &self.cluster.get(*cluster_index)?.operation,
+            View::Tpus(cluster_index) => self.tpus.get(*cluster_index)?,
+            View::Slice(cluster_index, hosts) => {
+                self.slice.as_ref().filter(|page| page.is_of(*cluster_index, hosts))?
+            }
+            View::JobWorkers(cluster_index) => self.job_workers.get(*cluster_index)?,
             View::Details(details) => details,
         })
     }
@@ -203,12 +205,14 @@ impl Pages {
             View::Clusters => &mut self.clusters,
             View::Table(page) if self.is_by_slice && **page == ALL_NODES => &mut self.slices,
             View::Table(page) => self.tables.get_mut(number(page)?)?.as_mut(),
-            View::Cluster(place) => self.cluster.get_mut(*place)?,
-            View::Log(place) => &mut self.cluster.get_mut(*place)?.log,
-            View::Operation(place) => &mut self.cluster.get_mut(*place)?.operation,
-            View::Tpus(place) => self.tpus.get_mut(*place)?,
-            View::Slice(place, hosts) => self.slice.as_mut().filter(|page| page.is_of(*place, hosts))?,
-            View::JobWorkers(place) => self.job_workers.get_mut(*place)?,
+            View::Cluster(cluster_index) => self.cluster.get_mut(*cluster_index)?,
+            View::Log(cluster_index) => &mut self.cluster.get_mut(*cluster_index)?.log,
+            View::Operation(cluster_index) => &mut self.cluster.get_mut(*cluster_index)?.operation,
+            View::Tpus(cluster_index) => self.tpus.get_mut(*cluster_index)?,
+            View::Slice(cluster_index, hosts) => {
+                self.slice.as_mut().filter(|page| page.is_of(*cluster_index, hosts))?
+            }
+            View::JobWorkers(cluster_index) => self.job_workers.get_mut(*cluster_index)?,
             View::Details(details) => details,
         })
     }

@@ -201,8 +201,9 @@ impl Sort {
     /// The next of `columns` columns, or the previous one; past the ends comes the table's own order.
     #[must_use]
     pub fn turned(self, columns: usize, forward: bool) -> Self {
-        let place = self.column.map_or(0, |c| c + 1);
-        let next = if forward { (place + 1) % (columns + 1) } else { (place + columns) % (columns + 1) };
+        let position = self.column.map_or(0, |c| c + 1);
+        let next =
+            if forward { (position + 1) % (columns + 1) } else { (position + columns) % (columns + 1) };
         Self { column: next.checked_sub(1), inverted: false }
     }
 }

@@ -33,22 +33,22 @@ pub enum View {
 
 impl View {
     /// The index of the cluster that the page belongs to; `None` for pages of the fleet.
-    pub fn place(&self) -> Option<usize> {
+    pub fn cluster_index(&self) -> Option<usize> {
         match self {
-            Self::Cluster(place)
-            | Self::Log(place)
-            | Self::Tpus(place)
-            | Self::JobWorkers(place)
-            | Self::Operation(place)
-            | Self::Slice(place, _) => Some(*place),
-            Self::Details(details) => details.target.place(),
+            Self::Cluster(cluster_index)
+            | Self::Log(cluster_index)
+            | Self::Tpus(cluster_index)
+            | Self::JobWorkers(cluster_index)
+            | Self::Operation(cluster_index)
+            | Self::Slice(cluster_index, _) => Some(*cluster_index),
+            Self::Details(details) => details.target.cluster_index(),
             Self::Clusters | Self::Table(_) => None,
         }
     }
 
     /// Whether it shows the open log of this cluster.
     pub fn shows_log(&self, of: usize) -> bool {
-        matches!(self, Self::Cluster(place) | Self::Log(place) if *place == of)
+        matches!(self, Self::Cluster(cluster_index) | Self::Log(cluster_index) if *cluster_index == of)
     }
 
     /// The details page, if it is one.
@@ -83,12 +83,12 @@ impl View {
         match self {
             Self::Clusters => "fleet".to_owned(),
             Self::Table(page) => page.crumb.to_owned(),
-            Self::Cluster(place) => fleet.clusters[*place].name().to_string(),
+            Self::Cluster(cluster_index) => fleet.clusters[*cluster_index].name().to_string(),
             Self::Log(_) => "log".to_owned(),
             Self::Tpus(_) => "tpus".to_owned(),
             Self::Slice(_, hosts) => words::hosts(hosts),
-            Self::JobWorkers(place) => {
-                let cluster = &fleet.clusters[*place];
+            Self::JobWorkers(cluster_index) => {
+                let cluster = &fleet.clusters[*cluster_index];
                 let job = cluster.job_workers.job.as_ref().map(|job| cluster.job_name(job));
                 job.map_or_else(|| "workers".to_owned(), |job| format!("workers of {job}"))
             }

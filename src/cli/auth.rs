@@ -1,7 +1,7 @@
 //! `marin-tui auth`: opens the tunnel, copies the token to the clipboard, and opens the browser at the cluster's own
 //! host name.
 
-use super::places::make_folders;
+use super::directories::make_folders;
 use super::reach::runtime;
 use super::token::{TokenContext, failed};
 use super::{audit, google};
@@ -9,7 +9,7 @@ use crate::config::{Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Link, News, Phase, Problem, ProblemKind, Secret, SecretName};
 use crate::state::Update;
 use crate::supervisor::{AuditSink, Options, Supervisor};
-use crate::tui::{self, Copier, Place};
+use crate::tui::{self, Copier, TerminalEnv};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::time::Duration;
@@ -56,15 +56,15 @@ pub fn run(
     let context = TokenContext::new(config, env, chosen);
     let spec = context.cluster()?.clone();
     let folders = Folders::new(env);
-    make_folders(&folders, &context.places)?;
-    let mut options = Options::new(&config.settings, &folders, context.places.clone());
+    make_folders(&folders, &context.token_sources)?;
+    let mut options = Options::new(&config.settings, &folders, context.token_sources.clone());
     options.google = google::waiting(&options.google);
     // Actions are recorded in the audit log; the news report them.
     options.note = AuditSink::by({
         let audit = audit::log(env, &folders);
         move |cluster, what, outcome| audit::write(&audit, cluster, what, outcome)
     });
-    let place = Place::detect(|name| env.var(name).map(str::to_owned));
+    let terminal_env = TerminalEnv::detect(|name| env.var(name).map(str::to_owned));
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         if let Some(name) = &arguments.secret {
@@ -75,7 +75,7 @@ pub fn run(
         let at = config.entries.iter().filter_map(Entry::cluster).position(|c| c.name == spec.name);
         let supervisor = Supervisor::start_one(spec.clone(), at.unwrap_or(0), options, &updates);
         drop(updates);
-        let done = serve(arguments, &spec, &supervisor, &mut news, place).await;
+        let done = serve(arguments, &spec, &supervisor, &mut news, terminal_env).await;
         supervisor.shutdown().await;
         done
     });
@@ -99,7 +99,7 @@ async fn serve(
     spec: &ClusterSpec,
     supervisor: &Supervisor,
     news: &mut mpsc::Receiver<Update>,
-    place: Place,
+    terminal_env: TerminalEnv,
 ) -> anyhow::Result<()> {
     let (mut interrupt, mut end) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let token_auth = tokio::select! {
@@ -116,13 +116,13 @@ async fn serve(
         );
     } else if !arguments.no_copy {
         let token = supervisor.token(&spec.name).map_err(|p| failed(&p))?;
-        let mut copier = Copier::new(place);
+        let mut copier = Copier::new(terminal_env);
         let how = copier.copy_secret(&token, tui::terminal).context(NOT_COPIED)?;
         eprintln!("copied the token of {} {how}", spec.name);
         copied = Some((copier, token));
     }
     // On a remote machine, a browser would open where the user cannot see it.
-    if arguments.no_open || place.remote {
+    if arguments.no_open || terminal_env.remote {
         eprintln!("dashboard: {url}");
     } else {
         let at = url.clone();

@@ -14,7 +14,8 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The options that select the clusters.
-const PLACES: [&str; 6] = ["--cluster", "--accept-host-key", "--infra", "--config", "--address", "--gcs"];
+const CLUSTER_OPTIONS: [&str; 6] =
+    ["--cluster", "--accept-host-key", "--infra", "--config", "--address", "--gcs"];
 
 /// Names of clusters; without their first word if no full name begins with the typed word.
 pub(super) fn clusters() -> ArgValueCompleter {
@@ -91,7 +92,7 @@ fn ids(typed: &str) -> Vec<CompletionCandidate> {
 
 /// Runs `list-jobs` in a separate process without a terminal, so that it never prompts; its errors are ignored.
 fn listed() -> Option<Vec<Value>> {
-    let places = PLACES.iter().filter_map(|name| Some(format!("{name}={}", option(name)?)));
-    let words: Vec<String> = places.chain(["list-jobs", "--all", "--json"].map(str::to_owned)).collect();
+    let options = CLUSTER_OPTIONS.iter().filter_map(|name| Some(format!("{name}={}", option(name)?)));
+    let words: Vec<String> = options.chain(["list-jobs", "--all", "--json"].map(str::to_owned)).collect();
     serde_json::from_slice(&supervisor::run_self(&words, TIMEOUT)?).ok()
 }

@@ -30,7 +30,7 @@ Exit codes: 0 the chips of all hosts were read, 1 some could not be read (the me
 pub struct ChipArguments {
     /// Slices, node types, or hosts: addresses, names or node ids [default: all with chips]
     #[arg(value_name = "SLICE|HOST")]
-    places: Vec<String>,
+    selectors: Vec<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -48,10 +48,10 @@ pub(super) fn run(arguments: &ChipArguments, reach: &Reach) -> anyhow::Result<Ex
     let outliers = chips.outliers();
     if arguments.json {
         let hosts = chips.hosts.iter().enumerate();
-        output::json(&hosts.map(|(place, host)| for_scripts(host, place, &outliers)).collect::<Vec<_>>())?;
+        output::json(&hosts.map(|(index, host)| for_scripts(host, index, &outliers)).collect::<Vec<_>>())?;
     } else {
         let rows: Vec<Vec<String>> =
-            chips.hosts.iter().enumerate().map(|(place, host)| row(host, place, &outliers)).collect();
+            chips.hosts.iter().enumerate().map(|(index, host)| row(host, index, &outliers)).collect();
         let titles = ["SLICE", "HOST", "USED", "DUTY %", "MEMORY", "NOTE"];
         columns::print(&mut output::stdout(), &titles, &rows)?;
     }
@@ -76,15 +76,18 @@ async fn read(
         client: &channel.client,
         through: channel.login.as_ref(),
     };
-    let is = |node: &Node, place: &String| {
+    let is = |node: &Node, selector: &String| {
         let own = [&node.address, &node.name, &node.hostname, &node.node_type].map(Some);
-        own.into_iter().chain([node.slice()]).flatten().any(|name: &Text| name.raw() == place)
-            || node.id.to_string() == *place
+        own.into_iter().chain([node.slice()]).flatten().any(|name: &Text| name.raw() == selector)
+            || node.id.to_string() == *selector
     };
-    let wanted =
-        |node: &Node| arguments.places.is_empty() || arguments.places.iter().any(|place| is(node, place));
+    let wanted = |node: &Node| {
+        arguments.selectors.is_empty() || arguments.selectors.iter().any(|selector| is(node, selector))
+    };
     let hosts = reader.hosts(wanted).await?;
-    if let Some(unknown) = arguments.places.iter().find(|place| !hosts.iter().any(|node| is(node, place))) {
+    if let Some(unknown) =
+        arguments.selectors.iter().find(|selector| !hosts.iter().any(|node| is(node, selector)))
+    {
         let what = format!("no live node with chips belongs to `{}`", printable(unknown));
         let list = Target::of(&reach.spec.name).line("list-nodes --slices");
         let hint = Fix::command("list slices, node types and hosts", list);
@@ -94,9 +97,9 @@ async fn read(
     Ok(reader.read(&hosts).await)
 }
 
-fn row(host: &HostChips, place: usize, outliers: &BTreeSet<(usize, u32)>) -> Vec<String> {
+fn row(host: &HostChips, index: usize, outliers: &BTreeSet<(usize, u32)>) -> Vec<String> {
     let duty = host.chips().iter().map(|chip| {
-        let mark = if outliers.contains(&(place, chip.number)) { "*" } else { "" };
+        let mark = if outliers.contains(&(index, chip.number)) { "*" } else { "" };
         chip.duty_percent.map_or_else(|| "?".to_owned(), |duty| format!("{duty:.0}{mark}"))
     });
     let used = host.used.map_or_else(|| "?".to_owned(), |used| used.to_string());
@@ -118,14 +121,14 @@ fn or_dash(text: String) -> String {
     if text.is_empty() { "-".to_owned() } else { text }
 }
 
-fn for_scripts(host: &HostChips, place: usize, outliers: &BTreeSet<(usize, u32)>) -> Value {
+fn for_scripts(host: &HostChips, index: usize, outliers: &BTreeSet<(usize, u32)>) -> Value {
     let read = host.read.as_ref().ok();
     let chip = |chip: &crate::model::ChipUse| {
         json!({
             "number": chip.number, "name": (!chip.name.is_empty()).then(|| chip.name.raw()),
             "duty_percent": chip.duty_percent, "memory_used": chip.memory.map(|(used, _)| used),
             "memory_total": chip.memory.map(|(_, total)| total),
-            "outlier": outliers.contains(&(place, chip.number)),
+            "outlier": outliers.contains(&(index, chip.number)),
         })
     };
     json!({

@@ -87,7 +87,7 @@ impl CleanupArguments {
 /// Runs the command.
 pub(super) fn run(arguments: &CleanupArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     if arguments.only.contains(&Part::Tpus) {
-        supervisor::tpu_place(&reach.spec).map_err(|p| reach.error(&p))?;
+        supervisor::tpu_location(&reach.spec).map_err(|p| reach.error(&p))?;
     }
     let round = Round { arguments, reach };
     Reach::block_on(async {

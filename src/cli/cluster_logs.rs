@@ -1,8 +1,8 @@
 //! `marin-tui cluster-logs`: prints any log file of a node, or searches the files of all nodes.
 
-mod places;
+mod selection;
 
-use self::places::{ALL, WORKERS, chosen, globs, no_file, place_words, with_drivers};
+use self::selection::{ALL, WORKERS, chosen, globs, no_file, node_file_label, with_drivers};
 use super::jobs::{Following, GiveUp, LogSource, TIMED_OUT, head_alone};
 use super::reach::{Progress, Reach};
 use super::{columns, output};
@@ -95,7 +95,7 @@ const LINES: u32 = 1000;
 const MAX_LINE: usize = 64 << 10;
 
 /// A node and one of its files.
-type Place = (NodeId, Text);
+type NodeFile = (NodeId, Text);
 
 impl ClusterLogArguments {
     /// Whether all clusters are searched.
@@ -261,12 +261,12 @@ async fn with(
     if is_all {
         anyhow::bail!("--node all needs a pattern to search for: --grep PATTERN");
     }
-    let places = if is_pattern {
+    let files = if is_pattern {
         matching(&session.client, &nodes, file, &cluster, progress).await.map_err(failed)?
     } else {
         nodes.iter().map(|node| (node.id, Text::from(file))).collect()
     };
-    print_ends(arguments, &session.client, &cluster, &places, progress).await.map_err(|e| e.of(failed))?;
+    print_ends(arguments, &session.client, &cluster, &files, progress).await.map_err(|e| e.of(failed))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -292,18 +292,18 @@ async fn matching(
     pattern: &str,
     cluster: &Cluster,
     progress: &Progress,
-) -> Result<Vec<Place>, RayError> {
+) -> Result<Vec<NodeFile>, RayError> {
     let mut lists = list_files(client, nodes.iter().map(|node| (node.id, pattern)).collect());
     progress.show(format!("listing the files of {}", counted(nodes.len(), "node")));
-    let mut places = Vec::new();
-    while let Some((node, files)) = lists.next().await {
-        match files {
-            Ok(names) => places.extend(names.into_iter().map(|name| (node, name))),
+    let mut files = Vec::new();
+    while let Some((node, listed)) = lists.next().await {
+        match listed {
+            Ok(names) => files.extend(names.into_iter().map(|name| (node, name))),
             Err(e) if e.is_token() => return Err(e),
-            Err(e) => incomplete(&e, "list the files of", &place_words(cluster, node, None)),
+            Err(e) => incomplete(&e, "list the files of", &node_file_label(cluster, node, None)),
         }
     }
-    Ok(places)
+    Ok(files)
 }
 
 fn incomplete(error: &RayError, action: &str, what: &str) {
@@ -408,13 +408,13 @@ impl Search<'_> {
     fn print(&self, matches: &FileMatches, is_one: bool) -> anyhow::Result<()> {
         let FileMatches { node, name, lines, more, .. } = matches;
         let cluster = self.is_of_all.then_some(self.reach.spec.name.as_str());
-        let place = place_words(self.cluster, *node, Some(name));
-        let place = cluster.map_or_else(|| place.clone(), |cluster| format!("{cluster} {place}"));
+        let label = node_file_label(self.cluster, *node, Some(name));
+        let label = cluster.map_or_else(|| label.clone(), |cluster| format!("{cluster} {label}"));
         let texts: Vec<&Line> = lines.iter().map(|found| &found.line).collect();
-        let head = (!is_one).then_some(place.as_str());
+        let head = (!is_one).then_some(label.as_str());
         print(&texts, head, (cluster, Some(*node), name), self.arguments.json)?;
         if *more > 0 {
-            eprintln!("{place}: {} before these; -m prints more", counted(*more, "matching line"));
+            eprintln!("{label}: {} before these; -m prints more", counted(*more, "matching line"));
         }
         Ok(())
     }
@@ -439,31 +439,31 @@ async fn print_ends(
     arguments: &ClusterLogArguments,
     client: &Client,
     cluster: &Cluster,
-    places: &[Place],
+    files: &[NodeFile],
     progress: &Progress,
 ) -> Result<(), ReadError> {
     let (lines, from) = (arguments.lines(), arguments.from());
     let utc_offset = if from.is_some() { client.utc_offset().await.unwrap_or_default() } else { 0 };
     let clock = Clock { near: Timestamp::now(), utc_offset };
-    let mut reads = read_ends(client, places, lines);
-    progress.show(format!("reading the last lines of {}", counted(places.len(), "file")));
+    let mut reads = read_ends(client, files, lines);
+    progress.show(format!("reading the last lines of {}", counted(files.len(), "file")));
     let (mut empty, mut unread) = (0, None);
     while let Some((node, file, bytes)) = reads.next().await {
-        let place = || place_words(cluster, node, Some(file));
+        let label = || node_file_label(cluster, node, Some(file));
         let bytes = match bytes {
             Ok(bytes) => bytes,
             Err(e) if e.may_mean_empty() => {
                 empty += 1;
                 continue;
             }
-            Err(e) if e.is_no_file() && places.len() == 1 => {
+            Err(e) if e.is_no_file() && files.len() == 1 => {
                 let nodes: Vec<&Node> = cluster.node(&node).into_iter().collect();
                 let why = no_file(cluster, file.raw(), &nodes);
                 return Err(ReadError::Output(anyhow::anyhow!("{}: {why}", cluster.name())));
             }
-            Err(e) if e.is_token() || places.len() == 1 => return Err(ReadError::Ray(e)),
+            Err(e) if e.is_token() || files.len() == 1 => return Err(ReadError::Ray(e)),
             Err(e) => {
-                incomplete(&e, "read", &place());
+                incomplete(&e, "read", &label());
                 unread = Some((e, 1 + unread.map_or(0, |(_, n)| n)));
                 continue;
             }
@@ -472,15 +472,15 @@ async fn print_ends(
         let mut times = Times::new(clock);
         let all: Vec<&Line> =
             all.iter().filter(|line| from.is_none() || is_since(from, times.next(line.text()))).collect();
-        let head = (places.len() > 1).then(place);
+        let head = (files.len() > 1).then(label);
         print(&all, head.as_deref(), (None, Some(node), file), arguments.json).map_err(ReadError::Output)?;
     }
     if let Some((error, unread)) = unread
-        && unread == places.len()
+        && unread == files.len()
     {
         return Err(ReadError::Ray(error));
     }
-    if empty > 0 && empty == places.len() {
+    if empty > 0 && empty == files.len() {
         eprintln!("{EMPTY_OR_FAILED}");
     }
     Ok(())

@@ -160,7 +160,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<()> {
 /// The directories of cluster files, as for the console.
 fn folders(sources: &Sources, env: &Env) -> Result<Vec<PathBuf>> {
     let settings = Settings::read(sources.config.as_deref(), env)?;
-    Ok(config::places(sources, &settings, env))
+    Ok(config::infra_paths(sources, &settings, env))
 }
 
 pub(super) fn table_folder(folders: &[PathBuf]) -> Result<PathBuf> {

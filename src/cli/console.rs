@@ -1,6 +1,6 @@
 //! Starts the console: directories, log file, clusters, supervisor, terminal.
 
-use super::places::{make_folders, places};
+use super::directories::{make_folders, token_sources};
 use super::reach::{progress_patterns, runtime};
 use super::{DisplayArguments, GlobalArguments, appearance, feed, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, PollIntervals};
@@ -35,8 +35,8 @@ pub fn check_terminal(display: &DisplayArguments) -> anyhow::Result<()> {
 pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Result<()> {
     check_terminal(&arguments.display)?;
     let folders = Folders::new(env);
-    let places = places(env, &folders);
-    make_folders(&folders, &places)?;
+    let token_sources = token_sources(env, &folders);
+    make_folders(&folders, &token_sources)?;
     let log = log_to(&folders)?;
     let chosen = match &arguments.sources.cluster {
         Some(name) => Some(config::resolve(name, &config.entries)?.name.clone()),
@@ -44,7 +44,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     };
     let looks = appearance::chosen(&arguments.display, &config.settings, env, &folders)?;
     let keymap = Keymap::with_changes(&config.settings.keys)?.spelled_out(config.settings.plain);
-    let mut options = options(&config.settings, env, &folders, places);
+    let mut options = options(&config.settings, env, &folders, token_sources);
     options.patterns = progress_patterns(&config.settings)?;
     let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
     let environment = Environment {
@@ -116,8 +116,8 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
 }
 
 /// The clusters' options; actions are recorded in the audit log.
-fn options(settings: &Settings, env: &Env, folders: &Folders, places: token::Places) -> Options {
-    let mut options = Options::new(settings, folders, places);
+fn options(settings: &Settings, env: &Env, folders: &Folders, token_sources: token::TokenSources) -> Options {
+    let mut options = Options::new(settings, folders, token_sources);
     options.who = super::audit::who(env);
     let audit = super::audit::log(env, folders);
     options.note = AuditSink::by(move |cluster, what, outcome| {

@@ -40,7 +40,7 @@ type Heads = BTreeMap<ClusterName, Vec<Head>>;
 /// Data for the rows besides their entries.
 struct Known<'a> {
     /// The index of each cluster in the list.
-    places: BTreeMap<&'a ClusterName, usize>,
+    cluster_indices: BTreeMap<&'a ClusterName, usize>,
     heads: Heads,
 }
 
@@ -54,7 +54,10 @@ pub(super) fn run(asked: ListArguments, config: &Config, chosen: Option<&str>) -
         if asked.wide { Reach::block_on(read_heads(&clusters, config))? } else { (Heads::new(), true) };
     let code = if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let all = config.entries.iter().filter_map(Entry::cluster);
-    let known = Known { places: all.zip(0..).map(|(c, place)| (&c.name, place)).collect(), heads };
+    let known = Known {
+        cluster_indices: all.zip(0..).map(|(c, cluster_index)| (&c.name, cluster_index)).collect(),
+        heads,
+    };
     if asked.json {
         output::json(&entries().map(|e| as_json(e, &known)).collect::<Vec<_>>())?;
         return Ok(code);
@@ -112,11 +115,13 @@ async fn read_heads(clusters: &[&ClusterSpec], config: &Config) -> anyhow::Resul
 
 /// The local ports that `forward`, `auth` and the console open for the cluster unless another program uses them; `None`
 /// if the dashboard is reached directly.
-fn ports(spec: &ClusterSpec, places: &BTreeMap<&ClusterName, usize>) -> LocalPorts {
+fn ports(spec: &ClusterSpec, cluster_indices: &BTreeMap<&ClusterName, usize>) -> LocalPorts {
     let is_direct = matches!(spec.head, HeadAddress::Direct { .. });
-    let place = places.get(&spec.name).filter(|_| !is_direct);
-    let of = |place: &usize| Service::ALL.map(|s| (s, usual_port(*place, s))).into_iter().collect();
-    place.map(of).unwrap_or_default()
+    let cluster_index = cluster_indices.get(&spec.name).filter(|_| !is_direct);
+    let of = |cluster_index: &usize| {
+        Service::ALL.map(|s| (s, usual_port(*cluster_index, s))).into_iter().collect()
+    };
+    cluster_index.map(of).unwrap_or_default()
 }
 
 fn as_row(spec: &ClusterSpec, known: &Known<'_>, is_wide: bool) -> Vec<String> {
@@ -125,8 +130,8 @@ fn as_row(spec: &ClusterSpec, known: &Known<'_>, is_wide: bool) -> Vec<String> {
     let provider = if spec.provider == Provider::None { "" } else { spec.provider.name() };
     let mut row = vec![spec.name.to_string(), or_dash(provider.to_owned())];
     if is_wide {
-        let place = [&spec.google.project, &spec.zone];
-        row.extend(place.into_iter().map(|word| or_dash(word.clone().unwrap_or_default())));
+        let location = [&spec.google.project, &spec.zone];
+        row.extend(location.into_iter().map(|word| or_dash(word.clone().unwrap_or_default())));
     }
     row.push(spec.head_words());
     if is_wide {
@@ -135,7 +140,7 @@ fn as_row(spec: &ClusterSpec, known: &Known<'_>, is_wide: bool) -> Vec<String> {
             row.push(or_dash(heads.iter().filter_map(address).collect::<Vec<_>>().join(", ")));
         }
     }
-    let ports: Vec<_> = ports(spec, &known.places).values().map(u16::to_string).collect();
+    let ports: Vec<_> = ports(spec, &known.cluster_indices).values().map(u16::to_string).collect();
     row.extend([ports.join(" "), file].map(or_dash));
     row
 }
@@ -161,7 +166,7 @@ fn as_json(entry: &Entry, known: &Known<'_>) -> Value {
         limits.map(|t| json!({"name": t.name, "min": t.min, "max": t.max, "head": t.is_head})).collect();
     let machine = |head: &Head| json!({"name": head.name, "zone": head.zone, "internal": head.internal, "external": head.external});
     let machines = known.heads.get(&spec.name).map(|heads| heads.iter().map(machine).collect::<Vec<_>>());
-    let ports = ports(spec, &known.places);
+    let ports = ports(spec, &known.cluster_indices);
     let ports = super::forward::as_json(|service| ports.get(&service).copied());
     json!({
         "name": spec.name.as_str(), "provider": spec.provider.name(), "project": spec.google.project, "zone": spec.zone,

@@ -3,9 +3,9 @@
 //!
 //! `assets/manual/old-script.md` lists all of them, and `tests/program/old_script.rs` runs that table.
 
+mod cluster_options;
 mod line;
 mod names;
-mod places;
 mod submit;
 
 use crate::config::Env;
@@ -40,7 +40,7 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
     let mut valued = valued(command, "submit-job");
     valued.extend(VALUED.map(str::to_owned));
     let mut line = Line::new(words, valued);
-    places::renew(&mut line, env)?;
+    cluster_options::renew(&mut line, env)?;
     submit::own_type(&mut line);
     line.find_name();
     if ["job", "list"].iter().any(|first| line.name == [*first])
@@ -58,7 +58,7 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
             Some(("", submit::own_command as names::Form))
         }
         "" if submit::is_ray_run(&line) => Some(("submit-job", submit::ray_run as names::Form)),
-        "dashboard" | "open-dashboard" if !places::is_named(&line) => {
+        "dashboard" | "open-dashboard" if !cluster_options::is_named(&line) => {
             Some(("", names::all_clusters as names::Form))
         }
         "get-auth-token" if line.has("--generate") => {
@@ -70,7 +70,7 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
     if let Some((new, form)) = row {
         if old.is_empty() {
             line.rest = std::mem::take(&mut line.first);
-            places::to_front(&mut line);
+            cluster_options::to_front(&mut line);
         }
         line.valued = self::valued(command, new);
         form(&mut line)?;

@@ -1,6 +1,6 @@
 //! Connects a command to its cluster, with progress on stderr if that takes longer than a second.
 
-use super::places::{make_folders, places};
+use super::directories::{make_folders, token_sources};
 use super::{GlobalArguments, google};
 use crate::config::{self, Config, Entry, Env, Folders, Settings};
 use crate::logs::Patterns;
@@ -38,7 +38,7 @@ pub(super) struct Reach {
     /// The environment that the command was started in.
     pub env: Env,
     /// Its index in the list of clusters.
-    pub place: usize,
+    pub cluster_index: usize,
     /// Its name without the common prefix of all clusters' names, if that is unambiguous.
     pub short: Option<String>,
     /// Whether changes to the cluster are refused.
@@ -67,12 +67,12 @@ impl Reach {
         }
         // The clusters share answers about Google's zones.
         let first = Self::of(first.clone(), arguments, config, env.clone())?;
-        let others = clusters.zip(1..).map(|(spec, place)| Self {
+        let others = clusters.zip(1..).map(|(spec, cluster_index)| Self {
             spec: spec.clone(),
             options: first.options.clone(),
             folders: first.folders.clone(),
             env: env.clone(),
-            place,
+            cluster_index,
             short: None,
             read_only: first.read_only,
             accept_host_key: None,
@@ -83,13 +83,13 @@ impl Reach {
 
     fn of(spec: ClusterSpec, arguments: &GlobalArguments, config: &Config, env: Env) -> anyhow::Result<Self> {
         let mut clusters = config.entries.iter().filter_map(Entry::cluster);
-        let place = clusters.position(|c| c.name == spec.name).unwrap_or(0);
+        let cluster_index = clusters.position(|c| c.name == spec.name).unwrap_or(0);
         let names: Vec<_> = config.entries.iter().filter_map(Entry::cluster).map(|c| &c.name).collect();
         let short = spec.name.short_among(names.iter().copied()).map(str::to_owned);
         let folders = Folders::new(&env);
-        let places = places(&env, &folders);
-        make_folders(&folders, &places)?;
-        let mut options = Options::new(&config.settings, &folders, places);
+        let token_sources = token_sources(&env, &folders);
+        make_folders(&folders, &token_sources)?;
+        let mut options = Options::new(&config.settings, &folders, token_sources);
         options.google = google::waiting(&options.google);
         options.patterns = progress_patterns(&config.settings)?;
         options.who = super::audit::who(&env);
@@ -103,7 +103,7 @@ impl Reach {
         });
         let read_only = config.settings.read_only;
         let accept_host_key = arguments.sources.accept_host_key.clone();
-        Ok(Self { spec, options, folders, env, place, short, read_only, accept_host_key })
+        Ok(Self { spec, options, folders, env, cluster_index, short, read_only, accept_host_key })
     }
 
     /// Runs a command's future to completion.
@@ -132,7 +132,7 @@ impl Reach {
     pub async fn open(&self, progress: &Progress) -> Result<Session, Problem> {
         self.accept_host_key().await?;
         let on_phase = |phase| progress.phase(phase);
-        supervisor::connect(self.spec.clone(), self.place, self.options.clone(), on_phase).await
+        supervisor::connect(self.spec.clone(), self.cluster_index, self.options.clone(), on_phase).await
     }
 
     /// The environment of operations on this cluster.

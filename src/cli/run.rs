@@ -85,7 +85,7 @@ impl<'a> RunOptions<'a> {
 /// Runs the request: drives the operations service, prints progress and asks for confirmation.
 pub(super) async fn operate(options: &RunOptions<'_>, reach: &Reach) -> anyhow::Result<ExitCode> {
     reach.accept_host_key().await.map_err(|problem| reach.error(&problem))?;
-    let attached = supervisor::attach(reach.spec.clone(), reach.place, reach.options.clone());
+    let attached = supervisor::attach(reach.spec.clone(), reach.cluster_index, reach.options.clone());
     let environment = reach.environment(attached.connection.clone());
     let (operations, news) = Operations::start(environment, Journals::Asked);
     let connection = attached.connection.clone();

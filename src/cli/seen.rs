@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 pub(super) async fn read(reach: &Reach, progress: &Progress) -> anyhow::Result<Cluster> {
     reach.accept_host_key().await.map_err(|problem| reach.error(&problem))?;
     let on_phase = |phase| progress.phase(phase);
-    let state = supervisor::read_state(&reach.spec, reach.place, (&reach.options, false), on_phase).await;
+    let state =
+        supervisor::read_state(&reach.spec, reach.cluster_index, (&reach.options, false), on_phase).await;
     checked(reach, state)
 }
 

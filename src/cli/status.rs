@@ -119,7 +119,9 @@ pub(super) fn run(
 
 async fn read(reach: &Reach, vitals: bool, on_phase: impl FnMut(crate::model::Phase)) -> ClusterState {
     match reach.accept_host_key().await {
-        Ok(()) => supervisor::read_state(&reach.spec, reach.place, (&reach.options, vitals), on_phase).await,
+        Ok(()) => {
+            supervisor::read_state(&reach.spec, reach.cluster_index, (&reach.options, vitals), on_phase).await
+        }
         Err(problem) => supervisor::unreachable(&reach.spec, problem),
     }
 }

@@ -27,7 +27,7 @@ impl Targets {
     /// the action, which `purpose` describes.
     pub fn read(sources: &Sources, env: &Env, purpose: &str) -> Result<Self> {
         let settings = Settings::read(sources.config.as_deref(), env)?;
-        let folder = configs::table_folder(&config::places(sources, &settings, env))?;
+        let folder = configs::table_folder(&config::infra_paths(sources, &settings, env))?;
         let table = Table::read(&folder)?;
         if config::is_unnamed(&folder, sources, &settings, env) {
             let loaded = config::read(sources, env, Timestamp::now())?;

@@ -7,7 +7,7 @@ use crate::cli::output;
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Fix, Hint, Problem, Secret, SecretName, Target};
 use crate::supervisor::{Fetched, TokenManager};
-use crate::token::{self, Places, Source};
+use crate::token::{self, Source, TokenSources};
 use anyhow::{Context, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
@@ -91,10 +91,10 @@ pub enum Shell {
     Csh,
 }
 
-/// The context of the commands: clusters, places, Google.
+/// The context of the commands: clusters, token sources, Google.
 pub(super) struct TokenContext<'a> {
     pub config: &'a Config,
-    pub places: Places,
+    pub token_sources: TokenSources,
     pub manager: Arc<TokenManager>,
     chosen: Option<&'a str>,
 }
@@ -102,9 +102,9 @@ pub(super) struct TokenContext<'a> {
 impl<'a> TokenContext<'a> {
     pub fn new(config: &'a Config, env: &Env, chosen: Option<&'a str>) -> Self {
         let folders = Folders::new(env);
-        let places = super::places::places(env, &folders);
-        let manager = TokenManager::new(places.clone(), google(&config.settings));
-        Self { config, places, manager: Arc::new(manager), chosen }
+        let token_sources = super::directories::token_sources(env, &folders);
+        let manager = TokenManager::new(token_sources.clone(), google(&config.settings));
+        Self { config, token_sources, manager: Arc::new(manager), chosen }
     }
 
     /// The cluster of `--cluster`, or the only configured one.
@@ -170,7 +170,7 @@ pub fn auth_env(shell: Shell, config: &Config, env: &Env, chosen: Option<&str>) 
 /// Why this machine has no token, and what Google reports about the secret that would be fetched. The token is not
 /// saved.
 async fn missing(context: &TokenContext<'_>, spec: &ClusterSpec, here: Problem) -> Problem {
-    let named = context.places.variable.is_some() || context.places.path_variable.is_some();
+    let named = context.token_sources.variable.is_some() || context.token_sources.path_variable.is_some();
     let Some(secret) = spec.google.token_secret.as_ref().filter(|_| !named) else { return here };
     match context.manager.latest(secret).await {
         Ok((version, _)) => {
@@ -197,8 +197,10 @@ async fn status(context: &TokenContext<'_>, as_json: bool) -> anyhow::Result<()>
     let found = futures_util::future::join_all(found).await;
     for (spec, found) in clusters.into_iter().zip(found) {
         let secret = spec.google.token_secret.as_ref();
-        let version =
-            found.as_ref().ok().and_then(|f| secret.and_then(|s| context.places.version_of(s, &f.token)));
+        let version = found
+            .as_ref()
+            .ok()
+            .and_then(|f| secret.and_then(|s| context.token_sources.version_of(s, &f.token)));
         let (from, exposed) = match &found {
             Ok(found) => (found.source.to_string(), found.exposed),
             Err(problem) => (problem.what.clone(), false),
@@ -307,15 +309,15 @@ fn secret_of<'a>(
 fn read_token(file: &Path) -> anyhow::Result<Secret> {
     /// Maximum size of a payload (Secret Manager v1, `SecretPayload.data`).
     const MAX_SIZE: u64 = 64 * 1024;
-    let place = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
+    let origin = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
     let mut text = String::new();
     let read = if file == Path::new("-") {
         io::stdin().lock().take(MAX_SIZE).read_to_string(&mut text)
     } else {
         File::open(file).and_then(|file| file.take(MAX_SIZE).read_to_string(&mut text))
     };
-    read.with_context(|| format!("cannot read the token from {place}"))?;
-    Ok(token::parse_payload(&text, &place)?)
+    read.with_context(|| format!("cannot read the token from {origin}"))?;
+    Ok(token::parse_payload(&text, &origin)?)
 }
 
 /// The question asked before a version is added; it names the clusters that use the secret.

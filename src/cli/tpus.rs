@@ -58,7 +58,7 @@ impl TpuCommand {
 /// Runs a TPU command.
 pub(super) fn run(command: &TpuCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
     // Checked before any request.
-    supervisor::tpu_place(&reach.spec).map_err(|p| reach.error(&p))?;
+    supervisor::tpu_location(&reach.spec).map_err(|p| reach.error(&p))?;
     Reach::block_on(async {
         match command {
             TpuCommand::Tpus { json } => show(*json, reach).await,

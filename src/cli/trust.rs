@@ -146,7 +146,7 @@ fn shown(folder: &Path) -> String {
 fn unsafe_words(fault: &config::Unsafe) -> String {
     let words = format!(
         "{} {}, so the files in the current directory are not used; {}, or give the cluster files with --infra",
-        fault.place.display(),
+        fault.path.display(),
         fault.why,
         fault.fix
     );

@@ -148,11 +148,11 @@ fn check_google(provider: &ProviderKeys, path: &Path) -> Result<(), FileError> {
     if let Some(project) = provider.project_id.as_deref().filter(|p| !SecretName::is_project(p)) {
         return refused("project", project, "write the project's id as `provider.project_id`");
     }
-    let is_place = |text: &&str| {
+    let is_location = |text: &&str| {
         (1..=63).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
     };
-    match provider.availability_zone.as_deref().or(provider.region.as_deref()).filter(|z| !is_place(z)) {
+    match provider.availability_zone.as_deref().or(provider.region.as_deref()).filter(|z| !is_location(z)) {
         Some(zone) => refused("zone", zone, "write it as `us-central2-b`"),
         None => Ok(()),
     }

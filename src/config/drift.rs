@@ -95,14 +95,15 @@ impl Found<'_> {
     }
 
     fn provider(&mut self) {
-        const PLACE: [&str; 5] = ["type", "region", "availability_zone", "project_id", "head_ip"];
+        const LOCATION_KEYS: [&str; 5] = ["type", "region", "availability_zone", "project_id", "head_ip"];
         for key in keys(&self.file["provider"], &self.running["provider"]) {
             // Keys with this prefix are internal to the launcher.
             if key.starts_with('_') {
                 continue;
             }
             // The autoscaler creates its provider only once.
-            let effect = if PLACE.contains(&key.as_str()) { Effect::OtherCluster } else { Effect::Restart };
+            let effect =
+                if LOCATION_KEYS.contains(&key.as_str()) { Effect::OtherCluster } else { Effect::Restart };
             self.at(&format!("provider.{key}"), effect);
         }
     }

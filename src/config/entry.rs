@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub struct Broken {
     /// Path of the cluster file.
     pub file: PathBuf,
-    /// The error with its place and hint.
+    /// The error with its position and hint.
     pub problem: Problem,
 }
 

@@ -30,30 +30,30 @@ impl CheckedFile {
             Ok((file, meta)) => (yaml::read_open(file, path), Some((meta.dev(), meta.ino()))),
             Err(e) => (Err(e), None),
         };
-        let (place, mut fault) = match us.walk(path) {
-            Ok(Ok(place)) => (place, None),
+        let (resolved, mut fault) = match us.walk(path) {
+            Ok(Ok(resolved)) => (resolved, None),
             Ok(Err(fault)) => (path.to_owned(), Some(fault)),
             Err(_) => (path.to_owned(), None),
         };
         // The path was checked after the file was opened: both must be the same file.
-        let same = |(dev, ino)| fs::metadata(&place).is_ok_and(|m| m.dev() == dev && m.ino() == ino);
+        let same = |(dev, ino)| fs::metadata(&resolved).is_ok_and(|m| m.dev() == dev && m.ino() == ino);
         if fault.is_none() && seen.is_some_and(|seen| !same(seen)) {
             let why = "was replaced while it was being read".to_owned();
-            fault = Some(Unsafe { place: path.into(), why, fix: "start again".into() });
+            fault = Some(Unsafe { path: path.into(), why, fix: "start again".into() });
         }
         let bytes = text.as_ref().map(String::as_bytes).unwrap_or_default();
-        Self { digest: digest(&place, bytes), path: path.into(), text, fault }
+        Self { digest: digest(&resolved, bytes), path: path.into(), text, fault }
     }
 
     /// A file that is named but not read yet: the digest covers its path only.
-    pub fn place_of(path: &Path, us: &CurrentUser) -> (Self, PathBuf) {
-        let (place, fault) = match us.walk(path) {
-            Ok(Ok(place)) => (place, None),
+    pub fn unread(path: &Path, us: &CurrentUser) -> (Self, PathBuf) {
+        let (resolved, fault) = match us.walk(path) {
+            Ok(Ok(resolved)) => (resolved, None),
             Ok(Err(fault)) => (path.to_owned(), Some(fault)),
             Err(_) => (path.to_owned(), None),
         };
-        let digest = digest(&place, b"");
-        (Self { path: path.into(), text: Ok(String::new()), digest, fault }, place)
+        let digest = digest(&resolved, b"");
+        (Self { path: path.into(), text: Ok(String::new()), digest, fault }, resolved)
     }
 }
 
@@ -65,16 +65,16 @@ impl CheckedFile {
 pub(super) fn unchanged(path: &Path, accepted: &Digest) -> Result<String, FileError> {
     let (file, _) = open_regular(path)?;
     let text = yaml::read_open(file, path)?;
-    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if digest(&place, text.as_bytes()) == *accepted {
+    let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if digest(&resolved, text.as_bytes()) == *accepted {
         return Ok(text);
     }
     let hint = "start marin-tui again to review the new content";
     Err(FileError::new(path, "has changed since its directory was trusted", hint))
 }
 
-fn digest(place: &Path, text: &[u8]) -> Digest {
-    Digest::of(place.as_os_str().as_bytes(), text)
+fn digest(resolved: &Path, text: &[u8]) -> Digest {
+    Digest::of(resolved.as_os_str().as_bytes(), text)
 }
 
 fn open_regular(path: &Path) -> Result<(File, Metadata), FileError> {

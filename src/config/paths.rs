@@ -23,7 +23,7 @@ impl Folders {
     /// From `XDG_*` and `HOME`; without a home directory, everything is in `.marin-tui` in the working directory.
     pub fn new(env: &Env) -> Self {
         let home = env.home().unwrap_or_else(|| env.cwd().join(".marin-tui"));
-        let place = |var, default: &str| {
+        let dir = |var, default: &str| {
             env.var(var).map_or_else(|| home.join(default), PathBuf::from).join("marin-tui")
         };
         let run = match env.var("XDG_RUNTIME_DIR").filter(|d| d.len() < 40 && Path::new(d).is_dir()) {
@@ -31,9 +31,9 @@ impl Folders {
             None => PathBuf::from(format!("/tmp/marin-tui-{}", getuid().as_raw())),
         };
         Self {
-            config: place("XDG_CONFIG_HOME", ".config"),
-            state: place("XDG_STATE_HOME", ".local/state"),
-            tokens: place("XDG_CACHE_HOME", ".cache").join("tokens"),
+            config: dir("XDG_CONFIG_HOME", ".config"),
+            state: dir("XDG_STATE_HOME", ".local/state"),
+            tokens: dir("XDG_CACHE_HOME", ".cache").join("tokens"),
             run,
         }
     }

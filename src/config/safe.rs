@@ -20,7 +20,7 @@ const STICKY: u32 = 0o1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsafe {
     /// The file, directory or link that another user can change.
-    pub place: PathBuf,
+    pub path: PathBuf,
     /// Who can change it.
     pub why: String,
     pub fix: String,
@@ -69,9 +69,9 @@ impl CurrentUser {
     }
 
     /// How another user could change this entry; for a link the metadata are the link's own.
-    fn fault(&self, place: &Path, meta: &Metadata) -> Option<Unsafe> {
-        let shown = place.display();
-        let found = |why: String, fix: String| Some(Unsafe { place: place.into(), why, fix });
+    fn fault(&self, path: &Path, meta: &Metadata) -> Option<Unsafe> {
+        let shown = path.display();
+        let found = |why: String, fix: String| Some(Unsafe { path: path.into(), why, fix });
         if !self.owns(meta.uid()) {
             let why = format!("is owned by another user (uid {})", meta.uid());
             return found(why, "copy the directory, so that you own it".to_owned());
@@ -152,21 +152,21 @@ mod tests {
         let (folder, file) = (root.join("a/b"), root.join("a/b/c.yaml"));
         fs::create_dir_all(&folder).unwrap();
         fs::write(&file, "x").unwrap();
-        for place in [&root, &root.join("a"), &folder] {
-            mode(place, 0o755);
+        for path in [&root, &root.join("a"), &folder] {
+            mode(path, 0o755);
         }
         mode(&file, 0o644);
         let us = us();
-        let fault = |path: &Path| us.walk(path).unwrap().map_err(|e| (e.place, e.fix));
+        let fault = |path: &Path| us.walk(path).unwrap().map_err(|e| (e.path, e.fix));
         assert_eq!(fault(&file), Ok(file.clone()));
         assert_eq!(fault(&root.join("a/../a/./b/c.yaml")), Ok(file.clone()));
-        for place in [&root.join("a"), &folder, &file] {
-            let kept = fs::metadata(place).unwrap().permissions();
+        for path in [&root.join("a"), &folder, &file] {
+            let kept = fs::metadata(path).unwrap().permissions();
             for (bits, word) in [(0o002, "o-w"), (0o020, "g-w")] {
-                mode(place, kept.mode() | bits);
-                assert_eq!(fault(&file), Err((place.clone(), format!("chmod {word} {}", place.display()))));
+                mode(path, kept.mode() | bits);
+                assert_eq!(fault(&file), Err((path.clone(), format!("chmod {word} {}", path.display()))));
             }
-            fs::set_permissions(place, kept).unwrap();
+            fs::set_permissions(path, kept).unwrap();
         }
         // As in /tmp: other users can create entries, but not remove ours.
         mode(&folder, 0o1777);

@@ -17,7 +17,7 @@ pub fn parse(text: &str, file: &Path) -> Result<BTreeMap<String, String>, FileEr
     if text.trim().is_empty() {
         return Ok(BTreeMap::new());
     }
-    // Parsing into a value first gives errors that show the place and never the content.
+    // Parsing into a value first gives errors that show the position and never the content.
     let parsed: Value = yaml::parse(text, file)?;
     let variables = match parsed.get("env") {
         None | Some(Value::Null) => return Ok(BTreeMap::new()),

@@ -51,7 +51,7 @@ impl Sources {
         }
     }
 
-    /// `RAY_ADDRESS` when it is an http URL and no other place is named.
+    /// `RAY_ADDRESS` when it is an http URL and no other cluster is named.
     fn of_env<'a>(&self, env: &'a Env) -> Option<&'a str> {
         let address = env.var("RAY_ADDRESS").filter(|address| host_of(address).is_some());
         address.filter(|_| self.infra.is_none() && self.address.is_none())
@@ -69,16 +69,16 @@ pub(super) fn host_of(url: &str) -> Option<&str> {
     rest.split(['/', '?', '#']).next()
 }
 
-/// Whether a place has clusters rather than settings: a directory, or a file with a key that every cluster file has.
+/// Whether a path has clusters rather than settings: a directory, or a file with a key that every cluster file has.
 /// Only regular files are read.
-pub fn has_clusters(place: &Path) -> bool {
+pub fn has_clusters(path: &Path) -> bool {
     let is_key = |key: &str| matches!(key.trim_matches(['"', '\'']), "cluster_name" | "provider");
     let has = |text: &str| match serde_yaml::from_str::<serde_yaml::Mapping>(text) {
         Ok(keys) => keys.keys().any(|key| key.as_str().is_some_and(is_key)),
         // A broken file is classified by its lines, so that its error is that of a cluster file or of settings.
         Err(_) => text.lines().filter_map(|line| line.split_once(':')).any(|(key, _)| is_key(key)),
     };
-    place.is_dir() || (place.is_file() && yaml::read(place).is_ok_and(|text| has(&text)))
+    path.is_dir() || (path.is_file() && yaml::read(path).is_ok_and(|text| has(&text)))
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ fn read(file: &Path) -> Option<Trusted> {
     let held = CheckedFile::read(&std::path::absolute(file).ok()?, &CurrentUser::here());
     match held {
         CheckedFile { fault: Some(fault), .. } => {
-            tracing::warn!("ignoring {}: {} {}", file.display(), fault.place.display(), fault.why);
+            tracing::warn!("ignoring {}: {} {}", file.display(), fault.path.display(), fault.why);
             None
         }
         CheckedFile { text: Ok(text), .. } => serde_json::from_str(&text).ok(),

@@ -1,4 +1,4 @@
-//! Reads YAML files, with errors that have a place and a hint.
+//! Reads YAML files, with errors that have a position and a hint.
 
 use super::locate::key_of;
 use crate::model::text::printable;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Maximum size in bytes. A larger file is not a cluster or settings file.
 const LIMIT: u64 = 2 << 20;
 
-/// An error in a file, with its place and hint.
+/// An error in a file, with its position and hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     pub file: PathBuf,
@@ -101,11 +101,11 @@ pub fn parse<T: serde::de::DeserializeOwned>(text: &str, file: &Path) -> Result<
     })
 }
 
-/// Converts an error of the library, with its place.
+/// Converts an error of the library, with its position.
 fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
     let at = e.location().map(|l| {
         let at = (l.line(), l.column());
-        duplicate(text, &e.to_string(), at).unwrap_or_else(|| precise_place(text, &e.to_string(), at))
+        duplicate(text, &e.to_string(), at).unwrap_or_else(|| precise_position(text, &e.to_string(), at))
     });
     let tab = at
         .and_then(|(line, _)| text.lines().nth(line - 1))
@@ -122,7 +122,7 @@ fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
     FileError { at, ..FileError::new(file, why, hint) }
 }
 
-/// The place of the second of two duplicate keys; the library reports that of their mapping.
+/// The position of the second of two duplicate keys; the library reports that of their mapping.
 fn duplicate(text: &str, error: &str, at: (usize, usize)) -> Option<(usize, usize)> {
     let named =
         error.split_once("duplicate entry with key ").or_else(|| error.split_once("duplicate field "))?.1;
@@ -151,9 +151,9 @@ fn duplicate(text: &str, error: &str, at: (usize, usize)) -> Option<(usize, usiz
     })
 }
 
-/// A more precise place for an invalid value, for which the library reports the place of its mapping: the first line
+/// A more precise position for an invalid value, for which the library reports the position of its mapping: the first line
 /// from there on that contains the value, which the error has in backticks.
-fn precise_place(text: &str, error: &str, at: (usize, usize)) -> (usize, usize) {
+fn precise_position(text: &str, error: &str, at: (usize, usize)) -> (usize, usize) {
     let Some(value) = error
         .split('`')
         .nth(1)

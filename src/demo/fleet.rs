@@ -17,7 +17,7 @@ use super::ssh::{Keys, SshServer};
 use super::{FaultRule, Head, entropy};
 use crate::model::Secret;
 use cloud::Cloud;
-use folder::Place;
+use folder::ClusterAddress;
 use head_machine::{ADDRESS, HeadMachine};
 use ray_command::{RayCommand, bootstrap};
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ impl Fleet {
         let keys = Keys::new()?;
         let mut heads = JoinSet::new();
         let mut secrets: BTreeMap<String, Secret> = BTreeMap::new();
-        for (place, planned) in plan.clusters.iter().enumerate() {
+        for (cluster_index, planned) in plan.clusters.iter().enumerate() {
             let (mut token, stale) = (new_token()?, new_token()?);
             if let Some(secret) = planned.secret() {
                 // Clusters that read one secret have one token.
@@ -80,13 +80,13 @@ impl Fleet {
             }
             let rotated = planned.trouble == FaultKind::RotatedToken;
             folder.write_token(&planned.name, if rotated { &stale } else { &token })?;
-            let (scenario, faults) = (planned.scenario(place, token), planned.faults());
+            let (scenario, faults) = (planned.scenario(cluster_index, token), planned.faults());
             // Concurrently: generating ten thousand jobs takes a moment.
-            heads.spawn(async move { Ok((place, head(scenario, faults).await?)) });
+            heads.spawn(async move { Ok((cluster_index, head(scenario, faults).await?)) });
         }
         let mut started: Vec<(usize, Head)> =
             heads.join_all().await.into_iter().collect::<io::Result<_>>()?;
-        started.sort_by_key(|(place, _)| *place);
+        started.sort_by_key(|(cluster_index, _)| *cluster_index);
         let mut members = Vec::new();
         for (planned, (_, head)) in plan.clusters.iter().zip(started) {
             let round_trip = Duration::from_millis(planned.latency_ms);
@@ -97,7 +97,7 @@ impl Fleet {
             head.write_bootstrap(&bootstrap(&folder::text(&planned.name)).unwrap_or_default());
             members.push(Member { name: planned.name.clone(), head, server });
         }
-        let homes: Vec<Option<(String, String)>> = plan.clusters.iter().map(Planned::place).collect();
+        let homes: Vec<Option<(String, String)>> = plan.clusters.iter().map(Planned::location).collect();
         let machine_of = |(m, home): (&Member, &Option<(String, String)>)| {
             Some(HeadMachine::new(&m.name, home.clone()?, &m.head, &m.server))
         };
@@ -107,13 +107,13 @@ impl Fleet {
             google.put_secret(name, token.expose());
         }
         let ray = RayCommand::listen(&folder.socket(), heads)?;
-        let place = |(m, home): (&'_ Member, &Option<_>)| {
+        let address_of = |(m, home): (&'_ Member, &Option<_>)| {
             // Google returns the addresses of the others.
             let address = home.is_none().then_some(ADDRESS);
-            Place { cluster: m.name.clone(), port: m.port(), address }
+            ClusterAddress { cluster: m.name.clone(), port: m.port(), address }
         };
-        let places: Vec<Place> = members.iter().zip(&homes).map(place).collect();
-        folder.write_files(&keys, &places, &google, command)?;
+        let addresses: Vec<ClusterAddress> = members.iter().zip(&homes).map(address_of).collect();
+        folder.write_files(&keys, &addresses, &google, command)?;
         Ok(Self { members, google, ray, folder })
     }
 

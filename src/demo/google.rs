@@ -292,12 +292,12 @@ fn route(request: &ApiRequest, state: &mut State, cloud: Option<&Cloud>, fault: 
             None => compute::answer(request, state, project, rest),
         },
         [version @ ("v2" | "v2alpha1"), "projects", project, "locations", zone, rest @ ..] => {
-            let place = tpu::Place { version, project, zone };
-            let Some(cloud) = cloud else { return tpu::answer(request, state, &place, rest) };
+            let parent = tpu::TpuParent { version, project, zone };
+            let Some(cloud) = cloud else { return tpu::answer(request, state, &parent, rest) };
             // Only the lists that are needed are built: they may have thousands of entries.
             let reads = request.method == Method::GET;
             let kinds = if reads { rest.get(..1).unwrap_or_default() } else { &["nodes", "queuedResources"] };
-            cloud.around(zone, kinds, state, |state| tpu::answer(request, state, &place, rest))
+            cloud.around(zone, kinds, state, |state| tpu::answer(request, state, &parent, rest))
         }
         _ => not_found(&request.path),
     }

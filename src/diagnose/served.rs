@@ -171,9 +171,10 @@ fn position(
     };
     let mut all: Vec<_> = snapshot.jobs.iter().filter_map(|job| Some((since(job)?, &job.key))).collect();
     all.sort();
-    let place = all.iter().position(|(_, other)| *other == key)? + 1;
+    let position = all.iter().position(|(_, other)| *other == key)? + 1;
     let total = counted(all.len(), "job");
-    (all.len() > 1).then(|| format!("position {place} of {total} waiting for {}, oldest first", need(needs)))
+    (all.len() > 1)
+        .then(|| format!("position {position} of {total} waiting for {}, oldest first", need(needs)))
 }
 
 #[cfg(test)]

@@ -110,8 +110,8 @@ impl Google {
         what: &str,
         body: Value,
     ) -> Change {
-        let place: Vec<&str> = path.split('/').take(2).collect();
-        let operations = Operations::OfZone(format!("{base}/{}/operations", place.join("/")));
+        let scope: Vec<&str> = path.split('/').take(2).collect();
+        let operations = Operations::OfZone(format!("{base}/{}/operations", scope.join("/")));
         Change { method, url: format!("{base}/{path}{what}"), body, operations }
     }
 
@@ -133,20 +133,20 @@ impl Google {
     }
 
     /// Requests TPU VMs; `body` is the queued resource in the format of that API version.
-    pub fn queued_request(&self, api: TpuApi, place: (&str, &str), name: &str, body: Value) -> Change {
-        self.tpu_change(api, "POST", place, &format!("queuedResources?queuedResourceId={name}"), body)
+    pub fn queued_request(&self, api: TpuApi, location: (&str, &str), name: &str, body: Value) -> Change {
+        self.tpu_change(api, "POST", location, &format!("queuedResources?queuedResourceId={name}"), body)
     }
 
     /// Sets one value of a TPU VM's metadata and keeps the others; `None` when it has that value already. Reads the TPU
     /// VM first, because Google replaces the whole map.
     pub async fn metadata_change(
         &self,
-        place: (&str, &str),
+        location: (&str, &str),
         name: &str,
         key: &str,
         value: &str,
     ) -> Result<Option<Change>, GcpError> {
-        let url = format!("{}/nodes/{name}", self.tpu_base(TpuApi::V2, place.0, place.1));
+        let url = format!("{}/nodes/{name}", self.tpu_base(TpuApi::V2, location.0, location.1));
         let node = self.inner.get(&url, &[]).await?;
         let mut metadata = node["metadata"].as_object().cloned().unwrap_or_default();
         if metadata.get(key).is_some_and(|old| old == value) {
@@ -155,7 +155,7 @@ impl Google {
         metadata.insert(key.to_owned(), value.into());
         let what = format!("nodes/{name}?updateMask=metadata");
         let body = json!({ "metadata": metadata });
-        Ok(Some(self.tpu_change(TpuApi::V2, "PATCH", place, &what, body)))
+        Ok(Some(self.tpu_change(TpuApi::V2, "PATCH", location, &what, body)))
     }
 
     /// Creates a repository for container images.

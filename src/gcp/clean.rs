@@ -3,7 +3,7 @@
 //! Each is read again right before its deletion, because it may have changed since it was listed. No deletion is
 //! forced: Google refuses to delete a queued resource that still holds a running TPU VM.
 
-use super::{ChosenTpu, GcpError, Google, TpuPlace};
+use super::{ChosenTpu, GcpError, Google, TpuLocation};
 use crate::model::cloud::{CloudView, QueuedState, TpuVm, VmState};
 use crate::model::{Cleaned, Leftover, LeftoverKind, Text, Timestamp};
 use futures_util::stream::{self, StreamExt};
@@ -20,7 +20,7 @@ impl Google {
     /// it arrives; the returned results are verified.
     pub async fn clean(
         &self,
-        place: &TpuPlace,
+        location: &TpuLocation,
         all: Vec<Leftover>,
         report: impl Fn(&Leftover, &Cleaned),
     ) -> Vec<(Leftover, Cleaned)> {
@@ -30,9 +30,11 @@ impl Google {
         let one = |leftover: Leftover| async {
             let cleaned = match leftover.kind {
                 LeftoverKind::Instance | LeftoverKind::InstanceGroup => {
-                    self.clean_compute(place, &leftover).await
+                    self.clean_compute(location, &leftover).await
                 }
-                LeftoverKind::TpuVm | LeftoverKind::QueuedResource => self.clean_vm(place, &leftover).await,
+                LeftoverKind::TpuVm | LeftoverKind::QueuedResource => {
+                    self.clean_vm(location, &leftover).await
+                }
             };
             let cleaned = cleaned.unwrap_or_else(|e| failed(&e));
             report(&leftover, &cleaned);
@@ -51,7 +53,7 @@ impl Google {
             async move {
                 let cleaned = match held {
                     Some(vm) => Cleaned::Skipped(format!("its TPU VM {vm} still exists")),
-                    None => self.clean_queued(place, &leftover).await.unwrap_or_else(|e| failed(&e)),
+                    None => self.clean_queued(location, &leftover).await.unwrap_or_else(|e| failed(&e)),
                 };
                 report(&leftover, &cleaned);
                 (leftover, cleaned)
@@ -59,7 +61,7 @@ impl Google {
         };
         let requests: Vec<_> = stream::iter(requests).map(one).buffer_unordered(CONCURRENCY).collect().await;
         done.extend(requests);
-        self.verify(place, &mut done).await;
+        self.verify(location, &mut done).await;
         done.extend(invalid.into_iter().map(|leftover| {
             let cleaned = Cleaned::Failed {
                 what: "its name is not a valid Google Cloud name".into(),
@@ -72,19 +74,19 @@ impl Google {
         done
     }
 
-    async fn clean_vm(&self, place: &TpuPlace, leftover: &Leftover) -> Result<Cleaned, GcpError> {
+    async fn clean_vm(&self, location: &TpuLocation, leftover: &Leftover) -> Result<Cleaned, GcpError> {
         let name = leftover.name.raw();
-        let vm = match self.tpu(&place.project, &place.zone, name).await {
+        let vm = match self.tpu(&location.project, &location.zone, name).await {
             Err(GcpError::NotFound { .. }) => return Ok(Cleaned::AlreadyGone),
             answer => answer?,
         };
-        if !vm.is_left_by(&place.cluster) {
-            return Ok(left_alone(&vm.state_words(), vm.ray_cluster.as_ref(), place));
+        if !vm.is_left_by(&location.cluster) {
+            return Ok(left_alone(&vm.state_words(), vm.ray_cluster.as_ref(), location));
         }
         if vm.created != leftover.created {
             return Ok(recreated());
         }
-        match self.execute(&self.tpu_deletion(&place.project, &place.zone, name)).await {
+        match self.execute(&self.tpu_deletion(&location.project, &location.zone, name)).await {
             Err(GcpError::NotFound { .. }) => Ok(Cleaned::AlreadyGone),
             answer => answer.map(|()| Cleaned::Deleted),
         }
@@ -92,26 +94,26 @@ impl Google {
 
     /// Deletes an instance or a group of Compute Engine if it is still preempted as a whole and all its instances
     /// belong to this cluster.
-    async fn clean_compute(&self, place: &TpuPlace, leftover: &Leftover) -> Result<Cleaned, GcpError> {
-        let found = self.compute_tpus(&place.project, &place.zone).await?;
+    async fn clean_compute(&self, location: &TpuLocation, leftover: &Leftover) -> Result<Cleaned, GcpError> {
+        let found = self.compute_tpus(&location.project, &location.zone).await?;
         let is_it = |vm: &&TpuVm| vm.name == leftover.name && vm.kind() == leftover.kind.word();
         let Some(vm) = found.iter().map(|found| &found.vm).find(is_it) else {
             return Ok(Cleaned::AlreadyGone);
         };
-        if !vm.is_left_by(&place.cluster) {
-            return Ok(left_alone(vm.state.word(), vm.ray_cluster.as_ref(), place));
+        if !vm.is_left_by(&location.cluster) {
+            return Ok(left_alone(vm.state.word(), vm.ray_cluster.as_ref(), location));
         }
         if vm.created != leftover.created {
             return Ok(recreated());
         }
-        let deletion = match self.tpu_deletion_of(place, None, &ChosenTpu::from(vm)).await {
+        let deletion = match self.tpu_deletion_of(location, None, &ChosenTpu::from(vm)).await {
             Err(GcpError::Changed { what }) => return Ok(Cleaned::Skipped(what)),
             deletion => deletion?,
         };
         let Some(deletion) = deletion else { return Ok(Cleaned::AlreadyGone) };
         let group = vm.compute.as_ref().filter(|compute| compute.whole).and_then(|c| c.group.as_deref());
         let made = match group {
-            Some(group) => self.made_for_group(place, group, vm.name.raw()).await.unwrap_or_default(),
+            Some(group) => self.made_for_group(location, group, vm.name.raw()).await.unwrap_or_default(),
             None => Vec::new(),
         };
         match self.execute(&deletion).await {
@@ -125,20 +127,20 @@ impl Google {
         Ok(Cleaned::Deleted)
     }
 
-    async fn clean_queued(&self, place: &TpuPlace, leftover: &Leftover) -> Result<Cleaned, GcpError> {
+    async fn clean_queued(&self, location: &TpuLocation, leftover: &Leftover) -> Result<Cleaned, GcpError> {
         let (began, name) = (Instant::now(), leftover.name.raw());
         loop {
-            let request = match self.queued(&place.project, &place.zone, name).await {
+            let request = match self.queued(&location.project, &location.zone, name).await {
                 Err(GcpError::NotFound { .. }) => return Ok(Cleaned::AlreadyGone),
                 answer => answer?,
             };
-            if !request.is_left_by(&place.cluster) {
-                return Ok(left_alone(&request.state_words(), request.ray_cluster.as_ref(), place));
+            if !request.is_left_by(&location.cluster) {
+                return Ok(left_alone(&request.state_words(), request.ray_cluster.as_ref(), location));
             }
             if request.created != leftover.created {
                 return Ok(recreated());
             }
-            match self.execute(&self.idle_queued_deletion(&place.project, &place.zone, name)).await {
+            match self.execute(&self.idle_queued_deletion(&location.project, &location.zone, name)).await {
                 Err(GcpError::NotFound { .. }) => return Ok(Cleaned::AlreadyGone),
                 // The queued resource may not reflect yet that its TPU VMs are gone.
                 Err(GcpError::State { .. }) if began.elapsed() < SETTLE => {
@@ -151,12 +153,12 @@ impl Google {
 
     /// Verifies against the list, not the operations: a successful operation may have deleted nothing, and one without
     /// a response may have deleted everything.
-    async fn verify(&self, place: &TpuPlace, done: &mut [(Leftover, Cleaned)]) {
+    async fn verify(&self, location: &TpuLocation, done: &mut [(Leftover, Cleaned)]) {
         if done.iter().all(|(_, cleaned)| matches!(cleaned, Cleaned::Skipped(_))) {
             return;
         }
         // The time of the list is not used here.
-        let listed = self.tpus(&place.project, &place.zone, Timestamp::default()).await;
+        let listed = self.tpus(&location.project, &location.zone, Timestamp::default()).await;
         for (leftover, cleaned) in done {
             let is_compute = matches!(leftover.kind, LeftoverKind::Instance | LeftoverKind::InstanceGroup);
             let unlisted = |view: &CloudView| view.unlisted.clone().filter(|_| is_compute);
@@ -230,8 +232,8 @@ fn recreated() -> Cleaned {
     Cleaned::Skipped("it was deleted and recreated in the meantime".into())
 }
 
-fn left_alone(state: &str, label: Option<&Text>, place: &TpuPlace) -> Cleaned {
-    let ours = label.is_some_and(|l| l.raw() == place.cluster);
+fn left_alone(state: &str, label: Option<&Text>, location: &TpuLocation) -> Cleaned {
+    let ours = label.is_some_and(|l| l.raw() == location.cluster);
     let why =
         if ours { format!("it is {state} now") } else { "it now belongs to a different cluster".into() };
     Cleaned::Skipped(why)

@@ -65,8 +65,8 @@ pub struct Machines {
 impl Machines {
     /// Keeps the machines in this zone, or in the zones of this region. Ray's launcher identifies a cluster by name and
     /// zone (`availability_zone`): a cluster of the same name elsewhere is a different one.
-    pub fn keep_within(&mut self, place: &str) {
-        let is_within = |zone: &str| format!("{zone}-").starts_with(&format!("{place}-"));
+    pub fn keep_within(&mut self, location: &str) {
+        let is_within = |zone: &str| format!("{zone}-").starts_with(&format!("{location}-"));
         self.found.retain(|machine| is_within(&machine.zone));
         self.unreachable.retain(|zone| is_within(zone.raw()));
     }

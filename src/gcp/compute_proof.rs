@@ -7,7 +7,7 @@ use super::compute::{instance, last_part};
 use super::compute_tpus::group_of;
 use super::proof::{ChosenTpu, changed, other_label};
 use super::rest::Call;
-use super::{GcpError, Google, TpuPlace};
+use super::{GcpError, Google, TpuLocation};
 use crate::model::cloud::ComputeTpu;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use reqwest::Method;
@@ -21,7 +21,7 @@ impl Google {
     /// group, which would otherwise recreate it.
     pub(super) async fn instance_deletion_of(
         &self,
-        place: &TpuPlace,
+        location: &TpuLocation,
         kind: Option<&str>,
         chosen: &ChosenTpu,
         compute: &ComputeTpu,
@@ -30,12 +30,12 @@ impl Google {
         if chosen.id.is_empty() {
             return Err(what("Google returned no id for it"));
         }
-        let base = self.compute_base(place);
-        let Some(now) = self.read(&format!("{base}/zones/{}/instances/{}", place.zone, chosen.id)).await?
+        let base = self.compute_base(location);
+        let Some(now) = self.read(&format!("{base}/zones/{}/instances/{}", location.zone, chosen.id)).await?
         else {
             return Ok(None);
         };
-        belongs(&now, place, kind).map_err(|why| what(&why))?;
+        belongs(&now, location, kind).map_err(|why| what(&why))?;
         if group_of(&now) != compute.group {
             return Err(what("it now belongs to a different managed instance group"));
         }
@@ -45,7 +45,7 @@ impl Google {
             return Err(what("it is not the one that was selected"));
         };
         Ok(Some(match &compute.group {
-            None => self.instance_deletion(&place.project, &place.zone, &now.id),
+            None => self.instance_deletion(&location.project, &location.zone, &now.id),
             Some(group) => {
                 Self::member_deletion(&base, group, &format!("zones/{}/instances/{}", now.zone, now.name))
             }
@@ -56,7 +56,7 @@ impl Google {
     /// among the selected ones.
     pub(super) async fn group_deletion_of(
         &self,
-        place: &TpuPlace,
+        location: &TpuLocation,
         kind: Option<&str>,
         chosen: &ChosenTpu,
         compute: &ComputeTpu,
@@ -65,7 +65,7 @@ impl Google {
         let Some(path) = compute.group.as_deref().filter(|path| last_part(path) == chosen.name) else {
             return Err(what("its location is unknown"));
         };
-        let base = self.compute_base(place);
+        let base = self.compute_base(location);
         let url = format!("{base}/{path}");
         let Some(group) = self.read(&url).await? else { return Ok(None) };
         let created = group["creationTimestamp"].as_str().and_then(super::compute::time);
@@ -83,7 +83,7 @@ impl Google {
                     template["labels"][key] = value.clone();
                 }
             }
-            belongs(&template, place, kind).map_err(|why| what(&why))?;
+            belongs(&template, location, kind).map_err(|why| what(&why))?;
         }
         let one = |managed: &Value| {
             let (id, at) = (text(&managed["id"]), text(&managed["instance"]));
@@ -98,7 +98,7 @@ impl Google {
                 };
                 let zone = path.split('/').next().unwrap_or_default();
                 let now = self.read(&format!("{base}/zones/{zone}/instances/{id}")).await?;
-                let now = now.map(|now| belongs(&now, place, kind));
+                let now = now.map(|now| belongs(&now, location, kind));
                 now.unwrap_or(Ok(())).map_err(|why| what(&format!("{name}: {why}")))
             }
         };
@@ -131,8 +131,8 @@ impl Google {
         }
     }
 
-    pub(super) fn compute_base(&self, place: &TpuPlace) -> String {
-        format!("{}/compute/v1/projects/{}", self.inner.endpoints.compute, place.project)
+    pub(super) fn compute_base(&self, location: &TpuLocation) -> String {
+        format!("{}/compute/v1/projects/{}", self.inner.endpoints.compute, location.project)
     }
 }
 
@@ -145,8 +145,8 @@ fn is_number(id: &str) -> bool {
 }
 
 /// Checks that an instance, or a group's template, belongs to this cluster and has this label `ray-node-type`.
-fn belongs(now: &Value, place: &TpuPlace, kind: Option<&str>) -> Result<(), String> {
-    if let Some(why) = other_label(&place.cluster, now["labels"]["ray-cluster-name"].as_str()) {
+fn belongs(now: &Value, location: &TpuLocation, kind: Option<&str>) -> Result<(), String> {
+    if let Some(why) = other_label(&location.cluster, now["labels"]["ray-cluster-name"].as_str()) {
         return Err(why);
     }
     if kind.is_some_and(|kind| now["labels"]["ray-node-type"] != kind) {

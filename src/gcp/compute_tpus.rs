@@ -56,8 +56,8 @@ impl Google {
         let url = format!("{base}/aggregated/instanceGroupManagers");
         let groups = self.inner.pages::<Page>(&url, &[partial]).await?;
         let unreachable = instances.iter().chain(&groups).flat_map(|p| &p.unreachables);
-        if let Some(place) = unreachable.map(|p| last_part(p)).find(|place| is_within(zone, place)) {
-            let message = format!("the list of instances is incomplete: {place} was unreachable");
+        if let Some(location) = unreachable.map(|p| last_part(p)).find(|location| is_within(zone, location)) {
+            let message = format!("the list of instances is incomplete: {location} was unreachable");
             return Err(GcpError::Refused { code: 200, message });
         }
         let mut members: BTreeMap<String, Vec<Machine>> = BTreeMap::new();
@@ -162,9 +162,9 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// Whether something in `place`, a zone or region, may be in `zone` (`-` for any).
-fn is_within(zone: &str, place: &str) -> bool {
-    zone == "-" || zone == place || zone.rsplit_once('-').is_some_and(|(region, _)| region == place)
+/// Whether something in `location`, a zone or region, may be in `zone` (`-` for any).
+fn is_within(zone: &str, location: &str) -> bool {
+    zone == "-" || zone == location || zone.rsplit_once('-').is_some_and(|(region, _)| region == location)
 }
 
 /// The path below the project of the managed instance group that created an instance, from the instance's metadata.
@@ -172,19 +172,20 @@ pub(super) fn group_of(instance: &Value) -> Option<String> {
     let items = instance["metadata"]["items"].as_array()?;
     let made_by = items.iter().find(|item| item["key"] == "created-by")?;
     let parts: Vec<&str> = word(&made_by["value"]).split('/').collect();
-    let [.., scope @ ("zones" | "regions"), place, kind @ "instanceGroupManagers", name] = parts.as_slice()
+    let [.., scope @ ("zones" | "regions"), location, kind @ "instanceGroupManagers", name] =
+        parts.as_slice()
     else {
         return None;
     };
-    (is_id(place) && is_id(name)).then(|| format!("{scope}/{place}/{kind}/{name}"))
+    (is_id(location) && is_id(name)).then(|| format!("{scope}/{location}/{kind}/{name}"))
 }
 
 /// The same path for a group as it is listed.
 fn group_path(group: &Value) -> Option<String> {
     let (zone, region) = (last_part(word(&group["zone"])), last_part(word(&group["region"])));
-    let (scope, place) = if zone.is_empty() { ("regions", region) } else { ("zones", zone) };
+    let (scope, location) = if zone.is_empty() { ("regions", region) } else { ("zones", zone) };
     let name = word(&group["name"]);
-    (is_id(place) && is_id(name)).then(|| format!("{scope}/{place}/instanceGroupManagers/{name}"))
+    (is_id(location) && is_id(name)).then(|| format!("{scope}/{location}/instanceGroupManagers/{name}"))
 }
 
 /// A group with a TPU topology has a workload policy (and creates its instances all at once).

@@ -15,13 +15,13 @@ pub(super) const FILE: &str = "application_default_credentials.json";
 /// A login as it was read, without anything secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    place: Place,
+    source: CredentialSource,
     kind: Kind,
 }
 
 /// Where a login was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CredentialSource {
     /// Provided by the caller.
     #[default]
     Given,
@@ -37,7 +37,7 @@ pub(super) enum Place {
     Metadata,
 }
 
-impl Place {
+impl CredentialSource {
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
             Self::Setting(file) | Self::Variable(file) | Self::Home(file) | Self::Folder(file) => Some(file),
@@ -87,19 +87,19 @@ struct External {
 
 impl Identity {
     /// A login whose file, if it has one, was not read.
-    pub(super) fn at(place: Place) -> Self {
-        Self { place, kind: Kind::default() }
+    pub(super) fn at(source: CredentialSource) -> Self {
+        Self { source, kind: Kind::default() }
     }
 
     /// The login of this file.
-    pub(super) fn of(place: Place, file: &Value) -> Self {
-        Self { place, kind: Kind::of(file) }
+    pub(super) fn of(source: CredentialSource, file: &Value) -> Self {
+        Self { source, kind: Kind::of(file) }
     }
 
     /// How to renew it.
     pub fn renewal(&self) -> Hint {
         match &self.kind {
-            _ if self.place == Place::Metadata => {
+            _ if self.source == CredentialSource::Metadata => {
                 Hint::from("check that this machine has a service account with access scope cloud-platform")
                     .and(Fix::command("or log in yourself", "gcloud auth application-default login"))
             }
@@ -124,8 +124,8 @@ impl Identity {
 
     /// The command that sets the project to which this login's calls are charged.
     pub(super) fn charge(&self, project: &str, aim: &str) -> Fix {
-        let line = match (&self.place, &self.kind) {
-            (Place::Home(_) | Place::Folder(_), Kind::Person) => {
+        let line = match (&self.source, &self.kind) {
+            (CredentialSource::Home(_) | CredentialSource::Folder(_), Kind::Person) => {
                 format!(
                     "{}gcloud auth application-default set-quota-project {}",
                     self.folder(),
@@ -139,17 +139,19 @@ impl Identity {
 
     /// How to switch to another file, because this one cannot be used.
     pub(super) fn leave(&self) -> &'static str {
-        match self.place {
-            Place::Setting(_) => "correct or remove `google_credentials` in the settings",
-            Place::Variable(_) | Place::Given => "correct or unset GOOGLE_APPLICATION_CREDENTIALS",
-            Place::Folder(_) => "correct or unset CLOUDSDK_CONFIG",
-            Place::Home(_) | Place::Metadata => "",
+        match self.source {
+            CredentialSource::Setting(_) => "correct or remove `google_credentials` in the settings",
+            CredentialSource::Variable(_) | CredentialSource::Given => {
+                "correct or unset GOOGLE_APPLICATION_CREDENTIALS"
+            }
+            CredentialSource::Folder(_) => "correct or unset CLOUDSDK_CONFIG",
+            CredentialSource::Home(_) | CredentialSource::Metadata => "",
         }
     }
 
     /// Whether it is a user login, of which gcloud has two.
     pub(super) fn is_person(&self) -> bool {
-        matches!(self.kind, Kind::Person | Kind::Other(_)) && self.place != Place::Metadata
+        matches!(self.kind, Kind::Person | Kind::Other(_)) && self.source != CredentialSource::Metadata
     }
 
     /// Whether the token of another identity provider is exchanged.
@@ -158,13 +160,13 @@ impl Identity {
     }
 
     fn file(&self) -> Option<&Path> {
-        self.place.file()
+        self.source.file()
     }
 
     /// The variable that makes gcloud use the same directory, as the start of a command line.
     fn folder(&self) -> String {
-        match &self.place {
-            Place::Folder(file) => {
+        match &self.source {
+            CredentialSource::Folder(file) => {
                 format!("CLOUDSDK_CONFIG={} ", file.parent().map(shell).unwrap_or_default())
             }
             _ => String::new(),
@@ -178,8 +180,8 @@ impl Identity {
         if let Kind::Impersonated { email, .. } = &self.kind {
             login = format!("{login} --impersonate-service-account={}", word(email));
         }
-        let line = match &self.place {
-            Place::Setting(file) | Place::Variable(file) => {
+        let line = match &self.source {
+            CredentialSource::Setting(file) | CredentialSource::Variable(file) => {
                 format!("d=$(mktemp -d) && CLOUDSDK_CONFIG=$d {login} && mv $d/{FILE} {}", shell(file))
             }
             _ => format!("{}{login}", self.folder()),
@@ -203,13 +205,15 @@ impl Identity {
 impl fmt::Display for Identity {
     /// Appended to a message: the type, the file, and the setting or variable that names the file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let by = match &self.place {
-            Place::Given => return Ok(()),
-            Place::Metadata => return f.write_str("; login of this machine, from its metadata server"),
-            Place::Home(_) => "",
-            Place::Setting(_) => ", set by google_credentials",
-            Place::Variable(_) => ", set by GOOGLE_APPLICATION_CREDENTIALS",
-            Place::Folder(_) => ", in the directory CLOUDSDK_CONFIG",
+        let by = match &self.source {
+            CredentialSource::Given => return Ok(()),
+            CredentialSource::Metadata => {
+                return f.write_str("; login of this machine, from its metadata server");
+            }
+            CredentialSource::Home(_) => "",
+            CredentialSource::Setting(_) => ", set by google_credentials",
+            CredentialSource::Variable(_) => ", set by GOOGLE_APPLICATION_CREDENTIALS",
+            CredentialSource::Folder(_) => ", in the directory CLOUDSDK_CONFIG",
         };
         let file =
             self.file().map(|file| printable(&file.to_string_lossy()).into_owned()).unwrap_or_default();
@@ -256,7 +260,7 @@ impl External {
         let source = &file["credential_source"];
         let text =
             |value: &Value, key: &str| value[key].as_str().filter(|t| !t.is_empty()).map(str::to_owned);
-        let (place, option) = if let Some(path) = text(source, "file") {
+        let (name, option) = if let Some(path) = text(source, "file") {
             (format!("the file {path}"), Some(format!("--credential-source-file={}", word(&path))))
         } else if text(source, "environment_id").is_some() {
             ("the AWS environment".to_owned(), Some("--aws".to_owned()))
@@ -292,7 +296,7 @@ impl External {
                 .collect();
             Some(format!("gcloud iam {pools} create-cred-config {} {option}{user}{further}", word(audience)))
         });
-        Self { source: printable(&place).into_owned(), command }
+        Self { source: printable(&name).into_owned(), command }
     }
 }
 

@@ -4,7 +4,7 @@
 //! `CLOUDSDK_CONFIG`, which Google's crate ignores: the login that gcloud writes must be the one that is read.
 
 use super::GcpError;
-use super::identity::{FILE, Identity, Place};
+use super::identity::{CredentialSource, FILE, Identity};
 use google_cloud_auth::build_errors::Error as BuildError;
 use google_cloud_auth::credentials::{self as google, CacheableResource};
 use http::{Extensions, HeaderMap};
@@ -77,27 +77,29 @@ impl Login {
     async fn read(&self) -> Result<Made, GcpError> {
         // An empty variable counts as none, as with Google's Python client.
         let variable = |name: &str| (self.variable)(name).filter(|value| !value.is_empty());
-        let from_file = |path: &Path, place: Place| {
+        let from_file = |path: &Path, source: CredentialSource| {
             let charged =
                 variable("GOOGLE_CLOUD_QUOTA_PROJECT").and_then(|project| project.into_string().ok());
-            from_file(path, place, charged)
+            from_file(path, source, charged)
         };
         let (credentials, identity) = match &self.source {
             Source::Made(make) => (make().map_err(|e| GcpError::from_build(&e))?, Identity::default()),
-            Source::File(path) => from_file(path, Place::Setting(path.clone()))?,
+            Source::File(path) => from_file(path, CredentialSource::Setting(path.clone()))?,
             Source::Ambient => match find(variable, METADATA).await? {
-                place @ (Place::Variable(_) | Place::Folder(_) | Place::Home(_)) => {
-                    let path = place.file().map(Path::to_owned).unwrap_or_default();
-                    from_file(&path, place)?
+                source @ (CredentialSource::Variable(_)
+                | CredentialSource::Folder(_)
+                | CredentialSource::Home(_)) => {
+                    let path = source.file().map(Path::to_owned).unwrap_or_default();
+                    from_file(&path, source)?
                 }
-                place => {
+                source => {
                     let builder = google::mds::Builder::default().with_scopes([SCOPE]);
                     let host = variable("GCE_METADATA_HOST").and_then(|host| host.into_string().ok());
                     let made = host
                         .into_iter()
                         .fold(builder, |b, host| b.with_endpoint(format!("http://{host}")))
                         .build();
-                    (made.map_err(|e| GcpError::from_build(&e))?, Identity::at(place))
+                    (made.map_err(|e| GcpError::from_build(&e))?, Identity::at(source))
                 }
             },
         };
@@ -173,16 +175,16 @@ impl Credentials {
 /// the file's.
 fn from_file(
     path: &Path,
-    place: Place,
+    source: CredentialSource,
     charged: Option<String>,
 ) -> Result<(google::Credentials, Identity), GcpError> {
     let wrong = |why: String, identity: &Identity| {
         GcpError::CredentialsFile { why, login: Box::default() }.read_from(identity)
     };
-    let unread = Identity::at(place.clone());
+    let unread = Identity::at(source.clone());
     let text = std::fs::read(path).map_err(|e| wrong(e.to_string(), &unread))?;
     let grant: Value = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string(), &unread))?;
-    let identity = Identity::of(place, &grant);
+    let identity = Identity::of(source, &grant);
     let charged = charged.or_else(|| grant["quota_project_id"].as_str().map(str::to_owned));
     let made = match grant["type"].as_str().unwrap_or_default() {
         "authorized_user" => {
@@ -215,13 +217,16 @@ fn from_file(
 }
 
 /// Finds the application-default credentials.
-async fn find(variable: impl Fn(&str) -> Option<OsString>, metadata: SocketAddr) -> Result<Place, GcpError> {
+async fn find(
+    variable: impl Fn(&str) -> Option<OsString>,
+    metadata: SocketAddr,
+) -> Result<CredentialSource, GcpError> {
     let variable = |name: &str| variable(name).map(PathBuf::from);
     if let Some(file) = variable("GOOGLE_APPLICATION_CREDENTIALS") {
-        return Ok(Place::Variable(file));
+        return Ok(CredentialSource::Variable(file));
     }
-    let chosen = variable("CLOUDSDK_CONFIG").map(|folder| Place::Folder(folder.join(FILE)));
-    let usual = || variable("HOME").map(|home| Place::Home(home.join(FOLDER).join(FILE)));
+    let chosen = variable("CLOUDSDK_CONFIG").map(|folder| CredentialSource::Folder(folder.join(FILE)));
+    let usual = || variable("HOME").map(|home| CredentialSource::Home(home.join(FOLDER).join(FILE)));
     let gcloud = chosen.or_else(usual).unwrap_or_default();
     if gcloud.file().is_some_and(Path::exists) {
         return Ok(gcloud);
@@ -230,7 +235,7 @@ async fn find(variable: impl Fn(&str) -> Option<OsString>, metadata: SocketAddr)
     let is_here = variable("GCE_METADATA_HOST").is_some()
         || matches!(timeout(METADATA_TIMEOUT, TcpStream::connect(metadata)).await, Ok(Ok(_)));
     if is_here {
-        Ok(Place::Metadata)
+        Ok(CredentialSource::Metadata)
     } else {
         Err(GcpError::NoCredentials { login: Box::default() }.read_from(&Identity::at(gcloud)))
     }
@@ -249,7 +254,7 @@ mod tests {
             if let Some(text) = text {
                 fs::write(&file, text).unwrap();
             }
-            from_file(&file, Place::Setting(file.clone()), None).unwrap_err().to_string()
+            from_file(&file, CredentialSource::Setting(file.clone()), None).unwrap_err().to_string()
         };
         let words = [
             (None, "No such file"),
@@ -291,18 +296,18 @@ mod tests {
         assert!(matches!(none, GcpError::NoCredentials { .. }), "{none:?}");
         let none = find(only("", x), unused).await.unwrap_err().to_string();
         assert!(none.contains(&format!("{}/.config/gcloud/{FILE}", home.display())), "{none}");
-        assert_eq!(find(only("", x), there).await, Ok(Place::Metadata));
-        assert_eq!(find(only("GCE_METADATA_HOST", x), unused).await, Ok(Place::Metadata));
+        assert_eq!(find(only("", x), there).await, Ok(CredentialSource::Metadata));
+        assert_eq!(find(only("GCE_METADATA_HOST", x), unused).await, Ok(CredentialSource::Metadata));
         let variable = find(only("GOOGLE_APPLICATION_CREDENTIALS", x), unused).await;
-        assert_eq!(variable, Ok(Place::Variable("x".into())));
+        assert_eq!(variable, Ok(CredentialSource::Variable("x".into())));
         // gcloud writes only into the directory that CLOUDSDK_CONFIG names.
         for folder in [home.join(FOLDER), home.join("chosen")] {
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join(FILE), "{}").unwrap();
         }
-        assert_eq!(find(only("", x), unused).await, Ok(Place::Home(home.join(FOLDER).join(FILE))));
+        assert_eq!(find(only("", x), unused).await, Ok(CredentialSource::Home(home.join(FOLDER).join(FILE))));
         let chosen = find(only("CLOUDSDK_CONFIG", &home.join("chosen")), unused).await;
-        assert_eq!(chosen, Ok(Place::Folder(home.join("chosen").join(FILE))));
+        assert_eq!(chosen, Ok(CredentialSource::Folder(home.join("chosen").join(FILE))));
         let missing = find(only("CLOUDSDK_CONFIG", &home.join("elsewhere")), unused).await.unwrap_err();
         let (message, hint) = (missing.to_string(), missing.hint().to_string());
         assert!(message.contains("elsewhere/application_default_credentials.json"), "{message}");

@@ -5,7 +5,7 @@
 use super::change::Change;
 use super::compute::{Page, last_part};
 use super::proof::other_label;
-use super::{GcpError, Google, TpuPlace};
+use super::{GcpError, Google, TpuLocation};
 use crate::model::text::printable;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,18 +36,18 @@ impl PartKind {
     }
 
     /// The path of a cluster's resources of this kind, below the project.
-    fn path(self, place: &TpuPlace) -> String {
+    fn path(self, location: &TpuLocation) -> String {
         match self {
-            Self::WorkloadPolicy => format!("regions/{}/resourcePolicies", place.region()),
-            Self::InstanceTemplate => format!("regions/{}/instanceTemplates", place.region()),
-            Self::InstanceGroup => format!("zones/{}/instanceGroupManagers", place.zone),
-            Self::Instance => format!("zones/{}/instances", place.zone),
+            Self::WorkloadPolicy => format!("regions/{}/resourcePolicies", location.region()),
+            Self::InstanceTemplate => format!("regions/{}/instanceTemplates", location.region()),
+            Self::InstanceGroup => format!("zones/{}/instanceGroupManagers", location.zone),
+            Self::Instance => format!("zones/{}/instances", location.zone),
         }
     }
 
     /// The path of the resource of this name, from `projects` on, as other resources refer to it.
-    pub fn address(self, place: &TpuPlace, name: &str) -> String {
-        format!("projects/{}/{}/{name}", place.project, self.path(place))
+    pub fn address(self, location: &TpuLocation, name: &str) -> String {
+        format!("projects/{}/{}/{name}", location.project, self.path(location))
     }
 }
 
@@ -83,31 +83,31 @@ fn is_made_for(description: &Value, cluster: &str) -> bool {
 
 impl Google {
     /// The request that creates it.
-    pub fn insertion(&self, place: &TpuPlace, part: &Part) -> Change {
-        let base = self.compute_base(place);
+    pub fn insertion(&self, location: &TpuLocation, part: &Part) -> Change {
+        let base = self.compute_base(location);
         let Part { kind, body, .. } = part;
-        Self::part_change("POST", &base, &kind.path(place), "", body.clone())
+        Self::part_change("POST", &base, &kind.path(location), "", body.clone())
     }
 
     /// Reads the resource of this name; none when it does not exist.
     pub async fn part(
         &self,
-        place: &TpuPlace,
+        location: &TpuLocation,
         kind: PartKind,
         name: &str,
     ) -> Result<Option<Value>, GcpError> {
-        self.read(&format!("{}/{}/{name}", self.compute_base(place), kind.path(place))).await
+        self.read(&format!("{}/{}/{name}", self.compute_base(location), kind.path(location))).await
     }
 
     /// The request that deletes a created resource; none when it is gone, or another resource has its name.
     pub async fn part_deletion(
         &self,
-        place: &TpuPlace,
+        location: &TpuLocation,
         made: &CreatedPart,
     ) -> Result<Option<Change>, GcpError> {
-        let now = self.part(place, made.kind, &made.name).await?;
+        let now = self.part(location, made.kind, &made.name).await?;
         let is_it = now.is_some_and(|now| now["id"] == made.id.as_str() && !made.id.is_empty());
-        Ok(is_it.then(|| self.deletion(place, made.kind, &made.name)))
+        Ok(is_it.then(|| self.deletion(location, made.kind, &made.name)))
     }
 
     /// The requests that delete the instance template and the workload policy that this program created for the group
@@ -115,24 +115,24 @@ impl Google {
     /// kept.
     pub async fn made_for_group(
         &self,
-        place: &TpuPlace,
+        location: &TpuLocation,
         group: &str,
         name: &str,
     ) -> Result<Vec<(PartKind, Change)>, GcpError> {
         let mut found = Vec::new();
         for kind in [PartKind::InstanceTemplate, PartKind::WorkloadPolicy] {
-            let Some(now) = self.part(place, kind, name).await? else { continue };
+            let Some(now) = self.part(location, kind, name).await? else { continue };
             let label = now["properties"]["labels"]["ray-cluster-name"].as_str();
             let is_labelled =
-                kind == PartKind::WorkloadPolicy || other_label(&place.cluster, label).is_none();
-            if is_made_for(&now["description"], &place.cluster) && is_labelled {
+                kind == PartKind::WorkloadPolicy || other_label(&location.cluster, label).is_none();
+            if is_made_for(&now["description"], &location.cluster) && is_labelled {
                 found.push(kind);
             }
         }
         if found.is_empty() {
             return Ok(Vec::new());
         }
-        let url = format!("{}/aggregated/instanceGroupManagers", self.compute_base(place));
+        let url = format!("{}/aggregated/instanceGroupManagers", self.compute_base(location));
         let pages = self.inner.pages::<Page>(&url, &[("returnPartialSuccess", "true")]).await?;
         if let Some(out) = pages.iter().flat_map(|p| &p.unreachables).next() {
             let message = format!("the list of groups is incomplete: {} was unreachable", printable(out));
@@ -144,16 +144,16 @@ impl Google {
             .filter(|(scope, g)| format!("{scope}/instanceGroupManagers/{}", last_name(g)) != group)
             .map(|(_, g)| g)
             .collect();
-        let is_used = |kind: &PartKind| others.iter().any(|g| uses(g, &kind.address(place, name)));
+        let is_used = |kind: &PartKind| others.iter().any(|g| uses(g, &kind.address(location, name)));
         found.retain(|kind| !is_used(kind));
-        Ok(found.into_iter().map(|kind| (kind, self.deletion(place, kind, name))).collect())
+        Ok(found.into_iter().map(|kind| (kind, self.deletion(location, kind, name))).collect())
     }
 
-    fn deletion(&self, place: &TpuPlace, kind: PartKind, name: &str) -> Change {
+    fn deletion(&self, location: &TpuLocation, kind: PartKind, name: &str) -> Change {
         Self::part_change(
             "DELETE",
-            &self.compute_base(place),
-            &kind.path(place),
+            &self.compute_base(location),
+            &kind.path(location),
             &format!("/{name}"),
             Value::Null,
         )

@@ -7,7 +7,7 @@
 use super::change::Change;
 use super::compute::{Instance, Role, instance};
 use super::tpu::{queued_resource, vm};
-use super::{GcpError, Google, TpuApi, TpuPlace};
+use super::{GcpError, Google, TpuApi, TpuLocation};
 use crate::model::cloud::{ComputeTpu, QueuedResource, TpuVm};
 use crate::model::text::printable;
 use crate::model::{Text, Timestamp};
@@ -61,7 +61,7 @@ impl Google {
     /// of the selected one. `None` when it is gone.
     pub async fn machine_deletion(
         &self,
-        place: &TpuPlace,
+        location: &TpuLocation,
         role: Role,
         chosen: &Instance,
     ) -> Result<Option<Change>, GcpError> {
@@ -69,7 +69,7 @@ impl Google {
         if chosen.id.is_empty() {
             return Err(what("Google returned no id for it"));
         }
-        let base = format!("{}/compute/v1/projects/{}", self.inner.endpoints.compute, place.project);
+        let base = format!("{}/compute/v1/projects/{}", self.inner.endpoints.compute, location.project);
         let url = format!("{base}/zones/{}/instances/{}", chosen.zone, chosen.id);
         let now = match self.inner.get(&url, &[]).await {
             Err(GcpError::NotFound { .. }) => return Ok(None),
@@ -79,49 +79,49 @@ impl Google {
         let Some(now) = instance(&now).filter(|_| has_role) else {
             return Err(what(&format!("its label ray-node-type is not {}", role.label())));
         };
-        if let Some(why) = other_label(&place.cluster, now.cluster.as_deref()) {
+        if let Some(why) = other_label(&location.cluster, now.cluster.as_deref()) {
             return Err(what(&why));
         }
         let same = (&now.id, &now.name, now.created) == (&chosen.id, &chosen.name, chosen.created);
         if !same {
             return Err(what("it is not the one that was selected"));
         }
-        Ok(Some(self.instance_deletion(&place.project, &chosen.zone, &now.id)))
+        Ok(Some(self.instance_deletion(&location.project, &chosen.zone, &now.id)))
     }
 
     /// The deletion request of a TPU, after reading it and each of its instances again. `kind` is the value that its
     /// label `ray-node-type` must have. `None` when it is gone.
     pub async fn tpu_deletion_of(
         &self,
-        place: &TpuPlace,
+        location: &TpuLocation,
         kind: Option<&str>,
         chosen: &ChosenTpu,
     ) -> Result<Option<Change>, GcpError> {
         match &chosen.compute {
             Some(compute) if compute.whole => {
-                return self.group_deletion_of(place, kind, chosen, compute).await;
+                return self.group_deletion_of(location, kind, chosen, compute).await;
             }
-            Some(compute) => return self.instance_deletion_of(place, kind, chosen, compute).await,
+            Some(compute) => return self.instance_deletion_of(location, kind, chosen, compute).await,
             None => {}
         }
-        let base = self.tpu_base(TpuApi::V2, &place.project, &place.zone);
+        let base = self.tpu_base(TpuApi::V2, &location.project, &location.zone);
         let node = match self.inner.get(&format!("{base}/nodes/{}", chosen.name), &[]).await {
             Err(GcpError::NotFound { .. }) => return Ok(None),
             answer => answer?,
         };
-        verify(&node, place, kind, chosen)?;
-        Ok(Some(self.tpu_deletion(&place.project, &place.zone, &chosen.name)))
+        verify(&node, location, kind, chosen)?;
+        Ok(Some(self.tpu_deletion(&location.project, &location.zone, &chosen.name)))
     }
 
     /// The deletion request of a queued resource with its TPU VMs, after reading it and every TPU VM of its zone again:
     /// all its TPU VMs must belong to this cluster and be among the selected ones. `None` when it is gone.
     pub async fn queued_deletion_of(
         &self,
-        place: &TpuPlace,
+        location: &TpuLocation,
         chosen: &ChosenQueued,
     ) -> Result<Option<Change>, GcpError> {
         let what = |why: String| changed(format!("queued resource {}: {why}", chosen.name));
-        let base = self.tpu_base(TpuApi::V2Alpha1, &place.project, &place.zone);
+        let base = self.tpu_base(TpuApi::V2Alpha1, &location.project, &location.zone);
         let now = match self.inner.get(&format!("{base}/queuedResources/{}", chosen.name), &[]).await {
             Err(GcpError::NotFound { .. }) => return Ok(None),
             answer => answer?,
@@ -132,7 +132,7 @@ impl Google {
         }
         for spec in specs {
             let label = spec["node"]["labels"]["ray-cluster-name"].as_str();
-            if let Some(why) = other_label(&place.cluster, label) {
+            if let Some(why) = other_label(&location.cluster, label) {
                 return Err(what(why));
             }
         }
@@ -140,20 +140,24 @@ impl Google {
         if now.created.is_none() || now.created != chosen.created || now.name.raw() != chosen.name {
             return Err(what("it is not the one that was selected".to_owned()));
         }
-        for node in self.nodes_of(place, &now).await? {
+        for node in self.nodes_of(location, &now).await? {
             let name = vm(&node).name.raw().to_owned();
             let Some(one) = chosen.vms.iter().find(|one| one.name == name) else {
                 return Err(what(format!("it now holds {name}, which was not selected")));
             };
-            verify(&node, place, None, one)?;
+            verify(&node, location, None, one)?;
         }
-        Ok(Some(self.queued_deletion(&place.project, &place.zone, &chosen.name)))
+        Ok(Some(self.queued_deletion(&location.project, &location.zone, &chosen.name)))
     }
 
     /// The TPU VMs of a queued resource, according to the queued resource or to the TPU VMs.
-    async fn nodes_of(&self, place: &TpuPlace, queued: &QueuedResource) -> Result<Vec<Value>, GcpError> {
+    async fn nodes_of(
+        &self,
+        location: &TpuLocation,
+        queued: &QueuedResource,
+    ) -> Result<Vec<Value>, GcpError> {
         let named: BTreeSet<&str> = queued.nodes.iter().map(Text::raw).collect();
-        let nodes = self.raw_nodes(place).await?;
+        let nodes = self.raw_nodes(location).await?;
         let is_in = |node: &Value| {
             let node = vm(node);
             node.queued_resource.as_ref() == Some(&queued.name) || named.contains(node.name.raw())
@@ -163,9 +167,14 @@ impl Google {
 }
 
 /// Fails unless the TPU VM that was read is the selected one and belongs to this cluster.
-fn verify(node: &Value, place: &TpuPlace, kind: Option<&str>, chosen: &ChosenTpu) -> Result<(), GcpError> {
+fn verify(
+    node: &Value,
+    location: &TpuLocation,
+    kind: Option<&str>,
+    chosen: &ChosenTpu,
+) -> Result<(), GcpError> {
     let what = |why: &str| changed(format!("TPU VM {}: {why}", chosen.name));
-    if let Some(why) = other_label(&place.cluster, node["labels"]["ray-cluster-name"].as_str()) {
+    if let Some(why) = other_label(&location.cluster, node["labels"]["ray-cluster-name"].as_str()) {
         return Err(what(&why));
     }
     if kind.is_some_and(|kind| node["labels"]["ray-node-type"] != kind) {

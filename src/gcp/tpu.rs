@@ -1,7 +1,7 @@
 //! Cloud TPU: TPU VMs and queued resources of a zone.
 
 use super::compute::{Role, is_address, last_part, time};
-use super::{GcpError, Google, TpuPlace};
+use super::{GcpError, Google, TpuLocation};
 use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::{Text, Timestamp};
 use serde::de::{SeqAccess, Visitor};
@@ -112,22 +112,22 @@ impl Google {
 
     /// TPU VMs of this cluster with this label `ray-node-type`: `worker` is managed by the autoscaler, `unmanaged` was
     /// added by a person.
-    pub async fn tpus_of_kind(&self, place: &TpuPlace, kind: &str) -> Result<Vec<TpuVm>, GcpError> {
-        let nodes = self.raw_nodes(place).await?;
+    pub async fn tpus_of_kind(&self, location: &TpuLocation, kind: &str) -> Result<Vec<TpuVm>, GcpError> {
+        let nodes = self.raw_nodes(location).await?;
         let is_ours = |node: &&Value| {
             let labels = &node["labels"];
-            labels["ray-cluster-name"] == place.cluster.as_str() && labels["ray-node-type"] == kind
+            labels["ray-cluster-name"] == location.cluster.as_str() && labels["ray-node-type"] == kind
         };
         let mut all: Vec<TpuVm> = nodes.iter().filter(is_ours).map(vm).collect();
-        let compute = self.compute_tpus(&place.project, &place.zone).await?.into_iter();
+        let compute = self.compute_tpus(&location.project, &location.zone).await?.into_iter();
         let compute = compute.filter(|found| found.role.as_deref() == Some(kind)).map(|found| found.vm);
-        all.extend(compute.filter(|vm| vm.ray_cluster.as_ref().is_some_and(|l| l.raw() == place.cluster)));
+        all.extend(compute.filter(|vm| vm.ray_cluster.as_ref().is_some_and(|l| l.raw() == location.cluster)));
         Ok(all)
     }
 
     /// The raw JSON of every TPU VM of the zone; an error when the list may be incomplete.
-    pub(super) async fn raw_nodes(&self, place: &TpuPlace) -> Result<Vec<Value>, GcpError> {
-        let base = self.tpu_base(TpuApi::V2, &place.project, &place.zone);
+    pub(super) async fn raw_nodes(&self, location: &TpuLocation) -> Result<Vec<Value>, GcpError> {
+        let base = self.tpu_base(TpuApi::V2, &location.project, &location.zone);
         let pages: Vec<RawPage> = self.inner.pages(&format!("{base}/nodes"), &[]).await?;
         if let Some(zone) = pages.iter().flat_map(|p| &p.unreachable).next() {
             let message = format!("the list of TPU VMs is incomplete: {} was unreachable", last_part(zone));

@@ -16,7 +16,7 @@ pub fn named(text: &str) -> impl Iterator<Item = &str> {
 impl Table {
     /// A bucket's region, if it is known and differs from this one.
     pub fn elsewhere(&self, bucket: &str, region: &str) -> Option<&str> {
-        self.buckets.get(bucket).map(String::as_str).filter(|place| *place != region)
+        self.buckets.get(bucket).map(String::as_str).filter(|location| *location != region)
     }
 }
 

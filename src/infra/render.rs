@@ -41,11 +41,11 @@ pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, Templat
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_keep_trailing_newline(true);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    let place = folder.to_owned();
+    let dir = folder.to_owned();
     environment.set_loader(move |name| {
         // A template may extend files of its own directory only.
         let outside = name.contains(['/', '\\']);
-        match (!outside).then(|| yaml::read(&place.join(name))) {
+        match (!outside).then(|| yaml::read(&dir.join(name))) {
             Some(Ok(text)) => Ok(Some(text)),
             Some(Err(e)) => Err(minijinja::Error::new(minijinja::ErrorKind::TemplateNotFound, e.why)),
             None => Ok(None),

@@ -253,12 +253,14 @@ impl<'a> Rules<'a> {
                 continue;
             }
             for bucket in buckets::named(line) {
-                let Some(place) = table.and_then(|table| table.elsewhere(bucket, &region)) else { continue };
+                let Some(location) = table.and_then(|table| table.elsewhere(bucket, &region)) else {
+                    continue;
+                };
                 if reported.contains(&bucket.to_owned()) {
                     continue;
                 }
                 reported.push(bucket.to_owned());
-                let what = format!("bucket {bucket} is in {place}, but the cluster is in {region}");
+                let what = format!("bucket {bucket} is in {location}, but the cluster is in {region}");
                 let hint = "use a bucket in the cluster's region: traffic between regions is charged";
                 self.error("bucket-region", &[], what, hint);
                 if let Some(finding) = self.findings.last_mut() {
@@ -267,12 +269,12 @@ impl<'a> Rules<'a> {
             }
         }
         let image = self.text_at(&["docker", "image"]).unwrap_or_default();
-        if let Some((place, _)) = image.split('/').next().and_then(|h| h.split_once("-docker.pkg.dev"))
-            && place != region
+        if let Some((location, _)) = image.split('/').next().and_then(|h| h.split_once("-docker.pkg.dev"))
+            && location != region
             // Multi-regions (us, europe, asia) serve their own regions.
-            && !region.starts_with(place)
+            && !region.starts_with(location)
         {
-            let what = format!("the image is in {place}, but the cluster is in {region}");
+            let what = format!("the image is in {location}, but the cluster is in {region}");
             let hint = "use a registry in the cluster's region: every node pulls the image at each start";
             self.warn("image-region", &["docker", "image"], what, hint);
         }

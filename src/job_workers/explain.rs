@@ -309,7 +309,7 @@ pub fn worker_of(evidence: &Evidence, job_workers: &JobWorkers) -> Option<(usize
 }
 
 /// The process that an error belongs to; only the host for errors that the cluster reports.
-pub fn place(evidence: &Evidence, job_workers: &JobWorkers) -> String {
+pub fn process_of(evidence: &Evidence, job_workers: &JobWorkers) -> String {
     match (evidence.source, worker_of(evidence, job_workers)) {
         (_, Some((worker, _))) => job_workers.workers[worker].who(),
         (Some(0), None) => format!("driver on {}", evidence.host),

@@ -29,15 +29,15 @@ pub fn worker_overview(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp)
         kinds.entry(worker.process.kind.raw()).or_default().push(at);
     }
     let mut answers = Vec::new();
-    for places in kinds.into_values() {
-        let of_kind = places.iter().map(|at| job_workers.workers[*at].called()).collect();
+    for indices in kinds.into_values() {
+        let of_kind = indices.iter().map(|at| job_workers.workers[*at].called()).collect();
         let mut overview = Overview::new(of_kind, job_workers.clock, job_workers.patterns.clone());
-        for (number, at) in (0..).zip(&places) {
+        for (number, at) in (0..).zip(&indices) {
             while let Some(merged) = lines_of[*at].next_anyway() {
                 overview.push(number, merged.item.text(), None);
             }
         }
-        let of_all = |answer: Answer| Answer { worker: places[answer.worker as usize] as u32, ..answer };
+        let of_all = |answer: Answer| Answer { worker: indices[answer.worker as usize] as u32, ..answer };
         answers.extend(overview.call(now).into_iter().map(of_all));
     }
     // The ages of workers that log normally differ by chance.

@@ -115,8 +115,8 @@ impl Writer {
                 self.group(&group.ast)?;
             }
             Ast::Alternation(either) => {
-                for (place, branch) in either.asts.iter().enumerate() {
-                    if place > 0 {
+                for (index, branch) in either.asts.iter().enumerate() {
+                    if index > 0 {
                         self.out.push('|');
                     }
                     self.any(branch)?;

@@ -181,13 +181,13 @@ impl LogBuffer {
     }
 
     /// A line by its index, from 0.
-    pub fn get(&self, place: usize) -> Option<&Line> {
-        self.lines.get(place)
+    pub fn get(&self, index: usize) -> Option<&Line> {
+        self.lines.get(index)
     }
 
     /// The lines at these indices.
-    pub fn range(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = &Line> {
-        self.lines.range(places)
+    pub fn range(&self, indices: Range<usize>) -> impl DoubleEndedIterator<Item = &Line> {
+        self.lines.range(indices)
     }
 
     /// All lines with their numbers.
@@ -196,7 +196,7 @@ impl LogBuffer {
     }
 
     /// The index of a line by its number; 0 for a dropped one.
-    pub fn place(&self, number: u64) -> usize {
+    pub fn index_of(&self, number: u64) -> usize {
         usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX)
     }
 
@@ -231,8 +231,8 @@ mod tests {
             held.trim();
         }
         assert_eq!((held.first(), held.end(), held.len()), (FIRST + 2, FIRST + 5, 3));
-        assert_eq!(held.get(held.place(FIRST + 3)).map(Line::text), Some("line 3"));
-        assert_eq!(held.place(FIRST), 0, "it was dropped");
+        assert_eq!(held.get(held.index_of(FIRST + 3)).map(Line::text), Some("line 3"));
+        assert_eq!(held.index_of(FIRST), 0, "it was dropped");
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(held.prepend(part(20..50)), Some(shown - 30..shown));
         held.append(part(60..70));
         assert_eq!(texts(&held), (20..70).collect::<Vec<_>>());
-        assert_eq!(held.get(held.place(shown)).unwrap().text(), "line 0050");
+        assert_eq!(held.get(held.index_of(shown)).unwrap().text(), "line 0050");
         held.prepend(part(0..20)).unwrap();
         assert_eq!(held.above(), Some(0), "from the beginning");
     }

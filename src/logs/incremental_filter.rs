@@ -39,7 +39,7 @@ impl IncrementalFilter {
         let mut left = STEP;
         while seen.end < end && left > 0 {
             let number = seen.end;
-            let Some(line) = held.get(held.place(number)) else { break };
+            let Some(line) = held.get(held.index_of(number)) else { break };
             left = left.saturating_sub(line.text().len() + PER_LINE);
             if wanted(number, line) {
                 let from = self.kept.back().map_or(seen.start, |last| last + 1);
@@ -53,7 +53,7 @@ impl IncrementalFilter {
         }
         while seen.start > first && left > 0 {
             let number = seen.start - 1;
-            let Some(line) = held.get(held.place(number)) else { break };
+            let Some(line) = held.get(held.index_of(number)) else { break };
             left = left.saturating_sub(line.text().len() + PER_LINE);
             if wanted(number, line) {
                 let to = self.kept.front().copied().unwrap_or(seen.end).min(number + self.around + 1);

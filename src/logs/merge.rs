@@ -91,7 +91,7 @@ impl<T> Merge<T> {
     pub fn push(&mut self, source: u32, time: Option<Timestamp>, item: T) {
         let given = self.given;
         let known = self.source(source);
-        let place = match time {
+        let order = match time {
             Some(time) => {
                 known.last = Some(time.as_millis().saturating_sub(known.ahead));
                 known.last
@@ -102,7 +102,7 @@ impl<T> Merge<T> {
         let time = known.last;
         self.newest = self.newest.max(time);
         self.arrived += 1;
-        self.waiting.push(Reverse(Waiting { key: (place, source, self.arrived), time, item }));
+        self.waiting.push(Reverse(Waiting { key: (order, source, self.arrived), time, item }));
     }
 
     /// The next line whose window has passed. Lines without any time come first.
@@ -115,9 +115,9 @@ impl<T> Merge<T> {
 
     /// The next line, even if others may still precede it: for the end of the logs, or after a pause of a window.
     pub fn next_anyway(&mut self) -> Option<Merged<T>> {
-        let Reverse(Waiting { key: (place, source, _), time, item }) = self.waiting.pop()?;
-        let is_late = place.is_some() && place < self.given;
-        self.given = self.given.max(place);
+        let Reverse(Waiting { key: (order, source, _), time, item }) = self.waiting.pop()?;
+        let is_late = order.is_some() && order < self.given;
+        self.given = self.given.max(order);
         Some(Merged { source, time: time.map(Timestamp::from_millis), is_late, item })
     }
 

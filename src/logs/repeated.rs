@@ -41,19 +41,19 @@ impl Repeated {
 fn pattern_of(text: &str) -> String {
     let mut pattern = "^".to_owned();
     let (mut bytes, mut is_cut, mut is_after_numbers) = (0, false, false);
-    for (place, word) in text.split_whitespace().enumerate() {
+    for (index, word) in text.split_whitespace().enumerate() {
         bytes += word.len();
-        if place >= WORDS || bytes > LONGEST {
+        if index >= WORDS || bytes > LONGEST {
             is_cut = true;
             break;
         }
         let is_number = word.bytes().any(|b| b.is_ascii_digit());
         match (is_number, is_after_numbers) {
             (true, true) => {}
-            (true, false) if place == 0 => pattern.extend([r"(\s*", NUMBER, ")*"]),
+            (true, false) if index == 0 => pattern.extend([r"(\s*", NUMBER, ")*"]),
             (true, false) => pattern.extend([r"(\s+", NUMBER, ")*"]),
             (false, _) => {
-                pattern.push_str(if place == 0 || pattern.len() == 1 { r"\s*" } else { r"\s+" });
+                pattern.push_str(if index == 0 || pattern.len() == 1 { r"\s*" } else { r"\s+" });
                 pattern.push_str(&regex::escape(word).replace('\'', "."));
             }
         }
@@ -130,13 +130,13 @@ mod tests {
         fn lines_that_ray_treats_as_equal_match(
             words in prop::collection::vec("[a-c(.*\\[\\\\é]{1,3}", 0..5),
             numbers in prop::collection::vec("[a-c]{0,2}[0-9][x.]{0,2}", 12),
-            places in prop::collection::vec(any::<bool>(), 12),
+            kept in prop::collection::vec(any::<bool>(), 12),
         ) {
             // The same words with other numbers at the same places.
             let line = |numbers: &[String]| {
                 let mut line = Vec::new();
                 for at in 0..=words.len() {
-                    line.extend(places[at].then(|| numbers[at].clone()));
+                    line.extend(kept[at].then(|| numbers[at].clone()));
                     line.extend(words.get(at).cloned());
                 }
                 line.join(" ")

@@ -38,7 +38,7 @@ impl Runs {
         let mut next = self.next.unwrap_or(held.first()).max(held.first());
         let mut left = STEP / 4;
         while next < held.end() && left > 0 {
-            let Some(line) = held.get(held.place(next)) else { break };
+            let Some(line) = held.get(held.index_of(next)) else { break };
             left = left.saturating_sub(line.text().len() + 64);
             let mut times = Times::beside(Clock::utc(near), self.last);
             self.last = times.next(line.text());
@@ -65,7 +65,7 @@ impl Runs {
         for (task, series) in above.tasks {
             let known = self.tasks.iter().position(|(name, _)| *name == task);
             match known {
-                Some(place) => self.tasks[place].1.precede(&series),
+                Some(index) => self.tasks[index].1.precede(&series),
                 None if self.tasks.len() < TASKS => self.tasks.insert(0, (task, series)),
                 None => {}
             }
@@ -76,7 +76,7 @@ impl Runs {
         let Some(progress) = self.patterns.read(line) else { return };
         let known = self.tasks.iter().position(|(task, _)| *task == progress.task);
         let (task, mut series) = match known {
-            Some(place) => self.tasks.remove(place),
+            Some(index) => self.tasks.remove(index),
             None => (progress.task.clone().into_owned(), Series::default()),
         };
         series.push(&progress, self.last);

@@ -192,8 +192,8 @@ fn seconds(text: &str) -> Option<Seconds> {
     let mut at = 8;
     if matches!(bytes.get(8), Some(b'.' | b',')) {
         let digits = bytes[9..].iter().take_while(|b| b.is_ascii_digit()).count();
-        for (place, digit) in [100, 10, 1].into_iter().zip(&bytes[9..9 + digits]) {
-            millis += place * i64::from(digit - b'0');
+        for (weight, digit) in [100, 10, 1].into_iter().zip(&bytes[9..9 + digits]) {
+            millis += weight * i64::from(digit - b'0');
         }
         at = 9 + digits;
     } else if bytes.get(8).is_some_and(u8::is_ascii_digit) {

@@ -126,8 +126,8 @@ impl Chips {
     /// The chips whose duty cycle is far from the median of their group: the index of the host and the chip's number.
     pub fn outliers(&self) -> BTreeSet<(usize, u32)> {
         let mut groups: BTreeMap<&str, Vec<(usize, u32, f64)>> = BTreeMap::new();
-        for (place, host) in self.hosts.iter().enumerate() {
-            let busy = host.chips().iter().filter_map(|chip| Some((place, chip.number, chip.duty_percent?)));
+        for (index, host) in self.hosts.iter().enumerate() {
+            let busy = host.chips().iter().filter_map(|chip| Some((index, chip.number, chip.duty_percent?)));
             groups.entry(host.group.raw()).or_default().extend(busy);
         }
         let mut found = BTreeSet::new();
@@ -138,7 +138,7 @@ impl Chips {
                 chips.iter().filter(|(.., duty)| (duty - median).abs() >= MIN_DIFFERENCE).collect();
             // If many chips differ, the median does not represent the group.
             if apart.len() * 4 <= chips.len() {
-                found.extend(apart.into_iter().map(|(place, number, _)| (*place, *number)));
+                found.extend(apart.into_iter().map(|(index, number, _)| (*index, *number)));
             }
         }
         found
@@ -149,15 +149,15 @@ impl Chips {
     /// it is read again, it hangs. A group with half or more of its hosts behind makes progress and is not included.
     pub fn behind(&self) -> Vec<(usize, i64)> {
         let mut groups: BTreeMap<&str, Vec<(usize, i64)>> = BTreeMap::new();
-        for (place, host) in self.hosts.iter().enumerate() {
-            groups.entry(host.group.raw()).or_default().extend(host.run().map(|run| (place, run)));
+        for (index, host) in self.hosts.iter().enumerate() {
+            groups.entry(host.group.raw()).or_default().extend(host.run().map(|run| (index, run)));
         }
         let mut found = Vec::new();
         for hosts in groups.into_values() {
             let Some(furthest) = hosts.iter().map(|(_, run)| *run).max() else { continue };
             let behind = || hosts.iter().filter(|(_, run)| *run < furthest);
             if behind().count() * 2 < hosts.len() {
-                found.extend(behind().map(|(place, _)| (*place, furthest)));
+                found.extend(behind().map(|(index, _)| (*index, furthest)));
             }
         }
         found
@@ -166,10 +166,10 @@ impl Chips {
     /// Groups in order, each with the indices of its hosts.
     pub fn groups(&self) -> Vec<(&Text, Vec<usize>)> {
         let mut groups: Vec<(&Text, Vec<usize>)> = Vec::new();
-        for (place, host) in self.hosts.iter().enumerate() {
+        for (index, host) in self.hosts.iter().enumerate() {
             match groups.iter_mut().find(|(group, _)| **group == host.group) {
-                Some((_, places)) => places.push(place),
-                None => groups.push((&host.group, vec![place])),
+                Some((_, indices)) => indices.push(index),
+                None => groups.push((&host.group, vec![index])),
             }
         }
         groups

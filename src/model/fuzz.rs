@@ -124,7 +124,7 @@ fn mutation() -> impl Strategy<Value = Mutation> {
 }
 
 fn apply(mut bytes: Vec<u8>, mutation: &Mutation, seeds: &[Vec<u8>]) -> Vec<u8> {
-    let place = |index: &Index| index.index(bytes.len() + 1);
+    let offset = |index: &Index| index.index(bytes.len() + 1);
     match mutation {
         Mutation::Flip(at, bit) if !bytes.is_empty() => {
             let at = at.index(bytes.len());
@@ -136,26 +136,26 @@ fn apply(mut bytes: Vec<u8>, mutation: &Mutation, seeds: &[Vec<u8>]) -> Vec<u8> 
         }
         Mutation::Flip(..) | Mutation::Set(..) => {}
         Mutation::Insert(at, token) => {
-            let at = place(at);
+            let at = offset(at);
             bytes.splice(at..at, token.get(&TOKENS).iter().copied());
         }
         Mutation::Cut(a, b) => {
-            let (a, b) = (place(a), place(b));
+            let (a, b) = (offset(a), offset(b));
             bytes.drain(a.min(b)..a.max(b));
         }
         Mutation::Repeat(a, b, times) => {
-            let (a, b) = (place(a), place(b));
+            let (a, b) = (offset(a), offset(b));
             let part = bytes[a.min(b)..a.max(b)].repeat(usize::from(*times));
             let end = a.max(b);
             bytes.splice(end..end, part);
         }
         Mutation::End(at) => {
-            let at = place(at);
+            let at = offset(at);
             bytes.truncate(at);
         }
         Mutation::Splice(at, seed, from) => {
             let other = seed.get(seeds);
-            let at = place(at);
+            let at = offset(at);
             bytes.truncate(at);
             bytes.extend_from_slice(&other[from.index(other.len() + 1)..]);
         }

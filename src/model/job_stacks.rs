@@ -41,7 +41,7 @@ pub struct StackThread {
     /// Its name, `MainThread`; empty when it has none.
     pub name: String,
     /// The current location in one line: `main (train.py:30) in get`.
-    pub place: String,
+    pub top_frame: String,
     /// The frames of user code, innermost first.
     pub frames: Vec<String>,
 }
@@ -50,7 +50,7 @@ pub struct StackThread {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackGroup {
     /// The current location in one line, safe for a terminal: `_read_batch (data.py:88) in wait`.
-    pub place: String,
+    pub top_frame: String,
     /// The frames of user code, innermost first, safe for a terminal.
     pub frames: Vec<String>,
     /// The workers of the group, in the order of the query.
@@ -117,9 +117,9 @@ impl StackGroup {
         })
     }
 
-    /// The outer frames, which [`Self::place`] does not contain; those of a recursion as one, with their number.
+    /// The outer frames, which [`Self::top_frame`] does not contain; those of a recursion as one, with their number.
     pub fn callers(&self) -> Vec<String> {
-        callers(&self.place, &self.frames)
+        callers(&self.top_frame, &self.frames)
     }
 }
 
@@ -141,12 +141,16 @@ impl DriverStacks {
 impl StackThread {
     /// `MainThread: main (train.py:30) in get`.
     pub fn words(&self) -> String {
-        if self.name.is_empty() { self.place.clone() } else { format!("{}: {}", self.name, self.place) }
+        if self.name.is_empty() {
+            self.top_frame.clone()
+        } else {
+            format!("{}: {}", self.name, self.top_frame)
+        }
     }
 
-    /// The outer frames, which [`Self::place`] does not contain; those of a recursion as one, with their number.
+    /// The outer frames, which [`Self::top_frame`] does not contain; those of a recursion as one, with their number.
     pub fn callers(&self) -> Vec<String> {
-        callers(&self.place, &self.frames)
+        callers(&self.top_frame, &self.frames)
     }
 }
 
@@ -167,9 +171,9 @@ impl StackWorker {
     }
 }
 
-/// The frames after the one that `place` begins with; equal ones in a row as one, with their number.
-fn callers(place: &str, frames: &[String]) -> Vec<String> {
-    let at = frames.iter().position(|frame| place.starts_with(frame.as_str()));
+/// The frames after the one that `top_frame` begins with; equal ones in a row as one, with their number.
+fn callers(top_frame: &str, frames: &[String]) -> Vec<String> {
+    let at = frames.iter().position(|frame| top_frame.starts_with(frame.as_str()));
     let frames = &frames[at.map_or(0, |at| at + 1)..];
     let repeated = |run: &[String]| match run {
         [only] => only.clone(),
@@ -201,7 +205,7 @@ mod tests {
             moved: *moved,
         };
         let workers = moved.iter().map(worker).collect();
-        StackGroup { place: "f (a.py:1)".into(), frames: Vec::new(), workers }
+        StackGroup { top_frame: "f (a.py:1)".into(), frames: Vec::new(), workers }
     }
 
     #[test]
@@ -216,7 +220,7 @@ mod tests {
     #[test]
     fn a_frame_that_the_place_names_is_not_repeated() {
         let frames = ["wait (threading.py:331)", "load (data.py:88)", "main (train.py:3)"].map(String::from);
-        let of = |place: &str| callers(place, &frames);
+        let of = |top_frame: &str| callers(top_frame, &frames);
         assert_eq!(of("load (data.py:88) in wait"), frames[2..]);
         assert_eq!(of("wait (threading.py:331)"), frames[1..]);
         assert_eq!(of("idle (no task)"), frames);

@@ -100,7 +100,7 @@ pub enum LogSource {
 
 /// A log that is followed together with others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LogPlace {
+pub struct FollowedLog {
     /// Its cluster.
     pub cluster: ClusterName,
     /// Where its lines come from.
@@ -111,7 +111,7 @@ pub struct LogPlace {
     pub name: String,
 }
 
-impl LogPlace {
+impl FollowedLog {
     /// Maximum number of hosts of a cluster that are followed at a time: each needs an open SSH session.
     pub const HOSTS: usize = 64;
     /// Maximum number of logs that are followed at a time without SSH: the dashboard is polled for each of them.

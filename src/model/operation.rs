@@ -369,7 +369,7 @@ impl Operation {
     }
 
     /// The position of a step: `step 4 of 9 (ray down)`.
-    pub fn place(&self, step: StepName) -> String {
+    pub fn position(&self, step: StepName) -> String {
         format!("step {} of {} ({})", self.number(step), self.steps.len(), step.word())
     }
 

@@ -119,12 +119,12 @@ impl OperationLock {
     pub fn brief(&self, now: Timestamp) -> String {
         let what =
             self.title.split_once(&format!(" {}", self.cluster)).map_or(self.title.as_str(), |(w, _)| w);
-        let place = format!("step {} of {}", self.step, self.steps);
+        let position = format!("step {} of {}", self.step, self.steps);
         match self.liveness(now) {
-            Liveness::Fresh => format!("{what} by {}, {place}", self.user()),
-            Liveness::Stopped => format!("{what} by {}, interrupted at {place}", self.user()),
+            Liveness::Fresh => format!("{what} by {}, {position}", self.user()),
+            Liveness::Stopped => format!("{what} by {}, interrupted at {position}", self.user()),
             Liveness::Stale(silent) => {
-                format!("{what} by {}, {place}, no update for {}", self.user(), brief(silent))
+                format!("{what} by {}, {position}, no update for {}", self.user(), brief(silent))
             }
         }
     }

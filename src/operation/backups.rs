@@ -44,9 +44,9 @@ impl Backup {
 
 /// All known backups in the state directory, oldest first.
 pub fn backups(state: &Path) -> Result<Vec<Backup>, Problem> {
-    let place = state.join("backups");
-    let read = |why: io::Error| failure(format!("cannot read {}: {why}", place.display()), "");
-    let listed = match fs::read_dir(&place) {
+    let dir = state.join("backups");
+    let read = |why: io::Error| failure(format!("cannot read {}: {why}", dir.display()), "");
+    let listed = match fs::read_dir(&dir) {
         Ok(listed) => listed,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(read(e)),
@@ -55,7 +55,7 @@ pub fn backups(state: &Path) -> Result<Vec<Backup>, Problem> {
     for entry in listed {
         folders.insert(entry.map_err(read)?.path());
     }
-    folders.extend(elsewhere(&place).map_err(read)?);
+    folders.extend(elsewhere(&dir).map_err(read)?);
     let needed: Vec<PathBuf> = unfinished(state).into_iter().filter_map(|u| u.facts.backup).collect();
     let mut all: Vec<Backup> = folders.iter().filter_map(|folder| read_backup(folder, &needed)).collect();
     all.sort_by_key(|b| b.made);
@@ -82,8 +82,8 @@ fn read_backup(folder: &Path, needed: &[PathBuf]) -> Option<Backup> {
     })
 }
 
-fn elsewhere(place: &Path) -> io::Result<Vec<PathBuf>> {
-    match fs::read(place.join(ELSEWHERE)) {
+fn elsewhere(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read(dir.join(ELSEWHERE)) {
         Ok(text) => {
             let lines = text.split(|b| *b == b'\n').filter(|l| !l.is_empty());
             Ok(lines.map(|l| PathBuf::from(std::ffi::OsString::from_vec(l.to_vec()))).collect())
@@ -95,16 +95,15 @@ fn elsewhere(place: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Records the path of a backup in a directory that the operator chose.
 pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
-    let place = state.join("backups");
+    let dir = state.join("backups");
     let put = || {
-        folder::make(&place)?;
-        let mut file =
-            OpenOptions::new().create(true).append(true).mode(0o600).open(place.join(ELSEWHERE))?;
+        folder::make(&dir)?;
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(dir.join(ELSEWHERE))?;
         file.write_all(&[folder.as_os_str().as_bytes(), b"\n"].concat())
     };
     let hint =
         format!("the backup is complete, but `{}` will not list it", Target::default().line("backups"));
-    put().map_err(|why| failure(format!("cannot write {}: {why}", place.display()), hint))
+    put().map_err(|why| failure(format!("cannot write {}: {why}", dir.display()), hint))
 }
 
 /// Deletes a backup: first its list, which contains the secrets, and then only files of the backup.

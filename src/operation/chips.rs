@@ -82,19 +82,19 @@ impl ChipReader<'_> {
         hosts.sort_by_cached_key(order);
         let mut chips = Chips { at: Timestamp::now(), hosts };
         let seen = chips.behind();
-        let again = seen.iter().map(|(place, furthest)| {
-            let address = &chips.hosts[*place].address;
+        let again = seen.iter().map(|(index, furthest)| {
+            let address = &chips.hosts[*index].address;
             let node = nodes.iter().find(|node| node.address == *address);
             let host = node.map_or_else(|| TpuHost::at(address.raw()), TpuHost::of);
             async move {
                 let run = self.query_host(&host).await.ok().and_then(|read| read.run);
-                run.is_some_and(|run| run < *furthest).then_some(*place)
+                run.is_some_and(|run| run < *furthest).then_some(*index)
             }
         });
         let behind: Vec<Option<usize>> =
             stream::iter(again.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
-        for place in behind.into_iter().flatten() {
-            chips.hosts[place].is_behind = true;
+        for index in behind.into_iter().flatten() {
+            chips.hosts[index].is_behind = true;
         }
         chips
     }

@@ -388,7 +388,7 @@ mod tests {
 
     fn options(home: &Path) -> Options {
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
-        let token = crate::token::Places { cache: home.into(), ..Default::default() };
+        let token = crate::token::TokenSources { cache: home.into(), ..Default::default() };
         Options::new(&Settings::default(), &Folders::new(&env), token)
     }
 

@@ -7,7 +7,7 @@ use super::journal::Journal;
 use super::performer::{POLL_INTERVAL, Performer};
 use super::{failure, then_resume, worker};
 use crate::config::Launch;
-use crate::gcp::{Change, ChosenTpu, GcpError, Google, Head, Instance, Role, TpuPlace};
+use crate::gcp::{Change, ChosenTpu, GcpError, Google, Head, Instance, Role, TpuLocation};
 use crate::model::cloud::TpuVm;
 use crate::model::time::brief;
 use crate::model::{Problem, ProblemKind, Progress, Provider, Target, Text, Timestamp, Verb};
@@ -26,10 +26,10 @@ fn problem(e: &GcpError) -> Problem {
 }
 
 /// Every machine in its zone with the label of this role in this cluster; an error if one might be missing.
-async fn machines(google: &Google, place: &TpuPlace, role: Role) -> Result<Vec<Instance>, Problem> {
-    let found = google.machines(&place.project, role, Some(&place.cluster)).await;
+async fn machines(google: &Google, location: &TpuLocation, role: Role) -> Result<Vec<Instance>, Problem> {
+    let found = google.machines(&location.project, role, Some(&location.cluster)).await;
     let mut machines = found.map_err(|e| problem(&e))?;
-    machines.keep_within(&place.zone);
+    machines.keep_within(&location.zone);
     if machines.unreachable.is_empty() {
         return Ok(machines.found);
     }
@@ -62,11 +62,11 @@ impl Worker {
     }
 
     /// The request that deletes it, after reading it again; `None` if it is gone.
-    async fn deletion(&self, google: &Google, place: &TpuPlace) -> Result<Option<Change>, GcpError> {
+    async fn deletion(&self, google: &Google, location: &TpuLocation) -> Result<Option<Change>, GcpError> {
         let role = Role::Worker;
         match self {
-            Self::Tpu(vm) => google.tpu_deletion_of(place, Some(role.label()), &ChosenTpu::from(vm)).await,
-            Self::Vm(vm) => google.machine_deletion(place, role, vm).await,
+            Self::Tpu(vm) => google.tpu_deletion_of(location, Some(role.label()), &ChosenTpu::from(vm)).await,
+            Self::Vm(vm) => google.machine_deletion(location, role, vm).await,
         }
     }
 }
@@ -87,16 +87,16 @@ impl Performer {
     }
 
     async fn heads(&self) -> Result<Vec<Head>, Problem> {
-        let place = supervisor::tpu_place(&self.spec)?;
-        machines(&self.options.google, &place, Role::Head).await
+        let location = supervisor::tpu_location(&self.spec)?;
+        machines(&self.options.google, &location, Role::Head).await
     }
 
     /// Which of these workers were added manually.
     pub(super) async fn manual(&self, workers: &[String]) -> Result<Vec<String>, Problem> {
         if self.is_google() {
-            let place = supervisor::tpu_place(&self.spec)?;
+            let location = supervisor::tpu_location(&self.spec)?;
             let unmanaged =
-                self.options.google.tpus_of_kind(&place, "unmanaged").await.map_err(|e| problem(&e))?;
+                self.options.google.tpus_of_kind(&location, "unmanaged").await.map_err(|e| problem(&e))?;
             let hosts: Vec<String> =
                 unmanaged.iter().flat_map(|vm| &vm.hosts).map(|host| host.raw().to_owned()).collect();
             return Ok(workers.iter().filter(|w| hosts.contains(w)).cloned().collect());
@@ -110,8 +110,8 @@ impl Performer {
         if !self.is_google() {
             return Ok(None);
         }
-        let place = supervisor::tpu_place(&self.spec)?;
-        let found = machines(&self.options.google, &place, Role::Head).await?;
+        let location = supervisor::tpu_location(&self.spec)?;
+        let found = machines(&self.options.google, &location, Role::Head).await?;
         Ok(Some(found.iter().map(KnownHead::from).collect()))
     }
 
@@ -148,10 +148,10 @@ impl Performer {
         journal: &Journal,
         progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
-        let place = supervisor::tpu_place(&self.spec)?;
+        let location = supervisor::tpu_location(&self.spec)?;
         let google = self.options.google.clone();
         let report = |words: String| drop(progress.send(Progress::Output(words)));
-        let found = machines(&google, &place, Role::Head).await?;
+        let found = machines(&google, &location, Role::Head).await?;
         self.only_known(&found)?;
         if let Some(head) = found.first() {
             let address = if self.spec.google.internal_ips { &head.internal } else { &head.external };
@@ -160,7 +160,7 @@ impl Performer {
         }
         for head in &found {
             report(format!("deleting the head {} in {}", head.name, head.zone));
-            let deletion = google.machine_deletion(&place, Role::Head, head).await;
+            let deletion = google.machine_deletion(&location, Role::Head, head).await;
             let Some(deletion) = deletion.map_err(|e| problem(&e))? else { continue };
             match self.executor.google(&google, &deletion, Some(&head.name)).await {
                 Ok(()) | Err(GcpError::NotFound { .. }) => {}
@@ -172,9 +172,9 @@ impl Performer {
             self.connection.leave().await;
         }
         // A head created in the meantime has workers with the same label.
-        self.only_known(&machines(&google, &place, Role::Head).await?)?;
-        let tpus = google.tpus_of_kind(&place, Role::Worker.label()).await.map_err(|e| problem(&e))?;
-        let mut vms = machines(&google, &place, Role::Worker).await?;
+        self.only_known(&machines(&google, &location, Role::Head).await?)?;
+        let tpus = google.tpus_of_kind(&location, Role::Worker.label()).await.map_err(|e| problem(&e))?;
+        let mut vms = machines(&google, &location, Role::Worker).await?;
         // An instance with TPUs is deleted as a TPU, because its group would recreate it.
         vms.retain(|vm| {
             !tpus.iter().any(|tpu| tpu.compute.as_ref().is_some_and(|c| c.instances.contains(&vm.id)))
@@ -185,9 +185,9 @@ impl Performer {
         }
         let workers = tpus.into_iter().map(Worker::Tpu).chain(vms.into_iter().map(Worker::Vm));
         let one = |worker: Worker| {
-            let (executor, google, place) = (&self.executor, &google, &place);
+            let (executor, google, location) = (&self.executor, &google, &location);
             async move {
-                let deleted = match worker.deletion(google, place).await {
+                let deleted = match worker.deletion(google, location).await {
                     Ok(None) => Ok(()),
                     Ok(Some(deletion)) => executor.google(google, &deletion, worker.note()).await,
                     Err(e) => Err(e),
@@ -205,20 +205,20 @@ impl Performer {
                 format!("cannot delete {} VMs, including {}: {e}", failed.len(), Text::from(name.as_str()));
             return Err(failure(what, then_resume(e.hint())));
         }
-        self.wait_until_gone(&place).await
+        self.wait_until_gone(&location).await
     }
 
-    async fn wait_until_gone(&self, place: &TpuPlace) -> Result<(), Problem> {
+    async fn wait_until_gone(&self, location: &TpuLocation) -> Result<(), Problem> {
         if self.executor.is_recording() {
             return Ok(());
         }
         let google = &self.options.google;
         let deadline = Instant::now() + UNLIST_TIMEOUT;
         loop {
-            let heads = machines(google, place, Role::Head).await?;
+            let heads = machines(google, location, Role::Head).await?;
             self.only_known(&heads)?;
-            let vms = machines(google, place, Role::Worker).await?;
-            let tpus = google.tpus_of_kind(place, Role::Worker.label()).await.map_err(|e| problem(&e))?;
+            let vms = machines(google, location, Role::Worker).await?;
+            let tpus = google.tpus_of_kind(location, Role::Worker.label()).await.map_err(|e| problem(&e))?;
             let tpu = || tpus.first().map(|vm| vm.name.raw().to_owned());
             let first = heads.iter().chain(&vms).next().map(|vm| vm.name.clone()).or_else(tpu);
             match first {
@@ -238,8 +238,8 @@ impl Performer {
     pub(super) async fn renew_key(&self, problem: &Problem) {
         let ProblemKind::HostKeyChanged { offered, .. } = &problem.kind else { return };
         let Some(deleted) = &self.facts.deleted_head else { return };
-        let Ok(place) = supervisor::tpu_place(&self.spec) else { return };
-        let Ok(heads) = machines(&self.options.google, &place, Role::Head).await else { return };
+        let Ok(location) = supervisor::tpu_location(&self.spec) else { return };
+        let Ok(heads) = machines(&self.options.google, &location, Role::Head).await else { return };
         let address =
             |h: &Head| if self.spec.google.internal_ips { h.internal.clone() } else { h.external.clone() };
         if heads.iter().any(|h| h.is_running() && address(h).as_ref() == Some(deleted))

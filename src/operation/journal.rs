@@ -143,7 +143,7 @@ pub struct Journal {
 impl Journal {
     /// Opens and locks the cluster's journal in the state directory.
     pub fn open(state: &Path, cluster: &ClusterName) -> Result<Self, JournalError> {
-        let (folder, path) = place(state, cluster);
+        let (folder, path) = journal_paths(state, cluster);
         let open = || {
             folder::make(&folder)?;
             OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&path)
@@ -178,7 +178,7 @@ impl Journal {
 
     /// The unfinished operation, and whether a program is running it. Creates nothing, and keeps no lock.
     pub fn peek(state: &Path, cluster: &ClusterName) -> Result<Option<(Unfinished, bool)>, JournalError> {
-        let (_, path) = place(state, cluster);
+        let (_, path) = journal_paths(state, cluster);
         let disk = |why| JournalError::Disk { path: path.clone(), why };
         let mut file = match File::open(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -276,7 +276,7 @@ pub(super) fn file_of(cluster: &ClusterName) -> String {
 }
 
 /// The directory of journals, and the cluster's journal in it.
-fn place(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
+fn journal_paths(state: &Path, cluster: &ClusterName) -> (PathBuf, PathBuf) {
     let folder = state.join("operations");
     let path = folder.join(format!("{}.jsonl", file_of(cluster)));
     (folder, path)
@@ -290,7 +290,7 @@ fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
         let operation = u.operation(cluster);
         what = format!(": {}, started {} ago", operation.title, brief(u.since.age(Timestamp::now())));
         if let Some(step) = operation.next(&u.done) {
-            what = format!("{what}, at {}", operation.place(step));
+            what = format!("{what}, at {}", operation.position(step));
             if operation.is_harmless_at(step) {
                 hint = "wait for it, or cancel it where it runs: ctrl-c in a shell, or the progress page of a console".into();
             }

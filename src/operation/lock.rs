@@ -88,7 +88,7 @@ impl HeldLock {
             Ok(LockOwnership::Ours) => Ok(()),
             Ok(LockOwnership::Lost(Some(other))) => Err(taken_over(&other)),
             // The lock was removed manually.
-            Ok(LockOwnership::Lost(None)) => match supervisor::place_lock(self.access(), &lock).await {
+            Ok(LockOwnership::Lost(None)) => match supervisor::acquire_lock(self.access(), &lock).await {
                 Ok(LockOwnership::Lost(Some(other))) => Err(taken_over(&other)),
                 Ok(LockOwnership::Ours | LockOwnership::Lost(None)) => Ok(()),
                 Ok(LockOwnership::Unreadable(problem)) => Err(unreadable(*problem)),
@@ -175,7 +175,7 @@ impl Performer {
         }
     }
 
-    /// Places the lock of an operation that starts or is resumed. Returns `None` if no lock can be written.
+    /// Acquires the lock of an operation that starts or is resumed. Returns `None` if no lock can be written.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl Performer {
             // The resuming process may differ from the one that started the operation, so the lock is written again.
             drop(supervisor::remove_lock(self.access(), &held.lock.id).await);
         }
-        match self.place(&held.lock, progress).await {
+        match self.acquire(&held.lock, progress).await {
             Ok(()) => Ok(Some(held)),
             Err(Refused::Taken(other)) => Err(other.refusal(now)),
             Err(Refused::Unreadable(problem)) => Err(unreadable(*problem)),
@@ -229,14 +229,15 @@ impl Performer {
         }
     }
 
-    /// Places the lock, replacing another one that is to be taken over.
-    async fn place(
+    /// Acquires the lock, replacing another one that is to be taken over.
+    async fn acquire(
         &self,
         lock: &OperationLock,
         progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Refused> {
-        let place = async || supervisor::place_lock(self.access(), lock).await.map_err(Refused::NotWritten);
-        let other = match place().await? {
+        let acquire =
+            async || supervisor::acquire_lock(self.access(), lock).await.map_err(Refused::NotWritten);
+        let other = match acquire().await? {
             LockOwnership::Lost(Some(other)) => other,
             LockOwnership::Ours | LockOwnership::Lost(None) => return Ok(()),
             LockOwnership::Unreadable(problem) => return Err(Refused::Unreadable(problem)),
@@ -251,7 +252,7 @@ impl Performer {
         let words = format!("taken over from {}: {}", other.who, other.brief(Timestamp::now()));
         // The receiver may have been dropped.
         drop(progress.send(Progress::Output(words)));
-        match place().await? {
+        match acquire().await? {
             LockOwnership::Lost(Some(other)) => Err(Refused::Taken(other)),
             LockOwnership::Ours | LockOwnership::Lost(None) => Ok(()),
             LockOwnership::Unreadable(problem) => Err(Refused::Unreadable(problem)),

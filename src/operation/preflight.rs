@@ -12,7 +12,7 @@ pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(
         (Some(_), Provider::Local) => return worker::check(spec, options, task),
         // Project and zone are needed to find its machines.
         (Some(_), Provider::Gcp) => {
-            return supervisor::tpu_place(spec).and_then(|_| worker::check(spec, options, task));
+            return supervisor::tpu_location(spec).and_then(|_| worker::check(spec, options, task));
         }
         (None, _) if kind.is_of_cluster() => {
             format!("{} has no cluster file, which `ray` needs to {} it", spec.name, kind.word())

@@ -30,8 +30,8 @@ pub(super) fn local_paths(env: &Environment) -> Vec<(&'static str, &str)> {
 /// A local path in the record that the operator did not type, and its field.
 pub(super) fn untyped<'a>(env: &'a Environment, record: &Environment) -> Option<(&'static str, &'a str)> {
     let theirs = local_paths(record);
-    let is_theirs = |(place, path): &(&str, &str)| {
-        theirs.iter().any(|(at, recorded)| at == place && recorded.trim() == path.trim())
+    let is_theirs = |(field, path): &(&str, &str)| {
+        theirs.iter().any(|(at, recorded)| at == field && recorded.trim() == path.trim())
     };
     local_paths(env).into_iter().find(is_theirs)
 }

@@ -409,7 +409,7 @@ async fn interrupted_at(
             Err(e) => OperationEnd::Stopped(e.into(), saved),
         };
     }
-    let why = format!("interrupted at {}", operation.place(step));
+    let why = format!("interrupted at {}", operation.position(step));
     let hint = super::resume_or_abandon(operation.kind());
     let written = why.clone();
     let problem = match journal.write_with(move |j| j.failed(step, &written)).await {

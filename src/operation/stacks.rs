@@ -13,7 +13,7 @@ use crate::model::{
     Timestamp, WorkerState, node_names,
 };
 use crate::ray::{Client, Listed, Poller, RayError};
-use crate::stacks::{Dump, Group, Place, Raylet, groups, is_driver, is_worker, moved, places};
+use crate::stacks::{Dump, Group, Raylet, StackLocation, groups, is_driver, is_worker, locations, moved};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeMap, HashMap};
@@ -232,8 +232,8 @@ impl StacksRead {
             StackWorker { moved: before.zip(after).map(|(a, b)| moved(a, b)), ..all[n].clone() }
         };
         let group = |group: Group| StackGroup {
-            place: group.place.words(),
-            frames: frames(&group.place),
+            top_frame: group.location.words(),
+            frames: frames(&group.location),
             workers: group.members.iter().map(|n| worker(*n)).collect(),
         };
         let count = processes.workers.len();
@@ -265,17 +265,17 @@ impl StacksRead {
     }
 }
 
-fn frames(place: &Place) -> Vec<String> {
-    place.frames.iter().map(ToString::to_string).collect()
+fn frames(location: &StackLocation) -> Vec<String> {
+    location.frames.iter().map(ToString::to_string).collect()
 }
 
 fn threads(dump: &Dump) -> Vec<StackThread> {
-    let thread = |(thread, place): (&crate::stacks::Thread, Place)| StackThread {
+    let thread = |(thread, location): (&crate::stacks::Thread, StackLocation)| StackThread {
         name: thread.name.to_string(),
-        place: place.words(),
-        frames: frames(&place),
+        top_frame: location.words(),
+        frames: frames(&location),
     };
-    places(dump).map(thread).collect()
+    locations(dump).map(thread).collect()
 }
 
 /// The script's output for one process.
@@ -360,7 +360,7 @@ mod tests {
             "{why}"
         );
         let threads = found.driver.unwrap().threads.unwrap();
-        assert_eq!((threads[0].name.as_str(), threads[0].place.as_str()), ("MainThread", "f (a.py:1)"));
+        assert_eq!((threads[0].name.as_str(), threads[0].top_frame.as_str()), ("MainThread", "f (a.py:1)"));
         for no_driver in [&worker, &other] {
             assert!(taken(no_driver).driver.unwrap().threads.unwrap_err().contains("another process"));
         }

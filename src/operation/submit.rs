@@ -129,9 +129,9 @@ pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Uplo
         env.insert("working_dir".into(), dir.as_str().into());
     }
     let record = wanted.record.clone().unwrap_or_default();
-    if let Some((place, path)) = recorded::untyped(&env, &record) {
+    if let Some((field, path)) = recorded::untyped(&env, &record) {
         return Err(unfit!(
-            "{place}: the job's record contains the local path {}, which is not used; remove it, or enter a path of \
+            "{field}: the job's record contains the local path {}, which is not used; remove it, or enter a path of \
              your own (to use this one, enter it as an absolute path)",
             printable(path)
         ));
@@ -224,8 +224,8 @@ fn runtime_env(
     // JSON is valid YAML. The parser's message may quote a secret, so only the position is reported.
     let parsed: Result<Map<String, Value>, _> = serde_yaml::from_str(&text);
     parsed.map_err(|e| {
-        let place = e.location().map(|l| format!(" (line {}, column {})", l.line(), l.column()));
-        unfit!("the runtime environment is not a YAML or JSON mapping{}", place.unwrap_or_default())
+        let position = e.location().map(|l| format!(" (line {}, column {})", l.line(), l.column()));
+        unfit!("the runtime environment is not a YAML or JSON mapping{}", position.unwrap_or_default())
     })
 }
 

@@ -43,19 +43,19 @@ fn far_data(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
     let variables = variables.into_iter().flatten();
     let variables = variables.filter_map(|(name, value)| Some((format!(" (in {name})"), value.as_str()?)));
     let own = table.find(spec.name.as_str()).and_then(|row| table.buckets.get_key_value(row.text("bucket")));
-    let own = own.filter(|(_, place)| **place == region);
+    let own = own.filter(|(_, location)| **location == region);
     let own = own.map_or_else(String::new, |(bucket, _)| format!("; its own bucket is gs://{bucket}"));
     let mut reported = BTreeSet::new();
     let texts = [(String::new(), job.entrypoint.as_str())].into_iter().chain(variables);
-    let far = texts.flat_map(|(place, text)| {
-        named_buckets(text).map(move |bucket| (place.clone(), bucket)).collect::<Vec<_>>()
+    let far = texts.flat_map(|(source, text)| {
+        named_buckets(text).map(move |bucket| (source.clone(), bucket)).collect::<Vec<_>>()
     });
-    let far = far.filter_map(|(place, bucket)| {
+    let far = far.filter_map(|(source, bucket)| {
         let there = table.elsewhere(bucket, region)?;
         reported.insert(bucket).then(|| {
             format!(
                 "gs://{bucket}{} is in {}, but {} is in {region}; transfer between regions costs money{own}",
-                printable(&place),
+                printable(&source),
                 printable(there),
                 spec.name
             )

@@ -92,8 +92,8 @@ impl Submission {
         }
         let mut out = Vec::new();
         // The values of variables are not packages.
-        let places = self.runtime_env.iter().filter(|(name, _)| *name != "env_vars");
-        places.for_each(|(_, value)| collect(value, &mut out));
+        let fields = self.runtime_env.iter().filter(|(name, _)| *name != "env_vars");
+        fields.for_each(|(_, value)| collect(value, &mut out));
         out
     }
 }

@@ -88,7 +88,7 @@ impl BySlice {
     /// The nodes by slice. A dead node counts as lost if [`Node::is_lost`] holds at `now`.
     pub fn of(nodes: &[Node], now: Timestamp) -> Self {
         let mut rows: Vec<Hosts> = Vec::new();
-        let mut places: HashMap<(HostsKind, &str), usize> = HashMap::new();
+        let mut row_indices: HashMap<(HostsKind, &str), usize> = HashMap::new();
         let mut loose: Vec<u32> = Vec::new();
         for (number, node) in (0..).zip(nodes) {
             let is_alive = node.state.is_alive();
@@ -101,11 +101,11 @@ impl BySlice {
                     continue;
                 }
             };
-            let place = *places.entry((kind, name)).or_insert_with(|| {
+            let row_index = *row_indices.entry((kind, name)).or_insert_with(|| {
                 rows.push(row(HostsKey { kind, name: name.into(), lost: None }, node));
                 rows.len() - 1
             });
-            rows[place].add(number, node);
+            rows[row_index].add(number, node);
         }
         let is_dead = |row: &Hosts| row.alive == 0;
         let (dead, mut rows): (Vec<Hosts>, Vec<Hosts>) = rows.into_iter().partition(is_dead);
@@ -117,9 +117,9 @@ impl BySlice {
         });
         rows.extend(folded(dead.into_iter().chain(loose).collect(), nodes, now));
         let mut row_of = vec![0; nodes.len()];
-        for (place, row) in (0..).zip(&mut rows) {
+        for (row_index, row) in (0..).zip(&mut rows) {
             row.finish(nodes, now);
-            row.nodes.iter().for_each(|number| row_of[*number as usize] = place);
+            row.nodes.iter().for_each(|number| row_of[*number as usize] = row_index);
         }
         Self { rows, row_of }
     }
@@ -131,12 +131,12 @@ impl BySlice {
 
     /// The row of the node with that index.
     pub fn row_of(&self, number: usize) -> Option<&Hosts> {
-        self.rows.get(self.place_of(number)?)
+        self.rows.get(self.row_index_of(number)?)
     }
 
     /// The index of that row.
-    pub fn place_of(&self, number: usize) -> Option<usize> {
-        self.row_of.get(number).map(|place| *place as usize)
+    pub fn row_index_of(&self, number: usize) -> Option<usize> {
+        self.row_of.get(number).map(|row_index| *row_index as usize)
     }
 }
 

@@ -229,8 +229,8 @@ fn unloadable_key(line: &str) -> Option<KeyFault> {
 
 /// `Offending ED25519 key in FILE:LINE`.
 fn offending_file(line: &str) -> Option<PathBuf> {
-    let (_, place) = line.strip_prefix("Offending ")?.split_once(" key in ")?;
-    Some(place.rsplit_once(':')?.0.into())
+    let (_, location) = line.strip_prefix("Offending ")?.split_once(" key in ")?;
+    Some(location.rsplit_once(':')?.0.into())
 }
 
 /// The cause, if this line reports that no ssh server could be reached.

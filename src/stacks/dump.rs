@@ -86,10 +86,10 @@ impl Frame {
     /// `Worker.main_loop (ray/_private/worker.py:1031)`, `__poll (libc.so.6)`.
     fn read(text: &str) -> Option<Self> {
         // The lines that --locals adds are indented further.
-        let (function, place) =
+        let (function, location) =
             text.strip_suffix(')')?.rsplit_once(" (").filter(|_| !text.starts_with(' '))?;
-        let at = place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
-        let (file, line) = at.map_or((place, None), |(file, line)| (file, Some(line)));
+        let at = location.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+        let (file, line) = at.map_or((location, None), |(file, line)| (file, Some(line)));
         Some(Self { function: function.into(), file: file.into(), line })
     }
 }

@@ -5,7 +5,7 @@ use super::{Dump, Frame, Thread};
 
 /// Where the program of a process is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct StackLocation {
     /// The frames of the program itself, innermost first. If it has called into Python's library or Ray, one frame for
     /// that call precedes them. Empty if only Ray's own code runs: the worker waits for a task.
     pub frames: Vec<Frame>,
@@ -54,16 +54,16 @@ fn owner(frame: &Frame) -> Owner {
 
 /// Where the program of a process is: in its main thread if code of the program runs there, otherwise in the first
 /// thread in which it does (actors with threads or asyncio run their methods in other threads).
-pub fn place(dump: &Dump) -> Place {
-    places(dump).next().map_or(Place { frames: Vec::new() }, |(_, place)| place)
+pub fn location(dump: &Dump) -> StackLocation {
+    locations(dump).next().map_or(StackLocation { frames: Vec::new() }, |(_, location)| location)
 }
 
 /// The threads in which code of the program runs, the main thread first.
-pub fn places(dump: &Dump) -> impl Iterator<Item = (&Thread, Place)> {
+pub fn locations(dump: &Dump) -> impl Iterator<Item = (&Thread, StackLocation)> {
     let is_main = |thread: &&Thread| thread.name.raw() == "MainThread";
     let (main, others) = dump.threads.iter().partition::<Vec<_>, _>(is_main);
     let folded = main.into_iter().chain(others).map(|thread| (thread, folded(thread)));
-    folded.filter(|(_, place)| !place.is_idle())
+    folded.filter(|(_, location)| !location.is_idle())
 }
 
 /// Whether it is a worker of Ray, whose process title is `ray::` and the name of what it runs.
@@ -78,7 +78,7 @@ pub fn is_driver(dump: &Dump) -> bool {
     !is_worker(dump) && frames.any(|frame| owner(frame) == Owner::Ray)
 }
 
-fn folded(thread: &Thread) -> Place {
+fn folded(thread: &Thread) -> StackLocation {
     let of_program = |frame: &&Frame| owner(frame) == Owner::Program;
     let mut frames: Vec<Frame> = thread.frames.iter().filter(of_program).cloned().collect();
     // The function that the program has called.
@@ -88,10 +88,10 @@ fn folded(thread: &Thread) -> Place {
     {
         frames.insert(0, called.clone());
     }
-    Place { frames }
+    StackLocation { frames }
 }
 
-impl Place {
+impl StackLocation {
     /// Whether no code of the program runs, because the worker waits for a task.
     pub fn is_idle(&self) -> bool {
         self.frames.is_empty()
@@ -107,7 +107,7 @@ impl Place {
         self.frames.first().filter(|frame| owner(frame) != Owner::Program)
     }
 
-    /// The place in one line: `W.stuck (gang.py:13) in Event.wait`.
+    /// The location in one line: `W.stuck (gang.py:13) in Event.wait`.
     pub fn words(&self) -> String {
         match (self.at(), self.within()) {
             (None, _) => "idle (no task)".to_owned(),
@@ -121,44 +121,45 @@ impl Place {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Place {
-        place(&Dump::read(text).unwrap())
+    fn of(text: &str) -> StackLocation {
+        location(&Dump::read(text).unwrap())
     }
 
     #[test]
     fn the_frames_of_ray_and_of_threads_are_removed() {
-        let place = of(
+        let location = of(
             "Thread 9 (idle): \"Other\"\n    f (a.py:1)\nThread 1 (idle): \"MainThread\"\n    wait (threading.py:331)\n    wait (threading.py:629)\n    W.stuck (gang.py:13)\n    W.run (gang.py:30)\n    _resume_span (ray/util/tracing/tracing_helper.py:467)\n    main_loop (ray/_private/worker.py:1031)\n    <module> (ray/_private/workers/default_worker.py:322)\n",
         );
-        let frames: Vec<_> = place.frames.iter().map(ToString::to_string).collect();
+        let frames: Vec<_> = location.frames.iter().map(ToString::to_string).collect();
         assert_eq!(frames, ["wait (threading.py:629)", "W.stuck (gang.py:13)", "W.run (gang.py:30)"]);
-        assert_eq!(place.words(), "W.stuck (gang.py:13) in wait");
+        assert_eq!(location.words(), "W.stuck (gang.py:13) in wait");
     }
 
     #[test]
     fn a_method_in_a_thread_is_found_there() {
-        let place = of(
+        let location = of(
             "Thread 1 (idle): \"MainThread\"\n    main_loop (/opt/lib/python3.11/site-packages/ray/_private/worker.py:1031)\nThread 2 (active): \"ThreadPoolExecutor-0_0\"\n    step (train.py:9)\n    run (concurrent/futures/thread.py:58)\n    _bootstrap (threading.py:1002)\n",
         );
-        assert_eq!(place.words(), "step (train.py:9)");
+        assert_eq!(location.words(), "step (train.py:9)");
     }
 
     #[test]
     fn a_worker_without_a_task_is_idle() {
-        let place = of(
+        let location = of(
             "Thread 1 (idle): \"MainThread\"\n    main_loop (ray/_private/worker.py:1031)\n    <module> (ray/_private/workers/default_worker.py:322)\n",
         );
-        assert!(place.is_idle());
-        assert_eq!(place.words(), "idle (no task)");
+        assert!(location.is_idle());
+        assert_eq!(location.words(), "idle (no task)");
     }
 
     #[test]
     fn a_call_of_ray_and_of_native_code_is_named() {
-        let place = of(
+        let location = of(
             "Thread 1 (idle): \"MainThread\"\n    get_objects (ray/_private/worker.py:980)\n    get (ray/_private/worker.py:2962)\n    main (driver.py:10)\n",
         );
-        assert_eq!(place.words(), "main (driver.py:10) in get");
-        let place = of("Thread 1 (active): \"MainThread\"\n    __poll (libc.so.6)\n    step (train.py:7)\n");
-        assert_eq!(place.words(), "step (train.py:7) in __poll");
+        assert_eq!(location.words(), "main (driver.py:10) in get");
+        let location =
+            of("Thread 1 (active): \"MainThread\"\n    __poll (libc.so.6)\n    step (train.py:7)\n");
+        assert_eq!(location.words(), "step (train.py:7) in __poll");
     }
 }

@@ -1,25 +1,25 @@
 //! Groups processes with equal stacks.
 
-use super::{Dump, Place, place};
+use super::{Dump, StackLocation, location};
 use std::collections::BTreeMap;
 
 /// Processes with the same stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Where their programs are.
-    pub place: Place,
+    pub location: StackLocation,
     /// The caller's numbers of these processes, ascending.
     pub members: Vec<usize>,
 }
 
 /// Groups processes whose stacks are equal line by line; the largest group first.
 pub fn groups<'a>(dumps: impl IntoIterator<Item = (usize, &'a Dump)>) -> Vec<Group> {
-    let mut places: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
+    let mut locations: BTreeMap<StackLocation, Vec<usize>> = BTreeMap::new();
     for (number, dump) in dumps {
-        places.entry(place(dump)).or_default().push(number);
+        locations.entry(location(dump)).or_default().push(number);
     }
     let mut groups: Vec<Group> =
-        places.into_iter().map(|(place, members)| Group { place, members }).collect();
+        locations.into_iter().map(|(location, members)| Group { location, members }).collect();
     for group in &mut groups {
         group.members.sort_unstable();
     }
@@ -30,7 +30,7 @@ pub fn groups<'a>(dumps: impl IntoIterator<Item = (usize, &'a Dump)>) -> Vec<Gro
 /// Whether a process has moved between two samples. A process that has not moved is stuck or waits; one that has moved
 /// is working, however slowly.
 pub fn moved(before: &Dump, after: &Dump) -> bool {
-    place(before) != place(after)
+    location(before) != location(after)
 }
 
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod tests {
     fn a_process_with_another_stack_is_a_group_of_its_own() {
         let dumps: Vec<Dump> = (0..24).map(|n| dump(if n == 17 { 13 } else { 11 })).collect();
         let groups = groups(dumps.iter().enumerate());
-        let found: Vec<_> = groups.iter().map(|g| (g.members.len(), g.place.words())).collect();
+        let found: Vec<_> = groups.iter().map(|g| (g.members.len(), g.location.words())).collect();
         assert_eq!(found, [(23, "step (train.py:11)".to_owned()), (1, "step (train.py:13)".to_owned())]);
         assert_eq!(groups[1].members, [17]);
     }

@@ -1,11 +1,11 @@
 //! A cluster's TPUs at Google Cloud: their location, their state, and the deletion of preempted ones.
 
-use crate::gcp::{GcpError, Google, TpuPlace};
+use crate::gcp::{GcpError, Google, TpuLocation};
 use crate::model::cloud::CloudView;
 use crate::model::{Cleaned, ClusterSpec, Leftover, Problem, ProblemKind, Provider, Timestamp};
 
 /// The location of the cluster's TPUs according to its file.
-pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
+pub fn tpu_location(spec: &ClusterSpec) -> Result<TpuLocation, Problem> {
     let problem = |what: String, hint: &str| Problem::new(ProblemKind::Config, what, hint, Timestamp::now());
     if spec.provider != Provider::Gcp {
         let what = format!("TPUs require provider gcp; this cluster's provider is {}", spec.provider);
@@ -22,7 +22,7 @@ pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
         !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b':'))
     };
     match spec.zone.clone().filter(|z| is_word(z) && is_word(&project)) {
-        Some(zone) => Ok(TpuPlace { project, zone, cluster: spec.name.as_str().to_owned() }),
+        Some(zone) => Ok(TpuLocation { project, zone, cluster: spec.name.as_str().to_owned() }),
         None => Err(problem(
             "its zone or project is unknown".into(),
             "set `provider.availability_zone` and `provider.project_id` in its file",
@@ -32,8 +32,8 @@ pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
 
 /// Everything that Google has in the cluster's zone.
 pub async fn ask_cloud(spec: &ClusterSpec, google: &Google) -> Result<CloudView, Problem> {
-    let place = tpu_place(spec)?;
-    google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))
+    let location = tpu_location(spec)?;
+    google.tpus(&location.project, &location.zone, Timestamp::now()).await.map_err(|e| problem(&e))
 }
 
 /// Deletes leftovers of this cluster and waits until they are gone. Each is read again before it is deleted; `report`
@@ -44,7 +44,7 @@ pub async fn clean(
     all: Vec<Leftover>,
     report: impl Fn(&Leftover, &Cleaned),
 ) -> Result<Vec<(Leftover, Cleaned)>, Problem> {
-    Ok(google.clean(&tpu_place(spec)?, all, report).await)
+    Ok(google.clean(&tpu_location(spec)?, all, report).await)
 }
 
 /// The kind of a problem that Google reported: a quota problem if Google asks to wait, otherwise the given kind.

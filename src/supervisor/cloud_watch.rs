@@ -2,7 +2,7 @@
 //! leftovers on request.
 
 use super::Options;
-use super::cloud::{clean, tpu_place};
+use super::cloud::{clean, tpu_location};
 use super::lock::{keeps_locks, read_group};
 use super::out::UpdateSender;
 use crate::model::cloud::CloudView;
@@ -39,7 +39,7 @@ pub struct CloudWatch {
 impl CloudWatch {
     /// Runs until the front end is gone.
     pub async fn run(mut self) {
-        let interval = match (tpu_place(&self.spec), self.options.cloud_refresh) {
+        let interval = match (tpu_location(&self.spec), self.options.cloud_refresh) {
             (Ok(_), Some(interval)) => interval,
             (Ok(_), None) => return self.decline(&off()).await,
             (Err(problem), _) => return self.decline(&problem).await,

@@ -32,7 +32,7 @@ pub struct Opener {
     /// The cluster to connect to.
     pub spec: Arc<ClusterSpec>,
     /// Its index in the list, which determines its local ports.
-    pub place: usize,
+    pub cluster_index: usize,
     /// Options shared by all tasks.
     pub options: Arc<Options>,
     /// Local ports of all clusters.
@@ -72,7 +72,10 @@ impl Opener {
             self.reach.send_replace(Reach { login });
             let [dashboard, gcs] =
                 ours.map(|s| tunnel.socket(s.port()).map(Path::to_owned).unwrap_or_default());
-            (Some((tunnel, Ports::new(&self.ports, self.place))), Endpoint::Sockets { dashboard, gcs })
+            (
+                Some((tunnel, Ports::new(&self.ports, self.cluster_index))),
+                Endpoint::Sockets { dashboard, gcs },
+            )
         };
         self.report(Phase::Dashboard).await;
         self.attach(tunnel, endpoint).await

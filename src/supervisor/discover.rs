@@ -109,9 +109,9 @@ async fn ask_google(
                 format!("the head {} in {} is {}", head.name, head.zone, head.status.to_lowercase())
             } else {
                 let zone = spec.zone.as_deref().filter(|_| elsewhere.is_some());
-                let place = zone.map_or_else(|| project.clone(), |zone| format!("{zone} of {project}"));
+                let location = zone.map_or_else(|| project.clone(), |zone| format!("{zone} of {project}"));
                 let other = elsewhere.map_or_else(String::new, |zone| format!(", but one in {zone} is"));
-                format!("no machine in {place} is labeled as the head of {name}{other}")
+                format!("no machine in {location} is labeled as the head of {name}{other}")
             };
             let hint = Hint::from(Verb::Start.to("start the cluster"))
                 .and("or check `provider.project_id` and `provider.availability_zone` in its file");

@@ -1,7 +1,7 @@
 //! Stores the lock of an operation where other operators can read it while the cluster is down: on provider `gcp` as an
 //! empty instance group in the cluster's zone, on provider `local` as a file on the head's machine.
 //!
-//! Placing is atomic: of two operators who place a lock at the same time, one receives the lock of the other. Changes
+//! Acquiring is atomic: of two operators who acquire a lock at the same time, one receives the lock of the other. Changes
 //! and removals always apply to the lock with a given id, never to any lock of that name.
 
 mod file;
@@ -11,7 +11,7 @@ mod held;
 pub use held::{LockOwnership, OwnLocks};
 
 use super::access::{Access, run_on};
-use super::cloud::tpu_place;
+use super::cloud::tpu_location;
 use super::out::UpdateSender;
 use super::{Options, discover};
 use crate::model::{ClusterSpec, News, OperationLock, Problem, Provider};
@@ -46,7 +46,7 @@ pub(super) async fn read_group(
     spec: &ClusterSpec,
     options: &Options,
 ) -> Result<Option<OperationLock>, Problem> {
-    group::read(&options.google, &tpu_place(spec)?, &spec.name).await
+    group::read(&options.google, &tpu_location(spec)?, &spec.name).await
 }
 
 fn is_at_google(spec: &ClusterSpec) -> bool {
@@ -109,12 +109,12 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Places a lock where there is none.
-pub async fn place_lock(access: Access<'_>, lock: &OperationLock) -> Result<LockOwnership, Problem> {
+/// Acquires a lock where there is none.
+pub async fn acquire_lock(access: Access<'_>, lock: &OperationLock) -> Result<LockOwnership, Problem> {
     let Access { spec, options, .. } = access;
     options.own_locks.add(&lock.id);
     if is_at_google(spec) {
-        return group::place(&options.google, &tpu_place(spec)?, &spec.name, lock).await;
+        return group::acquire(&options.google, &tpu_location(spec)?, &spec.name, lock).await;
     }
     let output = run(access, &file::placing(&spec.name, lock)).await?;
     let is_placed = file::done(&output)?;
@@ -126,7 +126,7 @@ pub async fn place_lock(access: Access<'_>, lock: &OperationLock) -> Result<Lock
 pub async fn renew_lock(access: Access<'_>, lock: &OperationLock) -> Result<LockOwnership, Problem> {
     let Access { spec, options, .. } = access;
     if is_at_google(spec) {
-        return group::renew(&options.google, &tpu_place(spec)?, &spec.name, lock).await;
+        return group::renew(&options.google, &tpu_location(spec)?, &spec.name, lock).await;
     }
     let output = run(access, &file::renewing(&spec.name, lock)).await?;
     verified(access, &lock.id, file::done(&output)?).await
@@ -136,7 +136,7 @@ pub async fn renew_lock(access: Access<'_>, lock: &OperationLock) -> Result<Lock
 pub async fn remove_lock(access: Access<'_>, id: &str) -> Result<(), Problem> {
     let Access { spec, options, .. } = access;
     if is_at_google(spec) {
-        return group::remove(&options.google, &tpu_place(spec)?, &spec.name, id).await;
+        return group::remove(&options.google, &tpu_location(spec)?, &spec.name, id).await;
     }
     let output = run(access, &file::removing(&spec.name, id)).await?;
     file::done(&output).map(|_| ())

@@ -227,9 +227,9 @@ impl LogFile {
     pub async fn samples(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
-        (places, bytes): (u32, u32),
+        (samples, bytes): (u32, u32),
     ) -> Result<Vec<Vec<u8>>, ReadError> {
-        let arguments = [String::new(), places.to_string(), bytes.to_string()];
+        let arguments = [String::new(), samples.to_string(), bytes.to_string()];
         let output = remote
             .run(&self.command(spec, ("samples", script::SAMPLES), &arguments)?, COMMAND_TIMEOUT)
             .await?;

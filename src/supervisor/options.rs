@@ -34,7 +34,7 @@ pub struct Options {
     /// Directory for control sockets, accessible only to this user.
     pub run_dir: PathBuf,
     /// Where to look for tokens.
-    pub token: token::Places,
+    pub token: token::TokenSources,
     /// Google Cloud: secrets, heads, TPUs.
     pub google: Google,
     /// Cached answers from Google about zones that clusters share.
@@ -83,7 +83,7 @@ impl std::fmt::Debug for AuditSink {
 
 impl Options {
     /// Options from the settings.
-    pub fn new(settings: &Settings, folders: &Folders, token: token::Places) -> Self {
+    pub fn new(settings: &Settings, folders: &Folders, token: token::TokenSources) -> Self {
         Self {
             ssh: settings.ssh.clone(),
             ssh_config: settings.ssh_config.clone(),

@@ -86,9 +86,9 @@ impl Drop for Polling {
 /// The pause after a session's first answer. All clusters of a fleet connect at the same time, at the start and after
 /// sleep; if they kept refreshing together, memory and CPU use would peak. Multiples of the golden ratio are spread
 /// evenly over an interval, whatever their number.
-pub(super) fn spread(interval: Duration, place: usize) -> Duration {
+pub(super) fn spread(interval: Duration, cluster_index: usize) -> Duration {
     const GOLDEN_SECTION: f64 = 0.618_033_988_749_895;
-    interval.mul_f64(((place + 1) as f64 * GOLDEN_SECTION).fract())
+    interval.mul_f64(((cluster_index + 1) as f64 * GOLDEN_SECTION).fract())
 }
 
 #[cfg(test)]

@@ -10,21 +10,21 @@ const TRIES: usize = 5;
 
 /// The first port that is tried for a service of the cluster at this index in the list; if another program uses it, the
 /// next free one.
-pub fn usual_port(place: usize, service: Service) -> u16 {
-    service.port().saturating_add(u16::try_from(place).unwrap_or(0))
+pub fn usual_port(cluster_index: usize, service: Service) -> u16 {
+    service.port().saturating_add(u16::try_from(cluster_index).unwrap_or(0))
 }
 
 /// The ports of one connection, released when this is dropped.
 pub struct Ports {
     plan: Arc<Mutex<PortPlan>>,
-    place: usize,
+    cluster_index: usize,
     open: LocalPorts,
 }
 
 impl Ports {
     /// No ports yet, for the cluster at this index in the list.
-    pub fn new(plan: &Arc<Mutex<PortPlan>>, place: usize) -> Self {
-        Self { plan: Arc::clone(plan), place, open: LocalPorts::new() }
+    pub fn new(plan: &Arc<Mutex<PortPlan>>, cluster_index: usize) -> Self {
+        Self { plan: Arc::clone(plan), cluster_index, open: LocalPorts::new() }
     }
 
     /// The open ports.
@@ -54,7 +54,7 @@ impl Ports {
         cluster: &ClusterName,
         service: Service,
     ) -> Result<Option<String>, Problem> {
-        let first = usual_port(self.place, service);
+        let first = usual_port(self.cluster_index, service);
         let mut tries = 0;
         loop {
             tries += 1;

@@ -139,14 +139,14 @@ impl Position {
         self.pieces.push(Piece { inode, base });
         (self.is_open, self.at, self.first) = (true, 0, First::New);
         self.last.clear();
-        out.place(base, Some(0)).await
+        out.seek(base, Some(0)).await
     }
 
     /// Continues reading at this position of a file; the bytes before it were received in another way.
     pub async fn read_on(&mut self, inode: u64, at: u64, out: &mut Outlet) -> Result<(), Closed> {
         self.begin(inode, 0, out).await?;
         self.at = at;
-        out.place(at, Some(0)).await
+        out.seek(at, Some(0)).await
     }
 
     /// Takes bytes of the stream and passes on the new ones.
@@ -175,7 +175,7 @@ impl Position {
                 self.first = First::New;
                 self.at += from as u64;
                 let base = self.pieces.last().map_or(0, |piece| piece.base);
-                out.place(base + self.at, Some(0)).await?;
+                out.seek(base + self.at, Some(0)).await?;
                 self.pass(&held[from..], out).await?;
             }
         }

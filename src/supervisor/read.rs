@@ -5,7 +5,7 @@ use super::limits::with_limits;
 use super::lock::{keeps_locks, read_lock};
 use super::session::connect;
 use super::vitals::read_vitals;
-use super::{Options, Session, tpu_place};
+use super::{Options, Session, tpu_location};
 use crate::model::{ClusterSpec, ClusterVitals, JobStatus, Link, News, Phase, Problem, Snapshot, Timestamp};
 use crate::ray::{Poller, RayError};
 use crate::state::ClusterState;
@@ -27,12 +27,12 @@ const MAX_SHARED_AGE: Duration = Duration::from_secs(2);
 /// last lines of their logs.
 pub async fn read_state(
     spec: &ClusterSpec,
-    place: usize,
+    cluster_index: usize,
     (options, vitals): (&Options, bool),
     on_phase: impl FnMut(Phase),
 ) -> ClusterState {
     let ray = async {
-        match connect(spec.clone(), place, options.clone(), on_phase).await {
+        match connect(spec.clone(), cluster_index, options.clone(), on_phase).await {
             Ok(session) => {
                 let mut news = read_ray(spec, options, &session).await;
                 if vitals {
@@ -61,7 +61,7 @@ async fn derive_state(
     let google = async {
         // An answer for another cluster in the zone is equally valid.
         let since = Instant::now().checked_sub(MAX_SHARED_AGE).unwrap_or_else(Instant::now);
-        let is_queried = tpu_place(spec).is_ok() && options.cloud_refresh.is_some();
+        let is_queried = tpu_location(spec).is_ok() && options.cloud_refresh.is_some();
         if is_queried { Some(options.zones.view(spec, &options.google, since).await) } else { None }
     };
     let (cloud, ray) = tokio::join!(google, ray);

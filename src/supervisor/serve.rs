@@ -239,7 +239,7 @@ impl ClusterTask {
             Ok(mut snapshot) => {
                 let base = match (self.focused, s.up_since) {
                     (true, _) => self.options.focused,
-                    (false, None) => spread(self.options.background, self.place),
+                    (false, None) => spread(self.options.background, self.cluster_index),
                     (false, Some(_)) => self.options.background,
                 };
                 let over_gcs = s.polling.poller.as_ref().is_some_and(Poller::over_gcs);

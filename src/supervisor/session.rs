@@ -35,9 +35,9 @@ impl Attached {
     }
 }
 
-/// Starts the task of one cluster for a command. `place` is the cluster's index in the list. Must be called in a
+/// Starts the task of one cluster for a command. `cluster_index` is the cluster's index in the list. Must be called in a
 /// runtime. Connects in the background; callers wait with [`Connection::channel`].
-pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
+pub fn attach(spec: ClusterSpec, cluster_index: usize, options: Options) -> Attached {
     let shared = Shared {
         tokens: Arc::new(TokenManager::new(options.token.clone(), options.google.clone())),
         options: Arc::new(options),
@@ -50,7 +50,8 @@ pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
     let (requests, receiver) = mpsc::unbounded_channel();
     let (reach, _) = watch::channel(Reach::default());
     let (connection, server) = Connection::pair(spec.name.clone());
-    let task = ClusterTask::new((spec, place), &shared, PollMode::OnDemand, out, (receiver, server), reach);
+    let task =
+        ClusterTask::new((spec, cluster_index), &shared, PollMode::OnDemand, out, (receiver, server), reach);
     Attached { connection, requests, task: tokio::spawn(task.run()) }
 }
 
@@ -86,11 +87,11 @@ impl Session {
 /// Like [`attach`], but waits until the cluster responds. `on_phase` receives the phases of the connection.
 pub async fn connect(
     spec: ClusterSpec,
-    place: usize,
+    cluster_index: usize,
     options: Options,
     on_phase: impl FnMut(Phase),
 ) -> Result<Session, Problem> {
-    let attached = attach(spec, place, options);
+    let attached = attach(spec, cluster_index, options);
     match attached.connection.channel_reporting(on_phase).await {
         Ok(Channel { client, token, ray_session, .. }) => {
             Ok(Session { client, token, ray_session, attached })

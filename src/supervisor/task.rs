@@ -42,7 +42,7 @@ pub enum End {
 /// The task of one cluster: it connects, polls and reconnects.
 pub struct ClusterTask {
     pub(super) spec: Arc<ClusterSpec>,
-    pub(super) place: usize,
+    pub(super) cluster_index: usize,
     pub(super) options: Arc<Options>,
     ports: Arc<Mutex<PortPlan>>,
     pub(super) out: UpdateSender,
@@ -86,7 +86,7 @@ pub struct Shared {
 impl ClusterTask {
     /// Creates the task of the cluster at this index in the list.
     pub fn new(
-        (spec, place): (ClusterSpec, usize),
+        (spec, cluster_index): (ClusterSpec, usize),
         shared: &Shared,
         mode: PollMode,
         out: UpdateSender,
@@ -97,7 +97,7 @@ impl ClusterTask {
         Self {
             streams: Streams::new(Arc::clone(&spec), Arc::clone(&shared.options)),
             spec,
-            place,
+            cluster_index,
             options: Arc::clone(&shared.options),
             ports: Arc::clone(&shared.ports),
             out,
@@ -168,7 +168,7 @@ impl ClusterTask {
         let opener = Opener {
             before: self.client.clone(),
             spec: Arc::clone(&self.spec),
-            place: self.place,
+            cluster_index: self.cluster_index,
             options: Arc::clone(&self.options),
             ports: Arc::clone(&self.ports),
             out: self.out.clone(),
@@ -353,7 +353,7 @@ mod tests {
     use crate::model::{HeadAddress, HostName, Provider};
     use crate::state::Update;
     use crate::supervisor::Supervisor;
-    use crate::token::Places;
+    use crate::token::TokenSources;
 
     const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -372,7 +372,7 @@ mod tests {
     async fn a_failed_host_key_acceptance_is_shown_until_a_retry() {
         let home = tempfile::tempdir().unwrap();
         let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
-        let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
+        let mut options = Options::new(&Settings::default(), &Folders::new(&env), TokenSources::default());
         // No directory can be created in the kernel's own file system.
         (options.known_hosts, options.run_dir) = ("/proc/none/known_hosts".into(), home.path().join("r"));
         let spec = ClusterSpec {

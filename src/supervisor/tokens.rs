@@ -7,7 +7,7 @@ use crate::model::command_line::word;
 use crate::model::{
     ClusterName, ClusterSpec, Fix, Hint, Problem, ProblemKind, Secret, SecretName, Target, Timestamp, Verb,
 };
-use crate::token::{self, Found, Places, Source, TokenError};
+use crate::token::{self, Found, Source, TokenError, TokenSources};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -43,7 +43,7 @@ type Answer = Arc<Mutex<Option<(Instant, Result<Fetched, Problem>)>>>;
 
 /// Manages the tokens of all clusters.
 pub struct TokenManager {
-    places: Places,
+    sources: TokenSources,
     google: Google,
     /// One answer per secret, so that a slow project does not delay others.
     answers: std::sync::Mutex<BTreeMap<SecretName, Answer>>,
@@ -52,19 +52,19 @@ pub struct TokenManager {
 }
 
 impl TokenManager {
-    /// Creates a manager that looks in these places and fetches secrets with this client.
-    pub fn new(places: Places, google: Google) -> Self {
+    /// Creates a manager that searches these sources and fetches secrets with this client.
+    pub fn new(sources: TokenSources, google: Google) -> Self {
         let (answers, refused) = Default::default();
-        Self { places, google, answers, refused }
+        Self { sources, google, answers, refused }
     }
 
     /// The cluster's token on this machine. Reads files.
     pub fn on_this_machine(&self, spec: &ClusterSpec) -> Result<Found, Problem> {
-        self.find(spec).map_err(|e| e.problem(&spec.name, &self.places, Timestamp::now()))
+        self.find(spec).map_err(|e| e.problem(&spec.name, &self.sources, Timestamp::now()))
     }
 
     fn find(&self, spec: &ClusterSpec) -> Result<Found, TokenError> {
-        token::find(&self.places, &spec.name, spec.google.token_secret.as_ref())
+        token::find(&self.sources, &spec.name, spec.google.token_secret.as_ref())
     }
 
     /// The cluster's token: from this machine, or else from its secret.
@@ -78,9 +78,9 @@ impl TokenManager {
             }
             Err(e) => e,
         };
-        let here = missing.problem(&spec.name, &self.places, Timestamp::now());
-        // As in Ray, it is an error if the user named a place that cannot be used.
-        let named = self.places.variable.is_some() || self.places.path_variable.is_some();
+        let here = missing.problem(&spec.name, &self.sources, Timestamp::now());
+        // As in Ray, it is an error if the user named a source that cannot be used.
+        let named = self.sources.variable.is_some() || self.sources.path_variable.is_some();
         let Some(secret) = spec.google.token_secret.as_ref().filter(|_| !named) else { return Err(here) };
         let fetched = self.fetch_rate_limited(secret).await;
         match fetched {
@@ -106,7 +106,7 @@ impl TokenManager {
             (Ok(found), Some(secret)) if found.from_secret => secret,
             (Ok(found), _) => return Err(refused_from(&found, wanted)),
             (Err(_), Some(secret)) => secret,
-            (Err(e), None) => return Err(e.problem(&spec.name, &self.places, Timestamp::now())),
+            (Err(e), None) => return Err(e.problem(&spec.name, &self.sources, Timestamp::now())),
         };
         let now = Timestamp::now();
         let latest = self.fetch_rate_limited(secret).await;
@@ -134,7 +134,7 @@ impl TokenManager {
                 Err(Problem::new(ProblemKind::TokenRefused, what, hint, now))
             }
             Err(problem) => {
-                let version = self.places.version_of(secret, refused);
+                let version = self.sources.version_of(secret, refused);
                 let which = version.map(|v| format!(" (version {v})")).unwrap_or_default();
                 let what = format!("the cluster refuses this token{which}, and {}", problem.what);
                 Err(Problem::new(ProblemKind::TokenRefused, what, problem.hint, now))
@@ -145,7 +145,7 @@ impl TokenManager {
     /// The previous token of the secret, from a file, which may be on a network file system.
     async fn previous(self: &Arc<Self>, secret: &SecretName) -> Option<Secret> {
         let (manager, secret) = (self.clone(), secret.clone());
-        tokio::task::spawn_blocking(move || manager.places.previous(&secret)).await.ok()?
+        tokio::task::spawn_blocking(move || manager.sources.previous(&secret)).await.ok()?
     }
 
     /// Records that the cluster has refused this token.
@@ -186,14 +186,14 @@ impl TokenManager {
             let problem = failed(e.to_string(), e.hint());
             Problem { kind: kind(&e, ProblemKind::TokenMissing), ..problem }
         })?;
-        let place = format!("version {} of secret {secret}", latest.version);
-        let token = token::parse_payload(latest.value.expose(), &place).map_err(|e| {
+        let origin = format!("version {} of secret {secret}", latest.version);
+        let token = token::parse_payload(latest.value.expose(), &origin).map_err(|e| {
             let (name, project) = (word(&secret.name), word(project));
             let line = format!("gcloud secrets versions add {name} --project={project} --data-file=-");
             let aim = "add a version with the token, which is read from standard input";
             failed(e.to_string(), Fix::command(aim, line).into())
         })?;
-        tracing::info!("fetched {place}");
+        tracing::info!("fetched {origin}");
         Ok((latest.version, token))
     }
 
@@ -201,12 +201,12 @@ impl TokenManager {
     async fn keep(self: &Arc<Self>, secret: &SecretName, version: String, token: Secret) -> Fetched {
         let (manager, kept, name) = (self.clone(), (version.clone(), token.clone()), secret.clone());
         // The directory may be on a network file system.
-        let keep = move || manager.places.keep(&name, &kept.0, &kept.1);
+        let keep = move || manager.sources.keep(&name, &kept.0, &kept.1);
         let failures = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
         let is_written = |file: &PathBuf| !failures.iter().any(|e| e.is_of_writing(file));
-        let files: Vec<PathBuf> = self.places.files_of(secret).into_iter().filter(is_written).collect();
-        let kept = files.contains(&self.places.file_of(secret));
-        let failures = failures.iter().map(|e| format!("{e}; {}", e.hint(&self.places.cache)));
+        let files: Vec<PathBuf> = self.sources.files_of(secret).into_iter().filter(is_written).collect();
+        let kept = files.contains(&self.sources.file_of(secret));
+        let failures = failures.iter().map(|e| format!("{e}; {}", e.hint(&self.sources.cache)));
         let failures: Vec<String> = failures.collect();
         for failure in &failures {
             tracing::warn!("the token works, but {failure}");

@@ -382,14 +382,14 @@ impl Round {
         let wanted = logs.iter().filter(|(key, log)| is_new(key) && is_cut(log));
         let read = |id: SubmissionId| async move {
             let mut file = LogFile::of_job(&id);
-            let places = match file.samples((remote, spec), SAMPLES).await {
+            let samples = match file.samples((remote, spec), SAMPLES).await {
                 Err(ReadError::NoFolder | ReadError::Missing) if file.enter(spec) => {
                     file.samples((remote, spec), SAMPLES).await
                 }
-                places => places,
+                samples => samples,
             };
             // The log of a driver on another node is not on the head. It is read from now on, without its past.
-            places.inspect_err(|e| tracing::debug!(job = %id, error = %e, "no past")).ok()
+            samples.inspect_err(|e| tracing::debug!(job = %id, error = %e, "no past")).ok()
         };
         let wanted = wanted.filter_map(|(key, _)| match key {
             JobKey::Submission(id) => Some((key.clone(), id.clone())),
@@ -444,7 +444,7 @@ impl Round {
             let mut splitter = LineSplitter::default();
             let lines = splitter.push(&log);
             let past: Vec<_> =
-                read.past.remove(&key).iter().flatten().map(|place| whole_lines(place)).collect();
+                read.past.remove(&key).iter().flatten().map(|sample| whole_lines(sample)).collect();
             let tracker = trackers.entry(key).or_insert_with(new);
             tracker.past(&past, &lines, clock);
             tracker.read(&lines, splitter.finish().as_ref(), clock);

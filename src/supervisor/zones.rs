@@ -1,6 +1,6 @@
 //! The TPUs of a zone at Google: queried and stored once for all clusters in the zone.
 
-use super::cloud::{ask_cloud, tpu_place};
+use super::cloud::{ask_cloud, tpu_location};
 use crate::gcp::Google;
 use crate::model::cloud::CloudView;
 use crate::model::{ClusterSpec, Problem};
@@ -20,10 +20,10 @@ impl Zones {
     /// Everything in the cluster's zone according to an answer from Google at `since` or later: one for another
     /// cluster, or a new one.
     pub async fn view(&self, spec: &ClusterSpec, google: &Google, since: Instant) -> Answer {
-        let place = tpu_place(spec)?;
+        let location = tpu_location(spec)?;
         let zone = {
             let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            all.entry((place.project, place.zone)).or_default().clone()
+            all.entry((location.project, location.zone)).or_default().clone()
         };
         let mut last = zone.lock().await;
         if let Some((_, answer)) = last.as_ref().filter(|(queried, _)| *queried >= since) {

@@ -1,6 +1,6 @@
 //! Why no token could be read or written.
 
-use super::{Places, Source};
+use super::{Source, TokenSources};
 use crate::model::text::printable;
 use crate::model::{ClusterName, Fix, Hint, Problem, ProblemKind, Timestamp};
 use std::io;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Why no token could be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// No place has a token.
+    /// No source has a token.
     #[error("no token found: RAY_AUTH_TOKEN is not set, and there is no {}", shown(.tried))]
     NotFound {
         /// Files that do not exist.
@@ -31,11 +31,11 @@ pub enum TokenError {
         /// The system's error.
         error: io::Error,
     },
-    /// The content of a place is not a token.
-    #[error("{place} {why}")]
+    /// The content of a source is not a token.
+    #[error("{origin} {why}")]
     Unusable {
         /// Where that content was found.
-        place: Source,
+        origin: Source,
         /// What is wrong with its content.
         why: &'static str,
     },
@@ -66,8 +66,8 @@ impl TokenError {
                 let folder = file.parent().unwrap_or(file);
                 format!("make {} writable, or remove it", folder.display()).into()
             }
-            Self::Unusable { place, .. } => {
-                format!("save the token again, as the only text on the first line of {place}").into()
+            Self::Unusable { origin, .. } => {
+                format!("save the token again, as the only text on the first line of {origin}").into()
             }
         }
     }
@@ -78,8 +78,8 @@ impl TokenError {
     }
 
     /// The problem to show for that cluster.
-    pub fn problem(&self, cluster: &ClusterName, places: &Places, since: Timestamp) -> Problem {
-        let hint = self.hint(&places.cluster_file(cluster));
+    pub fn problem(&self, cluster: &ClusterName, sources: &TokenSources, since: Timestamp) -> Problem {
+        let hint = self.hint(&sources.cluster_file(cluster));
         Problem::new(ProblemKind::TokenMissing, self.to_string(), hint, since)
     }
 }

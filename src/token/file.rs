@@ -27,20 +27,20 @@ pub(super) fn read(file: &Path) -> Result<Found, TokenError> {
     let bytes = regular::read(file, MAX_SIZE).map_err(unreadable)?;
     let source = Source::File(file.into());
     let text = std::str::from_utf8(&bytes)
-        .map_err(|_| TokenError::Unusable { place: source.clone(), why: "is not a text file" })?;
+        .map_err(|_| TokenError::Unusable { origin: source.clone(), why: "is not a text file" })?;
     let token = parse(text, &source)?;
     Ok(Found { token, exposed: others_can_read(file), source, from_secret: false })
 }
 
-/// The token in a secret's payload; `place` names its version.
-pub fn parse_payload(text: &str, place: &str) -> Result<Secret, TokenError> {
-    parse(text, &Source::Payload(place.into()))
+/// The token in a secret's payload; `origin` names its version.
+pub fn parse_payload(text: &str, origin: &str) -> Result<Secret, TokenError> {
+    parse(text, &Source::Payload(origin.into()))
 }
 
 /// Reads the first line only and trims spaces, `\r` and `\n` around it, as Ray does. Characters that are not allowed in
 /// an HTTP header (RFC 9110, section 5.5) are an error here, before a library refuses them without explanation.
-pub(super) fn parse(text: &str, place: &Source) -> Result<Secret, TokenError> {
-    let unusable = |why| TokenError::Unusable { place: place.clone(), why };
+pub(super) fn parse(text: &str, origin: &Source) -> Result<Secret, TokenError> {
+    let unusable = |why| TokenError::Unusable { origin: origin.clone(), why };
     if text.starts_with('\u{feff}') {
         return Err(unusable("starts with a byte order mark, which Ray would read as part of the token"));
     }

@@ -4,7 +4,7 @@
 
 use super::file::read;
 use super::layout::{previous_file, version_file};
-use super::{Places, TokenError};
+use super::{TokenError, TokenSources};
 use crate::model::{Secret, SecretName};
 use crate::replace;
 use sha1::{Digest, Sha1};
@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
-impl Places {
+impl TokenSources {
     /// Saves the token of that version. The token that it replaces is kept, because running clusters use it until they
     /// are restarted. Returns the errors of files that could not be written; the token is usable anyway.
     pub fn keep(&self, secret: &SecretName, version: &str, token: &Secret) -> Vec<TokenError> {

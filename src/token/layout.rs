@@ -1,14 +1,14 @@
 //! Paths of token files: a cluster's own in `clusters/NAME`, which the user writes, and a secret's copy in
-//! `secrets/PROJECT.SECRET`, which [`Places::keep`] writes. Separate directories prevent name collisions.
+//! `secrets/PROJECT.SECRET`, which [`TokenSources::keep`] writes. Separate directories prevent name collisions.
 //!
 //! The older layout had both in one directory. Its files are still found, after the new places; a copy is recognized by
 //! the version file next to it.
 
-use super::Places;
+use super::TokenSources;
 use crate::model::{ClusterName, Secret, SecretName};
 use std::path::{Path, PathBuf};
 
-impl Places {
+impl TokenSources {
     /// The directories of the token files: the clusters' own, and the copies of secrets.
     pub fn folders(&self) -> [PathBuf; 2] {
         [self.cache.join("clusters"), self.cache.join("secrets")]

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Whether the terminal's clipboard must be used, and how its sequence must be wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TerminalEnv {
     /// Whether this process cannot reach the operator's desktop clipboard.
     pub remote: bool,
     /// The multiplexer that the console runs in.
@@ -33,7 +33,7 @@ pub enum Multiplexer {
     Screen,
 }
 
-impl Place {
+impl TerminalEnv {
     /// From the environment variables.
     pub fn detect(var: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name| var(name).is_some_and(|v| !v.is_empty());
@@ -62,14 +62,14 @@ enum History {
 
 /// Puts text on the clipboard. Keeps the desktop's clipboard open: on X11 its content is lost when its owner exits.
 pub struct Copier {
-    place: Place,
+    terminal_env: TerminalEnv,
     desktop: Option<Clipboard>,
 }
 
 impl Copier {
-    /// A copier for that place.
-    pub fn new(place: Place) -> Self {
-        Self { place, desktop: None }
+    /// A copier for that terminal.
+    pub fn new(terminal_env: TerminalEnv) -> Self {
+        Self { terminal_env, desktop: None }
     }
 
     /// Copies a secret like [`Copier::copy`], and asks the desktop to keep it out of its clipboard history (with KDE's
@@ -99,11 +99,11 @@ impl Copier {
         history: History,
         terminal: impl FnOnce() -> io::Result<W>,
     ) -> io::Result<&'static str> {
-        if !self.place.remote && self.copy_to_desktop(text, history).is_ok() {
+        if !self.terminal_env.remote && self.copy_to_desktop(text, history).is_ok() {
             return Ok("to the clipboard");
         }
         let mut terminal = terminal()?;
-        terminal.write_all(osc52(text, self.place.multiplexer).as_bytes())?;
+        terminal.write_all(osc52(text, self.terminal_env.multiplexer).as_bytes())?;
         terminal.flush()?;
         Ok("through the terminal (OSC 52); if the clipboard is empty, the terminal does not support it")
     }
@@ -155,24 +155,24 @@ fn osc52(text: &str, multiplexer: Multiplexer) -> String {
 mod tests {
     use super::*;
 
-    fn place(vars: &[(&str, &str)]) -> Place {
+    fn detect(vars: &[(&str, &str)]) -> TerminalEnv {
         let find = |name: &str| vars.iter().find(|(k, _)| *k == name).map(|(_, v)| (*v).to_owned());
-        Place::detect(find)
+        TerminalEnv::detect(find)
     }
 
     #[test]
     fn the_terminal_copies_over_ssh_or_without_a_display() {
-        assert!(place(&[("DISPLAY", ":0"), ("SSH_CONNECTION", "1 2 3 4")]).remote);
-        assert_eq!(place(&[]).remote, cfg!(not(any(target_os = "macos", windows))));
-        assert!(!place(&[("DISPLAY", ":0")]).remote);
-        assert_eq!(place(&[("TMUX", "/tmp/x")]).multiplexer, Multiplexer::Tmux);
-        assert_eq!(place(&[("STY", "1.x")]).multiplexer, Multiplexer::Screen);
+        assert!(detect(&[("DISPLAY", ":0"), ("SSH_CONNECTION", "1 2 3 4")]).remote);
+        assert_eq!(detect(&[]).remote, cfg!(not(any(target_os = "macos", windows))));
+        assert!(!detect(&[("DISPLAY", ":0")]).remote);
+        assert_eq!(detect(&[("TMUX", "/tmp/x")]).multiplexer, Multiplexer::Tmux);
+        assert_eq!(detect(&[("STY", "1.x")]).multiplexer, Multiplexer::Screen);
     }
 
     #[test]
     fn osc52_carries_the_text_through_multiplexers() {
         let mut out = Vec::new();
-        let mut copier = Copier::new(Place { remote: true, multiplexer: Multiplexer::None });
+        let mut copier = Copier::new(TerminalEnv { remote: true, multiplexer: Multiplexer::None });
         let how = copier.copy("hello", || Ok(&mut out)).unwrap();
         assert!(how.contains("OSC 52"));
         assert_eq!(out, b"\x1b]52;c;aGVsbG8=\x07");

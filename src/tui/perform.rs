@@ -1,6 +1,6 @@
 //! Carries out effects and reports their outcome.
 
-use super::clipboard::{Copier, ON_CLIPBOARD, Place};
+use super::clipboard::{Copier, ON_CLIPBOARD, TerminalEnv};
 use super::files::{self, Written};
 use super::input::is_shell_job;
 use super::layout::LayoutWriter;
@@ -78,18 +78,18 @@ pub struct Performer {
 }
 
 impl Performer {
-    /// A performer for the clusters of `supervisor`, which copies from `place`.
-    pub fn new(supervisor: Supervisor, place: Place) -> Self {
+    /// A performer for the clusters of `supervisor`, which copies from `terminal_env`.
+    pub fn new(supervisor: Supervisor, terminal_env: TerminalEnv) -> Self {
         let events = mpsc::unbounded_channel();
         let waits: mpsc::UnboundedSender<Event> = events.0.clone();
         // The receiver is dropped with the console.
         supervisor.on_wait(move |wait| drop(waits.send(Event::GoogleWait(wait))));
         Self {
             supervisor,
-            copier: Copier::new(place),
+            copier: Copier::new(terminal_env),
             copied: None,
             held_back: None,
-            remote: place.remote,
+            remote: terminal_env.remote,
             operations: None,
             lines: None,
             audit: None,

@@ -25,7 +25,8 @@ use unicode_width::UnicodeWidthStr;
 pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp) {
     let here = d.app.current();
     let crumbs = crumbs(d.app);
-    let place = here.and_then(|cluster| crumbs.iter().rposition(|crumb| crumb == cluster.name().as_str()));
+    let crumb_index =
+        here.and_then(|cluster| crumbs.iter().rposition(|crumb| crumb == cluster.name().as_str()));
     let way = crumbs.join(" › ").width();
     // The age comes last, if there is one; this part is dropped after all others.
     let read_only = d.app.is_read_only().then(|| ("read-only".to_owned(), d.theme.accent));
@@ -79,7 +80,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
         parts.remove(1);
     }
     // Next, the state of the connection drops its details in favor of the cluster's name.
-    let name = place.map_or(0, |place| crumbs[place].width());
+    let name = crumb_index.map_or(0, |index| crumbs[index].width());
     let free = room.saturating_sub(parts.iter().map(|(t, _)| t.width() + 2).sum());
     if let Some((state, details)) = parts[0].0.split_once(',')
         && (free..=free + details.width()).contains(&name)
@@ -91,7 +92,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
     let spans: Vec<Span> =
         parts.iter().flat_map(|(t, s)| [Span::raw("  "), Span::styled(t.as_str(), *s)]).collect();
     let left = u16::try_from(room.saturating_sub(width)).unwrap_or(0);
-    let way = self::way(&crumbs, place, left.into());
+    let way = self::way(&crumbs, crumb_index, left.into());
     put(buf, area.x + 1, area.y, left, false, &way, d.theme.text.add_modifier(Modifier::BOLD));
     let at = area.x + 1 + left;
     buf.set_line(at, area.y, &Line::from(spans), area.right().saturating_sub(at));
@@ -124,10 +125,12 @@ fn crumbs(app: &App) -> Vec<String> {
     let mut named = None;
     for view in app.stack() {
         // A page that was not opened from its cluster's page names the cluster itself.
-        let cluster = view.place().filter(|place| named != Some(*place) && !matches!(view, View::Cluster(_)));
-        crumbs.extend(cluster.map(|place| app.clusters()[place].name().to_string()));
+        let cluster = view
+            .cluster_index()
+            .filter(|cluster_index| named != Some(*cluster_index) && !matches!(view, View::Cluster(_)));
+        crumbs.extend(cluster.map(|cluster_index| app.clusters()[cluster_index].name().to_string()));
         crumbs.push(view.crumb(app.fleet()));
-        named = view.place().or(named);
+        named = view.cluster_index().or(named);
     }
     crumbs
 }
@@ -240,19 +243,19 @@ pub fn tabs(
         (Pane::Autoscaler, scaler, tone),
     ];
     let mut spans: Vec<Span> = Vec::new();
-    let mut places = Vec::new();
+    let mut areas = Vec::new();
     let mut x = area.x;
     for (pane, text, tone) in tabs {
         let style = if d.is_focused(pane) { d.theme.accent.add_modifier(Modifier::BOLD) } else { tone };
         let before = if spans.is_empty() { " " } else { " │ " };
         x = x.saturating_add(columns(before));
         let width = columns(&text).min(area.right().saturating_sub(x));
-        places.push((pane, Area { x, y: area.y, width, height: 1 }));
+        areas.push((pane, Area { x, y: area.y, width, height: 1 }));
         x = x.saturating_add(width);
         spans.extend([Span::styled(before, d.theme.border), Span::styled(text, style)]);
     }
     buf.set_line(area.x, area.y, &Line::from(spans), area.width);
-    places
+    areas
 }
 
 /// The width of a text.

@@ -62,7 +62,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> TableArea {
 fn draw_details(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, selected: Option<&Target>) {
     use Part::{Issues, Kinds, RecentChanges, Runs};
     let fleet = d.app.fleet();
-    let cluster = selected.and_then(Target::place).and_then(|place| fleet.clusters.get(place));
+    let cluster =
+        selected.and_then(Target::cluster_index).and_then(|cluster_index| fleet.clusters.get(cluster_index));
     let parts = |area: Rect| Parts {
         issues: selected.map_or_else(Vec::new, |target| issues(d, target, inside(area).width.into())),
         kinds: fleet.kinds(),
@@ -180,10 +181,10 @@ fn issues(d: &DrawContext<'_>, selected: &Target, width: usize) -> Vec<(String, 
             (printable(file).into_owned(), alerts::lines([finding].iter(), d, width, false, |_| Vec::new()))
         }
         target => {
-            let Some(place) = target.place() else { return Vec::new() };
-            let Some(cluster) = fleet.clusters.get(place) else { return Vec::new() };
+            let Some(cluster_index) = target.cluster_index() else { return Vec::new() };
+            let Some(cluster) = fleet.clusters.get(cluster_index) else { return Vec::new() };
             let findings = cluster.findings.iter().filter(|f| f.severity < Severity::Info);
-            let others = |finding: &Finding| fleet.others_with(place, finding);
+            let others = |finding: &Finding| fleet.others_with(cluster_index, finding);
             (cluster.name().to_string(), alerts::lines(findings, d, width, cluster.is_stale(d.now), others))
         }
     };
@@ -251,14 +252,14 @@ fn draw_recent_changes(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) {
     for (y, change) in (body.y..body.bottom()).zip(d.app.fleet().recent_changes.changes()) {
         let age = words::minutes(change.at.age(d.now));
         put(buf, body.x, y, AGE, true, &age, d.theme.dim);
-        // The text is cut before the place.
-        let place = words::named(&change.clusters);
+        // The text is cut before the names of the clusters.
+        let names = words::named(&change.clusters);
         let (x, width) = (body.x + AGE + 1, body.width.saturating_sub(AGE + 1));
         let columns = |text: &str| u16::try_from(text.width()).unwrap_or(u16::MAX);
-        let room = width.saturating_sub(columns(&place) + 2);
+        let room = width.saturating_sub(columns(&names) + 2);
         put(buf, x, y, room, false, &change.what, d.theme.text);
         let taken = columns(&change.what).min(room) + 2;
-        put(buf, x + taken.min(width), y, width.saturating_sub(taken), false, &place, d.theme.dim);
+        put(buf, x + taken.min(width), y, width.saturating_sub(taken), false, &names, d.theme.dim);
     }
 }
 

@@ -48,8 +48,8 @@ pub fn draw(
     let at = u16::try_from(form.at).unwrap_or(u16::MAX).min(rows.saturating_sub(1));
     let top = usize::from(at.saturating_sub(visible.saturating_sub(1)));
     let room = inner.width.saturating_sub(LABEL + 1);
-    let place = Area { x: inner.x, y: inner.y, width: inner.width, height: visible };
-    areas.dialog_rows = Some(Rows { area: place, first: top, all: form.rows.len() });
+    let rect = Area { x: inner.x, y: inner.y, width: inner.width, height: visible };
+    areas.dialog_rows = Some(Rows { area: rect, first: top, all: form.rows.len() });
     let mut cursor = None;
     for (i, (y, row)) in (inner.y..inner.y + visible).zip(form.rows.iter().skip(top)).enumerate() {
         let focused = top + i == form.at;
@@ -57,9 +57,9 @@ pub fn draw(
         put(buf, inner.x, y, LABEL, false, row.field.word(), label);
         let shown = row.shown();
         if focused {
-            let place = Rect { x: inner.x + LABEL, y, width: room + 1, height: 1 };
+            let rect = Rect { x: inner.x + LABEL, y, width: room + 1, height: 1 };
             let style = d.theme.text.patch(d.theme.marked);
-            cursor = Some((line::draw(buf, place, &shown, row.line.cursor(), style), y));
+            cursor = Some((line::draw(buf, rect, &shown, row.line.cursor(), style), y));
         } else {
             put(buf, inner.x + LABEL, y, room + 1, false, &shown, d.theme.text);
         }

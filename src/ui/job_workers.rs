@@ -37,7 +37,7 @@ fn draw_tabs(
     here: WorkersView,
 ) -> Vec<(WorkersView, Area)> {
     let mut x = area.x + 1;
-    let mut places = Vec::new();
+    let mut tabs = Vec::new();
     for (number, view) in (1..).zip(WorkersView::ALL) {
         if number > 1 {
             put(buf, x, area.y, area.right().saturating_sub(x), false, " │ ", d.theme.border);
@@ -47,10 +47,10 @@ fn draw_tabs(
         let width = u16::try_from(text.width()).unwrap_or(0).min(area.right().saturating_sub(x));
         let style = if view == here { d.theme.accent.add_modifier(Modifier::BOLD) } else { d.theme.dim };
         put(buf, x, area.y, width, false, &text, style);
-        places.push((view, Area { x, y: area.y, width, height: 1 }));
+        tabs.push((view, Area { x, y: area.y, width, height: 1 }));
         x = x.saturating_add(width);
     }
-    places
+    tabs
 }
 
 /// The gaps and the coverage of the reading.

@@ -151,8 +151,8 @@ fn search(log: &LogView) -> String {
     }
     let (sought, count) = (printable(sought), log.search().found().len());
     let sought = cut(&sought, SOUGHT);
-    match log.match_place() {
-        Some(place) => format!("  /{sought} {} of {}", grouped(place), grouped(count)),
+    match log.match_number() {
+        Some(number) => format!("  /{sought} {} of {}", grouped(number), grouped(count)),
         None if log.is_looking() => format!("  /{sought} {} so far", grouped(count)),
         None => format!("  /{sought} {} found", grouped(count)),
     }

@@ -60,8 +60,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, list: &OfferList,
     }
     let top = (prompt.chosen + 1).saturating_sub(visible).min(offers.len() - visible);
     more_around(buf, frame, d.theme, (top, offers.len() - visible - top), "");
-    let place = |r: Rect| Area { x: r.x, y: r.y, width: r.width, height: r.height };
-    areas.palette = Some((place(frame), Rows { area: place(inner), first: top, all: offers.len() }));
+    let to_area = |r: Rect| Area { x: r.x, y: r.y, width: r.width, height: r.height };
+    areas.palette = Some((to_area(frame), Rows { area: to_area(inner), first: top, all: offers.len() }));
     let shown = &offers[top..top + visible];
     let chosen = prompt.chosen_offer(offers);
     // The widths are those of all commands, so that columns do not move while scrolling.

@@ -81,7 +81,7 @@ impl Line {
         let typed = printable(plan.name.text());
         let (text, column) = line::window(&typed, plan.name.cursor(), room - beside.width());
         let at = |column: usize| u16::try_from(MARK.width() + beside.width() + column).unwrap_or(u16::MAX);
-        let places = (at(0), at(column));
+        let cluster_indices = (at(0), at(column));
         label.push(format!("{beside}{text}"));
         let last = label.len() - 1;
         let line = |(i, text)| Self {
@@ -89,7 +89,7 @@ impl Line {
             style,
             control: Some(Control::Name),
             is_continuation: i > 0,
-            typed: (i == last).then_some(places),
+            typed: (i == last).then_some(cluster_indices),
         };
         label.into_iter().enumerate().map(line).collect()
     }
@@ -131,12 +131,12 @@ pub fn draw(
         Title { left: &called, right: zone.as_deref().unwrap_or_default(), tone: None, focused: true };
     let inner = pane(buf, frame, d.theme, &title);
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
-    let place = Rect { height: inner.height.saturating_sub(1), ..inner };
-    let first = if is_low { sheet.first(plan, usize::from(place.height)) } else { (0, 0) };
+    let rect = Rect { height: inner.height.saturating_sub(1), ..inner };
+    let first = if is_low { sheet.first(plan, usize::from(rect.height)) } else { (0, 0) };
     if is_low {
         more_around(buf, frame, d.theme, (first.0, first.1 - first.0), "");
         (areas.dialog_top, areas.dialog_last) = first;
-        areas.dialog_lines = place.height.into();
+        areas.dialog_lines = rect.height.into();
     } else {
         let (top, last) = sheet.jobs;
         more_around(buf, frame, d.theme, (top, last - top), if last == 1 { "job " } else { "jobs " });
@@ -144,8 +144,8 @@ pub fn draw(
         // Below the titles of the table.
         areas.dialog_lines = usize::from(shown).saturating_sub(1);
     }
-    let cursor = sheet.copy(buf, place, rows(first.0));
-    areas.controls = sheet.controls(place, rows(first.0));
+    let cursor = sheet.copy(buf, rect, rows(first.0));
+    areas.controls = sheet.controls(rect, rows(first.0));
     let focused = match plan.control {
         Control::Cancel => Some(false),
         Control::Go => Some(true),
@@ -181,25 +181,25 @@ impl Sheet {
     }
 
     /// The areas of the lines that can have the focus, if the dialog is shown from that line on.
-    fn controls(&self, place: Rect, first: u16) -> Vec<(Area, Control)> {
+    fn controls(&self, rect: Rect, first: u16) -> Vec<(Area, Control)> {
         let line = |(y, control): &(u16, Control)| {
-            let y = y.checked_sub(first).filter(|y| *y < place.height)?;
-            Some((Area { x: place.x, y: place.y + y, width: place.width, height: 1 }, *control))
+            let y = y.checked_sub(first).filter(|y| *y < rect.height)?;
+            Some((Area { x: rect.x, y: rect.y + y, width: rect.width, height: 1 }, *control))
         };
         self.controls.iter().filter_map(line).collect()
     }
 
     /// Draws it from that line on; returns the position of the cursor.
-    fn copy(&self, buf: &mut Buffer, place: Rect, first: u16) -> Option<(u16, u16)> {
-        let width = place.width.min(self.lines.area.width);
-        for y in 0..place.height.min(self.lines.area.height.saturating_sub(first)) {
+    fn copy(&self, buf: &mut Buffer, rect: Rect, first: u16) -> Option<(u16, u16)> {
+        let width = rect.width.min(self.lines.area.width);
+        for y in 0..rect.height.min(self.lines.area.height.saturating_sub(first)) {
             for x in 0..width {
-                buf[(place.x + x, place.y + y)] = self.lines[(x, first + y)].clone();
+                buf[(rect.x + x, rect.y + y)] = self.lines[(x, first + y)].clone();
             }
         }
         let (x, line) = self.cursor?;
-        let y = line.checked_sub(first).filter(|y| *y < place.height)?;
-        Some((place.x + x.min(place.width.saturating_sub(1)), place.y + y))
+        let y = line.checked_sub(first).filter(|y| *y < rect.height)?;
+        Some((rect.x + x.min(rect.width.saturating_sub(1)), rect.y + y))
     }
 }
 
@@ -219,8 +219,8 @@ fn sheet(
     for (y, (text, style)) in (0..height).zip(head) {
         sentence::put(&mut lines, (0, y), width, text, *style, d.theme);
     }
-    let place = Rect { x: 0, y: upper, width, height: table };
-    let jobs = if table > 0 { draw_jobs(&mut lines, place, d, plan) } else { (0, 0) };
+    let rect = Rect { x: 0, y: upper, width, height: table };
+    let jobs = if table > 0 { draw_jobs(&mut lines, rect, d, plan) } else { (0, 0) };
     let (mut cursor, mut focus, mut controls) = (None, None, Vec::new());
     let first = upper.saturating_add(table).saturating_add(blank);
     for (y, line) in (first..height).zip(below) {

@@ -19,7 +19,7 @@ const PATTERN: &str = "regex; lower case matches any case";
 /// The syntax of a pattern for the lines to show.
 const LINES: &str = "regex, !regex; empty shows all";
 /// The syntax of a position in the log.
-const PLACE: &str = "line 120, 50%, 14:05, 2026-11-21 14:05, -5m";
+const GO_TO_EXAMPLES: &str = "line 120, 50%, 14:05, 2026-11-21 14:05, -5m";
 /// The syntax of the time since which lines are shown.
 const TIME: &str = "10m, 2h, 14:05, 2026-11-20 14:05; empty shows all";
 /// The syntax of a file name.
@@ -51,7 +51,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> Option<u16> {
         PromptKind::Filter => SYNTAX,
         PromptKind::Search | PromptKind::Logs => PATTERN,
         PromptKind::Lines => LINES,
-        PromptKind::GoTo => PLACE,
+        PromptKind::GoTo => GO_TO_EXAMPLES,
         PromptKind::Save => FILE,
         PromptKind::Since => TIME,
         PromptKind::Command
@@ -79,6 +79,6 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> Option<u16> {
 fn typed(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, sign: &str, line: &Line) -> u16 {
     let before = u16::try_from(sign.width()).unwrap_or(0);
     put(buf, area.x + 1, area.y, before, false, sign, d.theme.text);
-    let place = Rect { x: area.x + 1 + before, width: area.width.saturating_sub(before + 1), ..area };
-    line::draw(buf, place, &printable(line.text()), line.cursor(), d.theme.text)
+    let rect = Rect { x: area.x + 1 + before, width: area.width.saturating_sub(before + 1), ..area };
+    line::draw(buf, rect, &printable(line.text()), line.cursor(), d.theme.text)
 }

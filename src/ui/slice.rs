@@ -23,10 +23,10 @@ pub fn draw(
     buf: &mut Buffer,
     area: Rect,
     d: &DrawContext<'_>,
-    (cluster, place, key): (&Cluster, usize, &HostsKey),
+    (cluster, cluster_index, key): (&Cluster, usize, &HostsKey),
     page: &SlicePage,
 ) -> TableArea {
-    let row = HostsRow::find(cluster, place, key);
+    let row = HostsRow::find(cluster, cluster_index, key);
     let stale = cluster.is_stale(d.now);
     let title = table::filtered(&words::hosts(key), &page.list);
     let state = row.map_or("no longer listed", |row| row.state());

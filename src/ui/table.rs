@@ -31,10 +31,10 @@ fn draw(
     area: Rect,
     d: &DrawContext<'_>,
     listing: &dyn Listing,
-    place: Option<(u8, Pane)>,
+    tab: Option<(u8, Pane)>,
 ) -> TableArea {
     let context = d.app.cell_context(d.now);
-    let (title, focused, selection) = match place {
+    let (title, focused, selection) = match tab {
         Some((number, pane)) => {
             (format!("{number} {}", listing.title()), d.is_focused(pane), d.selection(pane))
         }

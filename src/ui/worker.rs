@@ -53,12 +53,12 @@ pub fn draw(
     // If there is not enough room, the focused row stays visible.
     let at = u16::try_from(form.at).unwrap_or(rows).min(rows.saturating_sub(1));
     let top = usize::from((at + 1).min(rows).saturating_sub(upper.height));
-    let place = Area { x: upper.x, y: upper.y, width: upper.width, height: upper.height };
-    areas.dialog_rows = Some(Rows { area: place, first: top, all: form.rows().len() });
+    let rect = Area { x: upper.x, y: upper.y, width: upper.width, height: upper.height };
+    areas.dialog_rows = Some(Rows { area: rect, first: top, all: form.rows().len() });
     let mut cursor = None;
     for (y, (i, field)) in (upper.y..upper.bottom()).zip(form.rows().iter().enumerate().skip(top)) {
-        let place = Rect { y, height: 1, ..inner };
-        cursor = cursor.or(row(buf, place, d, form, *field, i == form.at));
+        let rect = Rect { y, height: 1, ..inner };
+        cursor = cursor.or(row(buf, rect, d, form, *field, i == form.at));
     }
     let hidden = (top, usize::from(rows.saturating_sub(upper.height)).saturating_sub(top));
     more_around(buf, frame, d.theme, hidden, if hidden.0 + hidden.1 == 1 { "field " } else { "fields " });
@@ -71,8 +71,8 @@ pub fn draw(
     }
     if let Some((choices, chosen)) = form.focused().and_then(|field| form.choices(field)) {
         let used = u16::try_from(words.len()).unwrap_or(WORDS).min(lower.height);
-        let place = Rect { y: lower.y + used, height: lower.height - used, ..lower };
-        draw_choices(buf, place, d, &choices, chosen);
+        let rect = Rect { y: lower.y + used, height: lower.height - used, ..lower };
+        draw_choices(buf, rect, d, &choices, chosen);
     }
     if inner.height > 0 {
         let known = matches!(form.offered, Offered::Known(_));
@@ -134,13 +134,13 @@ fn row(
     let style = if focused { d.theme.text.patch(d.theme.marked) } else { d.theme.text };
     if let Some((choices, at)) = form.choices(field) {
         let chosen = choices.get(at).map_or_else(String::new, |c| printable(c).into_owned());
-        let place = format!("{} of {}", at + 1, choices.len());
-        let space = usize::from(room).saturating_sub(place.width() + 6);
+        let position = format!("{} of {}", at + 1, choices.len());
+        let space = usize::from(room).saturating_sub(position.width() + 6);
         let chosen = cut(&chosen, space).into_owned();
         let text = if focused { format!("‹ {chosen} ›") } else { format!("  {chosen}") };
         put(buf, x, area.y, room, false, &text, style);
         let after = x + u16::try_from(text.width()).unwrap_or(room) + 2;
-        put(buf, after, area.y, area.right().saturating_sub(after), false, &place, d.theme.dim);
+        put(buf, after, area.y, area.right().saturating_sub(after), false, &position, d.theme.dim);
         return None;
     }
     let (x, room) = (x + 2, room.saturating_sub(2));
@@ -151,10 +151,10 @@ fn row(
     let space =
         room.saturating_sub(u16::try_from(validation_error.width() + 2).unwrap_or(room)).max(room / 4 + 1);
     let at = if focused { typed.cursor() } else { shown.chars().count() };
-    let place = Rect { x, width: space.min(room), height: 1, ..area };
-    let cursor = line::draw(buf, place, &shown, at, style);
-    line::mark_field(buf, place);
-    let end = x + u16::try_from(shown.width()).unwrap_or(room).min(place.width.saturating_sub(1));
+    let rect = Rect { x, width: space.min(room), height: 1, ..area };
+    let cursor = line::draw(buf, rect, &shown, at, style);
+    line::mark_field(buf, rect);
+    let end = x + u16::try_from(shown.width()).unwrap_or(room).min(rect.width.saturating_sub(1));
     put(buf, end + 2, area.y, area.right().saturating_sub(end + 2), false, &validation_error, d.theme.bad);
     focused.then_some((cursor, area.y))
 }

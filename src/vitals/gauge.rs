@@ -167,15 +167,15 @@ impl VitalsTracker {
     /// Adds samples of the log from before the first reading: a run that became slower, or whose loss rose, before then
     /// is recognized by its earlier figures. The lines of each sample are complete; `first` are the lines of the first
     /// reading, which are added after this.
-    pub fn past(&mut self, places: &[Vec<Line>], first: &[Line], clock: Clock) {
+    pub fn past(&mut self, samples: &[Vec<Line>], first: &[Line], clock: Clock) {
         let mut times = Times::new(clock);
         let Some(mut next) = first.iter().find_map(|line| times.stamp(line.text())) else { return };
         let mut timed: Vec<Vec<(&Line, Timestamp)>> = Vec::new();
         // From the last sample backwards: the date of a time without one is taken from the lines after it.
-        for place in places.iter().rev() {
+        for sample in samples.iter().rev() {
             let mut times = Times::beside(clock, Some(next));
             let lines: Vec<_> =
-                place.iter().filter_map(|line| Some((line, times.stamp(line.text())?))).collect();
+                sample.iter().filter_map(|line| Some((line, times.stamp(line.text())?))).collect();
             // Lines that the first reading contains as well, or that seem to be later, are not from the past.
             if lines.last().is_some_and(|(_, at)| *at < next) {
                 next = lines[0].1;

@@ -14,14 +14,14 @@ const BESIDE: &str = "
     slices: {tpu_worker: 1}
 ";
 
-fn chips(world: &Simulated, cluster: &str, words: &[&str]) -> Ran {
-    world.run(&[&["--cluster", cluster, "chips"], words].concat())
+fn chips(fixture: &Simulated, cluster: &str, words: &[&str]) -> Ran {
+    fixture.run(&[&["--cluster", cluster, "chips"], words].concat())
 }
 
 #[test]
 fn the_host_that_the_others_wait_for_is_named() {
-    let world = Simulated::with_big_run(BESIDE);
-    let output = chips(&world, "marin-big-run", &["tpu_slice_v4_64", "--json"]).exits(0).json();
+    let fixture = Simulated::with_big_run(BESIDE);
+    let output = chips(&fixture, "marin-big-run", &["tpu_slice_v4_64", "--json"]).exits(0).json();
     let hosts = output.as_array().unwrap();
     assert_eq!(hosts.len(), 8);
     for (number, host) in hosts.iter().enumerate() {
@@ -34,10 +34,10 @@ fn the_host_that_the_others_wait_for_is_named() {
         assert!(chips.iter().all(|chip| chip["memory_total"] == 32_u64 << 30), "{host}");
     }
     let address = hosts[5]["address"].as_str().unwrap();
-    let table = chips(&world, "marin-big-run", &["tpu_slice_v4_64"]).good();
+    let table = chips(&fixture, "marin-big-run", &["tpu_slice_v4_64"]).good();
     let line = table.lines().find(|line| line.contains(&format!(" {address} "))).unwrap();
     assert!(line.contains("0* 0* 0* 0*") && line.contains("behind the other hosts"), "{table}");
-    let one = chips(&world, "marin-big-run", &[address, "--json"]).exits(0).json();
+    let one = chips(&fixture, "marin-big-run", &[address, "--json"]).exits(0).json();
     assert_eq!(
         (one.as_array().unwrap().len(), &one[0]["behind"]),
         (1, &Value::from(false)),
@@ -47,13 +47,13 @@ fn the_host_that_the_others_wait_for_is_named() {
 
 #[test]
 fn chips_that_no_program_uses_cannot_be_read() {
-    let world = Simulated::with_big_run(BESIDE);
-    let ran = chips(&world, "marin-us-central2", &["--json"]).exits(1);
+    let fixture = Simulated::with_big_run(BESIDE);
+    let ran = chips(&fixture, "marin-us-central2", &["--json"]).exits(1);
     for host in ran.json().as_array().unwrap() {
         let why = host["reason"].as_str().unwrap();
         assert!(why.contains("port 8431") && why.contains("while a program uses"), "{host}");
     }
     assert!(ran.err.contains("could not be read"), "{}", ran.err);
-    let nobody = chips(&world, "marin-us-central2", &["10.9.9.9"]).bad();
+    let nobody = chips(&fixture, "marin-us-central2", &["10.9.9.9"]).bad();
     assert!(nobody.contains("TPU chips or GPUs"), "{nobody}");
 }

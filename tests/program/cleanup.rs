@@ -1,10 +1,10 @@
 //! The cleanup of a cluster's workers, against a Google, a head behind SSH, and hosts whose processes are real and
 //! whose `/proc` shows only those that the test has started.
 
+use crate::cloud_fixture::{CloudFixture, WORKER, ZONE, labels};
 use crate::program::Ran;
 use crate::running::Running;
 use crate::until::until;
-use crate::world::{WORKER, World, ZONE, labels};
 use marin_tui::demo::google::tpu;
 use serde_json::Value;
 use std::fs;
@@ -20,7 +20,7 @@ const LOGINS: &str = "case \" $* \" in *\" -T -- 127.\"*) ;; *\" -T -- 10.128.0.
 
 /// Processes of a worker, killed at the end of the test.
 struct Worker<'a> {
-    world: &'a World,
+    fixture: &'a CloudFixture,
     pids: Vec<u32>,
 }
 
@@ -33,15 +33,15 @@ impl Drop for Worker<'_> {
 }
 
 impl<'a> Worker<'a> {
-    fn new(world: &'a World) -> Self {
-        world.program("ssh", LOGINS);
-        world.program("nosudo/sudo", "exit 1\n");
-        let home = world.home.path();
+    fn new(fixture: &'a CloudFixture) -> Self {
+        fixture.program("ssh", LOGINS);
+        fixture.program("nosudo/sudo", "exit 1\n");
+        let home = fixture.home.path();
         fs::create_dir_all(home.join("proc")).unwrap();
         // Processes that have just started are skipped, so the host's uptime is longer.
         let up: f64 = fs::read_to_string("/proc/uptime").unwrap().split(' ').next().unwrap().parse().unwrap();
-        world.file("proc/uptime", &format!("{:.2} 1.00\n", up + 5000.0));
-        world.file("accel0", "");
+        fixture.file("proc/uptime", &format!("{:.2} 1.00\n", up + 5000.0));
+        fixture.file("accel0", "");
         symlink("/proc/self", home.join("proc/self")).unwrap();
         for (name, program) in
             [("ray::train", "/bin/sleep"), ("raylet", "/bin/sh"), ("trainer", "/bin/sleep")]
@@ -50,20 +50,20 @@ impl<'a> Worker<'a> {
         }
         let node =
             |name: &str, host: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels("worker"), &[host]);
-        world.double.state().nodes = vec![node("w-0", WORKER)];
-        Self { world, pids: Vec::new() }
+        fixture.double.state().nodes = vec![node("w-0", WORKER)];
+        Self { fixture, pids: Vec::new() }
     }
 
     /// Runs a shell script that starts a background process and prints its pid; the shell exits at once and leaves an
     /// orphan.
     fn starts(&mut self, script: &str, variables: &[(&str, &str)]) -> u32 {
         let mut shell = Command::new("sh");
-        shell.args(["-c", script]).current_dir(self.world.home.path()).envs(variables.iter().copied());
+        shell.args(["-c", script]).current_dir(self.fixture.home.path()).envs(variables.iter().copied());
         let pid: u32 = String::from_utf8(shell.output().unwrap().stdout).unwrap().trim().parse().unwrap();
         self.pids.push(pid);
         let mut at = pid;
         while at != 0 {
-            let link = self.world.home.path().join(format!("proc/{at}"));
+            let link = self.fixture.home.path().join(format!("proc/{at}"));
             if at == pid {
                 symlink(format!("/proc/{at}"), link).unwrap();
             } else if !link.exists() {
@@ -90,10 +90,10 @@ impl<'a> Worker<'a> {
         let script =
             "exec 3<accel0; ./raylet -c './ray::train 600 & echo $! >worker; wait' >/dev/null 2>&1 & echo $!";
         self.starts(script, &[]);
-        let at = self.world.home.path().join("worker");
+        let at = self.fixture.home.path().join("worker");
         let pid = until("the raylet has a worker", || fs::read_to_string(&at).ok()?.trim().parse().ok());
         self.pids.push(pid);
-        symlink(format!("/proc/{pid}"), self.world.home.path().join(format!("proc/{pid}"))).unwrap();
+        symlink(format!("/proc/{pid}"), self.fixture.home.path().join(format!("proc/{pid}"))).unwrap();
         until("the worker is itself", || {
             fs::read_to_string(format!("/proc/{pid}/comm"))
                 .is_ok_and(|name| name.trim() == "ray::train")
@@ -103,11 +103,11 @@ impl<'a> Worker<'a> {
     }
 
     fn device(&self) -> PathBuf {
-        fs::canonicalize(self.world.home.path().join("accel0")).unwrap()
+        fs::canonicalize(self.fixture.home.path().join("accel0")).unwrap()
     }
 
     fn command(&self, words: &str) -> Command {
-        let mut command = self.world.command("run-cleanup");
+        let mut command = self.fixture.command("run-cleanup");
         command.arg("--devices").arg(format!("^{}$", self.device().display())).args(words.split_whitespace());
         command
     }
@@ -127,8 +127,8 @@ fn runs(pid: u32) -> bool {
 }
 
 /// The job id of the driver of an ended job, or of one that has not ended.
-fn job(world: &World, is_ended: bool) -> String {
-    let (_, out, _) = world.run("list-jobs --all --json");
+fn job(fixture: &CloudFixture, is_ended: bool) -> String {
+    let (_, out, _) = fixture.run("list-jobs --all --json");
     let jobs: Vec<Value> = serde_json::from_str(&out).unwrap();
     let over = |job: &Value| ["succeeded", "failed", "stopped"].contains(&job["status"].as_str().unwrap());
     let fitting = jobs.iter().filter(|job| over(job) == is_ended && job["job_id"].is_string());
@@ -144,10 +144,10 @@ fn outcomes(rows: &[Value]) -> Vec<(String, String)> {
 
 #[test]
 fn only_processes_that_are_proved_to_be_left_over_are_ended() {
-    let mut world = World::new();
-    world.head_of(|s| s.nodes = 2);
-    let (over, open) = (job(&world, true), job(&world, false));
-    let mut worker = Worker::new(&world);
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.nodes = 2);
+    let (over, open) = (job(&fixture, true), job(&fixture, false));
+    let mut worker = Worker::new(&fixture);
     let older = worker.orphan("ray::train", &[]);
     let of_raylet = worker.raylet();
     let of_ended = worker.orphan("trainer", &[("RAY_JOB_ID", &over)]);
@@ -193,7 +193,7 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
     assert!(outcomes(&rows).iter().all(|(_, outcome)| outcome == "ended"), "{rows:?}");
     assert!(!runs(older) && !runs(of_ended), "they are ended");
     assert!([of_raylet, of_living, by_hand].iter().all(|pid| runs(*pid)), "and nothing else");
-    let (_, log, _) = world.run("audit");
+    let (_, log, _) = fixture.run("audit");
     assert!(log.contains(&format!("run-cleanup process {older} ray::train on {WORKER}")), "{log}");
     let (code, rows, said) = worker.rows("--only processes -y");
     assert!(code == Some(0) && rows.is_empty() && said.contains("nothing to clean up"), "{said}");
@@ -201,11 +201,11 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
 
 #[test]
 fn a_lock_file_is_removed_once_no_process_can_hold_a_tpu() {
-    let mut world = World::new();
-    world.head_of(|s| (s.jobs, s.nodes) = (0, 2));
-    let mut worker = Worker::new(&world);
-    world.file("libtpu_lockfile", "");
-    let lock = world.home.path().join("libtpu_lockfile");
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| (s.jobs, s.nodes) = (0, 2));
+    let mut worker = Worker::new(&fixture);
+    fixture.file("libtpu_lockfile", "");
+    let lock = fixture.home.path().join("libtpu_lockfile");
     let by_hand = worker.orphan("trainer", &[]);
     let (_, rows, _) = worker.rows("--only processes -y");
     assert!(rows.is_empty() && lock.exists(), "{rows:?}");
@@ -222,19 +222,19 @@ fn a_lock_file_is_removed_once_no_process_can_hold_a_tpu() {
 
 #[test]
 fn a_cleanup_deletes_tpus_and_reports_unreachable_hosts_and_low_disks() {
-    let mut world = World::new();
-    world.head_of(|s| s.jobs = 0);
-    let worker = Worker::new(&world);
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.jobs = 0);
+    let worker = Worker::new(&fixture);
     let node = |name: &str, state: &str, host: &str| {
         tpu::node(ZONE, name, "v4-8", state, &labels("worker"), &[host])
     };
-    world
+    fixture
         .double
         .state()
         .nodes
         .extend([node("w-1", "READY", "10.128.0.3"), node("w-2", "PREEMPTED", "10.9.9.9")]);
     // A `df` that reports little free space.
-    world.program("nosudo/df", "echo head; echo /dev/x 100 97 3072 97% /\n");
+    fixture.program("nosudo/df", "echo head; echo /dev/x 100 97 3072 97% /\n");
     let (code, rows, said) = worker.rows("--dry-run");
     assert_eq!(code, Some(1), "not all hosts were checked: {said}");
     assert!(said.contains("10.128.0.3 was not checked"), "{said}");
@@ -245,10 +245,10 @@ fn a_cleanup_deletes_tpus_and_reports_unreachable_hosts_and_low_disks() {
         "{}",
         rows[1]
     );
-    assert_eq!(world.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.asked("DELETE"), 0);
     let (code, rows, said) = worker.rows("--only tpus -y");
     assert_eq!((code, rows[0]["outcome"].as_str()), (Some(0), Some("deleted")), "{said}");
-    assert_eq!(world.deletions().len(), 1);
+    assert_eq!(fixture.deletions().len(), 1);
 
     let mut repeating = Running::start({
         let mut command = worker.command("--only processes --only disk -y");
@@ -281,13 +281,13 @@ fn a_cleanup_deletes_tpus_and_reports_unreachable_hosts_and_low_disks() {
 
 #[test]
 fn without_ray_no_job_counts_as_ended_and_without_ssh_no_host_is_checked() {
-    let mut world = World::new();
-    world.head();
-    let over = job(&world, true);
-    let mut worker = Worker::new(&world);
+    let mut fixture = CloudFixture::new();
+    fixture.head();
+    let over = job(&fixture, true);
+    let mut worker = Worker::new(&fixture);
     worker.raylet();
     let of_ended = worker.orphan("trainer", &[("RAY_JOB_ID", &over)]);
-    world.program(
+    fixture.program(
         "ssh",
         &LOGINS.replace(
             "exec /usr/bin/ssh",
@@ -297,7 +297,7 @@ fn without_ray_no_job_counts_as_ended_and_without_ssh_no_host_is_checked() {
     let (code, rows, said) = worker.rows("--only processes -y");
     assert!(code == Some(1) && rows.is_empty(), "{rows:?}");
     assert!(said.contains("no job counts as ended") && runs(of_ended), "{said}");
-    fs::remove_file(world.home.path().join("ssh")).unwrap();
+    fs::remove_file(fixture.home.path().join("ssh")).unwrap();
     let (code, _, said) = worker.rows("--only processes -y");
     assert!(code == Some(1) && said.contains("was not checked"), "{said}");
 }

@@ -17,13 +17,13 @@ const SHELLS: [(&str, &[&str], &str); 3] = [
 ];
 
 /// A home with cluster files in `infra`, and the cluster whose jobs are completed.
-struct Place {
+struct Fixture {
     home: TempDir,
     head: Head,
     _runtime: Runtime,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let head = runtime.block_on(Head::start(Scenario { jobs: 0, ..Scenario::default() })).unwrap();
@@ -37,12 +37,12 @@ impl Place {
             );
             fs::write(home.path().join(format!("infra/{name}.yaml")), text).unwrap();
         }
-        let place = Self { home, head, _runtime: runtime };
+        let fixture = Self { home, head, _runtime: runtime };
         for id in ["eval-open", "eval-ended", "eval-$(touch made)"] {
-            place.run(&["submit-job", "--no-wait", "--submission-id", id, "--", "sleep 1000"]);
+            fixture.run(&["submit-job", "--no-wait", "--submission-id", id, "--", "sleep 1000"]);
         }
-        place.run(&["stop-job", "--yes", "--others", "eval-ended"]);
-        place
+        fixture.run(&["stop-job", "--yes", "--others", "eval-ended"]);
+        fixture
     }
 
     fn env(&self) -> [(&str, String); 5] {
@@ -103,9 +103,9 @@ fn shows(shell: &Pty, line: &str) {
 
 #[test]
 fn shells_complete_commands_clusters_and_jobs() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     for (name, argv, begin) in SHELLS {
-        let mut shell = place.shell(name, argv, begin);
+        let mut shell = fixture.shell(name, argv, begin);
         for (typed, expected) in [
             ("marin-tui list-n", "marin-tui list-nodes"),
             ("marin-tui list-jobs --ow", "marin-tui list-jobs --owner"),
@@ -115,7 +115,7 @@ fn shells_complete_commands_clusters_and_jobs() {
         ] {
             becomes(&mut shell, typed, expected);
         }
-        shell.send(&format!("export RAY_ADDRESS={}; clear\r", place.address()));
+        shell.send(&format!("export RAY_ADDRESS={}; clear\r", fixture.address()));
         shell.wait("an empty line", |text| text.trim() == "ready>");
         for (typed, expected) in [
             ("marin-tui stop-job ev", "marin-tui stop-job eval-open"),
@@ -129,7 +129,7 @@ fn shells_complete_commands_clusters_and_jobs() {
     }
     // Values that a shell would have to quote are never completed.
     let answered = |words: &[&str], address: &str| {
-        let mut command = crate::program::program(place.home.path());
+        let mut command = crate::program::program(fixture.home.path());
         command.env("MARIN_TUI_COMPLETE", "fish").env("RAY_ADDRESS", address).args(["--", "marin-tui"]);
         let text = String::from_utf8(command.args(words).output().unwrap().stdout).unwrap();
         let word = |line: &str| line.split('\t').next().unwrap().to_owned();
@@ -137,8 +137,8 @@ fn shells_complete_commands_clusters_and_jobs() {
         words.sort();
         words
     };
-    assert_eq!(answered(&["job-logs", ""], &place.address()), ["eval-ended", "eval-open"]);
-    assert_eq!(answered(&["--cluster", ""], &place.address()), ["lab-north", "lab-south", "team-south-2"]);
+    assert_eq!(answered(&["job-logs", ""], &fixture.address()), ["eval-ended", "eval-open"]);
+    assert_eq!(answered(&["--cluster", ""], &fixture.address()), ["lab-north", "lab-south", "team-south-2"]);
 }
 
 #[test]

@@ -23,13 +23,13 @@ const TOKEN: &str = "tok-7d1f0c2b9a8e4f65-never-shown";
 const UP: &str = "● up";
 
 /// A simulated head and a home directory for the test.
-struct Place {
+struct Fixture {
     runtime: Runtime,
     head: Option<Head>,
     home: TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new(scenario: Scenario) -> Self {
         let runtime = Runtime::new().unwrap();
         let head = Some(runtime.block_on(Head::start(scenario)).unwrap());
@@ -37,9 +37,9 @@ impl Place {
     }
 
     fn with_token() -> Self {
-        let place = Self::new(Scenario { token: Some(Secret::new(TOKEN)), ..Scenario::default() });
-        place.write_token(TOKEN);
-        place
+        let fixture = Self::new(Scenario { token: Some(Secret::new(TOKEN)), ..Scenario::default() });
+        fixture.write_token(TOKEN);
+        fixture
     }
 
     fn head(&self) -> &Head {
@@ -101,7 +101,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Fixture {
     fn drop(&mut self) {
         // A head closes its sockets inside its runtime.
         let _inside = self.runtime.enter();
@@ -121,20 +121,20 @@ fn quit(pty: &mut Pty) {
 
 #[test]
 fn chosen_columns_are_kept_across_restarts() {
-    let place = Place::new(Scenario::default());
+    let fixture = Fixture::new(Scenario::default());
     let has_owner = |t: &str| t.lines().any(|line| line.contains("OWNER") && line.contains("STATUS"));
-    let mut pty = place.console(200, 60);
+    let mut pty = fixture.console(200, 60);
     pty.wait("the owner", has_owner);
     pty.send("2Cjj ");
     pty.wait("no owner", |t| !has_owner(t));
     pty.send("\r");
     pty.wait("closed dialog", |t| !t.contains("Columns of jobs"));
     quit(&mut pty);
-    let file = place.file(".state/marin-tui/layout.yaml");
+    let file = fixture.file(".state/marin-tui/layout.yaml");
     let kept = fs::read_to_string(&file).unwrap();
     assert!(kept.starts_with("# Written by marin-tui") && kept.contains("- entrypoint"), "{kept}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    let mut pty = place.console(200, 60);
+    let mut pty = fixture.console(200, 60);
     let text = pty.wait_text("running  ");
     assert!(!has_owner(&text), "{text}");
     pty.send("2Cr\r");
@@ -142,17 +142,17 @@ fn chosen_columns_are_kept_across_restarts() {
     quit(&mut pty);
     assert!(!fs::read_to_string(&file).unwrap().contains("jobs"), "the default columns are not saved");
     fs::write(&file, "tables: [").unwrap();
-    let mut pty = place.console(200, 60);
+    let mut pty = fixture.console(200, 60);
     pty.wait_text("layout.yaml:");
     quit(&mut pty);
 }
 
 #[test]
 fn it_shows_the_cluster_and_is_controlled_by_keys() {
-    let place = Place::new(Scenario::default());
-    let mut pty = place.console(200, 60);
+    let fixture = Fixture::new(Scenario::default());
+    let mut pty = fixture.console(200, 60);
     pty.wait_text(UP);
-    let running = place.head().submissions(JobStatus::Running).pop().unwrap();
+    let running = fixture.head().submissions(JobStatus::Running).pop().unwrap();
     let text = pty.wait_text(&running);
     assert!(text.contains("Ray 2.60.0") && text.contains("no token needed"), "{text}");
     assert!(text.contains("16 hosts alive") && text.contains("Autoscaler v2"), "{text}");
@@ -168,7 +168,7 @@ fn it_shows_the_cluster_and_is_controlled_by_keys() {
     pty.send("\x1b");
     pty.wait("all jobs again", |t| !t.contains("filter: ") && t.contains("s stop"));
     pty.send("/failed\r");
-    let failed = place.head().submissions(JobStatus::Failed).pop().unwrap();
+    let failed = fixture.head().submissions(JobStatus::Failed).pop().unwrap();
     pty.wait("only failed jobs", |t| t.contains(&failed) && t.contains("/failed"));
     pty.send("3z");
     pty.wait("the log alone", |t| !t.contains("1 Slices") && t.contains("3 "));
@@ -179,8 +179,8 @@ fn it_shows_the_cluster_and_is_controlled_by_keys() {
 
 #[test]
 fn every_size_is_drawn_and_the_first_size_again() {
-    let place = Place::new(Scenario::default());
-    let mut pty = place.console(120, 40);
+    let fixture = Fixture::new(Scenario::default());
+    let mut pty = fixture.console(120, 40);
     pty.wait_text(UP);
     // A key right after a resize is handled normally.
     for columns in [110, 130, 110, 130] {
@@ -208,9 +208,9 @@ fn every_size_is_drawn_and_the_first_size_again() {
 
 #[test]
 fn a_signal_restores_the_terminal() {
-    let place = Place::new(Scenario::default());
+    let fixture = Fixture::new(Scenario::default());
     for signal in ["-TERM", "-HUP", "-INT"] {
-        let mut pty = place.console(80, 24);
+        let mut pty = fixture.console(80, 24);
         pty.wait_text(UP);
         assert!(!pty.is_restored());
         kill(signal, pty.pid());
@@ -222,18 +222,18 @@ fn a_signal_restores_the_terminal() {
 /// The screen shows a failure of the head with these words, the console keeps running, and it recovers after the
 /// failure.
 fn trouble(fault: Fault, words: &[&str]) {
-    let place = Place::new(Scenario::default());
-    let mut pty = place.console(200, 60);
+    let fixture = Fixture::new(Scenario::default());
+    let mut pty = fixture.console(200, 60);
     pty.wait_text(UP);
     let known = pty.wait_text("16 hosts alive");
     assert!(known.contains("data <5 s"), "{known}");
-    place.head().set_faults(vec![FaultRule { path: String::new(), fault }]);
+    fixture.head().set_faults(vec![FaultRule { path: String::new(), fault }]);
     pty.send("r");
     // The last known state stays visible.
     let all = [words, &["16 hosts alive", "r reconnect"]].concat();
     pty.wait(&format!("{all:?}"), |t| all.iter().all(|w| t.contains(w)) && !t.contains(UP));
-    place.head().set_faults(Vec::new());
-    place.head().drop_connections();
+    fixture.head().set_faults(Vec::new());
+    fixture.head().drop_connections();
     pty.send("r");
     pty.wait("recovery", |t| t.contains(UP) && t.contains("data <5 s") && !t.contains(words[0]));
     quit(&mut pty);
@@ -271,13 +271,13 @@ fn a_head_that_closes_the_connection_is_reported() {
 
 #[test]
 fn dropped_connections_are_reopened_without_a_status_change() {
-    let place = Place::new(Scenario::default());
-    let mut pty = place.console(120, 40);
+    let fixture = Fixture::new(Scenario::default());
+    let mut pty = fixture.console(120, 40);
     pty.wait_text(UP);
     for _ in 0..5 {
-        let before = place.head().cost();
-        place.head().drop_connections();
-        until("more requests", || place.head().cost() != before);
+        let before = fixture.head().cost();
+        fixture.head().drop_connections();
+        until("more requests", || fixture.head().cost() != before);
         pty.wait_text(UP);
     }
     quit(&mut pty);
@@ -285,12 +285,12 @@ fn dropped_connections_are_reopened_without_a_status_change() {
 
 #[test]
 fn a_head_that_is_gone_is_reported_and_its_last_state_stays() {
-    let mut place = Place::new(Scenario::default());
-    let mut pty = place.console(200, 60);
+    let mut fixture = Fixture::new(Scenario::default());
+    let mut pty = fixture.console(200, 60);
     pty.wait_text("16 hosts alive");
     {
-        let _inside = place.runtime.enter();
-        place.head = None;
+        let _inside = fixture.runtime.enter();
+        fixture.head = None;
     }
     let text = pty.wait("silence", |t| t.contains("no response") && t.contains("retry in"));
     assert!(text.contains("16 hosts alive"), "{text}");
@@ -299,8 +299,8 @@ fn a_head_that_is_gone_is_reported_and_its_last_state_stays() {
 
 #[test]
 fn a_missing_token_has_a_hint_where_to_put_it() {
-    let place = Place::new(Scenario { token: Some(Secret::new(TOKEN)), ..Scenario::default() });
-    let mut pty = place.console(200, 60);
+    let fixture = Fixture::new(Scenario { token: Some(Secret::new(TOKEN)), ..Scenario::default() });
+    let mut pty = fixture.console(200, 60);
     let text = pty.wait_text("no token");
     assert!(text.contains(".ray/auth_token") && text.contains("chmod 600"), "{text}");
     quit(&mut pty);
@@ -308,18 +308,18 @@ fn a_missing_token_has_a_hint_where_to_put_it() {
 
 #[test]
 fn a_refused_token_is_reported_and_a_new_one_is_used() {
-    let place = Place::with_token();
-    place.write_token("tok-of-another-cluster");
-    let mut pty = place.console(200, 60);
+    let fixture = Fixture::with_token();
+    fixture.write_token("tok-of-another-cluster");
+    let mut pty = fixture.console(200, 60);
     pty.wait_text("refuses this token");
-    place.write_token(TOKEN);
+    fixture.write_token(TOKEN);
     pty.wait("recovery by itself", |t| {
         t.contains(UP) && t.contains("token ok") && t.contains("16 hosts alive")
     });
     // The cluster's token changes while the console runs.
-    place.head().set_token(Some(Secret::new("tok-that-is-new")));
+    fixture.head().set_token(Some(Secret::new("tok-that-is-new")));
     pty.wait_text("refuses this token");
-    place.write_token("tok-that-is-new");
+    fixture.write_token("tok-that-is-new");
     pty.wait("recovery by itself", |t| t.contains(UP) && !t.contains("refuses"));
     assert!(!contains(&pty.raw(), b"tok-of-another") && !contains(&pty.raw(), b"tok-that"));
     quit(&mut pty);
@@ -327,8 +327,8 @@ fn a_refused_token_is_reported_and_a_new_one_is_used() {
 
 #[test]
 fn the_token_is_copied_and_found_nowhere_else() {
-    let place = Place::with_token();
-    let mut pty = place.console(120, 40);
+    let fixture = Fixture::with_token();
+    let mut pty = fixture.console(120, 40);
     pty.wait_text("token ok");
     pty.send("t");
     pty.wait_text("copied token");
@@ -342,15 +342,15 @@ fn the_token_is_copied_and_found_nowhere_else() {
     for file in ["cmdline", "environ"] {
         assert!(!contains(&fs::read(proc.join(file)).unwrap(), TOKEN.as_bytes()), "{file}");
     }
-    place.head().set_faults(vec![FaultRule { path: String::new(), fault: Fault::Status(500) }]);
+    fixture.head().set_faults(vec![FaultRule { path: String::new(), fault: Fault::Status(500) }]);
     pty.wait_text("Ray returned HTTP 500");
     // The screen may show the error of another request.
-    let log = || fs::read_to_string(place.file(".state/marin-tui/marin-tui.log")).unwrap();
+    let log = || fs::read_to_string(fixture.file(".state/marin-tui/marin-tui.log")).unwrap();
     until("a refresh has failed", || log().contains("refresh failed").then_some(()));
     quit(&mut pty);
     assert!(!contains(&pty.raw(), TOKEN.as_bytes()), "on the screen");
     assert!(!log().contains(TOKEN), "{}", log());
-    assert_nowhere_else(place.home.path(), &place.file("token"));
+    assert_nowhere_else(fixture.home.path(), &fixture.file("token"));
 }
 
 /// Asserts that no file under the directory holds the token, except the one that it was written to.
@@ -366,22 +366,22 @@ fn assert_nowhere_else(folder: &Path, but: &Path) {
 
 #[test]
 fn no_child_gets_the_token() {
-    let place = Place::with_token();
-    let bin = place.file("bin");
+    let fixture = Fixture::with_token();
+    let bin = fixture.file("bin");
     fs::create_dir_all(&bin).unwrap();
-    fs::create_dir_all(place.file("infra")).unwrap();
+    fs::create_dir_all(fixture.file("infra")).unwrap();
     // The file has no address: `ray` is asked for the head's address, and then `ssh` logs in to it.
-    fs::write(place.file("infra/lab.yaml"), "cluster_name: lab\nprovider: {type: gcp}\n").unwrap();
+    fs::write(fixture.file("infra/lab.yaml"), "cluster_name: lab\nprovider: {type: gcp}\n").unwrap();
     for (name, rest) in [("ray", "echo 127.0.0.1"), ("ssh", "exit 255")] {
         let dump = format!("#!/bin/sh\n(echo argv \"$@\"; env) >>\"$HOME/{name}.seen\"\n{rest}\n");
         fs::write(bin.join(name), dump).unwrap();
         fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let infra = place.file("infra").display().to_string();
+    let infra = fixture.file("infra").display().to_string();
     let more = [("PATH", path.as_str()), ("RAY_AUTH_TOKEN", TOKEN)];
-    let mut pty = place.open(&["--infra", &infra], &more, 120, 40);
-    let seen = |name: &str| fs::read_to_string(place.file(&format!("{name}.seen"))).unwrap_or_default();
+    let mut pty = fixture.open(&["--infra", &infra], &more, 120, 40);
+    let seen = |name: &str| fs::read_to_string(fixture.file(&format!("{name}.seen"))).unwrap_or_default();
     for name in ["ray", "ssh"] {
         until(name, || seen(name).contains("HOME="));
         assert!(!seen(name).contains(TOKEN) && !seen(name).contains("RAY_AUTH"), "{}", seen(name));
@@ -390,8 +390,8 @@ fn no_child_gets_the_token() {
 }
 
 /// Sends a request to the head without a client of this crate.
-fn post(place: &Place, path: &str, body: &str) {
-    let mut stream = TcpStream::connect(place.head().dashboard).unwrap();
+fn post(fixture: &Fixture, path: &str, body: &str) {
+    let mut stream = TcpStream::connect(fixture.head().dashboard).unwrap();
     let length = body.len();
     write!(
         stream,
@@ -404,8 +404,8 @@ fn post(place: &Place, path: &str, body: &str) {
 }
 
 /// The response of the head as one string.
-fn get(place: &Place, path: &str) -> String {
-    let mut stream = TcpStream::connect(place.head().dashboard).unwrap();
+fn get(fixture: &Fixture, path: &str) -> String {
+    let mut stream = TcpStream::connect(fixture.head().dashboard).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: head\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -416,10 +416,10 @@ fn get(place: &Place, path: &str) -> String {
 fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     const SECRET: &str = "value-9c1e-never-shown";
     const BACK: &str = "\x1b[Z";
-    let place = Place::new(Scenario::default());
-    fs::create_dir(place.file("src")).unwrap();
-    fs::write(place.file("src/train.py"), "print(1)\n").unwrap();
-    let mut pty = place.console_of("farid", 120, 40);
+    let fixture = Fixture::new(Scenario::default());
+    fs::create_dir(fixture.file("src")).unwrap();
+    fs::write(fixture.file("src/train.py"), "print(1)\n").unwrap();
+    let mut pty = fixture.console_of("farid", 120, 40);
     pty.wait_text(UP);
     pty.send("n");
     pty.wait_text("Submit job");
@@ -429,7 +429,7 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     // Cancel.
     pty.send("\t\t\t\t\t\t\tmine-1\t\t\t\r");
     pty.wait_text("mine-1 submitted");
-    let first = get(&place, "/api/jobs/mine-1");
+    let first = get(&fixture, "/api/jobs/mine-1");
     assert!(
         first.contains(SECRET) && first.contains(r#"{"owner": "farid"}"#),
         "the job has the variable: {first}"
@@ -437,7 +437,7 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     quit(&mut pty);
     assert!(!contains(&pty.raw(), SECRET.as_bytes()), "never on the screen");
     // Another user submits it again and becomes its owner.
-    let mut pty = place.console_of("hana", 120, 40);
+    let mut pty = fixture.console_of("hana", 120, 40);
     pty.wait_text(UP);
     pty.send("2/mine-1\r");
     pty.wait_text("/mine-1 1 of ");
@@ -448,7 +448,7 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     // Appends a character, sets another id after the owner, and moves to the button.
     pty.send(&format!("1{BACK}{BACK}{BACK}{BACK}{BACK}mine-2\t\t\t\t\r"));
     pty.wait_text("mine-2 submitted");
-    let again = get(&place, "/api/jobs/mine-2");
+    let again = get(&fixture, "/api/jobs/mine-2");
     assert!(
         again.contains("sleep 6011") && again.contains(SECRET) && again.contains("gcs://_ray_pkg_"),
         "{again}"
@@ -456,16 +456,17 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     assert!(again.contains(r#"{"owner": "hana"}"#) && !again.contains("farid"), "{again}");
     quit(&mut pty);
     assert!(!contains(&pty.raw(), SECRET.as_bytes()), "never on the screen");
-    let audit = Ran::of(&program(place.home.path()).envs(place.env()).arg("audit").output().unwrap()).good();
+    let audit =
+        Ran::of(&program(fixture.home.path()).envs(fixture.env()).arg("audit").output().unwrap()).good();
     assert!(audit.contains("submit-job mine-1") && audit.contains("submit-job mine-2"), "{audit}");
 }
 
 #[test]
 fn resubmitting_a_job_reads_no_local_files_that_its_record_names() {
     const BACK: &str = "\x1b[Z";
-    let place = Place::new(Scenario { jobs: 0, ..Scenario::default() });
+    let fixture = Fixture::new(Scenario { jobs: 0, ..Scenario::default() });
     for name in [".ssh/id_ed25519", ".aws/credentials"] {
-        let path = place.file(name);
+        let path = fixture.file(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "hunter2\n").unwrap();
     }
@@ -473,10 +474,10 @@ fn resubmitting_a_job_reads_no_local_files_that_its_record_names() {
         "entrypoint": "sleep 601", "submission_id": "evil",
         "runtime_env": {"working_dir": "~", "py_modules": ["~/.aws"], "pip": "~/.ssh/id_ed25519"}
     });
-    post(&place, "/api/jobs/", &body.to_string());
-    let before = place.head().submissions(JobStatus::Pending).len()
-        + place.head().submissions(JobStatus::Running).len();
-    let mut pty = place.console(160, 40);
+    post(&fixture, "/api/jobs/", &body.to_string());
+    let before = fixture.head().submissions(JobStatus::Pending).len()
+        + fixture.head().submissions(JobStatus::Running).len();
+    let mut pty = fixture.console(160, 40);
     pty.wait_text(UP);
     pty.wait_text("evil");
     pty.send("2e");
@@ -484,10 +485,10 @@ fn resubmitting_a_job_reads_no_local_files_that_its_record_names() {
     pty.wait("the record", |t| t.contains("id_ed25519"));
     pty.send(&format!("{BACK}\r"));
     pty.wait_text("which is not used");
-    let asked = place.head().cost().requests;
+    let asked = fixture.head().cost().requests;
     assert!(!asked.keys().any(|route| route.starts_with("/api/packages")), "{asked:?}");
-    let after = place.head().submissions(JobStatus::Pending).len()
-        + place.head().submissions(JobStatus::Running).len();
+    let after = fixture.head().submissions(JobStatus::Pending).len()
+        + fixture.head().submissions(JobStatus::Running).len();
     assert_eq!((before, after), (1, 1));
     pty.send("\x03");
     assert!(pty.wait_exit().success());
@@ -496,15 +497,15 @@ fn resubmitting_a_job_reads_no_local_files_that_its_record_names() {
 #[test]
 fn control_sequences_from_a_cluster_do_not_reach_the_terminal() {
     const ORDERS: &str = "\x1b]0;pwned\x07\x1b[2J\u{9b}31m\u{202e}\x1bP1;pwned\x1b\\\x1b]52;c;cHduZWQ=\x07";
-    let place = Place::new(Scenario::default());
+    let fixture = Fixture::new(Scenario::default());
     let hostile = format!("evil-{ORDERS}-name");
     let body = serde_json::json!({
         "submission_id": hostile, "entrypoint": format!("python {ORDERS}"), "metadata": {"owner": ORDERS},
     });
-    post(&place, "/api/jobs/", &body.to_string());
-    assert!(place.head().turn_job(&hostile, JobStatus::Running));
-    assert!(place.head().write_job_log(&hostile, format!("before {ORDERS} after-the-orders\n").as_bytes()));
-    let mut pty = place.console(200, 60);
+    post(&fixture, "/api/jobs/", &body.to_string());
+    assert!(fixture.head().turn_job(&hostile, JobStatus::Running));
+    assert!(fixture.head().write_job_log(&hostile, format!("before {ORDERS} after-the-orders\n").as_bytes()));
+    let mut pty = fixture.console(200, 60);
     pty.wait_text("evil-");
     // The log of the newest running job, which is the hostile one.
     pty.wait_text("after-the-orders");
@@ -525,35 +526,35 @@ fn control_sequences_from_a_cluster_do_not_reach_the_terminal() {
 
 #[test]
 fn stopping_a_job_from_the_keyboard_ends_it() {
-    let place = Place::new(Scenario::default());
-    let mut pty = place.console(200, 60);
-    let running = place.head().submissions(JobStatus::Running).pop().unwrap();
+    let fixture = Fixture::new(Scenario::default());
+    let mut pty = fixture.console(200, 60);
+    let running = fixture.head().submissions(JobStatus::Running).pop().unwrap();
     pty.wait_text(&running);
     pty.send(&format!("2/{running}\rs"));
     pty.wait_text("Stop job");
     pty.send("\r");
     pty.wait("closed dialog", |t| !t.contains("Stop job"));
-    assert!(place.head().submissions(JobStatus::Running).contains(&running), "enter is cancel");
+    assert!(fixture.head().submissions(JobStatus::Running).contains(&running), "enter is cancel");
     pty.send("s");
     pty.wait_text("Stop job");
     pty.send("y");
     pty.wait_text("Stop jobs of ");
     assert!(
-        place.head().submissions(JobStatus::Running).contains(&running),
+        fixture.head().submissions(JobStatus::Running).contains(&running),
         "another person's job needs a second confirmation"
     );
     pty.send("y");
     pty.wait_text("has ended (stopped)");
-    assert!(place.head().submissions(JobStatus::Stopped).contains(&running));
+    assert!(fixture.head().submissions(JobStatus::Stopped).contains(&running));
     quit(&mut pty);
 }
 
 #[test]
 fn a_stop_without_effect_is_reported() {
-    let place = Place::new(Scenario::default());
-    place.head().ignore_stop(true);
-    let mut pty = place.console(200, 60);
-    let running = place.head().submissions(JobStatus::Running).pop().unwrap();
+    let fixture = Fixture::new(Scenario::default());
+    fixture.head().ignore_stop(true);
+    let mut pty = fixture.console(200, 60);
+    let running = fixture.head().submissions(JobStatus::Running).pop().unwrap();
     pty.wait_text(&running);
     pty.send(&format!("2/{running}\rs"));
     pty.wait_text("Stop job");
@@ -566,9 +567,9 @@ fn a_stop_without_effect_is_reported() {
 
 #[test]
 fn ray_address_is_enough() {
-    let place = Place::new(Scenario::default());
-    let address = format!("http://{}", place.head().dashboard);
-    let mut pty = place.open(&[], &[("RAY_ADDRESS", &address)], 120, 40);
+    let fixture = Fixture::new(Scenario::default());
+    let address = format!("http://{}", fixture.head().dashboard);
+    let mut pty = fixture.open(&[], &[("RAY_ADDRESS", &address)], 120, 40);
     pty.wait_text(UP);
     pty.wait_text("over HTTP");
     quit(&mut pty);
@@ -576,18 +577,18 @@ fn ray_address_is_enough() {
 
 #[test]
 fn an_ambiguous_or_unknown_name_opens_no_cluster() {
-    let place = Place::new(Scenario::default());
-    fs::create_dir_all(place.file("infra")).unwrap();
+    let fixture = Fixture::new(Scenario::default());
+    fs::create_dir_all(fixture.file("infra")).unwrap();
     for name in ["marin-us-east1", "marin-us-east5"] {
         let text = format!("cluster_name: {name}\nprovider: {{type: gcp}}\n");
-        fs::write(place.file(&format!("infra/{name}.yaml")), text).unwrap();
+        fs::write(fixture.file(&format!("infra/{name}.yaml")), text).unwrap();
     }
-    let infra = place.file("infra").display().to_string();
+    let infra = fixture.file("infra").display().to_string();
     for (name, words) in [
         ("us-east", "`us-east` is ambiguous: marin-us-east1, marin-us-east5; type more of the name"),
         ("us-esat1", "no cluster `us-esat1`, did you mean `us-east1`?"),
     ] {
-        let mut pty = place.open(&["--infra", &infra, "--cluster", name], &[], 120, 10);
+        let mut pty = fixture.open(&["--infra", &infra, "--cluster", name], &[], 120, 10);
         assert_eq!(pty.wait_exit().exit_code(), 1);
         assert!(pty.text().contains(words), "{}", pty.text());
         assert!(!contains(&pty.raw(), b"\x1b[?1049h"), "the screen was not taken over");

@@ -226,18 +226,18 @@ fn without_a_terminal_demo_fails_and_creates_nothing() {
 #[test]
 fn a_cleanup_of_the_demo_ends_a_leftover_process() {
     let room = Room::new();
-    let (mut child, place) = room.serve(&["--scenario", "calm", "--clusters", "1", "--nodes", "5"]);
-    let cluster = place["clusters"][0]["name"].as_str().unwrap();
+    let (mut child, info) = room.serve(&["--scenario", "calm", "--clusters", "1", "--nodes", "5"]);
+    let cluster = info["clusters"][0]["name"].as_str().unwrap();
     let run = |words: &str| {
         let mut command = program(&room.dir.path().join("home"));
-        for (key, value) in place["env"].as_object().unwrap() {
+        for (key, value) in info["env"].as_object().unwrap() {
             match value.as_str().unwrap() {
                 "" => command.env_remove(key),
                 value => command.env(key, value),
             };
         }
-        command.arg("--config").arg(place["settings"].as_str().unwrap());
-        command.arg("--infra").arg(place["infra"].as_str().unwrap());
+        command.arg("--config").arg(info["settings"].as_str().unwrap());
+        command.arg("--infra").arg(info["infra"].as_str().unwrap());
         command.args(["-c", cluster, "run-cleanup", "--only", "processes", "--json"]);
         Ran::of(&command.args(words.split_whitespace()).output().unwrap()).exits(0)
     };

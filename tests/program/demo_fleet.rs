@@ -37,8 +37,9 @@ impl Console {
         let (config, folders) = attached(&fleet);
         let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
         assert_eq!(specs.len(), fleet.members().len());
-        let places = token::Places { cache: folders.tokens.clone(), ..token::Places::default() };
-        let mut options = Options::new(&config.settings, &folders, places);
+        let token_sources =
+            token::TokenSources { cache: folders.tokens.clone(), ..token::TokenSources::default() };
+        let mut options = Options::new(&config.settings, &folders, token_sources);
         options.background = background.unwrap_or(options.background);
         let (updates, news) = mpsc::channel(256);
         let supervisor = Supervisor::start(specs, options, &updates);

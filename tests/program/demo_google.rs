@@ -27,13 +27,13 @@ clusters:
 ";
 
 /// A fleet, and a home without a Google login.
-struct World {
+struct Fixture {
     fleet: Fleet,
     home: TempDir,
     _runtime: Runtime,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         Self::of(PLAN)
     }
@@ -100,32 +100,32 @@ impl World {
 /// The cluster files are valid: the user's own ray command would terminate the clusters that they name.
 #[test]
 fn no_ray_command_is_run_on_a_cluster_of_a_demo() {
-    let world = World::new();
-    let (bin, ran) = (world.home.path().join("bin"), world.home.path().join("ran"));
+    let fixture = Fixture::new();
+    let (bin, ran) = (fixture.home.path().join("bin"), fixture.home.path().join("ran"));
     std::fs::create_dir(&bin).unwrap();
     std::fs::write(bin.join("ray"), format!("#!/bin/sh\necho \"$@\" >>{}\n", ran.display())).unwrap();
     std::fs::set_permissions(bin.join("ray"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", bin.display());
     for command in ["restart-cluster --yes --others", "stop-cluster --yes --others"] {
-        let (argv, env) = world.start();
+        let (argv, env) = fixture.start();
         let words = [&argv[1..], &["--cluster".into(), "us-west4".into()]].concat();
-        let mut program = program(world.home.path());
+        let mut program = program(fixture.home.path());
         program.args(words).envs(env).env("PATH", &path).args(command.split(' '));
         let out = program.output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr);
         assert!(!out.status.success() && said.contains("no ray command was run"), "{command}: {said}");
         let name = command.split(' ').next().unwrap();
-        world.stdout("us-west4", &format!("{name} --abandon"));
+        fixture.stdout("us-west4", &format!("{name} --abandon"));
     }
     assert!(!ran.exists(), "{:?}", std::fs::read_to_string(ran));
 }
 
 #[test]
 fn status_has_the_findings_of_the_console_with_commands() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let read = |words: &[&str]| {
-        let (argv, env) = world.start();
-        let out = program(world.home.path()).args(&argv[1..]).envs(env).args(words).output().unwrap();
+        let (argv, env) = fixture.start();
+        let out = program(fixture.home.path()).args(&argv[1..]).envs(env).args(words).output().unwrap();
         (out.status.code().unwrap(), String::from_utf8(out.stdout).unwrap())
     };
     let (code, all) = read(&["status", "--json"]);
@@ -163,21 +163,21 @@ fn status_has_the_findings_of_the_console_with_commands() {
 
 #[test]
 fn tpus_lost_by_a_stuck_autoscaler_hold_quota_until_deleted() {
-    let world = World::new();
-    let lost = world.count("us-central2", "preempted, holds quota");
+    let fixture = Fixture::new();
+    let lost = fixture.count("us-central2", "preempted, holds quota");
     assert!(lost >= 4, "{lost}");
-    let said = world.stdout("us-central2", "clean-preempted --yes");
+    let said = fixture.stdout("us-central2", "clean-preempted --yes");
     assert_eq!(said.matches("deleted").count(), lost, "{said}");
     // The pending request was not preempted, and stays.
-    assert_eq!(world.tpus("us-central2"), [("waiting".into(), "ray-worker-manual-v4-256".into())]);
-    world.stdout("us-central2", "remove-worker ray-worker-manual-v4-256 --now --yes");
-    assert_eq!(world.tpus("us-central2"), []);
+    assert_eq!(fixture.tpus("us-central2"), [("waiting".into(), "ray-worker-manual-v4-256".into())]);
+    fixture.stdout("us-central2", "remove-worker ray-worker-manual-v4-256 --now --yes");
+    assert_eq!(fixture.tpus("us-central2"), []);
 }
 
 #[test]
 fn the_console_shows_the_lost_tpus_and_deletes_them() {
-    let world = World::new();
-    let (mut argv, env) = world.start();
+    let fixture = Fixture::new();
+    let (mut argv, env) = fixture.start();
     argv.extend(["--cluster".into(), "us-central2".into()]);
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
@@ -192,23 +192,23 @@ fn the_console_shows_the_lost_tpus_and_deletes_them() {
     pty.wait("all gone", |t| !t.contains("holds quota") && t.contains("ray-worker-manual-v4-256"));
     pty.send("\x03");
     assert!(pty.wait_exit().success());
-    assert_eq!(world.count("us-central2", "preempted, holds quota"), 0);
+    assert_eq!(fixture.count("us-central2", "preempted, holds quota"), 0);
 }
 
 /// Adds a worker of that many hosts and removes it; asserts that Ray and Google both reflect it.
 fn add_and_remove(cluster: &str, tpu: &str, capacity: &str, hosts: usize, how: &str) {
-    let world = World::new();
-    let (before, rows) = (world.nodes(cluster), world.tpus(cluster).len());
+    let fixture = Fixture::new();
+    let (before, rows) = (fixture.nodes(cluster), fixture.tpus(cluster).len());
     let adding = format!("add-worker --type {tpu} --capacity {capacity} --name extra --yes");
-    let said: Value = serde_json::from_str(&world.stdout(cluster, &format!("{adding} --json"))).unwrap();
+    let said: Value = serde_json::from_str(&fixture.stdout(cluster, &format!("{adding} --json"))).unwrap();
     assert_eq!(said[0]["hosts"].as_array().unwrap().len(), hosts, "{said}");
-    assert_eq!(world.nodes(cluster), before + hosts);
-    assert!(world.tpus(cluster).contains(&("registered".into(), "extra".into())));
-    let again = world.run(cluster, &format!("{adding} --no-wait"));
+    assert_eq!(fixture.nodes(cluster), before + hosts);
+    assert!(fixture.tpus(cluster).contains(&("registered".into(), "extra".into())));
+    let again = fixture.run(cluster, &format!("{adding} --no-wait"));
     assert!(String::from_utf8_lossy(&again.stderr).contains("already requested from Google"), "{again:?}");
-    world.stdout(cluster, &format!("remove-worker extra {how} --yes"));
-    assert_eq!(world.nodes(cluster), before);
-    assert_eq!(world.tpus(cluster).len(), rows);
+    fixture.stdout(cluster, &format!("remove-worker extra {how} --yes"));
+    assert_eq!(fixture.nodes(cluster), before);
+    assert_eq!(fixture.tpus(cluster).len(), rows);
 }
 
 #[test]
@@ -223,23 +223,23 @@ fn a_worker_joins_and_is_removed_at_once() {
 
 #[test]
 fn a_tpu_of_the_autoscaler_can_be_deleted_too() {
-    let world = World::new();
+    let fixture = Fixture::new();
     for cluster in ["marin-us-central1", "marin-us-west4"] {
-        let (before, all) = (world.nodes(cluster), world.tpus(cluster));
+        let (before, all) = (fixture.nodes(cluster), fixture.tpus(cluster));
         let (status, name) = &all[0];
         assert_eq!(status, "registered", "{all:?}");
-        world.stdout(cluster, &format!("remove-worker {name} --now --others --yes"));
-        assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name), "{name}");
+        fixture.stdout(cluster, &format!("remove-worker {name} --now --others --yes"));
+        assert!(!fixture.tpus(cluster).iter().any(|(_, other)| other == name), "{name}");
         // With simulated activity, the autoscaler requests another one at once.
-        assert!(cluster == "marin-us-central1" || world.nodes(cluster) < before);
+        assert!(cluster == "marin-us-central1" || fixture.nodes(cluster) < before);
     }
 }
 
 #[test]
 fn a_slice_of_compute_engine_is_listed_with_cloud_tpus_and_removed_as_a_whole() {
-    let world = World::of("clusters: [{name: marin-us-west4, nodes: 6, dead: 0, groups: [tpu7x-16]}]");
+    let fixture = Fixture::of("clusters: [{name: marin-us-west4, nodes: 6, dead: 0, groups: [tpu7x-16]}]");
     let (cluster, name) = ("marin-us-west4", "marin-us-west4-tpu7x-16");
-    let output: Value = serde_json::from_str(&world.stdout(cluster, "tpus --json")).unwrap();
+    let output: Value = serde_json::from_str(&fixture.stdout(cluster, "tpus --json")).unwrap();
     let rows = output["rows"].as_array().unwrap();
     let slice = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{output}"));
     let fields =
@@ -253,42 +253,43 @@ fn a_slice_of_compute_engine_is_listed_with_cloud_tpus_and_removed_as_a_whole() 
 
     // The address of a host selects its slice.
     let host = slice["addresses"][1].as_str().unwrap();
-    let (before, count) = (world.nodes(cluster), rows.len());
-    let dry = world.stdout(cluster, &format!("remove-worker {host} --now --others --yes --dry-run"));
+    let (before, count) = (fixture.nodes(cluster), rows.len());
+    let dry = fixture.stdout(cluster, &format!("remove-worker {host} --now --others --yes --dry-run"));
     assert!(dry.contains(&format!("/instanceGroupManagers/{name}")), "{dry}");
-    assert_eq!(world.nodes(cluster), before);
-    world.stdout(cluster, &format!("remove-worker {host} --now --others --yes"));
-    assert_eq!((world.nodes(cluster), world.tpus(cluster).len()), (before - 2, count - 1));
-    assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name));
+    assert_eq!(fixture.nodes(cluster), before);
+    fixture.stdout(cluster, &format!("remove-worker {host} --now --others --yes"));
+    assert_eq!((fixture.nodes(cluster), fixture.tpus(cluster).len()), (before - 2, count - 1));
+    assert!(!fixture.tpus(cluster).iter().any(|(_, other)| other == name));
 }
 
 #[test]
 fn a_slice_and_a_host_of_compute_engine_are_added_and_removed() {
-    let world = World::of("clusters: [{name: marin-us-west4, nodes: 6, dead: 0}]");
+    let fixture = Fixture::of("clusters: [{name: marin-us-west4, nodes: 6, dead: 0}]");
     let cluster = "marin-us-west4";
-    let file = world.fleet.folder().infra().join("marin-us-west4.yaml");
+    let file = fixture.fleet.folder().infra().join("marin-us-west4.yaml");
     let text = std::fs::read_to_string(&file).unwrap();
     let types = "available_node_types:\n  ironwood: {resources: {TPU: 4}, node_config: {acceleratorType: tpu7x-16}}\n  \
                  trillium: {resources: {TPU: 4}, node_config: {machineType: ct6e-standard-4t}}\n";
     std::fs::write(&file, text.replacen("available_node_types:\n", types, 1)).unwrap();
     for (kind, name, hosts) in [("ironwood", "a-slice", 2), ("trillium", "a-host", 1)] {
-        let before = world.nodes(cluster);
-        let output = world.stdout(cluster, &format!("add-worker --type {kind} --name {name} --yes --json"));
+        let before = fixture.nodes(cluster);
+        let output = fixture.stdout(cluster, &format!("add-worker --type {kind} --name {name} --yes --json"));
         let output: Value = serde_json::from_str(&output).unwrap();
         assert_eq!(output[0]["hosts"].as_array().unwrap().len(), hosts, "{output}");
-        assert_eq!(world.nodes(cluster), before + hosts);
-        assert!(world.tpus(cluster).contains(&("registered".into(), name.into())));
-        world.stdout(cluster, &format!("remove-worker {name} --now --others --yes"));
-        assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name));
+        assert_eq!(fixture.nodes(cluster), before + hosts);
+        assert!(fixture.tpus(cluster).contains(&("registered".into(), name.into())));
+        fixture.stdout(cluster, &format!("remove-worker {name} --now --others --yes"));
+        assert!(!fixture.tpus(cluster).iter().any(|(_, other)| other == name));
     }
 }
 
 #[test]
 fn a_rotated_token_is_fetched_once_the_old_one_is_removed() {
-    let world = World::new();
-    let refused = world.run("marin-us-central2-staging", "list-jobs");
+    let fixture = Fixture::new();
+    let refused = fixture.run("marin-us-central2-staging", "list-jobs");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("refuses this token"), "{refused:?}");
-    let stale = world.fleet.folder().path().join("cache/marin-tui/tokens/clusters/marin-us-central2-staging");
+    let stale =
+        fixture.fleet.folder().path().join("cache/marin-tui/tokens/clusters/marin-us-central2-staging");
     std::fs::remove_file(stale).unwrap();
-    world.stdout("marin-us-central2-staging", "list-jobs");
+    fixture.stdout("marin-us-central2-staging", "list-jobs");
 }

@@ -13,13 +13,13 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// A head with its SSH server, and a directory with the key to it.
-struct Place {
+struct Fixture {
     dir: TempDir,
     head: Head,
     server: SshServer,
 }
 
-impl Place {
+impl Fixture {
     async fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
         let head = Head::start(Scenario::default()).await.unwrap();
@@ -68,8 +68,8 @@ fn client(tunnel: &Tunnel) -> Client {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forwards_lead_to_the_head_and_unused_ports_are_refused() {
-    let place = Place::new().await;
-    let (spec, port) = place.forwarding();
+    let fixture = Fixture::new().await;
+    let (spec, port) = fixture.forwarding();
     let tunnel = soon("the tunnel is open", Tunnel::open(spec)).await.unwrap();
     let client = client(&tunnel);
     assert_eq!(soon("the version", client.version()).await.unwrap().ray_version.raw(), "2.60.0");
@@ -88,15 +88,15 @@ async fn forwards_lead_to_the_head_and_unused_ports_are_refused() {
         why = tunnel.closed() => panic!("{why}"),
         () = tokio::time::sleep(Duration::from_secs(8)) => {}
     }
-    place.server.drop_connections();
+    fixture.server.drop_connections();
     assert!(matches!(soon("the loss is noticed", tunnel.closed()).await, SshError::Lost { .. }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_run_and_streams_end() {
-    let place = Place::new().await;
-    place.head.write_file("monitor.log", b"one\ntwo\n");
-    let tunnel = soon("the tunnel is open", Tunnel::open(place.spec())).await.unwrap();
+    let fixture = Fixture::new().await;
+    fixture.head.write_file("monitor.log", b"one\ntwo\n");
+    let tunnel = soon("the tunnel is open", Tunnel::open(fixture.spec())).await.unwrap();
     let remote = tunnel.remote();
     let file = "/tmp/ray/session_latest/logs/monitor.log";
     let output = remote.run(&format!("wc -c < {}", ssh::quote(file)), DEADLINE).await.unwrap();
@@ -106,7 +106,7 @@ async fn commands_run_and_streams_end() {
     assert!(output.stderr.contains("this head is simulated"), "{}", output.stderr);
     let mut stream = remote.stream(&format!("exec tail -c +5 -F -- {}", ssh::quote(file))).unwrap();
     assert_eq!(soon("the file", stream.chunk()).await.unwrap().unwrap(), "two\n");
-    place.head.write_file("monitor.log", b"three\n");
+    fixture.head.write_file("monitor.log", b"three\n");
     assert_eq!(soon("its growth", stream.chunk()).await.unwrap().unwrap(), "three\n");
     drop(stream);
     soon("the tunnel is closed", tunnel.close()).await;
@@ -114,8 +114,8 @@ async fn commands_run_and_streams_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_gets_a_shell_and_another_key_is_refused() {
-    let place = Place::new().await;
-    soon("the host is known", Tunnel::open(place.spec())).await.unwrap().close().await;
+    let fixture = Fixture::new().await;
+    soon("the host is known", Tunnel::open(fixture.spec())).await.unwrap().close().await;
     let talk = |spec: TunnelSpec| {
         let mut shell = ssh::login(&spec);
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -125,7 +125,7 @@ async fn a_login_gets_a_shell_and_another_key_is_refused() {
             shell.wait_with_output().unwrap()
         })
     };
-    let output = soon("the shell ends", talk(place.spec())).await.unwrap();
+    let output = soon("the shell ends", talk(fixture.spec())).await.unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{text}");
     for words in ["a simulated Ray head", "ray-marin-x-head\n", "gcs_server.out\n"] {
@@ -133,19 +133,19 @@ async fn a_login_gets_a_shell_and_another_key_is_refused() {
     }
     assert!(String::from_utf8_lossy(&output.stderr).contains("nonsense: not found"));
     // The key of another fleet is refused.
-    let other_key = place.dir.path().join("other_key");
+    let other_key = fixture.dir.path().join("other_key");
     Keys::new().unwrap().write_client(&other_key).unwrap();
-    let mut spec = place.spec();
+    let mut spec = fixture.spec();
     spec.auth.private_key = Some(other_key);
     assert!(matches!(soon("the refusal", Tunnel::open(spec)).await, Err(SshError::KeyRefused { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_terminal_the_shell_edits_lines_and_is_interrupted() {
-    let place = Place::new().await;
-    soon("the host is known", Tunnel::open(place.spec())).await.unwrap().close().await;
-    place.head.write_file("monitor.log", b"it is still here\n");
-    let login = ssh::login(&place.spec());
+    let fixture = Fixture::new().await;
+    soon("the host is known", Tunnel::open(fixture.spec())).await.unwrap().close().await;
+    fixture.head.write_file("monitor.log", b"it is still here\n");
+    let login = ssh::login(&fixture.spec());
     let typing = tokio::task::spawn_blocking(move || {
         let mut pty = Pty::of(&login, 120, 30);
         pty.wait_text("ray@ray-marin-x-head:logs$");

@@ -1,6 +1,6 @@
 //! Conditions that a running console must survive: a full disk, and being stopped and continued from outside.
 
-use crate::place::{Place, TOKEN};
+use crate::head_fixture::{HeadFixture, TOKEN};
 use crate::program::{Ran, kill, program};
 use crate::pty::Pty;
 use marin_tui::demo::Scenario;
@@ -8,25 +8,25 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::{Duration, SystemTime};
 
-fn place() -> Place {
-    Place::new(Scenario::default())
+fn fixture() -> HeadFixture {
+    HeadFixture::new(Scenario::default())
 }
 
-fn console(place: &Place) -> Pty {
-    Pty::of(&place.command(&[]), 120, 40)
+fn console(fixture: &HeadFixture) -> Pty {
+    Pty::of(&fixture.command(&[]), 120, 40)
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_does_not_disturb_the_screen_and_is_reported_at_the_end() {
-    let place = place();
-    let state = place.home.path().join(".local/state/marin-tui");
+    let fixture = fixture();
+    let state = fixture.home.path().join(".local/state/marin-tui");
     fs::create_dir_all(&state).unwrap();
     fs::set_permissions(&state, PermissionsExt::from_mode(0o700)).unwrap();
     // Every write to the log fails with ENOSPC.
     symlink("/dev/full", state.join("marin-tui.log")).unwrap();
     // Nothing listens there: each attempt is logged.
-    let mut command = program(place.home.path());
+    let mut command = program(fixture.home.path());
     let mut pty = Pty::of(command.args(["--address", "http://127.0.0.1:9"]), 120, 40);
     pty.wait("why there is no connection", |s| s.contains("retry in"));
     pty.send("q");
@@ -44,10 +44,10 @@ const SHELL: &str = "set -m; \"$@\"; while [ $? -gt 128 ]; do echo held; read -r
 #[test]
 #[cfg(target_os = "linux")]
 fn a_stopped_console_restores_the_terminal_and_takes_it_again() {
-    let place = place();
-    let address = format!("http://{}", place.head.dashboard);
+    let fixture = fixture();
+    let address = format!("http://{}", fixture.head.dashboard);
     let argv = ["/bin/bash", "-c", SHELL, "bash", env!("CARGO_BIN_EXE_marin-tui"), "--address", &address];
-    let home = place.home.path().to_str().unwrap();
+    let home = fixture.home.path().to_str().unwrap();
     let mut pty = Pty::start(&argv, &[("HOME", home), ("RAY_AUTH_TOKEN", TOKEN)], 120, 40);
     // A small window shows the names of its panes in one line.
     let is_shown = |s: &str| (s.contains("1 Slices") || s.contains("1 Nodes")) && !s.contains("held");
@@ -74,8 +74,8 @@ fn a_stopped_console_restores_the_terminal_and_takes_it_again() {
 
 #[test]
 fn without_a_shell_the_key_does_not_suspend_the_console() {
-    let place = place();
-    let mut pty = console(&place);
+    let fixture = fixture();
+    let mut pty = console(&fixture);
     pty.wait_text("1 Slices");
     pty.send("\x1a");
     pty.wait_text("cannot suspend");
@@ -85,8 +85,8 @@ fn without_a_shell_the_key_does_not_suspend_the_console() {
 
 #[test]
 fn old_backups_are_reported_at_the_start_and_deleted_on_request() {
-    let place = place();
-    let state = place.home.path().join(".local/state/marin-tui");
+    let fixture = fixture();
+    let state = fixture.home.path().join(".local/state/marin-tui");
     let folder = state.join("backups/a-1");
     fs::create_dir_all(folder.join("packages")).unwrap();
     fs::set_permissions(&state, PermissionsExt::from_mode(0o700)).unwrap();
@@ -95,14 +95,14 @@ fn old_backups_are_reported_at_the_start_and_deleted_on_request() {
     fs::write(&list, r#"{"version":1,"cluster":"a","jobs":[],"packages":{}}"#).unwrap();
     let long_ago = SystemTime::now() - Duration::from_secs(31 * 24 * 3600);
     fs::File::options().write(true).open(&list).unwrap().set_modified(long_ago).unwrap();
-    let mut pty = console(&place);
+    let mut pty = console(&fixture);
     pty.wait_text("1 backup older than 30 days");
     pty.send("q");
     assert!(pty.wait_exit().success());
-    let run = |args: &[&str]| Ran::of(&program(place.home.path()).args(args).output().unwrap());
+    let run = |args: &[&str]| Ran::of(&program(fixture.home.path()).args(args).output().unwrap());
     let listed = run(&["backups", "--json"]).json();
     assert_eq!((&listed[0]["cluster"], &listed[0]["outcome"]), (&"a".into(), &"old".into()));
-    let mut transcript = place.transcript();
+    let mut transcript = fixture.transcript();
     let mut delete = |more: &[&str]| {
         let words = [&["backups", "--delete-older-than"], more].concat();
         transcript.add(&words.join(" "), &run(&words));

@@ -49,14 +49,14 @@ esac
 "#;
 
 /// A home, clusters whose head is a real sshd, and a stub of docker on the head.
-struct Place {
+struct Fixture {
     _google: (Runtime, Double),
     home: TempDir,
     there: TempDir,
     sshd: Sshd,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let temporary = || tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
@@ -66,24 +66,24 @@ impl Place {
         let path = there.path().display();
         let sshd = Sshd::start(&format!("SetEnv PATH={path}:/usr/bin:/bin"));
         let google = double.url();
-        let place = Self { _google: (runtime, double), home, there, sshd };
-        place.docker("docker", DOCKER);
-        place.there("state", "true\n");
-        place.there("home/.bashrc", "export FROM_BASHRC=yes\n");
+        let fixture = Self { _google: (runtime, double), home, there, sshd };
+        fixture.docker("docker", DOCKER);
+        fixture.there("state", "true\n");
+        fixture.there("home/.bashrc", "export FROM_BASHRC=yes\n");
         let container = "docker: {image: i, container_name: ray_docker}\n";
         let local = "provider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n";
-        place.file("infra/lab.yaml", &format!("cluster_name: lab\n{local}{container}"));
-        place.file("infra/bare.yaml", &format!("cluster_name: bare\n{local}"));
+        fixture.file("infra/lab.yaml", &format!("cluster_name: lab\n{local}{container}"));
+        fixture.file("infra/bare.yaml", &format!("cluster_name: bare\n{local}"));
         let gcp =
             format!("provider: {{type: gcp, project_id: {PROJECT}, availability_zone: us-central2-b}}\n");
-        place.file("infra/cloud.yaml", &format!("cluster_name: cloud\n{gcp}{container}"));
-        let key = place.sshd.place().path("key");
-        let login = json!({"address": "127.0.0.1", "port": place.sshd.port, "user": user(), "key": key});
-        let settings = json!({"google_endpoint": google, "infra": [place.home.path().join("infra")],
-            "ssh_config": place.file("ssh_config", ""),
+        fixture.file("infra/cloud.yaml", &format!("cluster_name: cloud\n{gcp}{container}"));
+        let key = fixture.sshd.dir().path("key");
+        let login = json!({"address": "127.0.0.1", "port": fixture.sshd.port, "user": user(), "key": key});
+        let settings = json!({"google_endpoint": google, "infra": [fixture.home.path().join("infra")],
+            "ssh_config": fixture.file("ssh_config", ""),
             "clusters": {"lab": login, "bare": login, "cloud": login}});
-        place.file("config.yaml", &settings.to_string());
-        place
+        fixture.file("config.yaml", &settings.to_string());
+        fixture
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {
@@ -147,94 +147,98 @@ impl Place {
 
 #[test]
 fn arguments_are_passed_unchanged() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let hostile =
         ["it's", "a  b", "new\nline", "-n", "--help", "$HOME `id` $(id)", "!x", "\"", "\\", "", "*", "ä~/"];
     let words = [&["--", "printf", "%s|"][..], &hostile].concat();
     for cluster in ["lab", "bare"] {
-        assert_eq!(place.stdout(cluster, &words), hostile.join("|") + "|", "{cluster}");
-        assert_eq!(place.stdout(cluster, &words[1..]), hostile.join("|") + "|", "{cluster}, without --");
+        assert_eq!(fixture.stdout(cluster, &words), hostile.join("|") + "|", "{cluster}");
+        assert_eq!(fixture.stdout(cluster, &words[1..]), hostile.join("|") + "|", "{cluster}, without --");
     }
 }
 
 #[test]
 fn it_runs_in_the_container_with_its_shell_and_its_exit_code() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let line = "echo $CONTAINER $FROM_BASHRC [$RAY_AUTH_TOKEN] ~ | cat # a comment";
-    let said = place.stdout("lab", &["--", line]);
-    assert_eq!(said, format!("ray_docker yes [] {}/home\n", place.there.path().display()));
-    let said = place.stdout("bare", &["--", "echo [$CONTAINER]"]);
+    let said = fixture.stdout("lab", &["--", line]);
+    assert_eq!(said, format!("ray_docker yes [] {}/home\n", fixture.there.path().display()));
+    let said = fixture.stdout("bare", &["--", "echo [$CONTAINER]"]);
     assert_eq!(said, "[]\n", "without a container in the file the command runs on the machine itself");
-    let out = place.run("lab", &["--", "echo out; echo err >&2; exit 7"]);
+    let out = fixture.run("lab", &["--", "echo out; echo err >&2; exit 7"]);
     assert_eq!(out.status.code(), Some(7));
     assert_eq!((&*out.stdout, &*out.stderr), (&b"out\n"[..], &b"err\n"[..]));
     // Standard input is passed on, both to a command and as a script for a shell.
     for (args, input, said) in
         [(&["--", "tr", "a-z", "A-Z"][..], "abc", "ABC"), (&[], "echo $CONTAINER", "ray_docker\n")]
     {
-        let mut child = place.command("lab", args);
+        let mut child = fixture.command("lab", args);
         let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         assert_eq!(child.wait_with_output().unwrap().stdout, said.as_bytes());
     }
-    assert!(!place.asked().contains("-it"), "no terminal is requested when there is none: {}", place.asked());
+    assert!(
+        !fixture.asked().contains("-it"),
+        "no terminal is requested when there is none: {}",
+        fixture.asked()
+    );
 }
 
 #[test]
 fn a_command_run_from_a_terminal_gets_a_terminal() {
-    let place = Place::new();
-    let mut shell = place.terminal(&[]);
+    let fixture = Fixture::new();
+    let mut shell = fixture.terminal(&[]);
     shell.send("echo in:$CONTAINER; tty\r");
     shell.wait_text("in:ray_docker");
     shell.wait_text("/dev/pts/");
     shell.send("exit 3\r");
     assert_eq!(shell.wait_exit().exit_code(), 3);
-    let mut command = place.terminal(&["--", "test -t 0 && test -t 1 && echo both of $CONTAINER"]);
+    let mut command = fixture.terminal(&["--", "test -t 0 && test -t 1 && echo both of $CONTAINER"]);
     command.wait_text("both of ray_docker");
     assert_eq!(command.wait_exit().exit_code(), 0);
-    assert_eq!(place.asked().matches("exec -it ray_docker bash").count(), 2, "{}", place.asked());
+    assert_eq!(fixture.asked().matches("exec -it ray_docker bash").count(), 2, "{}", fixture.asked());
 }
 
 #[test]
 fn container_errors_have_a_hint() {
-    let place = Place::new();
-    place.there("state", "false\n");
-    let said = place.fails(&["--", "true"]);
+    let fixture = Fixture::new();
+    fixture.there("state", "false\n");
+    let said = fixture.fails(&["--", "true"]);
     assert!(said.contains("ray_docker on ") && said.contains("is stopped"), "{said}");
     assert!(said.contains("`docker start ray_docker`"), "{said}");
-    place.there("says", "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock");
-    let said = place.fails(&["--", "true"]);
+    fixture.there("says", "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock");
+    let said = fixture.fails(&["--", "true"]);
     assert!(said.contains(&format!("{} has no permission to use docker", user())), "{said}");
     assert!(said.contains(&format!("`sudo usermod -aG docker {}`", user())), "{said}");
-    place.there("says", "Error: No such container: ray_docker");
-    let said = place.fails(&["--host", "127.0.0.1", "--", "true"]);
+    fixture.there("says", "Error: No such container: ray_docker");
+    let said = fixture.fails(&["--host", "127.0.0.1", "--", "true"]);
     assert!(said.contains("no container ray_docker on "), "{said}");
     assert!(said.contains(" -c lab ssh 127.0.0.1 -- docker ps`"), "{said}");
-    place.there("says", "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.");
-    assert!(place.fails(&["--", "true"]).contains("Cannot connect to the Docker daemon at"));
-    let lab = fs::read_to_string(place.home.path().join("infra/lab.yaml")).unwrap();
-    place.file("infra/lab.yaml", &lab.replace("container_name:", "use_podman: true, container_name:"));
-    let said = place.fails(&["--", "true"]);
+    fixture.there("says", "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.");
+    assert!(fixture.fails(&["--", "true"]).contains("Cannot connect to the Docker daemon at"));
+    let lab = fs::read_to_string(fixture.home.path().join("infra/lab.yaml")).unwrap();
+    fixture.file("infra/lab.yaml", &lab.replace("container_name:", "use_podman: true, container_name:"));
+    let said = fixture.fails(&["--", "true"]);
     assert!(said.contains("podman is not installed on ") && said.contains(" -c lab ssh`"), "{said}");
-    place.docker("podman", DOCKER);
-    place.there("says", "");
-    place.there("state", "true\n");
-    assert_eq!(place.stdout("lab", &["--", "echo $CONTAINER"]), "ray_docker\n");
+    fixture.docker("podman", DOCKER);
+    fixture.there("says", "");
+    fixture.there("state", "true\n");
+    assert_eq!(fixture.stdout("lab", &["--", "echo $CONTAINER"]), "ray_docker\n");
     for name in ["-x", "a b", "$(touch owned)"] {
-        place.file("infra/lab.yaml", &lab.replace("ray_docker", &format!("'{name}'")));
-        assert!(place.fails(&["--", "true"]).contains("is not a valid container name"), "{name}");
+        fixture.file("infra/lab.yaml", &lab.replace("ray_docker", &format!("'{name}'")));
+        assert!(fixture.fails(&["--", "true"]).contains("is not a valid container name"), "{name}");
     }
 }
 
 #[test]
 fn an_unknown_host_or_a_closed_pipe_ends_exec() {
-    let place = Place::new();
-    let out = place.run("cloud", &["--host", "nobody", "--", "true"]);
+    let fixture = Fixture::new();
+    let out = fixture.run("cloud", &["--host", "nobody", "--", "true"]);
     let said = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(1), "{said}");
     assert!(said.contains("cloud has no TPU VM named nobody"), "{said}");
-    assert_eq!(place.run("lab", &["--host", "127.0.0.1:x", "--", "true"]).status.code(), Some(1));
-    let mut endless = place.command("lab", &["--", "yes"]);
+    assert_eq!(fixture.run("lab", &["--host", "127.0.0.1:x", "--", "true"]).status.code(), Some(1));
+    let mut endless = fixture.command("lab", &["--", "yes"]);
     let mut endless = endless.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     drop(endless.stdout.take());
     assert!(!endless.wait().unwrap().success());

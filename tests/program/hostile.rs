@@ -19,13 +19,13 @@ use tokio::runtime::Runtime;
 const ORDERS: &str =
     "\x1b]0;pwned\x07\x1b[2J\u{9b}31m\u{202e}\x1bP1;pwned\x1b\\\x1b]52;c;cHduZWQ=\x07\u{2066}";
 
-struct Place {
+struct Fixture {
     runtime: Runtime,
     head: Head,
     home: TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let scenario = Scenario { jobs: 0, ..Scenario::default() };
@@ -78,18 +78,18 @@ impl Place {
 
 #[test]
 fn job_commands_pass_no_control_sequences_to_the_terminal() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let (evil, ended) = (format!("evil-{ORDERS}-name"), format!("ended-{ORDERS}-name"));
-    place.submit(&evil);
-    place.submit(&ended);
-    assert!(place.head.turn_job(&evil, JobStatus::Running));
-    place.head.write_job_log(&ended, format!("before {ORDERS} after\nraw \u{9b}31m end\n").as_bytes());
+    fixture.submit(&evil);
+    fixture.submit(&ended);
+    assert!(fixture.head.turn_job(&evil, JobStatus::Running));
+    fixture.head.write_job_log(&ended, format!("before {ORDERS} after\nraw \u{9b}31m end\n").as_bytes());
     assert!(
-        place.head.turn_job(&ended, JobStatus::Running) && place.head.turn_job(&ended, JobStatus::Failed)
+        fixture.head.turn_job(&ended, JobStatus::Running) && fixture.head.turn_job(&ended, JobStatus::Failed)
     );
-    let address = place.address();
+    let address = fixture.address();
     let at = ["--address", &address];
-    let dir = place.home.path().join(format!("backup-{ORDERS}"));
+    let dir = fixture.home.path().join(format!("backup-{ORDERS}"));
     let dir = dir.to_str().unwrap();
     let all: &[&[&str]] = &[
         &["list-jobs", "--all"],
@@ -121,20 +121,20 @@ fn job_commands_pass_no_control_sequences_to_the_terminal() {
         &["--no-such-\x1b]0;pwned\x07-option"],
     ];
     for args in all {
-        place.on_terminal(&[&at[..], args].concat());
+        fixture.on_terminal(&[&at[..], args].concat());
     }
 }
 
 #[test]
 fn json_on_a_terminal_has_the_same_values_as_in_a_pipe() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let evil = format!("evil-{ORDERS}-name");
-    place.submit(&evil);
-    let address = place.address();
+    fixture.submit(&evil);
+    let address = fixture.address();
     let args = ["--address", &address, "list-jobs", "--all", "--json"];
-    let shown = place.on_terminal(&args);
+    let shown = fixture.on_terminal(&args);
     assert!(shown.contains("\\u202e") && shown.contains("\\u009b"), "{shown}");
-    let piped = String::from_utf8(place.in_pipe(&args)).unwrap();
+    let piped = String::from_utf8(fixture.in_pipe(&args)).unwrap();
     assert!(piped.contains('\u{202e}'), "a script gets the cluster's data unchanged: {piped}");
     let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap()[0].clone();
     assert_eq!(parsed(&shown)["submission_id"], evil);
@@ -143,7 +143,7 @@ fn json_on_a_terminal_has_the_same_values_as_in_a_pipe() {
 
 #[test]
 fn server_errors_are_sanitized() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let body = json!({"result": false, "msg": format!("first\nsecond {ORDERS}"), "data": {}}).to_string();
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", server.local_addr().unwrap());
@@ -159,26 +159,27 @@ fn server_errors_are_sanitized() {
     for args in
         [&["list-jobs"][..], &["job-logs", "a"], &["stop-job", "--yes", "a"], &["delete-job", "--yes", "a"]]
     {
-        let said = place.on_terminal(&[&["--address", &address][..], args].concat());
+        let said = fixture.on_terminal(&[&["--address", &address][..], args].concat());
         assert!(said.contains("second "), "{args:?}: {said}");
     }
 }
 
 #[test]
 fn file_names_are_sanitized() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     // The name is not UTF-8 either: some terminals interpret 8-bit C1 controls.
     let name = [b"work-", ORDERS.as_bytes(), b"\x9b31m\x90"].concat();
-    let folder: PathBuf = place.home.path().join(std::ffi::OsStr::from_bytes(&name));
+    let folder: PathBuf = fixture.home.path().join(std::ffi::OsStr::from_bytes(&name));
     fs::create_dir(&folder).unwrap();
     File::create(folder.join(format!("weights-{ORDERS}.bin"))).unwrap().set_len((100 << 20) + 1).unwrap();
     fs::write(folder.join(format!("broken-{ORDERS}.yaml")), "cluster_name: [").unwrap();
     fs::write(folder.join("good.yaml"), format!("cluster_name: {}\n", json!(format!("c-{ORDERS}")))).unwrap();
-    std::os::unix::fs::symlink(&folder, place.home.path().join("link")).unwrap();
-    let link = place.home.path().join("link");
+    std::os::unix::fs::symlink(&folder, fixture.home.path().join("link")).unwrap();
+    let link = fixture.home.path().join("link");
     let link = link.to_str().unwrap();
-    let address = place.address();
-    let said = place.on_terminal(&["--address", &address, "submit-job", "--working-dir", link, "--", "true"]);
+    let address = fixture.address();
+    let said =
+        fixture.on_terminal(&["--address", &address, "submit-job", "--working-dir", link, "--", "true"]);
     assert!(said.contains("100 MiB") && said.contains("weights-"), "{said}");
     for args in [
         &["clusters"][..],
@@ -192,7 +193,7 @@ fn file_names_are_sanitized() {
         &["list-jobs"],
         &["tpus"],
     ] {
-        let said = place.on_terminal(&[&["--infra", link][..], args].concat());
+        let said = fixture.on_terminal(&[&["--infra", link][..], args].concat());
         assert!(!said.trim().is_empty(), "{args:?}");
     }
 }

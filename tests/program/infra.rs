@@ -11,11 +11,11 @@ const OURS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/infra");
 
 /// A copy of the directory that ships.
 fn copy() -> TempDir {
-    let place = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(OURS).unwrap().map(Result::unwrap).filter(|e| e.path().is_file()) {
-        fs::copy(entry.path(), place.path().join(entry.file_name())).unwrap();
+        fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
     }
-    place
+    dir
 }
 
 /// Runs `configs` on the directory without a terminal: exit code, stdout, stderr.
@@ -80,19 +80,19 @@ fn the_shipped_files_are_up_to_date_and_have_no_findings() {
 
 #[test]
 fn one_value_changes_the_expected_files_and_the_diff_shows_it() {
-    let place = copy();
-    change(place.path(), "clusters.yaml", "slices: {v5p-64: 4}", "slices: {v5p-64: 5}");
-    let before = everything(place.path());
-    let mut shown = transcript(place.path());
-    assert_eq!(shows(&mut shown, place.path(), &["update", "--check"]), 1);
-    assert_eq!(shows(&mut shown, place.path(), &["update", "--diff"]), 0);
+    let dir = copy();
+    change(dir.path(), "clusters.yaml", "slices: {v5p-64: 4}", "slices: {v5p-64: 5}");
+    let before = everything(dir.path());
+    let mut shown = transcript(dir.path());
+    assert_eq!(shows(&mut shown, dir.path(), &["update", "--check"]), 1);
+    assert_eq!(shows(&mut shown, dir.path(), &["update", "--diff"]), 0);
     shown.is("a_value_that_changes_one_file");
-    assert!(differing(&before, place.path()).is_empty(), "neither writes");
-    let (code, out, _) = configs(place.path(), &["update"]);
+    assert!(differing(&before, dir.path()).is_empty(), "neither writes");
+    let (code, out, _) = configs(dir.path(), &["update"]);
     assert_eq!(code, 0);
     assert!(out.contains("+    min_workers: 5") && out.ends_with("13 files current, 1 written\n"), "{out}");
-    assert_eq!(differing(&before, place.path()), ["marin-us-east5-a.yaml"]);
-    let (code, out, _) = configs(place.path(), &["update", "--json"]);
+    assert_eq!(differing(&before, dir.path()), ["marin-us-east5-a.yaml"]);
+    let (code, out, _) = configs(dir.path(), &["update", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
     assert_eq!((code, rows.len()), (0, 14));
     assert!(rows.iter().all(|r| r["state"] == "current" && r["written"] == false && r["diff"] == ""));
@@ -100,66 +100,66 @@ fn one_value_changes_the_expected_files_and_the_diff_shows_it() {
 
 #[test]
 fn an_image_is_set_for_all_or_for_one_and_comments_stay() {
-    let place = copy();
-    let before = everything(place.path());
-    let (code, out, err) = configs(place.path(), &["set-image", "20261120", "us-east1", "marin-big-run"]);
+    let dir = copy();
+    let before = everything(dir.path());
+    let (code, out, err) = configs(dir.path(), &["set-image", "20261120", "us-east1", "marin-big-run"]);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(
         out.contains("+    tag: \"20261120\"") && out.contains("+  image: us-east1-docker.pkg.dev"),
         "{out}"
     );
     assert_eq!(
-        differing(&before, place.path()),
+        differing(&before, dir.path()),
         ["clusters.yaml", "marin-big-run.yaml", "marin-us-east1.yaml"]
     );
-    let table = fs::read_to_string(place.path().join("clusters.yaml")).unwrap();
+    let table = fs::read_to_string(dir.path().join("clusters.yaml")).unwrap();
     let lines = |text: &str| {
         text.lines().filter(|l| !l.contains("tag: \"2026")).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(lines(&table), lines(&fs::read_to_string(format!("{OURS}/clusters.yaml")).unwrap()));
-    let (_, out, _) = configs(place.path(), &["set-image", "b2f1"]);
+    let (_, out, _) = configs(dir.path(), &["set-image", "b2f1"]);
     assert!(out.contains("own tag 20261120"), "{out}");
-    let (_, out, _) = configs(place.path(), &["list", "--json"]);
+    let (_, out, _) = configs(dir.path(), &["list", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
     assert_eq!(rows.iter().filter(|r| r["tag"] == "b2f1" && r["state"] == "current").count(), 12);
-    let mut shown = transcript(place.path());
-    assert_eq!(shows(&mut shown, place.path(), &["set-image", "a b"]), 1);
-    assert_eq!(shows(&mut shown, place.path(), &["set-image", "x", "us-esat1"]), 1);
+    let mut shown = transcript(dir.path());
+    assert_eq!(shows(&mut shown, dir.path(), &["set-image", "a b"]), 1);
+    assert_eq!(shows(&mut shown, dir.path(), &["set-image", "x", "us-esat1"]), 1);
     shown.is("images_that_cannot_be_set");
 }
 
 #[test]
 fn a_manual_edit_is_shown_and_kept_until_it_is_discarded() {
-    let place = copy();
-    change(place.path(), "marin-us-west4.yaml", "diskSizeGb: 200", "diskSizeGb: 999");
-    let (_, out, _) = configs(place.path(), &["list"]);
+    let dir = copy();
+    change(dir.path(), "marin-us-west4.yaml", "diskSizeGb: 200", "diskSizeGb: 999");
+    let (_, out, _) = configs(dir.path(), &["list"]);
     assert!(out.lines().any(|l| l.contains("marin-us-west4 ") && l.ends_with("edited manually")), "{out}");
-    let before = everything(place.path());
-    let mut shown = transcript(place.path());
-    assert_eq!(shows(&mut shown, place.path(), &["update"]), 1);
+    let before = everything(dir.path());
+    let mut shown = transcript(dir.path());
+    assert_eq!(shows(&mut shown, dir.path(), &["update"]), 1);
     shown.is("a_file_that_was_edited_by_hand");
-    assert!(differing(&before, place.path()).is_empty());
-    assert_eq!(configs(place.path(), &["update", "--yes"]).0, 0);
-    assert_eq!(differing(&before, place.path()), ["marin-us-west4.yaml"]);
+    assert!(differing(&before, dir.path()).is_empty());
+    assert_eq!(configs(dir.path(), &["update", "--yes"]).0, 0);
+    assert_eq!(differing(&before, dir.path()), ["marin-us-west4.yaml"]);
 }
 
 #[test]
 fn a_renamed_cluster_needs_confirmation_and_a_removed_one_is_reported() {
-    let place = copy();
-    change(place.path(), "clusters.yaml", "cluster_name: marin-us-east1-d", "cluster_name: marin-us-east1");
-    let mut shown = transcript(place.path());
-    assert_eq!(shows(&mut shown, place.path(), &["update"]), 1);
-    assert_eq!(shows(&mut shown, place.path(), &["validate"]), 1);
+    let dir = copy();
+    change(dir.path(), "clusters.yaml", "cluster_name: marin-us-east1-d", "cluster_name: marin-us-east1");
+    let mut shown = transcript(dir.path());
+    assert_eq!(shows(&mut shown, dir.path(), &["update"]), 1);
+    assert_eq!(shows(&mut shown, dir.path(), &["validate"]), 1);
     shown.is("a_cluster_that_was_renamed");
 
-    let place = copy();
-    let table = fs::read_to_string(place.path().join("clusters.yaml")).unwrap();
+    let dir = copy();
+    let table = fs::read_to_string(dir.path().join("clusters.yaml")).unwrap();
     let entry = table.find("  marin-us-west4:\n").unwrap()..table.find("  marin-us-east1:\n").unwrap();
-    fs::write(place.path().join("clusters.yaml"), table.replace(&table[entry], "")).unwrap();
-    let mut shown = transcript(place.path());
-    assert_eq!(shows(&mut shown, place.path(), &["update", "--check"]), 1);
+    fs::write(dir.path().join("clusters.yaml"), table.replace(&table[entry], "")).unwrap();
+    let mut shown = transcript(dir.path());
+    assert_eq!(shows(&mut shown, dir.path(), &["update", "--check"]), 1);
     shown.is("a_cluster_that_is_in_no_table");
-    assert!(place.path().join("marin-us-west4.yaml").exists());
+    assert!(dir.path().join("marin-us-west4.yaml").exists());
 }
 
 /// A transcript of commands on several temporary directories.
@@ -168,20 +168,20 @@ fn temporary() -> Transcript {
 }
 
 /// The error of `update` on a broken directory; asserts that nothing was written.
-fn refused(place: &TempDir) -> String {
-    let before = everything(place.path());
-    let (code, out, err) = configs(place.path(), &["update", "--yes"]);
+fn refused(dir: &TempDir) -> String {
+    let before = everything(dir.path());
+    let (code, out, err) = configs(dir.path(), &["update", "--yes"]);
     assert_eq!((code, out.as_str()), (1, ""), "{err}");
-    assert!(differing(&before, place.path()).is_empty());
+    assert!(differing(&before, dir.path()).is_empty());
     err
 }
 
 #[test]
 fn a_template_error_names_template_line_and_cluster() {
     let with = |old: &str, new: &str| {
-        let place = copy();
-        change(place.path(), "tpu-template.yaml", old, new);
-        refused(&place)
+        let dir = copy();
+        change(dir.path(), "tpu-template.yaml", old, new);
+        refused(&dir)
     };
     let missing = with("{{ zone }}", "{{ zome }}");
     let broken = with("{%- endfor %}", "");
@@ -192,12 +192,12 @@ fn a_template_error_names_template_line_and_cluster() {
         let distinct: std::collections::BTreeSet<&&str> = parts.iter().collect();
         assert_eq!(parts.len(), distinct.len(), "repeated in the message: {said}");
     }
-    let place = copy();
-    change(place.path(), "vllm-template.yaml", "tpu-template.yaml", "../tpu-template.yaml");
-    let outside = refused(&place);
-    let place = copy();
-    change(place.path(), "clusters.yaml", "template: vllm-template.yaml", "template: vlm-template.yaml");
-    let unknown = refused(&place);
+    let dir = copy();
+    change(dir.path(), "vllm-template.yaml", "tpu-template.yaml", "../tpu-template.yaml");
+    let outside = refused(&dir);
+    let dir = copy();
+    change(dir.path(), "clusters.yaml", "template: vllm-template.yaml", "template: vlm-template.yaml");
+    let unknown = refused(&dir);
     let all = [missing, broken, tabs, outside, unknown];
     let shown = all.into_iter().fold(temporary(), |shown, err| {
         shown.with("configs update --yes", &Ran { code: Some(1), out: String::new(), err })
@@ -207,63 +207,63 @@ fn a_template_error_names_template_line_and_cluster() {
 
 #[test]
 fn one_template_that_cannot_be_rendered_does_not_hide_other_clusters() {
-    let place = copy();
-    change(place.path(), "vllm-template.yaml", "block setup_commands", "blok setup_commands");
-    let (code, out, err) = configs(place.path(), &["list"]);
+    let dir = copy();
+    change(dir.path(), "vllm-template.yaml", "block setup_commands", "blok setup_commands");
+    let (code, out, err) = configs(dir.path(), &["list"]);
     let row =
         |name: &str| out.lines().find(|l| l.starts_with(name)).unwrap_or_else(|| panic!("{name}: {out}"));
     assert!(row("marin-us-central2-vllm.yaml").ends_with("cannot be rendered"));
     assert!(row("marin-us-west4.yaml").ends_with("current"));
     assert!(code == 1 && err.contains("vllm-template.yaml:") && err.contains("for cluster"), "{err}");
-    let (code, out, _) = configs(place.path(), &["list", "--json"]);
+    let (code, out, _) = configs(dir.path(), &["list", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
     assert_eq!((code, rows.len()), (1, 14));
     assert!(rows.iter().any(|r| r["state"] == "broken") && rows.iter().any(|r| r["state"] == "current"));
-    let (code, out, _) = configs(place.path(), &["validate", "--json"]);
+    let (code, out, _) = configs(dir.path(), &["validate", "--json"]);
     let findings: Vec<Value> = serde_json::from_str(&out).unwrap();
     assert_eq!((code, findings.len(), &findings[0]["rule"]), (1, 1, &Value::from("template")), "{out}");
     // With a broken template, other clusters can be updated alone; this one and all together cannot.
-    change(place.path(), "clusters.yaml", "slices: {v5p-64: 4}", "slices: {v5p-64: 5}");
-    let before = everything(place.path());
-    let (code, _, err) = configs(place.path(), &["update"]);
+    change(dir.path(), "clusters.yaml", "slices: {v5p-64: 4}", "slices: {v5p-64: 5}");
+    let before = everything(dir.path());
+    let (code, _, err) = configs(dir.path(), &["update"]);
     assert!(code == 1 && err.contains("vllm-template.yaml:"), "{err}");
-    let (code, _, err) = configs(place.path(), &["set-image", "b2f1", "marin-us-east5-a"]);
+    let (code, _, err) = configs(dir.path(), &["set-image", "b2f1", "marin-us-east5-a"]);
     assert!(code == 1 && err.contains("vllm-template.yaml:"), "{err}");
-    assert!(differing(&before, place.path()).is_empty());
-    assert_eq!(configs(place.path(), &["update", "marin-us-east5-a"]).0, 0);
-    assert_eq!(differing(&before, place.path()), ["marin-us-east5-a.yaml"]);
+    assert!(differing(&before, dir.path()).is_empty());
+    assert_eq!(configs(dir.path(), &["update", "marin-us-east5-a"]).0, 0);
+    assert_eq!(differing(&before, dir.path()), ["marin-us-east5-a.yaml"]);
 }
 
 #[test]
 fn a_file_that_would_break_a_rule_is_not_written() {
-    let place = copy();
-    change(place.path(), "clusters.yaml", "    zone: us-east5-a\n", "    zone: us-east5-c\n");
-    let err = refused(&place);
+    let dir = copy();
+    change(dir.path(), "clusters.yaml", "    zone: us-east5-a\n", "    zone: us-east5-c\n");
+    let err = refused(&dir);
     let ran = Ran { code: Some(1), out: String::new(), err };
-    let mut shown = transcript(place.path()).with("configs update --yes", &ran);
-    let before = everything(place.path());
-    assert_eq!(shows(&mut shown, place.path(), &["set-image", "20261120", "marin-us-east5-a"]), 1);
-    let (code, out, _) = configs(place.path(), &["update", "--check", "--json"]);
+    let mut shown = transcript(dir.path()).with("configs update --yes", &ran);
+    let before = everything(dir.path());
+    assert_eq!(shows(&mut shown, dir.path(), &["set-image", "20261120", "marin-us-east5-a"]), 1);
+    let (code, out, _) = configs(dir.path(), &["update", "--check", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
     let row = rows.iter().find(|r| r["cluster"] == "marin-us-east5-a").unwrap();
     assert_eq!((code, &row["findings"][0]["rule"]), (1, &Value::from("zone-without-tpu")), "{row}");
-    assert!(differing(&before, place.path()).is_empty());
-    assert_eq!(shows(&mut shown, place.path(), &["update", "--diff"]), 1);
+    assert!(differing(&before, dir.path()).is_empty());
+    assert_eq!(shows(&mut shown, dir.path(), &["update", "--diff"]), 1);
     shown.is("a_zone_without_that_tpu");
     // Findings in another cluster's file do not block this update.
-    assert_eq!(configs(place.path(), &["update", "marin-us-west4"]).0, 0);
+    assert_eq!(configs(dir.path(), &["update", "marin-us-west4"]).0, 0);
 }
 
 #[test]
 fn a_tag_that_yaml_would_read_as_a_number_stays_a_string() {
-    let place = copy();
+    let dir = copy();
     for tag in ["1e5", "0x1f", "_next", "2026-11-20"] {
-        let (code, _, err) = configs(place.path(), &["set-image", tag]);
+        let (code, _, err) = configs(dir.path(), &["set-image", tag]);
         assert_eq!((code, err.as_str()), (0, ""), "{tag}");
-        let (_, out, _) = configs(place.path(), &["show", "us-west4", "--json"]);
+        let (_, out, _) = configs(dir.path(), &["show", "us-west4", "--json"]);
         let shown: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(shown["values"]["tag"]["value"], tag);
-        let file = fs::read_to_string(place.path().join("marin-us-west4.yaml")).unwrap();
+        let file = fs::read_to_string(dir.path().join("marin-us-west4.yaml")).unwrap();
         assert!(file.contains(&format!("/marin_cluster:{tag}\n")), "{tag}");
     }
 }
@@ -271,9 +271,9 @@ fn a_tag_that_yaml_would_read_as_a_number_stays_a_string() {
 #[test]
 fn errors_in_the_table_have_a_line_and_a_hint() {
     let with = |old: &str, new: &str| {
-        let place = copy();
-        change(place.path(), "clusters.yaml", old, new);
-        let said = refused(&place);
+        let dir = copy();
+        change(dir.path(), "clusters.yaml", old, new);
+        let said = refused(&dir);
         said.rsplit_once("/clusters.yaml").unwrap().1.trim_end().to_owned()
     };
     let cases = [
@@ -301,25 +301,25 @@ fn errors_in_the_table_have_a_line_and_a_hint() {
             "no line: {said}"
         );
     }
-    let place = copy();
-    fs::write(place.path().join("clusters.yaml"), vec![b'#'; 5 << 20]).unwrap();
+    let dir = copy();
+    fs::write(dir.path().join("clusters.yaml"), vec![b'#'; 5 << 20]).unwrap();
     let mut add =
         |words: &str, err: String| shown.add(words, &Ran { code: Some(1), out: String::new(), err });
-    add("a table of 5 MB", refused(&place));
-    fs::remove_file(place.path().join("clusters.yaml")).unwrap();
-    add("no table", refused(&place));
+    add("a table of 5 MB", refused(&dir));
+    fs::remove_file(dir.path().join("clusters.yaml")).unwrap();
+    add("no table", refused(&dir));
     shown.is("tables_that_are_broken");
 }
 
 #[test]
 fn anchors_and_merge_keys_work() {
-    let place = copy();
-    change(place.path(), "clusters.yaml", "  marin-us-west4:\n", "  marin-us-west4: &west\n");
-    let table = place.path().join("clusters.yaml");
+    let dir = copy();
+    change(dir.path(), "clusters.yaml", "  marin-us-west4:\n", "  marin-us-west4: &west\n");
+    let table = dir.path().join("clusters.yaml");
     let text = fs::read_to_string(&table).unwrap();
     fs::write(&table, format!("{text}\n  marin-west:\n    <<: *west\n    min_workers: 3\n")).unwrap();
-    assert_eq!(configs(place.path(), &["update"]).0, 0);
-    let (_, out, _) = configs(place.path(), &["show", "marin-west", "--json"]);
+    assert_eq!(configs(dir.path(), &["update"]).0, 0);
+    let (_, out, _) = configs(dir.path(), &["show", "marin-west", "--json"]);
     let shown: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(shown["values"]["zone"]["value"], "us-west4-a");
     assert_eq!(shown["values"]["min_workers"]["value"], 3);
@@ -343,14 +343,14 @@ fn each_rule_reports_its_finding() {
     // Replaces `old` in the file by `new`; returns the line of the finding with this rule, and the number of other
     // findings.
     let finding = |old: &str, new: &str, rule: &str| {
-        let place = copy();
-        change(place.path(), "marin-us-east5-a.yaml", old, new);
-        let (code, out, _) = configs(place.path(), &["validate", "--json"]);
+        let dir = copy();
+        change(dir.path(), "marin-us-east5-a.yaml", old, new);
+        let (code, out, _) = configs(dir.path(), &["validate", "--json"]);
         let findings: Vec<Value> = serde_json::from_str(&out).unwrap();
         assert_eq!(code, i32::from(findings.iter().any(|f| f["severity"] == "error")), "{out}");
         let found = findings.iter().find(|f| f["rule"] == rule).unwrap_or_else(|| panic!("no {rule}: {out}"));
         assert!(!found["hint"].as_str().unwrap().is_empty());
-        let file = fs::read_to_string(place.path().join("marin-us-east5-a.yaml")).unwrap();
+        let file = fs::read_to_string(dir.path().join("marin-us-east5-a.yaml")).unwrap();
         let line = file.lines().nth(found["line"].as_u64().unwrap() as usize - 1).unwrap().trim().to_owned();
         (line, findings.len() - 1)
     };

@@ -2,7 +2,7 @@
 
 mod backup;
 
-use crate::place::{Place, TOKEN};
+use crate::head_fixture::{HeadFixture, TOKEN};
 use crate::program::{Ran, program};
 use crate::pty::Pty;
 use crate::until::until;
@@ -13,11 +13,11 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-fn place() -> Place {
-    Place::new(Scenario { jobs: 0, ..Scenario::default() })
+fn fixture() -> HeadFixture {
+    HeadFixture::new(Scenario { jobs: 0, ..Scenario::default() })
 }
 
-impl Place {
+impl HeadFixture {
     /// Entries of the audit log, each with its outcome.
     fn audited(&self) -> Vec<(String, String)> {
         let rows = self.json(&["audit", "--json"]);
@@ -68,12 +68,12 @@ impl Place {
 
 #[test]
 fn a_job_is_submitted_with_all_options() {
-    let place = place();
-    place.file("work/train.py", "print(1)\n");
-    place.file("work/.gitignore", "*.ckpt\n");
-    place.file("work/big.ckpt", "x");
-    place.file("requirements.txt", "# ours\nnumpy==2.0\n\n");
-    let said = place.json(&[
+    let fixture = fixture();
+    fixture.file("work/train.py", "print(1)\n");
+    fixture.file("work/.gitignore", "*.ckpt\n");
+    fixture.file("work/big.ckpt", "x");
+    fixture.file("requirements.txt", "# ours\nnumpy==2.0\n\n");
+    let said = fixture.json(&[
         "submit-job",
         "--no-wait",
         "--json",
@@ -104,31 +104,31 @@ fn a_job_is_submitted_with_all_options() {
         "a b",
     ]);
     assert_eq!(said, json!({"submission_id": "all"}));
-    let job = place.details("all");
+    let job = fixture.details("all");
     assert_eq!(job["entrypoint"], "python train.py --name 'a b'");
     assert_eq!(job["metadata"], json!({"owner": "alice"}));
     let env = &job["runtime_env"];
     assert_eq!(env["pip"], json!(["numpy==2.0", "jax"]));
-    let home = place.home.path().to_str().unwrap();
+    let home = fixture.home.path().to_str().unwrap();
     assert_eq!(env["env_vars"], json!({"A": "b=c", "HOME": home, "Z": "1"}));
     let uri = env["working_dir"].as_str().unwrap();
     assert!(uri.starts_with("gcs://_ray_pkg_"), "{uri}");
-    assert_eq!(place.get(&format!("/api/packages/gcs/{}", &uri[6..])).0, 200);
+    assert_eq!(fixture.get(&format!("/api/packages/gcs/{}", &uri[6..])).0, 200);
     // The same directory is not uploaded again; the same id is refused.
-    let puts = || place.head.cost().requests.get(&format!("/api/packages/gcs/{}", &uri[6..])).copied();
+    let puts = || fixture.head.cost().requests.get(&format!("/api/packages/gcs/{}", &uri[6..])).copied();
     let before = puts().unwrap();
-    place.ok(&["submit-job", "--no-wait", "--working-dir", "work", "--", "true"]);
+    fixture.ok(&["submit-job", "--no-wait", "--working-dir", "work", "--", "true"]);
     assert_eq!(puts().unwrap(), before + 1, "queried, but not uploaded");
-    let again = place.run(&["submit-job", "--no-wait", "--submission-id", "all", "--", "true"]);
-    let refused = place.transcript();
+    let again = fixture.run(&["submit-job", "--no-wait", "--submission-id", "all", "--", "true"]);
+    let refused = fixture.transcript();
     refused.with("submit-job --submission-id all", &again).is("a_job_whose_id_is_taken");
 }
 
 #[test]
 fn a_dry_run_sends_nothing_and_shows_no_secret() {
-    let place = place();
-    place.file("work/train.py", "print(1)\n");
-    let dry = place.ok(&[
+    let fixture = fixture();
+    fixture.file("work/train.py", "print(1)\n");
+    let dry = fixture.ok(&[
         "submit-job",
         "--dry-run",
         "--submission-id",
@@ -144,16 +144,16 @@ fn a_dry_run_sends_nothing_and_shows_no_secret() {
         dry.contains("gcs://_ray_pkg_") && dry.contains("\"KEY\": \"***\"") && !dry.contains("hunter2"),
         "{dry}"
     );
-    assert_eq!(place.get("/api/jobs/dry").0, 404);
-    assert_eq!(place.head.cost().requests.get("/api/version"), None, "not even connected");
+    assert_eq!(fixture.get("/api/jobs/dry").0, 404);
+    assert_eq!(fixture.head.cost().requests.get("/api/version"), None, "not even connected");
 }
 
 #[test]
 fn packing_errors_are_reported_before_anything_is_sent() {
-    let place = place();
-    place.file("work/x", "");
-    fs::File::create(place.home.path().join("work/w.bin")).unwrap().set_len((100 << 20) + 1).unwrap();
-    let mut refused = place.transcript();
+    let fixture = fixture();
+    fixture.file("work/x", "");
+    fs::File::create(fixture.home.path().join("work/w.bin")).unwrap().set_len((100 << 20) + 1).unwrap();
+    let mut refused = fixture.transcript();
     for args in [
         &["--working-dir", "work", "--", "true"][..],
         &["--working-dir", "nowhere", "--", "true"],
@@ -163,63 +163,63 @@ fn packing_errors_are_reported_before_anything_is_sent() {
         &["--pip", "missing.txt", "--", "true"],
         &[],
     ] {
-        place.shows(&mut refused, &[&["submit-job"], args].concat());
+        fixture.shows(&mut refused, &[&["submit-job"], args].concat());
     }
     refused.is("what_cannot_be_submitted");
-    assert!(place.head.submissions(JobStatus::Pending).is_empty());
+    assert!(fixture.head.submissions(JobStatus::Pending).is_empty());
 }
 
 #[test]
 fn the_time_limit_of_a_wait_includes_connecting() {
-    let place = place();
-    place.submit("one");
-    place.head.set_faults(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
-    let waited = place.run(&["wait-job", "--timeout", "2", "--json", "one"]).exits(4).json();
+    let fixture = fixture();
+    fixture.submit("one");
+    fixture.head.set_faults(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
+    let waited = fixture.run(&["wait-job", "--timeout", "2", "--json", "one"]).exits(4).json();
     assert_eq!(waited, json!({"submission_id": "one", "status": null, "ended": false, "lost": false}));
 }
 
 #[test]
 fn a_list_that_cannot_be_read_is_a_failure_and_not_an_empty_list() {
-    let place = place();
-    place.submit("one");
+    let fixture = fixture();
+    fixture.submit("one");
     let list = "/ray.rpc.JobInfoGcsService/GetAllJobInfo";
     let lists = [list, "/api/jobs/"].map(|path| FaultRule { path: path.into(), fault: Fault::Status(500) });
-    place.head.set_faults(lists.to_vec());
+    fixture.head.set_faults(lists.to_vec());
     for args in [&["list-jobs", "--json"][..], &["job-status", "one"]] {
-        let ran = place.run(args).exits(1);
+        let ran = fixture.run(args).exits(1);
         assert!(ran.out.is_empty() && ran.err.contains("cannot read jobs"), "{args:?}: {}", ran.err);
     }
-    let status = place.run(&["status", "--json"]).exits(0).json();
+    let status = fixture.run(&["status", "--json"]).exits(0).json();
     assert!(status[0]["jobs"].is_null() && status[0]["nodes"]["alive"].is_number(), "{status}");
-    place.run(&["status", "--check"]).exits(1);
+    fixture.run(&["status", "--check"]).exits(1);
 }
 
 #[test]
 fn a_stop_with_a_truncated_response_is_watched_until_the_job_ends() {
-    let place = place();
-    place.submit("one");
-    place.job_becomes("one", "RUNNING");
-    place.head.set_faults(vec![FaultRule { path: "/api/jobs/one/stop".into(), fault: Fault::HalfBody }]);
-    let stopped = place.by_me(&["stop-job", "--yes", "--json", "one"]).exits(0).json();
+    let fixture = fixture();
+    fixture.submit("one");
+    fixture.job_becomes("one", "RUNNING");
+    fixture.head.set_faults(vec![FaultRule { path: "/api/jobs/one/stop".into(), fault: Fault::HalfBody }]);
+    let stopped = fixture.by_me(&["stop-job", "--yes", "--json", "one"]).exits(0).json();
     assert_eq!(stopped, json!([{"submission_id": "one", "done": true, "outcome": "stopped"}]));
-    assert_eq!(place.audited().pop().unwrap(), ("stop-job one".into(), "ended (stopped)".into()));
+    assert_eq!(fixture.audited().pop().unwrap(), ("stop-job one".into(), "ended (stopped)".into()));
 }
 
 #[test]
 fn a_token_that_ray_repeats_is_masked() {
-    let place = place();
-    let ran = Ran::of(&place.command(&["stop-job", "--yes", "--json", TOKEN]).output().unwrap()).exits(1);
+    let fixture = fixture();
+    let ran = Ran::of(&fixture.command(&["stop-job", "--yes", "--json", TOKEN]).output().unwrap()).exits(1);
     assert!(ran.json()[0]["outcome"].as_str().unwrap().contains("***"), "{}", ran.out);
 }
 
 #[test]
 fn jobs_are_listed_stopped_and_deleted() {
-    let place = place();
+    let fixture = fixture();
     for id in ["one", "two", "three"] {
-        place.submit(id);
+        fixture.submit(id);
     }
-    place.job_becomes("one", "RUNNING");
-    let listed = place.json(&["list-jobs", "--json"]);
+    fixture.job_becomes("one", "RUNNING");
+    let listed = fixture.json(&["list-jobs", "--json"]);
     assert_eq!(listed.as_array().unwrap().len(), 3);
     for row in listed.as_array().unwrap() {
         let is_pending = row["status"] == "pending";
@@ -229,29 +229,29 @@ fn jobs_are_listed_stopped_and_deleted() {
             "{row}"
         );
     }
-    let early = place.run(&["delete-job", "--yes", "one"]);
-    let unasked = place.run(&["stop-job", "one"]);
-    let refused = place.transcript().with("delete-job --yes one", &early).with("stop-job one", &unasked);
+    let early = fixture.run(&["delete-job", "--yes", "one"]);
+    let unasked = fixture.run(&["stop-job", "one"]);
+    let refused = fixture.transcript().with("delete-job --yes one", &early).with("stop-job one", &unasked);
     refused.is("jobs_that_are_neither_deleted_nor_stopped");
-    assert_ne!(place.details("one")["status"], "STOPPED");
-    let dry = place.by_me(&["stop-job", "--dry-run", "--json", "one", "two"]).exits(0).json();
+    assert_ne!(fixture.details("one")["status"], "STOPPED");
+    let dry = fixture.by_me(&["stop-job", "--dry-run", "--json", "one", "two"]).exits(0).json();
     let would = |id, what| json!({"submission_id": id, "done": true, "outcome": what});
     assert_eq!(dry, json!([would("one", "would be stopped"), would("two", "would be stopped")]));
-    let dry = place.run(&["delete-job", "--dry-run", "--json", "one", "none"]).exits(1).json();
+    let dry = fixture.run(&["delete-job", "--dry-run", "--json", "one", "none"]).exits(1).json();
     let not = |id, why| json!({"submission_id": id, "done": false, "outcome": why});
     let not_ended = "has not ended; stop it first with stop-job";
     assert_eq!(dry, json!([not("one", not_ended), not("none", "Job none does not exist")]));
-    place.by_me(&["stop-job", "--dry-run", "none"]).exits(1);
-    place.by_me(&["stop-job", "--dry-run", "one"]).good();
-    assert_eq!(place.details("one")["status"], "RUNNING");
-    let stopped = place.by_me(&["stop-job", "--yes", "--json", "one", "two"]).exits(0).json();
+    fixture.by_me(&["stop-job", "--dry-run", "none"]).exits(1);
+    fixture.by_me(&["stop-job", "--dry-run", "one"]).good();
+    assert_eq!(fixture.details("one")["status"], "RUNNING");
+    let stopped = fixture.by_me(&["stop-job", "--yes", "--json", "one", "two"]).exits(0).json();
     let stops = ["stop-job one", "stop-job two"].map(|what| (what.to_owned(), "ended (stopped)".to_owned()));
-    assert!(place.audited().ends_with(&stops), "{:?}", place.audited());
+    assert!(fixture.audited().ends_with(&stops), "{:?}", fixture.audited());
     assert!(
         stopped.as_array().unwrap().iter().all(|r| r["done"] == true && r["outcome"] == "stopped"),
         "{stopped}"
     );
-    assert_eq!(place.details("two")["status"], "STOPPED");
+    assert_eq!(fixture.details("two")["status"], "STOPPED");
     let ids = |rows: &Value| {
         let mut ids: Vec<String> = rows
             .as_array()
@@ -262,21 +262,21 @@ fn jobs_are_listed_stopped_and_deleted() {
         ids.sort();
         ids
     };
-    assert_eq!(ids(&place.json(&["list-jobs", "--json"])), ["three"]);
-    assert_eq!(ids(&place.json(&["list-jobs", "--all", "--json"])), ["one", "three", "two"]);
-    let rows = |args: &[&str]| place.ok(args).lines().count() - 1;
+    assert_eq!(ids(&fixture.json(&["list-jobs", "--json"])), ["three"]);
+    assert_eq!(ids(&fixture.json(&["list-jobs", "--all", "--json"])), ["one", "three", "two"]);
+    let rows = |args: &[&str]| fixture.ok(args).lines().count() - 1;
     assert_eq!((rows(&["list-jobs"]), rows(&["list-jobs", "--all"])), (1, 3));
-    place.ok(&["delete-job", "--yes", "one"]);
-    assert_eq!(place.get("/api/jobs/one").0, 404);
-    let gone = place.by_me(&["stop-job", "--yes", "one", "three"]);
+    fixture.ok(&["delete-job", "--yes", "one"]);
+    assert_eq!(fixture.get("/api/jobs/one").0, 404);
+    let gone = fixture.by_me(&["stop-job", "--yes", "one", "three"]);
     assert_eq!(gone.code, Some(1), "one of two failed");
-    assert_eq!(place.details("three")["status"], "STOPPED");
+    assert_eq!(fixture.details("three")["status"], "STOPPED");
 }
 
 #[test]
 fn the_confirmation_of_a_stop_names_owners() {
-    let place = place();
-    place.ok(&[
+    let fixture = fixture();
+    fixture.ok(&[
         "submit-job",
         "--no-wait",
         "--submission-id",
@@ -286,11 +286,11 @@ fn the_confirmation_of_a_stop_names_owners() {
         "--",
         "sleep 600",
     ]);
-    place.post("/api/jobs/", &json!({"entrypoint": "sleep 600", "submission_id": "two"}));
-    place.job_becomes("two", "RUNNING");
+    fixture.post("/api/jobs/", &json!({"entrypoint": "sleep 600", "submission_id": "two"}));
+    fixture.job_becomes("two", "RUNNING");
     let ask = |command: &str, answer: &str| {
         let others: &[&str] = if command == "stop-job" { &["--others"] } else { &[] };
-        let mut console = Pty::of(&place.command(&[&[command, "one", "two"], others].concat()), 120, 40);
+        let mut console = Pty::of(&fixture.command(&[&[command, "one", "two"], others].concat()), 120, 40);
         console.wait_text("[y/N]");
         // Progress is shown after a second; it must not be mixed with the question.
         std::thread::sleep(Duration::from_millis(1300));
@@ -304,35 +304,35 @@ fn the_confirmation_of_a_stop_names_owners() {
         console.wait_exit();
     };
     // Without --others the stop is refused without a question.
-    let mut refused = Pty::of(&place.command(&["stop-job", "one", "two"]), 120, 40);
+    let mut refused = Pty::of(&fixture.command(&["stop-job", "one", "two"]), 120, 40);
     refused.wait_exit();
     let said = refused.wait_text("--others");
     assert!(said.contains("dara") && !said.contains("[y/N]"), "{said}");
     ask("stop-job", "n\r");
     ask("delete-job", "\r");
-    assert_eq!(place.details("one")["status"], "RUNNING");
+    assert_eq!(fixture.details("one")["status"], "RUNNING");
     ask("stop-job", "y\r");
     assert_eq!(
-        (place.details("one")["status"].as_str(), place.details("two")["status"].as_str()),
+        (fixture.details("one")["status"].as_str(), fixture.details("two")["status"].as_str()),
         (Some("STOPPED"), Some("STOPPED"))
     );
 }
 
 #[test]
 fn the_jobs_of_others_are_stopped_only_when_that_is_allowed() {
-    let place = place();
-    place.submit("mine");
-    place.post("/api/jobs/", &json!({"entrypoint": "sleep 9", "submission_id": "unowned"}));
+    let fixture = fixture();
+    fixture.submit("mine");
+    fixture.post("/api/jobs/", &json!({"entrypoint": "sleep 9", "submission_id": "unowned"}));
     let of_bo = json!({"entrypoint": "sleep 9", "submission_id": "it's bo's", "metadata": {"owner": "bo"}});
-    place.post("/api/jobs/", &of_bo);
+    fixture.post("/api/jobs/", &of_bo);
     let ended = json!({"entrypoint": "true", "submission_id": "over", "metadata": {"owner": "bo"}});
-    place.post("/api/jobs/", &ended);
+    fixture.post("/api/jobs/", &ended);
     for id in ["mine", "unowned", "it's bo's", "over"] {
-        place.head.turn_job(id, JobStatus::Running);
+        fixture.head.turn_job(id, JobStatus::Running);
     }
-    assert!(place.head.turn_job("over", JobStatus::Succeeded));
-    let status = |id: &str| place.details(id)["status"].as_str().unwrap().to_owned();
-    let mut shown = place.transcript();
+    assert!(fixture.head.turn_job("over", JobStatus::Succeeded));
+    let status = |id: &str| fixture.details(id)["status"].as_str().unwrap().to_owned();
+    let mut shown = fixture.transcript();
     for args in [
         &["stop-job", "--yes", "it's bo's"][..],
         &["stop-job", "--yes", "unowned"],
@@ -342,7 +342,7 @@ fn the_jobs_of_others_are_stopped_only_when_that_is_allowed() {
         &["stop-job", "--dry-run", "--json", "mine", "it's bo's"],
         &["stop-job", "--dry-run", "--others", "mine", "it's bo's"],
     ] {
-        let ran = place.by_me(args);
+        let ran = fixture.by_me(args);
         assert_eq!(ran.code, Some(i32::from(!args.contains(&"--dry-run"))), "{args:?}: {}", ran.err);
         shown.add(&args.join(" "), &ran);
     }
@@ -350,23 +350,23 @@ fn the_jobs_of_others_are_stopped_only_when_that_is_allowed() {
         assert_eq!(status(id), "RUNNING", "{id}");
     }
     // A user without a name owns no jobs.
-    assert_eq!(place.run(&["stop-job", "--yes", "mine"]).code, Some(1));
+    assert_eq!(fixture.run(&["stop-job", "--yes", "mine"]).code, Some(1));
     assert_eq!(status("mine"), "RUNNING");
     // A job that has ended or does not exist does not need --others.
-    place.by_me(&["stop-job", "--yes", "over", "mine"]).good();
+    fixture.by_me(&["stop-job", "--yes", "over", "mine"]).good();
     assert_eq!((status("mine"), status("over")), ("STOPPED".into(), "SUCCEEDED".into()));
-    shown.add("stop-job --yes none", &place.by_me(&["stop-job", "--yes", "none"]).exits(1));
-    place.by_me(&["stop-job", "--yes", "--others", "it's bo's", "unowned"]).good();
+    shown.add("stop-job --yes none", &fixture.by_me(&["stop-job", "--yes", "none"]).exits(1));
+    fixture.by_me(&["stop-job", "--yes", "--others", "it's bo's", "unowned"]).good();
     assert_eq!((status("it's bo's"), status("unowned")), ("STOPPED".into(), "STOPPED".into()));
     shown.is("the_jobs_of_others");
 }
 
 #[test]
 fn a_job_that_cannot_be_read_counts_as_another_persons() {
-    let place = place();
-    place.submit("one");
-    place.head.set_faults(vec![FaultRule { path: "/api/jobs/one".into(), fault: Fault::HalfBody }]);
-    let refused = place.by_me(&["stop-job", "--yes", "one"]).exits(1);
+    let fixture = fixture();
+    fixture.submit("one");
+    fixture.head.set_faults(vec![FaultRule { path: "/api/jobs/one".into(), fault: Fault::HalfBody }]);
+    let refused = fixture.by_me(&["stop-job", "--yes", "one"]).exits(1);
     assert!(
         refused.err.contains("of unknown owner (one)") && refused.err.contains("--others"),
         "{}",
@@ -376,100 +376,100 @@ fn a_job_that_cannot_be_read_counts_as_another_persons() {
 
 #[test]
 fn a_stop_that_ray_ignores_is_not_a_success() {
-    let place = place();
-    place.submit("stays");
-    place.job_becomes("stays", "RUNNING");
-    place.head.ignore_stop(true);
-    let mut transcript = place.transcript();
-    transcript.add("stop-job --yes stays", &place.by_me(&["stop-job", "--yes", "stays"]));
+    let fixture = fixture();
+    fixture.submit("stays");
+    fixture.job_becomes("stays", "RUNNING");
+    fixture.head.ignore_stop(true);
+    let mut transcript = fixture.transcript();
+    transcript.add("stop-job --yes stays", &fixture.by_me(&["stop-job", "--yes", "stays"]));
     transcript.is("a_stop_that_ray_ignores");
-    assert_eq!(place.details("stays")["status"], "RUNNING");
+    assert_eq!(fixture.details("stays")["status"], "RUNNING");
 }
 
 #[test]
 fn waiting_ends_with_the_job_and_reports_its_status() {
-    let place = place();
+    let fixture = fixture();
     for id in ["good", "bad", "slow"] {
-        place.submit(id);
+        fixture.submit(id);
     }
     for id in ["good", "bad", "slow"] {
-        place.job_becomes(id, "RUNNING");
+        fixture.job_becomes(id, "RUNNING");
     }
-    assert_eq!(place.run(&["wait-job", "slow", "--timeout", "1"]).code, Some(4));
-    let waiting = place.command(&["wait-job", "good", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
-    place.head.turn_job("good", JobStatus::Succeeded);
+    assert_eq!(fixture.run(&["wait-job", "slow", "--timeout", "1"]).code, Some(4));
+    let waiting = fixture.command(&["wait-job", "good", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    fixture.head.turn_job("good", JobStatus::Succeeded);
     let out = waiting.wait_with_output().unwrap();
     assert_eq!(
         Ran::of(&out).exits(0).json(),
         json!({"submission_id": "good", "status": "succeeded", "ended": true, "lost": false})
     );
-    place.head.turn_job("bad", JobStatus::Failed);
-    assert_eq!(place.run(&["wait-job", "bad"]).code, Some(3));
-    assert_eq!(place.run(&["wait-job", "unknown"]).code, Some(1));
+    fixture.head.turn_job("bad", JobStatus::Failed);
+    assert_eq!(fixture.run(&["wait-job", "bad"]).code, Some(3));
+    assert_eq!(fixture.run(&["wait-job", "unknown"]).code, Some(1));
 }
 
 #[test]
 fn logs_are_printed_whole_filtered_and_followed() {
-    let place = place();
-    place.submit("talks");
-    place.job_becomes("talks", "RUNNING");
-    place.head.write_job_log(
+    let fixture = fixture();
+    fixture.submit("talks");
+    fixture.job_becomes("talks", "RUNNING");
+    fixture.head.write_job_log(
         "talks",
         b"step 1 loss 3\n\x1b[31mstep 2\x1b[0m loss 2\nwarning \xff bytes\nstep 3 loss 1\n",
     );
-    let log = place.ok(&["job-logs", "talks"]);
+    let log = fixture.ok(&["job-logs", "talks"]);
     assert!(log.lines().any(|l| l == "step 2 loss 2") && !log.contains('\x1b'), "{log:?}");
-    assert_eq!(place.ok(&["job-logs", "talks", "-n", "1"]).lines().count(), 1);
-    let steps = place.ok(&["job-logs", "talks", "-g", "^step [13]"]);
+    assert_eq!(fixture.ok(&["job-logs", "talks", "-n", "1"]).lines().count(), 1);
+    let steps = fixture.ok(&["job-logs", "talks", "-g", "^step [13]"]);
     assert_eq!(steps.lines().filter(|l| l.starts_with("step ")).count(), steps.lines().count());
-    assert_eq!(place.run(&["job-logs", "talks", "-g", "("]).code, Some(2));
+    assert_eq!(fixture.run(&["job-logs", "talks", "-g", "("]).code, Some(2));
     // A pattern in lower case matches regardless of case.
-    assert_eq!(place.ok(&["job-logs", "talks", "-g", "WARN|loss 3"]), "step 1 loss 3\n");
-    assert_eq!(place.lines(&["job-logs", "talks", "-g", "warning", "--json"])[0]["time_ms"], Value::Null);
-    let nothing = place.run(&["job-logs", "talks", "-g", "never said"]);
+    assert_eq!(fixture.ok(&["job-logs", "talks", "-g", "WARN|loss 3"]), "step 1 loss 3\n");
+    assert_eq!(fixture.lines(&["job-logs", "talks", "-g", "warning", "--json"])[0]["time_ms"], Value::Null);
+    let nothing = fixture.run(&["job-logs", "talks", "-g", "never said"]);
     assert_eq!((nothing.code, &*nothing.out), (Some(1), ""));
-    let mut timeless = place.transcript();
-    place.shows(&mut timeless, &["job-logs", "talks", "--since", "5m", "-g", "step 2"]);
+    let mut timeless = fixture.transcript();
+    fixture.shows(&mut timeless, &["job-logs", "talks", "--since", "5m", "-g", "step 2"]);
     timeless.is("lines_without_times_since");
-    let following = place.command(&["job-logs", "-f", "talks"]).stdout(Stdio::piped()).spawn().unwrap();
-    place.head.turn_job("talks", JobStatus::Succeeded);
+    let following = fixture.command(&["job-logs", "-f", "talks"]).stdout(Stdio::piped()).spawn().unwrap();
+    fixture.head.turn_job("talks", JobStatus::Succeeded);
     let out = following.wait_with_output().unwrap();
     assert!(Ran::of(&out).good().lines().any(|l| l == "step 3 loss 1"), "{out:?}");
 }
 
 #[test]
 fn a_cluster_that_cannot_be_reached_is_named_with_a_hint() {
-    let place = place();
-    place.head.set_token(Some(Secret::new("another")));
-    let mut transcript = place.transcript();
-    place.shows(&mut transcript, &["list-jobs"]);
-    let mut nobody = program(place.home.path());
+    let fixture = fixture();
+    fixture.head.set_token(Some(Secret::new("another")));
+    let mut transcript = fixture.transcript();
+    fixture.shows(&mut transcript, &["list-jobs"]);
+    let mut nobody = program(fixture.home.path());
     let nobody = nobody.args(["--address", "http://127.0.0.1:9", "list-jobs"]).output().unwrap();
     transcript
         .with("--address http://127.0.0.1:9 list-jobs", &Ran::of(&nobody))
         .is("clusters_that_do_not_answer");
-    assert!(place.home.path().join(".local/state/marin-tui").is_dir());
+    assert!(fixture.home.path().join(".local/state/marin-tui").is_dir());
 }
 
 #[test]
 fn submitted_jobs_have_an_owner() {
-    let place = place();
+    let fixture = fixture();
     let submit = |id: &str, more: &[&str]| {
-        let mut command = place.command(&["submit-job", "--no-wait", "--submission-id", id]);
+        let mut command = fixture.command(&["submit-job", "--no-wait", "--submission-id", id]);
         let out = command.args(more).args(["--", "true"]).env("USER", "alice").output().unwrap();
         Ran::of(&out).good();
-        place.details(id)["metadata"].clone()
+        fixture.details(id)["metadata"].clone()
     };
     assert_eq!(submit("mine", &[]), json!({"owner": "alice"}));
     assert_eq!(submit("for-bo", &["--metadata", "user=bo"]), json!({"user": "bo"}));
-    let rows = place.json(&["list-jobs", "--owner", "alice", "--json"]);
+    let rows = fixture.json(&["list-jobs", "--owner", "alice", "--json"]);
     assert!(rows.as_array().unwrap().len() == 1 && rows[0]["submission_id"] == "mine", "{rows}");
 }
 
 #[test]
 fn a_cluster_without_a_file_is_not_restarted() {
-    let place = place();
-    let mut transcript = place.transcript();
-    place.shows(&mut transcript, &["restart-cluster", "--yes"]);
+    let fixture = fixture();
+    let mut transcript = fixture.transcript();
+    fixture.shows(&mut transcript, &["restart-cluster", "--yes"]);
     transcript.is("a_cluster_without_a_file_is_not_restarted");
 }

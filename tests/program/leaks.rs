@@ -29,7 +29,7 @@ fn token(n: u32) -> String {
 }
 
 /// A home, a cluster behind SSH, and a Google that has its token.
-struct World {
+struct Fixture {
     runtime: Runtime,
     dir: TempDir,
     double: Google,
@@ -37,7 +37,7 @@ struct World {
     ssh: Option<SshServer>,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         // The path of a control socket must be short.
@@ -91,12 +91,12 @@ impl World {
 
     fn argv(&self, words: &str) -> Vec<String> {
         let own = [env!("CARGO_BIN_EXE_marin-tui"), "--config"].map(str::to_owned);
-        let place = [
+        let options = [
             self.at("config.yaml").display().to_string(),
             "--infra".into(),
             self.at("infra").display().to_string(),
         ];
-        own.into_iter().chain(place).chain(words.split_whitespace().map(str::to_owned)).collect()
+        own.into_iter().chain(options).chain(words.split_whitespace().map(str::to_owned)).collect()
     }
 
     fn command(&self, words: &str) -> Command {
@@ -193,12 +193,12 @@ fn is_up(text: &str) -> bool {
 
 #[test]
 fn tokens_of_a_console_are_only_in_their_file() {
-    let world = World::new();
-    let env = world.env();
+    let fixture = Fixture::new();
+    let env = fixture.env();
     let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
     // The core file size limit is raised to the hard limit: the console itself must set it to 0.
     let shell = ["sh", "-c", "ulimit -c \"$(ulimit -H -c)\"; exec \"$@\"", "sh"].map(str::to_owned);
-    let argv = [&shell[..], &world.argv("")].concat();
+    let argv = [&shell[..], &fixture.argv("")].concat();
     let mut console = Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &env, 160, 45);
     console.wait_for("connection with the fetched token", LONG, is_up);
     let seen = seen_of(console.pid());
@@ -206,9 +206,9 @@ fn tokens_of_a_console_are_only_in_their_file() {
     assert!(!seen.iter().any(|(_, text)| text.contains(NEEDLE)), "{seen:?}");
 
     // The cluster's token is newer than the secret, then the secret is updated.
-    world.runtime.block_on(async { world.head.set_token(Some(Secret::new(token(2)))) });
+    fixture.runtime.block_on(async { fixture.head.set_token(Some(Secret::new(token(2)))) });
     console.wait_for("the refusal", LONG, |text| text.contains("version 1 of secret"));
-    world.rotate(3);
+    fixture.rotate(3);
     console.wait_for("recovery", LONG, is_up);
     for pane in ["1", "2", "3", "4", "?"] {
         console.send(pane);
@@ -220,13 +220,13 @@ fn tokens_of_a_console_are_only_in_their_file() {
     assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
     kill("-ABRT", console.pid());
     console.wait_exit();
-    let cores: Vec<_> = files(world.dir.path())
+    let cores: Vec<_> = files(fixture.dir.path())
         .into_iter()
         .filter(|f| f.file_name().is_some_and(|n| n.to_string_lossy().starts_with("core")))
         .collect();
     assert!(cores.is_empty(), "{cores:?}");
     assert!(!String::from_utf8_lossy(&console.raw()).contains(NEEDLE), "the token was on the screen");
-    world.search();
+    fixture.search();
 }
 
 /// Another program on this machine that listens on a port that was ours, and counts connections to it.
@@ -263,10 +263,10 @@ impl Thief {
 
 #[test]
 fn nothing_is_sent_to_a_released_port() {
-    let mut world = World::new();
-    let job = world.head.submissions(JobStatus::Running).pop().unwrap();
+    let mut fixture = Fixture::new();
+    let job = fixture.head.submissions(JobStatus::Running).pop().unwrap();
     let start = |words: &str| {
-        let mut command = world.command(words);
+        let mut command = fixture.command(words);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let mut forward = start("forward --json");
@@ -290,19 +290,21 @@ fn nothing_is_sent_to_a_released_port() {
     ]
     .map(|words| start(&words))
     .into();
-    let env = world.env();
+    let env = fixture.env();
     let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
-    let argv = world.argv("");
+    let argv = fixture.argv("");
     let mut console = Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &env, 160, 45);
     console.wait_for("connection", LONG, is_up);
     console.send("P");
     console.wait_text("local ports ");
     console.send("2l");
     console.wait_text("3 Log ");
-    until("the submitted job runs", || world.head.submissions(JobStatus::Running).contains(&"s1".to_owned()));
+    until("the submitted job runs", || {
+        fixture.head.submissions(JobStatus::Running).contains(&"s1".to_owned())
+    });
 
     // The SSH server of the head no longer responds, and another program has the ports.
-    world.ssh = None;
+    fixture.ssh = None;
     let thieves = ports.map(Thief::at);
     for follower in followers {
         let out = follower.wait_with_output().unwrap();
@@ -319,44 +321,44 @@ fn nothing_is_sent_to_a_released_port() {
     assert!(forward.wait().unwrap().success());
     // No file that another user could open is left.
     assert_eq!(
-        files(&world.at("r")).iter().filter(|f| !f.is_dir()).count(),
+        files(&fixture.at("r")).iter().filter(|f| !f.is_dir()).count(),
         0,
         "{:?}",
-        files(&world.at("r"))
+        files(&fixture.at("r"))
     );
-    world.search();
+    fixture.search();
 }
 
 #[test]
 fn tokens_of_commands_are_only_in_their_file() {
-    let world = World::new();
-    assert!(world.run("list-jobs --all").0, "with the fetched token");
+    let fixture = Fixture::new();
+    assert!(fixture.run("list-jobs --all").0, "with the fetched token");
     for words in
         ["token status", "token status --json", "token fetch", "auth-env --cluster a", "clusters --json"]
     {
-        let (well, said) = world.run(words);
+        let (well, said) = fixture.run(words);
         assert!(well, "{words}: {said}");
     }
-    let (well, said) = world.run("submit-job --no-wait --submission-id s1 -- true");
+    let (well, said) = fixture.run("submit-job --no-wait --submission-id s1 -- true");
     assert!(well, "{said}");
-    world.rotate(2);
-    assert!(world.run("list-jobs").0, "after the rotation");
+    fixture.rotate(2);
+    assert!(fixture.run("list-jobs").0, "after the rotation");
     // Refused permanently.
-    world.runtime.block_on(async { world.head.set_token(Some(Secret::new("another"))) });
-    let (well, said) = world.run("list-jobs");
+    fixture.runtime.block_on(async { fixture.head.set_token(Some(Secret::new("another"))) });
+    let (well, said) = fixture.run("list-jobs");
     assert!(!well && said.contains("version 2 of secret"), "{said}");
-    world.rotate(3);
+    fixture.rotate(3);
     // An operation with a journal and a backup that fails early: the ray command fails.
-    let (well, said) = world.run("restart-cluster --yes --others");
+    let (well, said) = fixture.run("restart-cluster --yes --others");
     assert!(!well, "{said}");
-    let state = world.at("home/.local/state/marin-tui");
+    let state = fixture.at("home/.local/state/marin-tui");
     assert!(files(&state).iter().any(|f| f.extension().is_some_and(|e| e == "jsonl")), "{:?}", files(&state));
-    assert!(world.run("audit --json").0);
+    assert!(fixture.run("audit --json").0);
     // The standard output is full: a failed write must not become a panic whose message contains the token.
-    let mut command = world.command("submit-job --no-wait --submission-id s2 -- true");
+    let mut command = fixture.command("submit-job --no-wait --submission-id s2 -- true");
     let full = File::options().write(true).open("/dev/full").unwrap();
     let out = command.stdout(full).output().unwrap();
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(!out.status.success() && said.contains("os error 28") && !said.contains(NEEDLE), "{said}");
-    world.search();
+    fixture.search();
 }

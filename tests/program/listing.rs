@@ -1,27 +1,27 @@
 //! `marin-tui list-nodes` and `job-status` on a simulated cluster: the same rows and lines as in the console.
 
+use crate::cloud_fixture::CloudFixture;
 use crate::program::Ran;
-use crate::world::World;
 use serde_json::Value;
 
-fn world() -> World {
-    let mut world = World::new();
-    world.head_of(|s| {
+fn fixture() -> CloudFixture {
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| {
         s.nodes = 4;
         s.dead = 2;
         s.jobs = 6;
     });
-    world
+    fixture
 }
 
-fn run(world: &World, words: &str) -> Ran {
-    Ran::of(&world.command(words).output().unwrap())
+fn run(fixture: &CloudFixture, words: &str) -> Ran {
+    Ran::of(&fixture.command(words).output().unwrap())
 }
 
 #[test]
 fn nodes_are_listed_as_the_console_lists_them() {
-    let world = world();
-    let table = run(&world, "list-nodes").good();
+    let fixture = fixture();
+    let table = run(&fixture, "list-nodes").good();
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 5, "{table}");
     let titles: Vec<&str> = lines[0].split_whitespace().collect();
@@ -31,24 +31,24 @@ fn nodes_are_listed_as_the_console_lists_them() {
     }
     assert!(!titles.contains(&"CPU%"), "machine usage is not read: {table}");
     assert!(lines[1].contains(" head "), "the head is first: {table}");
-    let all = run(&world, "list-nodes --all").good();
+    let all = run(&fixture, "list-nodes --all").good();
     assert!(all.lines().count() == 7 && all.contains(" dead ") && all.contains("NOTE"), "{all}");
     assert!(
         all.lines().nth(1).unwrap().contains("dead") && all.contains(" ago"),
         "dead nodes are first: {all}"
     );
 
-    let nodes: Vec<Value> = serde_json::from_str(&run(&world, "list-nodes --all --json").good()).unwrap();
+    let nodes: Vec<Value> = serde_json::from_str(&run(&fixture, "list-nodes --all --json").good()).unwrap();
     assert_eq!(nodes.iter().filter(|node| node["state"] == "dead").count(), 2);
     let head = nodes.iter().find(|node| node["head"] == true).unwrap();
     assert_eq!(head["node_id"].as_str().unwrap().len(), 56);
     let worker = nodes.iter().find(|node| node["head"] == false && node["state"] != "dead").unwrap();
     let kind = worker["type"].as_str().unwrap();
-    let of_type = run(&world, &format!("list-nodes --type {kind}")).good();
+    let of_type = run(&fixture, &format!("list-nodes --type {kind}")).good();
     let count = nodes.iter().filter(|node| node["type"] == *kind && node["state"] != "dead").count();
     assert_eq!(of_type.lines().count(), count + 1, "{of_type}");
     for option in ["", "--json", "--slices"] {
-        let err = run(&world, &format!("list-nodes --type {kind}x {option}")).exits(1).err;
+        let err = run(&fixture, &format!("list-nodes --type {kind}x {option}")).exits(1).err;
         assert!(
             err.contains(&format!("has no node type `{kind}x`; did you mean `{kind}`? its types: ")),
             "{err}"
@@ -58,14 +58,14 @@ fn nodes_are_listed_as_the_console_lists_them() {
 
 #[test]
 fn nodes_are_listed_by_slice_with_lost_hosts() {
-    let world = world();
-    let table = run(&world, "list-nodes --slices").good();
+    let fixture = fixture();
+    let table = run(&fixture, "list-nodes --slices").good();
     let titles: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
     for title in ["SLICE", "TYPE", "HOSTS", "STATE", "CHIPS", "JOB"] {
         assert!(titles.contains(&title), "{table}");
     }
     assert!(!table.contains("WORST"), "machine usage is not read: {table}");
-    let rows = |words: &str| -> Vec<Value> { serde_json::from_str(&run(&world, words).good()).unwrap() };
+    let rows = |words: &str| -> Vec<Value> { serde_json::from_str(&run(&fixture, words).good()).unwrap() };
     let nodes = rows("list-nodes --all --json");
     let slices = rows("list-nodes --slices --all --json");
     let hosts: u64 = slices.iter().map(|row| row["hosts"].as_u64().unwrap()).sum();
@@ -82,15 +82,15 @@ fn nodes_are_listed_by_slice_with_lost_hosts() {
 
 #[test]
 fn a_job_is_shown_in_any_status_and_an_unknown_one_is_named() {
-    let world = world();
-    let jobs: Vec<Value> = serde_json::from_str(&run(&world, "list-jobs --all --json").good()).unwrap();
+    let fixture = fixture();
+    let jobs: Vec<Value> = serde_json::from_str(&run(&fixture, "list-jobs --all --json").good()).unwrap();
     for job in &jobs {
         let Some(id) = job["submission_id"].as_str() else { continue };
-        let text = run(&world, &format!("job-status {id}")).good();
+        let text = run(&fixture, &format!("job-status {id}")).good();
         let status = job["status"].as_str().unwrap();
         assert!(text.lines().any(|line| line.starts_with("status ") && line.ends_with(status)), "{text}");
         assert!(text.contains("entrypoint"), "{text}");
-        let one = run(&world, &format!("job-status {id} --json")).json();
+        let one = run(&fixture, &format!("job-status {id} --json")).json();
         for key in [
             "submission_id",
             "status",
@@ -108,30 +108,30 @@ fn a_job_is_shown_in_any_status_and_an_unknown_one_is_named() {
     let with_driver = with_driver.unwrap();
     let (id, driver) =
         (with_driver["submission_id"].as_str().unwrap(), with_driver["job_id"].as_str().unwrap());
-    assert_eq!(run(&world, &format!("job-status {driver} --json")).json()["submission_id"], id);
+    assert_eq!(run(&fixture, &format!("job-status {driver} --json")).json()["submission_id"], id);
 
-    let said = run(&world, &format!("job-status {}x", &id[..id.len() - 1])).exits(1).bad();
+    let said = run(&fixture, &format!("job-status {}x", &id[..id.len() - 1])).exits(1).bad();
     assert!(said.contains(&format!("did you mean `{id}`?")), "{said}");
     assert!(said.contains(" -c marin-a list-jobs --all`"), "{said}");
-    let said = run(&world, "job-status zzzzzzzzzzzzzzzzzzzzzzzz").exits(1).bad();
+    let said = run(&fixture, "job-status zzzzzzzzzzzzzzzzzzzzzzzz").exits(1).bad();
     assert!(said.contains("marin-a: no job `zzz") && !said.contains("did you mean"), "{said}");
 }
 
 #[test]
 fn a_cluster_that_is_down_is_reported() {
-    let world = World::new();
+    let fixture = CloudFixture::new();
     for words in ["list-nodes", "list-nodes --json", "list-nodes --slices", "job-status x"] {
-        let said = run(&world, words).exits(1).bad();
+        let said = run(&fixture, words).exits(1).bad();
         assert!(said.contains("marin-a: ") && said.contains("head"), "{words}: {said}");
     }
 }
 
 #[test]
 fn a_closed_pipe_is_not_an_error() {
-    let world = world();
-    run(&world, "list-nodes").good();
+    let fixture = fixture();
+    run(&fixture, "list-nodes").good();
     let mut command = std::process::Command::new("bash");
-    let ours = world.command("list-nodes --all");
+    let ours = fixture.command("list-nodes --all");
     command
         .args(["-c", "\"$@\" | true; exit ${PIPESTATUS:-0}", "sh"])
         .arg(ours.get_program())

@@ -16,58 +16,60 @@ const BESIDE: &str = "
 ";
 
 /// Node and file with the text of each line, and the messages about the search.
-fn found(world: &Simulated, words: &[&str]) -> (BTreeSet<(String, String)>, String) {
-    let ran = world.run(&[&["-c", "marin-big-run", "cluster-logs", "--json", "-g"], words].concat()).exits(0);
+fn found(fixture: &Simulated, words: &[&str]) -> (BTreeSet<(String, String)>, String) {
+    let ran =
+        fixture.run(&[&["-c", "marin-big-run", "cluster-logs", "--json", "-g"], words].concat()).exits(0);
     let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
-    let place = |row: &Value| text(row, "node_id") + " " + &text(row, "file");
-    (ran.lines().iter().map(|row| (place(row), text(row, "text"))).collect(), ran.err)
+    let location = |row: &Value| text(row, "node_id") + " " + &text(row, "file");
+    (ran.lines().iter().map(|row| (location(row), text(row, "text"))).collect(), ran.err)
 }
 
 #[test]
 fn whole_files_are_searched_on_their_hosts() {
-    let world = Simulated::with_big_run(BESIDE);
+    let fixture = Simulated::with_big_run(BESIDE);
     // Far more lines than are read through the dashboard.
-    let (whole, said) = found(&world, &["step \\d+", "--node", "all"]);
+    let (whole, said) = found(&fixture, &["step \\d+", "--node", "all"]);
     assert!(said.contains("searched: all of ") && !said.contains("not searched"), "{said}");
-    let hosts: BTreeSet<&str> = whole.iter().map(|(place, _)| place.split_once(' ').unwrap().0).collect();
+    let hosts: BTreeSet<&str> =
+        whole.iter().map(|(location, _)| location.split_once(' ').unwrap().0).collect();
     assert!(hosts.len() >= 8, "the workers of the run and its driver: {hosts:?}");
-    let (ends, said) = found(&world, &["step \\d+", "--node", "all", "-n", "5"]);
+    let (ends, said) = found(&fixture, &["step \\d+", "--node", "all", "-n", "5"]);
     assert!(said.contains("searched: the last 5 lines of "), "{said}");
     assert!(!ends.is_empty() && ends.len() < whole.len(), "{} of {}", ends.len(), whole.len());
-    let (few, said) = found(&world, &["step \\d+", "--node", "all", "-m", "1"]);
-    let files: BTreeSet<&String> = few.iter().map(|(place, _)| place).collect();
+    let (few, said) = found(&fixture, &["step \\d+", "--node", "all", "-m", "1"]);
+    let files: BTreeSet<&String> = few.iter().map(|(location, _)| location).collect();
     assert!(files.len() == few.len() && said.contains(" before these; -m prints more"), "{said}");
-    let (recent, _) = found(&world, &["step \\d+", "--node", "all", "--since", "2m"]);
+    let (recent, _) = found(&fixture, &["step \\d+", "--node", "all", "--since", "2m"]);
     assert!(!recent.is_empty() && recent.len() < whole.len() / 2, "{} of {}", recent.len(), whole.len());
     // grep does not support that pattern.
-    let (_, said) = found(&world, &["\\Astep \\d|step \\pN+", "--node", "all"]);
+    let (_, said) = found(&fixture, &["\\Astep \\d|step \\pN+", "--node", "all"]);
     assert!(
         said.contains("not searched on its host: ") && said.contains("the last 1,000 lines of "),
         "{said}"
     );
-    let nope = world.run(&["-c", "marin-big-run", "cluster-logs", "-g", "x", "--file", "nope.log"]).bad();
+    let nope = fixture.run(&["-c", "marin-big-run", "cluster-logs", "-g", "x", "--file", "nope.log"]).bad();
     assert!(nope.contains("has no log file `nope.log`; list them with `marin-tui "), "{nope}");
     // Far above the last thousand lines.
-    let head = &world.fleet.member("marin-eu").unwrap().head;
+    let head = &fixture.fleet.member("marin-eu").unwrap().head;
     let text = format!("boom\n{}", "fine\n".repeat(3000));
     assert!(head.write_job_log(&head.submissions(JobStatus::Running)[0], text.as_bytes()));
     let boom = ["-c", "marin-eu", "cluster-logs", "--node", "all", "-g", "^boom$"];
-    assert!(world.run(&boom).exits(0).out.ends_with(" <==\nboom\n"));
-    world.run(&[&boom[..], &["-n", "1000"]].concat()).exits(1);
-    let all = world.run(&["cluster-logs", "--all-clusters", "-g", "step \\d+", "--json"]).exits(0);
+    assert!(fixture.run(&boom).exits(0).out.ends_with(" <==\nboom\n"));
+    fixture.run(&[&boom[..], &["-n", "1000"]].concat()).exits(1);
+    let all = fixture.run(&["cluster-logs", "--all-clusters", "-g", "step \\d+", "--json"]).exits(0);
     assert!(all.err.contains(" in 2 of 2 clusters"), "{}", all.err);
 }
 
 #[test]
 fn whole_files_of_the_workers_of_a_job_are_searched_on_their_hosts() {
-    let world = Simulated::with_big_run(BESIDE);
+    let fixture = Simulated::with_big_run(BESIDE);
     let on = |id: &str, words: &[&str]| {
         let words =
             [&["-c", "marin-big-run", "job-logs", id, "--workers", "--json", "-g", "step \\d+"], words]
                 .concat();
-        world.run(&words).exits(0)
+        fixture.run(&words).exits(0)
     };
-    let run = world.fleet.member("marin-big-run").unwrap().head.submissions(JobStatus::Running);
+    let run = fixture.fleet.member("marin-big-run").unwrap().head.submissions(JobStatus::Running);
     let searched = run.iter().map(|id| (id, on(id, &[]))).find(|(_, ran)| !ran.out.is_empty());
     let (id, whole) = searched.expect("a run whose workers log steps");
     assert!(whole.err.contains("searched: all of ") && !whole.err.contains("not searched"), "{}", whole.err);
@@ -84,12 +86,12 @@ fn whole_files_of_the_workers_of_a_job_are_searched_on_their_hosts() {
 
 #[test]
 fn files_of_a_head_are_read_while_its_dashboard_does_not_respond() {
-    let world = Simulated::with_big_run(BESIDE);
-    let head = &world.fleet.member("marin-eu").unwrap().head;
+    let fixture = Simulated::with_big_run(BESIDE);
+    let head = &fixture.fleet.member("marin-eu").unwrap().head;
     let job = head.submissions(JobStatus::Running)[0].clone();
     assert!(head.write_job_log(&job, b"first\nboom 1\nlast\n"));
     head.set_faults(vec![FaultRule { path: "/api/".into(), fault: Fault::HangUp }]);
-    let on = |words: &[&str]| world.run(&[&["-c", "marin-eu"], words].concat());
+    let on = |words: &[&str]| fixture.run(&[&["-c", "marin-eu"], words].concat());
     let whole = on(&["job-logs", &job]).exits(0);
     assert_eq!(whole.out, "first\nboom 1\nlast\n");
     assert!(whole.err.contains("marin-eu: ") && whole.err.contains("on the head over SSH"), "{}", whole.err);

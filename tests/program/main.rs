@@ -5,6 +5,8 @@
 
 mod chips;
 mod cleanup;
+#[path = "../support/cloud_fixture.rs"]
+mod cloud_fixture;
 mod completions;
 mod console;
 mod demo_command;
@@ -16,6 +18,8 @@ mod endurance;
 mod exec;
 #[path = "../support/google.rs"]
 mod google;
+#[path = "../support/head_fixture.rs"]
+mod head_fixture;
 mod host_key;
 mod hostile;
 mod images;
@@ -33,8 +37,6 @@ mod old_script;
 mod operate;
 mod packaging;
 mod picture;
-#[path = "../support/place.rs"]
-mod place;
 #[path = "../support/ports.rs"]
 mod ports;
 #[path = "../support/program.rs"]
@@ -77,5 +79,3 @@ mod update;
 mod visit;
 mod vitals;
 mod workers;
-#[path = "../support/world.rs"]
-mod world;

@@ -11,24 +11,24 @@ use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A home with a cluster of provider `local` whose head refuses connections, and a ray command.
-struct Place {
+struct Fixture {
     home: TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new(ray: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let place = Self { home };
-        place.ray(ray);
-        place.file(
+        let fixture = Self { home };
+        fixture.ray(ray);
+        fixture.file(
             "settings.yaml",
-            &format!("ray: [{}]\nclusters: {{lab: {{port: 9}}}}\n", place.path("ray")),
+            &format!("ray: [{}]\nclusters: {{lab: {{port: 9}}}}\n", fixture.path("ray")),
         );
-        place.file(
+        fixture.file(
             "infra/lab.yaml",
             "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n",
         );
-        place
+        fixture
     }
 
     /// Whether the journal belongs to this process.
@@ -94,44 +94,44 @@ impl Place {
 
 #[test]
 fn a_ray_command_that_fails_is_found_before_anything_is_stopped() {
-    let place = Place::new("echo 'no module named ray' >&2; exit 1");
-    let mut shown = place.transcript();
-    place.shows(&mut shown, &["restart-cluster", "--yes", "--others"], 1);
-    assert_eq!(place.asked(), "--version\n");
-    assert_eq!(place.refused(&["restart-cluster", "--yes", "--others"]), "interrupted");
-    assert!(place.run(&["restart-cluster", "--abandon"]).status.success());
-    place.shows(&mut shown, &["restart-cluster", "--abandon"], 1);
+    let fixture = Fixture::new("echo 'no module named ray' >&2; exit 1");
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, &["restart-cluster", "--yes", "--others"], 1);
+    assert_eq!(fixture.asked(), "--version\n");
+    assert_eq!(fixture.refused(&["restart-cluster", "--yes", "--others"]), "interrupted");
+    assert!(fixture.run(&["restart-cluster", "--abandon"]).status.success());
+    fixture.shows(&mut shown, &["restart-cluster", "--abandon"], 1);
     shown.is("a_ray_command_that_fails");
-    assert_eq!(place.refused(&["restart-cluster", "--abandon"]), "nothing-to-resume");
+    assert_eq!(fixture.refused(&["restart-cluster", "--abandon"]), "nothing-to-resume");
 }
 
 #[test]
 fn a_head_that_is_gone_is_stopped_only_with_consent() {
-    let place = Place::new("echo 'ray, version 2.60.0'");
-    let said = place.fails(&["restart-cluster", "--yes", "--others"]);
+    let fixture = Fixture::new("echo 'ray, version 2.60.0'");
+    let said = fixture.fails(&["restart-cluster", "--yes", "--others"]);
     assert!(said.contains("--preserve-jobs=0"), "{said}");
-    assert_eq!(place.asked(), "--version\n", "nothing was stopped");
-    assert_eq!(place.refused(&["stop-cluster", "--resume", "--others"]), "different-operation");
-    let log = String::from_utf8(place.run(&["audit"]).stdout).unwrap();
+    assert_eq!(fixture.asked(), "--version\n", "nothing was stopped");
+    assert_eq!(fixture.refused(&["stop-cluster", "--resume", "--others"]), "different-operation");
+    let log = String::from_utf8(fixture.run(&["audit"]).stdout).unwrap();
     assert!(log.contains("restart lab") && log.contains("stopped: "), "{log}");
 }
 
 #[test]
 fn nothing_is_done_without_confirmation_or_in_a_dry_run() {
-    let place = Place::new("exit 0");
-    assert_eq!(place.refused(&["restart-cluster"]), "unknown-jobs");
-    let mut shown = place.transcript();
-    place.shows(&mut shown, &["restart-cluster", "--others"], 1);
-    place.shows(&mut shown, &["restart-cluster", "--dry-run", "--preserve-jobs=0"], 0);
+    let fixture = Fixture::new("exit 0");
+    assert_eq!(fixture.refused(&["restart-cluster"]), "unknown-jobs");
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, &["restart-cluster", "--others"], 1);
+    fixture.shows(&mut shown, &["restart-cluster", "--dry-run", "--preserve-jobs=0"], 0);
     shown.is("a_restart_that_nobody_confirms");
-    assert_eq!(place.asked(), "--version\n", "a dry run checks the ray command, as the restart does");
-    assert!(place.run(&["restart-cluster", "--preserve-jobs=maybe"]).status.code() == Some(2));
+    assert_eq!(fixture.asked(), "--version\n", "a dry run checks the ray command, as the restart does");
+    assert!(fixture.run(&["restart-cluster", "--preserve-jobs=maybe"]).status.code() == Some(2));
 }
 
 #[test]
 fn read_only_refuses_what_changes_a_cluster_by_switch_and_by_setting() {
-    let place = Place::new("exit 0");
-    let locked = Place::new("exit 0");
+    let fixture = Fixture::new("exit 0");
+    let locked = Fixture::new("exit 0");
     locked.file("settings.yaml", "read_only: true\n");
     for command in [
         &["restart-cluster", "--yes"][..],
@@ -144,108 +144,108 @@ fn read_only_refuses_what_changes_a_cluster_by_switch_and_by_setting() {
         &["token", "init-secret"],
         &["clean-preempted", "--yes"],
     ] {
-        let by_switch = place.fails(&[&["--read-only"], command].concat());
+        let by_switch = fixture.fails(&[&["--read-only"], command].concat());
         let by_setting = String::from_utf8(locked.run(command).stderr).unwrap();
         for said in [by_switch, by_setting] {
             assert!(said.contains(command[0]) && said.contains("read-only"), "{command:?}: {said}");
         }
     }
-    assert!(place.run(&["--read-only", "start-cluster", "--dry-run"]).status.success());
-    assert_eq!(place.asked() + &locked.asked(), "--version\n");
+    assert!(fixture.run(&["--read-only", "start-cluster", "--dry-run"]).status.success());
+    assert_eq!(fixture.asked() + &locked.asked(), "--version\n");
 }
 
 #[test]
 fn two_operations_cannot_run_on_one_cluster() {
-    let place = Place::new("exec sleep 600");
+    let fixture = Fixture::new("exec sleep 600");
     // Both start at once: only one gets the cluster.
     let start =
-        || place.command(&["restart-cluster", "--yes", "--others"]).stderr(Stdio::piped()).spawn().unwrap();
+        || fixture.command(&["restart-cluster", "--yes", "--others"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut both = [start(), start()];
     let over = |child: &mut Child| child.try_wait().unwrap().is_some();
     until("one of two is refused", || both.iter_mut().any(over));
-    until("the other one is at work", || !place.asked().is_empty());
+    until("the other one is at work", || !fixture.asked().is_empty());
     let [one, other] = both;
-    let [mut first, second] = if place.holds(one.id()) { [one, other] } else { [other, one] };
+    let [mut first, second] = if fixture.holds(one.id()) { [one, other] } else { [other, one] };
     let refused = second.wait_with_output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("on this machine"));
-    let said = place.fails(&["stop-cluster", "--yes", "--others"]);
+    let said = fixture.fails(&["stop-cluster", "--yes", "--others"]);
     let who = format!("at step 1 of 9 (check), by process {}", first.id());
     assert!(
         said.contains(": restart lab, started ") && said.contains("s ago, ") && said.contains(&who),
         "{said}"
     );
-    assert_eq!(place.asked(), "--version\n");
+    assert_eq!(fixture.asked(), "--version\n");
     first.kill().unwrap();
     first.wait().unwrap();
     // A killed process holds nothing, and its operation is found again; another program resumes it.
-    assert_eq!(place.refused(&["restart-cluster", "--yes", "--others"]), "interrupted");
-    place.ray(&up("exit 1"));
-    let said = place.fails(&["restart-cluster", "--resume", "--others"]);
+    assert_eq!(fixture.refused(&["restart-cluster", "--yes", "--others"]), "interrupted");
+    fixture.ray(&up("exit 1"));
+    let said = fixture.fails(&["restart-cluster", "--resume", "--others"]);
     assert!(said.contains("[1/9] ray, version 2.60.0") && said.contains("[2/9] failed"), "{said}");
 }
 
 /// A command restarts; the console shows it, starts nothing in parallel, and notices when it is killed.
 #[test]
 fn the_console_waits_for_a_command_and_resumes_its_operation() {
-    let place = Place::new("exec sleep 600");
+    let fixture = Fixture::new("exec sleep 600");
     let mut first =
-        place.command(&["restart-cluster", "--yes", "--others"]).stderr(Stdio::null()).spawn().unwrap();
-    until("the command is at work", || !place.asked().is_empty());
-    let (infra, settings) = (place.path("infra"), place.path("settings.yaml"));
-    let home = place.home.path().to_str().unwrap();
+        fixture.command(&["restart-cluster", "--yes", "--others"]).stderr(Stdio::null()).spawn().unwrap();
+    until("the command is at work", || !fixture.asked().is_empty());
+    let (infra, settings) = (fixture.path("infra"), fixture.path("settings.yaml"));
+    let home = fixture.home.path().to_str().unwrap();
     let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", &infra, "--config", &settings];
     let mut console = Pty::start(&argv, &[("HOME", home), ("PATH", "/usr/bin:/bin")], 160, 40);
     console.wait_text("restart 1/9");
     console.send("R");
     console.wait_text("another process");
     console.send("\x1b");
-    let mut stop = place.command(&["stop-cluster", "--yes", "--others"]);
+    let mut stop = fixture.command(&["stop-cluster", "--yes", "--others"]);
     assert!(stop.stderr(Stdio::null()).status().is_ok_and(|s| !s.success()));
     first.kill().unwrap();
     first.wait().unwrap();
     console.wait_text("restart 1/9 interrupted");
-    assert_eq!(place.asked(), "--version\n");
-    place.ray(&up("exit 1"));
+    assert_eq!(fixture.asked(), "--version\n");
+    fixture.ray(&up("exit 1"));
     console.send("p");
     console.wait_text("resumes at this step");
     console.send("u");
     // The owners of the affected jobs are unknown: the console asks for permission, as the command asks for --others.
     console.wait_text("Allow it to continue");
-    assert_eq!(place.asked(), "--version\n");
+    assert_eq!(fixture.asked(), "--version\n");
     console.send("y");
     console.wait_text("restart 2/9 interrupted");
-    assert_eq!(place.asked(), "--version\n--version\n");
+    assert_eq!(fixture.asked(), "--version\n--version\n");
 }
 
 #[test]
 fn other_providers_are_refused() {
-    let place = Place::new("exit 0");
-    place.file("infra/lab.yaml", "cluster_name: lab\nprovider: {type: aws, region: a}\n");
-    let mut shown = place.transcript();
-    place.shows(&mut shown, &["restart-cluster", "--yes", "--others"], 1);
+    let fixture = Fixture::new("exit 0");
+    fixture.file("infra/lab.yaml", "cluster_name: lab\nprovider: {type: aws, region: a}\n");
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, &["restart-cluster", "--yes", "--others"], 1);
     shown.is("a_provider_that_is_not_supported");
-    assert_eq!(place.asked(), "");
+    assert_eq!(fixture.asked(), "");
 }
 
 #[test]
 fn no_worker_is_started_outside_the_containers_of_its_cluster() {
-    let place = Place::new("exit 0");
+    let fixture = Fixture::new("exit 0");
     let file = "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n\
                 worker_start_ray_commands: ['ray start --address=\"$RAY_HEAD_IP\":7001']\n";
-    place.file("infra/lab.yaml", &format!("{file}docker: {{image: i, container_name: ray_docker}}\n"));
-    let mut shown = place.transcript();
+    fixture.file("infra/lab.yaml", &format!("{file}docker: {{image: i, container_name: ray_docker}}\n"));
+    let mut shown = fixture.transcript();
     for command in [
         &["add-worker", "--host", "10.0.0.7", "--yes"][..],
         &["add-worker", "--host", "10.0.0.7", "--dry-run"],
         &["init-worker", "10.0.0.7", "--yes"],
     ] {
-        place.shows(&mut shown, command, 1);
+        fixture.shows(&mut shown, command, 1);
     }
-    place.shows(&mut shown, &["add-worker", "--abandon"], 1);
+    fixture.shows(&mut shown, &["add-worker", "--abandon"], 1);
     shown.is("workers_of_a_cluster_in_containers");
     // Without a name there is no container; Ray does the same.
-    place.file("infra/lab.yaml", &format!("{file}docker: {{image: i, container_name: ''}}\n"));
-    let said = place.fails(&["add-worker", "--host", "10.0.0.7"]);
+    fixture.file("infra/lab.yaml", &format!("{file}docker: {{image: i, container_name: ''}}\n"));
+    let said = fixture.fails(&["add-worker", "--host", "10.0.0.7"]);
     assert!(!said.contains("container") && said.contains("--yes"), "{said}");
 }
 
@@ -255,10 +255,10 @@ fn up(script: &str) -> String {
 }
 
 /// Runs an operation, and interrupts it once a file named `began` exists.
-fn interrupted(place: &Place, args: &[&str], signal: &str) -> Output {
-    let _ = fs::remove_file(place.path("began"));
-    let child = place.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("ray has begun", || fs::exists(place.path("began")).unwrap());
+fn interrupted(fixture: &Fixture, args: &[&str], signal: &str) -> Output {
+    let _ = fs::remove_file(fixture.path("began"));
+    let child = fixture.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("ray has begun", || fs::exists(fixture.path("began")).unwrap());
     kill(signal, child.id());
     child.wait_with_output().unwrap()
 }
@@ -271,61 +271,62 @@ fn is_running(pid: &str) -> bool {
 
 #[test]
 fn a_ray_up_that_hangs_is_ended_by_ctrl_c_with_all_its_children() {
-    let place =
-        Place::new(&up("trap '' TERM INT HUP; rm -f pids; echo $$ >>pids; sleep 600 & echo $! >>pids; \
+    let fixture =
+        Fixture::new(&up("trap '' TERM INT HUP; rm -f pids; echo $$ >>pids; sleep 600 & echo $! >>pids; \
          sh -c 'echo $$ >>pids; exec sleep 600' & while [ $(wc -l <pids) != 3 ]; do sleep 0.01; done; \
          echo 'Checking AWS'; sleep 0.5; : >began; sleep 600; sleep 600"));
     for (round, signal) in ["-INT", "-TERM", "-HUP"].into_iter().enumerate() {
         let args: &[&str] = if round == 0 { &["start-cluster"] } else { &["start-cluster", "--resume"] };
-        let out = interrupted(&place, args, signal);
+        let out = interrupted(&fixture, args, signal);
         let said = String::from_utf8(out.stderr).unwrap();
         assert_eq!(out.status.code(), Some(1), "{said}");
         assert!(said.contains("Checking AWS") && said.contains("step 2 of 3 (ray up)"), "{said}");
         assert!(said.contains("start-cluster --resume`") && !said.contains("panicked"), "{said}");
-        let pids = fs::read_to_string(place.path("pids")).unwrap();
+        let pids = fs::read_to_string(fixture.path("pids")).unwrap();
         assert_eq!(pids.lines().filter(|pid| pid.parse::<u32>().is_ok()).count(), 3, "{pids}");
         until("none of its processes runs any more", || !pids.lines().any(is_running));
     }
-    let said = place.fails(&["start-cluster"]);
+    let said = fixture.fails(&["start-cluster"]);
     assert!(said.contains("(ray up): interrupted at step 2"), "{said}");
-    let log = String::from_utf8(place.run(&["audit"]).stdout).unwrap();
+    let log = String::from_utf8(fixture.run(&["audit"]).stdout).unwrap();
     assert_eq!(log.matches("stopped: interrupted at step 2").count(), 3, "{log}");
 }
 
 #[test]
 fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
-    let place = Place::new(": >began; exec sleep 600");
-    let out = interrupted(&place, &["restart-cluster", "--yes", "--others"], "-INT");
+    let fixture = Fixture::new(": >began; exec sleep 600");
+    let out = interrupted(&fixture, &["restart-cluster", "--yes", "--others"], "-INT");
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.code() == Some(1) && said.contains("cancelled; nothing was changed"), "{said}");
-    assert_eq!(place.refused(&["restart-cluster", "--resume", "--others"]), "nothing-to-resume");
+    assert_eq!(fixture.refused(&["restart-cluster", "--resume", "--others"]), "nothing-to-resume");
 
     // Changes of an earlier attempt remain when the first step of the resumed one is cancelled.
-    let place = Place::new(&up("exit 9"));
-    assert!(place.fails(&["start-cluster"]).contains("failed with exit code 9"));
-    place.ray(": >began; exec sleep 600");
-    let said = String::from_utf8(interrupted(&place, &["start-cluster", "--resume"], "-INT").stderr).unwrap();
+    let fixture = Fixture::new(&up("exit 9"));
+    assert!(fixture.fails(&["start-cluster"]).contains("failed with exit code 9"));
+    fixture.ray(": >began; exec sleep 600");
+    let said =
+        String::from_utf8(interrupted(&fixture, &["start-cluster", "--resume"], "-INT").stderr).unwrap();
     assert!(
         said.contains("interrupted at step 1 of 3") && said.contains("start-cluster --resume`"),
         "{said}"
     );
-    assert_eq!(place.refused(&["start-cluster"]), "interrupted");
+    assert_eq!(fixture.refused(&["start-cluster"]), "interrupted");
 }
 
 #[test]
 fn a_ray_up_that_fails_is_reported_and_run_again() {
-    let place =
-        Place::new(&up("echo 'Local node IP: 10.0.0.1'; echo 'Error: no such machine' >&2; echo; exit 3"));
-    let said = place.fails(&["start-cluster"]);
+    let fixture =
+        Fixture::new(&up("echo 'Local node IP: 10.0.0.1'; echo 'Error: no such machine' >&2; echo; exit 3"));
+    let said = fixture.fails(&["start-cluster"]);
     assert!(said.contains("exit code 3: Error: no such machine"), "{said}");
     assert!(said.contains("then resume") && said.contains("Local node IP"), "{said}");
-    let said = place.fails(&["start-cluster"]);
+    let said = fixture.fails(&["start-cluster"]);
     assert!(said.contains("(ray up): `ray up` failed with exit code 3"), "{said}");
-    assert!(place.fails(&["start-cluster", "--resume"]).contains("failed with exit code 3"));
+    assert!(fixture.fails(&["start-cluster", "--resume"]).contains("failed with exit code 3"));
     // A signal from elsewhere (the kernel, out of memory) is treated like any other exit.
-    place.ray(&up("kill -9 $$"));
-    assert!(place.fails(&["start-cluster", "--resume"]).contains("exit code 137"));
-    assert_eq!(place.asked().lines().filter(|l| l.starts_with("up ")).count(), 3);
+    fixture.ray(&up("kill -9 $$"));
+    assert!(fixture.fails(&["start-cluster", "--resume"]).contains("exit code 137"));
+    assert_eq!(fixture.asked().lines().filter(|l| l.starts_with("up ")).count(), 3);
 }
 
 /// Colors, a bell, a title, invalid UTF-8, a progress bar, a line of 64 MB, and 200,000 short ones.
@@ -336,12 +337,12 @@ fn output_of_a_ray_command_is_sanitized_and_uses_little_memory() {
          printf '1%%\\r2%%\\r100%%\\n'; head -c 64000000 /dev/zero | tr '\\0' x; echo; \
          seq 200000 | sed 's/$/ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx/'; \
          printf 'the end is near\\n\\377\\n' >&2; grep VmHWM /proc/$(cat pid)/status >peak; exit 1";
-    let place = Place::new(&up(garbage));
+    let fixture = Fixture::new(&up(garbage));
     let mut child = Command::new("sh");
-    let command = place.command(&["start-cluster"]);
+    let command = fixture.command(&["start-cluster"]);
     child.args(["-c", "echo $$ >pid; exec \"$@\"", "sh"]).arg(command.get_program()).args(command.get_args());
     child.env_clear().envs(command.get_envs().filter_map(|(k, v)| Some((k, v?)))).stdin(Stdio::null());
-    let out = child.current_dir(place.home.path()).output().unwrap();
+    let out = child.current_dir(fixture.home.path()).output().unwrap();
     let said = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(1));
     let odd = said.chars().find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
@@ -353,7 +354,7 @@ fn output_of_a_ray_command_is_sanitized_and_uses_little_memory() {
     assert!(said.lines().all(|l| l.len() < 3000), "a line of 64 MB is cut");
     assert!(said.contains("exit code 1:"), "{end}");
     let kilobytes = |file| {
-        let high = fs::read_to_string(place.path(file)).unwrap();
+        let high = fs::read_to_string(fixture.path(file)).unwrap();
         high.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
     };
     let more = kilobytes("peak") - kilobytes("before");

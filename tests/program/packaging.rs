@@ -16,14 +16,14 @@ struct Machine(TempDir);
 
 impl Machine {
     fn with(installed: &[&str]) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let bin = place.path().join("bin");
+        let dir = tempfile::tempdir().unwrap();
+        let bin = dir.path().join("bin");
         fs::create_dir(&bin).unwrap();
         for name in installed {
-            fs::create_dir_all(place.path().join("lib").join(name)).unwrap();
+            fs::create_dir_all(dir.path().join("lib").join(name)).unwrap();
         }
         let program = env!("CARGO_BIN_EXE_marin-tui");
-        let lib = place.path().join("lib");
+        let lib = dir.path().join("lib");
         let rustc = format!(
             "#!/bin/sh\ncase \"$1\" in\n-vV) echo 'host: {}' ;;\n--print) echo {}/\"$4\" ;;\n*) exit 1 ;;\nesac\n",
             TARGETS[0],
@@ -38,7 +38,7 @@ impl Machine {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        Self(place)
+        Self(dir)
     }
 
     fn release(&self, words: &[&str]) -> Output {

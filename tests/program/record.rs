@@ -4,8 +4,8 @@
 //!
 //! One value is not known beforehand: the deadline of a drain, which counts from the moment of its request.
 
+use crate::cloud_fixture::{CloudFixture, HEAD, WORKER, ZONE, labels};
 use crate::until::until;
-use crate::world::{HEAD, WORKER, World, ZONE, labels};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use marin_tui::demo::google::tpu;
@@ -30,8 +30,8 @@ fn note(file: &Path, line: &Value) {
 }
 
 /// An observer that records all changing requests.
-fn observer(world: &World) -> RequestObserver {
-    let file = world.home.path().join("seen");
+fn observer(fixture: &CloudFixture) -> RequestObserver {
+    let file = fixture.home.path().join("seen");
     RequestObserver::new(move |method, url, body| {
         note(&file, &json!({"kind": "http", "method": method, "url": url, "body": body}));
     })
@@ -39,26 +39,26 @@ fn observer(world: &World) -> RequestObserver {
 
 /// A cluster whose Google, head, `ray` and `ssh` are all observed. No command reaches a machine: a check for `ray`
 /// finds none, everything else succeeds.
-fn watched(change: impl FnOnce(&mut marin_tui::demo::Scenario)) -> World {
-    let mut world = World::new();
-    let place = world.home.path().display().to_string();
+fn watched(change: impl FnOnce(&mut marin_tui::demo::Scenario)) -> CloudFixture {
+    let mut fixture = CloudFixture::new();
+    let home_dir = fixture.home.path().display().to_string();
     let noted = |kind: &str| {
         format!(
             "printf '{{\"kind\":\"{kind}\",\"host\":\"%s\",\"line\":\"%s\"}}\\n' \"$host\" \
-             \"$(printf %s \"$line\" | base64 -w0)\" >>{place}/seen\n"
+             \"$(printf %s \"$line\" | base64 -w0)\" >>{home_dir}/seen\n"
         )
     };
     let setting = "${RAY_UP_enable_autoscaler_v2+RAY_UP_enable_autoscaler_v2=$RAY_UP_enable_autoscaler_v2 }";
-    world.program(
+    fixture.program(
         "ray",
         &format!(
             "echo 'ray, version 2.60.0'\nhost= line=\"{setting}$0 $*\"\n{}\
-             [ \"$1\" != up ] || while [ ! -e {place}/is-up ]; do sleep 0.1; done\n\
-             [ \"$1\" != down ] || while [ ! -e {place}/is-down ]; do sleep 0.1; done\n",
+             [ \"$1\" != up ] || while [ ! -e {home_dir}/is-up ]; do sleep 0.1; done\n\
+             [ \"$1\" != down ] || while [ ! -e {home_dir}/is-down ]; do sleep 0.1; done\n",
             noted("run")
         ),
     );
-    world.program(
+    fixture.program(
         "ssh",
         &format!(
             "before=; host=; line=\nfor word; do\n  [ -z \"$host\" ] || line=$word\n  \
@@ -69,33 +69,33 @@ fn watched(change: impl FnOnce(&mut marin_tui::demo::Scenario)) -> World {
             noted("ssh")
         ),
     );
-    world.double.state().observer = observer(&world);
-    head(&mut world, change);
-    world
+    fixture.double.state().observer = observer(&fixture);
+    head(&mut fixture, change);
+    fixture
 }
 
 /// Starts another head, observed, and reachable at the addresses of all its machines.
-fn head(world: &mut World, change: impl FnOnce(&mut marin_tui::demo::Scenario)) {
-    world.head_of(change);
-    let (head, server) = world.heads.last().unwrap();
-    head.observe_requests(observer(world));
+fn head(fixture: &mut CloudFixture, change: impl FnOnce(&mut marin_tui::demo::Scenario)) {
+    fixture.head_of(change);
+    let (head, server) = fixture.heads.last().unwrap();
+    head.observe_requests(observer(fixture));
     let port = server.address.port();
     let config = format!(
         "Host {HEAD}\n  HostKeyAlias head-of-a\nHost {HEAD} {WORKER} {BY_HAND}\n  HostName 127.0.0.1\n  Port {port}\n"
     );
-    world.file("ssh_config", &config);
+    fixture.file("ssh_config", &config);
 }
 
 /// Makes the cluster one of provider `local`. Workers are started with a file and a directory.
-fn local(world: &World) {
-    let place = world.home.path().display();
-    world.file("script", "a file");
-    world.file("folder/inside", "in a folder");
-    world.file(
+fn local(fixture: &CloudFixture) {
+    let home_dir = fixture.home.path().display();
+    fixture.file("script", "a file");
+    fixture.file("folder/inside", "in a folder");
+    fixture.file(
         "infra/a.yaml",
         &format!(
             "cluster_name: marin-a\nprovider: {{type: local, head_ip: {HEAD}, worker_ips: [{WORKER}]}}\n\
-             file_mounts: {{~/script: {place}/script, /there: {place}/folder}}\ninitialization_commands: ['true']\n\
+             file_mounts: {{~/script: {home_dir}/script, /there: {home_dir}/folder}}\ninitialization_commands: ['true']\n\
              worker_setup_commands: [\"echo 'set up'\"]\n\
              worker_start_ray_commands: ['ray start --address=$RAY_HEAD_IP:6379']\n"
         ),
@@ -103,21 +103,21 @@ fn local(world: &World) {
 }
 
 /// Submits two jobs that run indefinitely, one of them with a package and a secret.
-fn jobs(world: &World) {
-    world.file("work/train.py", "print(1)\n");
+fn jobs(fixture: &CloudFixture) {
+    fixture.file("work/train.py", "print(1)\n");
     for job in [
         "submit-job --no-wait --submission-id packed --working-dir work --runtime-env {\"env_vars\":{\"KEY\":\"hunter2\"}} -- python train.py",
         "submit-job --no-wait --submission-id plain --entrypoint-num-cpus 0.5 --metadata-json {\"owner\":\"al\"} -- true",
     ] {
-        let (code, _, said) = world.run(job);
+        let (code, _, said) = fixture.run(job);
         assert_eq!(code, Some(0), "{said}");
     }
-    fs::remove_file(world.home.path().join("seen")).unwrap();
+    fs::remove_file(fixture.home.path().join("seen")).unwrap();
 }
 
 /// Everything that was observed so far.
-fn seen(world: &World) -> Vec<Value> {
-    let text = fs::read_to_string(world.home.path().join("seen")).unwrap_or_default();
+fn seen(fixture: &CloudFixture) -> Vec<Value> {
+    let text = fs::read_to_string(fixture.home.path().join("seen")).unwrap_or_default();
     let mut all: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     for one in &mut all {
         if let Some(line) = one["line"].as_str() {
@@ -147,16 +147,16 @@ fn only_reads(seen: &Value) -> bool {
 }
 
 /// Waits until a changing command with these words was observed.
-fn until_seen(world: &World, words: &str) {
+fn until_seen(fixture: &CloudFixture, words: &str) {
     let has = |s: &Value| !only_reads(s) && s.to_string().contains(words);
-    until(&format!("{words} is seen"), || seen(world).iter().any(has));
+    until(&format!("{words} is seen"), || seen(fixture).iter().any(has));
 }
 
 /// Whether the call of a dry run is the observed one.
-fn is_same(world: &World, call: &Value, seen: &Value) -> bool {
+fn is_same(fixture: &CloudFixture, call: &Value, seen: &Value) -> bool {
     let line = seen["line"].as_str().unwrap_or_default();
     let word = |key: &str| call[key].as_str().unwrap();
-    let base = world.double.url();
+    let base = fixture.double.url();
     match (word("kind"), seen["kind"].as_str().unwrap()) {
         ("http", "http") => {
             let mut bodies = [call["body"].clone(), seen["body"].clone()];
@@ -212,171 +212,185 @@ fn in_order(calls: &mut [Value]) {
 }
 
 /// Runs a command dry, then for real with `meanwhile`; asserts that both make the same calls, and how many.
-fn same(world: &mut World, command: &str, consent: &str, count: usize, meanwhile: impl FnOnce(&mut World)) {
-    let before = seen(world);
+fn same(
+    fixture: &mut CloudFixture,
+    command: &str,
+    consent: &str,
+    count: usize,
+    meanwhile: impl FnOnce(&mut CloudFixture),
+) {
+    let before = seen(fixture);
     assert_eq!(before, Vec::<Value>::new(), "{command}");
-    let (code, out, said) = world.run(&format!("{command} --dry-run --json"));
+    let (code, out, said) = fixture.run(&format!("{command} --dry-run --json"));
     assert_eq!(code, Some(0), "{command}: {said}");
     let mut planned: Vec<Value> = serde_json::from_str(&out).unwrap();
-    let changed: Vec<Value> = seen(world).into_iter().filter(|s| !only_reads(s)).collect();
+    let changed: Vec<Value> = seen(fixture).into_iter().filter(|s| !only_reads(s)).collect();
     assert_eq!(changed, Vec::<Value>::new(), "the dry run of {command} changes something");
     assert!(!out.contains("hunter2"), "{out}");
-    let state = world.home.path().join(".local/state/marin-tui");
+    let state = fixture.home.path().join(".local/state/marin-tui");
     for left in ["backups", "workers"] {
         assert!(!state.join(left).exists(), "the dry run of {command} leaves {left}");
     }
 
-    let doing = world.spawn(&format!("{command} {consent}"));
-    meanwhile(world);
+    let doing = fixture.spawn(&format!("{command} {consent}"));
+    meanwhile(fixture);
     let (code, _, said) = doing.finish();
     assert_eq!(code, Some(0), "{command}: {said}");
-    let mut done: Vec<Value> = seen(world).into_iter().filter(|s| !only_reads(s)).collect();
+    let mut done: Vec<Value> = seen(fixture).into_iter().filter(|s| !only_reads(s)).collect();
     in_order(&mut planned);
     in_order(&mut done);
-    let is_same = planned.len() == done.len() && planned.iter().zip(&done).all(|(t, d)| is_same(world, t, d));
+    let is_same =
+        planned.len() == done.len() && planned.iter().zip(&done).all(|(t, d)| is_same(fixture, t, d));
     assert!(is_same, "{command}:\nplanned {:#}\ndone {:#}", Value::from(planned), Value::from(done));
     assert_eq!(planned.len(), count, "{command}: {:#}", Value::from(planned));
 }
 
 /// Stops Ray on the head once `ray down` is run.
-fn goes_down(world: &World) {
-    until_seen(world, " down -y");
+fn goes_down(fixture: &CloudFixture) {
+    until_seen(fixture, " down -y");
     let silent = FaultRule { path: "/".into(), fault: Fault::HangUp };
-    world.heads[0].0.set_faults(vec![silent]);
-    world.file("is-down", "");
+    fixture.heads[0].0.set_faults(vec![silent]);
+    fixture.file("is-down", "");
 }
 
 #[test]
 fn a_restart_of_a_local_cluster() {
-    let mut world = watched(|s| s.jobs = 0);
-    local(&world);
-    jobs(&world);
+    let mut fixture = watched(|s| s.jobs = 0);
+    local(&fixture);
+    jobs(&fixture);
     // Down and up, three machines cleaned up, a package and two jobs, and the manually added worker with a file and a
     // directory.
-    same(&mut world, "restart-cluster", "--yes --others", 2 + 3 + 3 + 3, |world| {
-        goes_down(world);
-        until_seen(world, " up -y");
-        world.heads[0].0.restart();
-        world.file("is-up", "");
+    same(&mut fixture, "restart-cluster", "--yes --others", 2 + 3 + 3 + 3, |fixture| {
+        goes_down(fixture);
+        until_seen(fixture, " up -y");
+        fixture.heads[0].0.restart();
+        fixture.file("is-up", "");
     });
 }
 
 #[test]
 fn a_restart_in_google_cloud() {
-    let mut world = watched(|s| s.jobs = 0);
-    jobs(&world);
+    let mut fixture = watched(|s| s.jobs = 0);
+    jobs(&fixture);
     let node = |name: &str, of: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels(of), &["10.9.9.1"]);
-    world.double.state().nodes = vec![node("one", "worker"), node("two", "worker"), node("three", "worker")];
+    fixture.double.state().nodes =
+        vec![node("one", "worker"), node("two", "worker"), node("three", "worker")];
     // The head and three TPU VMs, down and up, a package and two jobs.
-    same(&mut world, "restart-cluster", "--yes --others", 4 + 2 + 3, |world| {
-        world.file("is-down", "");
-        until_seen(world, " up -y");
-        head(world, |s| s.jobs = 0);
-        world.file("is-up", "");
+    same(&mut fixture, "restart-cluster", "--yes --others", 4 + 2 + 3, |fixture| {
+        fixture.file("is-down", "");
+        until_seen(fixture, " up -y");
+        head(fixture, |s| s.jobs = 0);
+        fixture.file("is-up", "");
     });
 }
 
 #[test]
 fn a_stop_and_a_start_of_a_local_cluster() {
-    let mut world = watched(|s| s.jobs = 0);
-    local(&world);
-    same(&mut world, "stop-cluster", "--yes --others", 1 + 3, |world| goes_down(world));
-    fs::remove_file(world.home.path().join("seen")).unwrap();
-    same(&mut world, "start-cluster", "--yes", 1, |world| {
-        until_seen(world, " up -y");
-        world.heads[0].0.restart();
-        world.file("is-up", "");
+    let mut fixture = watched(|s| s.jobs = 0);
+    local(&fixture);
+    same(&mut fixture, "stop-cluster", "--yes --others", 1 + 3, |fixture| goes_down(fixture));
+    fs::remove_file(fixture.home.path().join("seen")).unwrap();
+    same(&mut fixture, "start-cluster", "--yes", 1, |fixture| {
+        until_seen(fixture, " up -y");
+        fixture.heads[0].0.restart();
+        fixture.file("is-up", "");
     });
 }
 
 #[test]
 fn a_stop_and_a_start_in_google_cloud() {
-    let mut world = watched(|s| s.jobs = 0);
+    let mut fixture = watched(|s| s.jobs = 0);
     let node = tpu::node(ZONE, "one", "v4-8", "READY", &labels("worker"), &["10.9.9.1"]);
-    world.double.state().nodes = vec![node];
-    same(&mut world, "stop-cluster", "--yes --others", 3, |world| world.file("is-down", ""));
+    fixture.double.state().nodes = vec![node];
+    same(&mut fixture, "stop-cluster", "--yes --others", 3, |fixture| fixture.file("is-down", ""));
 
-    let mut world = watched(|_| ());
-    world.heads.clear();
-    world.double.state().instances.clear();
-    same(&mut world, "start-cluster", "--yes", 1, |world| {
-        until_seen(world, " up -y");
-        head(world, |s| s.jobs = 0);
-        world.file("is-up", "");
+    let mut fixture = watched(|_| ());
+    fixture.heads.clear();
+    fixture.double.state().instances.clear();
+    same(&mut fixture, "start-cluster", "--yes", 1, |fixture| {
+        until_seen(fixture, " up -y");
+        head(fixture, |s| s.jobs = 0);
+        fixture.file("is-up", "");
     });
 }
 
 #[test]
 fn workers_that_are_requested_from_google() {
-    let mut world = watched(|s| s.jobs = 0);
+    let mut fixture = watched(|s| s.jobs = 0);
     let adding = "add-worker --type v4-8 --capacity best-effort --count 2 --name extra";
-    same(&mut world, adding, "--yes", 2, |world| {
-        until("both are requested", || world.double.state().queued.len() == 2);
-        world.grant("extra-1");
-        world.grant("extra-2");
+    same(&mut fixture, adding, "--yes", 2, |fixture| {
+        until("both are requested", || fixture.double.state().queued.len() == 2);
+        fixture.grant("extra-1");
+        fixture.grant("extra-2");
     });
 }
 
 #[test]
 fn a_host_that_is_added_with_the_clusters_token() {
-    let mut world = watched(|s| (s.jobs, s.token) = (0, Some(Secret::new("hunter2".to_owned()))));
-    local(&world);
-    world.file(".ray/auth_token", "hunter2");
-    let token = world.home.path().join(".ray/auth_token");
+    let mut fixture = watched(|s| (s.jobs, s.token) = (0, Some(Secret::new("hunter2".to_owned()))));
+    local(&fixture);
+    fixture.file(".ray/auth_token", "hunter2");
+    let token = fixture.home.path().join(".ray/auth_token");
     fs::set_permissions(token, fs::Permissions::from_mode(0o600)).unwrap();
-    let head = &world.heads[0].0;
+    let head = &fixture.heads[0].0;
     assert!(head.kill_node(head.nodes()[1]));
     // A file, a directory, the token, and Ray.
-    same(&mut world, &format!("add-worker --host {WORKER}"), "--yes", 4, |world| {
-        until_seen(world, "RAY_HEAD_IP");
-        world.heads[0].0.restart();
+    same(&mut fixture, &format!("add-worker --host {WORKER}"), "--yes", 4, |fixture| {
+        until_seen(fixture, "RAY_HEAD_IP");
+        fixture.heads[0].0.restart();
     });
 }
 
 #[test]
 fn workers_that_are_initialized_again() {
-    let mut world = watched(|s| s.jobs = 0);
+    let mut fixture = watched(|s| s.jobs = 0);
     let node = tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER]);
-    world.double.state().nodes = vec![node];
+    fixture.double.state().nodes = vec![node];
     // Its metadata, and its host.
-    same(&mut world, "init-worker by-hand", "--yes --others", 2, |world| {
-        until_seen(world, "startup.sh");
-        let head = &world.heads[0].0;
+    same(&mut fixture, "init-worker by-hand", "--yes --others", 2, |fixture| {
+        until_seen(fixture, "startup.sh");
+        let head = &fixture.heads[0].0;
         assert!(head.renew_node(head.nodes()[1]));
     });
 
-    let mut world = watched(|s| s.jobs = 0);
-    local(&world);
-    same(&mut world, &format!("init-worker {WORKER}"), "--yes --others", 3, |world| {
-        until_seen(world, "RAY_HEAD_IP");
-        let head = &world.heads[0].0;
+    let mut fixture = watched(|s| s.jobs = 0);
+    local(&fixture);
+    same(&mut fixture, &format!("init-worker {WORKER}"), "--yes --others", 3, |fixture| {
+        until_seen(fixture, "RAY_HEAD_IP");
+        let head = &fixture.heads[0].0;
         assert!(head.renew_node(head.nodes()[1]));
     });
 }
 
 #[test]
 fn workers_that_are_removed() {
-    let mut world = watched(|s| s.jobs = 0);
-    world.double.state().nodes =
+    let mut fixture = watched(|s| s.jobs = 0);
+    fixture.double.state().nodes =
         vec![tpu::node(ZONE, "vm", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
-    same(&mut world, "remove-worker vm --now", "--yes --others", 1, |world| {
-        until_seen(world, "/nodes/vm");
-        let head = &world.heads[0].0;
+    same(&mut fixture, "remove-worker vm --now", "--yes --others", 1, |fixture| {
+        until_seen(fixture, "/nodes/vm");
+        let head = &fixture.heads[0].0;
         assert!(head.kill_node(head.nodes()[1]));
     });
 
-    let mut world = watched(|s| s.jobs = 0);
-    local(&world);
-    same(&mut world, &format!("remove-worker {WORKER} --now"), "--yes --others", 1, |world| {
-        until_seen(world, "ray stop");
-        let head = &world.heads[0].0;
+    let mut fixture = watched(|s| s.jobs = 0);
+    local(&fixture);
+    same(&mut fixture, &format!("remove-worker {WORKER} --now"), "--yes --others", 1, |fixture| {
+        until_seen(fixture, "ray stop");
+        let head = &fixture.heads[0].0;
         assert!(head.kill_node(head.nodes()[1]));
     });
     // The other worker is asked to drain, and then stopped.
-    fs::remove_file(world.home.path().join("seen")).unwrap();
-    same(&mut world, &format!("remove-worker {BY_HAND} --drain --within 60"), "--yes --others", 2, |world| {
-        until_seen(world, "DrainNode");
-        let head = &world.heads[0].0;
-        assert!(head.kill_node(head.nodes()[1]));
-    });
+    fs::remove_file(fixture.home.path().join("seen")).unwrap();
+    same(
+        &mut fixture,
+        &format!("remove-worker {BY_HAND} --drain --within 60"),
+        "--yes --others",
+        2,
+        |fixture| {
+            until_seen(fixture, "DrainNode");
+            let head = &fixture.heads[0].0;
+            assert!(head.kill_node(head.nodes()[1]));
+        },
+    );
 }

@@ -12,12 +12,12 @@ use std::process::Command;
 use tokio::runtime::Runtime;
 
 /// One cluster behind SSH, whose logs are written only by the test.
-struct World {
+struct Fixture {
     runtime: Runtime,
     fleet: Fleet,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let plan = Plan::parse("clusters: [{name: a, log_rate: 0}]", Path::new("test")).unwrap();
@@ -61,9 +61,9 @@ impl World {
 
 #[test]
 fn the_host_key_of_a_first_connection_is_reported_once_and_audited() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let output_of = |words: &str| {
-        let mut running = world.start(words);
+        let mut running = fixture.start(words);
         (running.out.whole(), running.err.whole())
     };
     let (_, first) = output_of("list-jobs");
@@ -76,21 +76,21 @@ fn the_host_key_of_a_first_connection_is_reported_once_and_audited() {
 
 #[test]
 fn a_followed_log_continues_after_a_reconnect_and_ends_with_its_job() {
-    let world = World::new();
-    let id = world.job();
-    world.write(&id, "line-1");
-    let mut follower = world.start(&format!("job-logs -f {id}"));
+    let fixture = Fixture::new();
+    let id = fixture.job();
+    fixture.write(&id, "line-1");
+    let mut follower = fixture.start(&format!("job-logs -f {id}"));
     follower.out.until("line-1");
-    world.cut();
+    fixture.cut();
     follower.err.until("connection lost");
-    world.write(&id, "line-2");
+    fixture.write(&id, "line-2");
     follower.out.until("line-2");
     // Once more, and no line is written before the connection is back.
-    world.cut();
+    fixture.cut();
     follower.err.until_times("reconnected after", 2);
-    world.write(&id, "line-3");
+    fixture.write(&id, "line-3");
     follower.out.until("line-3");
-    assert!(world.head().turn_job(&id, JobStatus::Failed));
+    assert!(fixture.head().turn_job(&id, JobStatus::Failed));
     let (code, out, err) = follower.finish();
     let ours: Vec<_> = out.lines().filter(|line| line.starts_with("line-")).collect();
     assert_eq!(ours, ["line-1", "line-2", "line-3"], "no line is lost or repeated");
@@ -100,29 +100,29 @@ fn a_followed_log_continues_after_a_reconnect_and_ends_with_its_job() {
 
 #[test]
 fn a_followed_search_begins_with_matches_from_the_head_and_continues() {
-    let world = World::new();
-    let id = world.job();
+    let fixture = Fixture::new();
+    let id = fixture.job();
     let others = "nothing to see here\n".repeat(5_000);
-    world.write(
+    fixture.write(
         &id,
         &format!("Wanted-0\n{others}Wanted-1\n{others}wanted, but not so\nWanted-2\nthe last but one"),
     );
     // The line that is incomplete when the search begins is read once, and as a whole.
-    assert!(world.head().write_job_log(&id, b"Wan"));
-    let mut all = world.start(&format!("job-logs -f -g Wanted-[0-9] {id}"));
-    let mut last = world.start(&format!("job-logs -f -n 2 -g Wanted-[0-9] {id}"));
+    assert!(fixture.head().write_job_log(&id, b"Wan"));
+    let mut all = fixture.start(&format!("job-logs -f -g Wanted-[0-9] {id}"));
+    let mut last = fixture.start(&format!("job-logs -f -n 2 -g Wanted-[0-9] {id}"));
     all.out.until("Wanted-2");
     last.out.until("Wanted-2");
-    world.write(&id, "ted-3");
+    fixture.write(&id, "ted-3");
     all.out.until("Wanted-3");
     last.out.until("Wanted-3");
-    world.cut();
+    fixture.cut();
     all.err.until("connection lost");
     last.err.until("connection lost");
-    world.write(&id, "not this\nWanted-4");
+    fixture.write(&id, "not this\nWanted-4");
     all.out.until("Wanted-4");
     last.out.until("Wanted-4");
-    assert!(world.head().turn_job(&id, JobStatus::Succeeded));
+    assert!(fixture.head().turn_job(&id, JobStatus::Succeeded));
     for (run, first) in [(all, 0), (last, 2)] {
         let (code, out, err) = run.finish();
         let expected: Vec<String> = (first..5).map(|n| format!("Wanted-{n}")).collect();
@@ -137,8 +137,8 @@ fn a_followed_search_begins_with_matches_from_the_head_and_continues() {
 
 #[test]
 fn lines_since_a_time_are_searched_on_the_head_and_followed() {
-    let world = World::new();
-    let id = world.job();
+    let fixture = Fixture::new();
+    let id = fixture.job();
     // Two hours ago and five minutes ago; matching lines have no timestamp of their own, and one of them is colored.
     let now = jiff::Timestamp::now();
     let lines = |minutes: i64, color: &str| {
@@ -149,8 +149,8 @@ fn lines_since_a_time_are_searched_on_the_head_and_followed() {
             text + &format!("{time} INFO next\n  {what}\n")
         })
     };
-    world.write(&id, &(lines(120, "") + &lines(5, "\x1b[36m") + "  wanted, and no more times"));
-    let since = |words: &str| world.start(&format!("job-logs --since 10m -g wanted {words} {id}")).finish();
+    fixture.write(&id, &(lines(120, "") + &lines(5, "\x1b[36m") + "  wanted, and no more times"));
+    let since = |words: &str| fixture.start(&format!("job-logs --since 10m -g wanted {words} {id}")).finish();
     let expected = "  wanted 5\n  wanted, and no more times\n";
     let (code, out, err) = since("");
     assert_eq!((code, &*out), (Some(0), expected), "{err}");
@@ -159,17 +159,17 @@ fn lines_since_a_time_are_searched_on_the_head_and_followed() {
         json.lines().all(|line| line.contains(r#""time_ms":null"#)),
         "the line above did not match: {json}"
     );
-    let mut follows = world.start(&format!("job-logs -f --since 10m -g wanted {id}"));
+    let mut follows = fixture.start(&format!("job-logs -f --since 10m -g wanted {id}"));
     follows.out.until("no more times");
-    world.cut();
+    fixture.cut();
     follows.err.until("connection lost");
-    world.write(&id, "wanted again\nnot this");
+    fixture.write(&id, "wanted again\nnot this");
     follows.out.until("wanted again");
-    assert!(world.head().turn_job(&id, JobStatus::Succeeded));
+    assert!(fixture.head().turn_job(&id, JobStatus::Succeeded));
     let (code, out, err) = follows.finish();
     assert_eq!((code, out), (Some(0), format!("{expected}wanted again\n")), "{err}");
     // All lines are older.
-    let (code, out, err) = world.start(&format!("job-logs --since 1m {id}")).finish();
+    let (code, out, err) = fixture.start(&format!("job-logs --since 1m {id}")).finish();
     assert_eq!((code, &*out), (Some(0), ""), "{err}");
     assert!(err.contains("the newest is from "), "{err}");
 }
@@ -186,22 +186,22 @@ fn interrupted(mut running: Running) -> (String, String) {
 
 #[test]
 fn ctrl_c_ends_every_log_command_while_the_head_does_not_respond() {
-    let world = World::new();
-    let id = world.job();
-    world.write(&id, "line-1");
+    let fixture = Fixture::new();
+    let id = fixture.job();
+    fixture.write(&id, "line-1");
     let (mut follows, mut searches) =
-        (world.start(&format!("job-logs -f {id}")), world.start(&format!("job-logs -f -g line {id}")));
+        (fixture.start(&format!("job-logs -f {id}")), fixture.start(&format!("job-logs -f -g line {id}")));
     follows.out.until("line-1");
     searches.out.until("line-1");
-    world.head().set_faults(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
+    fixture.head().set_faults(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
     for running in [follows, searches] {
         assert_eq!(interrupted(running).0, "line-1\n");
     }
     // A head that never responds, and one on which the requests about nodes and files hang.
     for path in ["", "/api/v0/"] {
-        world.head().set_faults(vec![FaultRule { path: path.into(), fault: Fault::Stall }]);
+        fixture.head().set_faults(vec![FaultRule { path: path.into(), fault: Fault::Stall }]);
         let asked = || {
-            let requests = world.head().cost().requests;
+            let requests = fixture.head().cost().requests;
             requests.iter().filter(|(route, _)| route.starts_with(path)).map(|(_, times)| times).sum::<u64>()
         };
         let mut commands = vec![
@@ -217,49 +217,49 @@ fn ctrl_c_ends_every_log_command_while_the_head_does_not_respond() {
         }
         for words in commands {
             let before = asked();
-            let running = world.start(&words);
+            let running = fixture.start(&words);
             until("it waits for the head", || asked() > before);
             let (out, err) = interrupted(running);
             assert_eq!(out, "", "{words}: {err}");
         }
     }
-    assert_no_process_names(world.fleet.folder().path());
+    assert_no_process_names(fixture.fleet.folder().path());
 }
 
 #[test]
 fn a_log_in_utf_16_is_reported_and_still_searched() {
-    let world = World::new();
-    let id = world.job();
+    let fixture = Fixture::new();
+    let id = fixture.job();
     let wide: Vec<u8> = "one\nERROR: wide\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    assert!(world.head().write_job_log(&id, &wide));
-    let (code, out, err) = world.start(&format!("job-logs -g wide {id}")).finish();
+    assert!(fixture.head().write_job_log(&id, &wide));
+    let (code, out, err) = fixture.start(&format!("job-logs -g wide {id}")).finish();
     assert_eq!((code, &*out), (Some(0), "ERROR: wide\n"), "{err}");
     assert!(err.contains("UTF-16"), "{err}");
-    let mut follows = world.start(&format!("job-logs -f -g wide {id}"));
+    let mut follows = fixture.start(&format!("job-logs -f -g wide {id}"));
     follows.out.until("ERROR: wide");
     follows.err.until("cannot search on the head: it is in UTF-16");
     let more: Vec<u8> = "two\nwider\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    assert!(world.head().write_job_log(&id, &more));
-    assert!(world.head().turn_job(&id, JobStatus::Succeeded));
+    assert!(fixture.head().write_job_log(&id, &more));
+    assert!(fixture.head().turn_job(&id, JobStatus::Succeeded));
     let (code, out, err) = follows.finish();
     assert_eq!((code, &*out), (Some(0), "ERROR: wide\nwider\n"), "{err}");
 }
 
 #[test]
 fn a_job_that_ends_during_an_outage_ends_its_command() {
-    let world = World::new();
-    let id = world.job();
-    let mut waits = world.start("submit-job --submission-id s1 -- true");
-    let mut watches = world.start(&format!("wait-job {id}"));
+    let fixture = Fixture::new();
+    let id = fixture.job();
+    let mut waits = fixture.start("submit-job --submission-id s1 -- true");
+    let mut watches = fixture.start(&format!("wait-job {id}"));
     waits.err.until("submitted s1");
-    until("it runs", || world.head().submissions(JobStatus::Running).contains(&"s1".to_owned()));
-    world.silence();
+    until("it runs", || fixture.head().submissions(JobStatus::Running).contains(&"s1".to_owned()));
+    fixture.silence();
     waits.err.until("connection lost");
     watches.err.until("connection lost");
     for (id, status) in [("s1", JobStatus::Failed), (id.as_str(), JobStatus::Succeeded)] {
-        assert!(world.head().turn_job(id, status));
+        assert!(fixture.head().turn_job(id, status));
     }
-    world.head().set_faults(Vec::new());
+    fixture.head().set_faults(Vec::new());
     let ((failed, _, said), (succeeded, _, also)) = (waits.finish(), watches.finish());
     assert_eq!((failed, succeeded), (Some(3), Some(0)), "{said:?} {also:?}");
     for said in [said, also] {
@@ -269,29 +269,29 @@ fn a_job_that_ends_during_an_outage_ends_its_command() {
 
 #[test]
 fn a_command_gives_up_after_the_given_time() {
-    let world = World::new();
-    let id = world.job();
-    world.write(&id, "line-1");
-    let mut follower = world.start(&format!("wait-job --show-logs --give-up-after 1 {id}"));
+    let fixture = Fixture::new();
+    let id = fixture.job();
+    fixture.write(&id, "line-1");
+    let mut follower = fixture.start(&format!("wait-job --show-logs --give-up-after 1 {id}"));
     follower.out.until("line-1");
-    world.silence();
+    fixture.silence();
     let (code, _, said) = follower.finish();
     assert_eq!(code, Some(4), "{said:?}");
     let last = said.lines().last().unwrap();
     assert!(last.contains("timed out after 1 s") && last.contains(&format!("wait-job {id}")), "{said:?}");
-    assert!(world.head().submissions(JobStatus::Running).contains(&id), "the job still runs");
+    assert!(fixture.head().submissions(JobStatus::Running).contains(&id), "the job still runs");
 }
 
 #[test]
 fn a_line_of_any_length_is_printed_whole() {
-    let world = World::new();
-    let id = world.job();
+    let fixture = Fixture::new();
+    let id = fixture.job();
     let long = "x".repeat(200_000);
-    world.write(&id, &long);
-    let (code, out, _) = world.start(&format!("job-logs {id}")).finish();
+    fixture.write(&id, &long);
+    let (code, out, _) = fixture.start(&format!("job-logs {id}")).finish();
     assert!(code == Some(0) && out.contains(&long));
-    let mut follower = world.start(&format!("job-logs -f {id}"));
+    let mut follower = fixture.start(&format!("job-logs -f {id}"));
     follower.out.until(&long);
-    assert!(world.head().turn_job(&id, JobStatus::Succeeded));
+    assert!(fixture.head().turn_job(&id, JobStatus::Succeeded));
     assert_eq!(follower.finish().0, Some(0));
 }

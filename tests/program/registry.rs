@@ -10,30 +10,30 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 /// The directory that ships, and a Google with repositories in these regions.
-struct World {
+struct Fixture {
     _runtime: Runtime,
     home: TempDir,
     double: Double,
 }
 
-impl World {
+impl Fixture {
     fn new(regions: &[&str]) -> Self {
         let runtime = Runtime::new().unwrap();
         let double = runtime.block_on(Double::start()).unwrap();
         let home = tempfile::tempdir().unwrap();
         double.write_adc(home.path()).unwrap();
-        let world = Self { _runtime: runtime, home, double };
-        fs::create_dir(world.file("infra")).unwrap();
+        let fixture = Self { _runtime: runtime, home, double };
+        fs::create_dir(fixture.file("infra")).unwrap();
         let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/infra");
         for entry in fs::read_dir(ours).unwrap().flatten().filter(|e| e.path().is_file()) {
             let text = fs::read_to_string(entry.path()).unwrap().replace("hai-gcp-models", PROJECT);
-            fs::write(world.file("infra").join(entry.file_name()), text).unwrap();
+            fs::write(fixture.file("infra").join(entry.file_name()), text).unwrap();
         }
-        let settings = format!("google_endpoint: {}\n", world.double.url());
-        fs::write(world.file("config.yaml"), settings).unwrap();
+        let settings = format!("google_endpoint: {}\n", fixture.double.url());
+        fs::write(fixture.file("config.yaml"), settings).unwrap();
         let made = |region: &&str| registry::repository(PROJECT, &format!("{region}/marin"));
-        world.double.state().repositories = regions.iter().map(made).collect();
-        world
+        fixture.double.state().repositories = regions.iter().map(made).collect();
+        fixture
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -87,60 +87,60 @@ impl World {
 
 #[test]
 fn policies_are_shown_confirmed_set_and_read_again() {
-    let world = World::new(&["us-central2"]);
-    let mut shown = world.transcript();
-    world.shows(&mut shown, "--region us-central2 --dry-run").exits(0);
-    world.shows(&mut shown, "--region us-central2").exits(1);
+    let fixture = Fixture::new(&["us-central2"]);
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, "--region us-central2 --dry-run").exits(0);
+    fixture.shows(&mut shown, "--region us-central2").exits(1);
     shown.is("policies_to_be_set");
-    assert!(world.policies("us-central2").is_empty());
-    let set = world.run("--region us-central2 --yes").good();
+    assert!(fixture.policies("us-central2").is_empty());
+    let set = fixture.run("--region us-central2 --yes").good();
     assert!(set.ends_with(&format!("us-central2-docker.pkg.dev/{PROJECT}/marin: set\n")), "{set}");
-    assert_eq!(world.policies("us-central2"), ["delete-older-than-30d", "keep-16"]);
+    assert_eq!(fixture.policies("us-central2"), ["delete-older-than-30d", "keep-16"]);
     assert_eq!(
-        world.repository("us-central2")["cleanupPolicies"]["keep-16"]["mostRecentVersions"]["keepCount"],
+        fixture.repository("us-central2")["cleanupPolicies"]["keep-16"]["mostRecentVersions"]["keepCount"],
         16
     );
     // A second run has nothing to do and needs no confirmation.
-    let before = world.double.asked("PATCH");
-    let again = world.run("--region us-central2").good();
+    let before = fixture.double.asked("PATCH");
+    let again = fixture.run("--region us-central2").good();
     assert!(again.ends_with(": unchanged\n") && again.lines().count() == 1, "{again}");
-    assert_eq!(world.double.asked("PATCH"), before);
+    assert_eq!(fixture.double.asked("PATCH"), before);
 }
 
 #[test]
 fn policies_of_others_stay_and_ours_are_replaced() {
-    let world = World::new(&["us-central2"]);
+    let fixture = Fixture::new(&["us-central2"]);
     let theirs = json!({"id": "untagged", "action": "DELETE", "condition": {"tagState": "UNTAGGED"}});
-    world.change("us-central2", |r| r["cleanupPolicies"] = json!({"untagged": theirs}));
-    world.run("--region us-central2 --yes").good();
-    world.run("--region us-central2 --yes --older-than 60 --keep 8").good();
-    assert_eq!(world.policies("us-central2"), ["delete-older-than-60d", "keep-8", "untagged"]);
-    assert_eq!(world.repository("us-central2")["cleanupPolicies"]["untagged"], theirs);
+    fixture.change("us-central2", |r| r["cleanupPolicies"] = json!({"untagged": theirs}));
+    fixture.run("--region us-central2 --yes").good();
+    fixture.run("--region us-central2 --yes --older-than 60 --keep 8").good();
+    assert_eq!(fixture.policies("us-central2"), ["delete-older-than-60d", "keep-8", "untagged"]);
+    assert_eq!(fixture.repository("us-central2")["cleanupPolicies"]["untagged"], theirs);
     // Google allows ten policies.
     let many: serde_json::Map<String, Value> =
         (0..9).map(|n| (format!("p{n}"), json!({"id": format!("p{n}"), "action": "KEEP"}))).collect();
-    world.change("us-central2", |r| r["cleanupPolicies"] = many.into());
-    let mut shown = world.transcript();
-    world.shows(&mut shown, "--region us-central2 --yes").exits(1);
+    fixture.change("us-central2", |r| r["cleanupPolicies"] = many.into());
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, "--region us-central2 --yes").exits(1);
     shown.is("more_policies_than_google_allows");
     for wrong in ["--older-than 0", "--older-than soon", "--keep 0"] {
-        assert_eq!(world.run(&format!("--region us-central2 {wrong}")).code, Some(2), "{wrong}");
+        assert_eq!(fixture.run(&format!("--region us-central2 {wrong}")).code, Some(2), "{wrong}");
     }
 }
 
 #[test]
 fn a_dry_run_of_policies_is_reported_and_ended_only_on_request() {
-    let world = World::new(&["us-central2"]);
-    world.change("us-central2", |r| r["cleanupPolicyDryRun"] = true.into());
-    let mut shown = world.transcript();
-    world.shows(&mut shown, "--region us-central2 --yes").exits(0);
+    let fixture = Fixture::new(&["us-central2"]);
+    fixture.change("us-central2", |r| r["cleanupPolicyDryRun"] = true.into());
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, "--region us-central2 --yes").exits(0);
     shown.is("policies_on_trial");
-    assert_eq!(world.repository("us-central2")["cleanupPolicyDryRun"], true);
-    let enforced = world.run("--region us-central2 --yes --enforce --json").exits(0).json();
+    assert_eq!(fixture.repository("us-central2")["cleanupPolicyDryRun"], true);
+    let enforced = fixture.run("--region us-central2 --yes --enforce --json").exits(0).json();
     assert_eq!((&enforced[0]["outcome"], &enforced[0]["dry_run"]), (&json!("set"), &json!(false)));
-    assert!(world.repository("us-central2")["cleanupPolicyDryRun"].is_null());
-    assert_eq!(world.run("--region us-central2 --enforce --json").json()[0]["outcome"], "unchanged");
-    let audit = world.audit();
+    assert!(fixture.repository("us-central2")["cleanupPolicyDryRun"].is_null());
+    assert_eq!(fixture.run("--region us-central2 --enforce --json").json()[0]["outcome"], "unchanged");
+    let audit = fixture.audit();
     assert!(
         audit.iter().all(|line| line["cluster"].as_str().unwrap().starts_with("us-central2-docker.pkg.dev/"))
     );
@@ -153,16 +153,16 @@ fn a_dry_run_of_policies_is_reported_and_ended_only_on_request() {
 
 #[test]
 fn each_registry_has_its_outcome_and_its_hint() {
-    let world = World::new(&["us-central2", "us-east5", "us-west4"]);
-    let mut shown = world.transcript();
-    world.shows(&mut shown, "").exits(1);
-    world.shows(&mut shown, "--region us-central").exits(1);
-    world.double.fail_at(
+    let fixture = Fixture::new(&["us-central2", "us-east5", "us-west4"]);
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, "").exits(1);
+    fixture.shows(&mut shown, "--region us-central").exits(1);
+    fixture.double.fail_at(
         "PATCH",
         "us-east5",
         Fault::Recorded { code: 403, body: r#"{"error": {"code": 403, "message": "Permission 'artifactregistry.repositories.update' denied on resource 'r' (or it may not exist).", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "IAM_PERMISSION_DENIED", "domain": "artifactregistry.googleapis.com", "metadata": {"permission": "artifactregistry.repositories.update"}}]}}"# },
     );
-    let ran = world.shows(&mut shown, "--all --yes --json").exits(1);
+    let ran = fixture.shows(&mut shown, "--all --yes --json").exits(1);
     let rows = ran.json();
     let of = |region: &str| {
         let rows = rows.as_array().unwrap();
@@ -173,25 +173,25 @@ fn each_registry_has_its_outcome_and_its_hint() {
     let denied = of("us-east5");
     assert_eq!(denied["outcome"], "failed");
     assert_eq!(of("us-east1")["outcome"], "failed", "the repository does not exist");
-    assert!(world.policies("us-east5").is_empty() && world.policies("us-west4").len() == 2);
-    world.shows(&mut shown, "--all --read-only").exits(1);
-    world.shows(&mut shown, "--region us-west4 --dry-run --read-only").exits(0);
+    assert!(fixture.policies("us-east5").is_empty() && fixture.policies("us-west4").len() == 2);
+    fixture.shows(&mut shown, "--all --read-only").exits(1);
+    fixture.shows(&mut shown, "--region us-west4 --dry-run --read-only").exits(0);
     shown.is("repositories_that_differ");
 }
 
 #[test]
 fn an_image_in_use_that_would_be_deleted_is_named_first() {
-    let world = World::new(&["us-central2"]);
+    let fixture = Fixture::new(&["us-central2"]);
     let image = |digest: &str, tags: &[&str], at: &str| {
         registry::image("us-central2/marin", "marin_cluster", digest, tags, at)
     };
-    world.double.state().images = vec![
+    fixture.double.state().images = vec![
         image("0a", &["latest"], "2020-01-01T08:00:00Z"),
         image("0b", &["20260101"], "2026-01-01T08:00:00Z"),
     ];
-    let said = world.run("--region us-central2 --dry-run").exits(0).err;
+    let said = fixture.run("--region us-central2 --dry-run").exits(0).err;
     assert!(!said.contains("warning: "), "no warning: {said}");
-    let mut shown = world.transcript();
-    world.shows(&mut shown, "--region us-central2 --dry-run --keep 1").exits(0);
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, "--region us-central2 --dry-run --keep 1").exits(0);
     shown.is("an_image_in_use_that_would_be_deleted");
 }

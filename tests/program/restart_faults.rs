@@ -1,8 +1,8 @@
 //! A restart that is interrupted by a failure: the network fails, the disk is full, packages are missing. Against a
 //! Google, heads behind SSH, and a ray command that is a script.
 
+use crate::cloud_fixture::CloudFixture;
 use crate::until::until;
-use crate::world::World;
 use marin_tui::demo::google::{self, compute};
 use marin_tui::demo::{Fault, FaultRule};
 use marin_tui::model::{JobStatus, Secret};
@@ -19,25 +19,25 @@ fn trouble(path: &str, fault: Fault) -> Vec<FaultRule> {
 }
 
 /// A cluster with these jobs, each with a package.
-fn with_jobs(names: &[&str]) -> World {
-    let mut world = World::new();
-    world.head_of(|s| s.jobs = 0);
+fn with_jobs(names: &[&str]) -> CloudFixture {
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.jobs = 0);
     for name in names {
-        submit(&world, name);
+        submit(&fixture, name);
     }
-    world
+    fixture
 }
 
-fn submit(world: &World, name: &str) {
-    world.file(&format!("{name}/train.py"), &format!("print('{name}')\n"));
-    let (code, _, said) = world
+fn submit(fixture: &CloudFixture, name: &str) {
+    fixture.file(&format!("{name}/train.py"), &format!("print('{name}')\n"));
+    let (code, _, said) = fixture
         .run(&format!("submit-job --no-wait --submission-id {name} --working-dir {name} -- python train.py"));
     assert_eq!(code, Some(0), "{said}");
 }
 
-fn submit_as(world: &World, name: &str, metadata: &str) {
-    let (code, _, said) =
-        world.run(&format!("submit-job --no-wait --submission-id {name} --metadata-json {metadata} -- true"));
+fn submit_as(fixture: &CloudFixture, name: &str, metadata: &str) {
+    let (code, _, said) = fixture
+        .run(&format!("submit-job --no-wait --submission-id {name} --metadata-json {metadata} -- true"));
     assert_eq!(code, Some(0), "{said}");
 }
 
@@ -46,14 +46,14 @@ const DENIED: google::Fault =
     google::Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" };
 
 /// Waits until `ray up` runs, asserts that the old head is deleted, and starts the new one.
-fn renew(world: &mut World) {
-    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
-    assert!(world.double.state().instances.is_empty());
-    world.head_of(|s| s.jobs = 0);
+fn renew(fixture: &mut CloudFixture) {
+    until("ray up is run", || fixture.asked().iter().any(|w| w == "up"));
+    assert!(fixture.double.state().instances.is_empty());
+    fixture.head_of(|s| s.jobs = 0);
 }
 
-fn known(world: &World, head: usize) -> Vec<String> {
-    let head = &world.heads[head].0;
+fn known(fixture: &CloudFixture, head: usize) -> Vec<String> {
+    let head = &fixture.heads[head].0;
     let mut all = [head.submissions(JobStatus::Pending), head.submissions(JobStatus::Running)].concat();
     all.sort();
     all
@@ -61,98 +61,98 @@ fn known(world: &World, head: usize) -> Vec<String> {
 
 #[test]
 fn a_connection_lost_during_the_backup_changes_nothing() {
-    let mut world = with_jobs(&["one", "two"]);
-    world.heads[0].0.set_faults(trouble(READS, Fault::Stall));
-    let mut restarting = world.spawn("restart-cluster --yes --others");
+    let mut fixture = with_jobs(&["one", "two"]);
+    fixture.heads[0].0.set_faults(trouble(READS, Fault::Stall));
+    let mut restarting = fixture.spawn("restart-cluster --yes --others");
     restarting.wait_for("[3/9] save jobs");
-    let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
+    let reads = || fixture.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
     let before = reads();
     until("the backup reads", || reads() > before);
-    world.heads[0].1.drop_connections();
+    fixture.heads[0].1.drop_connections();
     let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("[3/9] failed") && said.contains("restart marin-a stopped"), "{said}");
-    assert!(world.double.asked("DELETE") == 0 && world.asked() == ["--version"], "nothing was stopped");
-    assert_eq!(known(&world, 0), ["one", "two"]);
-    let backups = fs::read_dir(world.home.path().join(".local/state/marin-tui/backups")).unwrap();
+    assert!(fixture.double.asked("DELETE") == 0 && fixture.asked() == ["--version"], "nothing was stopped");
+    assert_eq!(known(&fixture, 0), ["one", "two"]);
+    let backups = fs::read_dir(fixture.home.path().join(".local/state/marin-tui/backups")).unwrap();
     for folder in backups.map(Result::unwrap) {
         assert!(!folder.path().join("jobs.json").exists(), "an incomplete backup does not look complete");
     }
 
-    world.heads[0].0.set_faults(Vec::new());
-    let resuming = world.spawn("restart-cluster --resume");
-    renew(&mut world);
-    world.file("is-up", "");
+    fixture.heads[0].0.set_faults(Vec::new());
+    let resuming = fixture.spawn("restart-cluster --resume");
+    renew(&mut fixture);
+    fixture.file("is-up", "");
     let (code, _, said) = resuming.finish();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("2 jobs restored"), "{said}");
-    assert_eq!(known(&world, 1), ["one", "two"]);
+    assert_eq!(known(&fixture, 1), ["one", "two"]);
 }
 
 #[test]
 fn a_connection_lost_during_the_restore_submits_nothing_twice() {
-    let mut world = with_jobs(&["one", "three", "two"]);
-    let restarting = world.spawn("restart-cluster --yes --others");
-    renew(&mut world);
+    let mut fixture = with_jobs(&["one", "three", "two"]);
+    let restarting = fixture.spawn("restart-cluster --yes --others");
+    renew(&mut fixture);
     // Ray accepts each job, but its response is lost; then the connection is lost.
     let quick = |path: &str| FaultRule { path: path.into(), fault: Fault::Latency(Duration::ZERO) };
-    world.heads[1].0.set_faults(vec![
+    fixture.heads[1].0.set_faults(vec![
         quick("/api/jobs/one"),
         quick("/api/jobs/three"),
         FaultRule { path: "/api/jobs/two".into(), fault: Fault::Stall },
         FaultRule { path: "/api/jobs/".into(), fault: Fault::HalfBody },
     ]);
-    world.file("is-up", "");
-    let asked = |path: &str| world.heads[1].0.cost().requests.get(path).copied().unwrap_or_default();
+    fixture.file("is-up", "");
+    let asked = |path: &str| fixture.heads[1].0.cost().requests.get(path).copied().unwrap_or_default();
     until("it checks whether the last job exists", || asked("/api/jobs/two") > 0);
-    world.heads[1].1.drop_connections();
+    fixture.heads[1].1.drop_connections();
     let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("[8/9] failed") && said.contains("jobs saved in"), "{said}");
-    assert_eq!(known(&world, 1), ["one", "three"]);
-    assert_eq!(world.refused("restart-cluster --yes").0, "interrupted");
+    assert_eq!(known(&fixture, 1), ["one", "three"]);
+    assert_eq!(fixture.refused("restart-cluster --yes").0, "interrupted");
 
     // The connection is lost once more, while it checks which workers are back: this step only reads, and continues by
     // itself.
     let slow = Fault::Latency(Duration::from_secs(1));
-    world.heads[1].0.set_faults(trouble("/ray.rpc.", slow));
-    let mut resuming = world.spawn("restart-cluster --resume");
+    fixture.heads[1].0.set_faults(trouble("/ray.rpc.", slow));
+    let mut resuming = fixture.spawn("restart-cluster --resume");
     resuming.wait_for("[9/9] wait for workers to rejoin");
-    world.heads[1].1.drop_connections();
-    world.heads[1].0.set_faults(Vec::new());
+    fixture.heads[1].1.drop_connections();
+    fixture.heads[1].0.set_faults(Vec::new());
     let (code, _, said) = resuming.finish();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("[8/9] 3 jobs restored") && said.contains("already done"), "{said}");
-    assert_eq!(known(&world, 1), ["one", "three", "two"]);
+    assert_eq!(known(&fixture, 1), ["one", "three", "two"]);
     assert_eq!(asked("/api/jobs/"), 3, "each job was submitted once");
-    assert_eq!(world.asked(), ["--version", "down", "up", "--version"]);
+    assert_eq!(fixture.asked(), ["--version", "down", "up", "--version"]);
 }
 
 /// Jobs change while they are saved, and while a killed restart waits to be resumed.
 #[test]
 fn jobs_that_ended_since_stay_ended_and_new_jobs_are_saved() {
-    let mut world = with_jobs(&["four", "one", "two"]);
-    world.heads[0].0.set_faults(trouble(READS, Fault::Stall));
-    let mut restarting = world.spawn("restart-cluster --yes --others");
+    let mut fixture = with_jobs(&["four", "one", "two"]);
+    fixture.heads[0].0.set_faults(trouble(READS, Fault::Stall));
+    let mut restarting = fixture.spawn("restart-cluster --yes --others");
     restarting.wait_for("[3/9] save jobs");
-    let reads = || world.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
+    let reads = || fixture.heads[0].0.cost().requests.get(READS).copied().unwrap_or_default();
     let before = reads();
     until("a package is read", || reads() > before);
-    assert!(world.heads[0].0.turn_job("one", JobStatus::Succeeded));
-    submit(&world, "three");
+    assert!(fixture.heads[0].0.turn_job("one", JobStatus::Succeeded));
+    submit(&fixture, "three");
     // The backup continues; the next step gets no further than its connection.
-    world.heads[0].0.set_faults(trouble("/api/version", Fault::Stall));
+    fixture.heads[0].0.set_faults(trouble("/api/version", Fault::Stall));
     restarting.wait_for("[3/9] 3 jobs in");
     restarting.wait_for("[4/9]");
     restarting.child.kill().unwrap();
     restarting.child.wait().unwrap();
 
-    world.heads[0].0.set_faults(Vec::new());
-    assert!(world.heads[0].0.turn_job("two", JobStatus::Succeeded));
-    submit(&world, "five");
-    let resuming = world.spawn("restart-cluster --resume --others");
-    renew(&mut world);
-    world.file("is-up", "");
+    fixture.heads[0].0.set_faults(Vec::new());
+    assert!(fixture.heads[0].0.turn_job("two", JobStatus::Succeeded));
+    submit(&fixture, "five");
+    let resuming = fixture.spawn("restart-cluster --resume --others");
+    renew(&mut fixture);
+    fixture.file("is-up", "");
     let (code, _, said) = resuming.finish();
     assert_eq!(code, Some(0), "{said}");
     let names = |words: &str| {
@@ -163,57 +163,57 @@ fn jobs_that_ended_since_stay_ended_and_new_jobs_are_saved() {
     };
     assert_eq!((names("ended since: "), names("submitted since: ")), ("one two".into(), "five three".into()));
     assert!(said.contains("3 jobs restored"), "{said}");
-    assert_eq!(known(&world, 1), ["five", "four", "three"]);
+    assert_eq!(known(&fixture, 1), ["five", "four", "three"]);
 }
 
 /// Runs a command that cannot write files larger than this many blocks, as on a full disk.
-fn on_a_full_disk(world: &World, words: &str, blocks: u32) -> (Option<i32>, String) {
-    let command = world.command(words);
+fn on_a_full_disk(fixture: &CloudFixture, words: &str, blocks: u32) -> (Option<i32>, String) {
+    let command = fixture.command(words);
     let mut limited = Command::new("sh");
     limited.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\""), "sh"]);
     limited.arg(command.get_program()).args(command.get_args());
     limited.env_clear().envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
-    let out = limited.current_dir(world.home.path()).stdin(Stdio::null()).output().unwrap();
+    let out = limited.current_dir(fixture.home.path()).stdin(Stdio::null()).output().unwrap();
     (out.status.code(), String::from_utf8(out.stderr).unwrap())
 }
 
 /// Another person's Ray is running and refuses our token: `ray up` would end it with all its jobs.
 #[test]
 fn a_ray_that_refuses_our_token_is_not_restarted() {
-    let mut world = World::new();
-    world.head_of(|s| s.token = Some(Secret::new("theirs")));
-    world.file("token", "ours\n");
-    world.file("is-up", "");
-    let mut starting = world.command("start-cluster --yes");
-    starting.env("RAY_AUTH_TOKEN_PATH", world.home.path().join("token"));
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.token = Some(Secret::new("theirs")));
+    fixture.file("token", "ours\n");
+    fixture.file("is-up", "");
+    let mut starting = fixture.command("start-cluster --yes");
+    starting.env("RAY_AUTH_TOKEN_PATH", fixture.home.path().join("token"));
     let out = starting.output().unwrap();
     let said = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(1), "{said}");
     assert!(said.contains("refuses this token"), "{said}");
     assert!(said.contains("start marin-a stopped") && said.contains("then resume"), "{said}");
-    assert_eq!(world.asked(), ["--version"]);
+    assert_eq!(fixture.asked(), ["--version"]);
 }
 
 #[test]
 fn a_full_disk_during_the_backup_stops_nothing() {
-    let mut world = World::new();
-    world.head_of(|s| s.jobs = 0);
-    world.file("big/data", &"x".repeat(300_000));
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.jobs = 0);
+    fixture.file("big/data", &"x".repeat(300_000));
     let (code, _, said) =
-        world.run("submit-job --no-wait --submission-id big --working-dir big -- python train.py");
+        fixture.run("submit-job --no-wait --submission-id big --working-dir big -- python train.py");
     assert_eq!(code, Some(0), "{said}");
-    let (code, said) = on_a_full_disk(&world, "restart-cluster --yes --others", 200);
+    let (code, said) = on_a_full_disk(&fixture, "restart-cluster --yes --others", 200);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("[3/9] failed: cannot write") && said.contains("free disk space there"), "{said}");
     assert!(said.contains("nothing was changed") && said.contains("then resume"), "{said}");
     assert!(!said.contains("jobs saved in") && !said.contains("choose another directory"), "{said}");
-    assert!(world.double.asked("DELETE") == 0 && world.asked() == ["--version"], "nothing was stopped");
-    assert_eq!(known(&world, 0), ["big"]);
-    assert_eq!(world.refused("restart-cluster --yes").0, "interrupted");
+    assert!(fixture.double.asked("DELETE") == 0 && fixture.asked() == ["--version"], "nothing was stopped");
+    assert_eq!(known(&fixture, 0), ["big"]);
+    assert_eq!(fixture.refused("restart-cluster --yes").0, "interrupted");
 
-    let resuming = world.spawn("restart-cluster --resume");
-    renew(&mut world);
-    world.file("is-up", "");
+    let resuming = fixture.spawn("restart-cluster --resume");
+    renew(&mut fixture);
+    fixture.file("is-up", "");
     let (code, _, said) = resuming.finish();
     assert!(code == Some(0) && said.contains("1 job restored"), "{said}");
 }
@@ -221,153 +221,153 @@ fn a_full_disk_during_the_backup_stops_nothing() {
 /// The journal is written before each step: if it cannot be written, the operation ends before the next step.
 #[test]
 fn a_full_disk_for_the_journal_begins_no_step() {
-    let mut world = World::new();
-    world.head_of(|s| s.jobs = 0);
-    let (code, said) = on_a_full_disk(&world, "restart-cluster --yes --others --preserve-jobs=0", 0);
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.jobs = 0);
+    let (code, said) = on_a_full_disk(&fixture, "restart-cluster --yes --others --preserve-jobs=0", 0);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("cannot write the journal"), "{said}");
-    assert!(world.double.asked("DELETE") == 0 && world.asked().is_empty(), "{said}");
+    assert!(fixture.double.asked("DELETE") == 0 && fixture.asked().is_empty(), "{said}");
 }
 
 /// A resumed operation does not end jobs that the user has not been shown.
 #[test]
 fn a_resumed_stop_checks_the_affected_jobs_again() {
-    let world = with_jobs(&["one"]);
-    world.program("ray", "exit 3\n");
-    let (code, _, said) = world.run("stop-cluster --yes --others");
+    let fixture = with_jobs(&["one"]);
+    fixture.program("ray", "exit 3\n");
+    let (code, _, said) = fixture.run("stop-cluster --yes --others");
     assert!(code == Some(1) && said.contains("[1/4] failed"), "{said}");
-    submit_as(&world, "hers", "{\"owner\":\"alice\"}");
-    world.program("ray", "echo 'ray, version 2.60.0'\n");
-    let (reason, said) = world.refused("stop-cluster --resume");
+    submit_as(&fixture, "hers", "{\"owner\":\"alice\"}");
+    fixture.program("ray", "echo 'ray, version 2.60.0'\n");
+    let (reason, said) = fixture.refused("stop-cluster --resume");
     assert!(reason == "others-jobs" && said.contains("hers"), "{reason}: {said}");
-    assert_eq!(world.double.asked("DELETE"), 0);
-    world.heads[0].0.set_faults(trouble("", Fault::HangUp));
-    assert_eq!(world.refused("stop-cluster --resume").0, "unknown-jobs");
-    world.heads[0].0.set_faults(Vec::new());
-    let (code, _, said) = world.run("stop-cluster --resume --others");
-    assert!(code == Some(0) && world.double.state().instances.is_empty(), "{said}");
+    assert_eq!(fixture.double.asked("DELETE"), 0);
+    fixture.heads[0].0.set_faults(trouble("", Fault::HangUp));
+    assert_eq!(fixture.refused("stop-cluster --resume").0, "unknown-jobs");
+    fixture.heads[0].0.set_faults(Vec::new());
+    let (code, _, said) = fixture.run("stop-cluster --resume --others");
+    assert!(code == Some(0) && fixture.double.state().instances.is_empty(), "{said}");
 }
 
 /// After a failed stop Ray still runs and people use it: what they did since then counts when the stop is resumed.
 #[test]
 fn a_failed_stop_that_is_resumed_saves_jobs_submitted_in_the_meantime() {
-    let mut world = with_jobs(&["ended", "kept", "through"]);
-    world.double.fail_at("DELETE", "", DENIED);
-    let (code, _, said) = world.run("restart-cluster --yes --others");
+    let mut fixture = with_jobs(&["ended", "kept", "through"]);
+    fixture.double.fail_at("DELETE", "", DENIED);
+    let (code, _, said) = fixture.run("restart-cluster --yes --others");
     assert!(code == Some(1) && said.contains("[4/9] failed"), "{said}");
-    assert_eq!(known(&world, 0), ["ended", "kept", "through"]);
-    world.heads[0].0.turn_job("through", JobStatus::Succeeded);
+    assert_eq!(known(&fixture, 0), ["ended", "kept", "through"]);
+    fixture.heads[0].0.turn_job("through", JobStatus::Succeeded);
     // The failed stop may have ended it.
-    world.heads[0].0.turn_job("ended", JobStatus::Failed);
-    submit(&world, "late");
-    world.double.recover();
+    fixture.heads[0].0.turn_job("ended", JobStatus::Failed);
+    submit(&fixture, "late");
+    fixture.double.recover();
     // The permission was given for the jobs of that time.
-    let (reason, said) = world.refused("restart-cluster --resume");
+    let (reason, said) = fixture.refused("restart-cluster --resume");
     assert!(reason == "others-jobs" && said.contains("late"), "{reason}: {said}");
-    assert_eq!(known(&world, 0), ["kept", "late"], "nothing was stopped");
-    let restarting = world.spawn("restart-cluster --resume --others");
-    renew(&mut world);
-    world.file("is-up", "");
+    assert_eq!(known(&fixture, 0), ["kept", "late"], "nothing was stopped");
+    let restarting = fixture.spawn("restart-cluster --resume --others");
+    renew(&mut fixture);
+    fixture.file("is-up", "");
     let (code, _, said) = restarting.finish();
     assert!(code == Some(0) && said.contains("jobs restored"), "{said}");
-    assert_eq!(known(&world, 1), ["ended", "kept", "late"]);
+    assert_eq!(known(&fixture, 1), ["ended", "kept", "late"]);
 }
 
 #[test]
 fn another_ray_that_somebody_started_in_the_meantime_is_not_stopped() {
-    let mut world = with_jobs(&["one"]);
-    world.double.fail_at("DELETE", "", DENIED);
-    let (code, _, said) = world.run("restart-cluster --yes --others");
+    let mut fixture = with_jobs(&["one"]);
+    fixture.double.fail_at("DELETE", "", DENIED);
+    let (code, _, said) = fixture.run("restart-cluster --yes --others");
     assert!(code == Some(1) && said.contains("[4/9] failed"), "{said}");
-    world.double.recover();
-    world.double.state().instances.clear();
-    world.head_of(|s| s.jobs = 0);
-    let (code, _, said) = world.run("restart-cluster --resume");
+    fixture.double.recover();
+    fixture.double.state().instances.clear();
+    fixture.head_of(|s| s.jobs = 0);
+    let (code, _, said) = fixture.run("restart-cluster --resume");
     assert!(code == Some(1) && said.contains("(head-2, id "), "{said}");
-    assert_eq!(world.double.state().instances.len(), 1, "{said}");
+    assert_eq!(fixture.double.state().instances.len(), 1, "{said}");
 }
 
 /// Ray's launcher identifies a cluster by its name and its zone.
 #[test]
 fn a_cluster_of_the_same_name_in_another_zone_stays() {
-    let mut world = with_jobs(&["one"]);
+    let mut fixture = with_jobs(&["one"]);
     let labels = json!({"ray-node-type": "head", "ray-cluster-name": "marin-a"});
     let theirs = compute::instance("us-west1-a", "theirs", &labels, "10.0.0.9", Some("34.0.0.9"));
-    world.double.state().instances.push(theirs);
-    let restarting = world.spawn("restart-cluster --yes --others");
-    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
-    let left = || world.double.state().instances.iter().map(|i| i["name"].clone()).collect::<Vec<_>>();
+    fixture.double.state().instances.push(theirs);
+    let restarting = fixture.spawn("restart-cluster --yes --others");
+    until("ray up is run", || fixture.asked().iter().any(|w| w == "up"));
+    let left = || fixture.double.state().instances.iter().map(|i| i["name"].clone()).collect::<Vec<_>>();
     assert_eq!(left(), ["theirs"]);
-    world.head_of(|s| s.jobs = 0);
-    world.file("is-up", "");
+    fixture.head_of(|s| s.jobs = 0);
+    fixture.file("is-up", "");
     let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(known(&world, 1), ["one"]);
-    world.double.state().instances.retain(|i| i["name"] == "theirs");
-    let (_, _, said) = world.run("list-jobs");
+    assert_eq!(known(&fixture, 1), ["one"]);
+    fixture.double.state().instances.retain(|i| i["name"] == "theirs");
+    let (_, _, said) = fixture.run("list-jobs");
     assert!(said.contains("but one in us-west1-a is"), "{said}");
 }
 
 /// "No available agent to submit job": the error of a Ray that has just started.
 #[test]
 fn a_ray_that_does_not_accept_jobs_yet_is_retried() {
-    let mut world = with_jobs(&["one", "two"]);
-    let restarting = world.spawn("restart-cluster --yes --others");
-    renew(&mut world);
-    world.heads[1].0.set_faults(trouble("/api/jobs/", Fault::Status(500)));
-    world.file("is-up", "");
-    let asked = || world.heads[1].0.cost().requests.get("/api/jobs/one").copied().unwrap_or_default();
+    let mut fixture = with_jobs(&["one", "two"]);
+    let restarting = fixture.spawn("restart-cluster --yes --others");
+    renew(&mut fixture);
+    fixture.heads[1].0.set_faults(trouble("/api/jobs/", Fault::Status(500)));
+    fixture.file("is-up", "");
+    let asked = || fixture.heads[1].0.cost().requests.get("/api/jobs/one").copied().unwrap_or_default();
     until("it retries", || asked() > 1);
-    world.heads[1].0.set_faults(Vec::new());
+    fixture.heads[1].0.set_faults(Vec::new());
     let (code, _, said) = restarting.finish();
     assert!(code == Some(0) && said.contains("2 jobs restored"), "{said}");
-    assert_eq!(known(&world, 1), ["one", "two"]);
+    assert_eq!(known(&fixture, 1), ["one", "two"]);
 }
 
 #[test]
 fn a_ray_whose_dashboard_is_silent_is_not_started_again() {
-    let world = with_jobs(&["one"]);
-    world.heads[0].0.set_faults(trouble("/", Fault::HangUp));
-    let (code, _, said) = world.run("start-cluster --yes");
+    let fixture = with_jobs(&["one"]);
+    fixture.heads[0].0.set_faults(trouble("/", Fault::HangUp));
+    let (code, _, said) = fixture.run("start-cluster --yes");
     assert!(code == Some(1) && said.contains("its dashboard"), "{said}");
-    world.heads[0].0.set_faults(trouble("/", Fault::Status(503)));
-    let (code, _, said) = world.run("start-cluster --resume");
+    fixture.heads[0].0.set_faults(trouble("/", Fault::Status(503)));
+    let (code, _, said) = fixture.run("start-cluster --resume");
     assert!(code == Some(1) && said.contains("then resume"), "{said}");
-    assert!(!world.asked().iter().any(|w| w == "up"), "{said}");
+    assert!(!fixture.asked().iter().any(|w| w == "up"), "{said}");
 }
 
 /// The same name in another directory of cluster files is another cluster.
 #[test]
 fn an_operation_is_resumed_with_the_file_that_it_started_with() {
-    let world = with_jobs(&["one"]);
-    world.double.fail_at("DELETE", "", DENIED);
-    let (code, _, said) = world.run("restart-cluster --yes --others");
+    let fixture = with_jobs(&["one"]);
+    fixture.double.fail_at("DELETE", "", DENIED);
+    let (code, _, said) = fixture.run("restart-cluster --yes --others");
     assert_eq!(code, Some(1), "{said}");
-    let file = fs::read_to_string(world.home.path().join("infra/a.yaml")).unwrap();
-    world.file("other/a.yaml", &file);
-    let (code, _, said) = world.run("--infra other restart-cluster --resume");
+    let file = fs::read_to_string(fixture.home.path().join("infra/a.yaml")).unwrap();
+    fixture.file("other/a.yaml", &file);
+    let (code, _, said) = fixture.run("--infra other restart-cluster --resume");
     assert!(code == Some(1) && said.contains("was started with") && said.contains("other/a.yaml"), "{said}");
-    assert!(!world.asked().iter().any(|w| w == "down"), "{said}");
-    let (code, _, said) = world.run("--infra infra restart-cluster --abandon");
+    assert!(!fixture.asked().iter().any(|w| w == "down"), "{said}");
+    let (code, _, said) = fixture.run("--infra infra restart-cluster --abandon");
     assert_eq!(code, Some(0), "{said}");
 }
 
 #[test]
 fn a_job_whose_package_is_missing_is_reported_and_blocks_no_other() {
-    let mut world = with_jobs(&["kept"]);
+    let mut fixture = with_jobs(&["kept"]);
     let gone = "submit-job --no-wait --submission-id orphan --runtime-env {\"working_dir\":\"gcs://_ray_pkg_0.zip\"} -- true";
-    let (code, _, said) = world.run(gone);
+    let (code, _, said) = fixture.run(gone);
     assert_eq!(code, Some(0), "{said}");
-    let (_, _, plan) = world.run("restart-cluster --dry-run");
+    let (_, _, plan) = fixture.run("restart-cluster --dry-run");
     let row = |id: &str| plan.lines().find(|l| l.contains(id)).unwrap_or_else(|| panic!("{plan}"));
     assert!(
         row("orphan").contains("its package no longer exists (gcs://_ray_pkg_0.zip)")
             && row("kept").contains("yes"),
         "{plan}"
     );
-    let restarting = world.spawn("restart-cluster --yes --others");
-    renew(&mut world);
-    world.file("is-up", "");
+    let restarting = fixture.spawn("restart-cluster --yes --others");
+    renew(&mut fixture);
+    fixture.file("is-up", "");
     let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(0), "{said}");
     assert!(
@@ -382,5 +382,5 @@ fn a_job_whose_package_is_missing_is_reported_and_blocks_no_other() {
         "{said}"
     );
     assert!(said.contains("not restored: orphan (saved in "), "{said}");
-    assert_eq!(known(&world, 1), ["kept"]);
+    assert_eq!(known(&fixture, 1), ["kept"]);
 }

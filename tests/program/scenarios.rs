@@ -3,10 +3,10 @@
 
 mod console;
 
+use crate::cloud_fixture::CloudFixture;
 use crate::program::kill;
 use crate::pty::Pty;
 use crate::until::until;
-use crate::world::World;
 use console::Console;
 use marin_tui::app::operation::confirmation::Control;
 use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed};
@@ -53,7 +53,7 @@ enum Act {
 /// the dialog's switches).
 struct Scenario {
     name: &'static str,
-    set: fn(&mut World) -> Option<Journal>,
+    set: fn(&mut CloudFixture) -> Option<Journal>,
     act: Act,
     verdict: Verdict,
     allowed: Verdict,
@@ -203,7 +203,7 @@ const SCENARIOS: &[Scenario] = &[
 
 const fn row(
     name: &'static str,
-    set: fn(&mut World) -> Option<Journal>,
+    set: fn(&mut CloudFixture) -> Option<Journal>,
     act: Act,
     verdict: Verdict,
     allowed: Verdict,
@@ -211,8 +211,8 @@ const fn row(
     Scenario { name, set, act, verdict, allowed }
 }
 
-fn state(world: &World) -> PathBuf {
-    world.home.path().join(".local/state/marin-tui")
+fn state(fixture: &CloudFixture) -> PathBuf {
+    fixture.home.path().join(".local/state/marin-tui")
 }
 
 fn cluster() -> ClusterName {
@@ -220,25 +220,25 @@ fn cluster() -> ClusterName {
 }
 
 /// A head that responds, with a job of each of these owners; `""` stands for a job without an owner.
-fn head(world: &mut World, owners: &[&str]) -> Option<Journal> {
-    world.head_of(|s| s.jobs = 0);
+fn head(fixture: &mut CloudFixture, owners: &[&str]) -> Option<Journal> {
+    fixture.head_of(|s| s.jobs = 0);
     for (n, owner) in owners.iter().enumerate() {
-        job(world, n, owner);
+        job(fixture, n, owner);
     }
     None
 }
 
-fn job(world: &World, n: usize, owner: &str) {
+fn job(fixture: &CloudFixture, n: usize, owner: &str) {
     let owner = if owner.is_empty() { "x=y".to_owned() } else { format!("owner={owner}") };
     let words = format!("submit-job --no-wait --submission-id job-{n} --metadata {owner} -- true");
     // The submitter becomes the owner of a job that names none.
-    let out = world.command(&words).output().unwrap();
+    let out = fixture.command(&words).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }
 
 /// An operation that was started and interrupted after these steps.
-fn journal(world: &World, task: &Task, scope: &Scope, done: &[StepName]) -> Journal {
-    let mut journal = Journal::open(&state(world), &cluster()).unwrap();
+fn journal(fixture: &CloudFixture, task: &Task, scope: &Scope, done: &[StepName]) -> Journal {
+    let mut journal = Journal::open(&state(fixture), &cluster()).unwrap();
     journal.begin(task, scope).unwrap();
     let stopping = done.contains(&StepName::Stop);
     journal.facts(&Facts { stopping, ..Facts::default() }).unwrap();
@@ -248,21 +248,21 @@ fn journal(world: &World, task: &Task, scope: &Scope, done: &[StepName]) -> Jour
     journal
 }
 
-fn begun(world: &mut World, done: &[StepName]) -> Option<Journal> {
+fn begun(fixture: &mut CloudFixture, done: &[StepName]) -> Option<Journal> {
     // No process holds it.
-    drop(journal(world, &RESTART, &Scope::default(), done));
+    drop(journal(fixture, &RESTART, &Scope::default(), done));
     None
 }
 
 /// The same, held by this process.
-fn held(world: &mut World) -> Journal {
-    head(world, &[]);
-    journal(world, &RESTART, &Scope::default(), &[])
+fn held(fixture: &mut CloudFixture) -> Journal {
+    head(fixture, &[]);
+    journal(fixture, &RESTART, &Scope::default(), &[])
 }
 
 /// Another operator has started an operation from another machine.
-fn marked(world: &World) -> Option<Journal> {
-    let environment = world.environment();
+fn marked(fixture: &CloudFixture) -> Option<Journal> {
+    let environment = fixture.environment();
     let stop = Operation::new(Task::Stop, cluster());
     let mark = OperationLock::new("00000000aaaaaaaa".into(), &stop, "bo@elsewhere", 77, Timestamp::now());
     let access = Access {
@@ -270,51 +270,51 @@ fn marked(world: &World) -> Option<Journal> {
         options: &environment.options,
         connection: &Connection::closed(cluster()),
     };
-    let placed = world.runtime.block_on(supervisor::place_lock(access, &mark));
+    let placed = fixture.runtime.block_on(supervisor::acquire_lock(access, &mark));
     assert_eq!(placed.unwrap(), LockOwnership::Ours);
     None
 }
 
-fn read_only(world: &World) {
-    let path = world.home.path().join("config.yaml");
+fn read_only(fixture: &CloudFixture) {
+    let path = fixture.home.path().join("config.yaml");
     let mut settings: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     settings["read_only"] = true.into();
     fs::write(path, settings.to_string()).unwrap();
 }
 
-/// A world in which an operation gets no further than its first step.
-fn world() -> World {
-    let world = World::new();
-    let place = world.home.path().display();
-    world.program("ray", &format!("echo \"$@\" >>{place}/asked\nexit 1\n"));
-    world
+/// A fixture in which an operation gets no further than its first step.
+fn fixture() -> CloudFixture {
+    let fixture = CloudFixture::new();
+    let home_dir = fixture.home.path().display();
+    fixture.program("ray", &format!("echo \"$@\" >>{home_dir}/asked\nexit 1\n"));
+    fixture
 }
 
-fn has_begun(world: &World) -> bool {
+fn has_begun(fixture: &CloudFixture) -> bool {
     // The head's address is looked up with other arguments.
-    world.asked().iter().any(|word| word == "--version")
+    fixture.asked().iter().any(|word| word == "--version")
 }
 
 fn by_command(scenario: &Scenario, allows: bool) -> Verdict {
-    let mut world = world();
-    let held = (scenario.set)(&mut world).filter(|_| scenario.name.starts_with("another program"));
+    let mut fixture = fixture();
+    let held = (scenario.set)(&mut fixture).filter(|_| scenario.name.starts_with("another program"));
     let act = match scenario.act {
         Act::Begin => "--yes",
         Act::Resume => "--resume",
         Act::Skip => "--resume --skip-failed-step",
     };
     let others = if allows { "--others --take-over" } else { "" };
-    let mut command = world.command(&format!("restart-cluster --preserve-jobs=0 --json {act} {others}"));
+    let mut command = fixture.command(&format!("restart-cluster --preserve-jobs=0 --json {act} {others}"));
     let out = command.env("USER", "me").output().unwrap();
     drop(held);
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{}: {said}", scenario.name);
     let rows: Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
     if let Some(name) = rows[0]["refused"].as_str() {
-        assert!(!has_begun(&world), "{}: {said}", scenario.name);
+        assert!(!has_begun(&fixture), "{}: {said}", scenario.name);
         Refused(refusal_reason(name))
     } else {
-        assert!(has_begun(&world), "{}: neither begun nor refused: {said}", scenario.name);
+        assert!(has_begun(&fixture), "{}: neither begun nor refused: {said}", scenario.name);
         Began
     }
 }
@@ -342,17 +342,17 @@ fn refusal_reason(name: &str) -> RefusalReason {
 }
 
 fn by_console(scenario: &Scenario, allows: bool) -> Verdict {
-    let mut world = world();
-    let held = (scenario.set)(&mut world).filter(|_| scenario.name.starts_with("another program"));
-    let mut console = Console::new(&world);
+    let mut fixture = fixture();
+    let held = (scenario.set)(&mut fixture).filter(|_| scenario.name.starts_with("another program"));
+    let mut console = Console::new(&fixture);
     let verdict = match scenario.act {
         Act::Begin => console.begins(allows, || ()),
         act => console.resumes(act, allows),
     };
     if verdict == Began {
-        until("its first step is begun", || has_begun(&world));
+        until("its first step is begun", || has_begun(&fixture));
     } else {
-        assert!(!has_begun(&world), "{}", scenario.name);
+        assert!(!has_begun(&fixture), "{}", scenario.name);
     }
     drop(held);
     verdict
@@ -386,13 +386,13 @@ fn both_front_ends_give_the_same_verdict() {
 
 #[test]
 fn a_job_submitted_between_preview_and_confirmation_is_not_ended() {
-    let mut by_console = world();
+    let mut by_console = fixture();
     head(&mut by_console, &["me"]);
     let verdict = Console::new(&by_console).begins(false, || job(&by_console, 1, "bo"));
     assert_eq!(verdict, Refused(RefusalReason::OthersJobs));
     assert!(!has_begun(&by_console));
 
-    let mut by_command = world();
+    let mut by_command = fixture();
     head(&mut by_command, &["me"]);
     let mut asked = by_command.command("restart-cluster --preserve-jobs=0");
     asked.env("USER", "me");
@@ -406,10 +406,10 @@ fn a_job_submitted_between_preview_and_confirmation_is_not_ended() {
 
 #[test]
 fn one_login_serves_from_the_start_to_a_resumed_operation() {
-    let mut world = world();
-    head(&mut world, &["me"]);
-    let before = world.heads[0].1.logins();
-    let mut console = Console::new(&world);
+    let mut fixture = fixture();
+    head(&mut fixture, &["me"]);
+    let before = fixture.heads[0].1.logins();
+    let mut console = Console::new(&fixture);
     // The offers for a new worker, the preview, the steps, and the steps once more.
     console.perform(vec![Effect::Operate(cluster(), Order::ListOffers)]);
     console.wait_for_news(|news| matches!(news, OperationNews::Offered(_)).then_some(()));
@@ -419,27 +419,27 @@ fn one_login_serves_from_the_start_to_a_resumed_operation() {
     let meant = Consent { expected_kind: Some(OperationKind::Restart), ..Consent::default() };
     console.perform(vec![Effect::Operate(cluster(), Order::Resume(meant))]);
     console.wait_for_news(is_stopped);
-    assert_eq!(world.asked().iter().filter(|word| *word == "--version").count(), 2);
-    assert_eq!(world.heads[0].1.logins() - before, 1);
+    assert_eq!(fixture.asked().iter().filter(|word| *word == "--version").count(), 2);
+    assert_eq!(fixture.heads[0].1.logins() - before, 1);
 }
 
 /// Whether an interrupted operation is left to resume.
-fn is_interrupted(world: &World) -> bool {
-    Journal::open(&state(world), &cluster()).unwrap().unfinished().is_some()
+fn is_interrupted(fixture: &CloudFixture) -> bool {
+    Journal::open(&state(fixture), &cluster()).unwrap().unfinished().is_some()
 }
 
 #[test]
 fn a_cancel_before_any_change_leaves_nothing_and_after_one_an_interrupted_operation() {
     for (done, remains) in [(&[][..], false), (&[StepName::Check, StepName::Look, StepName::Stop][..], true)]
     {
-        let hangs = |world: &World| {
-            let place = world.home.path().display().to_string();
+        let hangs = |fixture: &CloudFixture| {
+            let home_dir = fixture.home.path().display().to_string();
             let script = format!(
-                "echo \"$@\" >>{place}/asked\nwhile [ ! -e {place}/go-on ]; do sleep 0.05; done\nexit 1\n"
+                "echo \"$@\" >>{home_dir}/asked\nwhile [ ! -e {home_dir}/go-on ]; do sleep 0.05; done\nexit 1\n"
             );
-            world.program("ray", &script);
+            fixture.program("ray", &script);
         };
-        let mut by_command = world();
+        let mut by_command = fixture();
         head(&mut by_command, &[]);
         begun(&mut by_command, done);
         hangs(&by_command);
@@ -449,7 +449,7 @@ fn a_cancel_before_any_change_leaves_nothing_and_after_one_an_interrupted_operat
         let (code, _, said) = child.finish();
         assert_eq!((code, is_interrupted(&by_command)), (Some(1), remains), "{said}");
 
-        let mut by_console = world();
+        let mut by_console = fixture();
         head(&mut by_console, &[]);
         begun(&mut by_console, done);
         hangs(&by_console);

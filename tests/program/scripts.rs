@@ -7,9 +7,9 @@ use std::fs;
 use tempfile::TempDir;
 
 /// A working directory with three good cluster files, a broken one and a template.
-fn place() -> TempDir {
-    let place = tempfile::tempdir().unwrap();
-    let infra = place.path().join("infra");
+fn dir() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let infra = dir.path().join("infra");
     fs::create_dir(&infra).unwrap();
     let types =
         "available_node_types:\n  head: {}\n  tpu: {min_workers: 2, max_workers: 8}\nhead_node_type: head\n";
@@ -21,18 +21,18 @@ fn place() -> TempDir {
     }
     fs::write(infra.join("lab.yaml"), "cluster_name: lab\nprovider:\n\ttype: local\n").unwrap();
     fs::write(infra.join("template.yaml"), "cluster_name: {{NAME}}\n").unwrap();
-    place
+    dir
 }
 
 /// Runs the binary in this directory without a terminal: exit code, stdout, stderr.
-fn run(place: &TempDir, arguments: &[&str]) -> (i32, String, String) {
-    let Ran { code, out, err } = Ran::of(&program(place.path()).args(arguments).output().unwrap());
+fn run(dir: &TempDir, arguments: &[&str]) -> (i32, String, String) {
+    let Ran { code, out, err } = Ran::of(&program(dir.path()).args(arguments).output().unwrap());
     (code.unwrap(), out, err)
 }
 
 #[test]
 fn clusters_are_listed_for_people() {
-    let (code, out, err) = run(&place(), &["clusters"]);
+    let (code, out, err) = run(&dir(), &["clusters"]);
     assert_eq!((code, err.as_str()), (0, ""));
     let lines: Vec<&str> = out.lines().collect();
     assert!(lines[0].starts_with("CLUSTER"), "{out}");
@@ -43,7 +43,7 @@ fn clusters_are_listed_for_people() {
 
 #[test]
 fn clusters_are_listed_for_scripts() {
-    let (code, out, err) = run(&place(), &["clusters", "--json"]);
+    let (code, out, err) = run(&dir(), &["clusters", "--json"]);
     assert_eq!((code, err.as_str()), (0, ""));
     let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
     assert_eq!(rows.len(), 4);
@@ -57,17 +57,17 @@ fn clusters_are_listed_for_scripts() {
 
 #[test]
 fn the_settings_that_are_printed_are_read_back() {
-    let place = place();
-    let (code, out, _) = run(&place, &["config", "print"]);
+    let dir = dir();
+    let (code, out, _) = run(&dir, &["config", "print"]);
     assert_eq!((code, out.as_str()), (0, DEFAULTS));
-    fs::write(place.path().join("config.yaml"), out).unwrap();
-    let (code, _, err) = run(&place, &["clusters", "--config", "config.yaml"]);
+    fs::write(dir.path().join("config.yaml"), out).unwrap();
+    let (code, _, err) = run(&dir, &["clusters", "--config", "config.yaml"]);
     assert_eq!((code, err.as_str()), (0, ""));
 }
 
 #[test]
 fn without_a_terminal_the_error_names_alternatives() {
-    let (code, out, err) = run(&place(), &[]);
+    let (code, out, err) = run(&dir(), &[]);
     assert_eq!((code, out.as_str()), (1, ""));
     assert_eq!(
         err,
@@ -77,9 +77,9 @@ fn without_a_terminal_the_error_names_alternatives() {
 
 #[test]
 fn errors_have_a_hint() {
-    let place = place();
-    fs::create_dir(place.path().join("empty")).unwrap();
-    fs::write(place.path().join("typo.yaml"), "refresh_second: 3\n").unwrap();
+    let dir = dir();
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    fs::write(dir.path().join("typo.yaml"), "refresh_second: 3\n").unwrap();
     for (arguments, code, words) in [
         (&["clusters", "--infra", "empty"][..], 1, ["no cluster files", "--infra"]),
         (&["clusters", "--config", "typo.yaml"], 1, ["refresh_second", "did you mean `refresh_seconds`?"]),
@@ -89,7 +89,7 @@ fn errors_have_a_hint() {
         (&["--clutser", "x"], 2, ["--clutser", "--cluster"]),
         (&["cluster"], 2, ["cluster", "clusters"]),
     ] {
-        let (got, out, err) = run(&place, arguments);
+        let (got, out, err) = run(&dir, arguments);
         assert_eq!((got, out.as_str()), (code, ""), "{arguments:?}: {err}");
         assert!(words.iter().all(|w| err.contains(w)), "{arguments:?}: {err}");
     }
@@ -97,9 +97,9 @@ fn errors_have_a_hint() {
 
 #[test]
 fn help_and_version_succeed() {
-    let place = place();
-    let (code, out, _) = run(&place, &["--help"]);
+    let dir = dir();
+    let (code, out, _) = run(&dir, &["--help"]);
     assert!(code == 0 && out.contains("Examples:") && out.contains("--address"), "{out}");
-    let (code, out, _) = run(&place, &["--version"]);
+    let (code, out, _) = run(&dir, &["--version"]);
     assert_eq!((code, out), (0, format!("marin-tui {}\n", env!("CARGO_PKG_VERSION"))));
 }

@@ -1,9 +1,9 @@
 //! `marin-tui setup` on machines that lack something: it reports what is missing, and sets up what it can.
 
+use crate::cloud_fixture::CloudFixture;
 use crate::program::{Ran, program};
 use crate::shell;
 use crate::transcript::Transcript;
-use crate::world::World;
 use marin_tui::demo::google::{Fault, PROJECT};
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::Secret;
@@ -31,7 +31,7 @@ fn status<'a>(rows: &'a Value, check: &str) -> &'a str {
 
 /// A cluster whose head requires a token, and a new user who has only a Google login.
 struct Newcomer {
-    world: World,
+    fixture: CloudFixture,
     home: tempfile::TempDir,
     /// The key that the head accepts.
     key: String,
@@ -39,14 +39,14 @@ struct Newcomer {
 
 impl Newcomer {
     fn new() -> Self {
-        let mut world = World::new();
-        world.head_of(|scenario| scenario.token = Some(Secret::new(TOKEN)));
-        let key = fs::read_to_string(world.home.path().join("key")).unwrap();
-        fs::remove_file(world.home.path().join("key")).unwrap();
-        world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
-        world.double.put_secret("RAY_KEY", &key);
+        let mut fixture = CloudFixture::new();
+        fixture.head_of(|scenario| scenario.token = Some(Secret::new(TOKEN)));
+        let key = fs::read_to_string(fixture.home.path().join("key")).unwrap();
+        fs::remove_file(fixture.home.path().join("key")).unwrap();
+        fixture.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+        fixture.double.put_secret("RAY_KEY", &key);
         let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
-        let newcomer = Self { world, home, key };
+        let newcomer = Self { fixture, home, key };
         let file = newcomer.key_file().display().to_string();
         newcomer.settings(|settings| settings["clusters"]["marin-a"]["key"] = file.into());
         newcomer
@@ -58,14 +58,14 @@ impl Newcomer {
 
     /// Changes the settings file.
     fn settings(&self, change: impl FnOnce(&mut Value)) {
-        let file = self.world.home.path().join("config.yaml");
+        let file = self.fixture.home.path().join("config.yaml");
         let mut settings = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         change(&mut settings);
         fs::write(file, settings.to_string()).unwrap();
     }
 
     fn command(&self, words: &str) -> Command {
-        let mut command = self.world.command(words);
+        let mut command = self.fixture.command(words);
         command.env("HOME", self.home.path()).current_dir(self.home.path());
         command
     }
@@ -86,11 +86,11 @@ impl Newcomer {
 
     /// An empty transcript.
     fn transcript(&self) -> Transcript {
-        let world = regex::escape(&self.world.home.path().display().to_string());
+        let fixture = regex::escape(&self.fixture.home.path().display().to_string());
         // The reason is in the words of this machine's `ssh-keygen`.
         let picture =
             Transcript::new(self.home.path()).varying(r"cannot be used: [^\n]*", "cannot be used: WHY");
-        picture.varying(&world, "WORLD").varying(r"127\.0\.0\.\d+:\d+", "HEAD")
+        picture.varying(&fixture, "WORLD").varying(r"127\.0\.0\.\d+:\d+", "HEAD")
     }
 
     /// As [`Self::rows`]; also adds the results and hints of these checks to the transcript.
@@ -188,7 +188,7 @@ fn without_a_google_login_the_hint_is_how_to_log_in() {
 fn permissions_that_are_missing_are_named_with_their_role() {
     let newcomer = Newcomer::new();
     for permission in ["tpu.nodes.delete", "tpu.nodes.list", "compute.instances.list"] {
-        newcomer.world.double.state().denied.insert(permission.into());
+        newcomer.fixture.double.state().denied.insert(permission.into());
     }
     let mut shown = newcomer.transcript();
     let check = ["google-permissions"];
@@ -203,12 +203,12 @@ fn permissions_that_are_missing_are_named_with_their_role() {
         code: 403,
         body: r#"{"error": {"code": 403, "message": "Cloud Resource Manager API has not been used in project 1234567890 before or it is disabled.", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "SERVICE_DISABLED", "domain": "googleapis.com", "metadata": {"service": "cloudresourcemanager.googleapis.com", "consumer": "projects/1234567890"}}]}}"#,
     };
-    newcomer.world.double.fail(":testIamPermissions", off);
+    newcomer.fixture.double.fail(":testIamPermissions", off);
     let rows = newcomer.shows(&mut shown, ("setup --json --check", 1), &check);
     assert_eq!(status(&rows, "google-permissions"), "not-needed");
-    newcomer.world.double.recover();
+    newcomer.fixture.double.recover();
     // A project of somebody else.
-    let file = newcomer.world.home.path().join("infra/a.yaml");
+    let file = newcomer.fixture.home.path().join("infra/a.yaml");
     fs::write(&file, fs::read_to_string(&file).unwrap().replace(PROJECT, "theirs")).unwrap();
     newcomer.shows(&mut shown, ("setup --json --check", 1), &check);
     shown.is("permissions_that_are_missing");
@@ -231,13 +231,13 @@ fn a_key_is_made_private_and_never_replaced() {
     let other = newcomer.home.path().join("other");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&other).status();
     assert!(made.unwrap().success());
-    newcomer.world.double.put_secret("RAY_KEY", &fs::read_to_string(&other).unwrap());
+    newcomer.fixture.double.put_secret("RAY_KEY", &fs::read_to_string(&other).unwrap());
     let rows = newcomer.shows(&mut shown, ("setup --json", 1), &["ssh-key"]);
     let key = of(&rows, "ssh-key");
     assert!(key["fixes"][0]["command"].as_str().unwrap().starts_with("mv "), "{key}");
     assert_eq!(fs::read_to_string(newcomer.key_file()).unwrap(), newcomer.key);
     // A secret that cannot be read is not a problem for a key that works.
-    newcomer.world.double.fail("RAY_KEY", Fault::Html(502));
+    newcomer.fixture.double.fail("RAY_KEY", Fault::Html(502));
     newcomer.shows(&mut shown, ("setup --json", 0), &["ssh-key"]);
     shown.is("keys_that_are_not_as_they_should_be");
 }
@@ -245,7 +245,7 @@ fn a_key_is_made_private_and_never_replaced() {
 #[test]
 fn a_secret_that_is_not_a_key_is_not_written() {
     let newcomer = Newcomer::new();
-    newcomer.world.double.put_secret("RAY_KEY", "-----BEGIN NOTHING-----\n");
+    newcomer.fixture.double.put_secret("RAY_KEY", "-----BEGIN NOTHING-----\n");
     let mut shown = newcomer.transcript();
     let rows = newcomer.shows(&mut shown, ("setup --json --key-secret RAY_KEY", 1), &["ssh-key"]);
     let key = of(&rows, "ssh-key");
@@ -261,7 +261,7 @@ fn a_secret_that_is_not_a_key_is_not_written() {
     let words = "setup --key-secret a/b";
     shown.with(words, &newcomer.run(words).exits(1)).is("secrets_that_are_no_keys");
     let empty = Newcomer::new();
-    empty.world.double.put_secret("RAY_AUTH_TOKEN", "\n");
+    empty.fixture.double.put_secret("RAY_AUTH_TOKEN", "\n");
     let mut shown = empty.transcript();
     let rows = empty.shows(&mut shown, ("setup --json --key-secret RAY_KEY", 1), &["token"]);
     shown.is("a_secret_that_is_empty");
@@ -271,7 +271,7 @@ fn a_secret_that_is_not_a_key_is_not_written() {
 #[test]
 fn programs_that_are_missing_or_too_old_are_named() {
     let newcomer = Newcomer::new();
-    newcomer.world.program("ray", "echo 'ray, version 2.9.0'\n");
+    newcomer.fixture.program("ray", "echo 'ray, version 2.9.0'\n");
     let mut shown = newcomer.transcript();
     let rows = newcomer.shows(&mut shown, ("setup --json --key-secret RAY_KEY", 1), &["ray"]);
     let ray = of(&rows, "ray");
@@ -279,9 +279,9 @@ fn programs_that_are_missing_or_too_old_are_named() {
         ray["fixes"][0]["command"].as_str().unwrap().starts_with("python3 -m pip install 'ray[default]==2."),
         "{ray}"
     );
-    newcomer.world.program("ray", "echo 'ModuleNotFoundError: no ray' >&2; exit 1\n");
+    newcomer.fixture.program("ray", "echo 'ModuleNotFoundError: no ray' >&2; exit 1\n");
     newcomer.shows(&mut shown, ("setup --json --check", 1), &["ray"]);
-    newcomer.world.program("ssh", "echo 'OpenSSH_7.4p1, OpenSSL 1.0.2k-fips' >&2\n");
+    newcomer.fixture.program("ssh", "echo 'OpenSSH_7.4p1, OpenSSL 1.0.2k-fips' >&2\n");
     newcomer.shows(&mut shown, ("setup --json --check", 1), &["ssh"]);
     newcomer.settings(|settings| {
         settings["ssh"] = "/nowhere/ssh".into();
@@ -295,28 +295,28 @@ fn programs_that_are_missing_or_too_old_are_named() {
 fn a_local_cluster_needs_no_google_and_a_dashboard_no_ssh() {
     let newcomer = Newcomer::new();
     let local = "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.9, worker_ips: []}\n";
-    newcomer.world.file("lab/lab.yaml", local);
-    let infra = newcomer.world.home.path().join("lab").display().to_string();
+    newcomer.fixture.file("lab/lab.yaml", local);
+    let infra = newcomer.fixture.home.path().join("lab").display().to_string();
     let rows = newcomer.rows(&format!("--infra {infra} setup --json --check"), 1);
     for check in ["google-login", "google-permissions", "ssh-key", "token"] {
         assert_eq!(status(&rows, check), "not-needed", "{rows}");
     }
     assert_eq!(status(&rows, "head"), "needs-action", "nothing answers there");
-    let before = newcomer.world.double.requests().len();
-    let head = newcomer.world.runtime.block_on(Head::start(Scenario::default())).unwrap();
+    let before = newcomer.fixture.double.requests().len();
+    let head = newcomer.fixture.runtime.block_on(Head::start(Scenario::default())).unwrap();
     let rows = newcomer.rows(&format!("--address http://{} setup --json", head.dashboard), 0);
     for check in ["google-login", "ssh", "ssh-key", "ray"] {
         assert_eq!(status(&rows, check), "not-needed", "{rows}");
     }
     assert_eq!(status(&rows, "head"), "ok");
-    assert_eq!(newcomer.world.double.requests().len(), before);
+    assert_eq!(newcomer.fixture.double.requests().len(), before);
 }
 
 #[test]
 fn a_settings_file_is_written_once_and_only_on_request() {
     let newcomer = Newcomer::new();
     let home = newcomer.home.path();
-    let infra = newcomer.world.home.path().join("infra");
+    let infra = newcomer.fixture.home.path().join("infra");
     let run = |words: &str| {
         let mut command = program(home);
         command.args(["--infra", infra.to_str().unwrap(), "setup", "--json"]).args(words.split_whitespace());
@@ -342,7 +342,7 @@ fn a_settings_file_is_written_once_and_only_on_request() {
 #[test]
 fn files_that_cannot_be_read_are_separate_checks() {
     let newcomer = Newcomer::new();
-    newcomer.world.file("infra/b.yaml", "cluster_name: [\n");
+    newcomer.fixture.file("infra/b.yaml", "cluster_name: [\n");
     let mut shown = newcomer.transcript();
     let check = ["cluster-files", "settings"];
     let rows = newcomer.shows(&mut shown, ("setup --json --key-secret RAY_KEY", 1), &check);
@@ -354,13 +354,13 @@ fn files_that_cannot_be_read_are_separate_checks() {
     assert_eq!([status(&none, "head"), status(&none, "google-login")], ["not-needed"; 2]);
     let line = of(&none, "cluster-files")["fixes"][0]["command"].as_str().unwrap();
     assert!(line.starts_with("marin-tui --infra DIR --config ") && line.ends_with(" setup"), "{line}");
-    newcomer.world.file("config.yaml", "rayy: [ray]\n");
+    newcomer.fixture.file("config.yaml", "rayy: [ray]\n");
     newcomer.shows(&mut shown, ("setup --json", 1), &check);
     shown.is("files_that_cannot_be_read");
 
     // The files of a working directory are used once the user has trusted it.
     fs::create_dir(newcomer.home.path().join("infra")).unwrap();
-    fs::copy(newcomer.world.home.path().join("infra/a.yaml"), newcomer.home.path().join("infra/a.yaml"))
+    fs::copy(newcomer.fixture.home.path().join("infra/a.yaml"), newcomer.home.path().join("infra/a.yaml"))
         .unwrap();
     let rows = seen(program(newcomer.home.path()).args(["setup", "--json"])).exits(1).json();
     let files = of(&rows, "cluster-files");

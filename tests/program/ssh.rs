@@ -4,7 +4,7 @@
 mod host_keys;
 
 use crate::pty::Pty;
-use crate::sshd::{self, DEADLINE, Place, Sshd, free_port, running};
+use crate::sshd::{self, DEADLINE, Sshd, SshdDir, free_port, running};
 use crate::until::until;
 use marin_tui::model::{ClusterName, HostName, ProblemKind, Timestamp};
 use marin_tui::ssh::{self, Forward, KeepAlive, KeyFault, Local, SshError, Tunnel, TunnelSpec};
@@ -73,7 +73,7 @@ async fn forwards_carry_bytes_and_end_with_the_tunnel() {
     for (local, _) in forwards {
         TcpListener::bind(("127.0.0.1", local)).unwrap();
     }
-    assert!(running(&sshd.place().path("r")).is_empty());
+    assert!(running(&sshd.dir().path("r")).is_empty());
 }
 
 #[tokio::test]
@@ -100,10 +100,10 @@ async fn a_port_is_opened_over_an_existing_connection_and_released() {
 #[tokio::test]
 async fn sockets_lead_to_the_head_only_for_this_user() {
     let sshd = Sshd::start("");
-    let place = sshd.place();
+    let sshd_dir = sshd.dir();
     // Permissive options in the user's own configuration do not apply to our sockets; the length of the cluster's name
     // does not matter.
-    fs::write(place.path("ssh_config"), "StreamLocalBindMask 0000\nGatewayPorts yes\n").unwrap();
+    fs::write(sshd_dir.path("ssh_config"), "StreamLocalBindMask 0000\nGatewayPorts yes\n").unwrap();
     let remote = greeter();
     let mut spec = sshd.spec();
     spec.name = ClusterName::new("marin-".repeat(40));
@@ -114,17 +114,17 @@ async fn sockets_lead_to_the_head_only_for_this_user() {
     assert_eq!(fetch_over(&socket).unwrap(), "hello");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert!(fs::metadata(&socket).unwrap().file_type().is_socket());
-    assert_eq!((mode(&socket), mode(&place.path("r"))), (0o600, 0o700));
+    assert_eq!((mode(&socket), mode(&sshd_dir.path("r"))), (0o600, 0o700));
     // A second connection has its own socket.
     let second = Tunnel::open(spec.clone()).await.unwrap();
     assert_ne!(second.socket(remote).unwrap(), socket);
     second.close().await;
     assert_eq!(fetch_over(&socket).unwrap(), "hello");
     tunnel.close().await;
-    assert_eq!(fs::read_dir(place.path("r")).unwrap().count(), 0, "nothing is left to connect to");
+    assert_eq!(fs::read_dir(sshd_dir.path("r")).unwrap().count(), 0, "nothing is left to connect to");
 
     // A directory whose path is too long for a socket is refused before ssh is started.
-    spec.run_dir = place.path(&"long".repeat(30));
+    spec.run_dir = sshd_dir.path(&"long".repeat(30));
     let problem = failure(spec).await.problem(Timestamp::default());
     assert!(
         problem.what.contains("too long") && problem.hint.to_string().contains("XDG_RUNTIME_DIR"),
@@ -149,7 +149,7 @@ async fn commands_run_with_their_code_output_and_limits() {
     let big = run("head -c 5000000 /dev/zero").await;
     assert_eq!((big.stdout.len(), big.cut, big.status), (4 << 20, true, 0));
 
-    let marker = sshd.place().path("marker");
+    let marker = sshd.dir().path("marker");
     let endless = format!("cd / && tail -f {}", ssh::quote(marker.to_str().unwrap()));
     fs::write(&marker, "").unwrap();
     let error = remote.run(&endless, Duration::from_secs(1)).await.unwrap_err();
@@ -161,7 +161,7 @@ async fn commands_run_with_their_code_output_and_limits() {
 async fn a_stream_follows_a_file_and_ends_on_the_head_when_dropped() {
     let sshd = Sshd::start("");
     let tunnel = Tunnel::open(sshd.spec()).await.unwrap();
-    let log = sshd.place().path("driver.log");
+    let log = sshd.dir().path("driver.log");
     fs::write(&log, b"one\n\xff\n").unwrap();
     let mut stream = tunnel.remote().stream(&format!("tail -n +1 -F {}", log.display())).unwrap();
     let mut heard = Vec::new();
@@ -271,10 +271,10 @@ async fn a_server_that_stops_responding_is_a_lost_connection() {
 #[tokio::test]
 async fn a_refused_key_names_user_and_key() {
     let sshd = Sshd::start("");
-    fs::write(sshd.place().path("authorized_keys"), "").unwrap();
+    fs::write(sshd.dir().path("authorized_keys"), "").unwrap();
     let problem = failure(sshd.spec()).await.problem(Timestamp::default());
     assert_eq!(problem.kind, ProblemKind::KeyRefused);
-    let key = sshd.place().path("key");
+    let key = sshd.dir().path("key");
     assert_eq!(
         problem.what,
         format!("127.0.0.1 refused login as {} with key {}", sshd::user(), key.display())
@@ -285,31 +285,31 @@ async fn a_refused_key_names_user_and_key() {
 #[tokio::test]
 async fn an_unusable_key_is_reported_with_a_hint() {
     let sshd = Sshd::start("");
-    let place = sshd.place();
+    let sshd_dir = sshd.dir();
     let fault = async |spec: TunnelSpec| match failure(spec).await {
         SshError::KeyFile { fault, path } => (fault, path),
         error => panic!("{error:?}"),
     };
     let mut spec = sshd.spec();
-    spec.auth.private_key = Some(place.path("nowhere"));
+    spec.auth.private_key = Some(sshd_dir.path("nowhere"));
     assert_eq!(fault(spec).await.0, KeyFault::Missing);
 
-    fs::set_permissions(place.path("key"), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(sshd_dir.path("key"), fs::Permissions::from_mode(0o644)).unwrap();
     let error = failure(sshd.spec()).await.problem(Timestamp::default());
-    assert_eq!(error.hint.to_string(), format!("run `chmod 600 {}`", place.path("key").display()));
-    fs::set_permissions(place.path("key"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(error.hint.to_string(), format!("run `chmod 600 {}`", sshd_dir.path("key").display()));
+    fs::set_permissions(sshd_dir.path("key"), fs::Permissions::from_mode(0o600)).unwrap();
 
-    place.keygen("locked", "ed25519", "a passphrase");
-    let authorized = fs::read_to_string(place.path("locked.pub")).unwrap();
-    fs::write(place.path("authorized_keys"), authorized).unwrap();
+    sshd_dir.keygen("locked", "ed25519", "a passphrase");
+    let authorized = fs::read_to_string(sshd_dir.path("locked.pub")).unwrap();
+    fs::write(sshd_dir.path("authorized_keys"), authorized).unwrap();
     let mut spec = sshd.spec();
-    spec.auth.private_key = Some(place.path("locked"));
+    spec.auth.private_key = Some(sshd_dir.path("locked"));
     assert_eq!(fault(spec).await.0, KeyFault::Locked);
 
     let mut spec = sshd.spec();
-    spec.auth.private_key = Some(place.path("broken"));
-    fs::write(place.path("broken"), "not a key\n").unwrap();
-    fs::set_permissions(place.path("broken"), fs::Permissions::from_mode(0o600)).unwrap();
+    spec.auth.private_key = Some(sshd_dir.path("broken"));
+    fs::write(sshd_dir.path("broken"), "not a key\n").unwrap();
+    fs::set_permissions(sshd_dir.path("broken"), fs::Permissions::from_mode(0o600)).unwrap();
     assert!(matches!(fault(spec).await.0, KeyFault::Unusable(_)));
 }
 
@@ -320,20 +320,20 @@ async fn an_unreachable_host_is_reported_with_the_reason() {
         SshError::Unreachable { why, .. } => why,
         error => panic!("{error:?}"),
     };
-    let place = sshd.place();
-    assert_eq!(why(place.spec(free_port())).await, "connection refused");
-    assert!(why(place.spec(greeter())).await.contains("not an ssh server"));
+    let sshd_dir = sshd.dir();
+    assert_eq!(why(sshd_dir.spec(free_port())).await, "connection refused");
+    assert!(why(sshd_dir.spec(greeter())).await.contains("not an ssh server"));
 
     // Accepts connections into its backlog and never responds.
     let hole = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut spec = place.spec(hole.local_addr().unwrap().port());
+    let mut spec = sshd_dir.spec(hole.local_addr().unwrap().port());
     spec.connect_timeout = Duration::from_secs(1);
     assert_eq!(why(spec).await, "connection timed out");
 
     let mut spec = sshd.spec();
     spec.auth.proxy_command = Some("sh -c 'echo the bastion is closed >&2; exit 1'".into());
     assert_eq!(why(spec).await, "the bastion is closed");
-    until("no process is left", || running(&place.path("r")).is_empty());
+    until("no process is left", || running(&sshd_dir.path("r")).is_empty());
 }
 
 #[tokio::test]
@@ -344,14 +344,14 @@ async fn a_taken_local_port_is_named() {
     let mut spec = sshd.spec();
     spec.forwards = [free, taken].map(|local| port(local, 1)).to_vec();
     assert_eq!(failure(spec).await, SshError::PortInUse { port: taken });
-    until("ssh is gone", || running(&sshd.place().path("r")).is_empty());
+    until("ssh is gone", || running(&sshd.dir().path("r")).is_empty());
 }
 
 #[tokio::test]
 async fn a_missing_ssh_is_reported() {
     let sshd = Sshd::start("");
     let mut spec = sshd.spec();
-    spec.ssh = sshd.place().path("no-ssh");
+    spec.ssh = sshd.dir().path("no-ssh");
     let problem = failure(spec).await.problem(Timestamp::default());
     assert!(
         problem.what.contains("no-ssh") && problem.hint.to_string().contains("openssh-client"),
@@ -362,16 +362,16 @@ async fn a_missing_ssh_is_reported() {
 #[tokio::test]
 async fn a_proxy_command_and_an_alias_lead_to_the_host() {
     let sshd = Sshd::start("");
-    let place = sshd.place();
+    let sshd_dir = sshd.dir();
     let config = format!(
         "Host head\n  HostName 127.0.0.1\n  Port {}\n  User {}\n  HostKeyAlias the-head\n  LocalForward {} localhost:1\n\
          Host *\n  ControlMaster auto\n  ControlPath {}\n  ControlPersist 60\n  RequestTTY force\n  RemoteCommand false\n",
         sshd.port,
         sshd::user(),
         free_port(),
-        place.path("users-own.sock").display()
+        sshd_dir.path("users-own.sock").display()
     );
-    fs::write(place.path("ssh_config"), config).unwrap();
+    fs::write(sshd_dir.path("ssh_config"), config).unwrap();
     let mut spec = sshd.spec();
     spec.host = HostName::parse("head").unwrap();
     (spec.auth.user, spec.auth.port) = (None, None);
@@ -379,22 +379,22 @@ async fn a_proxy_command_and_an_alias_lead_to_the_host() {
     spec.forwards = vec![port(local, greeter())];
     let tunnel = Tunnel::open(spec.clone()).await.unwrap();
     assert_eq!(fetch(local).unwrap(), "hello");
-    assert!(!place.path("users-own.sock").exists());
+    assert!(!sshd_dir.path("users-own.sock").exists());
     assert!(fs::read_to_string(&spec.known_hosts).unwrap().starts_with("the-head "));
     tunnel.close().await;
 
     // Through another ssh, as a jump host does.
     let jump = format!(
         "ssh -F none -i {} -o UserKnownHostsFile={} -o StrictHostKeyChecking=accept-new -p {} -W %h:%p 127.0.0.1",
-        place.path("key").display(),
-        place.path("jump_hosts").display(),
+        sshd_dir.path("key").display(),
+        sshd_dir.path("jump_hosts").display(),
         sshd.port
     );
     spec.auth.proxy_command = Some(jump);
     let tunnel = Tunnel::open(spec).await.unwrap();
     assert_eq!(fetch(local).unwrap(), "hello");
     drop(tunnel);
-    until("the jump is gone too", || running(&place.path("jump_hosts")).is_empty());
+    until("the jump is gone too", || running(&sshd_dir.path("jump_hosts")).is_empty());
 }
 
 #[tokio::test]
@@ -420,9 +420,9 @@ async fn a_login_does_not_trust_an_unknown_host_key() {
 #[tokio::test]
 async fn tokens_stay_out_of_every_child() {
     let sshd = Sshd::start("AcceptEnv *");
-    let place = sshd.place();
-    fs::write(place.path("ssh_config"), "SendEnv RAY_*\n").unwrap();
-    let held = hold(&place, sshd.port, "tail", &[("RAY_AUTH_TOKEN", "hunter2")]);
+    let sshd_dir = sshd.dir();
+    fs::write(sshd_dir.path("ssh_config"), "SendEnv RAY_*\n").unwrap();
+    let held = hold(&sshd_dir, sshd.port, "tail", &[("RAY_AUTH_TOKEN", "hunter2")]);
     let tunnel = Tunnel::open(sshd.spec()).await.unwrap();
     let environments = tunnel.remote().run("cat /proc/[0-9]*/environ", DEADLINE).await.unwrap();
     drop(held);
@@ -443,43 +443,43 @@ impl Drop for Held {
 }
 
 /// Starts this test program again as a console, and waits until it has reached that phase of a connection.
-fn hold(place: &Place, port: u16, phase: &str, env: &[(&str, &str)]) -> Held {
+fn hold(sshd_dir: &SshdDir, port: u16, phase: &str, env: &[(&str, &str)]) -> Held {
     let mut console = Command::new(std::env::current_exe().unwrap());
     console
         .args(["--exact", "ssh::nothing_outlives_a_killed_console", "--nocapture"])
         .envs(env.iter().copied());
-    console.env("HOLD_PHASE", phase).env("HOLD_PORT", port.to_string()).env("HOLD_PLACE", place.path(""));
+    console.env("HOLD_PHASE", phase).env("HOLD_PORT", port.to_string()).env("HOLD_DIR", sshd_dir.path(""));
     let held = Held(console.stdout(Stdio::null()).spawn().unwrap());
     let some =
-        |path: &str, is_it: fn(&str) -> bool| running(&place.path(path)).iter().any(|p| is_it(&p.args));
+        |path: &str, is_it: fn(&str) -> bool| running(&sshd_dir.path(path)).iter().any(|p| is_it(&p.args));
     until(&format!("the console is {phase}"), || match phase {
         // Not the ssh that only reads the settings before that.
         "connecting" => some("r", |args| args.contains("ControlMaster=yes")),
         // Not the ssh that is given the proxy command.
         "proxied" => some("r/proxy", |args| !args.contains("ProxyCommand")),
-        _ => place.path(phase).exists() && some("r", |_| true),
+        _ => sshd_dir.path(phase).exists() && some("r", |_| true),
     });
     held
 }
 
 /// Runs in the console's process: connects and keeps the connection open.
 async fn hold_on(phase: &str) {
-    let place = Place::at(std::env::var_os("HOLD_PLACE").unwrap().as_ref());
-    let mut spec = place.spec(std::env::var("HOLD_PORT").unwrap().parse().unwrap());
+    let sshd_dir = SshdDir::at(std::env::var_os("HOLD_DIR").unwrap().as_ref());
+    let mut spec = sshd_dir.spec(std::env::var("HOLD_PORT").unwrap().parse().unwrap());
     // Longer than the test waits, so that no ssh ends on its own.
     spec.connect_timeout = Duration::from_secs(600);
     if phase == "proxied" {
         // Ignores all signals but -9, and has a child of its own.
-        let marker = place.path("r/proxy");
+        let marker = sshd_dir.path("r/proxy");
         let script = format!("trap \"\" TERM HUP INT PIPE; sleep 600 & : {}; wait", marker.display());
         spec.auth.proxy_command = Some(format!("sh -c '{script}'"));
     }
     let tunnel = Tunnel::open(spec).await.unwrap();
-    let log = place.path("driver.log");
+    let log = sshd_dir.path("driver.log");
     fs::write(&log, "up\n").unwrap();
     let mut stream = tunnel.remote().stream(&format!("tail -n +1 -F {}", log.display())).unwrap();
     stream.chunk().await.unwrap();
-    fs::write(place.path(phase), "").unwrap();
+    fs::write(sshd_dir.path(phase), "").unwrap();
     std::future::pending::<()>().await;
 }
 
@@ -492,14 +492,14 @@ fn nothing_outlives_a_killed_console() {
     let hole = TcpListener::bind("127.0.0.1:0").unwrap();
     let hole = hole.local_addr().unwrap().port();
     for (phase, port) in [("connecting", hole), ("proxied", sshd.port), ("tail", sshd.port)] {
-        let place = sshd.place();
-        drop(hold(&place, port, phase, &[]));
+        let sshd_dir = sshd.dir();
+        drop(hold(&sshd_dir, port, phase, &[]));
         until(&format!("nothing is left of {phase}"), || {
-            running(&place.path("r")).is_empty() && running(&place.path("driver.log")).is_empty()
+            running(&sshd_dir.path("r")).is_empty() && running(&sshd_dir.path("driver.log")).is_empty()
         });
     }
     // The next start removes what the killed consoles left behind.
-    let run_dir = sshd.place().path("r");
+    let run_dir = sshd.dir().path("r");
     assert_eq!(ssh::clear_stale_sockets(&run_dir).unwrap(), 1);
     assert_eq!(fs::read_dir(run_dir).unwrap().count(), 0);
 }

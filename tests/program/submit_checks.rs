@@ -1,8 +1,8 @@
 //! What `submit-job` checks before it sends anything, and job ids that `stop-job` and `delete-job` read from stdin.
 
+use crate::cloud_fixture::CloudFixture;
 use crate::program::Ran;
 use crate::transcript::Transcript;
-use crate::world::World;
 use marin_tui::demo::google::PROJECT;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ const TABLE: &str = "defaults: {project: p, template: t.yaml, image: i, token_se
     buckets: {marin-us-central2: us-central2, marin-us-east1: us-east1, marin-eu-west4: europe-west4}\n\
     clusters:\n  a: {cluster_name: marin-a, bucket: marin-us-central2}\n";
 
-impl World {
+impl CloudFixture {
     /// The exit code of a dry run, the submission that it would send, and its stderr.
     fn submission(&self, words: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, Value, String) {
         let mut command = self.command("submit-job --dry-run");
@@ -45,16 +45,16 @@ impl World {
 
 #[test]
 fn variables_are_passed_by_name_and_never_shown() {
-    let world = World::new();
+    let fixture = CloudFixture::new();
     let words = ["--pass-env", "HF_TOKEN", "--pass-env", "HF_TOKEN", "--", "true"];
-    let (code, sent, said) = world.submission(&words, &[("HF_TOKEN", "hunter2")]);
+    let (code, sent, said) = fixture.submission(&words, &[("HF_TOKEN", "hunter2")]);
     assert_eq!((code, &sent["runtime_env"]["env_vars"]), (Some(0), &json!({"HF_TOKEN": "***"})), "{said}");
     assert!(!said.contains("hunter2"), "{said}");
-    let mut shown = Transcript::new(world.home.path());
-    world.shows(&mut shown, &["--pass-env", "HF_TOKEN", "--", "true"], 1);
+    let mut shown = Transcript::new(fixture.home.path());
+    fixture.shows(&mut shown, &["--pass-env", "HF_TOKEN", "--", "true"], 1);
     shown.is("a_variable_that_is_not_set");
     for wrong in ["HF_TOKEN=hunter2", ""] {
-        let (code, _, said) = world.submission(&["--pass-env", wrong, "--", "true"], &[]);
+        let (code, _, said) = fixture.submission(&["--pass-env", wrong, "--", "true"], &[]);
         assert_eq!(code, Some(2), "{wrong}: {said}");
     }
 }
@@ -73,55 +73,56 @@ fn commit_of(saved: &Value, id: &str) -> Option<String> {
 
 #[test]
 fn the_commit_is_that_of_the_working_directory_and_marks_differing_files() {
-    let mut world = World::new();
-    world.head_of(|s| s.jobs = 0);
-    world.file("repo/train.py", "print(1)\n");
-    world.git("init -q");
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.jobs = 0);
+    fixture.file("repo/train.py", "print(1)\n");
+    fixture.git("init -q");
     let submit = |id: &str| {
         let words = format!(
             "submit-job --no-wait --submission-id {id} --working-dir repo --pass-env GIT_COMMIT -- true"
         );
-        let output = world.command(&words).current_dir(world.home.path()).output().unwrap();
+        let output = fixture.command(&words).current_dir(fixture.home.path()).output().unwrap();
         let Ran { code, err, .. } = Ran::of(&output);
-        let (_, _, said) = world.run(&format!("backup-jobs {}/saved-{id}", world.home.path().display()));
-        let saved = fs::read_to_string(world.home.path().join(format!("saved-{id}/jobs.json"))).expect(&said);
+        let (_, _, said) = fixture.run(&format!("backup-jobs {}/saved-{id}", fixture.home.path().display()));
+        let saved =
+            fs::read_to_string(fixture.home.path().join(format!("saved-{id}/jobs.json"))).expect(&said);
         let saved: Value = serde_json::from_str(&saved).unwrap();
         (code, commit_of(&saved, id), err)
     };
     let (code, _, err) = submit("unborn");
     let ran = Ran { code, out: String::new(), err };
     // The reason is in git's own words.
-    let shown = Transcript::new(world.home.path()).varying(r"determine it: [^\n]*", "determine it: WHY");
+    let shown = Transcript::new(fixture.home.path()).varying(r"determine it: [^\n]*", "determine it: WHY");
     shown.with("submit-job --pass-env GIT_COMMIT", &ran.exits(1)).is("no_commit_yet");
-    world.git("add train.py");
-    world.git("commit -q -m first");
-    let commit = world.git("rev-parse HEAD");
+    fixture.git("add train.py");
+    fixture.git("commit -q -m first");
+    let commit = fixture.git("rev-parse HEAD");
     assert_eq!(submit("clean").1.as_deref(), Some(&*commit));
-    world.file("repo/train.py", "print(2)\n");
+    fixture.file("repo/train.py", "print(2)\n");
     assert_eq!(submit("dirty").1, Some(format!("{commit}-dirty")));
 }
 
 #[test]
 fn a_slice_is_requested_by_its_head_where_the_cluster_offers_it() {
-    let world = World::new();
-    let (code, sent, said) = world.submission(&["--tpu", "v4-8", "--", "true"], &[]);
+    let fixture = CloudFixture::new();
+    let (code, sent, said) = fixture.submission(&["--tpu", "v4-8", "--", "true"], &[]);
     // The slice has one host, all of whose chips are requested.
     let resources = json!({"TPU": 4.0, "TPU-v4-8-head": 1.0});
     assert_eq!((code, &sent["entrypoint_resources"]), (Some(0), &resources), "{said}");
-    let mut shown = Transcript::new(world.home.path());
-    world.shows(&mut shown, &["--tpu", "v4-128", "--", "true"], 1);
-    world.shows(&mut shown, &["--tpu", "a b", "--", "true"], 1);
-    let (code, _, said) = world.submission(&["--tpu", "v4-8", "--tpu", "v4-8", "--", "true"], &[]);
+    let mut shown = Transcript::new(fixture.home.path());
+    fixture.shows(&mut shown, &["--tpu", "v4-128", "--", "true"], 1);
+    fixture.shows(&mut shown, &["--tpu", "a b", "--", "true"], 1);
+    let (code, _, said) = fixture.submission(&["--tpu", "v4-8", "--tpu", "v4-8", "--", "true"], &[]);
     assert_eq!(code, Some(2), "{said}");
     let words = ["--tpu", "v4-8", "--entrypoint-resources", "{\"TPU-v4-8-head\": 2}", "--", "true"];
-    world.shows(&mut shown, &words, 1);
-    world.shows(&mut shown, &["--entrypoint-resources", "{\"TPU\": 8}", "--", "true"], 0);
+    fixture.shows(&mut shown, &words, 1);
+    fixture.shows(&mut shown, &["--entrypoint-resources", "{\"TPU\": 8}", "--", "true"], 0);
     shown.is("tpus_that_cannot_be_requested");
 }
 
 #[test]
 fn data_in_another_region_causes_a_warning_where_regions_are_known() {
-    let world = World::new();
+    let fixture = CloudFixture::new();
     let far = [
         "--env",
         "CACHE=gs://marin-us-east1/secret-path",
@@ -132,10 +133,10 @@ fn data_in_another_region_causes_a_warning_where_regions_are_known() {
         "gs://unknown/x",
         "gs://marin-us-central2/y",
     ];
-    let (code, _, said) = world.submission(&far, &[]);
+    let (code, _, said) = fixture.submission(&far, &[]);
     assert!(code == Some(0) && !said.contains("warning"), "no regions are known: {said}");
-    world.file("infra/clusters.yaml", TABLE);
-    let (code, _, said) = world.submission(&far, &[]);
+    fixture.file("infra/clusters.yaml", TABLE);
+    let (code, _, said) = fixture.submission(&far, &[]);
     let warnings: Vec<&str> = said.lines().filter(|l| l.starts_with("warning")).collect();
     let own = "us-central2; transfer between regions costs money; its own bucket is gs://marin-us-central2";
     assert_eq!(
@@ -152,8 +153,8 @@ fn data_in_another_region_causes_a_warning_where_regions_are_known() {
     assert!(!said.contains("secret-path") && PROJECT != "p", "{said}");
 }
 
-fn with_input(world: &World, words: &str, input: &str) -> Ran {
-    let mut command = world.command(words);
+fn with_input(fixture: &CloudFixture, words: &str, input: &str) -> Ran {
+    let mut command = fixture.command(words);
     let mut child = command
         .env("USER", "me")
         .stdin(Stdio::piped())
@@ -167,31 +168,31 @@ fn with_input(world: &World, words: &str, input: &str) -> Ran {
 
 #[test]
 fn thousands_of_jobs_come_from_stdin() {
-    let mut world = World::new();
-    world.head_of(|s| s.jobs = 0);
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.jobs = 0);
     for id in ["one", "two"] {
-        with_input(&world, &format!("submit-job --no-wait --submission-id {id} -- true"), "").good();
+        with_input(&fixture, &format!("submit-job --no-wait --submission-id {id} -- true"), "").good();
     }
     let mut ids = String::from("one\n\n  two  \none\n");
     for i in 0..5000 {
         writeln!(ids, "nobody-{i}").unwrap();
     }
-    let Ran { code, out, err } = with_input(&world, "stop-job - --yes --json", &ids);
+    let Ran { code, out, err } = with_input(&fixture, "stop-job - --yes --json", &ids);
     let rows: Vec<Value> = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {err}"));
     assert_eq!((code, rows.len()), (Some(1), 5002), "{err}");
     assert!(rows[..2].iter().all(|row| row["done"] == true), "{:?}", &rows[..2]);
     assert_eq!((&rows[2]["submission_id"], &rows[2]["done"]), (&json!("nobody-0"), &json!(false)));
-    let Ran { code, out, err } = with_input(&world, "delete-job - --yes --json", "one\ntwo\n");
+    let Ran { code, out, err } = with_input(&fixture, "delete-job - --yes --json", "one\ntwo\n");
     assert_eq!(code, Some(0), "{out}{err}");
-    let mut shown = Transcript::new(world.home.path());
+    let mut shown = Transcript::new(fixture.home.path());
     let few: String = ids.lines().take(15).flat_map(|id| [id, "\n"]).collect();
     for (words, input, code) in
         [("stop-job -", "a\nb\n", 1), ("stop-job - --dry-run", &few, 1), ("stop-job - --yes", "\n \n", 0)]
     {
-        shown.add(words, &with_input(&world, words, input).exits(code));
+        shown.add(words, &with_input(&fixture, words, input).exits(code));
     }
     shown.is("jobs_from_stdin");
-    world.heads.clear();
-    let Ran { code, err, .. } = with_input(&world, "stop-job - --yes", "one\n");
+    fixture.heads.clear();
+    let Ran { code, err, .. } = with_input(&fixture, "stop-job - --yes", "one\n");
     assert!(code == Some(1) && !err.is_empty(), "the cluster is down: {err}");
 }

@@ -1,6 +1,6 @@
 //! Command lines that the program suggests, typed into a shell unchanged.
 
-use crate::place::Place;
+use crate::head_fixture::HeadFixture;
 use crate::program::{Ran, program};
 use marin_tui::demo::Scenario;
 use marin_tui::model::JobStatus;
@@ -23,14 +23,14 @@ fn typed(line: &str, like: &Command) -> Ran {
 
 #[test]
 fn a_suggested_line_uses_the_same_cluster() {
-    let place = Place::new(Scenario { jobs: 0, ..Scenario::default() });
-    place.file("config.yaml", "refresh_seconds: 5\n");
+    let fixture = HeadFixture::new(Scenario { jobs: 0, ..Scenario::default() });
+    fixture.file("config.yaml", "refresh_seconds: 5\n");
     for id in ["one", "two"] {
-        place.ok(&["submit-job", "--no-wait", "--submission-id", id, "--", "true"]);
-        place.head.turn_job(id, JobStatus::Running);
+        fixture.ok(&["submit-job", "--no-wait", "--submission-id", id, "--", "true"]);
+        fixture.head.turn_job(id, JobStatus::Running);
     }
-    let asked = place.command(&["stop-job", "--yes", "one"]);
-    let refused = place.run(&["stop-job", "--yes", "one"]).exits(1);
+    let asked = fixture.command(&["stop-job", "--yes", "one"]);
+    let refused = fixture.run(&["stop-job", "--yes", "one"]).exits(1);
     let line = suggested(&refused.err);
     for option in ["--config ", "--address http://", "--gcs ", "stop-job one --others --yes"] {
         assert!(line.contains(option), "{line}");
@@ -38,7 +38,7 @@ fn a_suggested_line_uses_the_same_cluster() {
     assert!(!line.contains(" -c "), "{line}");
     let done = typed(line, &asked).good();
     assert!(done.contains("stopped"), "{done}");
-    assert_eq!(place.head.submissions(JobStatus::Stopped), ["one"]);
+    assert_eq!(fixture.head.submissions(JobStatus::Stopped), ["one"]);
 }
 
 #[test]

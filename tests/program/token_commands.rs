@@ -19,31 +19,31 @@ use tokio::runtime::Runtime;
 const TOKEN: &str = "tok-61c7e0d93b-never-shown";
 
 /// A home, a directory of two gcp clusters, and a Google.
-struct World {
+struct Fixture {
     runtime: Runtime,
     home: TempDir,
     double: Double,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let double = runtime.block_on(Double::start()).unwrap();
-        let world = Self { runtime, home: tempfile::tempdir().unwrap(), double };
-        world.double.write_adc(world.home.path()).unwrap();
+        let fixture = Self { runtime, home: tempfile::tempdir().unwrap(), double };
+        fixture.double.write_adc(fixture.home.path()).unwrap();
         let cluster = |name: &str, secret: &str| {
             format!(
                 "cluster_name: {name}\nprovider: {{type: gcp, project_id: {PROJECT}, availability_zone: us-central2-b}}\n\
                  setup_commands:\n  - (umask 077 && gcloud secrets versions access latest --secret={secret} > $HOME/.ray/auth_token)\n"
             )
         };
-        fs::create_dir(world.file("infra")).unwrap();
-        fs::write(world.file("infra/a.yaml"), cluster("marin-a", "RAY_AUTH_TOKEN")).unwrap();
-        fs::write(world.file("infra/b.yaml"), cluster("marin-b", "RAY_AUTH_TOKEN_STAGING")).unwrap();
-        let infra = world.file("infra").display().to_string();
-        let settings = format!("google_endpoint: {}\ninfra: [{infra}]\n", world.double.url());
-        fs::write(world.file("config.yaml"), settings).unwrap();
-        world
+        fs::create_dir(fixture.file("infra")).unwrap();
+        fs::write(fixture.file("infra/a.yaml"), cluster("marin-a", "RAY_AUTH_TOKEN")).unwrap();
+        fs::write(fixture.file("infra/b.yaml"), cluster("marin-b", "RAY_AUTH_TOKEN_STAGING")).unwrap();
+        let infra = fixture.file("infra").display().to_string();
+        let settings = format!("google_endpoint: {}\ninfra: [{infra}]\n", fixture.double.url());
+        fs::write(fixture.file("config.yaml"), settings).unwrap();
+        fixture
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -84,79 +84,79 @@ fn tokenless(command: &mut Command) -> Ran {
 
 #[test]
 fn tokens_are_fetched_and_reported() {
-    let world = World::new();
-    world.double.put_secret("RAY_AUTH_TOKEN", "another-older-one");
-    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
-    let none: serde_json::Value = serde_json::from_str(&world.run("token status --json").good()).unwrap();
+    let fixture = Fixture::new();
+    fixture.double.put_secret("RAY_AUTH_TOKEN", "another-older-one");
+    fixture.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    let none: serde_json::Value = serde_json::from_str(&fixture.run("token status --json").good()).unwrap();
     assert_eq!(
         (none[0]["found"].as_bool(), none[0]["secret"].as_str()),
         (Some(false), Some("RAY_AUTH_TOKEN"))
     );
     assert_eq!(none[1]["secret"], "RAY_AUTH_TOKEN_STAGING");
-    let mut transcript = world.transcript();
-    world.shows(&mut transcript, "token fetch --cluster a");
-    let kept = world.kept("RAY_AUTH_TOKEN");
+    let mut transcript = fixture.transcript();
+    fixture.shows(&mut transcript, "token fetch --cluster a");
+    let kept = fixture.kept("RAY_AUTH_TOKEN");
     assert_eq!(fs::read_to_string(&kept).unwrap().trim(), TOKEN);
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(fs::read_to_string(world.file(".ray/auth_token")).unwrap().trim(), TOKEN);
-    let status = world.run("token status --json").json();
+    assert_eq!(fs::read_to_string(fixture.file(".ray/auth_token")).unwrap().trim(), TOKEN);
+    let status = fixture.run("token status --json").json();
     assert_eq!((&status[0]["found"], &status[0]["version"]), (&true.into(), &"2".into()), "{status}");
     // Two clusters, one of which has no secret: the token that was fetched is kept, and the exit code reports the
     // failure.
-    world.shows(&mut transcript, "token fetch");
+    fixture.shows(&mut transcript, "token fetch");
     transcript.is("a_token_is_fetched");
 }
 
 #[test]
 fn problems_with_token_files_are_reported_with_hints() {
-    let world = World::new();
-    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    let fixture = Fixture::new();
+    fixture.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
     // The permissions of the user's own file are not changed.
-    let own = world.file(".cache/marin-tui/tokens/clusters/marin-a");
+    let own = fixture.file(".cache/marin-tui/tokens/clusters/marin-a");
     fs::create_dir_all(own.parent().unwrap()).unwrap();
     fs::write(&own, TOKEN).unwrap();
     fs::set_permissions(&own, fs::Permissions::from_mode(0o640)).unwrap();
-    let mut transcript = world.transcript();
-    world.shows(&mut transcript, "token status");
+    let mut transcript = fixture.transcript();
+    fixture.shows(&mut transcript, "token status");
     assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o640);
     fs::remove_file(&own).unwrap();
     // Nobody can write there, root included: the token is used, but not cached.
-    let mut command = world.command("token fetch --cluster a");
+    let mut command = fixture.command("token fetch --cluster a");
     let refused = tokenless(command.env("XDG_CACHE_HOME", "/proc"));
     transcript.with("token fetch --cluster a", &refused).is("files_of_tokens_that_are_not_as_they_should_be");
 }
 
 #[test]
 fn the_path_can_be_used_by_rays_commands() {
-    let world = World::new();
-    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
-    let path = world.run("token path --cluster marin-b").good();
-    assert_eq!(path.trim(), world.kept("RAY_AUTH_TOKEN_STAGING").to_str().unwrap());
-    let mut transcript = world.transcript();
-    world.shows(&mut transcript, "token path");
-    let env = world.run("auth-env --cluster b").good();
+    let fixture = Fixture::new();
+    fixture.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    let path = fixture.run("token path --cluster marin-b").good();
+    assert_eq!(path.trim(), fixture.kept("RAY_AUTH_TOKEN_STAGING").to_str().unwrap());
+    let mut transcript = fixture.transcript();
+    fixture.shows(&mut transcript, "token path");
+    let env = fixture.run("auth-env --cluster b").good();
     let script = format!(
         "{env}\nprintf '%s|%s|' \"$RAY_AUTH_MODE\" \"${{RAY_AUTH_TOKEN-unset}}\"; cat \"$RAY_AUTH_TOKEN_PATH\""
     );
     let shell = Command::new("sh").arg("-c").arg(script).env("RAY_AUTH_TOKEN", "stale").output().unwrap();
     assert_eq!(String::from_utf8(shell.stdout).unwrap().trim(), format!("token|unset|{TOKEN}"));
-    world.shows(&mut transcript, "auth-env --cluster b --shell fish");
-    world.shows(&mut transcript, "auth-env --cluster b --shell csh");
-    let variable = tokenless(world.command("auth-env --cluster b").env("RAY_AUTH_TOKEN", TOKEN));
+    fixture.shows(&mut transcript, "auth-env --cluster b --shell fish");
+    fixture.shows(&mut transcript, "auth-env --cluster b --shell csh");
+    let variable = tokenless(fixture.command("auth-env --cluster b").env("RAY_AUTH_TOKEN", TOKEN));
     transcript.with("RAY_AUTH_TOKEN=.. auth-env --cluster b", &variable).is("where_a_token_is");
 }
 
 #[test]
 fn the_path_in_use_is_reported_for_the_older_layout_too() {
-    let world = World::new();
-    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
-    let tokens = world.file(".cache/marin-tui/tokens");
+    let fixture = Fixture::new();
+    fixture.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    let tokens = fixture.file(".cache/marin-tui/tokens");
     fs::create_dir_all(&tokens).unwrap();
-    let assert_path = |place: &str| {
-        let (place, table) = (tokens.join(place), world.run("token status").good());
+    let assert_path = |path: &str| {
+        let (path, table) = (tokens.join(path), fixture.run("token status").good());
         let row = table.lines().find(|l| l.starts_with("marin-b")).unwrap();
-        assert!(row.ends_with(&format!(" {}", place.display())), "{}: {table}", place.display());
-        assert_eq!(world.run("token path --cluster b").good().trim(), place.to_str().unwrap());
+        assert!(row.ends_with(&format!(" {}", path.display())), "{}: {table}", path.display());
+        assert_eq!(fixture.run("token path --cluster b").good().trim(), path.to_str().unwrap());
     };
     let copy = format!("{PROJECT}.RAY_AUTH_TOKEN_STAGING");
     let write = |name: &str, text: &str| {
@@ -166,7 +166,7 @@ fn the_path_in_use_is_reported_for_the_older_layout_too() {
     write(&copy, "an-older-one");
     write(&format!("{copy}.version"), "1 00000000\n");
     assert_path(&copy);
-    world.run("token fetch --cluster b").good();
+    fixture.run("token fetch --cluster b").good();
     assert!(!tokens.join(&copy).exists());
     assert_path(&format!("secrets/{copy}"));
     write("marin-b", "a-persons-own");
@@ -178,116 +178,117 @@ fn the_path_in_use_is_reported_for_the_older_layout_too() {
 
 #[test]
 fn a_secret_is_created_once_and_never_overwritten_silently() {
-    let world = World::new();
-    let mut transcript = world.transcript();
-    world.shows(&mut transcript, "token init-secret --cluster b");
-    let first = fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap();
+    let fixture = Fixture::new();
+    let mut transcript = fixture.transcript();
+    fixture.shows(&mut transcript, "token init-secret --cluster b");
+    let first = fs::read_to_string(fixture.kept("RAY_AUTH_TOKEN_STAGING")).unwrap();
     assert!(first.trim().len() == 64 && first.trim().bytes().all(|b| b.is_ascii_hexdigit()), "no token");
-    world.shows(&mut transcript, "token init-secret --cluster b");
-    assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1);
-    world.shows(&mut transcript, "token init-secret --cluster b --rotate");
-    let other = fs::read_to_string(world.file("infra/b.yaml")).unwrap().replace("marin-b", "marin-c");
-    fs::write(world.file("infra/c.yaml"), other).unwrap();
-    world.shows(&mut transcript, "token init-secret --cluster b --rotate");
-    assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1, "nobody has confirmed");
-    world.shows(&mut transcript, "token init-secret --cluster b --rotate --yes");
-    assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 2);
-    assert_ne!(fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap(), first);
+    fixture.shows(&mut transcript, "token init-secret --cluster b");
+    assert_eq!(fixture.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1);
+    fixture.shows(&mut transcript, "token init-secret --cluster b --rotate");
+    let other = fs::read_to_string(fixture.file("infra/b.yaml")).unwrap().replace("marin-b", "marin-c");
+    fs::write(fixture.file("infra/c.yaml"), other).unwrap();
+    fixture.shows(&mut transcript, "token init-secret --cluster b --rotate");
+    assert_eq!(fixture.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1, "nobody has confirmed");
+    fixture.shows(&mut transcript, "token init-secret --cluster b --rotate --yes");
+    assert_eq!(fixture.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 2);
+    assert_ne!(fs::read_to_string(fixture.kept("RAY_AUTH_TOKEN_STAGING")).unwrap(), first);
     // A creation that was interrupted: the secret exists without a version.
-    world.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), Vec::new());
-    world.shows(&mut transcript, "token init-secret --cluster a");
-    assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN"].len(), 1);
-    world.shows(&mut transcript, "token init-secret --cluster a --secret ../x");
+    fixture.double.state().secrets.insert("RAY_AUTH_TOKEN".into(), Vec::new());
+    fixture.shows(&mut transcript, "token init-secret --cluster a");
+    assert_eq!(fixture.double.state().secrets["RAY_AUTH_TOKEN"].len(), 1);
+    fixture.shows(&mut transcript, "token init-secret --cluster a --secret ../x");
     transcript.is("a_secret_is_made_once");
 }
 
 /// The alias `latest` lags behind a new version, and an account that may add versions may lack permission to read them.
 #[test]
 fn a_new_version_is_kept_without_being_read_back() {
-    let world = World::new();
-    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    let fixture = Fixture::new();
+    fixture.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
     let denied = Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "", message: "no" };
-    world.double.fail_at("GET", ":access", denied);
-    let before = world.double.asked(":access");
-    world.run("token init-secret --cluster b --rotate --yes").good();
-    assert_eq!(world.double.asked(":access"), before);
-    let kept = fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap();
-    let stored = world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"][1].payload.clone();
+    fixture.double.fail_at("GET", ":access", denied);
+    let before = fixture.double.asked(":access");
+    fixture.run("token init-secret --cluster b --rotate --yes").good();
+    assert_eq!(fixture.double.asked(":access"), before);
+    let kept = fs::read_to_string(fixture.kept("RAY_AUTH_TOKEN_STAGING")).unwrap();
+    let stored = fixture.double.state().secrets["RAY_AUTH_TOKEN_STAGING"][1].payload.clone();
     assert_eq!(kept.trim().as_bytes(), stored);
-    let audited = world.run("audit --json").json();
+    let audited = fixture.run("audit --json").json();
     let last = audited.as_array().unwrap().last().unwrap();
     assert_eq!(last["action"], "token init-secret --rotate RAY_AUTH_TOKEN_STAGING of hai-test", "{last}");
 }
 
 #[test]
 fn a_payload_without_a_checksum_is_accepted() {
-    let world = World::new();
-    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
-    world.double.fail_at("GET", ":access", Fault::NoChecksum);
-    world.run("token fetch --cluster b").good();
-    assert_eq!(fs::read_to_string(world.kept("RAY_AUTH_TOKEN_STAGING")).unwrap().trim(), TOKEN);
+    let fixture = Fixture::new();
+    fixture.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    fixture.double.fail_at("GET", ":access", Fault::NoChecksum);
+    fixture.run("token fetch --cluster b").good();
+    assert_eq!(fs::read_to_string(fixture.kept("RAY_AUTH_TOKEN_STAGING")).unwrap().trim(), TOKEN);
 }
 
 #[test]
 fn a_misspelt_secret_is_not_created_by_a_rotation() {
-    let world = World::new();
-    let mut transcript = world.transcript();
-    world.shows(&mut transcript, "token init-secret --cluster b --secret RAY_AUTH_TOKN --rotate --yes");
+    let fixture = Fixture::new();
+    let mut transcript = fixture.transcript();
+    fixture.shows(&mut transcript, "token init-secret --cluster b --secret RAY_AUTH_TOKN --rotate --yes");
     transcript.is("a_misspelt_secret");
-    assert!(world.double.state().secrets.is_empty());
+    assert!(fixture.double.state().secrets.is_empty());
 }
 
 #[test]
 fn an_existing_token_is_stored_from_a_file() {
-    let world = World::new();
-    fs::write(world.file("mine"), format!("{TOKEN}\n")).unwrap();
-    let mine = world.file("mine").display().to_string();
-    world.run(&format!("token init-secret --cluster b --from-file {mine}")).good();
-    assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"][0].payload, TOKEN.as_bytes());
-    fs::write(world.file("mine"), "\n").unwrap();
-    let mut transcript = world.transcript();
-    world.shows(&mut transcript, &format!("token init-secret --cluster b --rotate --yes --from-file {mine}"));
+    let fixture = Fixture::new();
+    fs::write(fixture.file("mine"), format!("{TOKEN}\n")).unwrap();
+    let mine = fixture.file("mine").display().to_string();
+    fixture.run(&format!("token init-secret --cluster b --from-file {mine}")).good();
+    assert_eq!(fixture.double.state().secrets["RAY_AUTH_TOKEN_STAGING"][0].payload, TOKEN.as_bytes());
+    fs::write(fixture.file("mine"), "\n").unwrap();
+    let mut transcript = fixture.transcript();
+    fixture
+        .shows(&mut transcript, &format!("token init-secret --cluster b --rotate --yes --from-file {mine}"));
     // From standard input, which is empty here.
-    world.shows(&mut transcript, "token init-secret --cluster b --rotate --yes --from-file -");
+    fixture.shows(&mut transcript, "token init-secret --cluster b --rotate --yes --from-file -");
     transcript.is("empty_tokens");
-    assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1);
+    assert_eq!(fixture.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1);
 }
 
 #[test]
 fn a_missing_token_is_reported_with_googles_reason() {
-    let world = World::new();
-    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    let fixture = Fixture::new();
+    fixture.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
     let message = "Permission 'secretmanager.versions.access' denied for resource 'projects/1/secrets/X'.";
     let (status, reason) = ("PERMISSION_DENIED", "IAM_PERMISSION_DENIED");
-    world.double.fail(":access", Fault::Refuse { code: 403, status, reason, message });
-    let mut transcript = world.transcript();
+    fixture.double.fail(":access", Fault::Refuse { code: 403, status, reason, message });
+    let mut transcript = fixture.transcript();
     for words in ["auth-env --cluster a", "token path --cluster a", "token status --json", "token status"] {
-        world.shows(&mut transcript, words);
+        fixture.shows(&mut transcript, words);
     }
     // A token that could be fetched is reported, but not fetched.
-    world.double.recover();
-    world.shows(&mut transcript, "token status --json");
+    fixture.double.recover();
+    fixture.shows(&mut transcript, "token status --json");
     transcript.is("missing_tokens");
-    assert!(!world.kept("RAY_AUTH_TOKEN_STAGING").exists());
+    assert!(!fixture.kept("RAY_AUTH_TOKEN_STAGING").exists());
 }
 
 #[test]
 fn auth_without_a_login_ends_with_the_hint() {
-    let world = World::new();
-    let mut command = world.command("auth --no-open --no-copy --cluster a");
+    let fixture = Fixture::new();
+    let mut command = fixture.command("auth --no-open --no-copy --cluster a");
     command.env_remove("GOOGLE_APPLICATION_CREDENTIALS").env_remove("GCE_METADATA_HOST");
     // There is no second attempt.
-    world.transcript().with("auth --cluster a", &tokenless(&mut command)).is("auth_without_a_login");
+    fixture.transcript().with("auth --cluster a", &tokenless(&mut command)).is("auth_without_a_login");
 }
 
 #[test]
 fn without_a_login_or_certificates_the_hint_comes_at_once() {
-    let world = World::new();
-    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
-    let mut transcript = world.transcript();
+    let fixture = Fixture::new();
+    fixture.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    let mut transcript = fixture.transcript();
     let mut run = |name: &str, value: Option<&str>| {
         let words = "token fetch --cluster a";
-        let mut command = world.command(words);
+        let mut command = fixture.command(words);
         match value {
             Some(value) => command.env(name, value),
             // Neither a login nor a metadata server is configured: Google's crate tries the metadata server by its
@@ -298,122 +299,122 @@ fn without_a_login_or_certificates_the_hint_comes_at_once() {
     };
     run("GOOGLE_APPLICATION_CREDENTIALS", None);
     run("GOOGLE_APPLICATION_CREDENTIALS", Some("/nowhere.json"));
-    fs::write(world.file("broken.json"), "{").unwrap();
-    run("GOOGLE_APPLICATION_CREDENTIALS", world.file("broken.json").to_str());
+    fs::write(fixture.file("broken.json"), "{").unwrap();
+    run("GOOGLE_APPLICATION_CREDENTIALS", fixture.file("broken.json").to_str());
     run("SSL_CERT_FILE", Some("/nowhere.pem"));
     transcript.is("tokens_without_a_login_or_certificates");
-    assert_eq!(world.double.asked(":access"), 0);
+    assert_eq!(fixture.double.asked(":access"), 0);
 }
 
 #[test]
 fn the_tags_of_a_clusters_image_are_listed_and_a_missing_one_fails() {
-    let world = World::new();
+    let fixture = Fixture::new();
     for file in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/infra")).unwrap().flatten() {
         if file.path().is_file() {
             let text = fs::read_to_string(file.path()).unwrap().replace("hai-gcp-models", PROJECT);
-            fs::write(world.file("infra").join(file.file_name()), text).unwrap();
+            fs::write(fixture.file("infra").join(file.file_name()), text).unwrap();
         }
     }
     let image = |tags: &[&str]| {
         google::registry::image("us-central2/marin", "marin_cluster", "0a1b", tags, "2026-11-20T08:00:00Z")
     };
-    world.double.state().images = vec![image(&["20261120", "latest"]), image(&[])];
-    let mut transcript = world.transcript().varying(r"\d+d \d+h ago", "AGE ago");
-    world.shows(&mut transcript, "configs images us-central2");
+    fixture.double.state().images = vec![image(&["20261120", "latest"]), image(&[])];
+    let mut transcript = fixture.transcript().varying(r"\d+d \d+h ago", "AGE ago");
+    fixture.shows(&mut transcript, "configs images us-central2");
     let rows: serde_json::Value =
-        serde_json::from_str(&world.run("configs images us-central2 --json").good()).unwrap();
+        serde_json::from_str(&fixture.run("configs images us-central2 --json").good()).unwrap();
     assert_eq!((&rows[0]["used"], &rows[0]["tags"][0]), (&true.into(), &"20261120".into()));
-    world.double.state().images = vec![image(&["20261120"])];
-    world.shows(&mut transcript, "configs images us-central2");
-    world.double.fail(
+    fixture.double.state().images = vec![image(&["20261120"])];
+    fixture.shows(&mut transcript, "configs images us-central2");
+    fixture.double.fail(
         "dockerImages",
         Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "SERVICE_DISABLED", message: "off" },
     );
-    world.shows(&mut transcript, "configs images us-central2");
+    fixture.shows(&mut transcript, "configs images us-central2");
     transcript.is("the_tags_of_an_image");
 }
 
 #[test]
 fn shared_variables_reach_clusters_and_jobs_but_no_child() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let scenario = Scenario { token: Some(Secret::new(TOKEN)), nodes: 2, ..Scenario::default() };
-    let head = world.runtime.block_on(Head::start(scenario)).unwrap();
+    let head = fixture.runtime.block_on(Head::start(scenario)).unwrap();
     let shared = format!(
         "env:\n  RAY_ADDRESS: http://{}\n  RAY_AUTH_TOKEN: {TOKEN}\n  WANDB_API_KEY: key-of-all\n",
         head.dashboard
     );
-    fs::write(world.file(".marin.yaml"), shared).unwrap();
-    world.run("trust --yes").good();
-    let submitted = world.run("submit-job --no-wait --submission-id s1 --env WANDB_API_KEY -- true").good();
+    fs::write(fixture.file(".marin.yaml"), shared).unwrap();
+    fixture.run("trust --yes").good();
+    let submitted = fixture.run("submit-job --no-wait --submission-id s1 --env WANDB_API_KEY -- true").good();
     assert_eq!(submitted.trim(), "s1");
-    let dry = world.run("submit-job --dry-run --env WANDB_API_KEY -- true").good();
+    let dry = fixture.run("submit-job --dry-run --env WANDB_API_KEY -- true").good();
     assert!(dry.contains("WANDB_API_KEY") && !dry.contains("key-of-all"), "{dry}");
-    let mut transcript = world.transcript();
-    world.shows(&mut transcript, "submit-job --dry-run --env UNKNOWN -- true");
+    let mut transcript = fixture.transcript();
+    fixture.shows(&mut transcript, "submit-job --dry-run --env UNKNOWN -- true");
     // Variables that are set take precedence: this dashboard does not exist.
-    let mut command = world.command("list-jobs");
+    let mut command = fixture.command("list-jobs");
     let err = tokenless(command.env("RAY_ADDRESS", "http://127.0.0.1:9")).bad();
     assert!(err.contains("127.0.0.1:9"), "{err}");
     // A child process: the ray command that looks up a head's address.
     let ray = "#!/bin/sh\nenv >\"$HOME/env-of-ray\"\necho 127.0.0.1\n";
-    fs::write(world.file("ray"), ray).unwrap();
-    fs::set_permissions(world.file("ray"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(fixture.file("ray"), ray).unwrap();
+    fs::set_permissions(fixture.file("ray"), fs::Permissions::from_mode(0o700)).unwrap();
     let settings = format!(
         "google_endpoint: {}\nray: [{}]\nssh: /bin/false\n",
-        world.double.url(),
-        world.file("ray").display()
+        fixture.double.url(),
+        fixture.file("ray").display()
     );
-    fs::write(world.file("config.yaml"), settings).unwrap();
-    world.double.fail("aggregated", Fault::Html(502));
-    let infra = world.file("infra").display().to_string();
-    world.run(&format!("--infra {infra} --cluster a list-jobs")).bad();
-    let env = fs::read_to_string(world.file("env-of-ray")).unwrap();
+    fs::write(fixture.file("config.yaml"), settings).unwrap();
+    fixture.double.fail("aggregated", Fault::Html(502));
+    let infra = fixture.file("infra").display().to_string();
+    fixture.run(&format!("--infra {infra} --cluster a list-jobs")).bad();
+    let env = fs::read_to_string(fixture.file("env-of-ray")).unwrap();
     assert!(env.contains("HOME=") && !env.contains("61c7e0d93b") && !env.contains("key-of-all"), "{env}");
     // The error in a broken file has its position, and nothing of its content.
-    fs::write(world.file(".marin.yaml"), format!("env: {TOKEN}\n")).unwrap();
-    world.shows(&mut transcript, "list-jobs");
+    fs::write(fixture.file(".marin.yaml"), format!("env: {TOKEN}\n")).unwrap();
+    fixture.shows(&mut transcript, "list-jobs");
     transcript.is("shared_variables_that_are_not_there");
 }
 
 #[test]
 fn a_missing_home_is_not_an_error() {
-    let world = World::new();
-    world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
-    let mut command = world.command("token path --cluster a");
+    let fixture = Fixture::new();
+    fixture.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+    let mut command = fixture.command("token path --cluster a");
     let path = tokenless(command.env_remove("HOME")).good();
     assert!(
         path.trim().ends_with(".marin-tui/.cache/marin-tui/tokens/secrets/hai-test.RAY_AUTH_TOKEN"),
         "{path}"
     );
-    assert!(!world.file(".ray").exists());
-    world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
-    let mut command = world.command("token fetch --cluster a");
+    assert!(!fixture.file(".ray").exists());
+    fixture.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
+    let mut command = fixture.command("token fetch --cluster a");
     let refused = tokenless(command.env_remove("HOME"));
-    world.transcript().with("token fetch --cluster a", &refused).is("a_login_that_was_revoked");
+    fixture.transcript().with("token fetch --cluster a", &refused).is("a_login_that_was_revoked");
 }
 
 /// A head that requires the token, and the arguments and variables for it.
-fn guarded(world: &World) -> (Head, String, [(&'static str, String); 2]) {
+fn guarded(fixture: &Fixture) -> (Head, String, [(&'static str, String); 2]) {
     let scenario = Scenario { token: Some(Secret::new(TOKEN)), nodes: 2, ..Scenario::default() };
-    let head = world.runtime.block_on(Head::start(scenario)).unwrap();
-    fs::write(world.file("token"), TOKEN).unwrap();
-    fs::set_permissions(world.file("token"), fs::Permissions::from_mode(0o600)).unwrap();
+    let head = fixture.runtime.block_on(Head::start(scenario)).unwrap();
+    fs::write(fixture.file("token"), TOKEN).unwrap();
+    fs::set_permissions(fixture.file("token"), fs::Permissions::from_mode(0o600)).unwrap();
     let words = format!("auth --no-open --address http://{}", head.dashboard);
-    let token = world.file("token").display().to_string();
+    let token = fixture.file("token").display().to_string();
     // As in an SSH session: the terminal's clipboard is used.
     (head, words, [("RAY_AUTH_TOKEN_PATH", token), ("SSH_TTY", "/dev/pts/0".into())])
 }
 
 #[test]
 fn auth_copies_the_token_and_keeps_the_tunnel_open_until_interrupted() {
-    let world = World::new();
-    let (_head, words, env) = guarded(&world);
-    let home = world.home.path().display().to_string();
+    let fixture = Fixture::new();
+    let (_head, words, env) = guarded(&fixture);
+    let home = fixture.home.path().display().to_string();
     let env = env.iter().map(|(k, v)| (*k, v.as_str()));
     let env: Vec<_> =
         env.chain([("HOME", home.as_str()), ("TMUX", ""), ("STY", ""), ("RAY_AUTH_TOKEN", "")]).collect();
     // Stdout is redirected to a file, but the terminal is available.
-    let (out, config) = (world.file("auth.out"), world.file("config.yaml"));
+    let (out, config) = (fixture.file("auth.out"), fixture.file("config.yaml"));
     let line = format!(
         "exec {} --config {} {words} > {}",
         env!("CARGO_BIN_EXE_marin-tui"),
@@ -440,23 +441,23 @@ fn auth_copies_the_token_and_keeps_the_tunnel_open_until_interrupted() {
 
 #[test]
 fn auth_does_not_write_the_token_to_a_file() {
-    let world = World::new();
-    let (_head, words, env) = guarded(&world);
-    let inner = world.command(&words);
+    let fixture = Fixture::new();
+    let (_head, words, env) = guarded(&fixture);
+    let inner = fixture.command(&words);
     // A new session has no terminal.
     let mut command = Command::new("setsid");
     command.arg("--wait").arg(inner.get_program()).args(inner.get_args()).env_clear();
     command.envs(inner.get_envs().filter_map(|(k, v)| Some((k, v?)))).envs(env);
     let refused = tokenless(command.stdin(Stdio::null()));
-    world.transcript().with(&words, &refused).is("auth_without_a_terminal");
+    fixture.transcript().with(&words, &refused).is("auth_without_a_terminal");
 }
 
 #[test]
 fn the_list_of_clusters_shows_how_heads_are_found_and_can_be_limited_to_one() {
-    let world = World::new();
-    let mut transcript = world.transcript();
+    let fixture = Fixture::new();
+    let mut transcript = fixture.transcript();
     for words in ["clusters", "clusters --cluster a", "clusters --cluster zzz"] {
-        world.shows(&mut transcript, words);
+        fixture.shows(&mut transcript, words);
     }
     transcript.is("clusters_and_where_their_heads_are_found");
 }

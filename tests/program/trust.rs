@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 const TOKEN: &str = "tok-61c7e0d93b-never-shown";
 
 /// A home with settings and a token, and a directory that somebody else has filled.
-struct World {
+struct Fixture {
     runtime: Runtime,
     dir: TempDir,
     double: Double,
@@ -27,7 +27,7 @@ struct World {
     silent: TcpListener,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
@@ -38,16 +38,16 @@ impl World {
         let head = runtime.block_on(Head::start(scenario)).unwrap();
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         silent.set_nonblocking(true).unwrap();
-        let world = Self { runtime, dir, double, head, silent };
-        fs::create_dir_all(world.file("home")).unwrap();
-        world.double.write_adc(&world.file("home")).unwrap();
-        world.program("ray", "echo 127.0.0.1");
+        let fixture = Self { runtime, dir, double, head, silent };
+        fs::create_dir_all(fixture.file("home")).unwrap();
+        fixture.double.write_adc(&fixture.file("home")).unwrap();
+        fixture.program("ray", "echo 127.0.0.1");
         let settings =
-            format!("google_endpoint: {}\nray: [{}]\n", world.double.url(), world.file("ray").display());
-        world.write("home/.config/marin-tui/config.yaml", &settings);
-        world.write("home/token", TOKEN);
-        world.write("home/.ray/auth_token", TOKEN);
-        world
+            format!("google_endpoint: {}\nray: [{}]\n", fixture.double.url(), fixture.file("ray").display());
+        fixture.write("home/.config/marin-tui/config.yaml", &settings);
+        fixture.write("home/token", TOKEN);
+        fixture.write("home/.ray/auth_token", TOKEN);
+        fixture
     }
 
     /// Fills the directory with clusters that run a command, have Ray look up the head, and name a secret to fetch.
@@ -147,8 +147,8 @@ impl World {
 
 #[test]
 fn nothing_of_an_untrusted_folder_is_used_before_a_confirmation() {
-    let world = World::new();
-    world.untrusted_files();
+    let fixture = Fixture::new();
+    fixture.untrusted_files();
     for words in [
         "-c evil list-jobs",
         "-c evil ssh -- true",
@@ -164,114 +164,115 @@ fn nothing_of_an_untrusted_folder_is_used_before_a_confirmation() {
         "token status",
     ] {
         // Regardless of the command, everything that the directory would cause is listed.
-        world.shown("..", &world.run(words).exits(1)).is("a_strangers_folder");
-        world.assert_untouched(words);
+        fixture.shown("..", &fixture.run(words).exits(1)).is("a_strangers_folder");
+        fixture.assert_untouched(words);
     }
     // Commands that only read need no trust.
-    assert!(world.good("clusters").lines().any(|line| line.starts_with("evil ")));
-    world.good("config print");
-    world.good("audit");
-    world.assert_untouched("commands that only read");
+    assert!(fixture.good("clusters").lines().any(|line| line.starts_with("evil ")));
+    fixture.good("config print");
+    fixture.good("audit");
+    fixture.assert_untouched("commands that only read");
     // Without a terminal the question cannot be confirmed.
-    world.shown("trust", &world.run("trust").exits(1)).is("trust_without_a_terminal");
-    world.bad("-c evil list-jobs");
-    world.assert_untouched("trust without a terminal");
+    fixture.shown("trust", &fixture.run("trust").exits(1)).is("trust_without_a_terminal");
+    fixture.bad("-c evil list-jobs");
+    fixture.assert_untouched("trust without a terminal");
 
     // After the confirmation everything that was listed happens.
-    world.good("trust --yes");
-    world.run("-c evil list-jobs");
-    assert!(world.file("proof-of-proxy").exists());
-    world.run("-c asker list-jobs");
-    assert!(world.file("proof-of-ray").exists());
-    world.good("-c thief token fetch");
-    assert!(world.double.asked("STOLEN") > 0);
+    fixture.good("trust --yes");
+    fixture.run("-c evil list-jobs");
+    assert!(fixture.file("proof-of-proxy").exists());
+    fixture.run("-c asker list-jobs");
+    assert!(fixture.file("proof-of-ray").exists());
+    fixture.good("-c thief token fetch");
+    assert!(fixture.double.asked("STOLEN") > 0);
 }
 
 #[test]
 fn a_table_of_clusters_alone_does_not_query_google() {
-    let world = World::new();
+    let fixture = Fixture::new();
     for file in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/infra")).unwrap().flatten() {
         let name = file.file_name().into_string().unwrap();
         if name == "clusters.yaml" || name.contains("template") {
             let text = fs::read_to_string(file.path()).unwrap().replace("hai-gcp-models", PROJECT);
-            world.write(&format!("repo/infra/{name}"), &text);
+            fixture.write(&format!("repo/infra/{name}"), &text);
         }
     }
     let words = "configs images us-central2";
-    world.shown(words, &world.run(words).exits(1)).is("a_table_of_clusters_that_nobody_trusts");
-    world.assert_untouched("a table alone");
+    fixture.shown(words, &fixture.run(words).exits(1)).is("a_table_of_clusters_that_nobody_trusts");
+    fixture.assert_untouched("a table alone");
     // A directory named on the command line was chosen by the user.
-    world.run("--infra infra configs images us-central2");
-    assert!(world.double.asked("") > 0);
+    fixture.run("--infra infra configs images us-central2");
+    assert!(fixture.double.asked("") > 0);
 }
 
 #[test]
 fn a_folder_is_confirmed_once_and_again_when_it_changes() {
-    let world = World::new();
-    world.untrusted_files();
-    world.good("trust --yes");
-    let records = world.file("home/.local/state/marin-tui/trusted");
+    let fixture = Fixture::new();
+    fixture.untrusted_files();
+    fixture.good("trust --yes");
+    let records = fixture.file("home/.local/state/marin-tui/trusted");
     let record = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
     assert_eq!(fs::metadata(&record).unwrap().permissions().mode() & 0o777, 0o600);
-    let all: serde_json::Value = serde_json::from_str(&world.good("trust --list --json")).unwrap();
-    assert_eq!(all[0]["dir"], world.file("repo").canonicalize().unwrap().to_str().unwrap());
+    let all: serde_json::Value = serde_json::from_str(&fixture.good("trust --list --json")).unwrap();
+    assert_eq!(all[0]["dir"], fixture.file("repo").canonicalize().unwrap().to_str().unwrap());
     assert!(
         all[0]["files"].as_object().unwrap().values().all(|d| d.as_str().unwrap().starts_with("sha256:"))
     );
-    world.shown("trust --list", &world.run("trust --list").exits(0)).is("trusted_folders");
-    world.good("trust");
-    world.good("token status");
+    fixture.shown("trust --list", &fixture.run("trust --list").exits(0)).is("trusted_folders");
+    fixture.good("trust");
+    fixture.good("token status");
     // Changed content, a new file, another target of a symbolic link.
-    let proof = world.file("proof-of-change").display().to_string();
+    let proof = fixture.file("proof-of-change").display().to_string();
     let cluster = |name: &str| {
         format!(
             "cluster_name: {name}\nprovider: {{type: local, head_ip: 127.0.0.1}}\nauth: {{ssh_proxy_command: 'touch {proof}'}}\n"
         )
     };
-    world.write("repo/infra/a.yaml", &cluster("evil"));
-    let err = world.bad("token status");
+    fixture.write("repo/infra/a.yaml", &cluster("evil"));
+    let err = fixture.bad("token status");
     assert!(err.contains("has changed since") && err.contains(&proof), "{err}");
-    world.good("trust --yes");
-    world.good("token status");
-    world.write("elsewhere/b.yaml", &cluster("b"));
-    symlink("../../elsewhere/b.yaml", world.file("repo/infra/b.yaml")).unwrap();
-    assert!(world.bad("token status").contains("has changed since"));
-    world.good("trust --yes");
-    world.good("token status");
-    fs::create_dir(world.file("third")).unwrap();
-    fs::copy(world.file("elsewhere/b.yaml"), world.file("third/b.yaml")).unwrap();
-    fs::remove_file(world.file("repo/infra/b.yaml")).unwrap();
-    symlink("../../third/b.yaml", world.file("repo/infra/b.yaml")).unwrap();
-    assert!(world.bad("token status").contains("has changed since"), "the same text elsewhere");
+    fixture.good("trust --yes");
+    fixture.good("token status");
+    fixture.write("elsewhere/b.yaml", &cluster("b"));
+    symlink("../../elsewhere/b.yaml", fixture.file("repo/infra/b.yaml")).unwrap();
+    assert!(fixture.bad("token status").contains("has changed since"));
+    fixture.good("trust --yes");
+    fixture.good("token status");
+    fs::create_dir(fixture.file("third")).unwrap();
+    fs::copy(fixture.file("elsewhere/b.yaml"), fixture.file("third/b.yaml")).unwrap();
+    fs::remove_file(fixture.file("repo/infra/b.yaml")).unwrap();
+    symlink("../../third/b.yaml", fixture.file("repo/infra/b.yaml")).unwrap();
+    assert!(fixture.bad("token status").contains("has changed since"), "the same text elsewhere");
     // Trust is removed.
-    world.good("trust --yes");
-    assert!(world.good("trust --remove").contains("is no longer trusted"));
-    assert!(world.bad("trust --remove").contains("is not trusted"));
-    assert!(world.bad("token status").contains("not trusted yet"));
-    assert!(!world.file("proof-of-change").exists());
+    fixture.good("trust --yes");
+    assert!(fixture.good("trust --remove").contains("is no longer trusted"));
+    assert!(fixture.bad("trust --remove").contains("is not trusted"));
+    assert!(fixture.bad("token status").contains("not trusted yet"));
+    assert!(!fixture.file("proof-of-change").exists());
 }
 
 #[test]
 fn files_that_others_can_write_are_never_used() {
-    let world = World::new();
-    world.untrusted_files();
-    world.good("trust --yes");
+    let fixture = Fixture::new();
+    fixture.untrusted_files();
+    fixture.good("trust --yes");
     // In a trusted directory `token status` would query Google.
-    world.good("clusters");
-    let refused = |place: &Path, why: &str| {
+    fixture.good("clusters");
+    let refused = |path: &Path, why: &str| {
         for words in ["token status", "trust --yes", "-c evil list-jobs"] {
-            let err = world.bad(words);
-            let named = err.contains(&format!("{} ", place.display())) && err.contains("--infra");
+            let err = fixture.bad(words);
+            let named = err.contains(&format!("{} ", path.display())) && err.contains("--infra");
             assert!(named && err.contains(why), "{words}: {err}");
         }
-        world.assert_untouched(why);
+        fixture.assert_untouched(why);
     };
-    let (repo, infra, file) = (world.file("repo"), world.file("repo/infra"), world.file("repo/infra/a.yaml"));
-    for place in [&repo, &infra, &file] {
-        let kept = fs::metadata(place).unwrap().permissions();
-        fs::set_permissions(place, fs::Permissions::from_mode(kept.mode() | 0o002)).unwrap();
-        refused(place, "is writable by every user");
-        fs::set_permissions(place, kept).unwrap();
+    let (repo, infra, file) =
+        (fixture.file("repo"), fixture.file("repo/infra"), fixture.file("repo/infra/a.yaml"));
+    for path in [&repo, &infra, &file] {
+        let kept = fs::metadata(path).unwrap().permissions();
+        fs::set_permissions(path, fs::Permissions::from_mode(kept.mode() | 0o002)).unwrap();
+        refused(path, "is writable by every user");
+        fs::set_permissions(path, kept).unwrap();
     }
     // A group whose members are unknown.
     let is_root = fs::metadata(&file).unwrap().uid() == 0;
@@ -285,38 +286,38 @@ fn files_that_others_can_write_are_never_used() {
         chown(&file, Some(0), Some(0)).unwrap();
     }
     // A symbolic link through a directory that every user can write.
-    world.write("open/t.yaml", "cluster_name: t\nprovider: {type: local, head_ip: h}\n");
-    fs::set_permissions(world.file("open"), fs::Permissions::from_mode(0o777)).unwrap();
-    symlink("../../open/t.yaml", world.file("repo/infra/t.yaml")).unwrap();
-    refused(&world.file("open").canonicalize().unwrap(), "is writable by every user");
-    fs::remove_file(world.file("repo/infra/t.yaml")).unwrap();
+    fixture.write("open/t.yaml", "cluster_name: t\nprovider: {type: local, head_ip: h}\n");
+    fs::set_permissions(fixture.file("open"), fs::Permissions::from_mode(0o777)).unwrap();
+    symlink("../../open/t.yaml", fixture.file("repo/infra/t.yaml")).unwrap();
+    refused(&fixture.file("open").canonicalize().unwrap(), "is writable by every user");
+    fs::remove_file(fixture.file("repo/infra/t.yaml")).unwrap();
     // A named pipe would block the program.
-    let made = Command::new("mkfifo").arg(world.file("repo/infra/p.yaml")).status().unwrap();
+    let made = Command::new("mkfifo").arg(fixture.file("repo/infra/p.yaml")).status().unwrap();
     assert!(made.success());
-    assert!(world.good("clusters").contains("it is not a regular file"));
-    world.good("token status");
+    assert!(fixture.good("clusters").contains("it is not a regular file"));
+    fixture.good("token status");
     // A record that others could have written is ignored.
-    let records = world.file("home/.local/state/marin-tui/trusted");
+    let records = fixture.file("home/.local/state/marin-tui/trusted");
     let record = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
     fs::set_permissions(&record, fs::Permissions::from_mode(0o606)).unwrap();
-    assert!(world.bad("token status").contains("not trusted yet"));
+    assert!(fixture.bad("token status").contains("not trusted yet"));
 }
 
 #[test]
 fn variables_of_a_folder_are_not_used_before_a_confirmation() {
-    let world = World::new();
-    let address = world.silent.local_addr().unwrap();
-    symlink(world.file("home/token"), {
-        fs::create_dir_all(world.file("repo")).unwrap();
-        world.file("repo/tok")
+    let fixture = Fixture::new();
+    let address = fixture.silent.local_addr().unwrap();
+    symlink(fixture.file("home/token"), {
+        fs::create_dir_all(fixture.file("repo")).unwrap();
+        fixture.file("repo/tok")
     })
     .unwrap();
     let variables = |address: &str| {
         format!("env:\n  RAY_ADDRESS: http://{address}\n  RAY_AUTH_TOKEN_PATH: tok\n  WANDB: x\n")
     };
-    world.write("repo/.marin.yaml", &variables(&address.to_string()));
-    let err = world.bad("list-jobs");
-    let led = world.file("home/token").canonicalize().unwrap();
+    fixture.write("repo/.marin.yaml", &variables(&address.to_string()));
+    let err = fixture.bad("list-jobs");
+    let led = fixture.file("home/token").canonicalize().unwrap();
     for named in [
         format!("contact  http://{address}"),
         format!("the Ray token to http://{address}"),
@@ -325,14 +326,14 @@ fn variables_of_a_folder_are_not_used_before_a_confirmation() {
     ] {
         assert!(err.contains(&named), "{named}: {err}");
     }
-    world.assert_untouched("an address");
+    fixture.assert_untouched("an address");
     // With a directory on the command line the variables of this one are not used, and a message says so.
-    world.write(
+    fixture.write(
         "elsewhere/c.yaml",
         &format!("cluster_name: c\nprovider: {{type: gcp, project_id: {PROJECT}}}\n"),
     );
-    let elsewhere = world.file("elsewhere").display().to_string();
-    let ran = world.run(&format!("--infra {elsewhere} token status"));
+    let elsewhere = fixture.file("elsewhere").display().to_string();
+    let ran = fixture.run(&format!("--infra {elsewhere} token status"));
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(
         ran.err.contains(".marin.yaml is not used") && ran.out.contains(".ray/auth_token"),
@@ -340,39 +341,40 @@ fn variables_of_a_folder_are_not_used_before_a_confirmation() {
         ran.out,
         ran.err
     );
-    world.assert_untouched("--infra");
+    fixture.assert_untouched("--infra");
 
-    let dashboard = world.head.dashboard;
-    world.write("repo/.marin.yaml", &variables(&dashboard.to_string()));
-    world.good("trust --yes");
-    world.good("list-jobs");
-    let ran = world.run(&format!("--infra {elsewhere} token status"));
+    let dashboard = fixture.head.dashboard;
+    fixture.write("repo/.marin.yaml", &variables(&dashboard.to_string()));
+    fixture.good("trust --yes");
+    fixture.good("list-jobs");
+    let ran = fixture.run(&format!("--infra {elsewhere} token status"));
     assert!(ran.err.is_empty() && ran.out.contains("repo/tok"), "{}{}", ran.out, ran.err);
     // The symbolic link now has another target.
-    fs::remove_file(world.file("repo/tok")).unwrap();
-    symlink(world.file("home/.config/marin-tui/config.yaml"), world.file("repo/tok")).unwrap();
-    assert!(world.bad("list-jobs").contains("has changed since"));
+    fs::remove_file(fixture.file("repo/tok")).unwrap();
+    symlink(fixture.file("home/.config/marin-tui/config.yaml"), fixture.file("repo/tok")).unwrap();
+    assert!(fixture.bad("list-jobs").contains("has changed since"));
 }
 
 #[test]
 fn the_console_asks_on_the_terminal_before_it_opens() {
-    let world = World::new();
-    world.untrusted_files();
+    let fixture = Fixture::new();
+    fixture.untrusted_files();
     let open = || {
-        let env = world.env();
+        let env = fixture.env();
         let mut env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
         env.extend([("RAY_AUTH_TOKEN", ""), ("RAY_AUTH_TOKEN_PATH", ""), ("RAY_ADDRESS", "")]);
-        let line = format!("cd {} && exec {}", world.file("repo").display(), env!("CARGO_BIN_EXE_marin-tui"));
+        let line =
+            format!("cd {} && exec {}", fixture.file("repo").display(), env!("CARGO_BIN_EXE_marin-tui"));
         Pty::start(&["sh", "-c", &line], &env, 120, 40)
     };
     let mut pty = open();
     let asked = pty.wait_text("Trust this directory with this content? [y/N]");
     assert!(asked.contains("touch ") && !pty.screen(vt100::Screen::alternate_screen), "{asked}");
-    world.assert_untouched("the question");
+    fixture.assert_untouched("the question");
     pty.send("\r");
     assert_eq!(pty.wait_exit().exit_code(), 1);
     assert!(pty.text().contains("nothing was done"), "{}", pty.text());
-    world.assert_untouched("a no");
+    fixture.assert_untouched("a no");
 
     let mut pty = open();
     pty.wait_text("[y/N]");
@@ -391,25 +393,25 @@ fn the_console_asks_on_the_terminal_before_it_opens() {
 
 #[test]
 fn without_a_home_a_folder_cannot_supply_settings_or_records() {
-    let world = World::new();
-    world.untrusted_files();
-    world.good("trust --yes");
+    let fixture = Fixture::new();
+    fixture.untrusted_files();
+    fixture.good("trust --yes");
     // The directory contains the files that our own directories would contain.
-    let state = world.file("repo/.marin-tui/.local/state/marin-tui/trusted");
+    let state = fixture.file("repo/.marin-tui/.local/state/marin-tui/trusted");
     fs::create_dir_all(&state).unwrap();
-    for entry in fs::read_dir(world.file("home/.local/state/marin-tui/trusted")).unwrap() {
+    for entry in fs::read_dir(fixture.file("home/.local/state/marin-tui/trusted")).unwrap() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), state.join(entry.file_name())).unwrap();
     }
-    world.program("theirs", "");
-    let settings = format!("ssh: {}\nray: [{0}]\n", world.file("theirs").display());
-    world.write("repo/.marin-tui/.config/marin-tui/config.yaml", &settings);
+    fixture.program("theirs", "");
+    let settings = format!("ssh: {}\nray: [{0}]\n", fixture.file("theirs").display());
+    fixture.write("repo/.marin-tui/.config/marin-tui/config.yaml", &settings);
     for words in ["-c evil list-jobs", "-c asker list-jobs", "trust --yes"] {
-        let mut command = program(&world.file("repo"));
+        let mut command = program(&fixture.file("repo"));
         let out = command.args(words.split_whitespace()).env_remove("HOME").output().unwrap();
         assert!(!out.status.success(), "{words}");
     }
-    world.assert_untouched("a start without a home");
+    fixture.assert_untouched("a start without a home");
     // Dropped here: the servers must run until now.
-    drop(world.runtime);
+    drop(fixture.runtime);
 }

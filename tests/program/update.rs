@@ -1,10 +1,10 @@
 //! `marin-tui update-cluster` on a simulated cluster: differences, refusals, confirmations, and that jobs and workers
 //! are compared. The ray command is a script that asks for confirmation as Ray does.
 
+use crate::cloud_fixture::CloudFixture;
 use crate::program::Ran;
 use crate::transcript::Transcript;
 use crate::until::until;
-use crate::world::World;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -37,21 +37,21 @@ while [ ! -e is-up ]; do sleep 0.05; done
 echo 'New status: up-to-date'
 "#;
 
-struct Place(World);
+struct Fixture(CloudFixture);
 
-impl Place {
+impl Fixture {
     /// A cluster that matches its cluster file.
     fn new() -> Self {
-        let mut world = World::new();
-        world.head_of(|s| s.jobs = 4);
-        world.program("ray", RAY);
-        let place = Self(world);
-        place.edit(
+        let mut cloud = CloudFixture::new();
+        cloud.head_of(|s| s.jobs = 4);
+        cloud.program("ray", RAY);
+        let fixture = Self(cloud);
+        fixture.edit(
             "head_node_type: head",
             "head_node_type: head\nmax_workers: 4\nsetup_commands: [pip install a]",
         );
-        place.runs();
-        place
+        fixture.runs();
+        fixture
     }
 
     fn file(&self) -> String {
@@ -119,29 +119,29 @@ impl Place {
 
 #[test]
 fn a_cluster_that_matches_its_file_needs_no_update() {
-    let place = Place::new();
-    let mut shown = place.transcript();
+    let fixture = Fixture::new();
+    let mut shown = fixture.transcript();
     for words in ["update-cluster", "update-cluster --dry-run"] {
-        assert_eq!(place.shows(&mut shown, words, 0).out, "");
+        assert_eq!(fixture.shows(&mut shown, words, 0).out, "");
     }
     shown.is("a_cluster_that_runs_as_its_file_says");
-    assert_eq!(place.run("update-cluster --json").exits(0).json(), json!([]));
-    assert_eq!(place.asked(), "");
+    assert_eq!(fixture.run("update-cluster --json").exits(0).json(), json!([]));
+    assert_eq!(fixture.asked(), "");
 }
 
 #[test]
 fn a_raised_limit_is_applied_and_the_jobs_stay() {
-    let place = Place::new();
-    place.edit("max_workers: 4", "max_workers: 6");
-    let mut shown = place.transcript();
-    place.shows(&mut shown, "update-cluster --dry-run", 0);
-    place.shows(&mut shown, "update-cluster", 1);
+    let fixture = Fixture::new();
+    fixture.edit("max_workers: 4", "max_workers: 6");
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, "update-cluster --dry-run", 0);
+    fixture.shows(&mut shown, "update-cluster", 1);
     shown.is("a_limit_that_is_raised");
-    assert_eq!(place.asked(), "--version\n", "a dry run only checks the ray command");
-    assert_eq!(place.run("--read-only update-cluster --yes --json").refused().0, "read-only");
+    assert_eq!(fixture.asked(), "--version\n", "a dry run only checks the ray command");
+    assert_eq!(fixture.run("--read-only update-cluster --yes --json").refused().0, "read-only");
 
-    let jobs = place.run("list-jobs --json").good();
-    let (code, out, err) = place.applies("update-cluster --yes --json");
+    let jobs = fixture.run("list-jobs --json").good();
+    let (code, out, err) = fixture.applies("update-cluster --yes --json");
     assert_eq!(code, Some(0), "{err}");
     let said: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&said[0]["name"], &said[0]["updated"]), (&json!("marin-a"), &json!(true)));
@@ -150,82 +150,86 @@ fn a_raised_limit_is_applied_and_the_jobs_stay() {
     assert!(changes.contains(&limit), "{changes:?}");
     assert!(changes.iter().all(|change| change["effect"] == "now"), "{changes:?}");
     assert!(err.contains("[4/4] Ray was not restarted; ") && err.contains(" jobs as before; "), "{err}");
-    assert_eq!(place.run("list-jobs --json").good(), jobs);
-    let log = place.run("audit").good();
+    assert_eq!(fixture.run("list-jobs --json").good(), jobs);
+    let log = fixture.run("audit").good();
     assert!(log.lines().last().unwrap().ends_with("done") && log.contains("update marin-a"), "{log}");
-    assert_eq!(place.run("update-cluster --json").exits(0).json(), json!([]));
+    assert_eq!(fixture.run("update-cluster --json").exits(0).json(), json!([]));
 }
 
 #[test]
 fn changes_that_need_a_restart_are_refused_or_restart_the_cluster() {
-    let place = Place::new();
-    place.edit("[pip install a]", "[pip install a, pip install b]");
-    let mut shown = place.transcript();
-    place.shows(&mut shown, "update-cluster --yes", 1);
-    let ran = place.run("update-cluster --yes --json").exits(1);
+    let fixture = Fixture::new();
+    fixture.edit("[pip install a]", "[pip install a, pip install b]");
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, "update-cluster --yes", 1);
+    let ran = fixture.run("update-cluster --yes --json").exits(1);
     assert_eq!(ran.json(), json!([{"name": "marin-a", "refused": "needs-restart"}]));
-    assert_eq!(place.asked(), "");
-    let ran = place.run("update-cluster --restart-ray --dry-run").exits(0);
+    assert_eq!(fixture.asked(), "");
+    let ran = fixture.run("update-cluster --restart-ray --dry-run").exits(0);
     assert!(ran.err.contains("restart marin-a: ") && ran.err.contains("RESTORED"), "{}", ran.err);
-    let ran = place.run("update-cluster --restart-ray --yes --json");
+    let ran = fixture.run("update-cluster --restart-ray --yes --json");
     assert_eq!(ran.refused().0, "others-jobs", "the jobs of others are theirs");
-    place.edit("availability_zone: us-central2-b", "availability_zone: us-central2-c");
-    place.0.double.state().instances[0]["zone"] = json!("https://x/zones/us-central2-c");
-    place.shows(&mut shown, "update-cluster --yes --restart-ray", 1);
+    fixture.edit("availability_zone: us-central2-b", "availability_zone: us-central2-c");
+    fixture.0.double.state().instances[0]["zone"] = json!("https://x/zones/us-central2-c");
+    fixture.shows(&mut shown, "update-cluster --yes --restart-ray", 1);
     shown.is("updates_that_need_a_restart");
 }
 
 /// Ray asks before it replaces a head machine, regardless of what this program has read.
 #[test]
 fn a_head_is_neither_replaced_nor_started_twice() {
-    let place = Place::new();
-    place.edit("max_workers: 4", "max_workers: 6");
-    place.0.file("replaces", "");
-    let mut shown = place.transcript();
-    place.shows(&mut shown, "update-cluster --yes", 1);
-    assert!(place.asked().ends_with("answered y\nanswered n\n") && !place.launched(), "{}", place.asked());
-    place.run("update-cluster --abandon").good();
-    fs::remove_file(place.0.home.path().join("replaces")).unwrap();
-    place.0.file("knows-no-head", "");
-    place.shows(&mut shown, "update-cluster --yes", 1);
+    let fixture = Fixture::new();
+    fixture.edit("max_workers: 4", "max_workers: 6");
+    fixture.0.file("replaces", "");
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, "update-cluster --yes", 1);
+    assert!(
+        fixture.asked().ends_with("answered y\nanswered n\n") && !fixture.launched(),
+        "{}",
+        fixture.asked()
+    );
+    fixture.run("update-cluster --abandon").good();
+    fs::remove_file(fixture.0.home.path().join("replaces")).unwrap();
+    fixture.0.file("knows-no-head", "");
+    fixture.shows(&mut shown, "update-cluster --yes", 1);
     shown.is("an_update_that_would_replace_the_head");
-    assert!(!place.launched());
+    assert!(!fixture.launched());
     // It is resumed once the cause is removed.
-    fs::remove_file(place.0.home.path().join("knows-no-head")).unwrap();
-    fs::write(place.0.home.path().join("asked"), "").unwrap();
-    let (reason, said) = place.run("update-cluster --yes --json").refused();
+    fs::remove_file(fixture.0.home.path().join("knows-no-head")).unwrap();
+    fs::write(fixture.0.home.path().join("asked"), "").unwrap();
+    let (reason, said) = fixture.run("update-cluster --yes --json").refused();
     assert!(reason == "interrupted" && said.contains("(apply)"), "{reason}: {said}");
-    let (code, _, err) = place.applies("update-cluster --resume");
+    let (code, _, err) = fixture.applies("update-cluster --resume");
     assert_eq!(code, Some(0), "{err}");
 }
 
 #[test]
 fn a_setup_command_that_fails_is_named_and_can_be_resumed() {
-    let place = Place::new();
-    place.edit("max_workers: 4", "max_workers: 6");
-    place.0.file("fails", "");
-    let mut shown = place.transcript();
-    place.shows(&mut shown, "update-cluster --yes", 1);
+    let fixture = Fixture::new();
+    fixture.edit("max_workers: 4", "max_workers: 6");
+    fixture.0.file("fails", "");
+    let mut shown = fixture.transcript();
+    fixture.shows(&mut shown, "update-cluster --yes", 1);
     // Somebody else has applied it in the meantime.
-    place.runs();
-    place.shows(&mut shown, "update-cluster --resume", 0);
+    fixture.runs();
+    fixture.shows(&mut shown, "update-cluster --resume", 0);
     shown.is("a_setup_command_that_fails");
 }
 
 #[test]
 fn workers_that_the_autoscaler_would_end_are_named_and_protected() {
-    let place = Place::new();
-    let nodes: Vec<Value> = serde_json::from_str(&place.run("list-nodes --json").good()).unwrap();
+    let fixture = Fixture::new();
+    let nodes: Vec<Value> = serde_json::from_str(&fixture.run("list-nodes --json").good()).unwrap();
     let worker = nodes.iter().find(|node| node["head"] == false).unwrap();
     let kind = worker["type"].as_str().unwrap();
     // The type of its workers is in the file, and is applied.
-    place.edit(
+    fixture.edit(
         "  tpu_worker:",
         &format!("  {kind}: {{resources: {{}}, node_config: {{acceleratorType: a}}}}\n  tpu_worker:"),
     );
-    place.runs();
-    place.edit("acceleratorType: a", "acceleratorType: b");
-    let ran = place.run("update-cluster --dry-run").exits(0);
+    fixture.runs();
+    fixture.edit("acceleratorType: a", "acceleratorType: b");
+    let ran = fixture.run("update-cluster --dry-run").exits(0);
     let key = format!("available_node_types.{kind}.node_config (ends workers of type {kind})");
     assert!(ran.out.contains(&key), "{}", ran.out);
     assert!(
@@ -235,55 +239,55 @@ fn workers_that_the_autoscaler_would_end_are_named_and_protected() {
         ran.err
     );
     assert!(ran.err.contains("RUNS ON WORKER") || ran.err.contains("JOB"), "what runs there: {}", ran.err);
-    assert_eq!(place.run("update-cluster --yes --json").refused().0, "worker-busy");
-    assert_eq!(place.run("update-cluster --yes --now --json").refused().0, "others-jobs");
-    let (code, _, err) = place.applies("update-cluster --yes --now --others");
+    assert_eq!(fixture.run("update-cluster --yes --json").refused().0, "worker-busy");
+    assert_eq!(fixture.run("update-cluster --yes --now --json").refused().0, "others-jobs");
+    let (code, _, err) = fixture.applies("update-cluster --yes --now --others");
     assert_eq!(code, Some(0), "{err}");
 }
 
 #[test]
 fn a_cluster_that_cannot_be_compared_is_not_updated() {
-    let place = Place::new();
-    place.edit("max_workers: 4", "max_workers: 6");
-    let head = &place.0.heads[0].0;
-    let mut shown = place.transcript();
+    let fixture = Fixture::new();
+    fixture.edit("max_workers: 4", "max_workers: 6");
+    let head = &fixture.0.heads[0].0;
+    let mut shown = fixture.transcript();
     for config in [&b""[..], b"{\"a\": ", b"[]"] {
         head.write_bootstrap(config);
-        place.shows(&mut shown, "update-cluster --yes", 1);
+        fixture.shows(&mut shown, "update-cluster --yes", 1);
     }
-    let gone = World::new();
+    let gone = Fixture::new();
     let words = "update-cluster --yes";
     let ran = Ran::of(&gone.command(words).output().unwrap()).exits(1);
     Transcript::new(gone.home.path()).with(words, &ran).is("an_update_of_a_cluster_that_is_gone");
-    assert_eq!(place.asked(), "");
+    assert_eq!(fixture.asked(), "");
     // A file that Ray refuses, and one that is not valid YAML.
-    place.edit("max_workers: 6", "max_workers: 4");
-    place.runs();
-    place.edit("max_workers: 4", "max_workers: 6");
-    place.0.file("invalid", "");
-    place.shows(&mut shown, "update-cluster --yes", 1);
-    assert!(!place.asked().contains("answered"), "{}", place.asked());
-    place.0.file("infra/a.yaml", "cluster_name: [\n");
-    place.shows(&mut shown, "update-cluster --yes", 1);
+    fixture.edit("max_workers: 6", "max_workers: 4");
+    fixture.runs();
+    fixture.edit("max_workers: 4", "max_workers: 6");
+    fixture.0.file("invalid", "");
+    fixture.shows(&mut shown, "update-cluster --yes", 1);
+    assert!(!fixture.asked().contains("answered"), "{}", fixture.asked());
+    fixture.0.file("infra/a.yaml", "cluster_name: [\n");
+    fixture.shows(&mut shown, "update-cluster --yes", 1);
     shown.is("updates_that_cannot_be_compared");
 }
 
 #[test]
 fn an_operation_of_another_operator_blocks_the_update() {
-    let place = Place::new();
-    place.edit("max_workers: 4", "max_workers: 6");
-    let home = place.0.home.path().join("alice");
+    let fixture = Fixture::new();
+    fixture.edit("max_workers: 4", "max_workers: 6");
+    let home = fixture.0.home.path().join("alice");
     fs::create_dir(&home).unwrap();
-    let mut first = place.0.command("update-cluster --yes");
+    let mut first = fixture.0.command("update-cluster --yes");
     let mut first = first.env("HOME", &home).env("USER", "alice").env("HOSTNAME", "desk").spawn().unwrap();
-    until("ray was answered", || place.asked().contains("answered y"));
-    let ran = place.run("update-cluster --yes").exits(1);
+    until("ray was answered", || fixture.asked().contains("answered y"));
+    let ran = fixture.run("update-cluster --yes").exits(1);
     assert!(
         ran.err.contains("operation by alice@desk") && ran.err.contains("update by alice, step 3 of 4"),
         "{}",
         ran.err
     );
-    place.runs();
-    place.0.file("is-up", "");
+    fixture.runs();
+    fixture.0.file("is-up", "");
     assert!(first.wait().unwrap().success());
 }

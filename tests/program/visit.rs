@@ -16,29 +16,29 @@ const ZONE: &str = "us-central2-b";
 const REACHED: &str = "127.0.0.1";
 
 /// A home, a gcp cluster whose head is a real sshd, and a Google that knows its TPUs.
-struct World {
+struct Fixture {
     _runtime: Runtime,
     home: TempDir,
     double: Double,
     sshd: Sshd,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
         let double = runtime.block_on(Double::start()).unwrap();
         double.write_adc(home.path()).unwrap();
-        let world = Self { _runtime: runtime, home, double, sshd: Sshd::start("LogLevel VERBOSE") };
+        let fixture = Self { _runtime: runtime, home, double, sshd: Sshd::start("LogLevel VERBOSE") };
         let provider = format!("{{type: gcp, project_id: {PROJECT}, availability_zone: {ZONE}}}");
-        world.file("infra/a.yaml", &format!("cluster_name: marin-a\nprovider: {provider}\n"));
-        world.file(
+        fixture.file("infra/a.yaml", &format!("cluster_name: marin-a\nprovider: {provider}\n"));
+        fixture.file(
             "infra/lab.yaml",
             "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n",
         );
-        world.file("ssh_config", "");
-        world.settings("ssh");
-        world
+        fixture.file("ssh_config", "");
+        fixture.settings("ssh");
+        fixture
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {
@@ -49,7 +49,7 @@ impl World {
     }
 
     fn settings(&self, ssh: &str) {
-        let login = json!({"address": REACHED, "port": self.sshd.port, "user": user(), "key": self.sshd.place().path("key")});
+        let login = json!({"address": REACHED, "port": self.sshd.port, "user": user(), "key": self.sshd.dir().path("key")});
         let settings = json!({"google_endpoint": self.double.url(), "ssh": ssh,
             "infra": [self.home.path().join("infra")], "ssh_config": self.home.path().join("ssh_config"), "clusters": {"marin-a": login, "lab": login}});
         self.file("config.yaml", &settings.to_string());
@@ -107,34 +107,34 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_command_runs_on_the_head_and_its_exit_code_is_returned() {
-    let world = World::new();
-    let out = world.run(&["ssh", "-c", "a", "--", "echo $SSH_CONNECTION; echo [$RAY_AUTH_TOKEN]; exit 7"]);
+    let fixture = Fixture::new();
+    let out = fixture.run(&["ssh", "-c", "a", "--", "echo $SSH_CONNECTION; echo [$RAY_AUTH_TOKEN]; exit 7"]);
     assert_eq!(out.status.code(), Some(7), "{}", text(&out.stderr));
     let said = text(&out.stdout);
-    assert!(said.contains(&format!(" {REACHED} {}", world.sshd.port)) && said.ends_with("[]"), "{said}");
-    let out = world.run(&["ssh", "-c", "lab", "--", "printf", "%s|", "it's", "a b"]);
+    assert!(said.contains(&format!(" {REACHED} {}", fixture.sshd.port)) && said.ends_with("[]"), "{said}");
+    let out = fixture.run(&["ssh", "-c", "lab", "--", "printf", "%s|", "it's", "a b"]);
     assert_eq!(text(&out.stdout), "it's|a b|", "{}", text(&out.stderr));
-    assert!(world.double.requests().is_empty(), "the head is known: {:?}", world.double.requests());
+    assert!(fixture.double.requests().is_empty(), "the head is known: {:?}", fixture.double.requests());
 }
 
 #[test]
 fn a_machine_behind_the_head_is_reached_through_it() {
-    let world = World::new();
-    world.nodes(&[node("ray-marin-a-worker-1-tpu", &["10.128.0.8", "10.128.0.9"])]);
+    let fixture = Fixture::new();
+    fixture.nodes(&[node("ray-marin-a-worker-1-tpu", &["10.128.0.8", "10.128.0.9"])]);
     // In the head's network this address is the head's own loopback.
-    let ssh = world.file(
+    let ssh = fixture.file(
         "ssh",
         "#!/bin/sh\nfor a; do shift; [ \"$a\" = 10.128.0.9 ] && a=127.0.0.1; set -- \"$@\" \"$a\"; done\nexec ssh \"$@\"\n",
     );
     fs::set_permissions(&ssh, fs::Permissions::from_mode(0o700)).unwrap();
-    world.settings(ssh.to_str().unwrap());
+    fixture.settings(ssh.to_str().unwrap());
     let accepted = || {
-        let log = fs::read_to_string(world.sshd.place().path("sshd.log")).unwrap();
+        let log = fs::read_to_string(fixture.sshd.dir().path("sshd.log")).unwrap();
         log.matches("Accepted publickey").count()
     };
     // On the first login its key is accepted and recorded under the machine's name; after that it is known.
     for logins in [2, 4] {
-        let out = world.run(&["ssh", "-c", "a", "worker-1/1", "--", "echo here; exit 3"]);
+        let out = fixture.run(&["ssh", "-c", "a", "worker-1/1", "--", "echo here; exit 3"]);
         assert_eq!(
             (text(&out.stdout).as_str(), out.status.code()),
             ("here", Some(3)),
@@ -143,16 +143,16 @@ fn a_machine_behind_the_head_is_reached_through_it() {
         );
         assert_eq!(accepted(), logins, "one on the head, one behind it");
     }
-    let known = fs::read_to_string(world.home.path().join(".local/state/marin-tui/known_hosts")).unwrap();
+    let known = fs::read_to_string(fixture.home.path().join(".local/state/marin-tui/known_hosts")).unwrap();
     assert!(known.contains("ray-marin-a-worker-1-tpu.1.marin-a ssh-"), "{known}");
 }
 
 #[test]
 fn the_connection_through_the_head_is_one_proxy_command() {
-    let world = World::new();
-    world.nodes(&[node("ray-marin-a-worker-1-tpu", &["10.128.0.8", "10.128.0.9"])]);
-    world.record();
-    let asked = world.recorded(&["ssh", "-c", "a", "ray-marin-a-worker-1-tpu/1", "--", "uptime"]);
+    let fixture = Fixture::new();
+    fixture.nodes(&[node("ray-marin-a-worker-1-tpu", &["10.128.0.8", "10.128.0.9"])]);
+    fixture.record();
+    let asked = fixture.recorded(&["ssh", "-c", "a", "ray-marin-a-worker-1-tpu/1", "--", "uptime"]);
     let at = asked.iter().position(|a| a == "--").unwrap();
     assert_eq!(asked[at..], ["--", "10.128.0.9", "uptime"]);
     assert!(asked.contains(&"HostKeyAlias=ray-marin-a-worker-1-tpu.1.marin-a".to_owned()), "{asked:?}");
@@ -163,50 +163,50 @@ fn the_connection_through_the_head_is_one_proxy_command() {
 
 #[test]
 fn an_external_address_is_reached_directly() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let mut open = node("open", &["10.128.0.8"]);
     open["networkEndpoints"][0]["accessConfig"] = json!({"externalIp": "203.0.113.7"});
-    world.nodes(&[open]);
-    world.record();
+    fixture.nodes(&[open]);
+    fixture.record();
     for target in ["open", "10.128.0.8", "203.0.113.7"] {
-        let asked = world.recorded(&["ssh", "-c", "a", target]);
+        let asked = fixture.recorded(&["ssh", "-c", "a", target]);
         assert_eq!(asked.last().unwrap(), "203.0.113.7");
         assert!(!asked.iter().any(|a| a.starts_with("ProxyCommand")), "{asked:?}");
     }
     // Google does not know this address: a node without TPUs.
-    let asked = world.recorded(&["ssh", "-c", "a", "10.128.0.77"]);
+    let asked = fixture.recorded(&["ssh", "-c", "a", "10.128.0.77"]);
     assert!(asked.iter().any(|a| a.starts_with("ProxyCommand")), "{asked:?}");
 }
 
 #[test]
 fn an_address_is_used_unchanged_when_google_cannot_be_queried() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let refuse =
         google::Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "", message: "not you" };
-    world.double.fail("/nodes", refuse);
-    world.record();
-    let out = world.run(&["ssh", "-c", "a", "10.128.0.8"]);
+    fixture.double.fail("/nodes", refuse);
+    fixture.record();
+    let out = fixture.run(&["ssh", "-c", "a", "10.128.0.8"]);
     let said = text(&out.stderr);
     assert!(out.status.success() && said.contains("not you") && said.contains("as given"), "{said}");
-    let asked = fs::read_to_string(world.home.path().join("asked")).unwrap();
+    let asked = fs::read_to_string(fixture.home.path().join("asked")).unwrap();
     assert!(asked.contains("ProxyCommand=") && asked.contains("\n10.128.0.8\n"), "{asked}");
-    assert!(world.fails(&["ssh", "-c", "a", "some-name"]).contains("ask the project's owner"));
+    assert!(fixture.fails(&["ssh", "-c", "a", "some-name"]).contains("ask the project's owner"));
 }
 
 #[test]
 fn an_address_or_a_name_that_could_be_an_option_is_refused() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let mut hostile = node("bad", &["-oProxyCommand=touch /tmp/x"]);
     hostile["networkEndpoints"][0]["accessConfig"] = json!({"externalIp": "$(touch x)"});
-    world.nodes(&[hostile, node("ray-1", &["10.1.1.1"]), node("ray-2", &["10.1.1.2"])]);
-    world.record();
-    let said = world.fails(&["ssh", "-c", "a", "bad"]);
+    fixture.nodes(&[hostile, node("ray-1", &["10.1.1.1"]), node("ray-2", &["10.1.1.2"])]);
+    fixture.record();
+    let said = fixture.fails(&["ssh", "-c", "a", "bad"]);
     assert!(said.contains("has no worker 0 with an address"), "{said}");
-    let said = world.fails(&["ssh", "-c", "a", "ray"]);
+    let said = fixture.fails(&["ssh", "-c", "a", "ray"]);
     assert!(said.contains("match: ray-1, ray-2"), "{said}");
-    assert!(world.fails(&["ssh", "-c", "a", "ray-1/x"]).contains("use NAME/0"));
-    assert!(world.fails(&["ssh", "-c", "a", "ray-1/4"]).contains("use 0 to 0"));
-    assert!(world.fails(&["ssh", "-c", "a", "nobody"]).contains(" -c marin-a tpus`"));
-    assert!(world.fails(&["ssh", "-c", "a", "a b"]).contains("is not a host"));
-    assert!(!world.home.path().join("asked").exists(), "ssh was started");
+    assert!(fixture.fails(&["ssh", "-c", "a", "ray-1/x"]).contains("use NAME/0"));
+    assert!(fixture.fails(&["ssh", "-c", "a", "ray-1/4"]).contains("use 0 to 0"));
+    assert!(fixture.fails(&["ssh", "-c", "a", "nobody"]).contains(" -c marin-a tpus`"));
+    assert!(fixture.fails(&["ssh", "-c", "a", "a b"]).contains("is not a host"));
+    assert!(!fixture.home.path().join("asked").exists(), "ssh was started");
 }

@@ -1,7 +1,7 @@
 //! The activity of running jobs in the output of commands, on simulated slices with a run that hangs, one that became
 //! slower, one whose loss rises, one without problems, and one that waits for a slice.
 
-use crate::place::Place;
+use crate::head_fixture::HeadFixture;
 use marin_tui::demo::{Fault, FaultRule};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -25,13 +25,13 @@ runs:
 - {node_type: stalls, waits: 47}
 ";
 
-fn place(ray: &str) -> Place {
-    Place::with_life(LIFE, ray)
+fn fixture(ray: &str) -> HeadFixture {
+    HeadFixture::with_life(LIFE, ray)
 }
 
 /// Jobs with their vitals, by the TPU type that they request; the pending one is `waits`.
-fn jobs(place: &Place) -> BTreeMap<String, Value> {
-    let jobs = place.json(&["list-jobs", "--vitals", "--json"]);
+fn jobs(fixture: &HeadFixture) -> BTreeMap<String, Value> {
+    let jobs = fixture.json(&["list-jobs", "--vitals", "--json"]);
     let name = |job: &Value| match job["vitals"]["activity"].as_str() {
         Some("waiting") => "waits".to_owned(),
         _ => job["metadata"]["tpu"].as_str().unwrap().to_owned(),
@@ -47,8 +47,8 @@ fn warnings(job: &Value) -> Vec<&str> {
 #[test]
 fn runs_with_problems_have_warnings_with_evidence_and_a_healthy_run_has_none() {
     for ray in ["2.53.0", "2.60.0"] {
-        let place = place(ray);
-        let jobs = jobs(&place);
+        let fixture = fixture(ray);
+        let jobs = jobs(&fixture);
         assert_eq!(jobs.len(), 5, "{jobs:#?}");
         let of = |name: &str| &jobs[name];
         assert_eq!(warnings(of("v4-32")), ["run stalled"]);
@@ -81,10 +81,10 @@ fn runs_with_problems_have_warnings_with_evidence_and_a_healthy_run_has_none() {
 
 #[test]
 fn the_status_of_a_cluster_has_its_runs_when_requested() {
-    let place = place("2.60.0");
+    let fixture = fixture("2.60.0");
     let findings = |words: &[&str]| -> Vec<String> {
         let is_well = words.is_empty();
-        let ran = place.run(&[&["status", "--check", "--json"], words].concat()).exits(i32::from(!is_well));
+        let ran = fixture.run(&[&["status", "--check", "--json"], words].concat()).exits(i32::from(!is_well));
         let all = ran.json()[0]["findings"].as_array().unwrap().clone();
         all.iter().map(|finding| finding["kind"].as_str().unwrap().to_owned()).collect()
     };
@@ -93,19 +93,19 @@ fn the_status_of_a_cluster_has_its_runs_when_requested() {
         let has = |all: &[String]| all.iter().any(|found| found == kind);
         assert!(has(&with) && !has(&without), "{kind}: {with:?}, {without:?}");
     }
-    let said = place.ok(&["status", "--vitals"]);
+    let said = fixture.ok(&["status", "--vitals"]);
     assert!(said.lines().any(|line| line.contains("run stalled: ")), "{said}");
     // The requests for actors fail.
     let fails = FaultRule { path: "/api/v0/".into(), fault: Fault::Status(500) };
-    place.head.set_faults(vec![fails]);
-    let ran = place.run(&["status", "--vitals"]).exits(0);
+    fixture.head.set_faults(vec![fails]);
+    let ran = fixture.run(&["status", "--vitals"]).exits(0);
     assert!(ran.err.contains("incomplete: activity of jobs unknown: "), "{}", ran.err);
 }
 
 #[test]
 fn the_table_and_the_status_of_a_job_show_vitals() {
-    let place = place("2.60.0");
-    let table = place.ok(&["list-jobs", "--vitals"]);
+    let fixture = fixture("2.60.0");
+    let table = fixture.ok(&["list-jobs", "--vitals"]);
     assert!(table.lines().next().unwrap().contains("ACTIVITY"), "{table}");
     assert!(table.contains("run stalled for 2"), "{table}");
     let (titles, rows) = table.split_once('\n').unwrap();
@@ -117,10 +117,10 @@ fn the_table_and_the_status_of_a_job_show_vitals() {
     let of = |title: &str| &steady[titles.iter().position(|known| known == title).unwrap()];
     assert!(of("RATE").ends_with(" steps/s") && of("CKPT").ends_with('m'), "{steady:?}");
     assert_eq!(of("RESTARTS"), "0", "{steady:?}");
-    let plain = place.ok(&["list-jobs"]);
+    let plain = fixture.ok(&["list-jobs"]);
     assert!(!plain.contains("ACTIVITY"), "{plain}");
-    let jobs = jobs(&place);
-    let status = |name: &str| place.ok(&["job-status", jobs[name]["submission_id"].as_str().unwrap()]);
+    let jobs = jobs(&fixture);
+    let status = |name: &str| fixture.ok(&["job-status", jobs[name]["submission_id"].as_str().unwrap()]);
     let labels = |text: String| -> Vec<String> {
         text.lines().filter_map(|line| Some(line.split_once("  ")?.0.to_owned())).collect()
     };
@@ -131,6 +131,7 @@ fn the_table_and_the_status_of_a_job_show_vitals() {
         "{well:?}"
     );
     assert!(has(&sick, "warning") || has(&sick, "issue"), "{sick:?}");
-    let explained = place.json(&["explain-job", jobs["waits"]["submission_id"].as_str().unwrap(), "--json"]);
+    let explained =
+        fixture.json(&["explain-job", jobs["waits"]["submission_id"].as_str().unwrap(), "--json"]);
     assert!(explained["evidence"][0].as_str().unwrap().contains("TPU-v4-32-head"), "{explained}");
 }

@@ -13,13 +13,13 @@ use tokio::runtime::Runtime;
 const ZONE: &str = "us-central2-b";
 
 /// The double, and a home directory with a user's credentials.
-struct Place {
+struct Fixture {
     double: Google,
     home: TempDir,
     _runtime: Runtime,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let double = runtime.block_on(Google::start()).unwrap();
@@ -54,30 +54,31 @@ impl Place {
 
 #[test]
 fn every_type_of_login_gets_a_token() {
-    let place = Place::new();
-    place.double.put_secret("RAY_AUTH_TOKEN", "x");
-    let subject = place.home.path().join("subject");
+    let fixture = Fixture::new();
+    fixture.double.put_secret("RAY_AUTH_TOKEN", "x");
+    let subject = fixture.home.path().join("subject");
     std::fs::write(&subject, "subject-of-a-test").unwrap();
     let account = "ci@hai-test.iam.gserviceaccount.com";
-    let (impersonated, mut external) = (place.double.impersonated(account), place.double.external(&subject));
-    place.login("person.json", &place.double.person());
-    place.login("impersonated.json", &impersonated);
-    place.login("external.json", &external);
+    let (impersonated, mut external) =
+        (fixture.double.impersonated(account), fixture.double.external(&subject));
+    fixture.login("person.json", &fixture.double.person());
+    fixture.login("impersonated.json", &impersonated);
+    fixture.login("external.json", &external);
     let url = "service_account_impersonation_url";
     external[url] = impersonated[url].clone();
-    place.login("external_impersonates.json", &external);
-    place.check(&["logins", place.home.path().to_str().unwrap()]);
+    fixture.login("external_impersonates.json", &external);
+    fixture.check(&["logins", fixture.home.path().to_str().unwrap()]);
 }
 
 #[test]
 fn secrets_are_created_read_and_listed() {
-    let place = Place::new();
-    place.double.put_secret("RAY_AUTH_TOKEN", "x");
+    let fixture = Fixture::new();
+    fixture.double.put_secret("RAY_AUTH_TOKEN", "x");
     let off = Stored { state: "DISABLED", ..Stored::enabled(b"x") };
-    place.double.state().secrets.insert("OFF".into(), vec![off]);
-    place.double.state().page = 2;
-    place.check(&["secrets"]);
-    assert_eq!(place.double.state().secrets["PY"].len(), 3);
+    fixture.double.state().secrets.insert("OFF".into(), vec![off]);
+    fixture.double.state().page = 2;
+    fixture.check(&["secrets"]);
+    assert_eq!(fixture.double.state().secrets["PY"].len(), 3);
 }
 
 fn heads() -> Vec<serde_json::Value> {
@@ -92,24 +93,24 @@ fn heads() -> Vec<serde_json::Value> {
 
 #[test]
 fn instances_are_listed_across_zones_and_pages_and_deleted() {
-    let place = Place::new();
-    place.double.state().instances = heads();
-    place.double.state().page = 1;
-    place.double.state().unreachable = vec!["us-east1-z".into()];
-    place.check(&["compute"]);
-    assert_eq!(place.double.state().instances.len(), 2);
+    let fixture = Fixture::new();
+    fixture.double.state().instances = heads();
+    fixture.double.state().page = 1;
+    fixture.double.state().unreachable = vec!["us-east1-z".into()];
+    fixture.check(&["compute"]);
+    assert_eq!(fixture.double.state().instances.len(), 2);
 }
 
 #[test]
 fn instance_groups_are_created_once_changed_by_fingerprint_and_deleted() {
-    let place = Place::new();
-    place.check(&["groups"]);
-    assert_eq!(place.double.state().groups.len(), 1);
+    let fixture = Fixture::new();
+    fixture.check(&["groups"]);
+    assert_eq!(fixture.double.state().groups.len(), 1);
 }
 
 #[test]
 fn managed_instance_groups_of_tpus_are_listed_shrunk_and_deleted() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let labels = json!({"ray-cluster-name": "a"});
     let (mut slice, many) = (manager(ZONE, "slice", "t", 2, true), manager(ZONE, "many", "t", 1, false));
     slice["status"] = json!({"isStable": false,
@@ -122,7 +123,7 @@ fn managed_instance_groups_of_tpus_are_listed_shrunk_and_deleted() {
     of_region.as_object_mut().unwrap().remove("zone");
     let host = |name: &str, ip| tpu_instance(ZONE, name, "tpu7x-standard-4t", &labels, ip);
     {
-        let mut state = place.double.state();
+        let mut state = fixture.double.state();
         state.instances = heads();
         state.instances.push(made_by(host("slice-0", "10.7.0.1"), &slice));
         state.instances.push(made_by(host("many-0", "10.7.0.2"), &many));
@@ -133,22 +134,22 @@ fn managed_instance_groups_of_tpus_are_listed_shrunk_and_deleted() {
             resize(ZONE, "many", "failed", 1, ("FAILED", Some("no quota"))),
         ];
     }
-    place.check(&["managed"]);
-    let state = place.double.state();
+    fixture.check(&["managed"]);
+    let state = fixture.double.state();
     assert_eq!((state.managers.len(), state.instances.len()), (1, 3));
 }
 
 #[test]
 fn resources_of_a_tpu_are_created_once_and_deleted_when_unused() {
-    let place = Place::new();
-    place.check(&["making"]);
-    let state = place.double.state();
+    let fixture = Fixture::new();
+    fixture.check(&["making"]);
+    let state = fixture.double.state();
     assert_eq!((state.policies.len(), state.templates.len(), state.managers.len()), (0, 0, 0));
     drop(state);
-    let place = Place::new();
-    place.double.state().failing_operations = Some("not enough resources".into());
-    place.double.state().failing_code = Some(("ZONE_RESOURCE_POOL_EXHAUSTED", "/instances/"));
-    place.check(&["no_capacity"]);
+    let fixture = Fixture::new();
+    fixture.double.state().failing_operations = Some("not enough resources".into());
+    fixture.double.state().failing_code = Some(("ZONE_RESOURCE_POOL_EXHAUSTED", "/instances/"));
+    fixture.check(&["no_capacity"]);
 }
 
 fn nodes() -> Vec<serde_json::Value> {
@@ -166,55 +167,55 @@ fn nodes() -> Vec<serde_json::Value> {
 #[test]
 fn tpus_and_queued_resources_go_through_their_operations() {
     for check in ["tpus", "tpus_alpha"] {
-        let place = Place::new();
-        place.double.state().nodes = nodes();
-        place.double.state().page = 2;
-        place.check(&[check]);
+        let fixture = Fixture::new();
+        fixture.double.state().nodes = nodes();
+        fixture.double.state().page = 2;
+        fixture.check(&[check]);
     }
 }
 
 #[test]
 fn flex_start_is_requested_from_the_api_version_that_supports_it() {
-    Place::new().check(&["flex_start"]);
+    Fixture::new().check(&["flex_start"]);
 }
 
 #[test]
 fn operations_may_fail_after_they_start() {
-    let place = Place::new();
-    place.double.state().instances = heads();
-    place.double.state().nodes = nodes();
-    place.double.state().failing_operations = Some("in use by another".into());
-    place.check(&["operations_that_fail"]);
+    let fixture = Fixture::new();
+    fixture.double.state().instances = heads();
+    fixture.double.state().nodes = nodes();
+    fixture.double.state().failing_operations = Some("in use by another".into());
+    fixture.check(&["operations_that_fail"]);
 }
 
 #[test]
 fn images_and_tags_are_listed() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let image =
         |name, digest, tags: &[&str], at| registry::image("us-central2/marin", name, digest, tags, at);
-    place.double.state().images = vec![
+    fixture.double.state().images = vec![
         image("marin_cluster", "0a", &["20261101"], "2026-11-01T08:00:00Z"),
         image("marin_cluster", "0b", &["20261120", "latest"], "2026-11-20T08:00:00.5Z"),
         image("marin_cluster", "0c", &[], "2026-11-10T08:00:00Z"),
         image("marin_vllm", "0d", &["latest"], "2026-11-20T08:00:00Z"),
     ];
-    place.double.state().page = 3;
-    place.check(&["registry"]);
+    fixture.double.state().page = 3;
+    fixture.check(&["registry"]);
 }
 
 #[test]
 fn repositories_are_created_and_given_policies() {
-    let place = Place::new();
-    place.double.state().page = 1;
-    place.check(&["repositories"]);
-    assert_eq!(place.double.state().repositories.len(), 2);
+    let fixture = Fixture::new();
+    fixture.double.state().page = 1;
+    fixture.check(&["repositories"]);
+    assert_eq!(fixture.double.state().repositories.len(), 2);
 }
 
 #[test]
 fn permissions_are_tested_for_a_project() {
-    let place = Place::new();
-    place.double.state().denied.insert("tpu.nodes.delete".into());
-    place.check(&["permissions"]);
+    let fixture = Fixture::new();
+    fixture.double.state().denied.insert("tpu.nodes.delete".into());
+    fixture.check(&["permissions"]);
 }
 
 #[test]
@@ -226,9 +227,9 @@ fn refusals_raise_exceptions_in_the_clients() {
         (429, "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED"),
     ];
     for (code, status, reason) in statuses {
-        let place = Place::new();
+        let fixture = Fixture::new();
         let fault = Fault::Refuse { code, status, reason, message: "as Google says" };
-        place.double.fail("projects", fault);
-        place.check(&["refused", &code.to_string()]);
+        fixture.double.fail("projects", fault);
+        fixture.check(&["refused", &code.to_string()]);
     }
 }

@@ -98,7 +98,7 @@ async fn missing_in_ray(double: &Target, real: &Target) -> Vec<String> {
         Shape::of(&ours).missing_in(&Shape::of(&theirs), "job in the key-value store", &mut out);
     }
     // Paths of messages, and their fields that a single-node cluster without an autoscaler omits.
-    let places: [(&str, &[u64], &[u64]); 8] = [
+    let requests: [(&str, &[u64], &[u64]); 8] = [
         (CLUSTER_STATUS, &[], &[]),
         (CLUSTER_STATUS, &[2], &[]),
         (CLUSTER_STATUS, &[2, 3], &[2, 3, 9]),
@@ -108,7 +108,7 @@ async fn missing_in_ray(double: &Target, real: &Target) -> Vec<String> {
         (JOB_INFO, &[2, 6], &[]),
         (JOB_INFO, &[2, 10], &[4, 6, 9, 14]),
     ];
-    for (method, path, absent) in places {
+    for (method, path, absent) in requests {
         let ours = numbers(&double.call(method, b"").await, path);
         let theirs = numbers(&real.call(method, b"").await, path);
         for field in ours.difference(&theirs).filter(|(n, _)| !absent.contains(n)) {

@@ -111,8 +111,8 @@ fn stacks_are_read_over_ssh_where_the_head_provides_none() {
     console.send(&format!("2/{}\r", job.id));
     console.wait_text(&format!("/{}", job.id));
     console.send("W");
-    let shows = |text: &str, place: &str, pace: &str| {
-        text.lines().any(|line| line.contains(place) && line.contains(pace))
+    let shows = |text: &str, location: &str, pace: &str| {
+        text.lines().any(|line| line.contains(location) && line.contains(pace))
     };
     console.wait_for("both samples", TIMEOUT, |text| {
         shows(text, "stuck (gang.py:9)", "same in both samples")

@@ -13,7 +13,7 @@ use marin_tui::model::{
 };
 use marin_tui::state::Update;
 use marin_tui::supervisor::{AuditSink, Options, Supervisor};
-use marin_tui::token::Places;
+use marin_tui::token::TokenSources;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use tokio::sync::{Semaphore, mpsc};
 const ZONE: &str = "us-central2-b";
 
 /// A cluster in Google Cloud with an unreachable head, and the news of its supervisor.
-struct World {
+struct Fixture {
     dir: TempDir,
     double: Double,
     spec: ClusterSpec,
@@ -34,7 +34,7 @@ struct World {
     running: Option<(Supervisor, mpsc::Receiver<Update>)>,
 }
 
-impl World {
+impl Fixture {
     async fn new() -> Self {
         let spec = ClusterSpec {
             zone: Some(ZONE.into()),
@@ -56,7 +56,7 @@ impl World {
     fn start(&mut self, refresh: Option<Duration>) {
         let home = self.dir.path();
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
-        let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
+        let mut options = Options::new(&Settings::default(), &Folders::new(&env), TokenSources::default());
         options.google = google(&self.double, home);
         options.run_dir = home.join("run");
         fs::write(home.join("ssh_config"), "").unwrap();
@@ -101,51 +101,51 @@ const SLOW: Option<Duration> = Some(Duration::from_secs(3600));
 
 #[tokio::test(flavor = "multi_thread")]
 async fn google_is_polled_independently_of_the_head() {
-    let mut world = World::new().await;
-    world.adc();
-    world.double.state().nodes = vec![node("a", "READY")];
-    world.start(Some(Duration::from_millis(50)));
-    assert_eq!(world.cloud().await.unwrap().vms.len(), 1);
+    let mut fixture = Fixture::new().await;
+    fixture.adc();
+    fixture.double.state().nodes = vec![node("a", "READY")];
+    fixture.start(Some(Duration::from_millis(50)));
+    assert_eq!(fixture.cloud().await.unwrap().vms.len(), 1);
     let refuse = Fault::Refuse {
         code: 403,
         status: "PERMISSION_DENIED",
         reason: "IAM_PERMISSION_DENIED",
         message: "no",
     };
-    world.double.fail("/nodes", refuse);
+    fixture.double.fail("/nodes", refuse);
     let problem = loop {
-        if let Err(problem) = world.cloud().await {
+        if let Err(problem) = fixture.cloud().await {
             break problem;
         }
     };
     assert!(problem.what.contains("permission denied by Google") && !problem.hint.is_empty(), "{problem:?}");
-    world.double.recover();
-    while world.cloud().await.is_err() {}
-    world.running.take().unwrap().0.shutdown().await;
+    fixture.double.recover();
+    while fixture.cloud().await.is_err() {}
+    fixture.running.take().unwrap().0.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn google_is_not_queried_without_a_login_and_recovers_after_one() {
-    let mut world = World::new().await;
-    world.start(Some(Duration::from_millis(50)));
-    let problem = world.cloud().await.unwrap_err();
+    let mut fixture = Fixture::new().await;
+    fixture.start(Some(Duration::from_millis(50)));
+    let problem = fixture.cloud().await.unwrap_err();
     assert_eq!(problem.kind, ProblemKind::Login, "{problem:?}");
     assert!(problem.hint.to_string().contains("gcloud auth application-default login"), "{problem:?}");
-    assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
-    world.adc();
-    while world.cloud().await.is_err() {}
+    assert!(fixture.double.requests().is_empty(), "{:?}", fixture.double.requests());
+    fixture.adc();
+    while fixture.cloud().await.is_err() {}
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_to_a_tpu_host_uses_the_head_only_if_necessary() {
-    let mut world = World::new().await;
-    world.start(None);
-    let (supervisor, _) = world.running.as_ref().unwrap();
+    let mut fixture = Fixture::new().await;
+    fixture.start(None);
+    let (supervisor, _) = fixture.running.as_ref().unwrap();
     let inside = TpuHost { vm: "ray-1".into(), ..TpuHost::at("10.1.0.1") };
-    let why = supervisor.login_host(&world.spec.name, &inside).await.unwrap_err();
+    let why = supervisor.login_host(&fixture.spec.name, &inside).await.unwrap_err();
     assert!(why.contains("only reachable through the head"), "{why}");
     let outside = TpuHost { external: Some("203.0.113.9".into()), ..inside };
-    let command = supervisor.login_host(&world.spec.name, &outside).await.unwrap();
+    let command = supervisor.login_host(&fixture.spec.name, &outside).await.unwrap();
     let args: Vec<_> = command.get_args().map(|a| a.to_str().unwrap().to_owned()).collect();
     assert_eq!(args[args.len() - 3..], ["-t", "--", "203.0.113.9"]);
     assert!(args.contains(&"HostKeyAlias=ray-1.0.c1".to_owned()), "{args:?}");
@@ -157,49 +157,50 @@ async fn a_request_fails_with_a_reason_if_google_is_not_queried() {
     for (provider, refresh, hint) in
         [(Provider::Local, SLOW, "provider gcp"), (Provider::Gcp, None, "cloud_refresh_seconds")]
     {
-        let mut world = World::new().await;
-        world.adc();
-        world.spec.provider = provider;
-        world.start(refresh);
-        world.ask(Request::Cloud);
-        let problem = world.cloud().await.unwrap_err();
+        let mut fixture = Fixture::new().await;
+        fixture.adc();
+        fixture.spec.provider = provider;
+        fixture.start(refresh);
+        fixture.ask(Request::Cloud);
+        let problem = fixture.cloud().await.unwrap_err();
         assert!(problem.hint.to_string().contains(hint), "{problem:?}");
-        world.ask(Request::CleanPreempted(Vec::new()));
+        fixture.ask(Request::CleanPreempted(Vec::new()));
         let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
-        assert!(world.news("the result of the cleanup", is).await.is_err());
-        assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
+        assert!(fixture.news("the result of the cleanup", is).await.is_err());
+        assert!(fixture.double.requests().is_empty(), "{:?}", fixture.double.requests());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clusters_of_one_zone_share_its_cloud_view() {
-    let mut world = World::new().await;
-    world.adc();
-    world.double.state().nodes = vec![node("a", "READY")];
-    world.others =
-        ["c2", "c3"].map(|name| ClusterSpec { name: ClusterName::new(name), ..world.spec.clone() }).into();
-    world.start(SLOW);
-    let views = [world.cloud().await.unwrap(), world.cloud().await.unwrap(), world.cloud().await.unwrap()];
+    let mut fixture = Fixture::new().await;
+    fixture.adc();
+    fixture.double.state().nodes = vec![node("a", "READY")];
+    fixture.others =
+        ["c2", "c3"].map(|name| ClusterSpec { name: ClusterName::new(name), ..fixture.spec.clone() }).into();
+    fixture.start(SLOW);
+    let views =
+        [fixture.cloud().await.unwrap(), fixture.cloud().await.unwrap(), fixture.cloud().await.unwrap()];
     assert!(views.iter().all(|view| Arc::ptr_eq(view, &views[0])), "stored once");
-    assert_eq!((world.double.asked("/nodes"), world.double.asked("/queuedResources")), (1, 1));
+    assert_eq!((fixture.double.asked("/nodes"), fixture.double.asked("/queuedResources")), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn leftovers_are_deleted_audited_and_listed_again() {
-    let mut world = World::new().await;
-    world.adc();
-    world.double.state().nodes = vec![node("left", "PREEMPTED"), node("back", "PREEMPTED")];
-    world.start(SLOW);
-    let left = leftovers("c1", &world.cloud().await.unwrap());
-    world.double.state().nodes[1]["state"] = json!("READY");
-    world.ask(Request::CleanPreempted(left));
+    let mut fixture = Fixture::new().await;
+    fixture.adc();
+    fixture.double.state().nodes = vec![node("left", "PREEMPTED"), node("back", "PREEMPTED")];
+    fixture.start(SLOW);
+    let left = leftovers("c1", &fixture.cloud().await.unwrap());
+    fixture.double.state().nodes[1]["state"] = json!("READY");
+    fixture.ask(Request::CleanPreempted(left));
     let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
-    let done = world.news("the result of the cleanup", is).await.unwrap();
+    let done = fixture.news("the result of the cleanup", is).await.unwrap();
     let results: Vec<_> = done.iter().map(|(l, c)| (l.name.raw(), c.clone())).collect();
     let skipped = Cleaned::Skipped("it is ready now".into());
     assert_eq!(results, [("back", skipped), ("left", Cleaned::Deleted)]);
-    assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "requested again at once");
-    let audited = world.audited.lock().unwrap().clone();
+    assert_eq!(fixture.cloud().await.unwrap().vms.len(), 1, "requested again at once");
+    let audited = fixture.audited.lock().unwrap().clone();
     let expected = [
         "c1: clean-preempted: started: 2 in total",
         "c1: clean-preempted tpu vm back: skipped: it is ready now",
@@ -210,29 +211,29 @@ async fn leftovers_are_deleted_audited_and_listed_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_during_a_request_causes_another_request() {
-    let mut world = World::new().await;
-    world.adc();
-    world.double.state().nodes = vec![node("left", "PREEMPTED")];
-    world.start(SLOW);
-    let left = leftovers("c1", &world.cloud().await.unwrap());
+    let mut fixture = Fixture::new().await;
+    fixture.adc();
+    fixture.double.state().nodes = vec![node("left", "PREEMPTED")];
+    fixture.start(SLOW);
+    let left = leftovers("c1", &fixture.cloud().await.unwrap());
     let until = Arc::new(Semaphore::new(0));
-    world.double.fail("/queuedResources", Fault::Held(until.clone()));
-    let requests = world.double.asked("/queuedResources");
-    world.ask(Request::Cloud);
+    fixture.double.fail("/queuedResources", Fault::Held(until.clone()));
+    let requests = fixture.double.asked("/queuedResources");
+    fixture.ask(Request::Cloud);
     let repeated = async {
-        while world.double.asked("/queuedResources") == requests {
+        while fixture.double.asked("/queuedResources") == requests {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     soon("Google is queried again", repeated).await;
     // Only the request in progress is held.
-    world.double.recover();
-    world.ask(Request::CleanPreempted(left));
+    fixture.double.recover();
+    fixture.ask(Request::CleanPreempted(left));
     let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
-    world.news("the result of the cleanup", is).await.unwrap();
+    fixture.news("the result of the cleanup", is).await.unwrap();
     until.add_permits(1);
-    assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "the state at the time of the request");
-    assert!(world.cloud().await.unwrap().vms.is_empty(), "requested again at once");
+    assert_eq!(fixture.cloud().await.unwrap().vms.len(), 1, "the state at the time of the request");
+    assert!(fixture.cloud().await.unwrap().vms.is_empty(), "requested again at once");
 }
 
 /// The instance group that marks an operation of alice on c1, at this step.
@@ -246,23 +247,23 @@ fn lock(step: u32) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_operators_mark_is_reported_while_the_head_is_unreachable() {
-    let mut world = World::new().await;
-    world.adc();
-    world.spec.file = Some("c1.yaml".into());
-    world.double.state().groups = vec![lock(4)];
-    world.start(Some(Duration::from_millis(50)));
+    let mut fixture = Fixture::new().await;
+    fixture.adc();
+    fixture.spec.file = Some("c1.yaml".into());
+    fixture.double.state().groups = vec![lock(4)];
+    fixture.start(Some(Duration::from_millis(50)));
     let is = |news| if let News::Lock(lock) = news { Some(lock) } else { None };
-    let seen = world.news("the lock", is).await.unwrap();
+    let seen = fixture.news("the lock", is).await.unwrap();
     assert_eq!((seen.step, seen.seen_ms, seen.who.as_str()), (4, 2000, "alice·[31m@laptop"));
-    world.double.state().groups = vec![lock(5)];
-    assert_eq!(world.news("the next step", is).await.unwrap().step, 5);
+    fixture.double.state().groups = vec![lock(5)];
+    assert_eq!(fixture.news("the next step", is).await.unwrap().step, 5);
     // While the mark cannot be read, the last known state is kept.
-    world.double.fail("instanceGroups", Fault::Html(502));
-    let asked = world.double.asked("instanceGroups");
-    while world.double.asked("instanceGroups") < asked + 3 {
+    fixture.double.fail("instanceGroups", Fault::Html(502));
+    let asked = fixture.double.asked("instanceGroups");
+    while fixture.double.asked("instanceGroups") < asked + 3 {
         tokio::task::yield_now().await;
     }
-    world.double.recover();
-    world.double.state().groups.clear();
-    assert_eq!(world.news("its end", is).await, None);
+    fixture.double.recover();
+    fixture.double.state().groups.clear();
+    assert_eq!(fixture.news("its end", is).await, None);
 }

@@ -4,7 +4,7 @@
 use marin_tui::demo::google::compute::{instance, tpu_instance};
 use marin_tui::demo::google::managed::{made_by, manager, resize, template};
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
-use marin_tui::gcp::{ChosenTpu, Endpoints, GcpError, Google, Login, TpuPlace, credentials};
+use marin_tui::gcp::{ChosenTpu, Endpoints, GcpError, Google, Login, TpuLocation, credentials};
 use marin_tui::model::cloud::{Capacity, CloudView, TpuVm, VmState};
 use marin_tui::model::{Cleaned, Text, Timestamp, leftovers};
 use marin_tui::reconcile::{TpuStatus, reconcile};
@@ -21,8 +21,8 @@ fn client(double: &Double) -> Google {
     Google::new(Endpoints::all_at(&double.url()), login)
 }
 
-fn place() -> TpuPlace {
-    TpuPlace { project: PROJECT.into(), zone: ZONE.into(), cluster: "a".into() }
+fn location() -> TpuLocation {
+    TpuLocation { project: PROJECT.into(), zone: ZONE.into(), cluster: "a".into() }
 }
 
 fn labels(cluster: &str) -> Value {
@@ -218,7 +218,7 @@ async fn an_error_of_compute_engine_does_not_hide_cloud_tpu_nodes() {
     let why = seen.unlisted.clone().unwrap();
     assert!(why.raw().contains("instanceGroupManagers.list") && !seen.is_whole() && seen.complete, "{why}");
     // A restart does not accept an incomplete list.
-    let kinds = google.tpus_of_kind(&place(), "unmanaged").await;
+    let kinds = google.tpus_of_kind(&location(), "unmanaged").await;
     assert!(matches!(kinds, Err(GcpError::Forbidden { .. })), "{kinds:?}");
     double.recover();
     double.state().unreachable = vec![ZONE.to_owned()];
@@ -236,7 +236,7 @@ async fn a_group_is_deleted_only_if_it_matches_the_selection() {
     double.state().instances = hosts.clone();
     let google = client(&double);
     let chosen = ChosenTpu::from(named(&view(&google).await, "s"));
-    let ask = async |kind| google.tpu_deletion_of(&place(), kind, &chosen).await;
+    let ask = async |kind| google.tpu_deletion_of(&location(), kind, &chosen).await;
     let deletion = ask(Some("unmanaged")).await.unwrap().unwrap();
     assert!(deletion.url.ends_with(&format!("/zones/{ZONE}/instanceGroupManagers/s")), "{deletion:?}");
     assert!(ask(Some("worker")).await.unwrap_err().to_string().contains("ray-node-type"));
@@ -305,7 +305,7 @@ async fn an_instance_of_a_group_is_deleted_through_its_group() {
             .map(|c| marin_tui::model::cloud::ComputeTpu { group: None, ..c }),
         ..named(&seen, "many-0").clone()
     });
-    let refused = google.tpu_deletion_of(&place(), None, &past).await.unwrap_err();
+    let refused = google.tpu_deletion_of(&location(), None, &past).await.unwrap_err();
     assert!(refused.to_string().contains("a different managed instance group"), "{refused}");
 
     let found = leftovers("a", &seen);
@@ -313,7 +313,7 @@ async fn an_instance_of_a_group_is_deleted_through_its_group() {
     let expected =
         [("instance", "alone"), ("instance", "many-0"), ("instance", "many-1"), ("instance group", "gone")];
     assert_eq!(names, expected);
-    let done = google.clean(&place(), found, |_, _| {}).await;
+    let done = google.clean(&location(), found, |_, _| {}).await;
     assert!(done.iter().all(|(_, cleaned)| *cleaned == Cleaned::Deleted), "{done:?}");
     let left: Vec<Value> = double.state().instances.iter().map(|i| i["name"].clone()).collect();
     assert_eq!(left, [json!("theirs")]);
@@ -341,13 +341,13 @@ async fn a_resource_that_changed_since_it_was_listed_is_not_deleted() {
         let mut other = hosts.clone();
         *other[0].pointer_mut(field).unwrap() = value;
         double.state().instances = other;
-        let done = google.clean(&place(), found.clone(), |_, _| {}).await;
+        let done = google.clean(&location(), found.clone(), |_, _| {}).await;
         assert!(matches!(&done[0].1, Cleaned::Skipped(_)), "{done:?}");
     }
     assert_eq!(double.asked("DELETE"), 0);
     double.state().instances = hosts;
     double.state().failing_operations = Some("in use by another".into());
-    let done = google.clean(&place(), found, |_, _| {}).await;
+    let done = google.clean(&location(), found, |_, _| {}).await;
     assert!(
         matches!(&done[0].1, Cleaned::Failed { what, .. } if what.contains("in use by another")),
         "{done:?}"
@@ -392,7 +392,7 @@ async fn a_preempted_slice_is_deleted_with_the_resources_created_for_it() {
         }
         let google = client(&double);
         let found = leftovers("a", &view(&google).await);
-        let done = google.clean(&place(), found, |_, _| {}).await;
+        let done = google.clean(&location(), found, |_, _| {}).await;
         assert_eq!(done.iter().map(|(_, c)| c).collect::<Vec<_>>(), [&Cleaned::Deleted]);
         let state = double.state();
         assert_eq!((state.templates.len(), state.policies.len()), left);
@@ -406,7 +406,7 @@ async fn a_resource_is_not_considered_unused_if_a_zone_is_unreachable() {
     double.state().policies = vec![json!({"name": "s", "id": "2", "region": link,
         "description": "Created by marin-tui for cluster a"})];
     let google = client(&double);
-    let ask = async || google.made_for_group(&place(), "zones/z/instanceGroupManagers/s", "s").await;
+    let ask = async || google.made_for_group(&location(), "zones/z/instanceGroupManagers/s", "s").await;
     assert_eq!(ask().await.unwrap().len(), 1);
     double.state().unreachable = vec!["us-central1-z".into()];
     assert!(ask().await.unwrap_err().to_string().contains("us-central1-z was unreachable"));

@@ -10,7 +10,7 @@ use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
 use marin_tui::model::{ClusterSpec, GoogleNames, Link, News, Problem, ProblemKind, Request, Timestamp};
 use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
-use marin_tui::token::Places;
+use marin_tui::token::TokenSources;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,13 +24,13 @@ const MEANWHILE: &str = "trying `ray get-head-ip`";
 
 /// A cluster in Google Cloud without a configured head address, an `ssh` script that only records its arguments, and a
 /// `ray` script that returns another address.
-struct World {
+struct Fixture {
     dir: TempDir,
     double: Double,
     spec: ClusterSpec,
 }
 
-impl World {
+impl Fixture {
     async fn new() -> Self {
         let google = GoogleNames { project: Some(PROJECT.into()), ..GoogleNames::default() };
         let spec = ClusterSpec { file: Some("c1.yaml".into()), google, ..spec("c1") };
@@ -52,7 +52,7 @@ impl World {
         let home = self.dir.path();
         self.double.write_adc(home).unwrap();
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
-        let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
+        let mut options = Options::new(&Settings::default(), &Folders::new(&env), TokenSources::default());
         options.google = google(&self.double, home);
         options.run_dir = home.join("run");
         fs::create_dir(&options.run_dir).unwrap();
@@ -112,9 +112,9 @@ fn head(name: &str, internal: &str, external: Option<&str>) -> Value {
 /// Ray's command queries the same API, and would use more of the quota.
 #[tokio::test]
 async fn an_exceeded_quota_delays_the_retry_and_ray_is_not_queried() {
-    let world = World::new().await;
-    world.double.fail("aggregated", Fault::Busy(90));
-    let mut started = world.start();
+    let fixture = Fixture::new().await;
+    fixture.double.fail("aggregated", Fault::Busy(90));
+    let mut started = fixture.start();
     let wait = async {
         loop {
             let update = started.news.recv().await.expect("the supervisor is running");
@@ -130,32 +130,36 @@ async fn an_exceeded_quota_delays_the_retry_and_ray_is_not_queried() {
         at.until(Timestamp::now()) > Duration::from_secs(60),
         "the retry time is the one Google requested"
     );
-    assert_eq!(world.reached(), Vec::<String>::new(), "no connection was attempted");
+    assert_eq!(fixture.reached(), Vec::<String>::new(), "no connection was attempted");
     started.supervisor.shutdown().await;
 }
 
 #[tokio::test]
 async fn the_external_address_is_queried_at_each_connection() {
-    let world = World::new().await;
-    world.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1"))]);
-    let mut started = world.start();
+    let fixture = Fixture::new().await;
+    fixture.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1"))]);
+    let mut started = fixture.start();
     started.failure().await;
-    assert!(world.reached().last().unwrap().contains("34.0.0.1"), "{:?}", world.reached());
+    assert!(fixture.reached().last().unwrap().contains("34.0.0.1"), "{:?}", fixture.reached());
     // The head was recreated elsewhere.
-    world.heads(&[head("h2", "10.0.0.2", Some("34.0.0.2"))]);
-    started.supervisor.ask(&world.spec.name, Request::Reconnect);
+    fixture.heads(&[head("h2", "10.0.0.2", Some("34.0.0.2"))]);
+    started.supervisor.ask(&fixture.spec.name, Request::Reconnect);
     started.failure().await;
-    assert!(world.reached().last().unwrap().contains("34.0.0.2"), "{:?}", world.reached());
+    assert!(fixture.reached().last().unwrap().contains("34.0.0.2"), "{:?}", fixture.reached());
     started.supervisor.shutdown().await;
 }
 
 #[tokio::test]
 async fn two_running_heads_are_an_error() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let mut stopping = head("h3", "10.0.0.3", Some("34.0.0.3"));
     stopping["status"] = json!("STOPPING");
-    world.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1")), head("h2", "10.0.0.2", None), stopping.clone()]);
-    let mut started = world.start();
+    fixture.heads(&[
+        head("h1", "10.0.0.1", Some("34.0.0.1")),
+        head("h2", "10.0.0.2", None),
+        stopping.clone(),
+    ]);
+    let mut started = fixture.start();
     let problem = started.failure().await;
     let both =
         ["2 heads of c1 are running", "h1 in us-central2-b (34.0.0.1)", "h2 in us-central2-b (10.0.0.2)"];
@@ -165,23 +169,23 @@ async fn two_running_heads_are_an_error() {
     let lines = checked(&problem.hint);
     let delete = format!("gcloud compute instances delete h2 --zone=us-central2-b --project={PROJECT}");
     assert!(lines.contains(&delete), "{lines:?}");
-    assert!(world.reached().is_empty(), "no connection was attempted");
+    assert!(fixture.reached().is_empty(), "no connection was attempted");
     // The wrong head is gone.
-    world.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1")), stopping]);
-    started.supervisor.ask(&world.spec.name, Request::Reconnect);
+    fixture.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1")), stopping]);
+    started.supervisor.ask(&fixture.spec.name, Request::Reconnect);
     started.failure().await;
-    assert!(world.reached().last().unwrap().contains("34.0.0.1"), "{:?}", world.reached());
+    assert!(fixture.reached().last().unwrap().contains("34.0.0.1"), "{:?}", fixture.reached());
     started.supervisor.shutdown().await;
 }
 
 #[tokio::test]
 async fn internal_addresses_can_be_configured() {
-    let mut world = World::new().await;
-    world.spec.google.internal_ips = true;
-    world.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1"))]);
-    let mut started = world.start();
+    let mut fixture = Fixture::new().await;
+    fixture.spec.google.internal_ips = true;
+    fixture.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1"))]);
+    let mut started = fixture.start();
     started.failure().await;
-    assert!(world.reached().last().unwrap().contains("10.0.0.1"), "{:?}", world.reached());
+    assert!(fixture.reached().last().unwrap().contains("10.0.0.1"), "{:?}", fixture.reached());
 }
 
 #[tokio::test]
@@ -189,30 +193,30 @@ async fn ray_is_queried_if_google_fails() {
     let grant = Fault::Grant { error: "invalid_grant", subtype: None };
     let forbidden = Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" };
     for (path, fault) in [("/token", grant), ("aggregated", forbidden), ("aggregated", Fault::Html(502))] {
-        let world = World::new().await;
-        world.double.fail(path, fault.clone());
-        let mut started = world.start();
+        let fixture = Fixture::new().await;
+        fixture.double.fail(path, fault.clone());
+        let mut started = fixture.start();
         started.failure().await;
-        assert!(world.reached().last().unwrap().contains("10.9.9.9"), "{fault:?}: {:?}", world.reached());
+        assert!(fixture.reached().last().unwrap().contains("10.9.9.9"), "{fault:?}: {:?}", fixture.reached());
     }
     // Ray's answer is also used if no project is configured.
-    let mut world = World::new().await;
-    world.spec.google.project = None;
-    let mut started = world.start();
+    let mut fixture = Fixture::new().await;
+    fixture.spec.google.project = None;
+    let mut started = fixture.start();
     started.failure().await;
-    assert!(world.reached().last().unwrap().contains("10.9.9.9"), "{:?}", world.reached());
-    assert!(world.double.requests().is_empty());
+    assert!(fixture.reached().last().unwrap().contains("10.9.9.9"), "{:?}", fixture.reached());
+    assert!(fixture.double.requests().is_empty());
 }
 
 #[tokio::test]
 async fn a_missing_login_is_reported_before_ray_responds() {
-    let world = World::new().await;
-    world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
-    let mut options = world.options();
+    let fixture = Fixture::new().await;
+    fixture.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
+    let mut options = fixture.options();
     // As Ray does while it looks for the same login.
-    options.ray = vec![world.script("slow-ray", "exec sleep 600").display().to_string()];
+    options.ray = vec![fixture.script("slow-ray", "exec sleep 600").display().to_string()];
     let (updates, news) = mpsc::channel(256);
-    let supervisor = Supervisor::start(vec![world.spec.clone()], options, &updates);
+    let supervisor = Supervisor::start(vec![fixture.spec.clone()], options, &updates);
     let problem = Started { supervisor, news }.problem(|_| true).await;
     assert!(problem.what.contains("expired or was revoked"), "{problem:?}");
     assert!(
@@ -220,17 +224,17 @@ async fn a_missing_login_is_reported_before_ray_responds() {
             && problem.hint.to_string().contains(MEANWHILE),
         "{problem:?}"
     );
-    assert!(world.reached().is_empty());
+    assert!(fixture.reached().is_empty());
 }
 
 #[tokio::test]
 async fn both_errors_are_reported_if_google_and_ray_fail() {
-    let world = World::new().await;
-    world.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
-    let mut options = world.options();
+    let fixture = Fixture::new().await;
+    fixture.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
+    let mut options = fixture.options();
     options.ray = vec!["/nowhere/ray".into()];
     let (updates, news) = mpsc::channel(256);
-    let supervisor = Supervisor::start(vec![world.spec.clone()], options, &updates);
+    let supervisor = Supervisor::start(vec![fixture.spec.clone()], options, &updates);
     let problem = Started { supervisor, news }.failure().await;
     assert!(
         problem.what.contains("expired or was revoked") && problem.what.contains("/nowhere/ray"),
@@ -253,11 +257,11 @@ async fn a_missing_head_is_reported_with_its_state() {
         (vec![], &["us-east1-z"], "could not list us-east1-z", "wait"),
     ];
     for (heads, unreachable, what, hint) in cases {
-        let world = World::new().await;
-        world.heads(&heads);
-        world.double.state().unreachable = unreachable.iter().map(|z| (*z).to_owned()).collect();
-        let problem = world.start().failure().await;
+        let fixture = Fixture::new().await;
+        fixture.heads(&heads);
+        fixture.double.state().unreachable = unreachable.iter().map(|z| (*z).to_owned()).collect();
+        let problem = fixture.start().failure().await;
         assert!(problem.what.contains(what) && problem.hint.to_string().contains(hint), "{problem:?}");
-        assert!(world.reached().is_empty());
+        assert!(fixture.reached().is_empty());
     }
 }

@@ -12,7 +12,7 @@ use marin_tui::model::{
 };
 use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
-use marin_tui::token::Places;
+use marin_tui::token::TokenSources;
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 
@@ -63,7 +63,7 @@ async fn each_cluster_reports_its_matches_or_why_it_was_not_searched() {
         at("down", "http://127.0.0.1:9".to_owned()),
     ];
     let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
-    let options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
+    let options = Options::new(&Settings::default(), &Folders::new(&env), TokenSources::default());
     let (updates, mut news) = mpsc::channel(256);
     let supervisor = Supervisor::start(specs.to_vec(), options, &updates);
     let mut links = BTreeMap::new();

@@ -7,7 +7,7 @@ use marin_tui::model::{ClusterSpec, HeadAddress, JobStacks, JobStatus};
 use marin_tui::operation::Stacks;
 use marin_tui::ray::{Client, Endpoint, Poller};
 use marin_tui::supervisor::Options;
-use marin_tui::token::Places;
+use marin_tui::token::TokenSources;
 
 /// Number of simulated workers of a driver, each on its own host, including its actor on the head.
 const WORKERS: usize = 4;
@@ -28,7 +28,7 @@ async fn a_lost_host_affects_its_own_workers_only() {
     let spec = ClusterSpec { head: head_address, ..spec("a") };
     let home = tempfile::tempdir().unwrap();
     let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
-    let options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
+    let options = Options::new(&Settings::default(), &Folders::new(&env), TokenSources::default());
     let stacks = Stacks { spec: &spec, options: &options, client: &client };
 
     let snapshot = Poller::new(client.clone()).refresh().await.unwrap();

@@ -16,9 +16,9 @@ use std::time::Duration;
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The directory of one test: keys, configurations, `known_hosts`, control sockets (in `r`).
-pub struct Place(PathBuf);
+pub struct SshdDir(PathBuf);
 
-impl Place {
+impl SshdDir {
     /// Uses an existing directory.
     pub fn at(dir: &Path) -> Self {
         Self(dir.to_owned())
@@ -81,30 +81,30 @@ impl Sshd {
     /// Starts sshd with these additional configuration lines.
     pub fn start(extra: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
-        let place = Place::at(dir.path());
-        place.keygen("key", "ed25519", "");
-        place.keygen("host_key", "ed25519", "");
-        fs::copy(place.path("key.pub"), place.path("authorized_keys")).unwrap();
-        fs::write(place.path("ssh_config"), "").unwrap();
+        let sshd_dir = SshdDir::at(dir.path());
+        sshd_dir.keygen("key", "ed25519", "");
+        sshd_dir.keygen("host_key", "ed25519", "");
+        fs::copy(sshd_dir.path("key.pub"), sshd_dir.path("authorized_keys")).unwrap();
+        fs::write(sshd_dir.path("ssh_config"), "").unwrap();
         let port = free_port();
         let config = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {0}/host_key\nAuthorizedKeysFile {0}/authorized_keys\n\
              PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n{extra}\n",
             dir.path().display()
         );
-        fs::write(place.path("sshd_config"), config).unwrap();
-        let child = serve(&place.path("sshd_config"), port);
+        fs::write(sshd_dir.path("sshd_config"), config).unwrap();
+        let child = serve(&sshd_dir.path("sshd_config"), port);
         Self { dir, port, child }
     }
 
     /// Its directory.
-    pub fn place(&self) -> Place {
-        Place::at(self.dir.path())
+    pub fn dir(&self) -> SshdDir {
+        SshdDir::at(self.dir.path())
     }
 
     /// A spec that logs in here.
     pub fn spec(&self) -> TunnelSpec {
-        self.place().spec(self.port)
+        self.dir().spec(self.port)
     }
 
     /// Kills it and every session.
@@ -135,7 +135,7 @@ impl Sshd {
     /// Restarts it on the same port, with the host key that is now in its directory.
     pub fn restart(&mut self) {
         self.stop();
-        self.child = serve(&self.place().path("sshd_config"), self.port);
+        self.child = serve(&self.dir().path("sshd_config"), self.port);
     }
 }
 

@@ -72,7 +72,7 @@ fn table<'a>(app: &'a App, page: &'static TablePage) -> &'a dyn Listing {
 }
 
 fn page(app: &App) -> &ClusterPage {
-    &app.pages().cluster[app.view().place().unwrap()]
+    &app.pages().cluster[app.view().cluster_index().unwrap()]
 }
 
 fn selected(app: &App) -> Option<String> {
@@ -82,9 +82,9 @@ fn selected(app: &App) -> Option<String> {
 /// The key of each row of a table, from first to last.
 fn keys(app: &App, listing: &dyn Listing) -> Vec<String> {
     let word = |target| match target {
-        Target::Cluster(place) => app.clusters()[place].name().to_string(),
+        Target::Cluster(cluster_index) => app.clusters()[cluster_index].name().to_string(),
         Target::Broken(_) => "broken".to_owned(),
-        Target::Node(place, id) => app.clusters()[place].node(&id).unwrap().name.to_string(),
+        Target::Node(cluster_index, id) => app.clusters()[cluster_index].node(&id).unwrap().name.to_string(),
         Target::Job(_, key) => key.to_string(),
         Target::Tpu(_, name) => name.to_string(),
         Target::Hosts(_, key) => key.name.to_string(),

@@ -65,11 +65,11 @@ fn a_broken_file_is_a_row_and_does_not_hide_others() {
 #[test]
 fn a_named_folder_takes_precedence_over_the_settings_and_those_over_the_default() {
     let dir = TempDir::new().unwrap();
-    for place in ["a", "b", "infra"] {
+    for infra in ["a", "b", "infra"] {
         write(
             &dir,
-            &format!("{place}/c.yaml"),
-            format!("cluster_name: in-{place}\nprovider: {{type: gcp}}\n"),
+            &format!("{infra}/c.yaml"),
+            format!("cluster_name: in-{infra}\nprovider: {{type: gcp}}\n"),
         );
     }
     let first = |sources: &Sources| {

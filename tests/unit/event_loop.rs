@@ -10,7 +10,7 @@ use marin_tui::model::*;
 use marin_tui::state::{ClusterState, Update};
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token;
-use marin_tui::tui::{Exit, Inputs, Multiplexer, Performer, Place, event_loop, meanwhile};
+use marin_tui::tui::{Exit, Inputs, Multiplexer, Performer, TerminalEnv, event_loop, meanwhile};
 use marin_tui::ui::{Colors, Theme};
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
@@ -90,10 +90,10 @@ struct Console {
 impl Console {
     /// No cluster is connected: the tests send the news.
     fn start(home: &std::path::Path) -> Self {
-        Self::start_with(home, Vec::new(), token::Places::default())
+        Self::start_with(home, Vec::new(), token::TokenSources::default())
     }
 
-    fn start_with(home: &std::path::Path, clusters: Vec<ClusterSpec>, tokens: token::Places) -> Self {
+    fn start_with(home: &std::path::Path, clusters: Vec<ClusterSpec>, tokens: token::TokenSources) -> Self {
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
         let options = Options::new(&Settings::default(), &Folders::new(&env), tokens);
         let (updates, mut news) = mpsc::channel(256);
@@ -109,8 +109,8 @@ impl Console {
             let viewport = Viewport::Fixed(Rect::new(0, 0, SIZE.0, SIZE.1));
             let backend = CrosstermBackend::new(screen);
             let mut terminal = Terminal::with_options(backend, TerminalOptions { viewport }).unwrap();
-            let place = Place { remote: true, multiplexer: Multiplexer::None };
-            let mut performer = Performer::new(supervisor, place);
+            let terminal_env = TerminalEnv { remote: true, multiplexer: Multiplexer::None };
+            let mut performer = Performer::new(supervisor, terminal_env);
             let keys: std::pin::Pin<Box<dyn Stream<Item = io::Result<Input>> + Send>> =
                 Box::pin(futures_util::stream::poll_fn(move |cx| {
                     pressed.poll_recv(cx).map(|key| key.map(Ok))
@@ -220,11 +220,11 @@ async fn a_signal_and_a_closed_input_end_the_loop() {
 async fn news_are_processed_while_another_program_has_the_terminal() {
     let home = tempfile::tempdir().unwrap();
     let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
-    let options = Options::new(&Settings::default(), &Folders::new(&env), token::Places::default());
+    let options = Options::new(&Settings::default(), &Folders::new(&env), token::TokenSources::default());
     let (updates, mut news) = mpsc::channel(4);
     let supervisor = Supervisor::start(Vec::new(), options, &updates);
-    let place = Place { remote: true, multiplexer: Multiplexer::None };
-    let mut performer = Performer::new(supervisor, place);
+    let terminal_env = TerminalEnv { remote: true, multiplexer: Multiplexer::None };
+    let mut performer = Performer::new(supervisor, terminal_env);
     let mut app = sample::shown();
     let stream = app.log().unwrap().stream();
     let state = Arc::clone(app.clusters()[0].state());
@@ -251,10 +251,11 @@ async fn a_token_file_that_is_a_pipe_is_refused_and_does_not_block_keys() {
     let home = tempfile::tempdir().unwrap();
     let pipe = home.path().join("token");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let places = token::Places { path_variable: Some(pipe.clone()), ..token::Places::default() };
+    let token_sources =
+        token::TokenSources { path_variable: Some(pipe.clone()), ..token::TokenSources::default() };
     let nowhere = HeadAddress::Direct { dashboard: "http://127.0.0.1:9".into(), gcs: None };
     let spec = ClusterSpec { head: nowhere, ..sample::spec(CLUSTER) };
-    let console = Console::start_with(home.path(), vec![spec], places);
+    let console = Console::start_with(home.path(), vec![spec], token_sources);
     console.seen.wait("eval-tulu-99").await;
     console.press('t');
     console.seen.wait("it is not a regular").await;
@@ -271,10 +272,10 @@ async fn an_address_replaces_a_copied_token_only_on_the_second_request() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("token");
     std::fs::write(&file, "0123456789abcdef").unwrap();
-    let places = token::Places { path_variable: Some(file), ..token::Places::default() };
+    let token_sources = token::TokenSources { path_variable: Some(file), ..token::TokenSources::default() };
     let nowhere = HeadAddress::Direct { dashboard: "http://127.0.0.1:9".into(), gcs: None };
     let spec = ClusterSpec { head: nowhere, ..sample::spec(CLUSTER) };
-    let console = Console::start_with(home.path(), vec![spec], places);
+    let console = Console::start_with(home.path(), vec![spec], token_sources);
     console.seen.wait("eval-tulu-99").await;
     for (key, message) in [('t', "copied token"), ('o', "to replace it"), ('o', "instead")] {
         console.press(key);
@@ -291,10 +292,10 @@ async fn typed_lines_are_written_before_the_console_quits_and_a_failure_is_repor
     let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
     let typed = TypedLines::new(home.path());
     let performer = || {
-        let options = Options::new(&Settings::default(), &Folders::new(&env), token::Places::default());
+        let options = Options::new(&Settings::default(), &Folders::new(&env), token::TokenSources::default());
         let supervisor = Supervisor::start(Vec::new(), options, &mpsc::channel(1).0);
-        let place = Place { remote: true, multiplexer: Multiplexer::None };
-        Performer::new(supervisor, place).saving(Some(typed.clone()))
+        let terminal_env = TerminalEnv { remote: true, multiplexer: Multiplexer::None };
+        Performer::new(supervisor, terminal_env).saving(Some(typed.clone()))
     };
     let mut writes = performer();
     for text in ["dara", "alice"] {

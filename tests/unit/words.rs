@@ -156,12 +156,12 @@ const WHOLE: &[(&str, &str)] = &[
 ];
 
 /// Files below the directory with this extension (empty: all files), or the file itself.
-fn files(place: &Path, extension: &str) -> Vec<PathBuf> {
-    if place.is_file() {
-        return vec![place.to_owned()];
+fn files(path: &Path, extension: &str) -> Vec<PathBuf> {
+    if path.is_file() {
+        return vec![path.to_owned()];
     }
     let mut all = Vec::new();
-    for path in fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path()) {
+    for path in fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() {
             all.extend(files(&path, extension));
         } else if extension.is_empty() || path.extension().is_some_and(|e| e == extension) {
@@ -186,7 +186,7 @@ fn replaced_words_are_not_used() {
             check(&path, &text);
         }
     }
-    let whole = WHOLE.iter().flat_map(|(place, extension)| files(&root.join(place), extension));
+    let whole = WHOLE.iter().flat_map(|(path, extension)| files(&root.join(path), extension));
     for path in whole.filter(|path| !path.ends_with("style.md")) {
         let text = fs::read_to_string(&path).unwrap();
         // The changelog quotes old names.

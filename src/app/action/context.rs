@@ -57,7 +57,7 @@ impl Context {
     }
 
     /// The context in words that follow `in`: `the jobs pane`.
-    pub const fn place(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Clusters => "the fleet",
             Self::AllNodes => "all nodes",

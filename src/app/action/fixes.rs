@@ -1,4 +1,4 @@
-//! Fixes as the console shows them: each with the key that is bound to its action, and with the place where that key
+//! Fixes as the console shows them: each with the key that is bound to its action, and with the context where that key
 //! works if it does not work here.
 
 use crate::app::action::context::{Context, PAGES};
@@ -22,10 +22,10 @@ struct ActionRoute {
     action: Action,
     /// Where the action does what the verb means; empty for all of the action's contexts.
     within: &'static [Context],
-    /// The action that opens that place from other pages, if any.
+    /// The action that opens that context from other pages, if any.
     lead: Option<Action>,
-    /// The place in words that follow `in`; empty for an action of every page.
-    place: &'static str,
+    /// The label of that context, which follows `in`; empty for an action of every page.
+    context: &'static str,
     /// Whether the thing has to be selected, except on its own page.
     on_row: bool,
     /// Text that follows the key; may be empty.
@@ -34,11 +34,11 @@ struct ActionRoute {
 
 impl ActionRoute {
     const fn new(action: Action) -> Self {
-        Self { action, within: &[], lead: None, place: "", on_row: false, with: "" }
+        Self { action, within: &[], lead: None, context: "", on_row: false, with: "" }
     }
 
-    const fn within(self, within: &'static [Context], place: &'static str) -> Self {
-        Self { within, place, ..self }
+    const fn within(self, within: &'static [Context], context: &'static str) -> Self {
+        Self { within, context, ..self }
     }
 
     const fn after(self, lead: Action) -> Self {
@@ -116,7 +116,7 @@ impl HintContext<'_> {
                 None => aim.clone(),
             },
         };
-        in_one_place(&hint.fixes().iter().map(fix).collect::<Vec<_>>())
+        join_fixes(&hint.fixes().iter().map(fix).collect::<Vec<_>>())
     }
 
     /// The keys that lead to a verb; `None` in read-only mode if it changes a cluster.
@@ -126,7 +126,7 @@ impl HintContext<'_> {
             return None;
         }
         let key = self.pressed(&way, here);
-        let there = || if way.place.is_empty() { key.clone() } else { format!("{key} in {}", way.place) };
+        let there = || if way.context.is_empty() { key.clone() } else { format!("{key} in {}", way.context) };
         let Some(here) = here else { return Some(there()) };
         if way.works_in(here) {
             return Some(key);
@@ -161,15 +161,15 @@ impl HintContext<'_> {
     }
 }
 
-/// Joins fixes into a sentence: a place that they all share is named once, at the end.
-fn in_one_place(fixes: &[String]) -> String {
+/// Joins fixes into a sentence: a context that they all share is named once, at the end.
+fn join_fixes(fixes: &[String]) -> String {
     const ROW: &str = " on its row in ";
-    let place = |fix: &'_ String| fix.rfind(ROW).map(|at| fix[at..].to_owned());
-    let first = fixes.first().and_then(place);
+    let context = |fix: &'_ String| fix.rfind(ROW).map(|at| fix[at..].to_owned());
+    let first = fixes.first().and_then(context);
     match first.filter(|first| fixes.len() > 1 && fixes.iter().all(|fix| fix.ends_with(first))) {
-        Some(place) => {
-            let fixes = fixes.iter().map(|fix| fix.strip_suffix(&place).unwrap_or(fix));
-            format!("{}; each{place}", fixes.collect::<Vec<_>>().join("; "))
+        Some(context) => {
+            let fixes = fixes.iter().map(|fix| fix.strip_suffix(&context).unwrap_or(fix));
+            format!("{}; each{context}", fixes.collect::<Vec<_>>().join("; "))
         }
         None => fixes.join("; "),
     }
@@ -190,9 +190,9 @@ mod tests {
             );
             let everywhere = PAGES.iter().all(|page| way.works_in(*page));
             assert_eq!(
-                way.place.is_empty(),
+                way.context.is_empty(),
                 everywhere,
-                "{verb:?} names its place unless it works on every page"
+                "{verb:?} names its context unless it works on every page"
             );
         }
     }

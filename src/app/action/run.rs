@@ -90,8 +90,10 @@ impl App {
             Question::StopOthers(jobs) => self.ask_about_others(jobs, now),
             Question::DeleteJobs(jobs) => self.asked_of_jobs(jobs, Request::DeleteJob),
             Question::CleanPreempted { cluster, left } => {
-                let place = self.fleet.place(&cluster);
-                place.map(|place| self.begin_cleaning(place, left, now)).unwrap_or_default()
+                let cluster_index = self.fleet.cluster_index(&cluster);
+                cluster_index
+                    .map(|cluster_index| self.begin_cleaning(cluster_index, left, now))
+                    .unwrap_or_default()
             }
             Question::DownloadLog { cluster, stream, pattern } => {
                 self.download_log(cluster, stream, pattern, now)
@@ -148,36 +150,36 @@ impl App {
             return self.open_log_of_row(now);
         }
         match &self.chosen()[..] {
-            [(place, job)] => self.open_log_or_say(*place, log_of_job(job), now),
+            [(cluster_index, job)] => self.open_log_or_say(*cluster_index, log_of_job(job), now),
             _ => self.open_marked_logs(now),
         }
     }
 
     /// Opens the log of the selection in the whole window: a job's, a node's, or the autoscaler's.
     pub(in crate::app) fn open_log_of_row(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(place) = self.target_place() else { return Vec::new() };
+        let Some(cluster_index) = self.target_cluster_index() else { return Vec::new() };
         if let View::JobWorkers(_) = self.view() {
-            return self.open_worker_log(place, now);
+            return self.open_worker_log(cluster_index, now);
         }
         let of_job = self.target_job().map(|(_, job)| log_of_job(job));
         let of_node = self.target_node().map(|(_, node)| {
             if node.state.is_alive() {
                 Ok(LogSource::File { node: node.id, name: Text::from(RAYLET) })
             } else {
-                let name = self.fleet.clusters[place].node_name(node);
+                let name = self.fleet.clusters[cluster_index].node_name(node);
                 Err(format!("{name} is dead: its log cannot be read"))
             }
         });
         let monitor = (self.context() == Context::Autoscaler)
-            .then(|| Ok(next_monitor(self.pages.cluster[place].log.source())));
+            .then(|| Ok(next_monitor(self.pages.cluster[cluster_index].log.source())));
         match of_job.or(of_node).or(monitor) {
             // The autoscaler's files are cycled in the pane next to its report if that is on the screen.
             Some(Ok(source @ LogSource::Monitor(_)))
                 if self.areas.autoscaler.is_none() || self.areas.log.is_some() =>
             {
-                self.follow(place, source)
+                self.follow(cluster_index, source)
             }
-            Some(source) => self.open_log_or_say(place, source, now),
+            Some(source) => self.open_log_or_say(cluster_index, source, now),
             None => Vec::new(),
         }
     }
@@ -185,12 +187,12 @@ impl App {
     /// Opens a log in the whole window, or says why there is none.
     fn open_log_or_say(
         &mut self,
-        place: usize,
+        cluster_index: usize,
         source: Result<LogSource, String>,
         now: Timestamp,
     ) -> Vec<Effect> {
         match source {
-            Ok(source) => self.open_log_at(place, source, None),
+            Ok(source) => self.open_log_at(cluster_index, source, None),
             Err(why) => {
                 self.toasts.report(MessageKind::Bad, why, now);
                 Vec::new()
@@ -231,10 +233,11 @@ impl App {
                 self.target_cluster().and_then(|c| c.node(&worker.node)).is_some_and(|node| node.is_head);
             return (!is_head).then(|| worker.login());
         }
-        let of_job = self.target_job().and_then(|(place, job)| Some((place, job.driver_node?)));
-        let of_node = self.target_node().map(|(place, node)| (place, node.id));
-        let (place, id) = of_node.or(of_job)?;
-        let node = self.fleet.clusters.get(place)?.node(&id).filter(|node| !node.is_head)?;
+        let of_job =
+            self.target_job().and_then(|(cluster_index, job)| Some((cluster_index, job.driver_node?)));
+        let of_node = self.target_node().map(|(cluster_index, node)| (cluster_index, node.id));
+        let (cluster_index, id) = of_node.or(of_job)?;
+        let node = self.fleet.clusters.get(cluster_index)?.node(&id).filter(|node| !node.is_head)?;
         Some(TpuHost::of(node))
     }
 
@@ -246,8 +249,10 @@ impl App {
             effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
         }
         effects.extend(self.ask_for_details());
-        if let View::JobWorkers(place) = *self.view() {
-            self.fleet.clusters[place].job_workers.ask_again(self.pages.job_workers[place].view.part());
+        if let View::JobWorkers(cluster_index) = *self.view() {
+            self.fleet.clusters[cluster_index]
+                .job_workers
+                .ask_again(self.pages.job_workers[cluster_index].view.part());
         }
         if let Some(cluster) = self.target_cluster() {
             let text = format!("{}: refreshing", cluster.name());
@@ -305,13 +310,13 @@ impl App {
     /// The keys of this context with their help, what the states mean, then the keys of other contexts.
     fn help_lines(&self) -> Vec<(String, String)> {
         let context = self.context();
-        let row = |d: &crate::app::action::table::Description, place: &str| {
+        let row = |d: &crate::app::action::table::Description, prefix: &str| {
             let keys: Vec<String> = self.keyboard.keymap.keys_of(d.action).collect();
-            (keys.join(" "), format!("{place}{}  ({})", d.help, d.name))
+            (keys.join(" "), format!("{prefix}{}  ({})", d.help, d.name))
         };
         let here = actions().iter().filter(|d| d.contexts.contains(&context)).map(|d| row(d, ""));
         let others = actions().iter().filter(|d| !d.contexts.contains(&context));
-        let others = others.map(|d| row(d, &format!("in {}: ", d.places())));
+        let others = others.map(|d| row(d, &format!("in {}: ", d.contexts_text())));
         let blank = || (String::new(), String::new());
         let titled = |title: &str| [blank(), (String::new(), title.to_owned())];
         here.chain(titled("states"))

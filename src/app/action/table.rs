@@ -405,31 +405,31 @@ impl Description {
         }
     }
 
-    /// The places where it is available, in words: `the jobs pane or all jobs`.
-    pub fn places(&self) -> String {
-        let places = self.each_place();
-        match places.split_last() {
+    /// The contexts where it is available, as text: `the jobs pane or all jobs`.
+    pub fn contexts_text(&self) -> String {
+        let labels = self.context_labels();
+        match labels.split_last() {
             Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
             Some((only, _)) => (*only).to_owned(),
             None => String::new(),
         }
     }
 
-    /// The first of these places.
-    pub fn first_place(&self) -> &'static str {
-        self.each_place().first().copied().unwrap_or_default()
+    /// The first of these contexts.
+    pub fn first_context(&self) -> &'static str {
+        self.context_labels().first().copied().unwrap_or_default()
     }
 
-    fn each_place(&self) -> Vec<&'static str> {
+    fn context_labels(&self) -> Vec<&'static str> {
         let has = |all: &[Context]| all.iter().all(|c| self.contexts.contains(c));
         let panes = if has(CLUSTER) { CLUSTER } else { &[] };
-        let mut places = if panes.is_empty() { Vec::new() } else { vec!["a cluster's panes"] };
-        for place in self.contexts.iter().filter(|c| !panes.contains(c)).map(|c| c.place()) {
-            if !places.contains(&place) {
-                places.push(place);
+        let mut labels = if panes.is_empty() { Vec::new() } else { vec!["a cluster's panes"] };
+        for label in self.contexts.iter().filter(|c| !panes.contains(c)).map(|c| c.label()) {
+            if !labels.contains(&label) {
+                labels.push(label);
             }
         }
-        places
+        labels
     }
 }
 

@@ -41,15 +41,15 @@ pub struct ChipsOf {
 
 impl Target {
     /// The index of its cluster in the fleet; `None` if it does not belong to a cluster.
-    pub fn place(&self) -> Option<usize> {
+    pub fn cluster_index(&self) -> Option<usize> {
         match self {
-            Self::Cluster(place)
-            | Self::Node(place, _)
-            | Self::Job(place, _)
-            | Self::Stacks(place, _)
-            | Self::Chips(place, _)
-            | Self::Tpu(place, _)
-            | Self::Hosts(place, _) => Some(*place),
+            Self::Cluster(cluster_index)
+            | Self::Node(cluster_index, _)
+            | Self::Job(cluster_index, _)
+            | Self::Stacks(cluster_index, _)
+            | Self::Chips(cluster_index, _)
+            | Self::Tpu(cluster_index, _)
+            | Self::Hosts(cluster_index, _) => Some(*cluster_index),
             Self::Broken(_) | Self::Messages => None,
         }
     }
@@ -61,13 +61,13 @@ impl Target {
             Self::Broken(index) => {
                 fleet.broken.get(*index).map_or_else(String::new, |(file, _)| printable(file).into_owned())
             }
-            Self::Node(place, id) => {
-                let cluster = fleet.clusters.get(*place);
+            Self::Node(cluster_index, id) => {
+                let cluster = fleet.clusters.get(*cluster_index);
                 let named = cluster.and_then(|c| Some(c.node_name(c.node(id)?).to_string()));
                 format!("node {}", named.unwrap_or_else(|| id.to_string()))
             }
-            Self::Job(place, key) | Self::Stacks(place, key) => {
-                let cluster = fleet.clusters.get(*place);
+            Self::Job(cluster_index, key) | Self::Stacks(cluster_index, key) => {
+                let cluster = fleet.clusters.get(*cluster_index);
                 let job = cluster.map_or_else(|| key.to_string(), |cluster| cluster.job_name(key));
                 let of = if matches!(self, Self::Job(..)) { "job" } else { "stacks of" };
                 format!("{of} {job}")
@@ -82,7 +82,9 @@ impl Target {
     /// The text that is copied from its page, with a description.
     pub fn copied(&self, fleet: &Fleet) -> Option<(&'static str, String)> {
         Some(match self {
-            Self::Cluster(place) => ("cluster name", fleet.clusters.get(*place)?.name().as_str().to_owned()),
+            Self::Cluster(cluster_index) => {
+                ("cluster name", fleet.clusters.get(*cluster_index)?.name().as_str().to_owned())
+            }
             Self::Broken(index) => ("file name", printable(&fleet.broken.get(*index)?.0).into_owned()),
             Self::Node(_, id) => ("node id", id.to_string()),
             // As displayed: a hostile id must not have an effect in the shell that it is pasted into.

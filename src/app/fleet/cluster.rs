@@ -266,7 +266,7 @@ impl Cluster {
     /// The row of a node among the nodes by slice.
     pub fn row_of_node(&self, id: &NodeId) -> Option<usize> {
         let number = self.snapshot.nodes.iter().position(|node| node.id == *id)?;
-        self.sliced.by_slice.place_of(number)
+        self.sliced.by_slice.row_index_of(number)
     }
 
     /// The key of that row.

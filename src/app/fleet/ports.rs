@@ -11,7 +11,9 @@ impl App {
     pub(in crate::app) fn toggle_ports(&mut self, now: Timestamp) -> Vec<Effect> {
         // A frozen screen shows the ports as they were.
         let live = self.frozen.as_ref().map_or(&self.fleet, |frozen| &frozen.live);
-        let Some(cluster) = self.target_place().and_then(|place| live.clusters.get(place)) else {
+        let Some(cluster) =
+            self.target_cluster_index().and_then(|cluster_index| live.clusters.get(cluster_index))
+        else {
             return Vec::new();
         };
         let (name, open) = (cluster.name().clone(), cluster.ports.is_empty());
@@ -28,19 +30,20 @@ impl App {
     /// Stores the ports that are currently open.
     pub(in crate::app) fn ports_news(
         &mut self,
-        place: usize,
+        cluster_index: usize,
         open: LocalPorts,
         notes: &[String],
         now: Timestamp,
     ) {
-        let cluster = &mut self.fleet.clusters[place];
+        let cluster = &mut self.fleet.clusters[cluster_index];
         let name = cluster.name().clone();
         let is_known = open.is_empty() || open == cluster.ports;
         let is_open_to_all = matches!(cluster.link, Some(Link::Up { token_auth: false, .. }));
         cluster.ports = open;
         if !is_known {
             let warning = if is_open_to_all { format!("; {OPEN_TO_ALL}") } else { String::new() };
-            let text = format!("{name}: {}{warning}", addresses(&name, &self.fleet.clusters[place].ports));
+            let text =
+                format!("{name}: {}{warning}", addresses(&name, &self.fleet.clusters[cluster_index].ports));
             self.toasts.report(if is_open_to_all { MessageKind::Info } else { MessageKind::Good }, text, now);
         }
         if !notes.is_empty() {

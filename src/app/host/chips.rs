@@ -31,10 +31,10 @@ impl App {
     pub(in crate::app) fn target_chips(&self) -> Option<(usize, Arc<ChipsOf>)> {
         let of = |what: String, nodes: Vec<NodeId>| Arc::new(ChipsOf { what, nodes: nodes.into() });
         let target = self.target()?;
-        let place = target.place()?;
-        let cluster = self.fleet.clusters.get(place)?;
+        let cluster_index = target.cluster_index()?;
+        let cluster = self.fleet.clusters.get(cluster_index)?;
         let chips = match target {
-            Target::Chips(_, chips) => return Some((place, chips)),
+            Target::Chips(_, chips) => return Some((cluster_index, chips)),
             Target::Node(_, id) => {
                 let node = cluster.node(&id)?;
                 match node.slice() {
@@ -52,16 +52,16 @@ impl App {
             Target::Job(_, key) => of(key.to_string(), hosts_of_job(cluster, &key, self.stack.details())),
             Target::Cluster(_) | Target::Stacks(..) | Target::Broken(_) | Target::Messages => return None,
         };
-        (!chips.nodes.is_empty()).then_some((place, chips))
+        (!chips.nodes.is_empty()).then_some((cluster_index, chips))
     }
 
     /// Opens the page of the target's chips and reads them; if it is already open, reads them again.
     pub(in crate::app) fn take_chips(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, chips)) = self.target_chips() else {
+        let Some((cluster_index, chips)) = self.target_chips() else {
             self.toasts.answer("no live host with chips here", now);
             return Vec::new();
         };
-        let target = Target::Chips(place, Arc::clone(&chips));
+        let target = Target::Chips(cluster_index, Arc::clone(&chips));
         let mut effects = self.open_page(View::Details(Details::of(target)));
         effects.extend(self.stack.details_mut().and_then(|page| page.ask_for_chips(&self.fleet, now)));
         effects
@@ -81,9 +81,9 @@ impl App {
 impl Details {
     /// Requests a read of the page's chips.
     fn ask_for_chips(&mut self, fleet: &Fleet, now: Timestamp) -> Option<Effect> {
-        let Target::Chips(place, chips) = &self.target else { return None };
+        let Target::Chips(cluster_index, chips) = &self.target else { return None };
         self.chips_asked = Some(now);
-        Some(Effect::Chips(fleet.clusters[*place].name().clone(), chips.nodes.to_vec()))
+        Some(Effect::Chips(fleet.clusters[*cluster_index].name().clone(), chips.nodes.to_vec()))
     }
 
     /// Time until the page's chips are read again: [`AGAIN`] after the last result.
@@ -100,13 +100,12 @@ impl Details {
     /// Keeps the usage of the chips of these nodes, if it is the page of these chips. Returns whether it is.
     pub(in crate::app) fn take_chips(
         &mut self,
-        place: usize,
+        cluster_index: usize,
         nodes: &[NodeId],
         result: &Arc<Result<Chips, Problem>>,
         now: Timestamp,
     ) -> bool {
-        let is_it =
-            matches!(&self.target, Target::Chips(of, chips) if *of == place && *chips.nodes == *nodes);
+        let is_it = matches!(&self.target, Target::Chips(of, chips) if *of == cluster_index && *chips.nodes == *nodes);
         if is_it {
             self.chips = Some(Arc::clone(result));
             (self.chips_asked, self.chips_read) = (None, Some(now));
@@ -175,8 +174,8 @@ pub fn lines(
     };
     let outliers = chips.outliers();
     let mut lines = vec![("read".to_owned(), ago(chips.at, now))];
-    for (group, places) in chips.groups() {
-        let hosts: Vec<(usize, &HostChips)> = places.iter().map(|p| (*p, &chips.hosts[*p])).collect();
+    for (group, indices) in chips.groups() {
+        let hosts: Vec<(usize, &HostChips)> = indices.iter().map(|p| (*p, &chips.hosts[*p])).collect();
         heading(&mut lines, &format!("{group}: {}", in_numbers(&hosts)));
         if hosts.iter().any(|(_, host)| !host.chips().is_empty()) {
             grid(&mut lines, &hosts, &outliers);
@@ -214,10 +213,10 @@ fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(u
         let tens = chip.duty_percent.map(|duty| (duty / 10.0).clamp(0.0, 9.0) as u32);
         tens.and_then(|tens| char::from_digit(tens, 10)).unwrap_or('?')
     };
-    let cell = |(place, host): &(usize, &HostChips)| {
+    let cell = |(index, host): &(usize, &HostChips)| {
         let chips: String = host.chips().iter().map(digit).collect();
         let chips = if chips.is_empty() { "?".repeat(host.expected.clamp(1, 8) as usize) } else { chips };
-        let differs = host.is_behind || outliers.range((*place, 0)..=(*place, u32::MAX)).next().is_some();
+        let differs = host.is_behind || outliers.range((*index, 0)..=(*index, u32::MAX)).next().is_some();
         format!("{chips}{}", if differs { '!' } else { ' ' })
     };
     for (row, hosts) in hosts.chunks(HOSTS).enumerate() {
@@ -239,8 +238,8 @@ fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(u
 /// Outliers, and hosts that could not be read with the reason.
 fn remarks(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(usize, u32)>) {
     let mut silent: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (number, (place, host)) in hosts.iter().enumerate() {
-        let differs = host.chips().iter().filter(|chip| outliers.contains(&(*place, chip.number)));
+    for (number, (index, host)) in hosts.iter().enumerate() {
+        let differs = host.chips().iter().filter(|chip| outliers.contains(&(*index, chip.number)));
         let differs = differs.map(|chip| format!("chip {} at {}", chip.number, figures(chip)));
         let differs: Vec<String> = differs.collect();
         if !differs.is_empty() {

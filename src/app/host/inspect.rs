@@ -26,16 +26,16 @@ impl Details {
     /// What Ray can be queried for about the page's target.
     fn subject<'f>(&self, fleet: &'f Fleet) -> Option<(&'f Cluster, Subject)> {
         match &self.target {
-            Target::Job(place, key) => {
-                let cluster = fleet.clusters.get(*place)?;
+            Target::Job(cluster_index, key) => {
+                let cluster = fleet.clusters.get(*cluster_index)?;
                 let job = cluster.job(key)?;
                 let alive = |id: &NodeId| cluster.node(id).is_some_and(|node| node.state.is_alive());
                 let head = || cluster.snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive());
                 let through = job.driver_node.filter(alive).or_else(|| head().map(|node| node.id));
                 Some((cluster, Subject::Job { ids: job.ids(), through }))
             }
-            Target::Node(place, id) => {
-                let cluster = fleet.clusters.get(*place)?;
+            Target::Node(cluster_index, id) => {
+                let cluster = fleet.clusters.get(*cluster_index)?;
                 cluster.node(id)?.state.is_alive().then_some((cluster, Subject::Host(*id)))
             }
             _ => None,
@@ -45,7 +45,7 @@ impl Details {
     /// Keeps Ray's answer, if the page has requested it. Returns whether it has.
     pub(in crate::app) fn take_answer(
         &mut self,
-        place: usize,
+        cluster_index: usize,
         subject: &Subject,
         answer: &Arc<Result<Inspection, String>>,
         now: Timestamp,
@@ -54,7 +54,7 @@ impl Details {
             Inspected::Waiting(asked) | Inspected::Answered(asked, ..) => asked == subject,
             Inspected::No => false,
         };
-        let is_asked = is_subject && self.target.place() == Some(place);
+        let is_asked = is_subject && self.target.cluster_index() == Some(cluster_index);
         if is_asked {
             *self.inspected = Inspected::Answered(subject.clone(), now, Arc::clone(answer));
         }

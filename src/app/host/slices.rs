@@ -90,20 +90,20 @@ impl SliceTable {
         nodes: &[Node],
         physical: impl Fn(&NodeId) -> Option<&'p Physical>,
     ) {
-        let Some(place) = self.by_slice.place_of(number) else { return };
-        if let Some((row, facts)) = self.by_slice.rows.get(place).zip(self.facts.get_mut(place)) {
+        let Some(row_index) = self.by_slice.row_index_of(number) else { return };
+        if let Some((row, facts)) = self.by_slice.rows.get(row_index).zip(self.facts.get_mut(row_index)) {
             facts.worst = worst_of(row, nodes, &physical);
         }
     }
 
     /// The jobs that run on hosts of the row at this index: their tasks, actors or drivers.
-    pub fn jobs(&self, place: usize) -> &[Arc<Job>] {
-        self.facts.get(place).map_or(&[], |facts| &facts.jobs)
+    pub fn jobs(&self, row_index: usize) -> &[Arc<Job>] {
+        self.facts.get(row_index).map_or(&[], |facts| &facts.jobs)
     }
 
     /// The worst host of the row at this index.
-    pub fn worst(&self, place: usize) -> Option<&Worst> {
-        self.facts.get(place)?.worst.as_ref()
+    pub fn worst(&self, row_index: usize) -> Option<&Worst> {
+        self.facts.get(row_index)?.worst.as_ref()
     }
 
     fn find_jobs(&mut self, now: &Snapshot) {

@@ -15,8 +15,8 @@ const LISTED: usize = 12;
 impl App {
     /// Shows the TPUs of the target cluster, and requests them from Google.
     pub(in crate::app) fn open_tpus(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(place) = self.target_place() else { return Vec::new() };
-        let spec = &self.fleet.clusters[place].spec;
+        let Some(cluster_index) = self.target_cluster_index() else { return Vec::new() };
+        let spec = &self.fleet.clusters[cluster_index].spec;
         if spec.provider != Provider::Gcp {
             let (name, provider) = (&spec.name, spec.provider);
             let text = format!(
@@ -25,7 +25,7 @@ impl App {
             self.toasts.answer(text, now);
             return Vec::new();
         }
-        self.open_page(View::Tpus(place))
+        self.open_page(View::Tpus(cluster_index))
     }
 
     /// Logs in to the selected row's host: the first that is missing in Ray, else the first.
@@ -88,11 +88,11 @@ impl App {
     /// Deletes them after the confirmation.
     pub(in crate::app) fn begin_cleaning(
         &mut self,
-        place: usize,
+        cluster_index: usize,
         left: Vec<Leftover>,
         now: Timestamp,
     ) -> Vec<Effect> {
-        let cluster = &mut self.fleet.clusters[place];
+        let cluster = &mut self.fleet.clusters[cluster_index];
         cluster.cleaning = true;
         let name = cluster.name().clone();
         self.toasts.report(
@@ -103,8 +103,8 @@ impl App {
         vec![Effect::Ask(name, Request::CleanPreempted(left))]
     }
 
-    pub(in crate::app) fn cloud_news(&mut self, place: usize, before: &ClusterState, now: Timestamp) {
-        let cluster = &self.fleet.clusters[place];
+    pub(in crate::app) fn cloud_news(&mut self, cluster_index: usize, before: &ClusterState, now: Timestamp) {
+        let cluster = &self.fleet.clusters[cluster_index];
         let name = cluster.name().clone();
         match cluster.tpus.problem() {
             // One Google login is used for all clusters, so one message is enough.
@@ -115,31 +115,31 @@ impl App {
             Some(_) => {}
             None => self.toasts.is_over(&name, Cause::Google),
         }
-        let cluster = &self.fleet.clusters[place];
+        let cluster = &self.fleet.clusters[cluster_index];
         let seen = |tpus: &Tpus| (tpus.rows().to_vec(), tpus.problem().cloned());
         let changed = seen(&before.tpus) != seen(&cluster.tpus);
         if before.findings != cluster.findings {
-            self.rearrange(place);
+            self.rearrange(cluster_index);
         }
         let is_shown = match self.page_context() {
             Context::AllTpus => true,
-            _ => *self.view() == View::Tpus(place),
+            _ => *self.view() == View::Tpus(cluster_index),
         };
         if is_shown && !self.is_frozen() {
             self.arrange_page();
         }
         // If the TPUs are on the screen, so is the age of the answer.
-        let on_screen = self.view().place().is_none_or(|shown| shown == place);
+        let on_screen = self.view().cluster_index().is_none_or(|shown| shown == cluster_index);
         self.dirty |= is_shown || (changed && on_screen);
     }
 
     pub(in crate::app) fn cleaned_news(
         &mut self,
-        place: usize,
+        cluster_index: usize,
         done: Result<Vec<(Leftover, Cleaned)>, Problem>,
         now: Timestamp,
     ) {
-        let cluster = &mut self.fleet.clusters[place];
+        let cluster = &mut self.fleet.clusters[cluster_index];
         cluster.cleaning = false;
         let name = cluster.name().clone();
         let (tone, text) = match done {

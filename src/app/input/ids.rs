@@ -39,38 +39,42 @@ pub(in crate::app) fn takes_resource_id(action: Action) -> bool {
 /// The things of a cluster, or of all, that an action has an effect on, in the order of their tables.
 pub(in crate::app) fn resource_ids(fleet: &Fleet, of: Option<usize>, action: Action) -> Vec<ResourceId> {
     let has = |table| takes_resource_id(action) && action.describe().contexts.contains(&table);
-    let on = |place: usize| {
-        let cluster = fleet.clusters.get(place).filter(|_| of.is_none());
+    let on = |cluster_index: usize| {
+        let cluster = fleet.clusters.get(cluster_index).filter(|_| of.is_none());
         cluster.map_or_else(String::new, |cluster| format!(", {}", cluster.name()))
     };
     let mut resource_ids = Vec::new();
     if has(Context::Jobs) {
         resource_ids.extend(ordered::<Jobs>(fleet, of).filter(|(_, row)| fits_job(action, row.job)).map(
-            |(place, row)| {
+            |(cluster_index, row)| {
                 let owner = Text::from(row.job.owner().unwrap_or("-"));
-                let about =
-                    format!("job, {}, {owner}{}", row.cluster.vitals.status(row.job).word(), on(place));
-                let target = Target::Job(place, row.job.key.clone());
+                let about = format!(
+                    "job, {}, {owner}{}",
+                    row.cluster.vitals.status(row.job).word(),
+                    on(cluster_index)
+                );
+                let target = Target::Job(cluster_index, row.job.key.clone());
                 ResourceId { name: row.job.key.to_string(), about, target }
             },
         ));
     }
     if has(Context::Nodes) {
         resource_ids.extend(ordered::<Nodes>(fleet, of).filter(|(_, row)| fits_node(action, row.node)).map(
-            |(place, row)| {
-                let about = format!("node, {}, {}{}", row.node.state.word(), row.node.address, on(place));
-                let name = fleet.clusters[place].node_name(row.node).to_string();
-                ResourceId { name, about, target: Target::Node(place, row.node.id) }
+            |(cluster_index, row)| {
+                let about =
+                    format!("node, {}, {}{}", row.node.state.word(), row.node.address, on(cluster_index));
+                let name = fleet.clusters[cluster_index].node_name(row.node).to_string();
+                ResourceId { name, about, target: Target::Node(cluster_index, row.node.id) }
             },
         ));
     }
     if has(Context::Tpus) {
-        resource_ids.extend(ordered::<Slices>(fleet, of).map(|(place, row)| {
-            let about = format!("TPU, {}{}", row.slice.status.word(), on(place));
+        resource_ids.extend(ordered::<Slices>(fleet, of).map(|(cluster_index, row)| {
+            let about = format!("TPU, {}{}", row.slice.status.word(), on(cluster_index));
             ResourceId {
                 name: row.slice.name.to_string(),
                 about,
-                target: Target::Tpu(place, row.slice.name.clone()),
+                target: Target::Tpu(cluster_index, row.slice.name.clone()),
             }
         }));
     }
@@ -81,7 +85,7 @@ pub(in crate::app) fn resource_ids(fleet: &Fleet, of: Option<usize>, action: Act
 fn ordered<K: Kind>(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = (usize, K::Row<'_>)> {
     let mut rows: Vec<_> = K::rows(fleet, of).collect();
     rows.sort_by(|(_, a), (_, b)| K::order(a, b));
-    rows.into_iter().map(|((place, _), row)| (place, row))
+    rows.into_iter().map(|((cluster_index, _), row)| (cluster_index, row))
 }
 
 fn fits_job(action: Action, job: &Job) -> bool {

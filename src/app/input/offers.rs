@@ -95,7 +95,7 @@ impl PaletteContext<'_> {
             let also = Action::named(&offer.words).map_or("", |action| action.describe().also);
             typed.len() >= OF_HELP && also.split(' ').any(|word| word.starts_with(&lower))
         };
-        let by_name: Vec<usize> = ranked.iter().map(|(place, _)| *place).collect();
+        let by_name: Vec<usize> = ranked.iter().map(|(index, _)| *index).collect();
         let by_word = (0..all.len()).filter(|i| !by_name.contains(i) && is_synonym(&all[*i]));
         ranked.extend(by_word.map(|i| (i, Vec::new())));
         let mut found: Vec<Offer> =
@@ -110,7 +110,7 @@ impl PaletteContext<'_> {
         found.sort_by_key(|offer| (offer.words != typed, !is_synonym(offer), !offer.is_here));
         if typed.len() >= OF_HELP {
             let is_in_help = |offer: &Offer| offer.help.to_lowercase().contains(&lower);
-            let by_name = |i: usize| ranked.iter().any(|(place, _)| *place == i);
+            let by_name = |i: usize| ranked.iter().any(|(index, _)| *index == i);
             let by_help =
                 (0..).zip(all).filter(|(i, offer)| !by_name(*i) && offer.is_here && is_in_help(offer));
             found.extend(by_help.map(|(_, offer)| offer));
@@ -175,9 +175,9 @@ impl PaletteContext<'_> {
 
     fn clusters_for(&self, verb: &str, typed: &str) -> Vec<Offer> {
         let names: Vec<&str> = self.fleet.clusters.iter().map(|c| c.name().as_str()).collect();
-        let offer = |(place, hits): (usize, Vec<usize>)| {
-            let help = self.fleet.clusters[place].worst().map(|finding| finding.long.clone());
-            let words = format!("{verb} {}", names[place]);
+        let offer = |(cluster_index, hits): (usize, Vec<usize>)| {
+            let help = self.fleet.clusters[cluster_index].worst().map(|finding| finding.long.clone());
+            let words = format!("{verb} {}", names[cluster_index]);
             Offer { hits: shifted(verb, hits), ..Offer::new(words, help.unwrap_or_default()) }
         };
         ranked(typed, &names).into_iter().map(offer).collect()
@@ -211,7 +211,7 @@ impl PaletteContext<'_> {
         let clusters: Vec<&ClusterSpec> = self.fleet.clusters.iter().map(|c| &c.spec).collect();
         let unknown = || format!("no cluster `{name}`; {} lists them", self.keymap.key_of(Action::Clusters));
         match named(name, &clusters) {
-            Named::One(cluster) => self.fleet.place(&cluster.name).ok_or_else(unknown),
+            Named::One(cluster) => self.fleet.cluster_index(&cluster.name).ok_or_else(unknown),
             Named::Nothing => Err(unknown()),
             Named::Several(several) => {
                 let names: Vec<&str> = several.iter().map(|c| c.name.as_str()).collect();
@@ -225,21 +225,21 @@ impl PaletteContext<'_> {
 /// characters.
 fn ranked(typed: &str, names: &[&str]) -> Vec<(usize, Vec<usize>)> {
     if typed.is_empty() {
-        return (0..names.len()).map(|place| (place, Vec::new())).collect();
+        return (0..names.len()).map(|index| (index, Vec::new())).collect();
     }
     let letters = Atom::new(typed, CaseMatching::Ignore, Normalization::Smart, AtomKind::Fuzzy, false);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let mut characters = Vec::new();
     let mut found = Vec::new();
-    for (place, name) in names.iter().enumerate() {
+    for (index, name) in names.iter().enumerate() {
         let mut hits = Vec::new();
         let score = letters.indices(Utf32Str::new(name, &mut characters), &mut matcher, &mut hits);
-        found.extend(score.map(|score| (score, place, hits)));
+        found.extend(score.map(|score| (score, index, hits)));
     }
     // The sort is stable: names of equal score keep their order.
     found.sort_by_key(|(score, ..)| Reverse(*score));
-    let places = |hits: Vec<u32>| hits.into_iter().map(|hit| hit as usize).collect();
-    found.into_iter().map(|(_, place, hits)| (place, places(hits))).collect()
+    let indices = |hits: Vec<u32>| hits.into_iter().map(|hit| hit as usize).collect();
+    found.into_iter().map(|(_, index, hits)| (index, indices(hits))).collect()
 }
 
 /// The first names, and the number of the others.
@@ -263,9 +263,9 @@ pub(in crate::app) fn takes_nothing(word: &str, argument: &str) -> String {
 /// The pages of the manual.
 fn pages(verb: &str, typed: &str) -> Vec<Offer> {
     let topics = manual::PAGES.map(|(topic, _)| topic);
-    let offer = |(place, hits): (usize, Vec<usize>)| Offer {
+    let offer = |(index, hits): (usize, Vec<usize>)| Offer {
         hits: shifted(verb, hits),
-        ..Offer::new(format!("{verb} {}", topics[place]), manual::summary(manual::PAGES[place].1))
+        ..Offer::new(format!("{verb} {}", topics[index]), manual::summary(manual::PAGES[index].1))
     };
     ranked(typed, &topics).into_iter().map(offer).collect()
 }

@@ -18,7 +18,7 @@ impl App {
     fn palette(&self) -> PaletteContext<'_> {
         PaletteContext {
             fleet: &self.fleet,
-            of: self.view().place(),
+            of: self.view().cluster_index(),
             history: &self.history,
             keymap: &self.keyboard.keymap,
             context: self.context(),
@@ -134,7 +134,7 @@ impl App {
             }
             (verb, Some(name)) if verb.argument() == Some(Argument::Cluster) => {
                 match self.palette().cluster_named(name) {
-                    Ok(place) => self.run_on(verb, place, word, now),
+                    Ok(cluster_index) => self.run_on(verb, cluster_index, word, now),
                     Err(why) => {
                         self.toasts.report(MessageKind::Bad, why, now);
                         Vec::new()
@@ -175,21 +175,21 @@ impl App {
         if action == Action::Clusters || (action == Action::Tpus && matches!(self.view(), View::Tpus(_))) {
             return Vec::new();
         }
-        let places = action.describe().places();
+        let contexts = action.describe().contexts_text();
         self.toasts.report(
             MessageKind::Bad,
-            format!("`{word}` is not available here; use it in {places}"),
+            format!("`{word}` is not available here; use it in {contexts}"),
             now,
         );
         Vec::new()
     }
 
-    fn run_on(&mut self, verb: Verb, place: usize, word: &str, now: Timestamp) -> Vec<Effect> {
+    fn run_on(&mut self, verb: Verb, cluster_index: usize, word: &str, now: Timestamp) -> Vec<Effect> {
         match verb {
-            Verb::Cluster => self.visit(place, now),
-            Verb::Pane(pane, _) => self.show_cluster(place, Some(pane)),
+            Verb::Cluster => self.visit(cluster_index, now),
+            Verb::Pane(pane, _) => self.show_cluster(cluster_index, Some(pane)),
             Verb::Act(action) => {
-                let mut effects = self.show_cluster(place, None);
+                let mut effects = self.show_cluster(cluster_index, None);
                 if !self.is_here(action) {
                     self.split.focused = Pane::Jobs;
                 }
@@ -201,20 +201,22 @@ impl App {
     }
 
     fn show_pane(&mut self, pane: Pane, all: Option<Action>, now: Timestamp) -> Vec<Effect> {
-        match (self.view().place(), all) {
-            (Some(place), _) => self.show_cluster(place, Some(pane)),
+        match (self.view().cluster_index(), all) {
+            (Some(cluster_index), _) => self.show_cluster(cluster_index, Some(pane)),
             (None, Some(all)) => self.act(all, now),
             (None, None) => {
-                let place = self.target_place();
-                place.map(|place| self.show_cluster(place, Some(pane))).unwrap_or_default()
+                let cluster_index = self.target_cluster_index();
+                cluster_index
+                    .map(|cluster_index| self.show_cluster(cluster_index, Some(pane)))
+                    .unwrap_or_default()
             }
         }
     }
 
     /// Shows a cluster, unless its page is on the screen already.
-    fn show_cluster(&mut self, place: usize, pane: Option<Pane>) -> Vec<Effect> {
+    fn show_cluster(&mut self, cluster_index: usize, pane: Option<Pane>) -> Vec<Effect> {
         self.split.focused = pane.unwrap_or(self.split.focused);
-        self.open_page(View::Cluster(place))
+        self.open_page(View::Cluster(cluster_index))
     }
 
     /// Opens a page of the manual over the screen.

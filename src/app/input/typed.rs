@@ -191,17 +191,17 @@ impl App {
     }
 }
 
-/// One line that ends with what a key does elsewhere: the first place of each action, as many as fit.
+/// One line that ends with what a key does elsewhere: the first context of each action, as many as fit.
 fn elsewhere_in_short(beginning: &str, found: &[(String, Action)]) -> String {
     /// Maximum width of such a line, in columns, if it names more than one action.
     const WIDEST: usize = 70;
     let mut text = String::new();
     for (_, action) in found {
         let d = action.describe();
-        let (place, what) = (d.first_place(), d.in_brief());
+        let (context, what) = (d.first_context(), d.in_brief());
         let next = match text.as_str() {
-            "" => format!("{beginning}; use it in {place} ({what})"),
-            text => format!("{text}, {place} ({what})"),
+            "" => format!("{beginning}; use it in {context} ({what})"),
+            text => format!("{text}, {context} ({what})"),
         };
         if text.is_empty() || next.width() <= WIDEST {
             text = next;

@@ -3,7 +3,7 @@
 use crate::app::log::LineTarget;
 use crate::app::table::cell::Role;
 use crate::job_workers::{
-    JobWorkers, NamedWorker, Quiet, WorkersAnswer, WorkersReading, certainty_words, first_few, place,
+    JobWorkers, NamedWorker, Quiet, WorkersAnswer, WorkersReading, certainty_words, first_few, process_of,
     without_error, worker_of,
 };
 use crate::logs::{Evidence, Followed, untimed};
@@ -50,7 +50,7 @@ impl CauseLine {
         role: Role,
     ) -> Self {
         let (time, who, worker) =
-            (evidence.time, place(evidence, job_workers), worker_of(evidence, job_workers));
+            (evidence.time, process_of(evidence, job_workers), worker_of(evidence, job_workers));
         let line = evidence.source.map(|_| in_log(evidence, &evidence.text));
         Self { label, time, who, text: printable(text).into_owned(), role, worker, line }
     }

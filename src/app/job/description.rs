@@ -16,8 +16,8 @@ const NAMES: usize = 12;
 impl Details {
     /// Requests the work of the driver of the page's job.
     pub(in crate::app) fn ask_for_work(&mut self, fleet: &Fleet) -> Option<Effect> {
-        let Target::Job(place, key) = &self.target else { return None };
-        let cluster = fleet.clusters.get(*place)?;
+        let Target::Job(cluster_index, key) = &self.target else { return None };
+        let cluster = fleet.clusters.get(*cluster_index)?;
         let job = cluster.job(key)?;
         // A shell command has no driver, but its entrypoint may hold resources.
         let does = match job.status {
@@ -34,12 +34,12 @@ impl Details {
     /// Keeps the work of a driver, if the page has requested it. Returns whether it has.
     pub(in crate::app) fn take_work(
         &mut self,
-        place: usize,
+        cluster_index: usize,
         job: &JobIds,
         work: &Result<Box<Work>, String>,
     ) -> bool {
-        let is_asked =
-            self.target.place() == Some(place) && matches!(&self.work, Asked::Waiting(asked) if asked == job);
+        let is_asked = self.target.cluster_index() == Some(cluster_index)
+            && matches!(&self.work, Asked::Waiting(asked) if asked == job);
         if is_asked {
             self.work = Asked::Answered(work.clone());
         }
@@ -78,12 +78,12 @@ fn work_lines(work: &Work, cluster: Option<&Cluster>, is_ended: bool, now: Times
 fn dead(actor: &DeadActor, cluster: Option<&Cluster>) -> String {
     let name = if actor.name.is_empty() { String::new() } else { format!(" {}", actor.name) };
     let named = actor.node.as_ref().zip(cluster).and_then(|(node, cluster)| cluster.node_words(node));
-    let place = match named {
+    let location = match named {
         Some(name) => format!(" on {name}"),
         None if actor.address.is_empty() => String::new(),
         None => format!(" on {}", actor.address),
     };
-    format!("{}{name}{place}: {}", actor.class, printable(actor.why.raw()))
+    format!("{}{name}{location}: {}", actor.class, printable(actor.why.raw()))
 }
 
 /// The first texts, and the number of further ones.

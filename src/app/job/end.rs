@@ -17,12 +17,14 @@ type Named = (ClusterName, SubmissionId);
 impl App {
     /// Marks or unmarks the selected job, and moves to the next one.
     pub(in crate::app) fn mark_job(&mut self, now: Timestamp) {
-        let Some((place, key)) = self.target_job().map(|(place, job)| (place, job.key.clone())) else {
+        let Some((cluster_index, key)) =
+            self.target_job().map(|(cluster_index, job)| (cluster_index, job.key.clone()))
+        else {
             return;
         };
         match key {
             JobKey::Submission(id) => {
-                self.marks.toggle(place, id);
+                self.marks.toggle(cluster_index, id);
                 self.step(1);
             }
             JobKey::Driver(id) => {
@@ -58,9 +60,9 @@ impl App {
 
     /// The clusters whose marks count on this page.
     fn marking(&self) -> std::ops::Range<usize> {
-        match (self.page_context(), self.view().place()) {
+        match (self.page_context(), self.view().cluster_index()) {
             (Context::AllJobs, _) => 0..self.fleet.clusters.len(),
-            (Context::Jobs, Some(place)) => place..place + 1,
+            (Context::Jobs, Some(cluster_index)) => cluster_index..cluster_index + 1,
             _ => 0..0,
         }
     }
@@ -68,22 +70,23 @@ impl App {
     /// Clears all marks of this page. Returns whether there were any.
     pub(in crate::app) fn clear_marks(&mut self) -> bool {
         let mut is_any = false;
-        for place in self.marking() {
-            is_any |= self.marks.clear(Some(place));
+        for cluster_index in self.marking() {
+            is_any |= self.marks.clear(Some(cluster_index));
         }
         is_any
     }
 
     /// How many jobs are marked on this page.
     pub fn marked(&self) -> usize {
-        self.marking().map(|place| self.marks.count(Some(place))).sum()
+        self.marking().map(|cluster_index| self.marks.count(Some(cluster_index))).sum()
     }
 
     /// The marked jobs of this page; without marks, the selected one.
     pub(in crate::app) fn chosen(&self) -> Vec<(usize, Arc<Job>)> {
-        let marked = |place: usize| {
-            let jobs = self.fleet.clusters[place].snapshot.jobs.iter();
-            jobs.filter(move |j| self.marks.has(place, j)).map(move |j| (place, Arc::clone(j)))
+        let marked = |cluster_index: usize| {
+            let jobs = self.fleet.clusters[cluster_index].snapshot.jobs.iter();
+            jobs.filter(move |j| self.marks.has(cluster_index, j))
+                .map(move |j| (cluster_index, Arc::clone(j)))
         };
         let all: Vec<_> = self.marking().flat_map(marked).collect();
         if all.is_empty() {
@@ -107,8 +110,8 @@ impl App {
         let chosen = ChosenJobs { fleet: &self.fleet, jobs: &jobs };
         let (lines, yes) = match &jobs[..] {
             [] => return self.report_unfit("has already ended", now),
-            [(place, job)] if left == 0 => {
-                (describe::before_stop(job, &self.fleet.clusters[*place], now), "Stop job".to_owned())
+            [(cluster_index, job)] if left == 0 => {
+                (describe::before_stop(job, &self.fleet.clusters[*cluster_index], now), "Stop job".to_owned())
             }
             several => {
                 let text = "Ray sends SIGTERM to their drivers, and SIGKILL 3 s later. Unsaved work is lost.";
@@ -128,9 +131,9 @@ impl App {
     /// `--others`.
     pub(in crate::app) fn ask_about_others(&mut self, jobs: Vec<Named>, now: Timestamp) -> Vec<Effect> {
         let found = jobs.into_iter().filter_map(|named| {
-            let place = self.fleet.place(&named.0)?;
-            let job = self.fleet.clusters[place].job(&JobKey::Submission(named.1.clone()))?;
-            (!job.status.is_ended()).then(|| (named, (place, Arc::clone(job))))
+            let cluster_index = self.fleet.cluster_index(&named.0)?;
+            let job = self.fleet.clusters[cluster_index].job(&JobKey::Submission(named.1.clone()))?;
+            (!job.status.is_ended()).then(|| (named, (cluster_index, Arc::clone(job))))
         });
         // A job that has ended in the meantime, or no longer exists, needs no stop.
         let (jobs, found): (Vec<_>, Vec<_>) = found.unzip();
@@ -212,8 +215,8 @@ struct ChosenJobs<'f> {
 impl ChosenJobs<'_> {
     /// The jobs as the question carries them.
     fn names(&self) -> Vec<Named> {
-        let name = |(place, job): &(usize, Arc<Job>)| {
-            Some((self.fleet.clusters[*place].name().clone(), job.submission_id()?.clone()))
+        let name = |(cluster_index, job): &(usize, Arc<Job>)| {
+            Some((self.fleet.clusters[*cluster_index].name().clone(), job.submission_id()?.clone()))
         };
         self.jobs.iter().filter_map(name).collect()
     }
@@ -221,9 +224,9 @@ impl ChosenJobs<'_> {
     /// The first jobs as lines of a table with titles; if there are several clusters, their names come first.
     fn rows(&self, now: Timestamp) -> Vec<String> {
         let jobs = &self.jobs[..self.jobs.len().min(MAX_LISTED)];
-        let is_one = jobs.iter().all(|(place, _)| *place == jobs[0].0);
-        let row = |(place, job): &(usize, Arc<Job>)| {
-            let cluster = &self.fleet.clusters[*place];
+        let is_one = jobs.iter().all(|(cluster_index, _)| *cluster_index == jobs[0].0);
+        let row = |(cluster_index, job): &(usize, Arc<Job>)| {
+            let cluster = &self.fleet.clusters[*cluster_index];
             let named = (!is_one).then(|| cluster.name().to_string());
             let age = describe::duration(job, now).unwrap_or_else(|| "?".to_owned());
             let status = cluster.vitals.status(job).word().to_owned();
@@ -266,11 +269,12 @@ impl ChosenJobs<'_> {
 
     /// The title of the question: `Stop 2 jobs on lab?`.
     fn title(&self, verb: &str) -> String {
-        let mut places: Vec<usize> = self.jobs.iter().map(|(place, _)| *place).collect();
-        places.sort_unstable();
-        places.dedup();
-        let clusters = match &places[..] {
-            [place] => self.fleet.clusters[*place].name().to_string(),
+        let mut cluster_indices: Vec<usize> =
+            self.jobs.iter().map(|(cluster_index, _)| *cluster_index).collect();
+        cluster_indices.sort_unstable();
+        cluster_indices.dedup();
+        let clusters = match &cluster_indices[..] {
+            [cluster_index] => self.fleet.clusters[*cluster_index].name().to_string(),
             several => format!("{} clusters", several.len()),
         };
         format!("{verb} {} on {clusters}?", counted(self.jobs.len(), "job"))

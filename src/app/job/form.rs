@@ -257,12 +257,12 @@ impl Form {
         draft
     }
 
-    /// Moves the focus by `by` places and wraps around.
+    /// Moves the focus by `by` positions and wraps around.
     pub fn turn(&mut self, by: isize) {
         self.leave_row();
-        let places = isize::try_from(self.rows.len() + 2).unwrap_or(isize::MAX);
+        let positions = isize::try_from(self.rows.len() + 2).unwrap_or(isize::MAX);
         let at = isize::try_from(self.at).unwrap_or(0);
-        self.at = usize::try_from((at + by).rem_euclid(places)).unwrap_or(0);
+        self.at = usize::try_from((at + by).rem_euclid(positions)).unwrap_or(0);
     }
 
     /// Focuses a clicked row or button.

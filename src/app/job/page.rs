@@ -83,9 +83,9 @@ fn failures(workers: &[JobWorker]) -> Vec<(Timestamp, &JobWorker, &Text)> {
 
 /// `first worker failed: t1v-n-7 pid 262 train_step: RESOURCE_EXHAUSTED: ...`.
 fn first_failure(worker: &JobWorker, why: &Text, cluster: &Cluster) -> String {
-    let place = cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());
+    let node = cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());
     let name = if worker.name.is_empty() { String::new() } else { format!(" {}", worker.name) };
-    format!("first worker failed: {place} pid {}{name}: {}", worker.pid, last_line(why))
+    format!("first worker failed: {node} pid {}{name}: {}", worker.pid, last_line(why))
 }
 
 /// A section, unless it is empty; with the reason if it could not be read.
@@ -124,9 +124,9 @@ fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, context: &Ce
         if is_few { live.clone() } else { live.iter().filter(unhealthy).copied().collect() };
     for worker in listed.iter().take(LISTED) {
         let health = health(worker, cluster, context.now);
-        let place = cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());
+        let node = cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());
         let mark = if health.is_empty() { "" } else { WARNS };
-        let text = format!("{mark}{place} pid {} {}", worker.pid, worker.name);
+        let text = format!("{mark}{node} pid {} {}", worker.pid, worker.name);
         let health = if health.is_empty() { String::new() } else { format!(": {health}") };
         lines.push((" ".to_owned(), format!("{}{health}", text.trim_end())));
     }
@@ -208,7 +208,7 @@ fn of_group(group: &PlacementGroup, cluster: &Cluster, now: Timestamp) -> (Strin
     let placed: BTreeSet<_> = group.bundles.iter().filter_map(|(_, node)| *node).collect();
     let age = group.created.map(|at| format!(" for {}", brief(at.age(now)))).unwrap_or_default();
     let why = if group.why.is_empty() { String::new() } else { format!(" ({})", readable(&group.why)) };
-    let places = match placed.len() {
+    let hosts = match placed.len() {
         0 => String::new(),
         1..=3 => {
             let names = placed.iter().map(|id| cluster.node_words(id).unwrap_or_else(|| id.to_string()));
@@ -217,7 +217,7 @@ fn of_group(group: &PlacementGroup, cluster: &Cluster, now: Timestamp) -> (Strin
         n => format!(", on {n} hosts"),
     };
     let mark = if group.state.raw() == "CREATED" || group.state.raw() == "REMOVED" { "" } else { WARNS };
-    (name, format!("{mark}{}{age}{why}: {shapes}{places}", readable(&group.state)))
+    (name, format!("{mark}{}{age}{why}: {shapes}{hosts}", readable(&group.state)))
 }
 
 /// A readable form of Ray's word: `no resources`.

@@ -18,7 +18,7 @@ impl App {
     /// and takes the stacks; once it is open, takes them again. If several jobs hold the slice, one has to be chosen
     /// first.
     pub(in crate::app) fn take_stacks(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, jobs)) = self.target_runs() else {
+        let Some((cluster_index, jobs)) = self.target_runs() else {
             self.toasts.answer("no job here whose workers have stacks", now);
             return Vec::new();
         };
@@ -26,8 +26,11 @@ impl App {
         let offers: Vec<Offer> = runs
             .clone()
             .map(|job| Offer {
-                kind: OfferKind::Stacks(Target::Job(place, job.key.clone())),
-                ..Offer::new(job.key.to_string(), in_a_line(job, &self.fleet.clusters[place].vitals, now))
+                kind: OfferKind::Stacks(Target::Job(cluster_index, job.key.clone())),
+                ..Offer::new(
+                    job.key.to_string(),
+                    in_a_line(job, &self.fleet.clusters[cluster_index].vitals, now),
+                )
             })
             .collect();
         if offers.len() > 1 {
@@ -44,13 +47,13 @@ impl App {
             return Vec::new();
         };
         let (key, driver) = (job.key.clone(), job.driver.clone());
-        let target = Target::Stacks(place, key);
+        let target = Target::Stacks(cluster_index, key);
         let mut effects = self.open_page(View::Details(Details::of(target)));
         let Some(driver) = driver else { return effects };
         if let Some(page) = self.stack.details_mut() {
             page.stacks = Stacks::Waiting(driver.clone());
         }
-        effects.push(Effect::Stacks(self.fleet.clusters[place].name().clone(), driver));
+        effects.push(Effect::Stacks(self.fleet.clusters[cluster_index].name().clone(), driver));
         effects
     }
 }
@@ -59,12 +62,12 @@ impl Details {
     /// Keeps the stacks of the workers of a driver, if the page has requested them. Returns whether it has.
     pub(in crate::app) fn take_stacks(
         &mut self,
-        place: usize,
+        cluster_index: usize,
         driver: &JobId,
         result: &Arc<Result<JobStacks, Problem>>,
     ) -> bool {
         let is_of = matches!(&self.stacks, Stacks::Waiting(of) | Stacks::Answered(of, _) if of == driver);
-        let is_asked = is_of && self.target.place() == Some(place);
+        let is_asked = is_of && self.target.cluster_index() == Some(cluster_index);
         if is_asked {
             self.stacks = Stacks::Answered(driver.clone(), Arc::clone(result));
         }
@@ -79,15 +82,17 @@ impl Details {
 
     /// The processes of the page's stacks, those that differ first: each opens its host.
     pub(in crate::app) fn processes(&self) -> Vec<Offer> {
-        let Some((place, found)) = self.target.place().zip(self.shown_stacks()) else { return Vec::new() };
+        let Some((cluster_index, found)) = self.target.cluster_index().zip(self.shown_stacks()) else {
+            return Vec::new();
+        };
         let offer = |worker: &StackWorker, help: String| Offer {
-            kind: OfferKind::Page(Target::Node(place, worker.node)),
+            kind: OfferKind::Page(Target::Node(cluster_index, worker.node)),
             ..Offer::new(worker.words(), help)
         };
         let (odd, usual): (Vec<_>, Vec<_>) =
             found.groups.iter().rev().partition(|group| group.differs(found));
         let of_group = |group: &StackGroup| {
-            let one = |worker: &StackWorker| offer(worker, group.place.clone());
+            let one = |worker: &StackWorker| offer(worker, group.top_frame.clone());
             group.workers.iter().map(one).collect::<Vec<_>>()
         };
         let unread = found.unread.iter();
@@ -132,7 +137,7 @@ pub fn lines(
     for group in &found.groups {
         let pace = group.pace().map(|pace| format!("  {pace}")).unwrap_or_default();
         let mark = if group.differs(found) { "! " } else { "" };
-        lines.push((counted(group.workers.len(), "worker"), format!("{mark}{}{pace}", group.place)));
+        lines.push((counted(group.workers.len(), "worker"), format!("{mark}{}{pace}", group.top_frame)));
         lines.extend(group.callers().iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
         lines.extend(group.named(found).iter().map(|worker| ("on".to_owned(), worker.words())));
     }

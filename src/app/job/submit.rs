@@ -18,10 +18,12 @@ impl App {
 
     /// Opens the form with the submission of the selected job.
     pub(in crate::app) fn resubmit_form(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, key)) = self.target_job().map(|(place, job)| (place, job.key.clone())) else {
+        let Some((cluster_index, key)) =
+            self.target_job().map(|(cluster_index, job)| (cluster_index, job.key.clone()))
+        else {
             return Vec::new();
         };
-        let cluster = self.fleet.clusters[place].name().clone();
+        let cluster = self.fleet.clusters[cluster_index].name().clone();
         match key {
             JobKey::Driver(id) => {
                 let text = format!("{id} was started manually: its submission settings are unknown");
@@ -106,10 +108,12 @@ impl App {
                 if form.is_some() {
                     self.dialog = self.dialog.take().and_then(Dialog::without_innermost);
                     // On other pages the log that is opened next is not to be replaced later.
-                    if let Some(place) =
-                        self.fleet.place(cluster).filter(|place| self.view().shows_log(*place))
+                    if let Some(cluster_index) = self
+                        .fleet
+                        .cluster_index(cluster)
+                        .filter(|cluster_index| self.view().shows_log(*cluster_index))
                     {
-                        self.pages.cluster[place].awaited = Some(id.clone());
+                        self.pages.cluster[cluster_index].awaited = Some(id.clone());
                     }
                 }
                 self.toasts.report(MessageKind::Good, format!("{cluster}: {id} submitted"), now);

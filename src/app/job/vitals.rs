@@ -19,8 +19,8 @@ type Lines = Vec<(String, String)>;
 const CURVE: usize = 24;
 /// Text for a run without a known checkpoint.
 const UNSEEN: &str = "none seen in the part of its log that was read";
-/// Maximum number of places named.
-const PLACES: usize = 4;
+/// Maximum number of slices and hosts named.
+const MAX_LOCATIONS: usize = 4;
 
 /// The label for the resources that a job holds, from its vitals or its driver.
 pub(in crate::app) const HOLDS: &str = "holds";
@@ -75,7 +75,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
         lines.extend(text.filter(|text| !text.is_empty()).map(|text| (label.to_owned(), text)));
     };
     let holds = vitals.holds.as_deref().map(held);
-    let on = places(&vitals.nodes, cluster);
+    let on = locations(&vitals.nodes, cluster);
     push(HOLDS, holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
     if let Some(run) = &vitals.run {
         push("run", Some(run.steps()).filter(|_| run.step.is_some()));
@@ -110,16 +110,16 @@ fn checkpoint(run: &Run, now: Timestamp) -> Option<String> {
 }
 
 /// The slices, or hosts without a slice, with their number: `slice-a (64 hosts), 10.0.0.7`.
-fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
+fn locations(nodes: &[NodeId], cluster: &Cluster) -> String {
     let mut all: BTreeMap<String, usize> = BTreeMap::new();
     for node in nodes.iter().filter_map(|id| cluster.node(id)) {
         *all.entry(node.slice().map_or_else(|| cluster.node_name(node).to_string(), Text::to_string))
             .or_default() += 1;
     }
-    let more = all.len().saturating_sub(PLACES);
+    let more = all.len().saturating_sub(MAX_LOCATIONS);
     let one =
         |(name, n): (&String, &usize)| if *n > 1 { format!("{name} ({n} hosts)") } else { name.clone() };
-    let mut named: Vec<String> = all.iter().take(PLACES).map(one).collect();
+    let mut named: Vec<String> = all.iter().take(MAX_LOCATIONS).map(one).collect();
     named.extend((more > 0).then(|| format!("{more} more")));
     named.join(", ")
 }

@@ -86,8 +86,8 @@ impl LogView {
     }
 
     /// The position of the current match among all matches, from 1.
-    pub fn match_place(&self) -> Option<usize> {
-        self.search.found().binary_search(&self.at?).ok().map(|place| place + 1)
+    pub fn match_number(&self) -> Option<usize> {
+        self.search.found().binary_search(&self.at?).ok().map(|index| index + 1)
     }
 
     /// Whether this line is the current one: the match, error or mark that was last gone to.
@@ -98,7 +98,7 @@ impl LogView {
     /// The text of the current line, if it is loaded.
     pub fn current(&self) -> Option<&str> {
         let number = self.at.filter(|at| (self.held.first()..self.held.end()).contains(at))?;
-        self.held.get(self.held.place(number)).map(Line::text)
+        self.held.get(self.held.index_of(number)).map(Line::text)
     }
 
     /// A line in the window that Ray has marked as repeated: the current line, or else the last such one.
@@ -154,7 +154,7 @@ impl LogView {
     /// Makes a line, or the next one that is shown, the current one and scrolls to it.
     pub(super) fn go_to(&mut self, number: u64) {
         let seen = self.seen();
-        let index = self.place(number).min(self.len().saturating_sub(1));
+        let index = self.index_of(number).min(self.len().saturating_sub(1));
         self.at = Some(self.number(index));
         self.show(if seen.contains(&index) { seen.start } else { index });
     }
@@ -165,10 +165,10 @@ impl LogView {
         let (start, end) = (self.number(seen.start), self.number(seen.end));
         let here = self.at.filter(|at| (start..end).contains(at));
         let before = |number: u64| lines.partition_point(|n| *n < number);
-        let shown = |places: Range<usize>, forward: bool| {
-            let mut places = lines.range(places).copied();
+        let shown = |indices: Range<usize>, forward: bool| {
+            let mut indices = lines.range(indices).copied();
             let is_shown = |n: &u64| self.line_filter.is_shown(*n);
-            if forward { places.find(is_shown) } else { places.rfind(is_shown) }
+            if forward { indices.find(is_shown) } else { indices.rfind(is_shown) }
         };
         let beyond = if forward {
             before(here.map_or(start, |at| at + 1))..lines.len()
@@ -188,8 +188,8 @@ impl LogView {
             return;
         }
         match self.marks.binary_search(&number) {
-            Ok(place) => _ = self.marks.remove(place),
-            Err(place) => self.marks.insert(place, number),
+            Ok(index) => _ = self.marks.remove(index),
+            Err(index) => self.marks.insert(index, number),
         }
     }
 
@@ -202,10 +202,10 @@ impl LogView {
     /// included.
     pub fn marked_range(&self) -> Option<Vec<String>> {
         let seen = self.seen();
-        let here = self.place(self.at.unwrap_or(self.number(seen.start)));
+        let here = self.index_of(self.at.unwrap_or(self.number(seen.start)));
         let number = self.number(here);
         let above = self.marks.iter().rev().find(|mark| **mark < number);
-        let mark = self.place(*above.or_else(|| self.marks.iter().find(|mark| **mark > number))?);
+        let mark = self.index_of(*above.or_else(|| self.marks.iter().find(|mark| **mark > number))?);
         let range = mark.min(here)..=mark.max(here);
         let line = |index| Some(self.with_part(self.number(index), self.line(index)?.text()));
         Some(range.filter_map(line).collect())
@@ -227,7 +227,7 @@ impl LogView {
         }
         let mut text = String::new();
         for number in self.line_filter.taken_out(&self.held) {
-            if let Some(line) = self.held.get(self.held.place(number)) {
+            if let Some(line) = self.held.get(self.held.index_of(number)) {
                 text.push_str(&self.with_part(number, line.text()));
                 text.push('\n');
             }
@@ -276,11 +276,11 @@ mod tests {
     fn a_search_moves_from_match_to_match() {
         let mut view = view(100);
         view.set_search(pattern("line 7"));
-        assert_eq!((view.search.found().len(), view.match_place()), (11, None));
+        assert_eq!((view.search.found().len(), view.match_number()), (11, None));
         view.go_to_top();
         assert!(view.next_match(true) == Some(Step::Next) && view.is_at(7));
         assert_eq!(
-            (first(&view), view.match_place()),
+            (first(&view), view.match_number()),
             ("line 0", Some(1)),
             "it is visible without scrolling"
         );
@@ -364,7 +364,7 @@ mod tests {
         view.set_filter(Filter::default());
         view.turn_levels();
         assert_eq!((view.len(), first(&view), view.line_filter().least()), (109, "INFO fine", None));
-        assert_eq!(view.place(view.top), 45, "the previous position");
+        assert_eq!(view.index_of(view.top), 45, "the previous position");
     }
 
     #[test]
@@ -390,7 +390,7 @@ mod tests {
         assert!(view.is_looking());
         assert_eq!(view.next_match(false), Some(Step::Pending));
         while view.examine_more() {}
-        assert!(first(&view).starts_with("line 7 ") && view.match_place() == Some(1));
+        assert!(first(&view).starts_with("line 7 ") && view.match_number() == Some(1));
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl LogView {
             return None;
         }
         let number = self.number(index);
-        let of = |number: u64| noise(self.held.get(self.held.place(number)).map(Line::text)?);
+        let of = |number: u64| noise(self.held.get(self.held.index_of(number)).map(Line::text)?);
         let first = of(number)?;
         let end = self.number(index + 1);
         let mut from = vec![first.from];

@@ -4,7 +4,7 @@ use crate::app::pages::Pages;
 use crate::app::pages::cluster::ClusterPage;
 use crate::app::pages::jobs::newest_running;
 use crate::app::{Effect, Fleet, LastIds};
-use crate::model::{ClusterName, JobKey, LogPlace, LogSource, Request, StreamId, SubmissionId, Timestamp};
+use crate::model::{ClusterName, FollowedLog, JobKey, LogSource, Request, StreamId, SubmissionId, Timestamp};
 use std::collections::BTreeMap;
 
 /// What a page needs to follow a log: the clusters, and new ids of streams.
@@ -27,7 +27,7 @@ impl ClusterPage {
     /// Follows several logs instead of the one that is open.
     pub(in crate::app) fn follow_several(
         &mut self,
-        logs: Vec<LogPlace>,
+        logs: Vec<FollowedLog>,
         with: &mut Follow<'_>,
         now: Timestamp,
     ) -> Vec<Effect> {
@@ -65,8 +65,8 @@ impl ClusterPage {
     /// Selects the job just submitted from here once it is in the table, and returns it.
     fn arrived(&mut self, fleet: &Fleet) -> Option<SubmissionId> {
         let key = JobKey::Submission(self.awaited.clone()?);
-        fleet.clusters[self.place].job(&key)?;
-        self.jobs.select(fleet, self.place, &key);
+        fleet.clusters[self.cluster_index].job(&key)?;
+        self.jobs.select(fleet, self.cluster_index, &key);
         self.awaited.take()
     }
 
@@ -75,7 +75,7 @@ impl ClusterPage {
         if self.log.is_open() {
             return Vec::new();
         }
-        let newest = newest_running(&with.fleet.clusters[self.place].snapshot.jobs);
+        let newest = newest_running(&with.fleet.clusters[self.cluster_index].snapshot.jobs);
         let id = newest.and_then(|job| job.submission_id().cloned());
         id.map(|id| self.follow(LogSource::Job(id), with)).unwrap_or_default()
     }
@@ -87,15 +87,19 @@ impl ClusterPage {
     }
 
     fn name(&self, fleet: &Fleet) -> ClusterName {
-        fleet.clusters[self.place].name().clone()
+        fleet.clusters[self.cluster_index].name().clone()
     }
 }
 
 impl Pages {
     /// The cluster on whose page a stream of this cluster is read: a view of several logs may hold streams of other
     /// clusters.
-    pub(in crate::app) fn reading(&self, place: usize, stream: StreamId) -> usize {
+    pub(in crate::app) fn reading(&self, cluster_index: usize, stream: StreamId) -> usize {
         let reads = |page: &ClusterPage| page.log.reads(stream);
-        if reads(&self.cluster[place]) { place } else { self.cluster.iter().position(reads).unwrap_or(place) }
+        if reads(&self.cluster[cluster_index]) {
+            cluster_index
+        } else {
+            self.cluster.iter().position(reads).unwrap_or(cluster_index)
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The logs of a view of several logs: the writer of each line, and the lines that still wait for others.
 
 use crate::logs::{Clock, LiveMerge};
-use crate::model::{LogEnd, LogPlace, LogSource, StreamId, Timestamp};
+use crate::model::{FollowedLog, LogEnd, LogSource, StreamId, Timestamp};
 use std::collections::VecDeque;
 
 /// The logs of a view of several logs.
@@ -17,7 +17,7 @@ pub(super) struct Joined {
 /// One of the logs.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
-    pub place: LogPlace,
+    pub log: FollowedLog,
     pub stream: StreamId,
     pub end: LogEnd,
     /// The clock by which its times are read.
@@ -26,9 +26,9 @@ pub(super) struct Part {
 
 impl Joined {
     /// The logs, each with its stream.
-    pub fn new(logs: impl IntoIterator<Item = (LogPlace, StreamId)>, now: Timestamp) -> Self {
+    pub fn new(logs: impl IntoIterator<Item = (FollowedLog, StreamId)>, now: Timestamp) -> Self {
         // The head reports its time zone later.
-        let part = |(place, stream)| Part { place, stream, end: LogEnd::Open, clock: Clock::utc(now) };
+        let part = |(log, stream)| Part { log, stream, end: LogEnd::Open, clock: Clock::utc(now) };
         Self::of(logs.into_iter().map(part).collect(), now)
     }
 
@@ -60,18 +60,18 @@ impl Joined {
     }
 
     /// Its logs with their streams.
-    pub fn logs(&self) -> impl Iterator<Item = (&LogPlace, StreamId)> {
-        self.parts.iter().map(|part| (&part.place, part.stream))
+    pub fn logs(&self) -> impl Iterator<Item = (&FollowedLog, StreamId)> {
+        self.parts.iter().map(|part| (&part.log, part.stream))
     }
 
     /// Whether its logs belong to one run. Those of jobs belong to several, whose steps are not the progress of one.
     pub fn is_one_run(&self) -> bool {
-        self.parts.iter().all(|part| matches!(part.place.source, LogSource::File { .. }))
+        self.parts.iter().all(|part| matches!(part.log.source, LogSource::File { .. }))
     }
 
     /// The state of all logs together; interruptions and failures are reported by log.
     pub fn end(&self) -> LogEnd {
-        let of = |part: &Part, why: &str| format!("{}: {why}", part.place.name);
+        let of = |part: &Part, why: &str| format!("{}: {why}", part.log.name);
         let ends = || self.parts.iter().map(|part| (part, &part.end));
         let failed = ends().filter(|(_, end)| matches!(end, LogEnd::Failed(_))).count();
         let bad = ends().find_map(|(part, end)| match end {

@@ -119,14 +119,14 @@ impl LogView {
             Landmark::Match => (self.next_match(forward), "match"),
             Landmark::Error => (self.next_error(forward), "error"),
         };
-        let place = if self.above() == Some(0) { "the log" } else { "the loaded lines" };
+        let scope = if self.above() == Some(0) { "the log" } else { "the loaded lines" };
         match step {
             Some(Step::Next | Step::Pending) => None,
             Some(Step::Wrapped) => {
                 let end = if forward { "first" } else { "last" };
-                Some(format!("wrapped around to the {end} {one} in {place}"))
+                Some(format!("wrapped around to the {end} {one} in {scope}"))
             }
-            None => Some(format!("no {one} in {place}")),
+            None => Some(format!("no {one} in {scope}")),
         }
     }
 

@@ -58,7 +58,7 @@ impl Filter {
 /// The level of a line; an indented line without a level, such as a frame of a traceback, has that of the line above.
 fn level_of(held: &LogBuffer, number: u64) -> Option<Level> {
     for number in (number.saturating_sub(FRAMES).max(held.first())..=number).rev() {
-        let text = held.get(held.place(number))?.text();
+        let text = held.get(held.index_of(number))?.text();
         let own = level(text);
         if own.is_some() || !prefixed(text).text.starts_with([' ', '\t']) {
             return own;
@@ -85,7 +85,8 @@ impl LineFilter {
             });
         }
         let is_noise = |line: &Line| noise(line.text()).is_some();
-        let above = |number: u64| (number > held.first()).then(|| held.get(held.place(number - 1))).flatten();
+        let above =
+            |number: u64| (number > held.first()).then(|| held.get(held.index_of(number - 1))).flatten();
         !self.is_quiet
             || self.hidden.step(held, |number, line| is_noise(line) && above(number).is_some_and(is_noise))
     }
@@ -197,7 +198,7 @@ impl LineFilter {
         let (mut low, mut high) = (hidden.start, hidden.end);
         while low < high {
             let middle = usize::midpoint(low, high);
-            let above = held.place(self.hidden.lines()[middle]) - (middle - hidden.start);
+            let above = held.index_of(self.hidden.lines()[middle]) - (middle - hidden.start);
             if above <= rank { low = middle + 1 } else { high = middle }
         }
         let above = (rank + low - hidden.start) as u64;
@@ -205,7 +206,7 @@ impl LineFilter {
     }
 
     /// The index of a line among the shown lines, or of the next one that is shown.
-    pub fn place(&self, held: &LogBuffer, number: u64) -> usize {
+    pub fn index_of(&self, held: &LogBuffer, number: u64) -> usize {
         self.rank(held, number.max(self.from)) - self.rank(held, self.from)
     }
 
@@ -219,7 +220,7 @@ impl LineFilter {
             return above(&self.matches);
         }
         let hidden = self.hidden_lines(held);
-        held.place(number) - above(&self.hidden).clamp(hidden.start, hidden.end) + hidden.start
+        held.index_of(number) - above(&self.hidden).clamp(hidden.start, hidden.end) + hidden.start
     }
 
     /// The indices of the loaded hidden lines.
@@ -254,12 +255,12 @@ mod tests {
             prop_assert_eq!(line_filter.len(&held), shown.len());
             for (index, number) in shown.iter().enumerate() {
                 prop_assert_eq!(line_filter.number(&held, index), *number);
-                prop_assert_eq!(line_filter.place(&held, *number), index);
+                prop_assert_eq!(line_filter.index_of(&held, *number), index);
                 prop_assert!(line_filter.is_shown(*number));
             }
             prop_assert_eq!(line_filter.number(&held, shown.len()), held.end());
             for number in held.first()..held.end() {
-                prop_assert_eq!(line_filter.place(&held, number), shown.partition_point(|n| *n < number));
+                prop_assert_eq!(line_filter.index_of(&held, number), shown.partition_point(|n| *n < number));
             }
         }
     }

@@ -215,7 +215,7 @@ impl LogView {
 
     /// Goes to a line, shown or not, and puts it as close to the top of the window as possible.
     pub(super) fn go_to_line(&mut self, number: u64) {
-        let index = self.place(number).min(self.len().saturating_sub(1));
+        let index = self.index_of(number).min(self.len().saturating_sub(1));
         self.at = Some(self.number(index));
         self.show(index);
     }

@@ -23,21 +23,21 @@ impl App {
     /// that log.
     pub(in crate::app) fn open_log_at(
         &mut self,
-        place: usize,
+        cluster_index: usize,
         source: LogSource,
         line: Option<LineTarget>,
     ) -> Vec<Effect> {
-        let is_over_another = self.leave_log(place);
-        let mut effects = self.show_log(place, source, line);
-        effects.extend(self.open_log_page(place, is_over_another));
+        let is_over_another = self.leave_log(cluster_index);
+        let mut effects = self.show_log(cluster_index, source, line);
+        effects.extend(self.open_log_page(cluster_index, is_over_another));
         effects
     }
 
     /// Keeps the open log of a cluster for Esc, if the page that shows it is below the page on the screen. Returns
     /// whether it is.
-    pub(in crate::app) fn leave_log(&mut self, place: usize) -> bool {
-        let page = &mut self.pages.cluster[place];
-        let below = self.stack.pages().iter().rposition(|view| view.shows_log(place));
+    pub(in crate::app) fn leave_log(&mut self, cluster_index: usize) -> bool {
+        let page = &mut self.pages.cluster[cluster_index];
+        let below = self.stack.pages().iter().rposition(|view| view.shows_log(cluster_index));
         let is_over_another = below.is_some_and(|at| at + 1 < self.stack.pages().len());
         if let Some((at, opened)) = below.zip(page.log.opened()).filter(|_| is_over_another) {
             page.left.push(Left { at, opened, line: page.log.here() });
@@ -46,17 +46,21 @@ impl App {
     }
 
     /// Shows the open log of a cluster in the whole window: over the page on the screen if another log is below it.
-    pub(in crate::app) fn open_log_page(&mut self, place: usize, is_over_another: bool) -> Vec<Effect> {
-        let log = View::Log(place);
+    pub(in crate::app) fn open_log_page(
+        &mut self,
+        cluster_index: usize,
+        is_over_another: bool,
+    ) -> Vec<Effect> {
+        let log = View::Log(cluster_index);
         if is_over_another { self.open_over(log) } else { self.open_page(log) }
     }
 
     /// Shows a log, at a line of it. A log that is already open continues where it is.
-    fn show_log(&mut self, place: usize, source: LogSource, line: Option<LineTarget>) -> Vec<Effect> {
-        let is_open = self.pages.cluster[place].log.source() == Some(&source);
-        let effects = if is_open { Vec::new() } else { self.follow(place, source) };
+    fn show_log(&mut self, cluster_index: usize, source: LogSource, line: Option<LineTarget>) -> Vec<Effect> {
+        let is_open = self.pages.cluster[cluster_index].log.source() == Some(&source);
+        let effects = if is_open { Vec::new() } else { self.follow(cluster_index, source) };
         if let Some(line) = line {
-            self.pages.cluster[place].log.seek(line);
+            self.pages.cluster[cluster_index].log.seek(line);
         }
         effects
     }
@@ -64,30 +68,30 @@ impl App {
     /// Drops logs to which no page returns any more; those below the page on the screen are kept.
     pub(in crate::app) fn forget_logs(&mut self) {
         let (stack, top) = (self.stack.pages(), self.stack.pages().len().saturating_sub(1));
-        for (place, page) in self.pages.cluster.iter_mut().enumerate() {
-            page.left.retain(|left| left.at < top && stack[left.at].shows_log(place));
+        for (cluster_index, page) in self.pages.cluster.iter_mut().enumerate() {
+            page.left.retain(|left| left.at < top && stack[left.at].shows_log(cluster_index));
         }
     }
 
     /// The log from which the pages below this one were opened, and its cluster.
     pub(in crate::app) fn log_below(&self, at: usize) -> Option<(usize, Left)> {
-        let place = self.stack.pages().get(at)?.place()?;
-        let left = self.pages.cluster[place].left.iter().find(|left| left.at == at)?;
-        Some((place, left.clone()))
+        let cluster_index = self.stack.pages().get(at)?.cluster_index()?;
+        let left = self.pages.cluster[cluster_index].left.iter().find(|left| left.at == at)?;
+        Some((cluster_index, left.clone()))
     }
 
     /// Shows a log again to which a page returns.
     pub(in crate::app) fn return_to_log(
         &mut self,
-        (place, left): (usize, Left),
+        (cluster_index, left): (usize, Left),
         now: Timestamp,
     ) -> Vec<Effect> {
         match left.opened {
-            Opened::One(source) => self.show_log(place, source, left.line),
-            opened if self.pages.cluster[place].log.opened().as_ref() == Some(&opened) => Vec::new(),
+            Opened::One(source) => self.show_log(cluster_index, source, left.line),
+            opened if self.pages.cluster[cluster_index].log.opened().as_ref() == Some(&opened) => Vec::new(),
             // Its lines are read again, so the position of the cursor is not known.
             Opened::Several(logs) => {
-                let (page, mut with) = self.following(place);
+                let (page, mut with) = self.following(cluster_index);
                 page.follow_several(logs, &mut with, now)
             }
         }
@@ -96,7 +100,9 @@ impl App {
     /// Lists the logs of the cluster on the screen: of jobs, of the workers that were read last, of the autoscaler, of
     /// nodes.
     pub(in crate::app) fn choose_log(&mut self, now: Timestamp) {
-        let Some(cluster) = self.view().place().and_then(|place| self.fleet.clusters.get(place)) else {
+        let Some(cluster) =
+            self.view().cluster_index().and_then(|cluster_index| self.fleet.clusters.get(cluster_index))
+        else {
             return;
         };
         let offers = logs_of(cluster);
@@ -110,8 +116,8 @@ impl App {
 
     /// Opens a log of the list in the whole window.
     pub(in crate::app) fn open_source(&mut self, source: LogSource) -> Vec<Effect> {
-        let Some(place) = self.view().place() else { return Vec::new() };
-        self.open_log_at(place, source, None)
+        let Some(cluster_index) = self.view().cluster_index() else { return Vec::new() };
+        self.open_log_at(cluster_index, source, None)
     }
 }
 

@@ -37,7 +37,7 @@ impl LogView {
     }
 
     pub(super) fn eye(&self) -> usize {
-        self.place(self.top)
+        self.index_of(self.top)
     }
 
     /// The first line that is not completely visible in a window of this size.

@@ -86,7 +86,7 @@ impl App {
                 marked.map(|(cluster_index, job)| (cluster_index, job.key.clone())).collect(),
             );
         }
-        self.view().place().map_or(SearchScope::AllClusters, SearchScope::Cluster)
+        self.view().cluster_index().map_or(SearchScope::AllClusters, SearchScope::Cluster)
     }
 
     /// Whose logs a search covers, in words that are safe to print.
@@ -141,13 +141,13 @@ impl App {
     /// Shows the lines that a line of a driver's log with the suffix `[repeated Nx across cluster]` stands for, from
     /// the files of the job's workers.
     pub(in crate::app) fn open_repeated(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(place) = self.view().place() else { return Vec::new() };
+        let Some(cluster_index) = self.view().cluster_index() else { return Vec::new() };
         let Some(repeated) = self.log_mut().and_then(LogView::go_to_repeated) else {
             let message = "no visible line ends with `[repeated Nx across cluster]`";
             self.toasts.report(MessageKind::Info, message, now);
             return Vec::new();
         };
-        let cluster = &self.fleet.clusters[place];
+        let cluster = &self.fleet.clusters[cluster_index];
         let id = match self.log().and_then(LogView::source) {
             Some(LogSource::Job(id)) => Some(id.clone()),
             _ => None,
@@ -159,7 +159,7 @@ impl App {
             self.toasts.report(MessageKind::Info, message, now);
             return Vec::new();
         };
-        let asked = vec![(place, files_of_workers(cluster, job))];
+        let asked = vec![(cluster_index, files_of_workers(cluster, job))];
         let Repeated { count, text, pattern } = repeated;
         let of = format!("the workers of {}; Ray deduplicated {count}", job.key);
         let searched = Searched { sought: text, scope: SearchScope::RepeatedLine, of, lines: LINES };
@@ -181,8 +181,8 @@ impl App {
         self.fleet.clusters.iter_mut().for_each(|cluster| cluster.found = Found::default());
         let mut effects = Vec::new();
         let mut unknown = Vec::new();
-        for (place, files) in asked {
-            let cluster = &mut self.fleet.clusters[place];
+        for (cluster_index, files) in asked {
+            let cluster = &mut self.fleet.clusters[cluster_index];
             if files.is_empty() {
                 let why = "Ray has not listed its nodes";
                 unknown.push(format!("{}: logs not searched: {why}", cluster.name()));
@@ -206,7 +206,7 @@ impl App {
     /// Handles results of a search on a cluster.
     pub(in crate::app) fn swept_news(
         &mut self,
-        place: usize,
+        cluster_index: usize,
         id: FileSearchId,
         swept: FileSearchNews,
         now: Timestamp,
@@ -225,7 +225,7 @@ impl App {
                 incomplete.or_else(ends)
             }
         };
-        let cluster = &mut self.fleet.clusters[place];
+        let cluster = &mut self.fleet.clusters[cluster_index];
         if !cluster.found.take(id, swept) {
             return;
         }
@@ -241,12 +241,14 @@ impl App {
 
     /// Opens the log of the line under the cursor, at that line.
     pub(in crate::app) fn open_found(&mut self) -> Vec<Effect> {
-        let Some((place, number)) = self.listing().and_then(Listing::place) else { return Vec::new() };
-        let cluster = &self.fleet.clusters[place];
+        let Some((cluster_index, number)) = self.listing().and_then(Listing::row_index) else {
+            return Vec::new();
+        };
+        let cluster = &self.fleet.clusters[cluster_index];
         let Some((file, line)) = cluster.found.line(number) else { return Vec::new() };
         let wanted =
             LineTarget { text: line.line.text().to_owned(), before: line.above.clone(), at: line.at };
-        self.open_log_at(place, log_of(cluster, file), Some(wanted))
+        self.open_log_at(cluster_index, log_of(cluster, file), Some(wanted))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
-use crate::app::log::Place;
+use crate::app::log::MatchPosition;
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::{Action, App, Effect, MessageKind, View};
 use crate::model::amount::{bytes, counted};
@@ -143,13 +143,13 @@ impl App {
             return;
         };
         let message = match log.go_to_match(at, text) {
-            Place::Here => return,
-            Place::Above(above) => format!("reading {} above the loaded lines", bytes(above as f64)),
-            Place::TooFar(above) => format!(
+            MatchPosition::Loaded => return,
+            MatchPosition::Above(above) => format!("reading {} above the loaded lines", bytes(above as f64)),
+            MatchPosition::TooFar(above) => format!(
                 "the line is {} above the loaded lines, which exceeds the log memory limit (`log_memory_mb` in the settings)",
                 bytes(above as f64)
             ),
-            Place::Gone => "the line is no longer where it was; search again".to_owned(),
+            MatchPosition::Gone => "the line is no longer where it was; search again".to_owned(),
         };
         self.toasts.report(MessageKind::Info, message, now);
     }

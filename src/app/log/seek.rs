@@ -26,7 +26,7 @@ impl LogView {
         let seen = self.seen();
         let index = seen.clone().find(|index| self.is_at(*index)).unwrap_or(seen.start + seen.len() / 2);
         let number = self.number(index);
-        let text = |number: u64| self.held.get(self.held.place(number)).map(|line| line.text().to_owned());
+        let text = |number: u64| self.held.get(self.held.index_of(number)).map(|line| line.text().to_owned());
         let first = self.held.first().max(number.saturating_sub(CONTEXT as u64));
         let line = text(number).filter(|_| !self.follow)?;
         Some(LineTarget { text: line, before: (first..number).filter_map(text).collect(), at: None })
@@ -62,7 +62,7 @@ impl LogView {
     }
 
     fn best_match(&self, line: &LineTarget, came: Range<u64>) -> Option<(usize, u64)> {
-        let text = |number: u64| self.held.get(self.held.place(number)).map(Line::text);
+        let text = |number: u64| self.held.get(self.held.index_of(number)).map(Line::text);
         let is_it = |number: &u64| text(*number).is_some_and(|text| text.ends_with(&line.text));
         // If the size of the log above is unknown, as is common through the dashboard, positions start at an arbitrary
         // number, and only the text identifies the line.
@@ -112,7 +112,7 @@ impl LogView {
     /// Makes a line the current one, in the middle of the window.
     fn go_to_middle(&mut self, number: u64) {
         self.go_to_shown(number);
-        let here = self.place(number).min(self.len().saturating_sub(1));
+        let here = self.index_of(number).min(self.len().saturating_sub(1));
         let mut room = self.size.height / 2;
         let fits = |index: &usize| {
             let rows = if self.wraps() { self.rows(*index, self.size) } else { 1 };

@@ -3,7 +3,7 @@
 use super::joined::Joined;
 use super::view::LogView;
 use crate::logs::Clock;
-use crate::model::{Line, LogBatch, LogEnd, LogPlace, StreamId, Timestamp};
+use crate::model::{FollowedLog, Line, LogBatch, LogEnd, StreamId, Timestamp};
 use std::time::Duration;
 
 impl LogView {
@@ -13,7 +13,7 @@ impl LogView {
     }
 
     /// The logs of a view of several logs, with their streams.
-    pub fn logs(&self) -> impl Iterator<Item = (&LogPlace, StreamId)> {
+    pub fn logs(&self) -> impl Iterator<Item = (&FollowedLog, StreamId)> {
         self.joined.iter().flat_map(Joined::logs)
     }
 
@@ -98,7 +98,7 @@ impl LogView {
         let joined = self.joined.as_ref()?;
         let at = usize::try_from(line.checked_sub(joined.first)?).ok()?;
         let number = usize::from(*joined.from.get(at)?);
-        Some((number, joined.parts.get(number)?.place.name.as_str()))
+        Some((number, joined.parts.get(number)?.log.name.as_str()))
     }
 
     /// A line as it is copied and saved, with the name of its log in a view of several.
@@ -118,13 +118,13 @@ mod tests {
 
     fn view() -> LogView {
         let log = |(number, cluster, id): (u64, &str, &str)| {
-            let place = LogPlace {
+            let log = FollowedLog {
                 cluster: ClusterName::parse(cluster).unwrap(),
                 source: LogSource::Job(SubmissionId(id.into())),
                 host: None,
                 name: format!("{cluster} {id}"),
             };
-            (place, StreamId(number))
+            (log, StreamId(number))
         };
         let mut view = LogView::default();
         view.begin_several([(7, "east", "a"), (9, "west", "b")].map(log).to_vec(), NOW);
@@ -196,13 +196,13 @@ mod tests {
     fn logs_that_were_opened_on_a_frozen_screen_stay_open() {
         let mut view = view();
         let behind = view.after_this(NOW).unwrap();
-        let place = |id: &str| LogPlace {
+        let log = |id: &str| FollowedLog {
             cluster: ClusterName::parse("north").unwrap(),
             source: LogSource::Job(SubmissionId(id.into())),
             host: None,
             name: id.to_owned(),
         };
-        view.begin_several(vec![(place("c"), StreamId(21)), (place("d"), StreamId(22))], NOW);
+        view.begin_several(vec![(log("c"), StreamId(21)), (log("d"), StreamId(22))], NOW);
         came(&mut view, 22, &["of the new log"], NOW);
         view.go_on_with(behind, after(9));
         assert!(view.reads(StreamId(21)) && !view.reads(StreamId(7)));

@@ -7,7 +7,7 @@ use super::times::{Since, Times};
 use super::wanted::{Aim, LineSeek};
 use super::window::Window;
 use crate::logs::{IncrementalFilter, Level, LogBuffer, Patterns, Runs, Search, level};
-use crate::model::{Line, LogBatch, LogEnd, LogPart, LogPlace, LogSource, StreamId, Timestamp};
+use crate::model::{FollowedLog, Line, LogBatch, LogEnd, LogPart, LogSource, StreamId, Timestamp};
 use std::collections::VecDeque;
 
 /// Default memory limit of a log, in bytes.
@@ -100,7 +100,7 @@ pub enum Opened {
     /// One log.
     One(LogSource),
     /// Several logs together.
-    Several(Vec<LogPlace>),
+    Several(Vec<FollowedLog>),
 }
 
 impl LogView {
@@ -110,7 +110,7 @@ impl LogView {
     }
 
     /// Replaces the log by several, of which nothing has been received yet.
-    pub fn begin_several(&mut self, logs: Vec<(LogPlace, StreamId)>, now: Timestamp) {
+    pub fn begin_several(&mut self, logs: Vec<(FollowedLog, StreamId)>, now: Timestamp) {
         let first = logs.first().map_or(StreamId(0), |(_, stream)| *stream);
         self.begin_any(None, first, Some(Joined::new(logs, now)));
     }
@@ -237,7 +237,7 @@ impl LogView {
         match (&self.source, &self.joined) {
             (Some(source), _) => Some(Opened::One(source.clone())),
             (None, Some(joined)) => {
-                Some(Opened::Several(joined.logs().map(|(place, _)| place.clone()).collect()))
+                Some(Opened::Several(joined.logs().map(|(log, _)| log.clone()).collect()))
             }
             (None, None) => None,
         }
@@ -334,7 +334,7 @@ impl LogView {
 
     /// The line at an index among the shown lines.
     pub fn line(&self, index: usize) -> Option<&Line> {
-        self.held.get(self.held.place(self.number(index)))
+        self.held.get(self.held.index_of(self.number(index)))
     }
 
     /// The number of the line at an index; after the last index, one more than the last number.
@@ -343,8 +343,8 @@ impl LogView {
     }
 
     /// The index of a line by its number, or of the next one that is shown.
-    pub(super) fn place(&self, number: u64) -> usize {
-        self.line_filter.place(&self.held, number)
+    pub(super) fn index_of(&self, number: u64) -> usize {
+        self.line_filter.index_of(&self.held, number)
     }
 }
 

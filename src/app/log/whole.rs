@@ -7,9 +7,9 @@ use crate::model::{Line, Timestamp};
 
 /// The position of a line of the whole log relative to the loaded lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MatchPosition {
     /// It is loaded, and shown now.
-    Here,
+    Loaded,
     /// It is that many bytes above the loaded lines; it is shown once the lines between are read.
     Above(u64),
     /// It is that many bytes above, which exceeds the memory limit of a log.
@@ -25,9 +25,9 @@ impl LogView {
         self.aim = None;
         let found = (0..self.held.len())
             .rev()
-            .find(|place| self.held.get(*place).is_some_and(|line| line.text().starts_with(text)));
-        if let Some(place) = found {
-            self.go_to_shown(self.held.first() + place as u64);
+            .find(|index| self.held.get(*index).is_some_and(|line| line.text().starts_with(text)));
+        if let Some(index) = found {
+            self.go_to_shown(self.held.first() + index as u64);
         }
         found.is_some()
     }
@@ -44,23 +44,23 @@ impl LogView {
 
     /// Goes to the line at this position of the log that has, or begins with, this text. A filter that hides it is
     /// removed.
-    pub fn go_to_match(&mut self, at: u64, text: &str) -> Place {
+    pub fn go_to_match(&mut self, at: u64, text: &str) -> MatchPosition {
         self.aim = None;
         if let Some(start) = self.held.start().filter(|start| at < *start) {
             let above = start - at;
             if above > self.memory as u64 {
-                return Place::TooFar(above);
+                return MatchPosition::TooFar(above);
             }
             self.show(0);
             self.aim = Some(Aim::Line(at, text.to_owned()));
-            return Place::Above(above);
+            return MatchPosition::Above(above);
         }
-        let Some(numbers) = self.held.around(at) else { return Place::Gone };
+        let Some(numbers) = self.held.around(at) else { return MatchPosition::Gone };
         let is_it = |line: &Line| line.text().starts_with(text);
-        let found = numbers.into_iter().find(|n| self.held.get(self.held.place(*n)).is_some_and(is_it));
-        let Some(number) = found else { return Place::Gone };
+        let found = numbers.into_iter().find(|n| self.held.get(self.held.index_of(*n)).is_some_and(is_it));
+        let Some(number) = found else { return MatchPosition::Gone };
         self.go_to_shown(number);
-        Place::Here
+        MatchPosition::Loaded
     }
 
     /// Reads older parts until the first loaded line is older than this time, or half of the memory is used; then goes
@@ -136,13 +136,17 @@ mod tests {
     fn jumps_to_a_line_above_once_it_is_read() {
         let mut view = view(0);
         take(&mut view, 500..600);
-        assert_eq!(view.go_to_match(5200, "line 520"), Place::Here);
+        assert_eq!(view.go_to_match(5200, "line 520"), MatchPosition::Loaded);
         assert_eq!((first(&view), view.is_at(20)), ("line 520", true));
-        assert_eq!(view.go_to_match(5200, "another"), Place::Gone);
+        assert_eq!(view.go_to_match(5200, "another"), MatchPosition::Gone);
         view.set_filter(Filter::parse("5$").unwrap());
-        assert_eq!((view.go_to_match(5250, "line 525"), view.len()), (Place::Here, 10));
-        assert_eq!((view.go_to_match(5200, "line 520"), view.len()), (Place::Here, 100), "it is not hidden");
-        assert_eq!(view.go_to_match(4050, "line 405"), Place::Above(950));
+        assert_eq!((view.go_to_match(5250, "line 525"), view.len()), (MatchPosition::Loaded, 10));
+        assert_eq!(
+            (view.go_to_match(5200, "line 520"), view.len()),
+            (MatchPosition::Loaded, 100),
+            "it is not hidden"
+        );
+        assert_eq!(view.go_to_match(4050, "line 405"), MatchPosition::Above(950));
         assert_eq!(view.ask_older(), Some(5000));
         view.take_older(StreamId(1), Ok(part(450..500)));
         assert_eq!(view.ask_older(), Some(4500), "it continues until the line is loaded");
@@ -151,6 +155,6 @@ mod tests {
         assert_eq!(view.ask_older(), None);
         assert!(view.go_to_text("line 55") && first(&view) == "line 559" && !view.go_to_text("nowhere"));
         view.limit(1000);
-        assert_eq!(view.go_to_match(10, "line 001"), Place::TooFar(3990));
+        assert_eq!(view.go_to_match(10, "line 001"), MatchPosition::TooFar(3990));
     }
 }

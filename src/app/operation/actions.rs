@@ -65,9 +65,9 @@ impl App {
 
     /// Opens the page of the operation on that cluster, at the end of its output.
     fn open_operation(&mut self, name: &ClusterName) -> Vec<Effect> {
-        let Some(place) = self.fleet.place(name) else { return Vec::new() };
-        self.pages.cluster[place].operation.show_end();
-        self.open_page(View::Operation(place))
+        let Some(cluster_index) = self.fleet.cluster_index(name) else { return Vec::new() };
+        self.pages.cluster[cluster_index].operation.show_end();
+        self.open_page(View::Operation(cluster_index))
     }
 
     /// Shows the progress of the operation on the selected cluster.
@@ -141,8 +141,8 @@ impl App {
 
     /// The operation whose progress is shown, to be changed, and its cluster.
     fn watched_mut(&mut self) -> Option<(ClusterName, &mut Running)> {
-        let View::Operation(place) = *self.view() else { return None };
-        let cluster = self.fleet.clusters.get_mut(place)?;
+        let View::Operation(cluster_index) = *self.view() else { return None };
+        let cluster = self.fleet.clusters.get_mut(cluster_index)?;
         Some((cluster.name().clone(), cluster.running.as_mut()?))
     }
 
@@ -357,7 +357,7 @@ impl App {
 
     /// Whether the operation on that cluster is on the screen: the operator waits for the result of the order.
     fn is_watched(&self, name: &ClusterName) -> bool {
-        matches!(*self.view(), View::Operation(place) if self.fleet.place(name) == Some(place))
+        matches!(*self.view(), View::Operation(cluster_index) if self.fleet.cluster_index(name) == Some(cluster_index))
     }
 
     /// Shows an operation found in the journal. An interrupted one is shown when it is found, unless another cluster's
@@ -382,7 +382,8 @@ impl App {
         if !stopped || known || self.is_frozen() {
             return Vec::new();
         }
-        let is_elsewhere = self.view().place().is_some_and(|shown| self.fleet.place(name) != Some(shown));
+        let is_elsewhere =
+            self.view().cluster_index().is_some_and(|shown| self.fleet.cluster_index(name) != Some(shown));
         if is_elsewhere || self.dialog.is_some() || self.prompt.is_some() {
             let text = format!(
                 "{name}: {brief}; press {} on its page for details",
@@ -458,7 +459,7 @@ impl App {
 
     /// The operation whose progress is shown.
     pub fn watched(&self) -> Option<&Running> {
-        let View::Operation(place) = *self.view() else { return None };
-        self.fleet.clusters.get(place)?.running.as_ref()
+        let View::Operation(cluster_index) = *self.view() else { return None };
+        self.fleet.clusters.get(cluster_index)?.running.as_ref()
     }
 }

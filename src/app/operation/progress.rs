@@ -167,13 +167,13 @@ impl Running {
     /// `restart 4/9`; when it is interrupted, `restart 4/9 interrupted`.
     pub fn brief(&self) -> String {
         let word = self.operation.kind().word();
-        let place = self.step().map_or_else(String::new, |s| {
+        let position = self.step().map_or_else(String::new, |s| {
             format!(" {}/{}", self.operation.number(s), self.operation.steps.len())
         });
         match self.state {
-            OperationState::Running | OperationState::Elsewhere => format!("{word}{place}"),
+            OperationState::Running | OperationState::Elsewhere => format!("{word}{position}"),
             OperationState::Cancelling => format!("cancelling {word}"),
-            OperationState::Interrupted(..) => format!("{word}{place} interrupted"),
+            OperationState::Interrupted(..) => format!("{word}{position} interrupted"),
             OperationState::Ended(over) => format!("{word} {}", over.word()),
         }
     }

@@ -165,12 +165,12 @@ impl WorkerForm {
         [&self.count, &self.name, &self.address].map(|line| line.text().to_owned())
     }
 
-    /// Moves the focus by `by` places and wraps around.
+    /// Moves the focus by `by` positions and wraps around.
     pub fn turn(&mut self, by: isize) {
-        let places = if self.offer().is_some() { self.rows().len() + 2 } else { 1 };
-        let places = isize::try_from(places).unwrap_or(isize::MAX);
+        let positions = if self.offer().is_some() { self.rows().len() + 2 } else { 1 };
+        let positions = isize::try_from(positions).unwrap_or(isize::MAX);
         let at = isize::try_from(self.at).unwrap_or(0);
-        self.focus(usize::try_from((at + by).rem_euclid(places)).unwrap_or(0));
+        self.focus(usize::try_from((at + by).rem_euclid(positions)).unwrap_or(0));
     }
 
     /// Focuses a row or a button.

@@ -121,8 +121,8 @@ impl App {
             self.toasts.answer(text, now);
             return None;
         }
-        let (place, node) = self.target_node()?;
-        let known = &self.fleet.clusters[place];
+        let (cluster_index, node) = self.target_node()?;
+        let known = &self.fleet.clusters[cluster_index];
         let cluster = known.name().clone();
         // The address of a deleted machine is given to another one.
         let successor = known.snapshot.nodes.iter().find(|n| n.address == node.address && n.state.is_alive());
@@ -156,8 +156,8 @@ impl App {
 
     /// The slice in Google Cloud of the selected slice of Ray's nodes, with its cluster.
     pub(in crate::app) fn slice_at_google(&self) -> Option<(&Cluster, &Row)> {
-        let Target::Hosts(place, hosts) = self.target()? else { return None };
-        let cluster = self.fleet.clusters.get(place)?;
+        let Target::Hosts(cluster_index, hosts) = self.target()? else { return None };
+        let cluster = self.fleet.clusters.get(cluster_index)?;
         Some((cluster, cluster.tpu(&hosts.name).filter(|_| hosts.kind == HostsKind::Slice)?))
     }
 }

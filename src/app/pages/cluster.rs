@@ -27,7 +27,7 @@ pub struct Left {
 #[derive(Debug)]
 pub struct ClusterPage {
     /// The index of the cluster.
-    pub(in crate::app) place: usize,
+    pub(in crate::app) cluster_index: usize,
     /// The nodes pane, node by node.
     pub nodes: List<Nodes>,
     /// The nodes pane by slice.
@@ -53,13 +53,13 @@ pub struct ClusterPage {
 
 impl ClusterPage {
     /// The page of the cluster at this index.
-    pub fn new(place: usize) -> Self {
+    pub fn new(cluster_index: usize) -> Self {
         Self {
-            place,
-            nodes: List::new(Some(place)),
-            slices: List::new(Some(place)),
+            cluster_index,
+            nodes: List::new(Some(cluster_index)),
+            slices: List::new(Some(cluster_index)),
             is_by_slice: true,
-            jobs: List::new(Some(place)),
+            jobs: List::new(Some(cluster_index)),
             log: LogView::default(),
             left: Vec::new(),
             log_failed_at: None,
@@ -108,7 +108,7 @@ impl ClusterPage {
     }
 
     fn status(&self, fleet: &Fleet, id: &SubmissionId) -> Option<JobStatus> {
-        let jobs = &fleet.clusters.get(self.place)?.snapshot.jobs;
+        let jobs = &fleet.clusters.get(self.cluster_index)?.snapshot.jobs;
         jobs.iter().find(|job| job.submission_id() == Some(id)).map(|job| job.status)
     }
 }

@@ -7,7 +7,7 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::fleet::trend::sparkline;
 use crate::app::operation::progress::Running;
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, Place, When, Width};
+use crate::app::table::column::{Column, Kind, RowIndex, When, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::text::words;
 use crate::diagnose::{Finding, FindingKind, Severity, unhealthy_runs};
@@ -69,20 +69,20 @@ impl Kind for Clusters {
         1
     }
 
-    fn row(cluster: &Cluster, place: usize, _: usize) -> Option<ClusterRow<'_>> {
-        Some(Known(place, cluster))
+    fn row(cluster: &Cluster, cluster_index: usize, _: usize) -> Option<ClusterRow<'_>> {
+        Some(Known(cluster_index, cluster))
     }
 
-    fn places(fleet: &Fleet, _: Option<usize>) -> impl Iterator<Item = Place> {
-        (0..fleet.clusters.len() + fleet.broken.len()).map(|place| (place, 0))
+    fn row_indices(fleet: &Fleet, _: Option<usize>) -> impl Iterator<Item = RowIndex> {
+        (0..fleet.clusters.len() + fleet.broken.len()).map(|cluster_index| (cluster_index, 0))
     }
 
-    fn at(fleet: &Fleet, (place, number): Place) -> Option<ClusterRow<'_>> {
-        if let Some(cluster) = fleet.clusters.get(place) {
-            return Self::row(cluster, place, number);
+    fn at(fleet: &Fleet, (cluster_index, number): RowIndex) -> Option<ClusterRow<'_>> {
+        if let Some(cluster) = fleet.clusters.get(cluster_index) {
+            return Self::row(cluster, cluster_index, number);
         }
-        let among = place - fleet.clusters.len();
-        fleet.broken.get(among).map(|(file, problem)| Broken(place, among, file, problem))
+        let among = cluster_index - fleet.clusters.len();
+        fleet.broken.get(among).map(|(file, problem)| Broken(cluster_index, among, file, problem))
     }
 
     fn key(_: &ClusterRow<'_>) {}
@@ -102,7 +102,7 @@ impl Kind for Clusters {
 
     fn target(row: &ClusterRow<'_>) -> Target {
         match row {
-            Known(place, _) => Target::Cluster(*place),
+            Known(cluster_index, _) => Target::Cluster(*cluster_index),
             Broken(_, among, ..) => Target::Broken(*among),
         }
     }

@@ -118,7 +118,7 @@ impl Page for Details {
 
     fn nodes_in_view(&self, _fleet: &Fleet, _areas: &Areas) -> NodesInView {
         match self.target {
-            Target::Node(place, id) => vec![(place, vec![id])],
+            Target::Node(cluster_index, id) => vec![(cluster_index, vec![id])],
             _ => Vec::new(),
         }
     }

@@ -45,7 +45,7 @@ pub struct FoundLines;
 #[derive(Clone, Copy, Debug)]
 pub struct FoundRow<'f> {
     cluster: &'f Cluster,
-    place: usize,
+    cluster_index: usize,
     number: usize,
     file: &'f FileMatches,
     line: &'f LineMatch,
@@ -180,9 +180,9 @@ impl Kind for FoundLines {
         cluster.found.len()
     }
 
-    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Row<'_>> {
         let (file, line) = cluster.found.line(number)?;
-        Some(Row { cluster, place, number, file, line })
+        Some(Row { cluster, cluster_index, number, file, line })
     }
 
     fn key(row: &Row<'_>) -> usize {
@@ -198,7 +198,7 @@ impl Kind for FoundLines {
                 .then_with(|| a.file.node.cmp(&b.file.node))
                 .then_with(|| a.file.name.raw().cmp(b.file.name.raw()))
         };
-        a.place.cmp(&b.place).then_with(by_file).then(a.number.cmp(&b.number))
+        a.cluster_index.cmp(&b.cluster_index).then_with(by_file).then(a.number.cmp(&b.number))
     }
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
@@ -211,7 +211,7 @@ impl Kind for FoundLines {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        Target::Cluster(row.place)
+        Target::Cluster(row.cluster_index)
     }
 
     fn copied(row: &Row<'_>) -> (&'static str, String) {

@@ -28,7 +28,7 @@ pub struct HostsTable;
 #[derive(Clone, Copy, Debug)]
 pub struct HostsRow<'f> {
     cluster: &'f Cluster,
-    place: usize,
+    cluster_index: usize,
     number: usize,
     /// The hosts of the row: a slice, a node type, or nodes that died together.
     pub hosts: &'f Hosts,
@@ -38,14 +38,14 @@ type Row<'f> = HostsRow<'f>;
 
 impl<'f> HostsRow<'f> {
     /// The row of a cluster with this number.
-    pub fn of(cluster: &'f Cluster, place: usize, number: usize) -> Option<Self> {
-        Some(Self { cluster, place, number, hosts: cluster.sliced.by_slice.rows.get(number)? })
+    pub fn of(cluster: &'f Cluster, cluster_index: usize, number: usize) -> Option<Self> {
+        Some(Self { cluster, cluster_index, number, hosts: cluster.sliced.by_slice.rows.get(number)? })
     }
 
     /// The row of a cluster with this key.
-    pub fn find(cluster: &'f Cluster, place: usize, key: &HostsKey) -> Option<Self> {
+    pub fn find(cluster: &'f Cluster, cluster_index: usize, key: &HostsKey) -> Option<Self> {
         let number = cluster.sliced.by_slice.rows.iter().position(|row| row.key == *key)?;
-        Self::of(cluster, place, number)
+        Self::of(cluster, cluster_index, number)
     }
 
     /// Its name: that of the slice, `12 slices`, the node type, `head`.
@@ -215,7 +215,9 @@ impl Kind for HostsTable {
     fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         // Rows are slices and the head, while the counts of a cluster are of hosts.
         let hosts = host_counts(context, of, Some("host"));
-        let slices = of.and_then(|place| context.fleet.clusters.get(place)).filter(|cluster| cluster.known);
+        let slices = of
+            .and_then(|cluster_index| context.fleet.clusters.get(cluster_index))
+            .filter(|cluster| cluster.known);
         let slices = slices.map_or(0, Cluster::slices);
         if slices == 0 {
             hosts
@@ -232,8 +234,8 @@ impl Kind for HostsTable {
         cluster.sliced.by_slice.rows.len()
     }
 
-    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-        Row::of(cluster, place, number)
+    fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Row<'_>> {
+        Row::of(cluster, cluster_index, number)
     }
 
     fn key(row: &Row<'_>) -> HostsKey {
@@ -274,9 +276,11 @@ impl Kind for HostsTable {
         match row.hosts.nodes.as_slice() {
             [only] if row.hosts.expected.is_none_or(|expected| expected == 1) => {
                 let node = nodes.get(*only as usize);
-                node.map_or(Target::Cluster(row.place), |node| Target::Node(row.place, node.id))
+                node.map_or(Target::Cluster(row.cluster_index), |node| {
+                    Target::Node(row.cluster_index, node.id)
+                })
             }
-            _ => Target::Hosts(row.place, row.hosts.key.clone()),
+            _ => Target::Hosts(row.cluster_index, row.hosts.key.clone()),
         }
     }
 

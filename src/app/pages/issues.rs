@@ -38,7 +38,7 @@ pub struct Issues;
 #[derive(Clone, Copy, Debug)]
 pub struct IssueRow<'f> {
     cluster: &'f Cluster,
-    place: usize,
+    cluster_index: usize,
     number: usize,
     finding: &'f Finding,
 }
@@ -87,9 +87,9 @@ impl Kind for Issues {
         cluster.findings.len()
     }
 
-    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Row<'_>> {
         let finding = cluster.findings.get(number)?;
-        (finding.severity < Severity::Info).then_some(Row { cluster, place, number, finding })
+        (finding.severity < Severity::Info).then_some(Row { cluster, cluster_index, number, finding })
     }
 
     fn key(row: &Row<'_>) -> Self::Key {
@@ -101,7 +101,8 @@ impl Kind for Issues {
 
     /// The worst first, and the latest first among equals, because recent ones are of most interest.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
-        let rank = |row: &Row<'_>| (row.finding.severity, Reverse(row.finding.since), row.place, row.number);
+        let rank =
+            |row: &Row<'_>| (row.finding.severity, Reverse(row.finding.since), row.cluster_index, row.number);
         rank(a).cmp(&rank(b))
     }
 
@@ -116,15 +117,15 @@ impl Kind for Issues {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        let place = row.place;
+        let cluster_index = row.cluster_index;
         match &row.finding.about {
-            Subject::Job(job) => Target::Job(place, job.clone()),
+            Subject::Job(job) => Target::Job(cluster_index, job.clone()),
             Subject::Slice(name) => {
                 let key = HostsKey { kind: HostsKind::Slice, name: name.clone(), lost: None };
-                Target::Hosts(place, key)
+                Target::Hosts(cluster_index, key)
             }
-            Subject::Tpu(name) => Target::Tpu(place, name.clone()),
-            Subject::Cluster => Target::Cluster(place),
+            Subject::Tpu(name) => Target::Tpu(cluster_index, name.clone()),
+            Subject::Cluster => Target::Cluster(cluster_index),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::app::log::LineTarget;
 use crate::app::screen::pane::Pane;
 use crate::app::table::list::{List, Listing};
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLog};
-use crate::model::{JobKey, LogPlace, LogSource, Timestamp, WorkerFile};
+use crate::model::{FollowedLog, JobKey, LogSource, Timestamp, WorkerFile};
 use causes::Causes;
 pub use common::Spot;
 pub(super) use common::role as line_role;
@@ -30,7 +30,7 @@ use view::WorkersView;
 #[derive(Debug)]
 pub struct WorkersPage {
     /// The index of the cluster.
-    place: usize,
+    cluster_index: usize,
     /// The table on the screen.
     pub view: WorkersView,
     /// The overview.
@@ -47,14 +47,14 @@ pub struct WorkersPage {
 
 impl WorkersPage {
     /// The page of the cluster at this index.
-    pub fn new(place: usize) -> Self {
+    pub fn new(cluster_index: usize) -> Self {
         Self {
-            place,
+            cluster_index,
             view: WorkersView::default(),
-            overview: List::new(Some(place)).holding_top(),
-            folded: List::new(Some(place)),
-            merged: List::new(Some(place)),
-            causes: List::new(Some(place)),
+            overview: List::new(Some(cluster_index)).holding_top(),
+            folded: List::new(Some(cluster_index)),
+            merged: List::new(Some(cluster_index)),
+            causes: List::new(Some(cluster_index)),
             awaited: None,
         }
     }
@@ -106,7 +106,7 @@ impl WorkersPage {
 
     /// The readings of the cluster.
     fn watched<'f>(&self, fleet: &'f Fleet) -> &'f Watched {
-        &fleet.clusters[self.place].job_workers
+        &fleet.clusters[self.cluster_index].job_workers
     }
 
     /// The workers of the last reading of the table on the screen.
@@ -138,13 +138,13 @@ impl WorkersPage {
     }
 
     /// The logs of all workers, with their names; `None` before they are read.
-    pub(in crate::app) fn logs(&self, fleet: &Fleet) -> Option<Vec<LogPlace>> {
+    pub(in crate::app) fn logs(&self, fleet: &Fleet) -> Option<Vec<FollowedLog>> {
         let workers = self.workers(fleet)?;
         let log = |log: WorkerLog<'_>| {
             let worker = &workers.workers[log.worker];
             let name = format!("{}/{}", workers.short_host(&worker.host), worker.process.pid);
             let (source, host) = log.followed();
-            LogPlace { cluster: fleet.clusters[self.place].name().clone(), source, host, name }
+            FollowedLog { cluster: fleet.clusters[self.cluster_index].name().clone(), source, host, name }
         };
         Some(workers.logs().map(log).collect())
     }
@@ -152,7 +152,7 @@ impl WorkersPage {
     /// Requests a reading of the table on the screen if it is missing or old.
     pub(in crate::app) fn read(&self, fleet: &mut Fleet, now: Timestamp) -> Option<Effect> {
         let part = self.view.part();
-        let cluster = &mut fleet.clusters[self.place];
+        let cluster = &mut fleet.clusters[self.cluster_index];
         let is_due = cluster.job_workers.wait(part, now)?.is_zero();
         if !is_due || !cluster.is_up() {
             return None;
@@ -179,7 +179,7 @@ impl WorkersPage {
         if let Some(key) =
             job_workers.zip(worker).and_then(|(job_workers, worker)| process(job_workers, worker))
         {
-            self.overview.select(fleet, self.place, &key);
+            self.overview.select(fleet, self.cluster_index, &key);
         }
     }
 
@@ -194,20 +194,20 @@ impl WorkersPage {
 
     /// Moves the cursor to its target, once the table has been read.
     pub(crate) fn go_to_awaited(&mut self, fleet: &Fleet) {
-        let (place, job_workers) = (self.place, self.watched(fleet));
+        let (cluster_index, job_workers) = (self.cluster_index, self.watched(fleet));
         let Some(of_table) = self.workers(fleet) else { return };
         let Some((process, spot)) = self.awaited.take() else { return };
         let Some(worker) = worker_at(of_table, process) else { return };
         match self.view {
-            WorkersView::Overview => self.overview.select(fleet, place, &process),
+            WorkersView::Overview => self.overview.select(fleet, cluster_index, &process),
             WorkersView::Folded => {
                 if let Some(key) = folded::nearest(job_workers, worker, spot.time) {
-                    self.folded.select(fleet, place, &key);
+                    self.folded.select(fleet, cluster_index, &key);
                 }
             }
             WorkersView::Merged => {
                 if let Some(key) = merged::nearest(job_workers, worker, spot.time) {
-                    self.merged.select(fleet, place, &key);
+                    self.merged.select(fleet, cluster_index, &key);
                 }
             }
             // It begins with the most important line.

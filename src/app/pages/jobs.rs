@@ -27,7 +27,7 @@ pub struct Jobs;
 pub struct JobRow<'f> {
     /// Its cluster.
     pub cluster: &'f Cluster,
-    place: usize,
+    cluster_index: usize,
     /// The job, as the snapshot has it.
     pub job: &'f Arc<Job>,
 }
@@ -52,7 +52,7 @@ impl Kind for Jobs {
     }
 
     fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let mut counts = match of.and_then(|place| context.fleet.clusters.get(place)) {
+        let mut counts = match of.and_then(|cluster_index| context.fleet.clusters.get(cluster_index)) {
             Some(cluster) if !cluster.known => Vec::new(),
             Some(cluster) => {
                 let (running, waiting, failed) = cluster.job_counts(context.now);
@@ -80,8 +80,8 @@ impl Kind for Jobs {
         cluster.snapshot.jobs.len()
     }
 
-    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-        Some(Row { cluster, place, job: cluster.snapshot.jobs.get(number)? })
+    fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Row<'_>> {
+        Some(Row { cluster, cluster_index, job: cluster.snapshot.jobs.get(number)? })
     }
 
     fn key(row: &Row<'_>) -> JobKey {
@@ -116,7 +116,7 @@ impl Kind for Jobs {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        Target::Job(row.place, row.job.key.clone())
+        Target::Job(row.cluster_index, row.job.key.clone())
     }
 
     /// The displayed id, because a hostile id must not act in the shell into which it is pasted.
@@ -377,7 +377,7 @@ fn name<'f>(row: &Row<'f>, context: &CellContext<'f>) -> Cell<'f> {
         JobKey::Submission(id) => (id.0.shown(), row.job.short_id()),
         JobKey::Driver(id) => (Cow::Owned(format!("{id} (manual)")), None),
     };
-    let is_marked = context.marks.has(row.place, row.job);
+    let is_marked = context.marks.has(row.cluster_index, row.job);
     let role = if is_marked { Role::Accent } else { Jobs::text(row, context) };
     let cell = Cell { marks: is_marked, ..Cell::new(id, role).named() };
     match brief {

@@ -24,7 +24,7 @@ pub struct Nodes;
 #[derive(Clone, Copy, Debug)]
 pub struct NodeRow<'f> {
     cluster: &'f Cluster,
-    place: usize,
+    cluster_index: usize,
     number: usize,
     /// The node, as the snapshot has it.
     pub node: &'f Node,
@@ -61,9 +61,9 @@ impl Kind for Nodes {
         cluster.snapshot.nodes.len()
     }
 
-    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Row<'_>> {
         let node = cluster.snapshot.nodes.get(number)?;
-        Some(Row { cluster, place, number, node, name: cluster.node_name(node) })
+        Some(Row { cluster, cluster_index, number, node, name: cluster.node_name(node) })
     }
 
     fn key(row: &Row<'_>) -> NodeId {
@@ -93,7 +93,7 @@ impl Kind for Nodes {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        Target::Node(row.place, row.node.id)
+        Target::Node(row.cluster_index, row.node.id)
     }
 
     /// The page of a slice keeps the hosts of that name, even when the last of them dies and its row is merged with
@@ -293,7 +293,7 @@ pub fn host_counts(context: &CellContext<'_>, of: Option<usize>, called: Option<
         Some(one) if n == "1" => format!("1 {one}"),
         Some(one) => format!("{n} {one}s"),
     };
-    let Some(cluster) = of.and_then(|place| context.fleet.clusters.get(place)) else {
+    let Some(cluster) = of.and_then(|cluster_index| context.fleet.clusters.get(cluster_index)) else {
         let totals = context.fleet.totals();
         let alive = totals.text(totals.nodes);
         // Clusters that were never read have an unknown number of nodes.

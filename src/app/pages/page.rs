@@ -86,7 +86,9 @@ pub(super) fn nodes_of_rows(listing: &dyn Listing, fleet: &Fleet, height: usize)
     let top = listing.window(height);
     let mut visible: NodesInView = Vec::new();
     for target in (top..top + height).filter_map(|position| listing.target_at(fleet, position)) {
-        let Some((place, cluster)) = target.place().and_then(|p| Some((p, fleet.clusters.get(p)?))) else {
+        let Some((cluster_index, cluster)) =
+            target.cluster_index().and_then(|p| Some((p, fleet.clusters.get(p)?)))
+        else {
             continue;
         };
         let seen = match target {
@@ -97,10 +99,10 @@ pub(super) fn nodes_of_rows(listing: &dyn Listing, fleet: &Fleet, height: usize)
             Target::Hosts(_, hosts) => cluster.alive_of(&hosts),
             _ => Vec::new(),
         };
-        match visible.iter_mut().find(|(p, _)| *p == place) {
+        match visible.iter_mut().find(|(p, _)| *p == cluster_index) {
             Some((_, ids)) => ids.extend(seen),
             None if seen.is_empty() => {}
-            None => visible.push((place, seen)),
+            None => visible.push((cluster_index, seen)),
         }
     }
     visible

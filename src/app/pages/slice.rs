@@ -16,20 +16,20 @@ use std::collections::HashSet;
 pub struct SlicePage {
     /// The hosts as a table.
     pub list: List<Nodes>,
-    place: usize,
+    cluster_index: usize,
     /// The numbers of its nodes in the order of their names: the cells of the grid.
     cells: Vec<usize>,
 }
 
 impl SlicePage {
     /// The page of the hosts with that key.
-    pub fn new(place: usize, hosts: HostsKey) -> Self {
-        Self { list: List::among(place, hosts), place, cells: Vec::new() }
+    pub fn new(cluster_index: usize, hosts: HostsKey) -> Self {
+        Self { list: List::among(cluster_index, hosts), cluster_index, cells: Vec::new() }
     }
 
     /// Whether it is the page of those hosts.
-    pub fn is_of(&self, place: usize, hosts: &HostsKey) -> bool {
-        self.place == place && self.list.within() == Some(hosts)
+    pub fn is_of(&self, cluster_index: usize, hosts: &HostsKey) -> bool {
+        self.cluster_index == cluster_index && self.list.within() == Some(hosts)
     }
 
     /// The nodes in the grid that still exist.
@@ -50,7 +50,7 @@ impl Page for SlicePage {
     /// Sorts rows and cells. A dead host whose address is alive again was replaced, and has no cell.
     fn rearrange(&mut self, fleet: &Fleet) {
         self.list.arrange(fleet);
-        let Some(cluster) = fleet.clusters.get(self.place) else { return };
+        let Some(cluster) = fleet.clusters.get(self.cluster_index) else { return };
         let mut hosts: Vec<(usize, &Node)> =
             self.list.numbers().filter_map(|n| Some((n, node(cluster, n)?))).collect();
         let back: HashSet<&str> =
@@ -65,10 +65,10 @@ impl Page for SlicePage {
         let height = areas.table.as_ref().map_or(0, |table| table.rows.height.into());
         let seen = nodes_of_rows(&self.list, fleet, height).pop().map(|(_, ids)| ids).unwrap_or_default();
         let first: HashSet<NodeId> = seen.iter().copied().collect();
-        let all = fleet.clusters.get(self.place).zip(self.list.within());
+        let all = fleet.clusters.get(self.cluster_index).zip(self.list.within());
         let all = all.map(|(cluster, hosts)| cluster.alive_of(hosts)).unwrap_or_default();
         let rest = all.into_iter().filter(|id| !first.contains(id));
-        vec![(self.place, seen.into_iter().chain(rest).collect())]
+        vec![(self.cluster_index, seen.into_iter().chain(rest).collect())]
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Slices;
 #[derive(Clone, Copy, Debug)]
 pub struct SliceRow<'f> {
     cluster: &'f Cluster,
-    place: usize,
+    cluster_index: usize,
     /// The slice or request, joined with Ray's nodes.
     pub slice: &'f Slice,
 }
@@ -46,7 +46,7 @@ impl Kind for Slices {
 
     /// Chips by generation, and the age of Google's answer.
     fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let Some(cluster) = of.and_then(|place| context.fleet.clusters.get(place)) else {
+        let Some(cluster) = of.and_then(|cluster_index| context.fleet.clusters.get(cluster_index)) else {
             return counts_of_all(context);
         };
         let tpus = &cluster.tpus;
@@ -77,8 +77,8 @@ impl Kind for Slices {
         cluster.tpus.rows().len()
     }
 
-    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-        Some(Row { cluster, place, slice: cluster.tpus.rows().get(number)? })
+    fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Row<'_>> {
+        Some(Row { cluster, cluster_index, slice: cluster.tpus.rows().get(number)? })
     }
 
     fn key(row: &Row<'_>) -> Text {
@@ -103,7 +103,7 @@ impl Kind for Slices {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        Target::Tpu(row.place, row.slice.name.clone())
+        Target::Tpu(row.cluster_index, row.slice.name.clone())
     }
 
     fn copied(row: &Row<'_>) -> (&'static str, String) {

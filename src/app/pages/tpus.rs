@@ -19,8 +19,8 @@ pub struct TpusPage {
 
 impl TpusPage {
     /// The page of the cluster at this index.
-    pub fn new(place: usize) -> Self {
-        Self { list: List::new(Some(place)).holding_top(), types: Scroll::default() }
+    pub fn new(cluster_index: usize) -> Self {
+        Self { list: List::new(Some(cluster_index)).holding_top(), types: Scroll::default() }
     }
 }
 

@@ -94,7 +94,7 @@ pub struct DraggedBorders {
 impl PaneBorders {
     /// The borders at this position: both cells next to a seam belong to it.
     pub(in crate::app) fn grip(self, column: u16, row: u16) -> Option<DraggedBorders> {
-        let at = |seam: u16, place: u16| seam.checked_sub(place).filter(|off| *off <= 1);
+        let at = |seam: u16, position: u16| seam.checked_sub(position).filter(|off| *off <= 1);
         let grip = DraggedBorders {
             right: self.right.and_then(|right| at(right, column)),
             lower: at(self.lower, row),

@@ -57,14 +57,16 @@ impl App {
 
     /// Puts the cursor on the row of these hosts, on the first of them, or on the row that contains a host.
     fn move_cursor_to(&mut self, target: Option<Target>) {
-        let by_slice = |place: usize| self.fleet.clusters.get(place).map(|c| (c, &c.sliced.by_slice));
+        let by_slice =
+            |cluster_index: usize| self.fleet.clusters.get(cluster_index).map(|c| (c, &c.sliced.by_slice));
         let (row, ids) = match &target {
-            Some(Target::Node(place, id)) => {
-                let key = self.fleet.clusters.get(*place).and_then(|cluster| cluster.hosts_of_node(id));
-                (key.map(|key| Target::Hosts(*place, key.clone())), HashSet::from([*id]))
+            Some(Target::Node(cluster_index, id)) => {
+                let key =
+                    self.fleet.clusters.get(*cluster_index).and_then(|cluster| cluster.hosts_of_node(id));
+                (key.map(|key| Target::Hosts(*cluster_index, key.clone())), HashSet::from([*id]))
             }
-            Some(Target::Hosts(place, key)) => {
-                let found = by_slice(*place).and_then(|(cluster, by_slice)| {
+            Some(Target::Hosts(cluster_index, key)) => {
+                let found = by_slice(*cluster_index).and_then(|(cluster, by_slice)| {
                     let nodes = by_slice.find(key)?.nodes.iter();
                     Some(nodes.filter_map(|n| Some(cluster.snapshot.nodes.get(*n as usize)?.id)).collect())
                 });
@@ -73,9 +75,9 @@ impl App {
             _ => return,
         };
         let Some((listing, fleet)) = self.listing_mut() else { return };
-        let place = target.and_then(|target| target.place());
+        let cluster_index = target.and_then(|target| target.cluster_index());
         let is_it = |found: Target| match &found {
-            Target::Node(_, id) => found.place() == place && ids.contains(id),
+            Target::Node(_, id) => found.cluster_index() == cluster_index && ids.contains(id),
             _ => Some(found) == row,
         };
         let position = (0..listing.len()).find(|p| listing.target_at(fleet, *p).is_some_and(is_it));

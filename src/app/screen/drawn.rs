@@ -21,15 +21,16 @@ impl App {
             return Vec::new();
         }
         let before = std::mem::replace(&mut self.visible, visible);
-        for (place, cluster) in self.fleet.clusters.iter_mut().enumerate() {
-            let watched = self.visible.iter().find(|(p, _)| *p == place);
+        for (cluster_index, cluster) in self.fleet.clusters.iter_mut().enumerate() {
+            let watched = self.visible.iter().find(|(p, _)| *p == cluster_index);
             cluster.watched = watched.map_or(0, |(_, nodes)| nodes.len());
         }
-        let gone = before.iter().filter(|(place, _)| self.visible.iter().all(|(p, _)| p != place));
-        let now_empty = gone.map(|(place, _)| (*place, Vec::new()));
+        let gone =
+            before.iter().filter(|(cluster_index, _)| self.visible.iter().all(|(p, _)| p != cluster_index));
+        let now_empty = gone.map(|(cluster_index, _)| (*cluster_index, Vec::new()));
         let changed = self.visible.iter().filter(|now| !before.contains(now)).cloned();
-        let name = |place: usize| self.fleet.clusters[place].name().clone();
+        let name = |cluster_index: usize| self.fleet.clusters[cluster_index].name().clone();
         let asked = now_empty.chain(changed);
-        asked.map(|(place, ids)| Effect::Ask(name(place), Request::Visible(ids))).collect()
+        asked.map(|(cluster_index, ids)| Effect::Ask(name(cluster_index), Request::Visible(ids))).collect()
     }
 }

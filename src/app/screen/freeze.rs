@@ -14,7 +14,9 @@ impl App {
             return;
         }
         let open = self.pages.cluster.iter().enumerate();
-        let logs = open.filter_map(|(place, page)| Some((place, page.log.after_this(now)?))).collect();
+        let logs = open
+            .filter_map(|(cluster_index, page)| Some((cluster_index, page.log.after_this(now)?)))
+            .collect();
         self.frozen = Some(Box::new(Frozen { since: now, live: self.fleet.clone(), logs }));
     }
 
@@ -37,11 +39,11 @@ impl App {
             (live.poll_intervals.0, live.watched) = (shown.poll_intervals.0, shown.watched);
             live.job_workers.show_as(&shown.job_workers);
         }
-        for (place, log) in frozen.logs {
-            self.pages.cluster[place].go_on_with(&self.fleet, log, now);
+        for (cluster_index, log) in frozen.logs {
+            self.pages.cluster[cluster_index].go_on_with(&self.fleet, log, now);
         }
-        for (place, cluster) in self.fleet.clusters.iter().enumerate() {
-            self.marks.keep(place, &cluster.snapshot.jobs);
+        for (cluster_index, cluster) in self.fleet.clusters.iter().enumerate() {
+            self.marks.keep(cluster_index, &cluster.snapshot.jobs);
         }
         self.arrange_fleet();
         self.arrange_page();

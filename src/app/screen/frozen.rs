@@ -21,8 +21,8 @@ pub struct Frozen {
 
 impl Frozen {
     /// Stores lines of a log that was open when the screen was frozen. Returns the lines of a log opened since.
-    pub fn hold(&mut self, place: usize, batch: LogBatch, now: Timestamp) -> Option<LogBatch> {
-        match self.logs.get_mut(&place).filter(|log| log.reads(batch.stream)) {
+    pub fn hold(&mut self, cluster_index: usize, batch: LogBatch, now: Timestamp) -> Option<LogBatch> {
+        match self.logs.get_mut(&cluster_index).filter(|log| log.reads(batch.stream)) {
             Some(log) => {
                 log.take(batch, now);
                 None
@@ -32,8 +32,8 @@ impl Frozen {
     }
 
     /// Sets the time zone by which lines that are received behind the screen are ordered.
-    pub fn take_zone(&mut self, place: usize, stream: StreamId, utc_offset: i32, now: Timestamp) {
-        if let Some(log) = self.logs.get_mut(&place) {
+    pub fn take_zone(&mut self, cluster_index: usize, stream: StreamId, utc_offset: i32, now: Timestamp) {
+        if let Some(log) = self.logs.get_mut(&cluster_index) {
             log.take_zone(stream, utc_offset, now);
         }
     }

@@ -56,7 +56,7 @@ impl Chooser {
         }
     }
 
-    /// Moves the column under the cursor one place to the right or to the left.
+    /// Moves the column under the cursor one position to the right or to the left.
     pub fn shift(&mut self, is_right: bool) {
         let to = if is_right { self.at + 1 } else { self.at.wrapping_sub(1) };
         if to < self.rows.len() {

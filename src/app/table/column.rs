@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use unicode_width::UnicodeWidthStr;
 
 /// The position of a row: the index of its cluster in the fleet, and its number in the cluster.
-pub type Place = (usize, usize);
+pub type RowIndex = (usize, usize);
 
 /// A kind of rows: their data, and their columns.
 pub trait Kind: Debug + Send + 'static {
@@ -61,22 +61,23 @@ pub trait Kind: Debug + Send + 'static {
     fn count(cluster: &Cluster) -> usize;
 
     /// A row of the cluster at this index, by its number; `None` if it is gone.
-    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Self::Row<'_>>;
+    fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Self::Row<'_>>;
 
     /// The positions of the rows of one cluster, or of all.
-    fn places(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Place> {
-        let own = |(place, cluster)| (0..Self::count(cluster)).map(move |number| (place, number));
+    fn row_indices(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = RowIndex> {
+        let own =
+            |(cluster_index, cluster)| (0..Self::count(cluster)).map(move |number| (cluster_index, number));
         fleet.each(of).flat_map(own)
     }
 
     /// The row at a position; `None` if it is gone.
-    fn at(fleet: &Fleet, (place, number): Place) -> Option<Self::Row<'_>> {
-        Self::row(fleet.clusters.get(place)?, place, number)
+    fn at(fleet: &Fleet, (cluster_index, number): RowIndex) -> Option<Self::Row<'_>> {
+        Self::row(fleet.clusters.get(cluster_index)?, cluster_index, number)
     }
 
     /// The rows of one cluster, or of all, with their positions.
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = (Place, Self::Row<'_>)> {
-        Self::places(fleet, of).filter_map(|place| Some((place, Self::at(fleet, place)?)))
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = (RowIndex, Self::Row<'_>)> {
+        Self::row_indices(fleet, of).filter_map(|row_index| Some((row_index, Self::at(fleet, row_index)?)))
     }
 
     /// The key that identifies the row.

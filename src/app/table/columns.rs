@@ -18,13 +18,13 @@ impl Shown {
 
     /// All columns, from left to right.
     pub fn all(&self) -> impl Iterator<Item = usize> {
-        self.order.iter().map(|(place, _)| *place)
+        self.order.iter().map(|(index, _)| *index)
     }
 
     /// The shown columns, from left to right.
     pub fn shown(&self) -> impl Iterator<Item = usize> {
         let is_wide = self.is_wide;
-        self.order.iter().filter(move |(_, is_shown)| is_wide || *is_shown).map(|(place, _)| *place)
+        self.order.iter().filter(move |(_, is_shown)| is_wide || *is_shown).map(|(index, _)| *index)
     }
 
     /// The chosen columns; `None` if they are the default ones.
@@ -49,23 +49,23 @@ impl Shown {
     /// reappears at its expected position.
     fn ordered(&self, chosen: &[usize]) -> Vec<(usize, bool)> {
         let mut order: Vec<(usize, bool)> = Vec::with_capacity(self.usual.len());
-        for place in chosen {
-            let is_there = |order: &[(usize, bool)]| order.iter().any(|(other, _)| other == place);
+        for index in chosen {
+            let is_there = |order: &[(usize, bool)]| order.iter().any(|(other, _)| other == index);
             if is_there(&self.usual) && !is_there(&order) {
-                order.push((*place, true));
+                order.push((*index, true));
             }
         }
         if order.is_empty() {
             return self.usual.clone();
         }
         let mut before = None;
-        for (place, _) in &self.usual {
+        for (index, _) in &self.usual {
             let at = |order: &[(usize, bool)], wanted| order.iter().position(|(other, _)| *other == wanted);
-            if at(&order, *place).is_none() {
+            if at(&order, *index).is_none() {
                 let behind = before.and_then(|before| at(&order, before)).map_or(0, |at| at + 1);
-                order.insert(behind, (*place, false));
+                order.insert(behind, (*index, false));
             }
-            before = Some(*place);
+            before = Some(*index);
         }
         order
     }
@@ -78,7 +78,7 @@ mod tests {
 
     /// Five columns, of which the last is hidden by default.
     fn five() -> Shown {
-        Shown::new((0..5).map(|place| (place, place < 4)).collect())
+        Shown::new((0..5).map(|index| (index, index < 4)).collect())
     }
 
     fn shown(columns: &Shown) -> Vec<usize> {

@@ -6,7 +6,7 @@ use crate::app::fleet::Fleet;
 use crate::app::screen::areas::{TableArea, TextWidths};
 use crate::app::table::cell::Cell;
 use crate::app::table::chooser::Choice;
-use crate::app::table::column::{Column, Head, Kind, Place, When};
+use crate::app::table::column::{Column, Head, Kind, RowIndex, When};
 use crate::app::table::columns::Shown;
 use crate::app::table::facts::CellContext;
 use crate::app::table::filter::Filter;
@@ -36,7 +36,7 @@ pub struct List<K: Kind> {
     /// The hosts to which its rows are limited; `None` for all.
     within: Option<HostsKey>,
     /// The position of each row.
-    places: Vec<Place>,
+    row_indices: Vec<RowIndex>,
     table: Table<Id<K>>,
     /// Whether the cursor was moved. Until then it stays on the first row if `holds_top` is set.
     moved: bool,
@@ -61,7 +61,7 @@ impl<K: Kind> List<K> {
         Self {
             of,
             within: None,
-            places: Vec::new(),
+            row_indices: Vec::new(),
             table: Table::default(),
             moved: false,
             holds_top: false,
@@ -77,8 +77,8 @@ impl<K: Kind> List<K> {
     }
 
     /// The rows of a cluster that are among these hosts.
-    pub fn among(place: usize, hosts: HostsKey) -> Self {
-        Self { within: Some(hosts), ..Self::new(Some(place)) }
+    pub fn among(cluster_index: usize, hosts: HostsKey) -> Self {
+        Self { within: Some(hosts), ..Self::new(Some(cluster_index)) }
     }
 
     /// The hosts to which its rows are limited; `None` for all.
@@ -88,12 +88,12 @@ impl<K: Kind> List<K> {
 
     /// The number, within its cluster, of each row, ignoring the filter.
     pub fn numbers(&self) -> impl Iterator<Item = usize> {
-        self.places.iter().map(|(_, number)| *number)
+        self.row_indices.iter().map(|(_, number)| *number)
     }
 
     /// The row at a position of the order.
     pub fn row<'f>(&self, fleet: &'f Fleet, position: usize) -> Option<K::Row<'f>> {
-        K::at(fleet, *self.places.get(self.table.row(position)?)?)
+        K::at(fleet, *self.row_indices.get(self.table.row(position)?)?)
     }
 
     /// The row under the cursor.
@@ -102,19 +102,20 @@ impl<K: Kind> List<K> {
     }
 
     /// Puts the cursor on a row, if it exists; a filter that hides it is cleared.
-    pub fn select(&mut self, fleet: &Fleet, place: usize, key: &K::Key) {
+    pub fn select(&mut self, fleet: &Fleet, cluster_index: usize, key: &K::Key) {
         self.moved = true;
-        let is_there = |list: &Self| list.table.selected().is_some_and(|(p, k)| (*p, k) == (place, key));
-        self.pick(fleet, place, key);
+        let is_there =
+            |list: &Self| list.table.selected().is_some_and(|(p, k)| (*p, k) == (cluster_index, key));
+        self.pick(fleet, cluster_index, key);
         if !(is_there(self) && self.selected(fleet).is_some_and(|row| K::key(&row) == *key)) {
             self.table.set_filter(Filter::default());
             self.arrange(fleet);
         }
     }
 
-    fn pick(&mut self, fleet: &Fleet, place: usize, key: &K::Key) {
-        let ids = ids::<K>(&self.places, fleet);
-        self.table.select(&(place, key.clone()), ids);
+    fn pick(&mut self, fleet: &Fleet, cluster_index: usize, key: &K::Key) {
+        let ids = ids::<K>(&self.row_indices, fleet);
+        self.table.select(&(cluster_index, key.clone()), ids);
     }
 
     /// The shown columns, from left to right.
@@ -123,7 +124,7 @@ impl<K: Kind> List<K> {
     }
 
     /// The indices of the columns with these ids. Unknown ids, e.g. of another version, are ignored.
-    fn places_of(ids: &[String]) -> Vec<usize> {
+    fn column_indices(ids: &[String]) -> Vec<usize> {
         ids.iter().filter_map(|id| K::columns().iter().position(|c| c.id == id)).collect()
     }
 }
@@ -137,17 +138,21 @@ fn searched<'f, K: Kind>(
 }
 
 /// The text of a row in a column that a filter searches only by its name, for the cluster's current state.
-fn text_of<'f, K: Kind>(fleet: &'f Fleet, (place, row): (usize, &K::Row<'f>), id: &str) -> Option<String> {
+fn text_of<'f, K: Kind>(
+    fleet: &'f Fleet,
+    (cluster_index, row): (usize, &K::Row<'f>),
+    id: &str,
+) -> Option<String> {
     let column = K::columns().iter().find(|c| c.id == id && !K::FIELDS.contains(&id))?;
-    let taken = fleet.clusters.get(place)?.snapshot.taken;
+    let taken = fleet.clusters.get(cluster_index)?.snapshot.taken;
     Some((column.cell)(row, &CellContext::plain(fleet, taken)).text.into_owned())
 }
 
 /// The identity of a row by its index; `None` if the row is gone.
-fn ids<'a, K: Kind>(places: &'a [Place], fleet: &'a Fleet) -> impl Fn(usize) -> Option<Id<K>> + 'a {
+fn ids<'a, K: Kind>(row_indices: &'a [RowIndex], fleet: &'a Fleet) -> impl Fn(usize) -> Option<Id<K>> + 'a {
     |i| {
-        let place = *places.get(i)?;
-        Some((place.0, K::key(&K::at(fleet, place)?)))
+        let row_index = *row_indices.get(i)?;
+        Some((row_index.0, K::key(&K::at(fleet, row_index)?)))
     }
 }
 
@@ -223,7 +228,7 @@ pub trait Listing: Debug + Send {
     /// The target under the cursor.
     fn target(&self, fleet: &Fleet) -> Option<Target>;
     /// The position of the row under the cursor.
-    fn place(&self) -> Option<Place>;
+    fn row_index(&self) -> Option<RowIndex>;
     /// The target at a position.
     fn target_at(&self, fleet: &Fleet, position: usize) -> Option<Target>;
     /// The text that is copied from the row under the cursor, with a description.
@@ -234,16 +239,16 @@ impl<K: Kind> Listing for List<K> {
     fn arrange(&mut self, fleet: &Fleet) {
         let is_among = |row: &K::Row<'_>| self.within.as_ref().is_none_or(|hosts| K::is_among(row, hosts));
         let rows = K::rows(fleet, self.of).filter(|(_, row)| is_among(row));
-        let (places, rows): (Vec<Place>, Vec<K::Row<'_>>) = rows.unzip();
+        let (row_indices, rows): (Vec<RowIndex>, Vec<K::Row<'_>>) = rows.unzip();
         self.texts = TextWidths::default();
         let columns = K::columns();
         let is_across = self.of.is_none();
-        let id = |i: usize| Some((places[i].0, K::key(&rows[i])));
+        let id = |i: usize| Some((row_indices[i].0, K::key(&rows[i])));
         self.table.arrange(
             rows.len(),
             id,
             |i, filter| {
-                let text_of = |id: &str| text_of::<K>(fleet, (places[i].0, &rows[i]), id);
+                let text_of = |id: &str| text_of::<K>(fleet, (row_indices[i].0, &rows[i]), id);
                 filter.matches_row(searched::<K>(&rows[i], is_across), K::WORDS, text_of)
             },
             |a, b, sort| compare(columns, &rows[a], &rows[b], sort),
@@ -251,17 +256,17 @@ impl<K: Kind> Listing for List<K> {
         if self.holds_top && !self.moved {
             self.table.go(0, id);
         }
-        self.places = places;
+        self.row_indices = row_indices;
     }
 
     fn step(&mut self, fleet: &Fleet, by: isize) {
         self.moved = true;
-        self.table.step(by, ids::<K>(&self.places, fleet));
+        self.table.step(by, ids::<K>(&self.row_indices, fleet));
     }
 
     fn go(&mut self, fleet: &Fleet, position: usize) {
         self.moved = true;
-        self.table.go(position, ids::<K>(&self.places, fleet));
+        self.table.go(position, ids::<K>(&self.row_indices, fleet));
     }
 
     fn drawn(&mut self, table: &TableArea) {
@@ -335,13 +340,13 @@ impl<K: Kind> Listing for List<K> {
     }
 
     fn lay_out(&mut self, layout: &TableLayout) {
-        self.columns.choose(&Self::places_of(&layout.columns));
+        self.columns.choose(&Self::column_indices(&layout.columns));
         self.columns.is_wide = layout.wide;
         self.texts = TextWidths::default();
     }
 
     fn set_usual(&mut self, ids: &[String]) {
-        self.columns.set_usual(&Self::places_of(ids));
+        self.columns.set_usual(&Self::column_indices(ids));
         self.texts = TextWidths::default();
     }
 
@@ -350,7 +355,7 @@ impl<K: Kind> Listing for List<K> {
     }
 
     fn all(&self) -> usize {
-        self.places.len()
+        self.row_indices.len()
     }
 
     fn cursor(&self) -> usize {
@@ -372,8 +377,8 @@ impl<K: Kind> Listing for List<K> {
     fn heads(&self, context: &CellContext<'_>, height: usize) -> Vec<Head> {
         let sort = self.table.sort();
         let rows: LazyCell<Vec<K::Row<'_>>, _> = LazyCell::new(|| {
-            let measured = self.places.iter().take(MEASURED);
-            measured.filter_map(|place| K::at(context.fleet, *place)).collect()
+            let measured = self.row_indices.iter().take(MEASURED);
+            measured.filter_map(|row_index| K::at(context.fleet, *row_index)).collect()
         });
         let is_measured = context.version > 0 && self.texts.version == context.version;
         let known = |i: usize| self.texts.widths.get(i).copied().filter(|_| is_measured);
@@ -442,8 +447,8 @@ impl<K: Kind> Listing for List<K> {
         self.target_at(fleet, self.table.cursor())
     }
 
-    fn place(&self) -> Option<Place> {
-        self.places.get(self.table.row(self.table.cursor())?).copied()
+    fn row_index(&self) -> Option<RowIndex> {
+        self.row_indices.get(self.table.row(self.table.cursor())?).copied()
     }
 
     fn target_at(&self, fleet: &Fleet, position: usize) -> Option<Target> {

@@ -11,9 +11,9 @@ pub struct Marks {
 
 impl Marks {
     /// Whether the job is marked.
-    pub fn has(&self, place: usize, job: &Job) -> bool {
+    pub fn has(&self, cluster_index: usize, job: &Job) -> bool {
         // Usually there are none, and this is called for each row.
-        !self.jobs.is_empty() && job.submission_id().is_some_and(|id| self.contains(place, id))
+        !self.jobs.is_empty() && job.submission_id().is_some_and(|id| self.contains(cluster_index, id))
     }
 
     /// Whether the job with this id is marked.
@@ -33,12 +33,12 @@ impl Marks {
 
     /// The number of marked jobs of the cluster; with `None`, of all clusters.
     pub fn count(&self, of: Option<usize>) -> usize {
-        self.jobs.iter().filter(|(place, _)| of.is_none_or(|of| of == *place)).count()
+        self.jobs.iter().filter(|(cluster_index, _)| of.is_none_or(|of| of == *cluster_index)).count()
     }
 
     /// Marks or unmarks the job.
-    pub fn toggle(&mut self, place: usize, id: SubmissionId) {
-        let mark = (place, id);
+    pub fn toggle(&mut self, cluster_index: usize, id: SubmissionId) {
+        let mark = (cluster_index, id);
         if !self.jobs.remove(&mark) {
             self.jobs.insert(mark);
         }
@@ -47,16 +47,16 @@ impl Marks {
     /// Removes all marks of the cluster; with `None`, of all clusters. Returns whether there were any.
     pub fn clear(&mut self, of: Option<usize>) -> bool {
         let before = self.jobs.len();
-        self.jobs.retain(|(place, _)| of.is_some_and(|of| of != *place));
+        self.jobs.retain(|(cluster_index, _)| of.is_some_and(|of| of != *cluster_index));
         before != self.jobs.len()
     }
 
     /// Removes the marks of jobs that the cluster no longer lists.
-    pub fn keep(&mut self, place: usize, jobs: &[std::sync::Arc<Job>]) {
-        if !self.any(Some(place)) {
+    pub fn keep(&mut self, cluster_index: usize, jobs: &[std::sync::Arc<Job>]) {
+        if !self.any(Some(cluster_index)) {
             return;
         }
         let listed: HashSet<&SubmissionId> = jobs.iter().filter_map(|j| j.submission_id()).collect();
-        self.jobs.retain(|(of, id)| *of != place || listed.contains(id));
+        self.jobs.retain(|(of, id)| *of != cluster_index || listed.contains(id));
     }
 }

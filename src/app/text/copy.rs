@@ -124,7 +124,9 @@ impl App {
 
     /// Command lines and addresses for a thing.
     fn commands(&self, target: &Target) -> Vec<Value> {
-        let Some(cluster) = target.place().and_then(|place| self.fleet.clusters.get(place)) else {
+        let Some(cluster) =
+            target.cluster_index().and_then(|cluster_index| self.fleet.clusters.get(cluster_index))
+        else {
             return Vec::new();
         };
         let line = |what: &str, command: &str| (what.to_owned(), Command::of(cluster.name()).line(command));

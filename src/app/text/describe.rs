@@ -163,12 +163,16 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
     push(&mut lines, "exit code", job.exit_code.map(|c| c.to_string()).unwrap_or_default());
     push(&mut lines, "error", job.error_type.to_string());
     list(&mut lines, "message", job.message.raw().lines().map(crate::model::text::log_line));
-    push(&mut lines, "driver on", job.driver_node.map(|id| driver_place(&id, cluster)).unwrap_or_default());
+    push(
+        &mut lines,
+        "driver on",
+        job.driver_node.map(|id| driver_location(&id, cluster)).unwrap_or_default(),
+    );
     pairs(&mut lines, "metadata", &job.metadata);
     lines
 }
 
-fn driver_place(id: &NodeId, cluster: &Cluster) -> String {
+fn driver_location(id: &NodeId, cluster: &Cluster) -> String {
     cluster.node_words(id).map_or_else(|| id.to_string(), |name| format!("{name}, {id}"))
 }
 

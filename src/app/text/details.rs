@@ -14,7 +14,7 @@ pub fn lines(context: &CellContext<'_>, details: &Details) -> (&'static str, Lin
     let (fleet, now) = (context.fleet, context.now);
     let words = |hint: &Hint| context.hint(hint);
     let gone = |what: &str| vec![(String::new(), format!("{what} is no longer listed"))];
-    let cluster = details.target.place().and_then(|place| fleet.clusters.get(place));
+    let cluster = details.target.cluster_index().and_then(|cluster_index| fleet.clusters.get(cluster_index));
     match (&details.target, cluster) {
         (Target::Cluster(_), Some(cluster)) => ("Cluster", describe::cluster(cluster, words, now)),
         (Target::Node(_, id), Some(cluster)) => {
@@ -54,8 +54,8 @@ pub fn lines(context: &CellContext<'_>, details: &Details) -> (&'static str, Lin
                 slice.map_or_else(|| gone("the TPU"), |slice| describe::slice(slice, knows_ray, words, now)),
             )
         }
-        (Target::Hosts(place, key), Some(cluster)) => {
-            let row = HostsRow::find(cluster, *place, key);
+        (Target::Hosts(cluster_index, key), Some(cluster)) => {
+            let row = HostsRow::find(cluster, *cluster_index, key);
             ("Slice", row.map_or_else(|| gone("the slice"), |row| host::slice::lines(&row, now)))
         }
         (Target::Broken(among), _) => {

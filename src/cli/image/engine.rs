@@ -86,10 +86,10 @@ impl Engine {
     /// daemon.
     pub async fn private(&self) -> Result<Private<'_>> {
         let folder = tool::private_folder().context("cannot create a directory for the login")?;
-        let place = folder.path().display();
+        let dir = folder.path().display();
         let mut settings = match self.kind {
-            Kind::Docker => vec![format!("DOCKER_CONFIG={place}")],
-            Kind::Podman => vec![format!("REGISTRY_AUTH_FILE={place}/auth.json")],
+            Kind::Docker => vec![format!("DOCKER_CONFIG={dir}")],
+            Kind::Podman => vec![format!("REGISTRY_AUTH_FILE={dir}/auth.json")],
         };
         // The current context, e.g. that of Docker Desktop, is in the user's configuration, which is left out.
         if self.kind == Kind::Docker && !self.has_host {

@@ -6,7 +6,7 @@ use super::failed;
 use super::reader::{JobReader, clock_time, report_incomplete, reporting};
 use crate::app::Cluster;
 use crate::job_workers::{
-    Findings, JobWorkers, Known, Verdict, certainty_words, first_few, place, without_error,
+    Findings, JobWorkers, Known, Verdict, certainty_words, first_few, process_of, without_error,
 };
 use crate::logs::{Certainty, Evidence, Explanation};
 use crate::model::amount::counted;
@@ -159,7 +159,7 @@ const fn certainty(certainty: Certainty) -> &'static str {
 /// As JSON: `kind`, `host`, `process`, `time_ms`, `text`, `trace`.
 fn one(evidence: &Evidence, job_workers: &JobWorkers) -> Value {
     json!({
-        "kind": evidence.fault.words(), "host": evidence.host, "process": place(evidence, job_workers),
+        "kind": evidence.fault.words(), "host": evidence.host, "process": process_of(evidence, job_workers),
         "time_ms": evidence.time.map(Timestamp::as_millis), "text": evidence.text, "trace": evidence.trace,
     })
 }
@@ -177,7 +177,7 @@ fn print_cause(
     } else {
         "the earliest of the last errors in the logs"
     };
-    writeln!(out, "{label}: {}{}: {}", time(first), place(first, job_workers), first.fault.words())?;
+    writeln!(out, "{label}: {}{}: {}", time(first), process_of(first, job_workers), first.fault.words())?;
     let skipped = first.trace.len().saturating_sub(TRACE);
     if skipped > 0 {
         writeln!(out, "    ... {skipped} lines")?;
@@ -197,7 +197,7 @@ fn print_cause(
             counted(followed.errors as usize, "error"),
             counted(followed.hosts, "host"),
             time(&followed.first),
-            place(&followed.first, job_workers),
+            process_of(&followed.first, job_workers),
             followed.first.text,
         )?;
     }

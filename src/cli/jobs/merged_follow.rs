@@ -9,7 +9,7 @@ use super::status::find;
 use super::{conclude, failed, id};
 use crate::job_workers::{FOLDED, JobWorkers, NamedWorker, WorkerLine};
 use crate::logs::{LineSplitter, LiveMerge, Merged};
-use crate::model::{ClusterSpec, Line, LogPlace, NodeId, Text, Timestamp};
+use crate::model::{ClusterSpec, FollowedLog, Line, NodeId, Text, Timestamp};
 use crate::operation::WorkerReader;
 use crate::ray::{LogEvent, Tail};
 use crate::supervisor::{Followed, LogAccessWatch, Options, Session, follow_several, watch_log_access};
@@ -272,7 +272,7 @@ impl FollowedWorkers {
         }
         let hosts = self.known.iter().map(|(node, _)| node).collect::<BTreeSet<_>>().len();
         let (name, all) = (&self.job_workers.known.job.key, self.known.len());
-        if let Some(why) = LogPlace::too_many(hosts, all, has_shell) {
+        if let Some(why) = FollowedLog::too_many(hosts, all, has_shell) {
             anyhow::bail!("{name}: {why}; omit --follow to print their last lines, or search them with -g");
         }
         let first = self.sources.len() - logs.len();

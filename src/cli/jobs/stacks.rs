@@ -105,7 +105,7 @@ fn print(found: &JobStacks, frames: bool) -> std::io::Result<()> {
     for group in &found.groups {
         let pace = group.pace().map(|pace| format!("  {pace}")).unwrap_or_default();
         let mark = if group.differs(found) { "! " } else { "" };
-        writeln!(out, "{:>5}  {mark}{}{pace}", group.workers.len(), group.place)?;
+        writeln!(out, "{:>5}  {mark}{}{pace}", group.workers.len(), group.top_frame)?;
         if frames {
             group.callers().iter().try_for_each(|frame| writeln!(out, "         {frame}"))?;
         }
@@ -141,14 +141,14 @@ fn for_scripts(id: &str, found: &JobStacks) -> Value {
     let group = |group: &StackGroup| {
         let workers: Vec<_> = group.workers.iter().map(worker).collect();
         let differs = group.differs(found);
-        json!({"count": workers.len(), "top_frame": group.place, "frames": group.frames, "differs": differs, "workers": workers})
+        json!({"count": workers.len(), "top_frame": group.top_frame, "frames": group.frames, "differs": differs, "workers": workers})
     };
     let unread = |(unread, why): &(StackWorker, String)| {
         let mut value = worker(unread);
         value["reason"] = why.as_str().into();
         value
     };
-    let thread = |thread: &StackThread| json!({"name": thread.name, "top_frame": thread.place, "frames": thread.frames});
+    let thread = |thread: &StackThread| json!({"name": thread.name, "top_frame": thread.top_frame, "frames": thread.frames});
     let driver = |driver: &DriverStacks| {
         let mut value = worker(&driver.process);
         match &driver.threads {

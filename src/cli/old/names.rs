@@ -1,7 +1,7 @@
 //! The old names of commands: those of the retired `cluster.py`, of related scripts, and of Ray's command line.
 
+use super::cluster_options::{self, is_file, only_one};
 use super::line::{Line, is_plain, one};
-use super::places::{self, is_file, only_one};
 use super::submit;
 
 /// Rewrites a line apart from its command's name.
@@ -70,9 +70,9 @@ fn same(_: &mut Line) -> Result<(), String> {
 /// Replaces a file given with `--infra` by its directory: all cluster files are generated from one table there.
 #[allow(clippy::unnecessary_wraps, reason = "all forms have this signature")]
 fn of_the_folder(line: &mut Line) -> Result<(), String> {
-    line.replace(&["--infra"], |_, place| {
-        let place = std::path::Path::new(place);
-        let folder = place.parent().filter(|_| !place.is_dir())?;
+    line.replace(&["--infra"], |_, path| {
+        let path = std::path::Path::new(path);
+        let folder = path.parent().filter(|_| !path.is_dir())?;
         let folder = if folder.as_os_str().is_empty() { ".".into() } else { folder.display().to_string() };
         Some(vec!["--infra".to_owned(), folder])
     });
@@ -100,7 +100,7 @@ fn a_command(line: &mut Line) -> Result<(), String> {
 
 /// Adds a placeholder for the cluster to a suggested line: the old script searched the machines of a whole project.
 fn on_a_cluster(line: &mut Line) {
-    if !places::is_named(line) {
+    if !cluster_options::is_named(line) {
         line.first.splice(0..0, ["-c", "NAME"].map(str::to_owned));
     }
 }

@@ -1,7 +1,7 @@
 //! `submit-job` in the form of the retired scripts and of `ray job submit`.
 
+use super::cluster_options;
 use super::line::{Line, PAIRS, is_plain};
-use super::places;
 use crate::config::Env;
 
 /// Options of the retired `ray_run.py`, which had no commands.
@@ -26,7 +26,7 @@ pub const NOTE: &str = "the project's dependencies are not added to the job; to 
 /// option of that script, the line has to select a cluster.
 pub fn is_ray_run(line: &Line) -> bool {
     let has_command = line.tail.as_ref().is_some_and(|tail| !tail.is_empty());
-    has_command && (has_own_option(line) || places::is_named(line))
+    has_command && (has_own_option(line) || cluster_options::is_named(line))
 }
 
 /// Whether the line has an option that only a submission has.

@@ -11,13 +11,15 @@ use serde_json::Value;
 
 /// Prints the progress of a step on stderr, a line each.
 pub(super) fn show(operation: &Operation, progress: &Progress) {
-    let place = |step| format!("{}/{}", operation.number(step), operation.steps.len());
+    let position = |step| format!("{}/{}", operation.number(step), operation.steps.len());
     let words = match progress {
-        Progress::Began(step) => format!("[{}] {}", place(*step), step.what()),
+        Progress::Began(step) => format!("[{}] {}", position(*step), step.what()),
         Progress::Output(line) => format!("      {}", crate::model::text::log_line(line)),
-        Progress::Done(step, result) => format!("[{}] {}", place(*step), printable(result)),
-        Progress::Skipped(step, result) => format!("[{}] already done: {}", place(*step), printable(result)),
-        Progress::Failed(step, problem) => format!("[{}] failed: {}", place(*step), problem.what),
+        Progress::Done(step, result) => format!("[{}] {}", position(*step), printable(result)),
+        Progress::Skipped(step, result) => {
+            format!("[{}] already done: {}", position(*step), printable(result))
+        }
+        Progress::Failed(step, problem) => format!("[{}] failed: {}", position(*step), problem.what),
     };
     eprintln!("{words}");
 }
@@ -55,7 +57,7 @@ pub(super) fn print_steps(operation: &Operation) {
 pub(super) fn stopped(journaled: &JournaledOperation) -> String {
     let operation = &journaled.operation;
     let next = operation.next(&journaled.done);
-    let at = next.map_or_else(String::new, |step| format!(" at {}", operation.place(step)));
+    let at = next.map_or_else(String::new, |step| format!(" at {}", operation.position(step)));
     let why =
         if journaled.why.is_empty() { String::new() } else { format!(": {}", printable(&journaled.why)) };
     let target = Target::of(&operation.cluster).with(operation.kind().command());

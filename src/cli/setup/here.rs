@@ -2,7 +2,7 @@
 
 use super::given::{Setup, SetupArguments};
 use super::report::{Check, Status};
-use crate::cli::places::{make_folders, places};
+use crate::cli::directories::{make_folders, token_sources};
 use crate::cli::tool;
 use crate::config::{self, Env, Settings, Sources};
 use crate::model::command_line::word;
@@ -49,7 +49,7 @@ pub(super) fn folders(setup: &Setup) -> Check {
     if missing > 0 && !setup.fixes {
         return Check::new(name, of, Status::Ok, "created when needed");
     }
-    match make_folders(folders, &places(env, folders)) {
+    match make_folders(folders, &token_sources(env, folders)) {
         Ok(()) if missing > 0 => Check::new(name, of, Status::Fixed, "made"),
         Ok(()) => Check::new(name, of, Status::Ok, "private"),
         Err(e) => Check::needs(name, of, format!("{e:#}"), Hint::none()),

@@ -3,7 +3,7 @@
 use super::given::Setup;
 use super::report::{Check, Status};
 use crate::cli::GlobalArguments;
-use crate::cli::places::places;
+use crate::cli::directories::token_sources;
 use crate::cli::reach::Reach;
 use crate::model::amount::counted;
 use crate::model::command_line::word;
@@ -22,7 +22,8 @@ pub(super) async fn tokens(setup: &Setup) -> Vec<Check> {
         let of = secret.map_or_else(|| spec.name.to_string(), ToString::to_string);
         groups.entry(of).or_default().push(spec);
     }
-    let manager = Arc::new(TokenManager::new(places(&setup.env, &setup.folders), setup.google.clone()));
+    let manager =
+        Arc::new(TokenManager::new(token_sources(&setup.env, &setup.folders), setup.google.clone()));
     let mut checks = Vec::new();
     for (of, specs) in groups {
         setup.progress.show(format!("looking up the token of {of}"));

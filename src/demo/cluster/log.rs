@@ -111,7 +111,7 @@ impl Log {
     }
 
     /// The end of the log at `now`: the position from which [`Log::frame`] continues.
-    pub fn place(&self, now: i64) -> u64 {
+    pub fn end_position(&self, now: i64) -> u64 {
         self.end(now)
     }
 

@@ -81,7 +81,7 @@ impl Cluster {
         let running = life.gangs.iter().filter(|gang| gang.runs(self.now));
         let placed =
             running.map(|gang| Group { job: &gang.driver, created: gang.began() - 900, hosts: &gang.hosts });
-        let waiting_runs = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
+        let waiting_runs = self.running().filter(|(job_index, ..)| self.hosts_of(*job_index).is_empty());
         placed.chain(waiting_runs.map(|(_, job, created)| Group { job, created, hosts: &[] })).collect()
     }
 
@@ -90,9 +90,9 @@ impl Cluster {
         if let Some(life) = &self.life {
             let ran =
                 life.gangs.iter().flat_map(|gang| (0..gang.hosts.len()).map(|n| of_gang(gang, n, self.now)));
-            let waiting_runs = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
-            let waiting_tasks = waiting_runs.map(|(place, job, started)| Task {
-                needs: self.needs_of(place),
+            let waiting_runs = self.running().filter(|(job_index, ..)| self.hosts_of(*job_index).is_empty());
+            let waiting_tasks = waiting_runs.map(|(job_index, job, started)| Task {
+                needs: self.needs_of(job_index),
                 ..waiting(job, started, 0)
             });
             return ran.chain(waiting_tasks).collect();
@@ -108,15 +108,15 @@ impl Cluster {
     }
 
     /// The resource that the task of a waiting run requires: the head resource of a slice, or four chips if unknown.
-    fn needs_of(&self, place: usize) -> (String, f64) {
-        let pod_type = self.jobs[place].metadata.as_ref().and_then(|pairs| pairs["tpu"].as_str());
+    fn needs_of(&self, job_index: usize) -> (String, f64) {
+        let pod_type = self.jobs[job_index].metadata.as_ref().and_then(|pairs| pairs["tpu"].as_str());
         pod_type.map_or_else(|| ("TPU".into(), 4.0), |kind| (format!("TPU-{kind}-head"), 1.0))
     }
 
     /// Running drivers: the index in the job table, the driver's job id, and when the job was submitted.
     pub fn running(&self) -> impl Iterator<Item = (usize, &str, i64)> {
         let running = self.jobs.iter().enumerate().filter(|(_, j)| j.status == JobStatus::Running);
-        running.filter_map(|(place, j)| Some((place, j.driver.as_deref()?, j.started)))
+        running.filter_map(|(job_index, j)| Some((job_index, j.driver.as_deref()?, j.started)))
     }
 
     /// One actor on the head for each running driver, with the driver's job id.

@@ -33,7 +33,7 @@ const FILES: [(&str, &[&str]); 5] = [
 ];
 
 /// The node in a query, by id or address.
-fn place(query: &Query, cluster: &Cluster) -> Result<NodeId, Response<Body>> {
+fn node_in(query: &Query, cluster: &Cluster) -> Result<NodeId, Response<Body>> {
     match (query.get("node_id"), query.get("node_ip")) {
         (Some(id), _) => {
             let node = cluster.nodes.iter().find(|n| n.is_alive() && n.id.to_string() == id);
@@ -57,7 +57,7 @@ pub(in crate::demo) fn list(query: &Query, shared: &Shared) -> Response<Body> {
         return in_trouble();
     }
     shared.now(|c| {
-        let node = match place(query, c) {
+        let node = match node_in(query, c) {
             Ok(node) => node,
             Err(refusal) => return refusal,
         };
@@ -142,7 +142,7 @@ pub(in crate::demo) fn read(query: &Query, follow: bool, shared: &Arc<Shared>) -
     };
     let found = shared.now(|c| {
         // Every error except a missing file is an exception in Ray's handler.
-        let node = place(query, c).map_err(|_| in_trouble())?;
+        let node = node_in(query, c).map_err(|_| in_trouble())?;
         let source = match (query.get("submission_id"), query.get("filename")) {
             (Some(id), _) => Source::Job(id.to_owned()),
             (None, Some(name)) => Source::File(node, name.to_owned()),
@@ -154,15 +154,15 @@ pub(in crate::demo) fn read(query: &Query, follow: bool, shared: &Arc<Shared>) -
         if first.is_empty() && !follow && shared.scenario.ray_version.starts_with("2.53") {
             return Err(in_trouble());
         }
-        Ok((first, log.place(c.now), source))
+        Ok((first, log.end_position(c.now), source))
     });
-    let (first, place, source) = match found {
+    let (first, position, source) = match found {
         Ok(found) => found,
         Err(refusal) => return refusal,
     };
     let first = stream::iter([Ok::<_, io::Error>(Frame::data(Bytes::from(first)))]);
     let body = if follow {
-        let rest = stream::unfold((shared.clone(), source, place), follow_on);
+        let rest = stream::unfold((shared.clone(), source, position), follow_on);
         StreamBody::new(futures_util::StreamExt::chain(first, rest)).boxed_unsync()
     } else {
         StreamBody::new(first).boxed_unsync()

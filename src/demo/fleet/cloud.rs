@@ -30,12 +30,12 @@ const REQUEST_AGE: i64 = 47 * 60_000;
 #[derive(Clone, Debug)]
 pub(in crate::demo) struct Cloud {
     project: Arc<str>,
-    places: Arc<[HeadMachine]>,
+    heads: Arc<[HeadMachine]>,
 }
 
 /// Full names of the resources of a cluster that a request was shown.
 struct Shown<'a> {
-    place: &'a HeadMachine,
+    head: &'a HeadMachine,
     vms: Vec<String>,
     queued: Vec<String>,
 }
@@ -43,42 +43,42 @@ struct Shown<'a> {
 impl Cloud {
     /// The clusters with these heads.
     pub(super) fn of(project: &str, heads: impl Iterator<Item = HeadMachine>) -> Self {
-        Self { project: project.into(), places: heads.collect() }
+        Self { project: project.into(), heads: heads.collect() }
     }
 
     /// Adds a request for a TPU that never becomes available.
     pub fn add_unavailable(&self, cluster: &str, accelerator: &str) {
-        let Some(place) = self.places.iter().find(|p| p.cluster() == cluster) else { return };
+        let Some(head) = self.heads.iter().find(|p| p.cluster() == cluster) else { return };
         let node_type = format!("tpu_slice_{}", accelerator.replace("litepod", "e").replace('-', "_"));
         let name = format!("ray-worker-manual-{accelerator}");
         let labels = json!({"ray-cluster-name": cluster, "ray-node-type": "unmanaged", "ray-user-node-type": node_type});
         let node = json!({"acceleratorType": accelerator, "labels": labels});
-        let parent = format!("projects/{}/locations/{}", self.project, place.zone());
+        let parent = format!("projects/{}/locations/{}", self.project, head.zone());
         let mut body = json!({"name": format!("{parent}/queuedResources/{name}"),
             "tpu": {"nodeSpec": [{"parent": parent, "nodeId": name, "node": node}]},
             "reservationName": format!("{parent}/reservations/-"), "state": {"stateInitiator": "USER"}});
-        place.shared().now(|c| {
+        head.shared().now(|c| {
             let since = c.now - REQUEST_AGE;
             body["createTime"] = json!(time(since));
-            let kind = slice_kind(&node_type, accelerator, place.zone());
+            let kind = slice_kind(&node_type, accelerator, head.zone());
             c.by_hand.add(&name, &name, kind, body, since, true);
         });
     }
 
     /// Adds a slice that a person created in Compute Engine: a managed instance group.
     pub fn add_group(&self, cluster: &str, accelerator: &str) {
-        let Some(place) = self.places.iter().find(|p| p.cluster() == cluster) else { return };
+        let Some(head) = self.heads.iter().find(|p| p.cluster() == cluster) else { return };
         let generation = accelerator.split('-').next().unwrap_or_default();
         let Some((_, machine)) = MACHINES.iter().find(|(known, _)| *known == generation) else { return };
         let node_type = format!("tpu_slice_{}", accelerator.replace('-', "_"));
         let name = format!("{cluster}-{accelerator}");
         let labels = json!({"ray-cluster-name": cluster, "ray-node-type": "unmanaged",
             "ray-user-node-type": node_type});
-        place.shared().now(|c| {
-            let kind = slice_kind(&node_type, accelerator, place.zone());
-            let mut group = managed::manager(place.zone(), &name, &name, kind.hosts, true);
+        head.shared().now(|c| {
+            let kind = slice_kind(&node_type, accelerator, head.zone());
+            let mut group = managed::manager(head.zone(), &name, &name, kind.hosts, true);
             let base = format!("https://www.googleapis.com/compute/v1/projects/{}", self.project);
-            group["zone"] = json!(format!("{base}/zones/{}", place.zone()));
+            group["zone"] = json!(format!("{base}/zones/{}", head.zone()));
             group["creationTimestamp"] = json!(time(c.now - GROUP_AGE));
             let body = json!({ MACHINE: machine, RESOURCE: group, "labels": labels });
             c.add_existing_slice(&name, kind, body, c.now - GROUP_AGE);
@@ -89,12 +89,12 @@ impl Cloud {
     /// deletions and creations to the clusters.
     pub fn around_machines<R>(&self, state: &mut State, answer: impl FnOnce(&mut State) -> R) -> R {
         let shown: Vec<(&HeadMachine, Value)> =
-            self.places.iter().filter_map(|p| Some((p, p.instance()?))).collect();
+            self.heads.iter().filter_map(|p| Some((p, p.instance()?))).collect();
         state.instances = shown.iter().map(|(_, instance)| instance.clone()).collect();
         state.managers.clear();
         let mut made: Vec<String> = Vec::new();
-        for place in &*self.places {
-            place.shared().now(|cluster| {
+        for head in &*self.heads {
+            head.shared().now(|cluster| {
                 for (_, body) in cluster.by_hand.queued(cluster.now).filter(|(_, b)| !b[MACHINE].is_null()) {
                     let vm = cluster.by_hand.tpu_vms(cluster.now).find(|vm| vm.name == name(&body[RESOURCE]));
                     let hosts = vm.map_or_else(Vec::new, |vm| vm.hosts);
@@ -112,8 +112,8 @@ impl Cloud {
             }
         }
         for gone in made.iter().filter(|one| !left.contains(one.as_str())) {
-            for place in &*self.places {
-                place.shared().now(|c| c.by_hand.delete(gone, c.now));
+            for head in &*self.heads {
+                head.shared().now(|c| c.by_hand.delete(gone, c.now));
             }
         }
         for new in all_of(state).filter(|r| !before.contains(name(r))) {
@@ -132,14 +132,14 @@ impl Cloud {
         let labels = &properties["labels"];
         let zone = last(resource["zone"].as_str().unwrap_or_default());
         let has_label = |p: &&HeadMachine| p.zone() == zone && labels["ray-cluster-name"] == p.cluster();
-        let Some(place) = self.places.iter().find(has_label) else { return };
+        let Some(head) = self.heads.iter().find(has_label) else { return };
         let hosts = resource["targetSize"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
         let accelerator = tpu.slice(hosts);
         let kind = labels["ray-user-node-type"].as_str().unwrap_or(&accelerator);
         let kind = slice_kind(kind, &accelerator, zone);
         let body = json!({ MACHINE: machine, RESOURCE: resource, "labels": labels,
             "scheduling": properties["scheduling"] });
-        place.shared().now(|c| c.by_hand.add(name(resource), name(resource), kind, body, c.now, false));
+        head.shared().now(|c| c.by_hand.add(name(resource), name(resource), kind, body, c.now, false));
     }
 
     /// Adds an instance to `state`, or a group with an instance for each of its hosts. Hosts have addresses once they
@@ -179,8 +179,8 @@ impl Cloud {
         state: &mut State,
         answer: impl FnOnce(&mut State) -> R,
     ) -> R {
-        let here = self.places.iter().filter(|p| zone == "-" || p.zone() == zone);
-        let shown: Vec<Shown> = here.map(|place| self.show(place, kinds, state)).collect();
+        let here = self.heads.iter().filter(|p| zone == "-" || p.zone() == zone);
+        let shown: Vec<Shown> = here.map(|head| self.show(head, kinds, state)).collect();
         let answer = answer(state);
         for one in &shown {
             one.apply_deletions(state);
@@ -188,24 +188,24 @@ impl Cloud {
         let theirs: HashSet<&str> = shown.iter().flat_map(|s| &s.queued).map(String::as_str).collect();
         state.queued.retain(|q| !theirs.contains(name(q)));
         let (ours, others): (Vec<Value>, Vec<Value>) =
-            std::mem::take(&mut state.queued).into_iter().partition(|q| self.place(q).is_some());
+            std::mem::take(&mut state.queued).into_iter().partition(|q| self.head_of(q).is_some());
         state.queued = others;
         for body in ours {
-            if let Some(place) = self.place(&body) {
-                add_request(place, body);
+            if let Some(head) = self.head_of(&body) {
+                add_request(head, body);
             }
         }
         state.nodes.clear();
         answer
     }
 
-    fn show<'a>(&self, place: &'a HeadMachine, kinds: &[&str], state: &mut State) -> Shown<'a> {
-        let mut shown = Shown { place, vms: Vec::new(), queued: Vec::new() };
-        place.shared().now(|cluster| {
+    fn show<'a>(&self, head: &'a HeadMachine, kinds: &[&str], state: &mut State) -> Shown<'a> {
+        let mut shown = Shown { head, vms: Vec::new(), queued: Vec::new() };
+        head.shared().now(|cluster| {
             let vms = if kinds.contains(&"nodes") { cluster.tpu_vms() } else { Vec::new() };
             let is_node = |vm: &TpuVm| cluster.by_hand.body(&vm.name).is_none_or(|b| b[MACHINE].is_null());
             for vm in vms.into_iter().filter(is_node) {
-                let node = self.node(place, &vm, cluster.by_hand.body(&vm.name));
+                let node = self.node(head, &vm, cluster.by_hand.body(&vm.name));
                 shown.vms.push(name(&node).to_owned());
                 state.nodes.push(node);
             }
@@ -222,12 +222,12 @@ impl Cloud {
     }
 
     /// A TPU VM as Google returns it; one that was added manually has the properties of its request.
-    fn node(&self, place: &HeadMachine, vm: &TpuVm, request: Option<&Value>) -> Value {
-        let labels = json!({"ray-cluster-name": place.cluster(), "ray-node-type": "worker",
-            "ray-user-node-type": vm.node_type, "ray-node-name": format!("ray-{}-worker", place.cluster())});
+    fn node(&self, head: &HeadMachine, vm: &TpuVm, request: Option<&Value>) -> Value {
+        let labels = json!({"ray-cluster-name": head.cluster(), "ray-node-type": "worker",
+            "ray-user-node-type": vm.node_type, "ray-node-name": format!("ray-{}-worker", head.cluster())});
         let ips: Vec<&str> = vm.hosts.iter().map(String::as_str).collect();
-        let mut node = tpu::node(place.zone(), &vm.name, &vm.accelerator, vm.state, &labels, &ips);
-        let parent = format!("projects/{}/locations/{}", self.project, place.zone());
+        let mut node = tpu::node(head.zone(), &vm.name, &vm.accelerator, vm.state, &labels, &ips);
+        let parent = format!("projects/{}/locations/{}", self.project, head.zone());
         node["name"] = json!(format!("{parent}/nodes/{}", vm.name));
         node["createTime"] = json!(time(vm.since));
         if let Some(request) = request {
@@ -248,22 +248,22 @@ impl Cloud {
     }
 
     /// The cluster of a queued resource, by its zone and its label.
-    fn place(&self, queued: &Value) -> Option<&HeadMachine> {
+    fn head_of(&self, queued: &Value) -> Option<&HeadMachine> {
         let zone = name(queued).split('/').nth(3)?;
         let label = queued["tpu"]["nodeSpec"][0]["node"]["labels"]["ray-cluster-name"].as_str()?;
-        self.places.iter().find(|p| p.zone() == zone && p.cluster() == label)
+        self.heads.iter().find(|p| p.zone() == zone && p.cluster() == label)
     }
 }
 
 /// Adds a queued resource that a person requested for a cluster.
-fn add_request(place: &HeadMachine, body: Value) {
+fn add_request(head: &HeadMachine, body: Value) {
     let queued = last(name(&body)).to_owned();
     let spec = &body["tpu"]["nodeSpec"][0];
     let vm = spec["nodeId"].as_str().unwrap_or(&queued).to_owned();
     let accelerator = spec["node"]["acceleratorType"].as_str().unwrap_or("v4-8");
     let node_type = spec["node"]["labels"]["ray-user-node-type"].as_str().unwrap_or(accelerator);
-    let kind = slice_kind(node_type, accelerator, place.zone());
-    place.shared().now(|c| c.by_hand.add(&queued, &vm, kind, body, c.now, false));
+    let kind = slice_kind(node_type, accelerator, head.zone());
+    head.shared().now(|c| c.by_hand.add(&queued, &vm, kind, body, c.now, false));
 }
 
 impl Shown<'_> {
@@ -277,7 +277,7 @@ impl Shown<'_> {
         if vms.is_empty() && queued.is_empty() {
             return;
         }
-        self.place.shared().now(|c| {
+        self.head.shared().now(|c| {
             for name in &vms {
                 c.delete_tpu_vm(name);
             }

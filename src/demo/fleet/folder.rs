@@ -58,7 +58,7 @@ pub struct Folder {
 }
 
 /// The SSH address of a cluster.
-pub(super) struct Place {
+pub(super) struct ClusterAddress {
     pub cluster: String,
     /// Its head's SSH port.
     pub port: u16,
@@ -142,19 +142,19 @@ impl Folder {
     pub(super) fn write_files(
         &self,
         keys: &Keys,
-        clusters: &[Place],
+        clusters: &[ClusterAddress],
         google: &Google,
         ray: &[String],
     ) -> io::Result<()> {
         keys.write_client(&self.key())?;
         let key = self.key();
         let mut overrides = serde_json::Map::new();
-        for Place { cluster: name, port, address } in clusters {
-            let mut place = json!({"port": port, "user": "ray", "key": key});
+        for ClusterAddress { cluster: name, port, address } in clusters {
+            let mut login = json!({"port": port, "user": "ray", "key": key});
             if let Some(address) = address {
-                place["address"] = json!(address);
+                login["address"] = json!(address);
             }
-            overrides.insert(name.clone(), place);
+            overrides.insert(name.clone(), login);
             match cluster_file(name) {
                 Some((file, text)) => self.write(&format!("infra/{file}"), text)?,
                 None => self.write(&format!("infra/{name}.yaml"), &unknown(name))?,
@@ -230,8 +230,11 @@ mod tests {
         let folder = Folder::new().unwrap();
         let keys = Keys::new().unwrap();
         let google = Google::start().await.unwrap();
-        let place = |cluster: &str, port| Place { cluster: cluster.into(), port, address: None };
-        folder.write_files(&keys, &[place("marin-us-east1-d", 1), place("other", 2)], &google, &[]).unwrap();
+        let address_of =
+            |cluster: &str, port| ClusterAddress { cluster: cluster.into(), port, address: None };
+        folder
+            .write_files(&keys, &[address_of("marin-us-east1-d", 1), address_of("other", 2)], &google, &[])
+            .unwrap();
         folder.write_token("other", &Secret::new("t")).unwrap();
         let path = folder.path().to_owned();
         let tokens = path.join("cache/marin-tui/tokens/clusters");

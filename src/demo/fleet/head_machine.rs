@@ -52,9 +52,9 @@ impl fmt::Debug for HeadMachine {
 }
 
 impl HeadMachine {
-    /// The machine of a running head; `place` is its project and zone.
-    pub fn new(cluster: &str, place: (String, String), head: &Head, server: &SshServer) -> Self {
-        let ((project, zone), shared) = (place, head.shared.clone());
+    /// The machine of a running head; `location` is its project and zone.
+    pub fn new(cluster: &str, location: (String, String), head: &Head, server: &SshServer) -> Self {
+        let ((project, zone), shared) = (location, head.shared.clone());
         let mut names = Random::new(shared.scenario.seed ^ 0x6865_6164);
         let since = shared.now(|c| c.now) - AGE;
         let first = Instance { name: name(cluster, &mut names), since, has_ray: true };

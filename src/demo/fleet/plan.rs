@@ -243,12 +243,12 @@ impl Plan {
 }
 
 impl Planned {
-    /// The scenario of the head; `place` is the index of the cluster in the fleet.
-    pub(super) fn scenario(&self, place: usize, token: Secret) -> Scenario {
+    /// The scenario of the head; `cluster_index` is the index of the cluster in the fleet.
+    pub(super) fn scenario(&self, cluster_index: usize, token: Secret) -> Scenario {
         Scenario {
             cluster: self.name.clone(),
-            network: place,
-            seed: self.seed.wrapping_add(place as u64),
+            network: cluster_index,
+            seed: self.seed.wrapping_add(cluster_index as u64),
             ray_version: self.ray.clone(),
             nodes: self.nodes,
             dead: self.dead,
@@ -280,7 +280,7 @@ impl Planned {
     }
 
     /// Project and zone of its machines, if it is one of Marin's clusters.
-    pub(super) fn place(&self) -> Option<(String, String)> {
+    pub(super) fn location(&self) -> Option<(String, String)> {
         let file = self.file()?;
         let provider = &file["provider"];
         Some((
@@ -358,10 +358,10 @@ mod tests {
     #[test]
     fn zone_and_secret_of_a_cluster_are_read_from_its_file() {
         let plan = parse("clusters: [{name: marin-us-central2-staging}, {name: other}]").unwrap();
-        let place = ("hai-gcp-models".to_owned(), "us-central2-b".to_owned());
-        assert_eq!(plan.clusters[0].place(), Some(place));
+        let location = ("hai-gcp-models".to_owned(), "us-central2-b".to_owned());
+        assert_eq!(plan.clusters[0].location(), Some(location));
         assert_eq!(plan.clusters[0].secret().as_deref(), Some("RAY_AUTH_TOKEN_STAGING"));
-        assert_eq!((plan.clusters[1].place(), plan.clusters[1].secret()), (None, None));
+        assert_eq!((plan.clusters[1].location(), plan.clusters[1].secret()), (None, None));
     }
 
     #[test]

@@ -48,8 +48,8 @@ pub(super) fn answer(request: &ApiRequest, state: &mut State, project: &str, res
         ["regions", region, kind @ ("resourcePolicies" | "instanceTemplates"), rest @ ..] => {
             making::of_region(request, state, (&format!("regions/{region}"), kind), rest)
         }
-        [scope @ ("zones" | "regions"), place, "instanceGroupManagers", rest @ ..] => {
-            managed::answer(request, state, &format!("{scope}/{place}"), rest)
+        [scope @ ("zones" | "regions"), location, "instanceGroupManagers", rest @ ..] => {
+            managed::answer(request, state, &format!("{scope}/{location}"), rest)
         }
         ["global", "instanceTemplates", which] if request.method == Method::GET => {
             managed::of_template(state, which)

@@ -97,8 +97,8 @@ pub(super) fn insert(request: &ApiRequest, state: &mut State, scope: &str, kind:
     body["id"] = json!(id.to_string());
     body["creationTimestamp"] = json!("2026-11-21T08:00:00.000-08:00");
     body["selfLink"] = json!(format!("{base}/projects/{project}/{scope}/{kind}/{name}"));
-    let place = scope.split('/').next().unwrap_or_default().trim_end_matches('s');
-    body[place] = json!(format!("{base}/projects/{project}/{scope}"));
+    let scope_key = scope.split('/').next().unwrap_or_default().trim_end_matches('s');
+    body[scope_key] = json!(format!("{base}/projects/{project}/{scope}"));
     if kind == "instances" {
         body["status"] = json!("PROVISIONING");
         let machine = body["machineType"].as_str().unwrap_or_default().to_owned();

@@ -4,9 +4,9 @@ use super::{Answer, ApiRequest, PROJECT, State, not_found, ok, refusal};
 use http::Method;
 use serde_json::{Value, json};
 
-/// An image as Artifact Registry returns it; `place` is `LOCATION/REPOSITORY`.
-pub fn image(place: &str, name: &str, digest: &str, tags: &[&str], uploaded: &str) -> Value {
-    let (location, repository) = place.split_once('/').unwrap_or((place, ""));
+/// An image as Artifact Registry returns it; `path` is `LOCATION/REPOSITORY`.
+pub fn image(path: &str, name: &str, digest: &str, tags: &[&str], uploaded: &str) -> Value {
+    let (location, repository) = path.split_once('/').unwrap_or((path, ""));
     let build = format!("{name}@sha256:{digest}");
     json!({
         "name": format!("projects/{PROJECT}/locations/{location}/repositories/{repository}/dockerImages/{build}"),
@@ -15,9 +15,9 @@ pub fn image(place: &str, name: &str, digest: &str, tags: &[&str], uploaded: &st
         "mediaType": "application/vnd.docker.distribution.manifest.v2+json"})
 }
 
-/// A repository for container images as Artifact Registry returns it; `place` is `LOCATION/REPOSITORY`.
-pub fn repository(project: &str, place: &str) -> Value {
-    let (location, repository) = place.split_once('/').unwrap_or((place, ""));
+/// A repository for container images as Artifact Registry returns it; `path` is `LOCATION/REPOSITORY`.
+pub fn repository(project: &str, path: &str) -> Value {
+    let (location, repository) = path.split_once('/').unwrap_or((path, ""));
     json!({
         "name": format!("projects/{project}/locations/{location}/repositories/{repository}"), "format": "DOCKER",
         "mode": "STANDARD_REPOSITORY", "createTime": "2026-11-01T08:00:00.000000Z",
@@ -25,10 +25,15 @@ pub fn repository(project: &str, place: &str) -> Value {
 }
 
 /// Routes requests below `/v1/projects/P/locations/L/`.
-pub(super) fn answer(request: &ApiRequest, state: &mut State, place: [&str; 2], rest: &[&str]) -> Answer {
-    let parent = format!("projects/{}/locations/{}", place[0], place[1]);
+pub(super) fn answer(
+    request: &ApiRequest,
+    state: &mut State,
+    [project, location]: [&str; 2],
+    rest: &[&str],
+) -> Answer {
+    let parent = format!("projects/{project}/locations/{location}");
     let name = rest.get(1).map_or_else(String::new, |name| format!("{parent}/repositories/{name}"));
-    if place[0] != state.project {
+    if project != state.project {
         let message = format!(
             "Permission 'artifactregistry.repositories.list' denied on resource '//artifactregistry.googleapis.com/{name}'"
         );
@@ -92,8 +97,8 @@ fn create(request: &ApiRequest, state: &mut State, parent: &str) -> Answer {
     if state.repositories.iter().any(|r| r["name"] == *name) {
         return refusal(409, "ALREADY_EXISTS", None, "the repository already exists");
     }
-    let place = format!("{}/{id}", parent.rsplit('/').next().unwrap_or_default());
-    let mut made = repository(&state.project, &place);
+    let path = format!("{}/{id}", parent.rsplit('/').next().unwrap_or_default());
+    let mut made = repository(&state.project, &path);
     if let Some(description) = request.body["description"].as_str() {
         made["description"] = json!(description);
     }

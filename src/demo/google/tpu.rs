@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 /// The API version and location of a request.
-pub(super) struct Place<'a> {
+pub(super) struct TpuParent<'a> {
     /// API version, `v2` or `v2alpha1`.
     pub version: &'a str,
     pub project: &'a str,
@@ -14,7 +14,7 @@ pub(super) struct Place<'a> {
     pub zone: &'a str,
 }
 
-impl Place<'_> {
+impl TpuParent<'_> {
     fn holds(&self, resource: &Value) -> bool {
         let name = resource["name"].as_str().unwrap_or_default();
         let zone = name.split('/').nth(3).unwrap_or_default();
@@ -38,17 +38,22 @@ pub fn node(zone: &str, id: &str, accelerator: &str, state: &str, labels: &Value
 }
 
 /// Routes requests below `/v2*/projects/P/locations/Z/`.
-pub(super) fn answer(request: &ApiRequest, state: &mut State, place: &Place<'_>, rest: &[&str]) -> Answer {
+pub(super) fn answer(
+    request: &ApiRequest,
+    state: &mut State,
+    parent: &TpuParent<'_>,
+    rest: &[&str],
+) -> Answer {
     let (get, delete) = (request.method == Method::GET, request.method == Method::DELETE);
     match rest {
-        ["nodes"] if get => list(request, place, &state.nodes, "nodes", state.page),
-        ["queuedResources"] if get => list(request, place, &state.queued, "queuedResources", state.page),
-        ["nodes", id] if get => one(place, &state.nodes, "nodes", id),
-        ["queuedResources", id] if get => one(place, &state.queued, "queuedResources", id),
-        ["queuedResources"] if request.method == Method::POST => create(request, state, place),
-        ["nodes", id] if request.method == Method::PATCH => patch(request, state, place, id),
+        ["nodes"] if get => list(request, parent, &state.nodes, "nodes", state.page),
+        ["queuedResources"] if get => list(request, parent, &state.queued, "queuedResources", state.page),
+        ["nodes", id] if get => one(parent, &state.nodes, "nodes", id),
+        ["queuedResources", id] if get => one(parent, &state.queued, "queuedResources", id),
+        ["queuedResources"] if request.method == Method::POST => create(request, state, parent),
+        ["nodes", id] if request.method == Method::PATCH => patch(request, state, parent, id),
         ["nodes", id] if delete => {
-            let name = place.name("nodes", id);
+            let name = parent.name("nodes", id);
             match state.nodes.iter().position(|n| n["name"] == *name) {
                 Some(at) => {
                     if state.failing_operations.is_none() && !state.idle_deletions {
@@ -56,7 +61,7 @@ pub(super) fn answer(request: &ApiRequest, state: &mut State, place: &Place<'_>,
                     }
                     begin(
                         state,
-                        place,
+                        parent,
                         "delete",
                         &name,
                         &json!({"@type": "type.googleapis.com/google.protobuf.Empty"}),
@@ -65,9 +70,9 @@ pub(super) fn answer(request: &ApiRequest, state: &mut State, place: &Place<'_>,
                 None => not_found(&format!("Resource '{name}'")),
             }
         }
-        ["queuedResources", id] if delete => delete_queued(request, state, place, id),
+        ["queuedResources", id] if delete => delete_queued(request, state, parent, id),
         ["operations", id] if get => {
-            let name = place.name("operations", id);
+            let name = parent.name("operations", id);
             let pending = |finished: &Value| json!({"name": finished["name"], "metadata": finished["metadata"], "done": false});
             state.operation(&name, pending).map_or_else(|| not_found(&format!("Resource '{name}'")), ok)
         }
@@ -75,8 +80,8 @@ pub(super) fn answer(request: &ApiRequest, state: &mut State, place: &Place<'_>,
     }
 }
 
-fn list(request: &ApiRequest, place: &Place<'_>, all: &[Value], key: &str, page: usize) -> Answer {
-    let here: Vec<&Value> = all.iter().filter(|r| place.holds(r)).collect();
+fn list(request: &ApiRequest, parent: &TpuParent<'_>, all: &[Value], key: &str, page: usize) -> Answer {
+    let here: Vec<&Value> = all.iter().filter(|r| parent.holds(r)).collect();
     let (page, next) = request.page(&here, page);
     let mut body = json!({ key: page });
     if let Some(next) = next {
@@ -85,8 +90,8 @@ fn list(request: &ApiRequest, place: &Place<'_>, all: &[Value], key: &str, page:
     ok(body)
 }
 
-fn one(place: &Place<'_>, all: &[Value], kind: &str, id: &str) -> Answer {
-    let name = place.name(kind, id);
+fn one(parent: &TpuParent<'_>, all: &[Value], kind: &str, id: &str) -> Answer {
+    let name = parent.name(kind, id);
     let found = all.iter().find(|r| r["name"] == *name).cloned();
     found.map_or_else(|| not_found(&format!("Resource '{name}'")), ok)
 }
@@ -95,7 +100,7 @@ fn one(place: &Place<'_>, all: &[Value], kind: &str, id: &str) -> Answer {
 const ONLY_ALPHA: [&str; 3] = ["bestEffort", "provisioningModel", "runDuration"];
 
 /// Creates a queued resource; v2 rejects the fields that only v2alpha1 has.
-fn create(request: &ApiRequest, state: &mut State, place: &Place<'_>) -> Answer {
+fn create(request: &ApiRequest, state: &mut State, parent: &TpuParent<'_>) -> Answer {
     let invalid = |what: &str| refusal(400, "INVALID_ARGUMENT", None, what);
     let Some(id) = request.parameter("queuedResourceId") else {
         return invalid("queuedResourceId must be set.");
@@ -104,12 +109,12 @@ fn create(request: &ApiRequest, state: &mut State, place: &Place<'_>) -> Answer 
     if body["tpu"]["nodeSpec"].as_array().is_none_or(Vec::is_empty) {
         return invalid("tpu.nodeSpec must be set.");
     }
-    let unknown = ONLY_ALPHA.iter().find(|field| place.version == "v2" && !body[**field].is_null());
+    let unknown = ONLY_ALPHA.iter().find(|field| parent.version == "v2" && !body[**field].is_null());
     if let Some(field) = unknown {
         let message = format!("Invalid JSON payload received. Unknown name \"{field}\": Cannot find field.");
         return invalid(&message);
     }
-    let name = place.name("queuedResources", id);
+    let name = parent.name("queuedResources", id);
     if state.queued.iter().any(|q| q["name"] == *name) {
         return refusal(409, "ALREADY_EXISTS", None, &format!("Resource '{name}' already exists"));
     }
@@ -118,26 +123,27 @@ fn create(request: &ApiRequest, state: &mut State, place: &Place<'_>) -> Answer 
     queued["state"] = json!({"state": "WAITING_FOR_RESOURCES", "stateInitiator": "USER"});
     queued["createTime"] = json!("2026-11-21T08:00:00.000000000Z");
     state.queued.push(queued.clone());
-    queued["@type"] = json!(format!("type.googleapis.com/google.cloud.tpu.{}.QueuedResource", place.version));
-    begin(state, place, "create", &name, &queued)
+    queued["@type"] =
+        json!(format!("type.googleapis.com/google.cloud.tpu.{}.QueuedResource", parent.version));
+    begin(state, parent, "create", &name, &queued)
 }
 
 /// Replaces the metadata of a node; no other mask is supported here.
-fn patch(request: &ApiRequest, state: &mut State, place: &Place<'_>, id: &str) -> Answer {
+fn patch(request: &ApiRequest, state: &mut State, parent: &TpuParent<'_>, id: &str) -> Answer {
     if request.parameter("updateMask") != Some("metadata") {
         return refusal(400, "INVALID_ARGUMENT", None, "updateMask must be metadata.");
     }
-    let name = place.name("nodes", id);
+    let name = parent.name("nodes", id);
     let Some(node) = state.nodes.iter_mut().find(|n| n["name"] == *name) else {
         return not_found(&format!("Resource '{name}'"));
     };
     node["metadata"] = request.body["metadata"].clone();
     let node = node.clone();
-    begin(state, place, "update", &name, &node)
+    begin(state, parent, "update", &name, &node)
 }
 
-fn delete_queued(request: &ApiRequest, state: &mut State, place: &Place<'_>, id: &str) -> Answer {
-    let name = place.name("queuedResources", id);
+fn delete_queued(request: &ApiRequest, state: &mut State, parent: &TpuParent<'_>, id: &str) -> Answer {
+    let name = parent.name("queuedResources", id);
     let Some(at) = state.queued.iter().position(|q| q["name"] == *name) else {
         return not_found(&format!("Resource '{name}'"));
     };
@@ -153,15 +159,15 @@ fn delete_queued(request: &ApiRequest, state: &mut State, place: &Place<'_>, id:
         state.queued.remove(at);
         state.nodes.retain(|n| n["queuedResource"] != *name);
     }
-    begin(state, place, "delete", &name, &json!({"@type": "type.googleapis.com/google.protobuf.Empty"}))
+    begin(state, parent, "delete", &name, &json!({"@type": "type.googleapis.com/google.protobuf.Empty"}))
 }
 
-fn begin(state: &mut State, place: &Place<'_>, verb: &str, target: &str, response: &Value) -> Answer {
+fn begin(state: &mut State, parent: &TpuParent<'_>, verb: &str, target: &str, response: &Value) -> Answer {
     let zone = target.split('/').nth(3).unwrap_or_default();
-    let name = format!("projects/{}/locations/{zone}/operations/operation-{}", place.project, state.next());
-    let metadata = json!({"@type": format!("type.googleapis.com/google.cloud.tpu.{}.OperationMetadata", place.version),
+    let name = format!("projects/{}/locations/{zone}/operations/operation-{}", parent.project, state.next());
+    let metadata = json!({"@type": format!("type.googleapis.com/google.cloud.tpu.{}.OperationMetadata", parent.version),
         "createTime": "2026-11-21T08:00:00.000000000Z", "target": target, "verb": verb, "cancelRequested": false,
-        "apiVersion": place.version});
+        "apiVersion": parent.version});
     let finished = match &state.failing_operations {
         Some(message) => {
             json!({"name": name, "metadata": metadata, "done": true, "error": {"code": 8, "message": message}})

@@ -33,23 +33,23 @@ pub(super) fn scope_of(resource: &Value) -> String {
     last("zone").map_or_else(region, |zone| format!("zones/{zone}"))
 }
 
-/// Starts an operation on the resource with this place (a zone, `zones/Z` or `regions/R`), kind and name. The change
+/// Starts an operation on the resource with this location (a zone, `zones/Z` or `regions/R`), kind and name. The change
 /// takes effect at once, unless operations are set to fail.
 pub(super) fn begin(
     request: &ApiRequest,
     state: &mut State,
     verb: &str,
-    (place, kind, name): (&str, &str, &str),
+    (location, kind, name): (&str, &str, &str),
     change: impl FnOnce(&mut State),
 ) -> Answer {
     let project = state.project.clone();
-    let (scope, place) = place.split_once('/').unwrap_or(("zones", place));
-    let target = format!("{}/compute/v1/projects/{project}/{scope}/{place}/{kind}/{name}", request.base);
+    let (scope, location) = location.split_once('/').unwrap_or(("zones", location));
+    let target = format!("{}/compute/v1/projects/{project}/{scope}/{location}/{kind}/{name}", request.base);
     let operation = format!("operation-{}", state.next());
     let mut finished = json!({"kind": "compute#operation", "name": operation, "status": "DONE", "progress": 100,
         "operationType": verb, "targetLink": target});
     finished[scope.trim_end_matches('s')] =
-        json!(format!("https://www.googleapis.com/compute/v1/projects/{project}/{scope}/{place}"));
+        json!(format!("https://www.googleapis.com/compute/v1/projects/{project}/{scope}/{location}"));
     let (code, about) = state.failing_code.unwrap_or(("RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", ""));
     if let Some(message) = state.failing_operations.clone().filter(|_| target.contains(about)) {
         finished["error"] = json!({"errors": [{"code": code, "message": message}]});

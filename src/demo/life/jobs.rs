@@ -452,7 +452,7 @@ fn start(cluster: &mut State, job: usize, work: &mut Work, now: i64) {
 /// Copies the log to the job table, unless a test has written a log.
 fn publish_log(cluster: &mut State, job: usize, work: &Work) {
     let log = &mut cluster.jobs[job].log;
-    if matches!(log, Log::Simulated(_)) || log.place(i64::MAX) == 0 {
+    if matches!(log, Log::Simulated(_)) || log.end_position(i64::MAX) == 0 {
         *log = Log::Simulated(work.tale.clone());
     }
 }
@@ -487,9 +487,13 @@ mod tests {
         let mut ran = 0;
         for _ in 0..300 {
             cluster.advance(cluster.now + 60_000);
-            for (place, job) in cluster.jobs.iter().enumerate() {
+            for (job_index, job) in cluster.jobs.iter().enumerate() {
                 if job.asked.resources.is_some() && job.status == JobStatus::Running {
-                    assert!(!cluster.hosts_of(place).is_empty(), "{:?} runs without a slice", job.submission);
+                    assert!(
+                        !cluster.hosts_of(job_index).is_empty(),
+                        "{:?} runs without a slice",
+                        job.submission
+                    );
                     ran += 1;
                 }
             }

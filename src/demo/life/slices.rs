@@ -120,7 +120,7 @@ impl Engine {
     /// Copies `monitor.log` to the files of the cluster, unless a test has written it.
     pub(super) fn show_log(&self, cluster: &mut State) {
         let file = cluster.files.entry("monitor.log".into()).or_insert_with(Log::none);
-        if matches!(file, Log::Simulated(_)) || file.place(self.now) == 0 {
+        if matches!(file, Log::Simulated(_)) || file.end_position(self.now) == 0 {
             *file = Log::Simulated(self.monitor_log.clone());
         }
     }

@@ -100,16 +100,16 @@ async fn cat(arguments: &[&str], files: &Files) -> Answer {
 }
 
 async fn list(arguments: &[&str], files: &Files) -> Answer {
-    let place = arguments.iter().find(|a| !a.starts_with('-')).copied().unwrap_or(".");
+    let path = arguments.iter().find(|a| !a.starts_with('-')).copied().unwrap_or(".");
     let names = files.names("*").await;
-    if matches!(place, "." | "./") || format!("{}/", place.trim_end_matches('/')) == LOGS {
+    if matches!(path, "." | "./") || format!("{}/", path.trim_end_matches('/')) == LOGS {
         return Answer::output(names.join("\n") + "\n");
     }
-    let name = place.strip_prefix(LOGS).unwrap_or(place);
+    let name = path.strip_prefix(LOGS).unwrap_or(path);
     if names.iter().any(|n| n == name) {
-        return Answer::output(format!("{place}\n"));
+        return Answer::output(format!("{path}\n"));
     }
-    Answer::failure(2, format!("ls: cannot access '{place}': No such file or directory"))
+    Answer::failure(2, format!("ls: cannot access '{path}': No such file or directory"))
 }
 
 /// `pgrep -x NAME`, for Ray's processes on a head.

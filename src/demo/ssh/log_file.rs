@@ -147,15 +147,15 @@ impl<'a> Search<'a> {
         Some((from, end))
     }
 
-    /// The matching lines, each prefixed with `NUMBER:POSITION:` if `with_places` is set.
-    fn matches(&self, bytes: &[u8], with_places: bool) -> Option<Vec<u8>> {
+    /// The matching lines, each prefixed with `NUMBER:POSITION:` if `with_positions` is set.
+    fn matches(&self, bytes: &[u8], with_positions: bool) -> Option<Vec<u8>> {
         let expression = self.expressions[usize::from(is_drawn(bytes))];
         let regex = RegexBuilder::new(expression).case_insensitive(self.any_case).build().ok()?;
         let (mut out, mut at) = (Vec::new(), 0);
         for (number, line) in (1..).zip(bytes.split(|b| *b == b'\n')) {
             // There is no line after the last line break.
             if regex.is_match(line) && (at < bytes.len()) {
-                if with_places {
+                if with_positions {
                     out.extend_from_slice(format!("{number}:{at}:").as_bytes());
                 }
                 out.extend_from_slice(line);

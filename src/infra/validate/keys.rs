@@ -94,8 +94,13 @@ impl Rules<'_> {
                 || "remove it: Ray refuses the whole file".into(),
                 |n| format!("did you mean `{n}`?"),
             );
-            let place = if path.is_empty() { String::new() } else { format!(" in {}", path.join(".")) };
-            self.error("unknown-key", &[path, &[key]].concat(), format!("unknown key `{key}`{place}"), &hint);
+            let within = if path.is_empty() { String::new() } else { format!(" in {}", path.join(".")) };
+            self.error(
+                "unknown-key",
+                &[path, &[key]].concat(),
+                format!("unknown key `{key}`{within}"),
+                &hint,
+            );
         }
     }
 }

@@ -45,13 +45,13 @@ pub async fn select(
     options: &Options,
     selection: &Selection,
 ) -> Result<(Vec<String>, Vec<String>), Problem> {
-    let place = supervisor::tpu_place(spec)?;
+    let location = supervisor::tpu_location(spec)?;
     let view = supervisor::ask_cloud(spec, &options.google).await?;
     if !view.is_whole() {
         let what = "Google could not list everything, so workers may be missing";
         return Err(failure(what, "try again in a minute, or give the names of the workers"));
     }
-    let unmanaged = options.google.tpus_of_kind(&place, "unmanaged").await.map_err(|e| problem(&e))?;
+    let unmanaged = options.google.tpus_of_kind(&location, "unmanaged").await.map_err(|e| problem(&e))?;
     let (names, mut left) = chosen(&view, &unmanaged, selection);
     left.extend(waiting(&view, spec, selection).map(|request| {
         let line = Target::of(&spec.name).line(&format!("remove-worker {}", word(request.raw())));

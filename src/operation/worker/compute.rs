@@ -4,7 +4,7 @@
 use super::super::failure;
 use super::launch::labels;
 use crate::config::{CapacityField, NodeLaunch};
-use crate::gcp::{Part, PartKind, TpuPlace, created_for, queued_resource};
+use crate::gcp::{Part, PartKind, TpuLocation, created_for, queued_resource};
 use crate::model::cloud::Capacity;
 use crate::model::machine_type::TpuMachine;
 use crate::model::text::printable;
@@ -112,7 +112,7 @@ fn volume(topology: &str) -> Option<u32> {
 /// The request for a worker of this name; `None` if Cloud TPU creates its TPU. `field` requests the capacity; its
 /// placeholders are filled in.
 pub(super) fn plan(
-    place: &TpuPlace,
+    location: &TpuLocation,
     spec: &ClusterSpec,
     (kind, node, script): (&str, &NodeLaunch, &str),
     field: &CapacityField,
@@ -121,11 +121,11 @@ pub(super) fn plan(
     let Some(shape) = shape(&node.config)? else { return Ok(None) };
     let Some(tpu) = TpuMachine::parse(shape.machine) else { return Ok(None) };
     let (capacity, scheduled) = scheduling(&node.config, field)?;
-    let mut properties = machine(place, spec, (kind, node, script));
+    let mut properties = machine(location, spec, (kind, node, script));
     properties.extend(scheduled);
     let whole = shape.hosts > 1;
-    properties.insert("disks".into(), disks(place, &node.config, shape.machine, whole)?);
-    let made = created_for(&place.cluster);
+    properties.insert("disks".into(), disks(location, &node.config, shape.machine, whole)?);
+    let made = created_for(&location.cluster);
     let part = |kind, body| Part { kind, name: name.to_owned(), body };
     let parts = if whole {
         if name.len() > GROUP_NAME {
@@ -136,10 +136,10 @@ pub(super) fn plan(
         let policy = json!({"type": "HIGH_THROUGHPUT", "acceleratorTopology": shape.topology});
         let group = json!({
             "name": name, "description": made, "baseInstanceName": name, "targetSize": shape.hosts,
-            "instanceTemplate": PartKind::InstanceTemplate.address(place, name),
+            "instanceTemplate": PartKind::InstanceTemplate.address(location, name),
             "targetSizePolicy": {"mode": "BULK"},
             "instanceLifecyclePolicy": {"defaultActionOnFailure": "DO_NOTHING"},
-            "resourcePolicies": {"workloadPolicy": PartKind::WorkloadPolicy.address(place, name)},
+            "resourcePolicies": {"workloadPolicy": PartKind::WorkloadPolicy.address(location, name)},
         });
         vec![
             part(
@@ -153,7 +153,7 @@ pub(super) fn plan(
             part(PartKind::InstanceGroup, group),
         ]
     } else {
-        let machine = format!("zones/{}/machineTypes/{}", place.zone, shape.machine);
+        let machine = format!("zones/{}/machineTypes/{}", location.zone, shape.machine);
         properties.insert("machineType".into(), machine.into());
         properties.insert("name".into(), name.into());
         properties.insert("description".into(), made.into());
@@ -232,7 +232,7 @@ fn seconds(field: &CapacityField) -> Result<u64, Problem> {
 
 /// The properties that instances and templates have in common: the type's `node_config`, in the terms of either API.
 fn machine(
-    place: &TpuPlace,
+    location: &TpuLocation,
     spec: &ClusterSpec,
     (kind, node, script): (&str, &NodeLaunch, &str),
 ) -> Map<String, Value> {
@@ -250,7 +250,7 @@ fn machine(
         let scopes = if account["scope"].is_null() { json!([scope]) } else { account["scope"].clone() };
         json!([{"email": account["email"].as_str().unwrap_or("default"), "scopes": scopes}])
     });
-    all.entry("networkInterfaces").or_insert_with(|| json!([interface(place, spec, config)]));
+    all.entry("networkInterfaces").or_insert_with(|| json!([interface(location, spec, config)]));
     match &config["tags"] {
         Value::Null => {}
         Value::Array(tags) => drop(all.insert("tags".into(), json!({ "items": tags }))),
@@ -260,21 +260,21 @@ fn machine(
 }
 
 /// The network interface, from Cloud TPU's `networkConfig` if there is one.
-fn interface(place: &TpuPlace, spec: &ClusterSpec, config: &Value) -> Value {
+fn interface(location: &TpuLocation, spec: &ClusterSpec, config: &Value) -> Value {
     let given = &config["networkConfig"];
     let address = |key: &str, path: &str| {
         let name = given[key].as_str()?;
-        let full = || format!("projects/{}/{path}/{name}", place.project);
+        let full = || format!("projects/{}/{path}/{name}", location.project);
         Some(if name.contains('/') { name.to_owned() } else { full() })
     };
-    let subnetwork = address("subnetwork", &format!("regions/{}/subnetworks", place.region()));
+    let subnetwork = address("subnetwork", &format!("regions/{}/subnetworks", location.region()));
     let network = address("network", "global/networks");
     let mut card = json!({});
     if let Some(subnetwork) = &subnetwork {
         card["subnetwork"] = subnetwork.as_str().into();
     }
     if network.is_some() || subnetwork.is_none() {
-        let usual = || format!("projects/{}/global/networks/default", place.project);
+        let usual = || format!("projects/{}/global/networks/default", location.project);
         card["network"] = network.unwrap_or_else(usual).into();
     }
     if given["enableExternalIps"].as_bool().unwrap_or(!spec.google.internal_ips) {
@@ -285,7 +285,7 @@ fn interface(place: &TpuPlace, spec: &ClusterSpec, config: &Value) -> Value {
 
 /// The disks of the `node_config`, or Google's image for that machine. A template has the name of a disk's type, an
 /// instance its URL.
-fn disks(place: &TpuPlace, config: &Value, machine: &str, template: bool) -> Result<Value, Problem> {
+fn disks(location: &TpuLocation, config: &Value, machine: &str, template: bool) -> Result<Value, Problem> {
     if let Some(own) = config["disks"].as_array() {
         let mut own = own.clone();
         for disk in &mut own {
@@ -294,7 +294,7 @@ fn disks(place: &TpuPlace, config: &Value, machine: &str, template: bool) -> Res
             let named = if template {
                 bare.to_owned()
             } else {
-                format!("projects/{}/zones/{}/diskTypes/{bare}", place.project, place.zone)
+                format!("projects/{}/zones/{}/diskTypes/{bare}", location.project, location.zone)
             };
             disk["initializeParams"]["diskType"] = named.into();
         }

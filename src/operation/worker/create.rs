@@ -9,7 +9,7 @@ use super::compute::ComputeRequest;
 use super::follow::is_transient;
 use super::request::check_existing;
 use super::steps::StepProgress;
-use crate::gcp::{CreatedPart, GcpError, Google, Part, PartKind, TpuPlace};
+use crate::gcp::{CreatedPart, GcpError, Google, Part, PartKind, TpuLocation};
 use crate::model::cloud::{TpuVm, VmState};
 use crate::model::text::printable;
 use crate::model::{Hint, Problem, Text, Timestamp, Verb};
@@ -36,22 +36,22 @@ impl Performer {
     pub(super) async fn create_worker(
         &mut self,
         request: &ComputeRequest,
-        place: &TpuPlace,
+        location: &TpuLocation,
         journal: &Journal,
         progress: &StepProgress<'_>,
     ) -> Result<bool, Problem> {
         let google = self.options.google.clone();
         if !self.executor.is_recording()
-            && let Some(there) = listed(&google, place, &request.name).await?
+            && let Some(there) = listed(&google, location, &request.name).await?
         {
             return follows(&there, request).map(|()| false);
         }
         for part in &request.parts {
-            match self.create_part(&google, place, part, journal, progress).await {
+            match self.create_part(&google, location, part, journal, progress).await {
                 Ok(()) => {}
                 Err(CreateError { problem, is_temporary: true }) => return Err(problem),
                 Err(CreateError { problem, is_temporary: false }) => {
-                    self.delete_parts(&google, place, &request.name, journal, progress).await?;
+                    self.delete_parts(&google, location, &request.name, journal, progress).await?;
                     let again = Verb::Resume.to("resume to request it again");
                     return Err(Problem { hint: problem.hint.clone().and(again), ..problem });
                 }
@@ -63,18 +63,18 @@ impl Performer {
     async fn create_part(
         &mut self,
         google: &Google,
-        place: &TpuPlace,
+        location: &TpuLocation,
         part: &Part,
         journal: &Journal,
         progress: &StepProgress<'_>,
     ) -> Result<(), CreateError> {
         let (kind, name) = (part.kind, part.name.as_str());
-        let begun = match self.executor.google_begins(google, &google.insertion(place, part)).await {
+        let begun = match self.executor.google_begins(google, &google.insertion(location, part)).await {
             Ok(None) => return Ok(()),
             Ok(Some(begun)) => begun,
             Err(e @ GcpError::Exists { .. }) => {
-                let Some(there) = google.part(place, kind, name).await? else { return Err(e.into()) };
-                same(part, &there, place)?;
+                let Some(there) = google.part(location, kind, name).await? else { return Err(e.into()) };
+                same(part, &there, location)?;
                 progress.report(format!("{name}: the {} already exists", kind.word()));
                 return Ok(());
             }
@@ -93,7 +93,7 @@ impl Performer {
     async fn delete_parts(
         &mut self,
         google: &Google,
-        place: &TpuPlace,
+        location: &TpuLocation,
         name: &str,
         journal: &Journal,
         progress: &StepProgress<'_>,
@@ -102,7 +102,7 @@ impl Performer {
             self.facts.worker.made.iter().rev().filter(|m| m.name == name).cloned().collect();
         for part in made {
             let word = part.kind.word();
-            let removed = match google.part_deletion(place, &part).await {
+            let removed = match google.part_deletion(location, &part).await {
                 Ok(Some(deletion)) => self.executor.google(google, &deletion, None).await.map(|()| true),
                 Ok(None) => Ok(false),
                 Err(e) => Err(e),
@@ -123,13 +123,14 @@ impl Performer {
 }
 
 /// The cluster's TPU at Compute Engine with this name.
-async fn listed(google: &Google, place: &TpuPlace, name: &str) -> Result<Option<TpuVm>, Problem> {
-    let view = google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
+async fn listed(google: &Google, location: &TpuLocation, name: &str) -> Result<Option<TpuVm>, Problem> {
+    let view =
+        google.tpus(&location.project, &location.zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
     if let Some(why) = view.unlisted {
         let what = format!("cannot determine whether {name} already exists: {why}");
         return Err(failure(what, Verb::Resume.to("resume once it can be listed")));
     }
-    let ours = |vm: &TpuVm| vm.ray_cluster.as_ref().is_some_and(|label| label.raw() == place.cluster);
+    let ours = |vm: &TpuVm| vm.ray_cluster.as_ref().is_some_and(|label| label.raw() == location.cluster);
     Ok(view.vms.into_iter().find(|vm| vm.compute.is_some() && vm.name.raw() == name && ours(vm)))
 }
 
@@ -145,7 +146,7 @@ fn follows(there: &TpuVm, request: &ComputeRequest) -> Result<(), Problem> {
 }
 
 /// An error unless the existing part with this name is what would be created.
-fn same(part: &Part, there: &Value, place: &TpuPlace) -> Result<(), CreateError> {
+fn same(part: &Part, there: &Value, location: &TpuLocation) -> Result<(), CreateError> {
     let compared: &[&str] = match part.kind {
         PartKind::WorkloadPolicy => &["/workloadPolicy/type", "/workloadPolicy/acceleratorTopology"],
         PartKind::InstanceTemplate => &[
@@ -180,7 +181,7 @@ fn same(part: &Part, there: &Value, place: &TpuPlace) -> Result<(), CreateError>
     }
     let (word, name) = (part.kind.word(), &part.name);
     let what = format!("the {word} {name} already exists and is different: {}", differs.join("; "));
-    let hint = Hint::from(format!("choose another name, or delete it: `{}`", deletion(part, place)));
+    let hint = Hint::from(format!("choose another name, or delete it: `{}`", deletion(part, location)));
     Err(CreateError { problem: failure(what, hint), is_temporary: false })
 }
 
@@ -191,13 +192,13 @@ fn script(body: &Value) -> Option<&str> {
 }
 
 /// The `gcloud` command that deletes it.
-fn deletion(part: &Part, place: &TpuPlace) -> String {
-    let (name, zone, region) = (&part.name, &place.zone, place.region());
+fn deletion(part: &Part, location: &TpuLocation) -> String {
+    let (name, zone, region) = (&part.name, &location.zone, location.region());
     let rest = match part.kind {
         PartKind::WorkloadPolicy => format!("resource-policies delete {name} --region={region}"),
         PartKind::InstanceTemplate => format!("instance-templates delete {name} --region={region}"),
         PartKind::InstanceGroup => format!("instance-groups managed delete {name} --zone={zone}"),
         PartKind::Instance => format!("instances delete {name} --zone={zone}"),
     };
-    printable(&format!("gcloud compute {rest} --project={}", place.project)).into_owned()
+    printable(&format!("gcloud compute {rest} --project={}", location.project)).into_owned()
 }

@@ -3,7 +3,7 @@
 use super::super::failure;
 use super::super::problem::problem;
 use super::machine::{Machine, MachineVm, POLL_INTERVAL};
-use crate::gcp::{GcpError, Google, TpuPlace};
+use crate::gcp::{GcpError, Google, TpuLocation};
 use crate::model::cloud::{CloudView, QueuedState, TpuVm, VmState};
 use crate::model::{Hint, Problem, Timestamp, Verb};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// reported at once, and fails the wait once the others are up.
 pub(super) async fn follow(
     google: &Google,
-    place: &TpuPlace,
+    location: &TpuLocation,
     names: &[String],
     progress: impl Fn(String),
 ) -> Result<Vec<Machine>, Problem> {
@@ -26,11 +26,11 @@ pub(super) async fn follow(
     let mut last: Vec<String> = vec![String::new(); names.len()];
     let mut last_error = String::new();
     loop {
-        match google.tpus(&place.project, &place.zone, Timestamp::now()).await {
+        match google.tpus(&location.project, &location.zone, Timestamp::now()).await {
             Ok(view) => {
                 last_response = Instant::now();
                 last_error.clear();
-                let all: Vec<_> = names.iter().map(|name| status(&view, place, name)).collect();
+                let all: Vec<_> = names.iter().map(|name| status(&view, location, name)).collect();
                 for ((name, now), last) in names.iter().zip(&all).zip(&mut last) {
                     let word = match now {
                         Ok(seen) => format!("{name}: {}", seen.word),
@@ -99,14 +99,14 @@ impl From<&str> for Seen {
 }
 
 /// The state of a worker, or an error if it will never be up.
-fn status(view: &CloudView, place: &TpuPlace, name: &str) -> Result<Seen, Problem> {
+fn status(view: &CloudView, location: &TpuLocation, name: &str) -> Result<Seen, Problem> {
     let again = Hint::from([
         Verb::Abandon.to("abandon this operation"),
         Verb::RemoveNow.on(name, "delete it"),
         Verb::AddWorker.to("then add it again, or with another capacity"),
     ]);
     let Some(queued) = view.queued.iter().find(|q| q.name.raw() == name) else {
-        let ours = |vm: &&TpuVm| vm.ray_cluster.as_ref().is_some_and(|label| label.raw() == place.cluster);
+        let ours = |vm: &&TpuVm| vm.ray_cluster.as_ref().is_some_and(|label| label.raw() == location.cluster);
         let mut made =
             view.vms.iter().filter(|vm| vm.compute.is_some() && vm.name.raw() == name).filter(ours);
         if let Some(vm) = made.next() {

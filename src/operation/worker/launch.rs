@@ -107,8 +107,8 @@ impl Launcher<'_> {
             return Ok(false);
         }
         let script = self.script(vm)?;
-        let place = supervisor::tpu_place(self.spec)?;
-        let at = (place.project.as_str(), place.zone.as_str());
+        let location = supervisor::tpu_location(self.spec)?;
+        let at = (location.project.as_str(), location.zone.as_str());
         let google = &self.options.google;
         let change = google.metadata_change(at, vm.name.raw(), "startup-script", &script).await;
         match change.map_err(|e| problem(&e))? {

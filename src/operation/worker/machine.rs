@@ -3,7 +3,7 @@
 use super::super::executor::Executor;
 use super::super::problem::problem;
 use super::super::{begin_again, failure};
-use crate::gcp::{Change, ChosenQueued, ChosenTpu, GcpError, Google, PartKind, TpuPlace};
+use crate::gcp::{Change, ChosenQueued, ChosenTpu, GcpError, Google, PartKind, TpuLocation};
 use crate::model::cloud::{CloudView, ComputeTpu, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::text::printable;
 use crate::model::{Problem, Text, Timestamp, Verb};
@@ -115,12 +115,13 @@ impl Machine {
 }
 
 /// Finds the TPU of this cluster with that name or address.
-pub(super) fn find(view: &CloudView, place: &TpuPlace, worker: &str) -> Option<Machine> {
+pub(super) fn find(view: &CloudView, location: &TpuLocation, worker: &str) -> Option<Machine> {
     let named = view.vms.iter().filter(|vm| vm.name.raw() == worker);
     let mut candidates = named.chain(view.at(worker).into_iter().map(|(vm, _)| vm));
-    let vm = candidates.find(|vm| is_ours(vm.ray_cluster.as_ref(), place));
+    let vm = candidates.find(|vm| is_ours(vm.ray_cluster.as_ref(), location));
     let named = vm.and_then(|vm| vm.queued_resource.as_ref()).map_or(worker, |q| q.raw());
-    let queued = view.queued.iter().find(|q| q.name.raw() == named && is_ours(q.ray_cluster.as_ref(), place));
+    let queued =
+        view.queued.iter().find(|q| q.name.raw() == named && is_ours(q.ray_cluster.as_ref(), location));
     // A queued resource created by another program may have another name than its TPU VM.
     let vm = vm.or_else(|| view.vms.iter().find(|vm| queued.is_some_and(|q| is_in(vm, q))));
     let found = queued.is_some() || vm.is_some();
@@ -141,10 +142,10 @@ pub(super) fn find(view: &CloudView, place: &TpuPlace, worker: &str) -> Option<M
 /// One of them belongs to another cluster, or there are several and only one was named.
 pub(super) fn find_whole(
     view: &CloudView,
-    place: &TpuPlace,
+    location: &TpuLocation,
     worker: &str,
 ) -> Result<Option<Machine>, Problem> {
-    let Some(found) = find(view, place, worker) else { return Ok(None) };
+    let Some(found) = find(view, location, worker) else { return Ok(None) };
     let first = found.vm.as_deref().and_then(|name| view.vms.iter().find(|vm| vm.name.raw() == name));
     let named = found.queued.as_deref().or_else(|| first?.queued_resource.as_ref().map(Text::raw));
     let queued = named.and_then(|name| view.queued.iter().find(|q| q.name.raw() == name));
@@ -152,7 +153,7 @@ pub(super) fn find_whole(
     let all: Vec<&TpuVm> = view.vms.iter().filter(|vm| is_in(vm, queued)).collect();
     let label = |cluster: Option<&Text>| cluster.map_or_else(|| "no cluster".to_owned(), ToString::to_string);
     let together = "Google deletes a queued resource with all its TPU VMs";
-    if !is_ours(queued.ray_cluster.as_ref(), place) {
+    if !is_ours(queued.ray_cluster.as_ref(), location) {
         let what = format!(
             "{} belongs to queued resource {}, which is labeled with {}; {together}",
             printable(worker),
@@ -161,7 +162,7 @@ pub(super) fn find_whole(
         );
         return Err(failure(what, "ask its owner; fix the label if it is wrong"));
     }
-    if let Some(other) = all.iter().find(|vm| !is_ours(vm.ray_cluster.as_ref(), place)) {
+    if let Some(other) = all.iter().find(|vm| !is_ours(vm.ray_cluster.as_ref(), location)) {
         let what = format!(
             "queued resource {} also contains {}, which is labeled with {}; {together}",
             queued.name,
@@ -192,8 +193,8 @@ pub(super) fn find_whole(
     }))
 }
 
-fn is_ours(label: Option<&Text>, place: &TpuPlace) -> bool {
-    label.is_some_and(|l| l.raw() == place.cluster)
+fn is_ours(label: Option<&Text>, location: &TpuLocation) -> bool {
+    label.is_some_and(|l| l.raw() == location.cluster)
 }
 
 fn is_in(vm: &TpuVm, queued: &QueuedResource) -> bool {
@@ -202,21 +203,25 @@ fn is_in(vm: &TpuVm, queued: &QueuedResource) -> bool {
 }
 
 /// The requests that delete the worker; empty if it is gone. It is read again first and must match what was found.
-async fn deletions(google: &Google, place: &TpuPlace, machine: &Machine) -> Result<Vec<Change>, GcpError> {
+async fn deletions(
+    google: &Google,
+    location: &TpuLocation,
+    machine: &Machine,
+) -> Result<Vec<Change>, GcpError> {
     if let Some(name) = &machine.queued {
         let chosen = ChosenQueued {
             name: name.clone(),
             created: machine.queued_created.map(Timestamp::from_millis),
             vms: machine.vms.iter().map(ChosenTpu::from).collect(),
         };
-        let deletion = google.queued_deletion_of(place, &chosen).await?;
+        let deletion = google.queued_deletion_of(location, &chosen).await?;
         if let Some(deletion) = deletion {
             return Ok(vec![deletion]);
         }
     }
     let mut all = Vec::new();
     for vm in &machine.vms {
-        let deletion = google.tpu_deletion_of(place, None, &ChosenTpu::from(vm)).await?;
+        let deletion = google.tpu_deletion_of(location, None, &ChosenTpu::from(vm)).await?;
         all.extend(deletion);
     }
     Ok(all)
@@ -226,12 +231,12 @@ async fn deletions(google: &Google, place: &TpuPlace, machine: &Machine) -> Resu
 /// group.
 pub(super) async fn created_for(
     google: &Google,
-    place: &TpuPlace,
+    location: &TpuLocation,
     machine: &Machine,
 ) -> Result<Vec<(PartKind, Change)>, GcpError> {
     let compute = machine.vms.first().and_then(|vm| vm.compute.as_ref()).filter(|compute| compute.whole);
     match (compute.and_then(|compute| compute.group.as_deref()), &machine.vm) {
-        (Some(group), Some(name)) => google.made_for_group(place, group, name).await,
+        (Some(group), Some(name)) => google.made_for_group(location, group, name).await,
         _ => Ok(Vec::new()),
     }
 }
@@ -240,16 +245,16 @@ pub(super) async fn created_for(
 pub(super) async fn delete(
     executor: &Executor,
     google: &Google,
-    place: &TpuPlace,
+    location: &TpuLocation,
     machine: &Machine,
 ) -> Result<(), Problem> {
-    let (project, zone) = (place.project.as_str(), place.zone.as_str());
+    let (project, zone) = (location.project.as_str(), location.zone.as_str());
     if machine.vm.is_some() && machine.vms.is_empty() {
         let what = "the journal is from an older version and does not identify the TPU VM";
         return Err(failure(what, begin_again()));
     }
     let done = async {
-        for deletion in deletions(google, place, machine).await? {
+        for deletion in deletions(google, location, machine).await? {
             match executor.google(google, &deletion, None).await {
                 Ok(()) | Err(GcpError::NotFound { .. }) => {}
                 Err(e) => return Err(e),
@@ -332,12 +337,12 @@ mod tests {
             vm("living", VmState::Ready),
         ];
         let view = CloudView { vms, complete: true, ..CloudView::default() };
-        let place = TpuPlace { project: "p".into(), zone: "z".into(), cluster: "marin".into() };
-        let found = |worker| find(&view, &place, worker).and_then(|machine| machine.vm);
+        let location = TpuLocation { project: "p".into(), zone: "z".into(), cluster: "marin".into() };
+        let found = |worker| find(&view, &location, worker).and_then(|machine| machine.vm);
         assert_eq!(found("10.0.0.7").as_deref(), Some("living"));
         assert_eq!(found("taken-away").as_deref(), Some("taken-away"));
         assert_eq!(found("10.0.0.8"), None);
-        let whole = find_whole(&view, &place, "10.0.0.7").unwrap().unwrap();
+        let whole = find_whole(&view, &location, "10.0.0.7").unwrap().unwrap();
         assert_eq!((whole.vm.as_deref(), whole.vms.len()), (Some("living"), 1));
     }
 }

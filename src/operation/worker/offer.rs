@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 /// The capacity that is offered first, because it is available soonest.
 const FIRST: &str = "preemptible";
 
-fn place(state: &Path, cluster: &ClusterName) -> PathBuf {
+fn offer_path(state: &Path, cluster: &ClusterName) -> PathBuf {
     state.join("workers").join(format!("{}.json", file_of(cluster)))
 }
 
 /// Saves the last added worker as the default of the next form. A failure is only logged.
 pub(super) fn remember(state: &Path, cluster: &ClusterName, wanted: &NewWorker) {
-    let path = place(state, cluster);
+    let path = offer_path(state, cluster);
     let kept = path.parent().map_or(Ok(()), folder::make).and_then(|()| {
         let text = serde_json::to_vec(wanted)?;
         replace::write(&path, &text)
@@ -31,7 +31,7 @@ pub(super) fn remember(state: &Path, cluster: &ClusterName, wanted: &NewWorker) 
 }
 
 fn remembered(state: &Path, cluster: &ClusterName) -> Option<NewWorker> {
-    let text = std::fs::read(place(state, cluster)).ok()?;
+    let text = std::fs::read(offer_path(state, cluster)).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
@@ -44,7 +44,7 @@ pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<Work
             on_host(spec, &read(spec)?)?;
             return Ok(WorkerOffer { last, ..WorkerOffer::default() });
         }
-        Provider::Gcp => supervisor::tpu_place(spec)?,
+        Provider::Gcp => supervisor::tpu_location(spec)?,
         provider => {
             let what = format!("cannot add workers for provider {provider}");
             return Err(failure(what, "supported providers: gcp and local"));
@@ -86,7 +86,7 @@ mod tests {
         let wanted = NewWorker::Host { address: "10.0.0.7".into() };
         remember(dir.path(), &name, &wanted);
         assert_eq!(remembered(dir.path(), &name), Some(wanted));
-        let mode = std::fs::metadata(place(dir.path(), &name)).unwrap().permissions().mode();
+        let mode = std::fs::metadata(offer_path(dir.path(), &name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 }

@@ -106,9 +106,12 @@ fn find_in(
     worker: &str,
     whole: bool,
 ) -> Result<Option<Machine>, Problem> {
-    let place = supervisor::tpu_place(spec)?;
-    let found =
-        if whole { machine::find_whole(view, &place, worker)? } else { machine::find(view, &place, worker) };
+    let location = supervisor::tpu_location(spec)?;
+    let found = if whole {
+        machine::find_whole(view, &location, worker)?
+    } else {
+        machine::find(view, &location, worker)
+    };
     match found {
         // A TPU VM missing from the list would go unnoticed.
         Some(machine) if whole && machine.queued.is_some() && !view.complete => {
@@ -130,9 +133,9 @@ pub(in super::super) async fn also_removed(
     worker: &str,
 ) -> Vec<String> {
     // If that is unknown, the operation itself reports why.
-    let Ok(place) = supervisor::tpu_place(spec) else { return Vec::new() };
+    let Ok(location) = supervisor::tpu_location(spec) else { return Vec::new() };
     let Ok(Some(machine)) = find(spec, options, worker, true).await else { return Vec::new() };
-    match machine::created_for(&options.google, &place, &machine).await {
+    match machine::created_for(&options.google, &location, &machine).await {
         Ok(made) => {
             made.iter().map(|(kind, _)| format!("{} {}", kind.word(), printable(machine.name()))).collect()
         }

@@ -7,7 +7,7 @@ use super::super::startup::{Services, startup_script};
 use super::compute::{self, ComputeRequest};
 use super::launch::labels;
 use crate::config::{CapacityField, Launch, TpuVersion};
-use crate::gcp::{GcpError, Google, TpuApi, TpuPlace, queued_resource};
+use crate::gcp::{GcpError, Google, TpuApi, TpuLocation, queued_resource};
 use crate::model::cloud::{Capacity, QueuedResource, QueuedState};
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, Hint, Problem, Text, Timestamp, Verb, is_worker_name};
@@ -51,7 +51,7 @@ pub(super) fn plan(
     launch: &Launch,
     (node_type, capacity, names): (&str, &str, &[String]),
 ) -> Result<Vec<Request>, Problem> {
-    let place = supervisor::tpu_place(spec)?;
+    let location = supervisor::tpu_location(spec)?;
     let Some((kind, node)) = launch.find(node_type) else {
         let types: Vec<&str> = launch.types.keys().map(String::as_str).collect();
         let what = format!("{} has no node type {}", spec.name, printable(node_type));
@@ -69,7 +69,7 @@ pub(super) fn plan(
         return Err(failure(format!("{kind} is not a TPU"), hint));
     }
     let script = startup_script(spec, launch, node, &Services::at(options.google.endpoints()))?;
-    let fill = |text: &str| text.replace("{project}", &place.project).replace("{zone}", &place.zone);
+    let fill = |text: &str| text.replace("{project}", &location.project).replace("{zone}", &location.zone);
     let field = capacity.field.iter().map(|(key, value)| (key.clone(), filled(value, &fill))).collect();
     let capacity = CapacityField { field, ..capacity.clone() };
     let one = |name: &String| {
@@ -77,10 +77,10 @@ pub(super) fn plan(
             let hint = "use 1 to 63 lowercase letters, digits and hyphens, starting with a letter";
             return Err(failure(format!("`{}` is not a valid TPU VM name", printable(name)), hint));
         }
-        if let Some(request) = compute::plan(&place, spec, (kind, node, &script), &capacity, name)? {
+        if let Some(request) = compute::plan(&location, spec, (kind, node, &script), &capacity, name)? {
             return Ok(Request::Compute(request));
         }
-        let parent = format!("projects/{}/locations/{}", place.project, place.zone);
+        let parent = format!("projects/{}/locations/{}", location.project, location.zone);
         let node = tpu_node(spec, kind, &node.config, &script);
         let mut body = json!({"tpu": {"nodeSpec": [{"parent": parent, "nodeId": name, "node": node}]}});
         for (key, value) in &capacity.field {
@@ -127,17 +127,19 @@ fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
 pub(super) async fn ask(
     executor: &Executor,
     google: &Google,
-    place: &TpuPlace,
+    location: &TpuLocation,
     request: &QueuedRequest,
 ) -> Result<bool, Problem> {
-    let at = (place.project.as_str(), place.zone.as_str());
+    let at = (location.project.as_str(), location.zone.as_str());
     let change = google.queued_request(request.api, at, &request.name, request.body.clone());
     match executor.google(google, &change, None).await {
         Ok(()) => Ok(true),
         Err(e @ GcpError::Exists { .. }) => {
-            let view =
-                google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
-            let ours = |l: &Option<Text>| l.as_ref().is_some_and(|l| l.raw() == place.cluster);
+            let view = google
+                .tpus(&location.project, &location.zone, Timestamp::now())
+                .await
+                .map_err(|e| problem(&e))?;
+            let ours = |l: &Option<Text>| l.as_ref().is_some_and(|l| l.raw() == location.cluster);
             let there = view.queued.iter().find(|q| q.name.raw() == request.name && ours(&q.ray_cluster));
             let Some(there) = there else { return Err(problem(&e)) };
             follows(there, request).map(|()| false)

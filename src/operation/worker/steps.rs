@@ -182,13 +182,15 @@ impl Performer {
         if !super::launch::read(&self.spec)?.file_mounts.is_empty() {
             progress.report(NO_FILES);
         }
-        let place = supervisor::tpu_place(&self.spec)?;
+        let location = supervisor::tpu_location(&self.spec)?;
         for request in &requests {
             let is_new = match request {
                 Request::Queued(queued) => {
-                    request::ask(&self.executor, &self.options.google, &place, queued).await?
+                    request::ask(&self.executor, &self.options.google, &location, queued).await?
                 }
-                Request::Compute(compute) => self.create_worker(compute, &place, journal, progress).await?,
+                Request::Compute(compute) => {
+                    self.create_worker(compute, &location, journal, progress).await?
+                }
             };
             let word = if is_new {
                 "Google accepted the request"
@@ -207,13 +209,13 @@ impl Performer {
         let Task::AddWorker(NewWorker::Queued { names, .. }) = &self.task else {
             return Err(failure("nothing was requested", "start the operation again"));
         };
-        let place = supervisor::tpu_place(&self.spec)?;
+        let location = supervisor::tpu_location(&self.spec)?;
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
         progress.report("this may take a long time; if cancelled, the request stays with Google");
         let google = &self.options.google;
-        let machines = follow::follow(google, &place, names, |word| progress.report(word)).await?;
+        let machines = follow::follow(google, &location, names, |word| progress.report(word)).await?;
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
         let summary = format!("{} with {} up", counted(machines.len(), "TPU VM"), counted(hosts, "host"));
         self.facts.worker.machines = machines;
@@ -340,11 +342,11 @@ impl Performer {
         self.still_the_same(machine, progress).await?;
         if machine.is_google() {
             progress.report("deleting at Google; a large slice takes several minutes");
-            let place = supervisor::tpu_place(&self.spec)?;
+            let location = supervisor::tpu_location(&self.spec)?;
             let google = &self.options.google;
             // The resources that the group names are only known while it exists.
-            let made = machine::created_for(google, &place, machine).await;
-            machine::delete(&self.executor, google, &place, machine).await?;
+            let made = machine::created_for(google, &location, machine).await;
+            machine::delete(&self.executor, google, &location, machine).await?;
             match made {
                 Ok(made) => self.remove_made(made, progress).await,
                 Err(e) => {

@@ -95,23 +95,23 @@ fn percent(number: Num) -> Option<f64> {
     number.0.filter(|n| n.is_finite() && *n >= 0.0).map(|n| n.min(100.0))
 }
 
-fn number(index: Num, place: usize) -> u32 {
-    index.whole().and_then(|n| u32::try_from(n).ok()).unwrap_or(place as u32)
+fn number(number: Num, index: usize) -> u32 {
+    number.whole().and_then(|n| u32::try_from(n).ok()).unwrap_or(index as u32)
 }
 
 impl Host<'_> {
     fn chips(&self) -> Vec<ChipUse> {
-        let gpus = self.gpus.0.iter().enumerate().map(|(place, gpu)| {
+        let gpus = self.gpus.0.iter().enumerate().map(|(index, gpu)| {
             let memory = gpu.memory_used.whole().zip(gpu.memory_total.whole());
             ChipUse {
-                number: number(gpu.index, place),
+                number: number(gpu.index, index),
                 name: gpu.name.text(),
                 duty_percent: percent(gpu.utilization),
                 memory: memory.map(|(u, t)| (u.saturating_mul(MEGABYTE), t.saturating_mul(MEGABYTE))),
             }
         });
-        let tpus = self.tpus.0.iter().enumerate().map(|(place, tpu)| ChipUse {
-            number: number(tpu.index, place),
+        let tpus = self.tpus.0.iter().enumerate().map(|(index, tpu)| ChipUse {
+            number: number(tpu.index, index),
             name: Text::default(),
             duty_percent: percent(tpu.duty_cycle),
             memory: tpu.memory_used.whole().zip(tpu.memory_total.whole()),

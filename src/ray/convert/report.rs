@@ -261,7 +261,7 @@ fn lists(value: &Value) -> impl Iterator<Item = &Vec<Value>> {
     value.as_array().into_iter().flatten().filter_map(Value::as_array)
 }
 
-/// The string at one place of a list.
+/// The string at one index of a list.
 fn word(list: &[Value], at: usize) -> &str {
     list.get(at).and_then(Value::as_str).unwrap_or_default()
 }

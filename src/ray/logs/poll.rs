@@ -168,7 +168,7 @@ impl Poll {
                 self.note("earlier lines are missing here: the response with all of them is too large")
                     .await?;
             }
-            self.out.place(START, is_whole.then_some(START)).await?;
+            self.out.seek(START, is_whole.then_some(START)).await?;
             if is_whole {
                 self.seen.begins(START);
             }
@@ -185,7 +185,7 @@ impl Poll {
                 self.note("the file was replaced or truncated; its lines follow").await?;
                 self.seen = Seen::nothing(self.out.at());
                 self.seen.begins(self.out.at());
-                self.out.place(self.seen.at(), None).await?;
+                self.out.seek(self.seen.at(), None).await?;
                 now
             }
             Found::Nowhere => {
@@ -194,7 +194,7 @@ impl Poll {
                 ))
                 .await?;
                 self.seen = Seen::nothing(self.out.at() + GAP);
-                self.out.place(self.seen.at(), None).await?;
+                self.out.seek(self.seen.at(), None).await?;
                 now
             }
         };

@@ -175,7 +175,7 @@ impl Outlet {
 
     /// Sets the position of the next byte, which begins a line. Earlier bytes are passed on, including an unfinished
     /// line. `begin` is the position of the log's first byte, if known.
-    pub async fn place(&mut self, at: u64, begin: Option<u64>) -> Result<(), Closed> {
+    pub async fn seek(&mut self, at: u64, begin: Option<u64>) -> Result<(), Closed> {
         self.finish_line();
         self.flush().await?;
         self.at = at;

@@ -5,7 +5,7 @@
 //! update are in its named ports, which are set with their fingerprint.
 
 use super::LockOwnership;
-use crate::gcp::{GcpError, Google, InstanceGroup, TpuPlace};
+use crate::gcp::{GcpError, Google, InstanceGroup, TpuLocation};
 use crate::model::{ClusterName, OperationLock, Problem, ProblemKind, Timestamp};
 use crc32c::crc32c;
 
@@ -30,8 +30,8 @@ pub fn name(cluster: &ClusterName) -> String {
     name.chars().take(NAME_MAX - sum.len()).collect::<String>() + &sum
 }
 
-fn place_of(place: &TpuPlace) -> (&str, &str) {
-    (&place.project, &place.zone)
+fn project_and_zone(location: &TpuLocation) -> (&str, &str) {
+    (&location.project, &location.zone)
 }
 
 fn problem(e: &GcpError) -> Problem {
@@ -42,15 +42,15 @@ fn problem(e: &GcpError) -> Problem {
 /// The group, and the lock that it represents; `None` if there is no group.
 async fn find(
     google: &Google,
-    place: &TpuPlace,
+    location: &TpuLocation,
     cluster: &ClusterName,
 ) -> Result<Option<(InstanceGroup, OperationLock)>, Problem> {
     let name = name(cluster);
-    let found = google.instance_group(place_of(place), &name).await.map_err(|e| problem(&e))?;
+    let found = google.instance_group(project_and_zone(location), &name).await.map_err(|e| problem(&e))?;
     let Some(group) = found else { return Ok(None) };
     let Some(lock) = OperationLock::parse(&group.description, cluster) else {
         let what =
-            format!("the instance group {name} in {} is not an operation lock of {cluster}", place.zone);
+            format!("the instance group {name} in {} is not an operation lock of {cluster}", location.zone);
         let hint = "check it in the Google Cloud console; marin-tui does not delete it";
         return Err(Problem::new(ProblemKind::Other, what, hint, Timestamp::now()));
     };
@@ -79,22 +79,23 @@ fn with_ports(mut lock: OperationLock, ports: &[(String, u16)]) -> OperationLock
 
 pub async fn read(
     google: &Google,
-    place: &TpuPlace,
+    location: &TpuLocation,
     cluster: &ClusterName,
 ) -> Result<Option<OperationLock>, Problem> {
-    Ok(find(google, place, cluster).await?.map(|(_, lock)| lock))
+    Ok(find(google, location, cluster).await?.map(|(_, lock)| lock))
 }
 
-pub async fn place(
+pub async fn acquire(
     google: &Google,
-    place: &TpuPlace,
+    location: &TpuLocation,
     cluster: &ClusterName,
     lock: &OperationLock,
 ) -> Result<LockOwnership, Problem> {
     let text = serde_json::to_string(lock).unwrap_or_default();
-    let made = google.create_instance_group(place_of(place), &name(cluster), &text, &ports(lock)).await;
+    let made =
+        google.create_instance_group(project_and_zone(location), &name(cluster), &text, &ports(lock)).await;
     // Compute may accept a request and fail at the end of the operation, so read which lock exists now.
-    let there = find(google, place, cluster).await;
+    let there = find(google, location, cluster).await;
     match (made, there) {
         (_, Ok(Some((_, found)))) if found.id == lock.id => Ok(LockOwnership::Ours),
         (_, Ok(Some((_, found)))) => Ok(LockOwnership::Lost(Some(Box::new(found)))),
@@ -107,18 +108,18 @@ pub async fn place(
 
 pub async fn renew(
     google: &Google,
-    place: &TpuPlace,
+    location: &TpuLocation,
     cluster: &ClusterName,
     lock: &OperationLock,
 ) -> Result<LockOwnership, Problem> {
-    let group = match find(google, place, cluster).await? {
+    let group = match find(google, location, cluster).await? {
         Some((group, found)) if found.id == lock.id => group,
         other => return Ok(LockOwnership::Lost(other.map(|(_, found)| Box::new(found)))),
     };
-    match google.set_named_ports(place_of(place), &group, &ports(lock)).await {
+    match google.set_named_ports(project_and_zone(location), &group, &ports(lock)).await {
         Ok(()) => Ok(LockOwnership::Ours),
         Err(GcpError::NotFound { .. }) => {
-            Ok(LockOwnership::Lost(read(google, place, cluster).await?.map(Box::new)))
+            Ok(LockOwnership::Lost(read(google, location, cluster).await?.map(Box::new)))
         }
         Err(e) => Err(problem(&e)),
     }
@@ -126,14 +127,14 @@ pub async fn renew(
 
 pub async fn remove(
     google: &Google,
-    place: &TpuPlace,
+    location: &TpuLocation,
     cluster: &ClusterName,
     id: &str,
 ) -> Result<(), Problem> {
-    let Some((group, _)) = find(google, place, cluster).await?.filter(|(_, found)| found.id == id) else {
+    let Some((group, _)) = find(google, location, cluster).await?.filter(|(_, found)| found.id == id) else {
         return Ok(());
     };
-    match google.delete_instance_group(place_of(place), &group).await {
+    match google.delete_instance_group(project_and_zone(location), &group).await {
         Ok(()) | Err(GcpError::NotFound { .. }) => Ok(()),
         Err(e) => Err(problem(&e)),
     }

@@ -107,7 +107,7 @@ s=$?
 [ $s -le 1 ] || exit $s"#;
 
 /// `FILE`: prints a line with the inode, the size, and 0.
-pub const PLACE: &str = r#"echo "$1 $2 0""#;
+pub const STAT: &str = r#"echo "$1 $2 0""#;
 
 /// `FILE INODE FROM`: prints the file from a position on.
 pub const REST: &str = r#"if [ "$i" ] && [ "$1" != "$i" ]; then exit 81; fi

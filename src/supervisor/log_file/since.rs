@@ -24,7 +24,7 @@ impl LogFile {
         clock: Clock,
     ) -> Result<Option<Start>, ReadError> {
         let output =
-            remote.run(&self.command(spec, ("place", script::PLACE), &[])?, super::COMMAND_TIMEOUT).await?;
+            remote.run(&self.command(spec, ("place", script::STAT), &[])?, super::COMMAND_TIMEOUT).await?;
         let mut stdout = output.stdout;
         let opened = match (ReadError::of(output.status), Opened::take(&mut stdout)) {
             (Some(why), _) => return Err(why),

@@ -143,7 +143,7 @@ fn reasons_why_a_file_cannot_be_searched_are_reported() {
         let tools = folder.path().join(lacks);
         std::fs::create_dir(&tools).unwrap();
         for tool in has.split(' ').chain(["sh", "stat", "wc", "dd", "tr"]) {
-            let there = ["/bin", "/usr/bin"].map(|place| Path::new(place).join(tool));
+            let there = ["/bin", "/usr/bin"].map(|dir| Path::new(dir).join(tool));
             let there = there.iter().find(|path| path.exists()).unwrap();
             std::os::unix::fs::symlink(there, tools.join(tool)).unwrap();
         }

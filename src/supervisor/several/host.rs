@@ -44,7 +44,7 @@ pub enum FileEvent {
 pub struct FollowedFile {
     name: String,
     /// Its inode, and the position of the next byte; `None` before the first byte.
-    place: Option<(u64, u64)>,
+    position: Option<(u64, u64)>,
     /// Whether the bytes up to the first line break are the end of an earlier line, which is dropped.
     is_cut: bool,
     to: mpsc::Sender<FileEvent>,
@@ -53,7 +53,7 @@ pub struct FollowedFile {
 impl FollowedFile {
     /// A file of which nothing has been read.
     pub fn new(name: String, to: mpsc::Sender<FileEvent>) -> Self {
-        Self { name, place: None, is_cut: false, to }
+        Self { name, position: None, is_cut: false, to }
     }
 
     /// Sends an event to the reader, ignoring a reader that is gone.
@@ -63,7 +63,7 @@ impl FollowedFile {
 
     /// Passes bytes to the reader.
     async fn bytes(&mut self, mut bytes: Bytes) {
-        if let Some((_, at)) = &mut self.place {
+        if let Some((_, at)) = &mut self.position {
             *at += bytes.len() as u64;
         }
         if self.is_cut {
@@ -260,7 +260,7 @@ impl Files {
         program.push(self.keep.to_string());
         for feed in &self.feeds {
             let (inode, at) =
-                feed.place.map_or_else(Default::default, |(i, at)| (i.to_string(), at.to_string()));
+                feed.position.map_or_else(Default::default, |(i, at)| (i.to_string(), at.to_string()));
             program.extend([feed.name.clone(), inode, at]);
         }
         program
@@ -289,8 +289,8 @@ impl Files {
             },
             Frame::Begin { file, inode, from } => {
                 if let Some(feed) = self.feeds.get_mut(file) {
-                    feed.is_cut = feed.place.is_none() && from > 0;
-                    feed.place = Some((inode, from));
+                    feed.is_cut = feed.position.is_none() && from > 0;
+                    feed.position = Some((inode, from));
                 }
             }
             Frame::Bytes { file, bytes } => {
@@ -306,7 +306,7 @@ impl Files {
             Frame::Truncated(file) => self.note(file, "was truncated; reading it from the beginning").await,
             Frame::Unread(file, why) => {
                 let Some(feed) = self.feeds.get(file) else { return true };
-                match (feed.place, why) {
+                match (feed.position, why) {
                     // The driver runs on another node, which has the log.
                     (None, ReadError::Missing) => feed.send(FileEvent::Elsewhere(None)).await,
                     (_, why) => self.note(file, &format!("cannot be read: {why}")).await,

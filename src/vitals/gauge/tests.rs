@@ -455,8 +455,8 @@ fn a_run_of_long_steps_is_not_stalled_by_two_readings_of_a_line_with_another_clo
     assert_eq!(kinds(&watched.poll(hour + 50)), [], "it has a new line");
 }
 
-/// Samples of 40 lines from 24 places of a log.
-fn places(log: &[Line]) -> Vec<Vec<Line>> {
+/// Samples of 40 lines from 24 positions of a log.
+fn samples(log: &[Line]) -> Vec<Vec<Line>> {
     (0..24).map(|n| log[log.len() / 24 * n..].iter().take(40).cloned().collect()).collect()
 }
 
@@ -465,7 +465,7 @@ fn found_late(log: &[Line], at: u64) -> Vec<RunWarning> {
     let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let clock = |at| Clock { near: after(at), utc_offset: 0 };
     let last = &log[log.len().saturating_sub(1000)..];
-    gauge.past(&places(log), last, clock(at));
+    gauge.past(&samples(log), last, clock(at));
     gauge.read(last, None, clock(at));
     gauge.read(last, None, clock(at + 30));
     gauge.vitals(&job(), Some(&holding()), after(at + 30)).signs

@@ -3,25 +3,25 @@
 use super::*;
 
 /// The console on the log of a running job, with a pager that records its arguments, environment and input.
-fn on_a_log(place: &Place) -> (Pty, PathBuf) {
-    let (viewer, seen) = (place.file("viewer"), place.file("viewer.seen"));
+fn on_a_log(fixture: &Fixture) -> (Pty, PathBuf) {
+    let (viewer, seen) = (fixture.file("viewer"), fixture.file("viewer.seen"));
     let script = "#!/bin/sh\necho argv \"$@\" >\"$HOME/seen.part\"\nfor file; do :; done\n\
                   stat -c 'mode %a' \"$file\" >>\"$HOME/seen.part\"\nenv >>\"$HOME/seen.part\"\n\
                   cat \"$file\" >>\"$HOME/seen.part\"\nmv \"$HOME/seen.part\" \"$HOME/viewer.seen\"\n";
     fs::write(&viewer, script).unwrap();
     fs::set_permissions(&viewer, fs::Permissions::from_mode(0o755)).unwrap();
-    let (dashboard, gcs) = (format!("http://{}", place.head().dashboard), place.head().gcs.to_string());
+    let (dashboard, gcs) = (format!("http://{}", fixture.head().dashboard), fixture.head().gcs.to_string());
     let pager = format!("{} -R", viewer.display());
-    let home = place.home.path().display().to_string();
+    let home = fixture.home.path().display().to_string();
     let more = [
         ("PAGER", pager.as_str()),
         ("VISUAL", "/no/such/editor"),
         ("RAY_AUTH_TOKEN", TOKEN),
         ("TMPDIR", home.as_str()),
     ];
-    let mut pty = place.open(&["--address", &dashboard, "--gcs", &gcs], &more, 120, 40);
+    let mut pty = fixture.open(&["--address", &dashboard, "--gcs", &gcs], &more, 120, 40);
     pty.wait_text(UP);
-    let running = place.head().submissions(JobStatus::Running).pop().unwrap();
+    let running = fixture.head().submissions(JobStatus::Running).pop().unwrap();
     pty.send("3z");
     pty.wait("the log alone", |t| t.contains(&running) && !t.contains("1 Slices") && t.contains("step"));
     (pty, seen)
@@ -29,8 +29,8 @@ fn on_a_log(place: &Place) -> (Pty, PathBuf) {
 
 #[test]
 fn a_log_is_opened_in_the_pager_and_its_file_is_deleted() {
-    let place = Place::with_token();
-    let (mut pty, seen) = on_a_log(&place);
+    let fixture = Fixture::with_token();
+    let (mut pty, seen) = on_a_log(&fixture);
     pty.send("V");
     pty.wait_text("exited");
     let seen = fs::read_to_string(seen).unwrap();
@@ -41,7 +41,7 @@ fn a_log_is_opened_in_the_pager_and_its_file_is_deleted() {
     assert!(!seen.contains(TOKEN));
     pty.send("v");
     pty.wait_text("cannot start /no/such/editor: no such file");
-    let left = fs::read_dir(place.home.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left = fs::read_dir(fixture.home.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with("marin-tui-")));
     pty.send("z");
     pty.wait_text("1 Slices");
@@ -50,9 +50,9 @@ fn a_log_is_opened_in_the_pager_and_its_file_is_deleted() {
 
 #[test]
 fn a_log_is_saved_and_a_file_replaced_only_after_confirmation() {
-    let place = Place::with_token();
-    let (mut pty, _) = on_a_log(&place);
-    let file = place.file("saved.log");
+    let fixture = Fixture::with_token();
+    let (mut pty, _) = on_a_log(&fixture);
+    let file = fixture.file("saved.log");
     let path = file.display().to_string();
     fs::write(&file, "mine\n").unwrap();
     // ^u clears the input.
@@ -67,7 +67,7 @@ fn a_log_is_saved_and_a_file_replaced_only_after_confirmation() {
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     pty.send("&step 1\r");
     pty.wait_text("&step 1");
-    let filtered = place.file("filtered.log");
+    let filtered = fixture.file("filtered.log");
     pty.send(&format!("s\x15{}\r", filtered.display()));
     let said = pty.wait_text("that are shown to");
     let lines = fs::read_to_string(&filtered).unwrap().lines().count();
@@ -79,8 +79,8 @@ fn a_log_is_saved_and_a_file_replaced_only_after_confirmation() {
 
 #[test]
 fn a_log_without_ssh_is_downloaded_and_searched() {
-    let place = Place::with_token();
-    let (mut pty, _) = on_a_log(&place);
+    let fixture = Fixture::with_token();
+    let (mut pty, _) = on_a_log(&fixture);
     pty.send("/step\r");
     pty.wait_text("/step");
     pty.send("g/");

@@ -1,7 +1,7 @@
 //! Jobs saved to a directory and restored from it, with their packages.
 
-use super::place;
-use crate::place::{Place, TOKEN};
+use super::fixture;
+use crate::head_fixture::{HeadFixture, TOKEN};
 use crate::program::Ran;
 use marin_tui::model::{JobStatus, Secret};
 use marin_tui::ray::{Client, Endpoint};
@@ -28,7 +28,7 @@ fn modes(dir: &Path) -> Vec<(String, u32)> {
 
 #[test]
 fn jobs_are_saved_and_restored_once() {
-    let old = place();
+    let old = fixture();
     old.file("work/train.py", "print(1)\n");
     let submit = |args: &[&str]| old.ok(&[&["submit-job", "--no-wait", "--submission-id"], args].concat());
     submit(&["plain", "--metadata", "owner=alice", "--", "python x.py"]);
@@ -70,7 +70,7 @@ fn jobs_are_saved_and_restored_once() {
     twice.is("a_folder_with_a_backup");
 
     // A new cluster without any of the jobs.
-    let new = place();
+    let new = fixture();
     let rows = new.run(&["restore-jobs", saved, "--json"]).exits(1).json();
     let outcome = |i: usize| rows[i]["outcome"].as_str().unwrap().to_owned();
     assert_eq!([outcome(0), outcome(2), outcome(3)], ["submitted", "submitted", "submitted"]);
@@ -104,12 +104,12 @@ fn jobs_are_saved_and_restored_once() {
 #[test]
 fn a_package_of_500_megabytes_is_saved_and_restored_in_little_memory() {
     const SIZE: u64 = (500 << 20) - 100;
-    let (old, new) = (place(), place());
+    let (old, new) = (fixture(), fixture());
     let uri = "gcs://_ray_pkg_1a46e.zip";
-    let client = |place: &Place| {
+    let client = |fixture: &HeadFixture| {
         let endpoint = Endpoint::Direct {
-            dashboard: format!("http://{}", place.head.dashboard),
-            gcs: Some(place.head.gcs.to_string()),
+            dashboard: format!("http://{}", fixture.head.dashboard),
+            gcs: Some(fixture.head.gcs.to_string()),
         };
         Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap()
     };
@@ -126,8 +126,8 @@ fn a_package_of_500_megabytes_is_saved_and_restored_in_little_memory() {
     let env = json!({"working_dir": uri}).to_string();
     old.ok(&["submit-job", "--no-wait", "--submission-id", "large", "--runtime-env", &env, "--", "true"]);
     let saved = old.home.path().join("saved");
-    for (place, command) in [(&old, "backup-jobs"), (&new, "restore-jobs")] {
-        let kilobytes = peak(place, &[command, saved.to_str().unwrap()]);
+    for (fixture, command) in [(&old, "backup-jobs"), (&new, "restore-jobs")] {
+        let kilobytes = peak(fixture, &[command, saved.to_str().unwrap()]);
         assert!(kilobytes < 100_000, "{command} held {kilobytes} kB");
     }
     let files = |dir: &Path| fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
@@ -143,8 +143,8 @@ fn a_package_of_500_megabytes_is_saved_and_restored_in_little_memory() {
 }
 
 /// Runs a command that must succeed; returns its peak memory in kB.
-fn peak(place: &Place, args: &[&str]) -> u64 {
-    let mut child = place.command(args).stdout(Stdio::null()).spawn().unwrap();
+fn peak(fixture: &HeadFixture, args: &[&str]) -> u64 {
+    let mut child = fixture.command(args).stdout(Stdio::null()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     loop {
@@ -163,42 +163,46 @@ fn peak(place: &Place, args: &[&str]) -> u64 {
 
 #[test]
 fn a_full_disk_leaves_no_backup_that_looks_complete() {
-    let place = place();
-    fs::create_dir(place.home.path().join("work")).unwrap();
-    fs::write(place.home.path().join("work/data"), vec![1; 200_000]).unwrap();
-    place.ok(&["submit-job", "--no-wait", "--working-dir", "work", "--", "true"]);
+    let fixture = fixture();
+    fs::create_dir(fixture.home.path().join("work")).unwrap();
+    fs::write(fixture.home.path().join("work/data"), vec![1; 200_000]).unwrap();
+    fixture.ok(&["submit-job", "--no-wait", "--working-dir", "work", "--", "true"]);
     // A write beyond the limit fails as on a full disk.
-    let command = place.command(&["backup-jobs", "saved"]);
+    let command = fixture.command(&["backup-jobs", "saved"]);
     let mut limited = Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh"]).arg(command.get_program());
-    limited.args(command.get_args()).env_clear().current_dir(place.home.path()).stdin(Stdio::null());
+    limited.args(command.get_args()).env_clear().current_dir(fixture.home.path()).stdin(Stdio::null());
     limited.envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
     let out = limited.output().unwrap();
-    let transcript = place.transcript().varying(r"\.0\.\w+\.part", "PART");
+    let transcript = fixture.transcript().varying(r"\.0\.\w+\.part", "PART");
     transcript.with("backup-jobs saved", &Ran::of(&out)).is("a_backup_on_a_full_disk");
-    assert_eq!(place.run(&["restore-jobs", "saved"]).code, Some(1));
-    assert_eq!(fs::read_dir(place.home.path().join("saved/packages")).unwrap().count(), 0, "no partial file");
-    place.ok(&["backup-jobs", "saved"]);
+    assert_eq!(fixture.run(&["restore-jobs", "saved"]).code, Some(1));
+    assert_eq!(
+        fs::read_dir(fixture.home.path().join("saved/packages")).unwrap().count(),
+        0,
+        "no partial file"
+    );
+    fixture.ok(&["backup-jobs", "saved"]);
 }
 
 #[test]
 fn a_backup_changes_no_other_files() {
-    let place = place();
-    place.submit("one");
-    place.file("notes/mine.txt", "mine");
-    let mut refused = place.transcript();
-    place.shows(&mut refused, &["backup-jobs", "notes"]);
-    assert_eq!(fs::read_dir(place.home.path().join("notes")).unwrap().count(), 1);
-    place.shows(&mut refused, &["restore-jobs", "notes"]);
+    let fixture = fixture();
+    fixture.submit("one");
+    fixture.file("notes/mine.txt", "mine");
+    let mut refused = fixture.transcript();
+    fixture.shows(&mut refused, &["backup-jobs", "notes"]);
+    assert_eq!(fs::read_dir(fixture.home.path().join("notes")).unwrap().count(), 1);
+    fixture.shows(&mut refused, &["restore-jobs", "notes"]);
     // An interrupted backup is resumed.
-    place.file("half/marin-tui-backup", "");
-    place.file("half/packages/0", "torn");
-    place.ok(&["backup-jobs", "half"]);
-    assert!(place.home.path().join("half/jobs.json").exists());
+    fixture.file("half/marin-tui-backup", "");
+    fixture.file("half/packages/0", "torn");
+    fixture.ok(&["backup-jobs", "half"]);
+    assert!(fixture.home.path().join("half/jobs.json").exists());
     // A path in the list that leads out of its directory is not followed.
     let list = json!({"version": 1, "cluster": "x", "jobs": [], "packages": {"gcs://a.zip": "packages/../../notes/mine.txt"}});
-    place.file("evil/jobs.json", &list.to_string());
-    place.shows(&mut refused, &["restore-jobs", "evil"]);
+    fixture.file("evil/jobs.json", &list.to_string());
+    fixture.shows(&mut refused, &["restore-jobs", "evil"]);
     // A symbolic link is not followed either, and local paths in a record are not read.
     let job = json!({"submission": {
         "entrypoint": "true", "submission_id": "evil",
@@ -206,15 +210,15 @@ fn a_backup_changes_no_other_files() {
     }, "missing": []});
     let list =
         json!({"version": 1, "cluster": "x", "jobs": [job], "packages": {"gcs://a.zip": "packages/0"}});
-    place.file("evil/jobs.json", &list.to_string());
-    fs::create_dir(place.home.path().join("evil/packages")).unwrap();
-    let package = place.home.path().join("evil/packages/0");
+    fixture.file("evil/jobs.json", &list.to_string());
+    fs::create_dir(fixture.home.path().join("evil/packages")).unwrap();
+    let package = fixture.home.path().join("evil/packages/0");
     std::os::unix::fs::symlink("../../notes/mine.txt", &package).unwrap();
-    place.shows(&mut refused, &["restore-jobs", "evil"]);
+    fixture.shows(&mut refused, &["restore-jobs", "evil"]);
     refused.is("folders_that_are_no_backups");
-    assert_eq!(place.get("/api/packages/gcs/a.zip").0, 404, "nothing is uploaded");
+    assert_eq!(fixture.get("/api/packages/gcs/a.zip").0, 404, "nothing is uploaded");
     fs::remove_file(&package).unwrap();
     fs::write(&package, "zip").unwrap();
-    place.ok(&["restore-jobs", "evil"]);
-    assert_eq!(place.details("evil")["runtime_env"], job["submission"]["runtime_env"], "verbatim");
+    fixture.ok(&["restore-jobs", "evil"]);
+    assert_eq!(fixture.details("evil")["runtime_env"], job["submission"]["runtime_env"], "verbatim");
 }

@@ -59,10 +59,10 @@ impl Desk {
         let mut line = String::new();
         BufReader::new(fleet.stdout.take().unwrap()).read_line(&mut line).unwrap();
         desk.fleet = Some(fleet);
-        let place: Value = serde_json::from_str(&line).unwrap();
-        let env = place["env"].as_object().unwrap().iter();
+        let info: Value = serde_json::from_str(&line).unwrap();
+        let env = info["env"].as_object().unwrap().iter();
         desk.env = env.map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned())).collect();
-        desk.settings(&fs::read_to_string(place["settings"].as_str().unwrap()).unwrap());
+        desk.settings(&fs::read_to_string(info["settings"].as_str().unwrap()).unwrap());
         desk
     }
 

@@ -5,28 +5,28 @@ use super::*;
 
 /// A console without a screen: its state, and the performer of its effects.
 pub(super) struct Console<'a> {
-    world: &'a World,
+    fixture: &'a CloudFixture,
     app: App,
     performer: Performer,
 }
 
 impl<'a> Console<'a> {
-    pub(super) fn new(world: &'a World) -> Self {
-        let environment = world.environment();
+    pub(super) fn new(fixture: &'a CloudFixture) -> Self {
+        let environment = fixture.environment();
         // The app does not know that it is read-only: here the service has to refuse changes.
         let listed = environment.clusters.iter().cloned().map(Listed::Cluster).collect();
         let mut app = App::new(listed, Keymap::with_changes(&BTreeMap::default()).unwrap());
         let effects = app.start(Some(&cluster()));
         let (updates, mut news) = mpsc::channel(64);
-        world.runtime.spawn(async move { while news.recv().await.is_some() {} });
-        let mut performer = world.performer(environment, &updates);
-        let _runtime = world.runtime.enter();
+        fixture.runtime.spawn(async move { while news.recv().await.is_some() {} });
+        let mut performer = fixture.performer(environment, &updates);
+        let _runtime = fixture.runtime.enter();
         performer.perform_all(effects);
-        Self { world, app, performer }
+        Self { fixture, app, performer }
     }
 
     pub(super) fn perform(&mut self, effects: Vec<Effect>) {
-        let _runtime = self.world.runtime.enter();
+        let _runtime = self.fixture.runtime.enter();
         self.performer.perform_all(effects);
     }
 
@@ -39,7 +39,8 @@ impl<'a> Console<'a> {
         let mut heard = Vec::new();
         loop {
             let next = async { tokio::time::timeout(Duration::from_secs(60), self.performer.done()).await };
-            let event = self.world.runtime.block_on(next).unwrap_or_else(|_| panic!("timed out: {heard:#?}"));
+            let event =
+                self.fixture.runtime.block_on(next).unwrap_or_else(|_| panic!("timed out: {heard:#?}"));
             let found = match &event {
                 Event::Operation(_, news) => {
                     heard.push(format!("{news:?}"));

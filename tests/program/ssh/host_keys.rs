@@ -18,8 +18,8 @@ async fn changed_key(spec: TunnelSpec) -> (String, String) {
 #[tokio::test]
 async fn a_changed_host_key_is_refused_and_only_the_accepted_one_is_trusted() {
     let mut sshd = Sshd::start("");
-    let place = sshd.place();
-    let known = place.spec(0).known_hosts;
+    let sshd_dir = sshd.dir();
+    let known = sshd_dir.spec(0).known_hosts;
     fs::create_dir(known.parent().unwrap()).unwrap();
     fs::write(
         &known,
@@ -27,7 +27,7 @@ async fn a_changed_host_key_is_refused_and_only_the_accepted_one_is_trusted() {
     )
     .unwrap();
     let opened = Tunnel::open(sshd.spec()).await.unwrap();
-    let first = place.fingerprint("host_key.pub");
+    let first = sshd_dir.fingerprint("host_key.pub");
     assert_eq!(
         opened.first_contact(),
         Some(first.as_str()),
@@ -36,15 +36,15 @@ async fn a_changed_host_key_is_refused_and_only_the_accepted_one_is_trusted() {
     assert_eq!(Tunnel::open(sshd.spec()).await.unwrap().first_contact(), None, "and only on the first");
     drop(opened);
 
-    place.keygen("host_key", "ed25519", "");
+    sshd_dir.keygen("host_key", "ed25519", "");
     sshd.restart();
-    let second = place.fingerprint("host_key.pub");
+    let second = sshd_dir.fingerprint("host_key.pub");
     assert_eq!(changed_key(sshd.spec()).await, (first.clone(), second.clone()));
 
     // The key changes once more while the user decides: the confirmation does not apply to this one.
-    place.keygen("host_key", "ed25519", "");
+    sshd_dir.keygen("host_key", "ed25519", "");
     sshd.restart();
-    let third = place.fingerprint("host_key.pub");
+    let third = sshd_dir.fingerprint("host_key.pub");
     let error = ssh::trust(&sshd.spec(), &second).await.unwrap_err();
     assert!(
         matches!(&error, SshError::HostKeyChanged { known, offered, .. } if *known == second && *offered == third)
@@ -65,12 +65,12 @@ async fn a_changed_host_key_is_refused_and_only_the_accepted_one_is_trusted() {
 #[tokio::test]
 async fn a_known_host_with_a_key_of_another_type_is_a_changed_host() {
     let mut sshd = Sshd::start("");
-    let place = sshd.place();
+    let sshd_dir = sshd.dir();
     Tunnel::open(sshd.spec()).await.unwrap();
-    let first = place.fingerprint("host_key.pub");
-    place.keygen("host_key", "ecdsa", "");
+    let first = sshd_dir.fingerprint("host_key.pub");
+    sshd_dir.keygen("host_key", "ecdsa", "");
     sshd.restart();
-    let second = place.fingerprint("host_key.pub");
+    let second = sshd_dir.fingerprint("host_key.pub");
     assert_eq!(changed_key(sshd.spec()).await, (first, second.clone()));
     ssh::trust(&sshd.spec(), &second).await.unwrap();
     Tunnel::open(sshd.spec()).await.unwrap();
@@ -79,34 +79,34 @@ async fn a_known_host_with_a_key_of_another_type_is_a_changed_host() {
 #[tokio::test]
 async fn a_host_with_a_host_key_alias_is_not_compared_with_the_key_of_its_address() {
     let mut sshd = Sshd::start("");
-    let place = sshd.place();
+    let sshd_dir = sshd.dir();
     Tunnel::open(sshd.spec()).await.unwrap();
     let known = sshd.spec().known_hosts;
     assert!(fs::read_to_string(&known).unwrap().starts_with("[127.0.0.1]:"), "recorded under its address");
 
     // Another machine now has the address, and the user's own configuration has an alias for it.
-    place.keygen("host_key", "ed25519", "");
+    sshd_dir.keygen("host_key", "ed25519", "");
     sshd.restart();
-    fs::write(place.path("ssh_config"), "Host *\n  HostKeyAlias the-head\n").unwrap();
+    fs::write(sshd_dir.path("ssh_config"), "Host *\n  HostKeyAlias the-head\n").unwrap();
     Tunnel::open(sshd.spec()).await.unwrap();
     assert!(fs::read_to_string(&known).unwrap().contains("\nthe-head "));
 
     // From now on it is known under that name.
-    let first = place.fingerprint("host_key.pub");
-    place.keygen("host_key", "ed25519", "");
+    let first = sshd_dir.fingerprint("host_key.pub");
+    sshd_dir.keygen("host_key", "ed25519", "");
     sshd.restart();
-    assert_eq!(changed_key(sshd.spec()).await, (first, place.fingerprint("host_key.pub")));
+    assert_eq!(changed_key(sshd.spec()).await, (first, sshd_dir.fingerprint("host_key.pub")));
 }
 
 #[tokio::test]
 async fn a_host_key_in_the_global_file_is_not_replaced() {
     let sshd = Sshd::start("");
-    let place = sshd.place();
-    place.keygen("other", "ed25519", "");
-    let other = fs::read_to_string(place.path("other.pub")).unwrap();
-    let global = place.path("ssh_known_hosts");
+    let sshd_dir = sshd.dir();
+    sshd_dir.keygen("other", "ed25519", "");
+    let other = fs::read_to_string(sshd_dir.path("other.pub")).unwrap();
+    let global = sshd_dir.path("ssh_known_hosts");
     fs::write(&global, format!("[127.0.0.1]:{} {other}", sshd.port)).unwrap();
-    fs::write(place.path("ssh_config"), format!("GlobalKnownHostsFile {}\n", global.display())).unwrap();
+    fs::write(sshd_dir.path("ssh_config"), format!("GlobalKnownHostsFile {}\n", global.display())).unwrap();
     let problem = failure(sshd.spec()).await.problem(Timestamp::default());
     assert_eq!(problem.kind, ProblemKind::Other);
     assert!(problem.hint.to_string().contains("ssh_known_hosts"), "{problem:?}");

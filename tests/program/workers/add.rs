@@ -1,89 +1,89 @@
 //! Workers that are requested from Google: requested, followed, cancelled and resumed.
 
-use crate::world::{WORKER, World, ZONE, labels};
+use crate::cloud_fixture::{CloudFixture, WORKER, ZONE, labels};
 use marin_tui::demo::google::PROJECT;
 use serde_json::{Value, json};
 use std::fs;
 
 #[test]
 fn a_worker_is_requested_and_followed_until_it_has_joined() {
-    let mut world = World::new();
-    world.head();
-    let mut adding = world.spawn("add-worker --type v4-8 --capacity best-effort --name extra --yes --json");
+    let mut fixture = CloudFixture::new();
+    fixture.head();
+    let mut adding = fixture.spawn("add-worker --type v4-8 --capacity best-effort --name extra --yes --json");
     adding.wait_for("extra: waiting");
-    let sent = world.double.state().queued[0].clone();
+    let sent = fixture.double.state().queued[0].clone();
     assert_eq!(sent["bestEffort"], json!({}));
     let node = &sent["tpu"]["nodeSpec"][0]["node"];
     assert_eq!((&node["labels"], &node["acceleratorType"]), (&labels("unmanaged"), &json!("v4-8")));
     assert!(node["schedulingConfig"].is_null(), "the queued resource has the capacity");
     assert!(node["metadata"]["startup-script"].as_str().unwrap().starts_with("#!"));
-    assert!(world.double.asked("POST /v2alpha1/") == 1, "best effort is known to v2alpha1 only");
-    world.turn("extra", "PROVISIONING");
+    assert!(fixture.double.asked("POST /v2alpha1/") == 1, "best effort is known to v2alpha1 only");
+    fixture.turn("extra", "PROVISIONING");
     adding.wait_for("extra: provisioning");
-    world.grant("extra");
+    fixture.grant("extra");
     let (code, out, said) = adding.finish();
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&rows[0]["name"], &rows[0]["joined"]), (&json!("extra"), &json!(true)));
     // Once more: the request exists, so it is followed and not sent twice.
-    let (code, _, said) = world.run("add-worker --type v4-8 --capacity best-effort --name extra --yes");
+    let (code, _, said) = fixture.run("add-worker --type v4-8 --capacity best-effort --name extra --yes");
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(world.double.state().queued.len(), 1);
+    assert_eq!(fixture.double.state().queued.len(), 1);
     // A request with other settings under that name is refused.
-    let (code, _, said) = world.run("add-worker --type v4-8 --capacity reserved --name extra --yes");
+    let (code, _, said) = fixture.run("add-worker --type v4-8 --capacity reserved --name extra --yes");
     let refused = "extra was already requested with other settings: capacity best effort, not reserved";
     assert!(code != Some(0) && said.contains(refused) && said.contains("choose another name"), "{said}");
-    assert_eq!(world.double.state().queued.len(), 1);
-    let (_, log, _) = world.run("audit");
+    assert_eq!(fixture.double.state().queued.len(), 1);
+    let (_, log, _) = fixture.run("audit");
     assert!(log.contains("add-worker extra") && log.contains("done"), "{log}");
 }
 
 #[test]
 fn a_worker_is_requested_with_flex_start() {
-    let mut world = World::new();
-    world.head();
+    let mut fixture = CloudFixture::new();
+    fixture.head();
     let asked = "add-worker --type v4-8 --capacity flex_start --name flex --yes --no-wait";
-    let (code, _, said) = world.run(asked);
+    let (code, _, said) = fixture.run(asked);
     assert_eq!(code, Some(0), "{said}");
-    let sent = world.double.state().queued[0].clone();
+    let sent = fixture.double.state().queued[0].clone();
     assert_eq!(
         (&sent["provisioningModel"], &sent["runDuration"]),
         (&json!("FLEX_START"), &json!({"maxRunDuration": "604800s"}))
     );
-    assert_eq!(world.double.asked("POST /v2alpha1/"), 1, "v2 has no field for it");
-    let (_, out, _) = world.run("tpus --json");
+    assert_eq!(fixture.double.asked("POST /v2alpha1/"), 1, "v2 has no field for it");
+    let (_, out, _) = fixture.run("tpus --json");
     let rows: Value = serde_json::from_str(&out).unwrap();
     let row = rows["rows"].as_array().unwrap().iter().find(|row| row["name"] == "flex").unwrap();
     assert_eq!((&row["capacity"], &row["status"]), (&json!("flex-start"), &json!("waiting")), "{row}");
     // The same request is followed; a request with another capacity is refused.
-    let (code, _, said) = world.run(asked);
+    let (code, _, said) = fixture.run(asked);
     assert!(code == Some(0) && said.contains("already requested from Google"), "{said}");
-    let (code, _, said) = world.run("add-worker --type v4-8 --name flex --yes --no-wait");
+    let (code, _, said) = fixture.run("add-worker --type v4-8 --name flex --yes --no-wait");
     assert!(code == Some(1) && said.contains("capacity flex-start, not spot"), "{said}");
-    assert_eq!(world.run("add-worker --abandon").0, Some(0));
+    assert_eq!(fixture.run("add-worker --abandon").0, Some(0));
     // The duration is a setting. A version of the API without the field refuses it with Google's own message.
-    let file = world.home.path().join("config.yaml");
+    let file = fixture.home.path().join("config.yaml");
     let mut settings: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let unknown = "Unknown name \"provisioningModel\"";
     for (api, ends, wanted) in [("v2alpha1", Some(0), ""), ("v2", Some(1), unknown)] {
         let field = json!({"provisioningModel": "FLEX_START", "runDuration": {"maxRunDuration": "3600s"}});
         settings["tpu_capacity"] = json!({"flex-start": {"api": api, "field": field}});
-        world.file("config.yaml", &settings.to_string());
+        fixture.file("config.yaml", &settings.to_string());
         let of_settings = asked.replace("--name flex", &format!("--name {api}"));
-        let (code, _, said) = world.run(&of_settings);
+        let (code, _, said) = fixture.run(&of_settings);
         assert!(code == ends && said.contains(wanted), "{api}: {said}");
     }
-    let state = world.double.state();
+    let state = fixture.double.state();
     assert_eq!(state.queued.len(), 2);
     assert_eq!(state.queued[1]["runDuration"], json!({"maxRunDuration": "3600s"}));
 }
 
 #[test]
 fn a_failed_request_is_reported_with_a_hint() {
-    let mut world = World::new();
-    world.head();
+    let mut fixture = CloudFixture::new();
+    fixture.head();
     let (code, out, _) =
-        world.run("add-worker --type tpu_worker --capacity reserved --count 2 --name r --dry-run");
+        fixture.run("add-worker --type tpu_worker --capacity reserved --count 2 --name r --dry-run");
     let calls: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!((code, calls.len()), (Some(0), 2));
     assert!(
@@ -93,50 +93,50 @@ fn a_failed_request_is_reported_with_a_hint() {
     );
     let reservation = format!("projects/{PROJECT}/locations/{ZONE}/reservations/-");
     assert_eq!(calls[0]["body"]["reservationName"], reservation.as_str());
-    assert_eq!(world.double.asked("POST"), world.double.asked("POST /token"), "a dry run sends nothing");
-    let (code, _, said) = world.run("add-worker --type v9-8 --yes");
+    assert_eq!(fixture.double.asked("POST"), fixture.double.asked("POST /token"), "a dry run sends nothing");
+    let (code, _, said) = fixture.run("add-worker --type v9-8 --yes");
     assert!(code == Some(1) && said.contains("available types: tpu_worker"), "{said}");
-    let (code, _, said) = world.run("add-worker --type v4-8 --name ../x --yes");
+    let (code, _, said) = fixture.run("add-worker --type v4-8 --name ../x --yes");
     assert!(code == Some(1) && said.contains("is not a valid TPU VM name"), "{said}");
 
-    let mut adding = world.spawn("add-worker --type v4-8 --name poor --yes");
+    let mut adding = fixture.spawn("add-worker --type v4-8 --name poor --yes");
     adding.wait_for("poor: waiting");
     {
-        let mut state = world.double.state();
+        let mut state = fixture.double.state();
         state.queued[0]["state"] = json!({"state": "FAILED",
             "failedData": {"error": {"code": 8, "message": "no quota for v4 in this zone"}}});
     }
     let (code, _, said) = adding.finish();
     assert_eq!(code, Some(1));
     assert!(said.contains("no quota for v4") && said.contains("remove-worker poor"), "{said}");
-    assert_eq!(world.refused("remove-worker poor --yes").0, "interrupted");
-    assert_eq!(world.run("add-worker --abandon").0, Some(0));
-    let (code, _, said) = world.run("remove-worker poor --yes");
-    assert_eq!((code, world.double.state().queued.len()), (Some(0), 0), "{said}");
-    let (code, _, said) = world.run("remove-worker poor --yes");
+    assert_eq!(fixture.refused("remove-worker poor --yes").0, "interrupted");
+    assert_eq!(fixture.run("add-worker --abandon").0, Some(0));
+    let (code, _, said) = fixture.run("remove-worker poor --yes");
+    assert_eq!((code, fixture.double.state().queued.len()), (Some(0), 0), "{said}");
+    let (code, _, said) = fixture.run("remove-worker poor --yes");
     assert!(code == Some(1) && said.contains("no TPU VM"), "{said}");
 }
 
 #[test]
 fn a_wait_for_capacity_is_resumed_after_a_kill_and_blocks_nothing_after_a_cancel() {
-    let mut world = World::new();
-    world.head();
-    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
+    let mut fixture = CloudFixture::new();
+    fixture.head();
+    let mut adding = fixture.spawn("add-worker --type v4-8 --name extra --yes");
     adding.wait_for("extra: waiting");
     assert_eq!(
-        world.refused("restart-cluster --yes --others").0,
+        fixture.refused("restart-cluster --yes --others").0,
         "operation-running",
         "one operation at a time"
     );
     adding.child.kill().unwrap();
     adding.child.wait().unwrap();
     for another in ["restart-cluster --yes --others", "add-worker --type v4-8 --name other --yes"] {
-        assert_eq!(world.refused(another).0, "interrupted", "{another}");
+        assert_eq!(fixture.refused(another).0, "interrupted", "{another}");
     }
-    let mut adding = world.spawn("add-worker --resume");
+    let mut adding = fixture.spawn("add-worker --resume");
     adding.wait_for("already requested from Google");
     adding.wait_for("extra: waiting");
-    assert_eq!(world.double.state().queued.len(), 1);
+    assert_eq!(fixture.double.state().queued.len(), 1);
 
     rustix::process::kill_process(
         rustix::process::Pid::from_child(&adding.child),
@@ -145,16 +145,16 @@ fn a_wait_for_capacity_is_resumed_after_a_kill_and_blocks_nothing_after_a_cancel
     .unwrap();
     let (code, _, said) = adding.finish();
     assert!(code == Some(1) && said.contains("stays with Google"), "{code:?}: {said}");
-    let (code, _, said) = world.run("restart-cluster --dry-run");
+    let (code, _, said) = fixture.run("restart-cluster --dry-run");
     assert_eq!(code, Some(0), "no operation blocks it: {said}");
-    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes --json");
+    let mut adding = fixture.spawn("add-worker --type v4-8 --name extra --yes --json");
     adding.wait_for("extra: waiting");
-    world.grant("extra");
+    fixture.grant("extra");
     let (code, out, said) = adding.finish();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()[0]["hosts"], json!([WORKER]));
-    assert_eq!(world.double.state().queued.len(), 1, "it was requested once");
-    let (_, log, _) = world.run("audit");
+    assert_eq!(fixture.double.state().queued.len(), 1, "it was requested once");
+    let (_, log, _) = fixture.run("audit");
     let entry = "add-worker extra (v4-8, preemptible)";
     let line = |outcome: &str| log.lines().any(|l| l.contains(entry) && l.contains(outcome));
     assert!(line("begun") && line("cancelled") && line("done"), "{log}");
@@ -162,27 +162,27 @@ fn a_wait_for_capacity_is_resumed_after_a_kill_and_blocks_nothing_after_a_cancel
 
 #[test]
 fn a_request_that_somebody_deleted_is_sent_again_on_resume() {
-    let mut world = World::new();
-    world.head();
-    let (code, out, said) = world.run("add-worker --type v4-8 --name later --no-wait --yes --json");
+    let mut fixture = CloudFixture::new();
+    fixture.head();
+    let (code, out, said) = fixture.run("add-worker --type v4-8 --name later --no-wait --yes --json");
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "later", "hosts": [], "joined": false}]));
-    let (code, out, said) = world.run("remove-worker later --yes --json");
+    let (code, out, said) = fixture.run("remove-worker later --yes --json");
     assert_eq!(code, Some(0), "no operation blocks another one: {said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "later", "hosts": [], "removed": true}]));
 
-    let mut adding = world.spawn("add-worker --type v4-8 --name gone --yes");
+    let mut adding = fixture.spawn("add-worker --type v4-8 --name gone --yes");
     adding.wait_for("gone: waiting");
-    world.double.state().queued.clear();
+    fixture.double.state().queued.clear();
     let (code, _, said) = adding.finish();
     assert!(code == Some(1) && said.contains("gone was deleted"), "{said}");
-    let mut adding = world.spawn("add-worker --resume");
+    let mut adding = fixture.spawn("add-worker --resume");
     adding.wait_for("gone: Google accepted the request");
     adding.wait_for("gone: waiting");
-    world.grant("gone");
+    fixture.grant("gone");
     let (code, _, said) = adding.finish();
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(world.refused("add-worker --resume").0, "nothing-to-resume");
+    assert_eq!(fixture.refused("add-worker --resume").0, "nothing-to-resume");
 }

@@ -1,7 +1,7 @@
 //! Workers with TPUs of Compute Engine: created part by part, resumed, rolled back when a part fails, and removed with
 //! the resources that were created for them.
 
-use crate::world::{WORKER, World, ZONE};
+use crate::cloud_fixture::{CloudFixture, WORKER, ZONE};
 use marin_tui::demo::google::managed::made_by;
 use marin_tui::demo::google::{Fault, PROJECT, compute};
 use serde_json::{Value, json};
@@ -12,12 +12,12 @@ use tokio::sync::Semaphore;
 const SECOND: &str = "10.128.0.3";
 const REGION: &str = "us-central2";
 
-impl World {
+impl CloudFixture {
     /// A cluster whose file has TPUs of Compute Engine, with a head without jobs.
     fn of_compute() -> Self {
-        let mut world = Self::new();
-        world.head_of(|s| s.jobs = 0);
-        let file = std::fs::read_to_string(world.home.path().join("infra/a.yaml")).unwrap();
+        let mut fixture = Self::new();
+        fixture.head_of(|s| s.jobs = 0);
+        let file = std::fs::read_to_string(fixture.home.path().join("infra/a.yaml")).unwrap();
         let types = [
             "slice: {resources: {TPU: 4}, node_config: {acceleratorType: tpu7x-16, runtimeVersion: r, tags: [t], \
              networkConfig: {network: net, subnetwork: sub}, labels: {team: x}, \
@@ -28,8 +28,8 @@ impl World {
             "odd: {node_config: {acceleratorType: tpu7x-24}}",
             "later: {node_config: {machineType: tpu9-standard-4t}}",
         ];
-        world.file("infra/a.yaml", &format!("{file}  {}\n", types.join("\n  ")));
-        world
+        fixture.file("infra/a.yaml", &format!("{file}  {}\n", types.join("\n  ")));
+        fixture
     }
 
     /// Adds the group's instances, whose hosts are already workers in Ray.
@@ -66,19 +66,19 @@ impl World {
 
 #[test]
 fn a_slice_is_created_part_by_part_followed_and_removed_with_its_parts() {
-    let world = World::of_compute();
-    let (code, out, said) = world.run("add-worker --type slice --name s --dry-run --json");
+    let fixture = CloudFixture::of_compute();
+    let (code, out, said) = fixture.run("add-worker --type slice --name s --dry-run --json");
     assert_eq!(code, Some(0), "{said}");
     let calls: Vec<Value> = serde_json::from_str(&out).unwrap();
     let urls: Vec<&str> = calls.iter().map(|c| c["url"].as_str().unwrap()).collect();
-    let base = format!("{}/compute/v1/projects/{PROJECT}", world.double.url());
+    let base = format!("{}/compute/v1/projects/{PROJECT}", fixture.double.url());
     let wanted = [
         format!("{base}/regions/{REGION}/resourcePolicies"),
         format!("{base}/regions/{REGION}/instanceTemplates"),
         format!("{base}/zones/{ZONE}/instanceGroupManagers"),
     ];
     assert_eq!(urls, wanted);
-    assert_eq!(world.double.asked("POST"), world.double.asked("POST /token"), "a dry run sends nothing");
+    assert_eq!(fixture.double.asked("POST"), fixture.double.asked("POST /token"), "a dry run sends nothing");
     let made = "Created by marin-tui for cluster marin-a";
     assert_eq!(
         calls[0]["body"],
@@ -118,27 +118,27 @@ fn a_slice_is_created_part_by_part_followed_and_removed_with_its_parts() {
     assert_eq!((&group["targetSize"], &group["targetSizePolicy"]), (&json!(2), &json!({"mode": "BULK"})));
     assert_eq!(group["instanceLifecyclePolicy"], json!({"defaultActionOnFailure": "DO_NOTHING"}));
 
-    let mut adding = world.spawn("add-worker --type slice --name s --yes --json");
+    let mut adding = fixture.spawn("add-worker --type slice --name s --yes --json");
     for part in ["workload policy", "instance template", "instance group"] {
         adding.wait_for(&format!("s: {part} created"));
     }
     adding.wait_for("s: waiting");
-    world.fill("s");
+    fixture.fill("s");
     let (code, out, said) = adding.finish();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("2 of 2 hosts have joined Ray"), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "s", "hosts": [WORKER, SECOND], "joined": true}]));
     // The same request again is followed; another one under that name is refused.
-    let (code, _, said) = world.run("add-worker --type slice --name s --yes");
+    let (code, _, said) = fixture.run("add-worker --type slice --name s --yes");
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(world.parts(), (1, 1, 1));
-    let (code, _, said) = world.run("add-worker --type long --name s --yes");
+    assert_eq!(fixture.parts(), (1, 1, 1));
+    let (code, _, said) = fixture.run("add-worker --type long --name s --yes");
     let refused = "s was already requested with other settings: type tpu7x-16, not tpu7x-32";
     assert!(code == Some(1) && said.contains(refused) && said.contains("choose another name"), "{said}");
-    assert_eq!(world.run("add-worker --abandon").0, Some(0));
+    assert_eq!(fixture.run("add-worker --abandon").0, Some(0));
 
-    let (code, out, said) = world.run("remove-worker s --dry-run --json");
+    let (code, out, said) = fixture.run("remove-worker s --dry-run --json");
     let calls: Vec<Value> = serde_json::from_str(&out).unwrap();
     let ends: Vec<String> = calls
         .iter()
@@ -155,21 +155,21 @@ fn a_slice_is_created_part_by_part_followed_and_removed_with_its_parts() {
         ["DELETE -b/instanceGroupManagers/s", "DELETE /instanceTemplates/s", "DELETE /resourcePolicies/s"]
     );
     assert!(code == Some(0) && said.contains("instance template s, workload policy s"), "{said}");
-    assert_eq!(world.parts(), (1, 1, 1));
-    let head = &world.heads[0].0;
+    assert_eq!(fixture.parts(), (1, 1, 1));
+    let head = &fixture.heads[0].0;
     for node in &head.nodes()[1..] {
         head.kill_node(*node);
     }
-    let (code, _, said) = world.run("remove-worker s --now --yes");
+    let (code, _, said) = fixture.run("remove-worker s --now --yes");
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(world.parts(), (0, 0, 0));
+    assert_eq!(fixture.parts(), (0, 0, 0));
 }
 
 #[test]
 fn created_parts_are_rolled_back_when_a_later_part_fails_permanently() {
-    let world = World::of_compute();
-    world.fails("Quota 'TPUS_PER_PROJECT' exceeded", "QUOTA_EXCEEDED", "/instanceGroupManagers/");
-    let (code, _, said) = world.run("add-worker --type slice --name s --yes");
+    let fixture = CloudFixture::of_compute();
+    fixture.fails("Quota 'TPUS_PER_PROJECT' exceeded", "QUOTA_EXCEEDED", "/instanceGroupManagers/");
+    let (code, _, said) = fixture.run("add-worker --type slice --name s --yes");
     assert_eq!(code, Some(1), "{said}");
     for words in [
         "s: instance template deleted",
@@ -180,55 +180,55 @@ fn created_parts_are_rolled_back_when_a_later_part_fails_permanently() {
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    let place = |words: &str| said.find(words).unwrap();
-    assert!(place("template deleted") < place("policy deleted"), "in reverse order: {said}");
-    assert_eq!(world.parts(), (0, 0, 0));
-    world.works();
+    let position = |words: &str| said.find(words).unwrap();
+    assert!(position("template deleted") < position("policy deleted"), "in reverse order: {said}");
+    assert_eq!(fixture.parts(), (0, 0, 0));
+    fixture.works();
     // After an error that may be temporary nothing is rolled back.
     let busy = Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "later" };
-    world.double.fail_at("POST", "instanceGroupManagers", busy);
-    let (code, _, said) = world.run("add-worker --resume");
+    fixture.double.fail_at("POST", "instanceGroupManagers", busy);
+    let (code, _, said) = fixture.run("add-worker --resume");
     assert!(code == Some(1) && said.contains("Google is unavailable"), "{said}");
-    assert_eq!(world.parts(), (1, 1, 0));
-    world.double.recover();
-    let mut adding = world.spawn("add-worker --resume");
+    assert_eq!(fixture.parts(), (1, 1, 0));
+    fixture.double.recover();
+    let mut adding = fixture.spawn("add-worker --resume");
     adding.wait_for("s: the instance template already exists");
     adding.wait_for("s: instance group created");
     adding.wait_for("s: waiting");
-    world.fill("s");
+    fixture.fill("s");
     assert_eq!(adding.finish().0, Some(0));
-    assert_eq!(world.parts(), (1, 1, 1));
+    assert_eq!(fixture.parts(), (1, 1, 1));
 }
 
 #[test]
 fn an_interrupted_creation_continues_and_still_knows_what_it_created() {
-    let world = World::of_compute();
+    let fixture = CloudFixture::of_compute();
     let gate = Arc::new(Semaphore::new(0));
-    world.double.fail_at("POST", "instanceGroupManagers", Fault::Held(gate));
-    let mut adding = world.spawn("add-worker --type slice --name s --yes");
+    fixture.double.fail_at("POST", "instanceGroupManagers", Fault::Held(gate));
+    let mut adding = fixture.spawn("add-worker --type slice --name s --yes");
     adding.wait_for("s: instance template created");
     adding.child.kill().unwrap();
     adding.child.wait().unwrap();
-    world.double.recover();
-    assert_eq!(world.parts(), (1, 1, 0));
-    world.fails("no such zone", "RESOURCE_NOT_FOUND", "/instanceGroupManagers/");
-    let (code, _, said) = world.run("add-worker --resume");
+    fixture.double.recover();
+    assert_eq!(fixture.parts(), (1, 1, 0));
+    fixture.fails("no such zone", "RESOURCE_NOT_FOUND", "/instanceGroupManagers/");
+    let (code, _, said) = fixture.run("add-worker --resume");
     assert!(code == Some(1) && said.contains("s: workload policy deleted"), "{said}");
-    assert_eq!(world.parts(), (0, 0, 0));
-    assert_eq!(world.run("add-worker --abandon").0, Some(0));
+    assert_eq!(fixture.parts(), (0, 0, 0));
+    assert_eq!(fixture.run("add-worker --abandon").0, Some(0));
 }
 
 /// Resources of somebody else are used if they are equivalent, refused if not, and never deleted.
 #[test]
 fn resources_of_others_under_that_name_are_not_deleted() {
-    let world = World::of_compute();
+    let fixture = CloudFixture::of_compute();
     let link = format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/regions/{REGION}");
     let policy = |topology: &str| {
         json!({"id": "77", "name": "s", "region": link, "selfLink": format!("{link}/resourcePolicies/s"),
             "workloadPolicy": {"type": "HIGH_THROUGHPUT", "acceleratorTopology": topology}})
     };
-    world.double.state().policies = vec![policy("4x4x4")];
-    let (code, _, said) = world.run("add-worker --type slice --name s --yes");
+    fixture.double.state().policies = vec![policy("4x4x4")];
+    let (code, _, said) = fixture.run("add-worker --type slice --name s --yes");
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("acceleratorTopology 4x4x4, not 2x2x2"), "{said}");
     assert!(
@@ -237,31 +237,31 @@ fn resources_of_others_under_that_name_are_not_deleted() {
         )),
         "{said}"
     );
-    assert_eq!(world.parts(), (1, 0, 0));
-    world.double.state().policies = vec![policy("2x2x2")];
-    world.fails("no", "INTERNAL_ERROR", "/instanceGroupManagers/");
-    let (code, _, said) = world.run("add-worker --resume");
+    assert_eq!(fixture.parts(), (1, 0, 0));
+    fixture.double.state().policies = vec![policy("2x2x2")];
+    fixture.fails("no", "INTERNAL_ERROR", "/instanceGroupManagers/");
+    let (code, _, said) = fixture.run("add-worker --resume");
     assert!(code == Some(1) && said.contains("Google's operation failed: no"), "{said}");
-    assert_eq!(world.parts(), (1, 0, 0), "the policy is not this operation's");
-    world.works();
-    let (code, _, said) = world.run("add-worker --resume --no-wait");
+    assert_eq!(fixture.parts(), (1, 0, 0), "the policy is not this operation's");
+    fixture.works();
+    let (code, _, said) = fixture.run("add-worker --resume --no-wait");
     assert_eq!(code, Some(0), "{said}");
     // By now another group uses the template.
-    let mut other = world.double.state().managers[0].clone();
+    let mut other = fixture.double.state().managers[0].clone();
     (other["name"], other["id"]) = (json!("other"), json!("78"));
     other["resourcePolicies"] = Value::Null;
-    world.double.state().managers.push(other);
-    let (_, _, said) = world.run("remove-worker s --dry-run");
+    fixture.double.state().managers.push(other);
+    let (_, _, said) = fixture.run("remove-worker s --dry-run");
     assert!(!said.contains("also deletes"), "{said}");
-    let (code, _, said) = world.run("remove-worker s --now --yes");
+    let (code, _, said) = fixture.run("remove-worker s --now --yes");
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(world.parts(), (1, 1, 1));
+    assert_eq!(fixture.parts(), (1, 1, 1));
 }
 
 #[test]
 fn flex_start_has_a_duration_and_no_reservation() {
-    let world = World::of_compute();
-    let (_, out, _) = world.run("add-worker --type slice --capacity flex-start --name s --dry-run --json");
+    let fixture = CloudFixture::of_compute();
+    let (_, out, _) = fixture.run("add-worker --type slice --capacity flex-start --name s --dry-run --json");
     let calls: Vec<Value> = serde_json::from_str(&out).unwrap();
     let flex = &calls[1]["body"]["properties"];
     assert_eq!(
@@ -273,18 +273,18 @@ fn flex_start_has_a_duration_and_no_reservation() {
 
 #[test]
 fn one_host_is_an_instance_that_may_find_no_capacity() {
-    let world = World::of_compute();
-    world.fails("The zone does not have enough resources", "ZONE_RESOURCE_POOL_EXHAUSTED", "/instances/");
-    let (code, _, said) = world.run("add-worker --type host --name one --yes");
+    let fixture = CloudFixture::of_compute();
+    fixture.fails("The zone does not have enough resources", "ZONE_RESOURCE_POOL_EXHAUSTED", "/instances/");
+    let (code, _, said) = fixture.run("add-worker --type host --name one --yes");
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("The zone does not have enough resources"), "{said}");
     assert!(said.contains("request another kind of capacity"), "{said}");
-    world.works();
-    let mut adding = world.spawn("add-worker --resume");
+    fixture.works();
+    let mut adding = fixture.spawn("add-worker --resume");
     adding.wait_for("one: instance created");
     adding.wait_for("one: starting");
     {
-        let mut state = world.double.state();
+        let mut state = fixture.double.state();
         let one = state.instances.iter_mut().find(|i| i["name"] == "one").unwrap();
         assert_eq!(one["labels"]["ray-user-node-type"], "host");
         assert_eq!(one["description"], "Created by marin-tui for cluster marin-a");
@@ -296,15 +296,15 @@ fn one_host_is_an_instance_that_may_find_no_capacity() {
     let (code, _, said) = adding.finish();
     assert_eq!(code, Some(0), "{said}");
     // A preempted instance does not count as the requested one.
-    world.double.state().instances.iter_mut().find(|i| i["name"] == "one").unwrap()["status"] =
+    fixture.double.state().instances.iter_mut().find(|i| i["name"] == "one").unwrap()["status"] =
         json!("TERMINATED");
-    let (code, _, said) = world.run("add-worker --type host --name one --yes");
+    let (code, _, said) = fixture.run("add-worker --type host --name one --yes");
     assert!(code == Some(1) && said.contains("it is preempted"), "{said}");
 }
 
 #[test]
 fn impossible_requests_are_refused_before_anything_is_sent() {
-    let world = World::of_compute();
+    let fixture = CloudFixture::of_compute();
     for (words, refused, hint) in [
         ("--type odd", "no known slice of tpu7x-standard-4t for tpu7x-24", "acceleratorConfig"),
         ("--type later", "no known image for tpu9-standard-4t", "sourceImage"),
@@ -321,8 +321,8 @@ fn impossible_requests_are_refused_before_anything_is_sent() {
             "58",
         ),
     ] {
-        let (code, _, said) = world.run(&format!("add-worker {words} --yes"));
+        let (code, _, said) = fixture.run(&format!("add-worker {words} --yes"));
         assert!(code == Some(1) && said.contains(refused) && said.contains(hint), "{words}: {said}");
     }
-    assert_eq!(world.double.asked("POST"), world.double.asked("POST /token"));
+    assert_eq!(fixture.double.asked("POST"), fixture.double.asked("POST /token"));
 }

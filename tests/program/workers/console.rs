@@ -1,10 +1,10 @@
 //! Workers from the console, in a terminal.
 
+use crate::cloud_fixture::{CloudFixture, WORKER, ZONE, labels};
 use crate::pty::Pty;
-use crate::world::{WORKER, World, ZONE, labels};
 use marin_tui::demo::google::tpu;
 
-impl World {
+impl CloudFixture {
     fn terminal(&self) -> Pty {
         let path = |name: &str| self.home.path().join(name).display().to_string();
         let home = path("");
@@ -28,9 +28,9 @@ impl World {
 
 #[test]
 fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
-    let mut world = World::new();
-    world.head();
-    let mut pty = world.terminal();
+    let mut fixture = CloudFixture::new();
+    fixture.head();
+    let mut pty = fixture.terminal();
     pty.wait_text("● up");
     pty.send("a");
     pty.wait_text("tpu_worker (v4-8)");
@@ -40,11 +40,11 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.send("\x15extra\t\t\r");
     pty.wait_text("1 of type tpu_worker (v4-8), reserved: extra");
     pty.wait("the end of the check", |text| !text.contains("◌ checking"));
-    assert!(world.double.state().queued.is_empty(), "nothing yet");
+    assert!(fixture.double.state().queued.is_empty(), "nothing yet");
     pty.send("\t\r");
     pty.wait_text("◐ 2 wait for capacity");
     pty.wait_text("extra: waiting");
-    assert!(world.double.state().queued[0].to_string().contains("reserv"));
+    assert!(fixture.double.state().queued[0].to_string().contains("reserv"));
 
     // A wait does not lock the console: it is left, and the same request is followed again.
     pty.send("C");
@@ -58,8 +58,8 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait("the end of the check", |text| !text.contains("◌ checking"));
     pty.send("\t\r");
     pty.wait_text("extra: waiting");
-    assert_eq!(world.double.state().queued.len(), 1, "it was requested once");
-    world.grant("extra");
+    assert_eq!(fixture.double.state().queued.len(), 1, "it was requested once");
+    fixture.grant("extra");
     pty.wait("that it has joined", |text| text.contains("add worker done"));
 
     // It is listed among the TPUs as registered, and is removed from there: the affected jobs are shown first.
@@ -78,15 +78,15 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait("the other plan", |text| text.contains("[ ] drain first") && text.contains("[ ] also end"));
     pty.send("\t\t\r");
     pty.wait_text("ask their owners, then allow it above");
-    assert_eq!(world.deletions().len(), 0);
+    assert_eq!(fixture.deletions().len(), 0);
     pty.send("\t\t\t \t\r");
-    pty.wait("that it is deleted", |_| world.deletions().len() == 1);
-    let head = &world.heads[0].0;
+    pty.wait("that it is deleted", |_| fixture.deletions().len() == 1);
+    let head = &fixture.heads[0].0;
     assert!(head.kill_node(head.nodes()[1]));
     pty.wait_text("remove worker done");
     pty.send("q");
     pty.wait("that it is gone", |text| text.contains("TPUs") && !text.contains("extra"));
-    let (_, log, _) = world.run("audit");
+    let (_, log, _) = fixture.run("audit");
     for entry in ["add-worker extra (tpu_worker, reserved)", "remove-worker extra"] {
         let line = |outcome: &str| log.lines().any(|l| l.contains(entry) && l.contains(outcome));
         assert!(line("begun") && line("done"), "{entry}: {log}");
@@ -96,21 +96,21 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
 }
 
 /// A console on the TPUs of a cluster with a manually added one.
-fn at_tpus_by_hand() -> (World, Pty) {
-    let mut world = World::new();
-    world.head();
-    world.double.state().nodes =
+fn at_tpus_by_hand() -> (CloudFixture, Pty) {
+    let mut fixture = CloudFixture::new();
+    fixture.head();
+    fixture.double.state().nodes =
         vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
-    let mut pty = world.terminal();
+    let mut pty = fixture.terminal();
     pty.wait_text("● up");
     pty.send("T");
     pty.wait_text("by-hand");
-    (world, pty)
+    (fixture, pty)
 }
 
 #[test]
 fn a_node_of_a_manually_added_worker_names_the_worker() {
-    let (world, mut pty) = at_tpus_by_hand();
+    let (fixture, mut pty) = at_tpus_by_hand();
     // In the list of nodes.
     pty.send("q1v/");
     pty.send(WORKER);
@@ -118,26 +118,26 @@ fn a_node_of_a_manually_added_worker_names_the_worker() {
     pty.wait_text(&format!("{WORKER} (marin-a)"));
     pty.wait_text("it is the host of by-hand");
     pty.wait_text("task runs there");
-    assert_eq!(world.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.asked("DELETE"), 0);
     pty.send("\x03");
     assert!(pty.wait_exit().success());
 }
 
 /// Replaces ssh for interactive logins only.
-fn login_is(world: &World, script: &str) {
+fn login_is(fixture: &CloudFixture, script: &str) {
     let login = format!("case \" $* \" in *\" -t \"*)\n{script}\nesac\nexec /usr/bin/ssh \"$@\"\n");
-    world.program("ssh", &login);
+    fixture.program("ssh", &login);
 }
 
 #[test]
 fn an_interrupt_of_a_login_keeps_the_console_and_a_signal_to_the_console_ends_both() {
-    let mut world = World::new();
-    world.head();
-    let mut pty = world.terminal();
+    let mut fixture = CloudFixture::new();
+    fixture.head();
+    let mut pty = fixture.terminal();
     pty.wait_text("● up");
     // The terminal is not raw until a login has a session: ^C and ^\ go to all foreground processes.
     for (key, signal) in [("\x03", "SIGINT"), ("\x1c", "SIGQUIT")] {
-        login_is(&world, "echo it does not answer; exec sleep 1000");
+        login_is(&fixture, "echo it does not answer; exec sleep 1000");
         pty.send("!");
         pty.wait("the login", |text| text.contains("it does not answer") && !text.contains("● up"));
         pty.send(key);
@@ -146,9 +146,9 @@ fn an_interrupt_of_a_login_keeps_the_console_and_a_signal_to_the_console_ends_bo
         pty.wait("the message is gone", |text| !text.contains(signal));
     }
     // A login that ignores SIGTERM, and has made the terminal raw.
-    let login = world.home.path().join("login").display().to_string();
+    let login = fixture.home.path().join("login").display().to_string();
     login_is(
-        &world,
+        &fixture,
         &format!("stty raw -echo; trap '' TERM; echo $$ >{login}; echo it is raw; exec sleep 1000"),
     );
     pty.send("!");
@@ -164,15 +164,15 @@ fn an_interrupt_of_a_login_keeps_the_console_and_a_signal_to_the_console_ends_bo
 
 #[test]
 fn a_login_on_a_host_is_prepared_in_the_background() {
-    let (world, mut pty) = at_tpus_by_hand();
+    let (fixture, mut pty) = at_tpus_by_hand();
     pty.send("/by-hand\r");
     pty.wait_text("by-hand: registered");
     // The ssh queries before a login take arbitrarily long.
-    let go = world.home.path().join("go");
+    let go = fixture.home.path().join("go");
     let prepared = format!("while [ ! -e {} ]; do sleep 0.05; done", go.display());
     let login = "case \" $* \" in *\" -t \"*) echo logged in; read line; exit 0;; esac";
     let slow = format!("case \" $* \" in *\" -G \"*) {prepared};; esac\n{login}\nexec /usr/bin/ssh \"$@\"\n");
-    world.program("ssh", &slow);
+    fixture.program("ssh", &slow);
     pty.send("!");
     pty.wait_text("logging in to by-hand");
     pty.send(":host");

@@ -1,11 +1,11 @@
 //! Dry runs for scripts: for every command one list on stdout, and nothing is changed.
 
+use crate::cloud_fixture::{CloudFixture, HEAD, WORKER, ZONE, labels};
 use crate::until::until;
-use crate::world::{HEAD, WORKER, World, ZONE, labels};
 use marin_tui::demo::google::tpu;
 use serde_json::{Value, json};
 
-impl World {
+impl CloudFixture {
     /// The list that a command prints, which is the whole of its stdout.
     fn list(&self, command: &str) -> Vec<Value> {
         let (code, out, said) = self.run(&format!("{command} --json"));
@@ -60,108 +60,116 @@ fn short(calls: &[Value]) -> Vec<String> {
 
 #[test]
 fn each_dry_run_is_one_list_on_a_cluster_in_google_cloud() {
-    let mut world = World::new();
-    world.head_of(|s| s.jobs = 0);
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.jobs = 0);
     let node = |name: &str, of: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels(of), &[WORKER]);
-    world.double.state().nodes = vec![node("by-hand", "unmanaged"), node("of-autoscaler", "worker")];
+    fixture.double.state().nodes = vec![node("by-hand", "unmanaged"), node("of-autoscaler", "worker")];
 
-    let adding = world.planned("add-worker --type v4-8 --capacity best-effort --count 2 --name extra");
+    let adding = fixture.planned("add-worker --type v4-8 --capacity best-effort --count 2 --name extra");
     let wanted =
         ["POST queuedResources?queuedResourceId=extra-1", "POST queuedResources?queuedResourceId=extra-2"];
     assert_eq!(short(&adding), wanted);
     assert_eq!(adding[0]["body"]["bestEffort"], json!({}));
-    let starting = world.planned("init-worker by-hand");
+    let starting = fixture.planned("init-worker by-hand");
     let script = format!("{WORKER}: the startup script is passed on standard input");
     assert_eq!(short(&starting), ["PATCH by-hand?updateMask=metadata", &script]);
     let script = &starting[0]["body"]["metadata"]["startup-script"];
     assert!(script.as_str().unwrap().starts_with("#!"));
     assert_eq!(&starting[1]["input"], script, "what is sent is shown");
-    assert_eq!(short(&world.planned("remove-worker by-hand")), ["DELETE by-hand"]);
-    let restarting = world.planned("restart-cluster --preserve-jobs=0");
+    assert_eq!(short(&fixture.planned("remove-worker by-hand")), ["DELETE by-hand"]);
+    let restarting = fixture.planned("restart-cluster --preserve-jobs=0");
     // By its id, which is never reused.
-    let head = format!("DELETE {}", world.double.state().instances[0]["id"].as_str().unwrap());
+    let head = format!("DELETE {}", fixture.double.state().instances[0]["id"].as_str().unwrap());
     assert_eq!(restarting[0]["note"], "head-1");
     assert_eq!(short(&restarting), [&head, "DELETE of-autoscaler", "down", "up"]);
-    assert_eq!(short(&world.planned("stop-cluster")), [&head, "DELETE of-autoscaler", "down"]);
-    assert!(world.list("start-cluster --dry-run").is_empty(), "it is running");
-    assert!(world.list("clean-preempted --dry-run").is_empty(), "nothing was preempted");
-    world.double.state().nodes.push(tpu::node(ZONE, "gone", "v4-8", "PREEMPTED", &labels("worker"), &[]));
-    let cleaned = world.list("clean-preempted --dry-run");
+    assert_eq!(short(&fixture.planned("stop-cluster")), [&head, "DELETE of-autoscaler", "down"]);
+    assert!(fixture.list("start-cluster --dry-run").is_empty(), "it is running");
+    assert!(fixture.list("clean-preempted --dry-run").is_empty(), "nothing was preempted");
+    fixture.double.state().nodes.push(tpu::node(ZONE, "gone", "v4-8", "PREEMPTED", &labels("worker"), &[]));
+    let cleaned = fixture.list("clean-preempted --dry-run");
     assert_eq!((&cleaned[0]["name"], &cleaned[0]["outcome"]), (&json!("gone"), &json!("would be deleted")));
-    assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
-    assert!(world.asked().iter().all(|word| word == "--version"), "nothing was done: {:?}", world.asked());
+    assert_eq!(fixture.double.asked("DELETE") + fixture.double.asked("PATCH"), 0);
+    assert!(
+        fixture.asked().iter().all(|word| word == "--version"),
+        "nothing was done: {:?}",
+        fixture.asked()
+    );
 }
 
 #[test]
 fn each_dry_run_is_one_list_on_a_local_cluster() {
-    let mut world = World::new();
-    world.head_of(|s| s.jobs = 0);
-    world.local();
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.jobs = 0);
+    fixture.local();
     let host = "10.0.0.7";
     let starts = [format!("{host}: here to /there"), format!("{host}: starts Ray")];
-    let adding = world.planned(&format!("add-worker --host {host}"));
+    let adding = fixture.planned(&format!("add-worker --host {host}"));
     assert_eq!(short(&adding), starts);
     assert!(adding[1]["command"].as_str().unwrap().contains("RAY_HEAD_IP"), "{}", adding[1]);
-    assert_eq!(short(&world.planned(&format!("init-worker {host}"))), starts);
-    assert_eq!(short(&world.planned(&format!("remove-worker {WORKER}"))), [format!("{WORKER}: stops Ray")]);
-    let (code, out, said) = world.run(&format!("remove-worker {host} --dry-run --json"));
+    assert_eq!(short(&fixture.planned(&format!("init-worker {host}"))), starts);
+    assert_eq!(short(&fixture.planned(&format!("remove-worker {WORKER}"))), [format!("{WORKER}: stops Ray")]);
+    let (code, out, said) = fixture.run(&format!("remove-worker {host} --dry-run --json"));
     assert!(
         code == Some(1) && out.is_empty() && said.contains("no live node"),
         "as in the real run: {out}{said}"
     );
-    let stopping = short(&world.planned("stop-cluster"));
+    let stopping = short(&fixture.planned("stop-cluster"));
     let clears = format!("{WORKER}: ends remaining processes of Ray and its jobs");
     assert_eq!(stopping[..2], ["down".to_owned(), clears]);
     let submit = "submit-job --no-wait --submission-id first --entrypoint-num-cpus 1 -- true";
-    assert_eq!(world.run(submit).0, Some(0));
-    let restarting = world.planned("restart-cluster");
+    assert_eq!(fixture.run(submit).0, Some(0));
+    let restarting = fixture.planned("restart-cluster");
     let again = restarting.iter().find(|c| c["method"] == "POST").unwrap();
     assert_eq!((&again["url"], &again["note"]), (&json!("/api/jobs/"), &json!("first")));
     assert_eq!(
         (&again["body"]["entrypoint"], &again["body"]["entrypoint_num_cpus"]),
         (&json!("true"), &json!(1.0))
     );
-    assert!(world.asked().iter().all(|word| word == "--version"), "nothing was done: {:?}", world.asked());
-    world.heads.clear();
-    assert_eq!(short(&world.planned("start-cluster")), ["up"]);
+    assert!(
+        fixture.asked().iter().all(|word| word == "--version"),
+        "nothing was done: {:?}",
+        fixture.asked()
+    );
+    fixture.heads.clear();
+    assert_eq!(short(&fixture.planned("start-cluster")), ["up"]);
 }
 
 #[test]
 fn a_started_cluster_is_reported_as_a_list() {
-    let mut world = World::new();
-    let starting = world.spawn("start-cluster --json");
-    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
-    world.head();
-    world.file("is-up", "");
+    let mut fixture = CloudFixture::new();
+    let starting = fixture.spawn("start-cluster --json");
+    until("ray up is run", || fixture.asked().iter().any(|w| w == "up"));
+    fixture.head();
+    fixture.file("is-up", "");
     let (code, out, said) = starting.finish();
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "marin-a", "started": true, "backup": null}]));
-    assert!(world.list("start-cluster").is_empty(), "already running");
+    assert!(fixture.list("start-cluster").is_empty(), "already running");
 }
 
 #[test]
 fn an_abandoned_operation_is_reported_as_an_empty_list() {
-    let mut world = World::new();
-    world.head();
-    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
+    let mut fixture = CloudFixture::new();
+    fixture.head();
+    let mut adding = fixture.spawn("add-worker --type v4-8 --name extra --yes");
     adding.wait_for("extra: waiting");
     adding.child.kill().unwrap();
     adding.child.wait().unwrap();
-    assert!(world.list("add-worker --abandon").is_empty());
+    assert!(fixture.list("add-worker --abandon").is_empty());
 }
 
 /// The startup script is metadata, which many people may read: it contains what the cluster file contains, and nothing
 /// of this machine.
 #[test]
 fn secrets_in_a_startup_script_cause_a_warning_before_it_is_sent() {
-    let mut world = World::new();
-    world.head();
-    let file = world.home.path().join("infra/a.yaml");
+    let mut fixture = CloudFixture::new();
+    fixture.head();
+    let file = fixture.home.path().join("infra/a.yaml");
     let plain = std::fs::read_to_string(&file).unwrap();
-    let (code, _, said) = world.run("add-worker --type v4-8 --name extra --dry-run");
+    let (code, _, said) = fixture.run("add-worker --type v4-8 --name extra --dry-run");
     assert!(code == Some(0) && !said.contains("warning"), "{said}");
-    let (code, out, said) = world.run(&format!("configs validate {}", file.display()));
+    let (code, out, said) = fixture.run(&format!("configs validate {}", file.display()));
     assert!(!out.contains("[secret]"), "{code:?} {out}{said}");
 
     let own = "#!/bin/sh\\nmount /dev/sdb /data\\n";
@@ -175,8 +183,8 @@ fn secrets_in_a_startup_script_cause_a_warning_before_it_is_sent() {
             "runtimeVersion: r",
             &format!("metadata: {{startup-script: \"{own}\", api-token: hunter2hunter2}}, runtimeVersion: r"),
         );
-    world.file("infra/a.yaml", &format!("{plain}{secrets}"));
-    let (code, _, said) = world.run("add-worker --type v4-8 --name extra --dry-run");
+    fixture.file("infra/a.yaml", &format!("{plain}{secrets}"));
+    let (code, _, said) = fixture.run("add-worker --type v4-8 --name extra --dry-run");
     let warning = said.lines().find(|l| l.starts_with("warning: ")).unwrap_or_else(|| panic!("{said}"));
     assert!(
         code == Some(0) && warning.contains("-p, DB_PASSWORD, WANDB_API_KEY, api-token look like a secret"),
@@ -187,13 +195,13 @@ fn secrets_in_a_startup_script_cause_a_warning_before_it_is_sent() {
         "{warning}"
     );
     assert!(!warning.contains("hunter2"), "{warning}");
-    let (_, out, _) = world.run(&format!("configs validate {}", file.display()));
+    let (_, out, _) = fixture.run(&format!("configs validate {}", file.display()));
     for name in ["-p", "DB_PASSWORD", "WANDB_API_KEY", "api-token"] {
         assert!(out.contains(&format!("warning: `{name}` looks like a secret [secret]")), "{name}: {out}");
     }
     assert!(!out.contains("hunter2"), "{out}");
 
-    let asked = world.planned("add-worker --type v4-8 --name extra");
+    let asked = fixture.planned("add-worker --type v4-8 --name extra");
     let metadata = &asked[0]["body"]["tpu"]["nodeSpec"][0]["node"]["metadata"];
     let script = metadata["startup-script"].as_str().unwrap();
     assert!(script.contains("mount /dev/sdb /data"), "the file's own script runs, too");
@@ -203,12 +211,12 @@ fn secrets_in_a_startup_script_cause_a_warning_before_it_is_sent() {
             && script.contains("https://secretmanager.googleapis.com/")
     );
     assert!(
-        !script.contains("127.0.0.1") && !script.contains(&world.double.url()),
+        !script.contains("127.0.0.1") && !script.contains(&fixture.double.url()),
         "workers cannot reach these addresses"
     );
     // The request that was shown is the one that is sent.
-    let (code, _, said) = world.run("add-worker --type v4-8 --name extra --yes --no-wait");
+    let (code, _, said) = fixture.run("add-worker --type v4-8 --name extra --yes --no-wait");
     assert!(code == Some(0) && said.contains("warning: "), "{said}");
-    let sent = world.double.state().queued[0].clone();
+    let sent = fixture.double.state().queued[0].clone();
     assert_eq!(sent["tpu"]["nodeSpec"][0]["node"]["metadata"], *metadata);
 }

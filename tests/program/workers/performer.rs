@@ -1,6 +1,6 @@
 //! Orders to the console's performer of operations, without a screen.
 
-use crate::world::World;
+use crate::cloud_fixture::CloudFixture;
 use marin_tui::app::{Effect, Event};
 use marin_tui::model::{
     CancelledState, ClusterName, Confirmed, Consent, NewWorker, OperationEnd, OperationNews, Order, Progress,
@@ -13,20 +13,20 @@ use tokio::sync::mpsc;
 
 /// The console's performer of operations, without a screen.
 struct Console<'a> {
-    world: &'a World,
+    fixture: &'a CloudFixture,
     performer: Performer,
 }
 
-impl World {
+impl CloudFixture {
     fn console(&self, read_only: bool) -> Console<'_> {
         let environment = Environment { read_only, ..self.environment() };
-        Console { world: self, performer: self.performer(environment, &mpsc::channel(1).0) }
+        Console { fixture: self, performer: self.performer(environment, &mpsc::channel(1).0) }
     }
 }
 
 impl Console<'_> {
     fn order(&mut self, order: Order) {
-        let _runtime = self.world.runtime.enter();
+        let _runtime = self.fixture.runtime.enter();
         self.performer.perform(Effect::Operate(ClusterName::new("marin-a"), order));
     }
 
@@ -43,7 +43,7 @@ impl Console<'_> {
             }
         };
         let news = async { tokio::time::timeout(Duration::from_secs(60), news).await };
-        let found = self.world.runtime.block_on(news);
+        let found = self.fixture.runtime.block_on(news);
         found.unwrap_or_else(|_| panic!("timed out: {heard:#?}"))
     }
 
@@ -83,9 +83,9 @@ impl Console<'_> {
 
 #[test]
 fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
-    let mut world = World::new();
-    world.head();
-    let mut console = world.console(false);
+    let mut fixture = CloudFixture::new();
+    fixture.head();
+    let mut console = fixture.console(false);
     let offer = console.offered();
     assert_eq!(offer.types, [WorkerType { name: "tpu_worker".into(), accelerator: "v4-8".into() }]);
     assert_eq!(offer.capacities, ["preemptible", "best-effort", "flex-start", "reserved"]);
@@ -111,7 +111,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     assert_eq!(console.offered().last, Some(wanted("v4-8")));
     console.order(Order::Begin(add, agreed.clone()));
     console.wait_for_output("already requested from Google");
-    world.grant("by-console");
+    fixture.grant("by-console");
     assert_eq!(console.finish(), OperationEnd::Done);
 
     let remove = |worker: &str| Task::RemoveWorker { worker: worker.into(), drain: Some(60) };
@@ -123,7 +123,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     assert!(!seen.others().is_empty() && seen.problem.is_none(), "{seen:?}");
     let restorations = seen.jobs.iter().map(|j| j.restoration.words()).collect::<String>();
     assert!(restorations.contains("1 task runs there; may finish"), "{restorations}");
-    let mut locked = world.console(true);
+    let mut locked = fixture.console(true);
     let said = locked.refused(Order::Begin(remove("by-console"), agreed));
     assert!(said.contains("remove-worker refused: read-only"), "{said}");
 }

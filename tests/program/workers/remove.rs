@@ -1,40 +1,40 @@
 //! Workers that are removed, and workers whose startup script is run again.
 
+use crate::cloud_fixture::{CloudFixture, WORKER, ZONE, labels};
 use crate::until::until;
-use crate::world::{WORKER, World, ZONE, labels};
 use marin_tui::demo::google::{Fault, tpu};
 use serde_json::{Value, json};
 use std::fs;
 
 #[test]
 fn a_worker_is_removed_with_consent_and_completely() {
-    let mut world = World::new();
-    world.head();
-    world.double.state().nodes =
+    let mut fixture = CloudFixture::new();
+    fixture.head();
+    fixture.double.state().nodes =
         vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
-    let (code, out, said) = world.run("remove-worker by-hand --dry-run");
+    let (code, out, said) = fixture.run("remove-worker by-hand --dry-run");
     assert!(code == Some(0) && out.trim_end().ends_with("/nodes/by-hand"), "{out}{said}");
     assert!(said.contains("RUNS ON WORKER") && said.contains("1 task runs there"), "{said}");
-    assert_eq!(world.refused("remove-worker by-hand --yes").0, "worker-busy");
+    assert_eq!(fixture.refused("remove-worker by-hand --yes").0, "worker-busy");
     for words in ["remove-worker by-hand --now --yes", "init-worker by-hand --yes"] {
-        assert_eq!(world.refused(words).0, "others-jobs", "{words}");
+        assert_eq!(fixture.refused(words).0, "others-jobs", "{words}");
     }
-    assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
+    assert_eq!(fixture.double.asked("DELETE") + fixture.double.asked("PATCH"), 0);
 
-    world.double.fail_at(
+    fixture.double.fail_at(
         "DELETE",
         "/nodes/",
         Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "try later" },
     );
-    let (code, _, said) = world.run("remove-worker by-hand --now --others --yes");
+    let (code, _, said) = fixture.run("remove-worker by-hand --now --others --yes");
     assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
-    world.double.recover();
-    assert_eq!(world.refused("stop-cluster --yes --others").0, "interrupted");
+    fixture.double.recover();
+    assert_eq!(fixture.refused("stop-cluster --yes --others").0, "interrupted");
     // Meanwhile somebody deletes it manually.
-    world.double.state().nodes.clear();
-    let head = &world.heads[0].0;
+    fixture.double.state().nodes.clear();
+    let head = &fixture.heads[0].0;
     assert!(head.kill_node(head.nodes()[1]));
-    let (code, out, said) = world.run("remove-worker --resume --json");
+    let (code, out, said) = fixture.run("remove-worker --resume --json");
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("already done: TPU VM by-hand") && said.contains("by-hand is gone"), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
@@ -48,20 +48,20 @@ const LOGINS: &str = "case \" $* \" in *\" -T -- 127.\"*) ;; *\" -T -- \"*) \
 
 #[test]
 fn the_startup_of_a_tpu_vm_is_repeated_on_each_host() {
-    let mut world = World::new();
-    world.head_of(|s| s.jobs = 0);
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.jobs = 0);
     let hosts = [WORKER, "10.128.0.3"];
-    world.program("ssh", LOGINS);
+    fixture.program("ssh", LOGINS);
     let mut node = tpu::node(ZONE, "by-hand", "v4-16", "READY", &labels("unmanaged"), &hosts);
     node["metadata"] = json!({"startup-script": "#!old", "enable-oslogin": "TRUE"});
-    world.double.state().nodes.push(node);
-    let metadata = || world.double.state().nodes[0]["metadata"].clone();
-    let (code, _, said) = world.run("init-worker by-hand --dry-run");
+    fixture.double.state().nodes.push(node);
+    let metadata = || fixture.double.state().nodes[0]["metadata"].clone();
+    let (code, _, said) = fixture.run("init-worker by-hand --dry-run");
     assert!(code == Some(0) && metadata()["startup-script"] == "#!old", "{said}");
-    assert!(!world.home.path().join("logins").exists());
+    assert!(!fixture.home.path().join("logins").exists());
 
-    let starting = world.spawn("init-worker by-hand --yes --json");
-    let script = |host: &str| fs::read_to_string(world.home.path().join(format!("script-{host}")));
+    let starting = fixture.spawn("init-worker by-hand --yes --json");
+    let script = |host: &str| fs::read_to_string(fixture.home.path().join(format!("script-{host}")));
     until("both hosts have the script", || hosts.iter().all(|h| script(h).is_ok_and(|s| !s.is_empty())));
     assert_eq!(metadata()["enable-oslogin"], "TRUE", "other metadata is kept");
     let written = metadata()["startup-script"].as_str().unwrap().to_owned();
@@ -70,38 +70,38 @@ fn the_startup_of_a_tpu_vm_is_repeated_on_each_host() {
         until("it is the same script", || script(host).unwrap() == written);
     }
     // Its old nodes do not count as having joined.
-    for node in world.heads[0].0.nodes().into_iter().skip(1) {
-        assert!(world.heads[0].0.renew_node(node));
+    for node in fixture.heads[0].0.nodes().into_iter().skip(1) {
+        assert!(fixture.heads[0].0.renew_node(node));
     }
     let (code, out, said) = starting.finish();
     assert!(code == Some(0) && said.contains("joined"), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows, json!([{"name": "by-hand", "hosts": hosts, "joined": true}]));
-    let logins = fs::read_to_string(world.home.path().join("logins")).unwrap();
+    let logins = fs::read_to_string(fixture.home.path().join("logins")).unwrap();
     assert_eq!(logins.lines().filter(|l| l.starts_with("10.")).count(), 2, "each host once: {logins}");
     assert!(logins.contains("sudo -n sh -c"), "{logins}");
-    let (_, log, _) = world.run("audit");
+    let (_, log, _) = fixture.run("audit");
     assert!(log.contains("init-worker by-hand"), "{log}");
 }
 
 #[test]
 fn a_live_tpu_vm_is_removed_from_google_and_from_ray() {
-    let mut world = World::new();
-    world.head_of(|s| s.jobs = 0);
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.jobs = 0);
     let hosts = [WORKER, "10.128.0.3"];
     let node = tpu::node(ZONE, "by-hand", "v4-16", "READY", &labels("unmanaged"), &hosts);
-    world.double.state().nodes.push(node);
-    let (code, out, said) = world.run("remove-worker by-hand --dry-run");
+    fixture.double.state().nodes.push(node);
+    let (code, out, said) = fixture.run("remove-worker by-hand --dry-run");
     assert!(code == Some(0) && format!("{out}{said}").contains("by-hand"), "{out}{said}");
-    assert_eq!(world.double.asked("DELETE"), 0);
-    let removing = world.spawn("remove-worker by-hand --now --yes");
-    until("google has deleted it", || world.double.state().nodes.is_empty());
-    for node in world.heads[0].0.nodes().into_iter().skip(1) {
-        world.heads[0].0.kill_node(node);
+    assert_eq!(fixture.double.asked("DELETE"), 0);
+    let removing = fixture.spawn("remove-worker by-hand --now --yes");
+    until("google has deleted it", || fixture.double.state().nodes.is_empty());
+    for node in fixture.heads[0].0.nodes().into_iter().skip(1) {
+        fixture.heads[0].0.kill_node(node);
     }
     let (code, _, said) = removing.finish();
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(world.deletions().len(), 1);
-    let (_, log, _) = world.run("audit");
+    assert_eq!(fixture.deletions().len(), 1);
+    let (_, log, _) = fixture.run("audit");
     assert!(log.contains("remove-worker by-hand"), "{log}");
 }

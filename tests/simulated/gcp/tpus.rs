@@ -3,13 +3,13 @@
 use super::client;
 use marin_tui::demo::google::compute::instance;
 use marin_tui::demo::google::{Google as Double, PROJECT, tpu};
-use marin_tui::gcp::{ChosenQueued, ChosenTpu, GcpError, Role, TpuApi, TpuPlace};
+use marin_tui::gcp::{ChosenQueued, ChosenTpu, GcpError, Role, TpuApi, TpuLocation};
 use marin_tui::model::Timestamp;
 use marin_tui::model::cloud::{Capacity, QueuedState, VmState};
 use serde_json::json;
 
-fn place() -> TpuPlace {
-    TpuPlace { project: PROJECT.into(), zone: "us-central2-b".into(), cluster: "a".into() }
+fn location() -> TpuLocation {
+    TpuLocation { project: PROJECT.into(), zone: "us-central2-b".into(), cluster: "a".into() }
 }
 
 #[tokio::test]
@@ -20,9 +20,9 @@ async fn deletions_are_polled_until_done() {
     double.state().nodes = vec![tpu::node("us-central2-b", "n", "v4-8", "PREEMPTED", &labels, &[])];
     let google = client(&double);
     let head = google.machines(PROJECT, Role::Head, None).await.unwrap().found.remove(0);
-    let vm = ChosenTpu::from(&google.tpus_of_kind(&place(), "head").await.unwrap()[0]);
-    let head = async || google.machine_deletion(&place(), Role::Head, &head).await.unwrap().unwrap();
-    let vm = async || google.tpu_deletion_of(&place(), None, &vm).await.unwrap().unwrap();
+    let vm = ChosenTpu::from(&google.tpus_of_kind(&location(), "head").await.unwrap()[0]);
+    let head = async || google.machine_deletion(&location(), Role::Head, &head).await.unwrap().unwrap();
+    let vm = async || google.tpu_deletion_of(&location(), None, &vm).await.unwrap().unwrap();
     double.state().failing_operations = Some("in use by another".into());
     let failed = google.execute(&head().await).await;
     assert_eq!(failed, Err(GcpError::Operation { message: "in use by another".into() }));
@@ -47,7 +47,7 @@ async fn a_deletion_is_built_only_for_the_selected_machine() {
     double.state().instances = vec![machine.clone()];
     let google = client(&double);
     let chosen = google.machines(PROJECT, Role::Head, Some("a")).await.unwrap().found.remove(0);
-    let ask = async || google.machine_deletion(&place(), Role::Head, &chosen).await;
+    let ask = async || google.machine_deletion(&location(), Role::Head, &chosen).await;
     let deletion = ask().await.unwrap().unwrap();
     assert!(
         deletion.url.ends_with(&format!("/instances/{}", machine["id"].as_str().unwrap())),
@@ -97,8 +97,8 @@ async fn a_recreated_tpu_or_one_with_other_nodes_is_not_deleted() {
     let view = google.tpus(PROJECT, "us-central2-b", Timestamp::from_millis(1)).await.unwrap();
     let vms: Vec<ChosenTpu> = view.vms.iter().map(ChosenTpu::from).collect();
     let chosen = ChosenQueued { name: "q".into(), created: view.queued[0].created, vms: vms.clone() };
-    let all = async || google.queued_deletion_of(&place(), &chosen).await;
-    let one = async || google.tpu_deletion_of(&place(), Some("worker"), &vms[0]).await;
+    let all = async || google.queued_deletion_of(&location(), &chosen).await;
+    let one = async || google.tpu_deletion_of(&location(), Some("worker"), &vms[0]).await;
     assert!(all().await.unwrap().unwrap().url.ends_with("/queuedResources/q?force=true"));
     assert!(one().await.unwrap().unwrap().url.ends_with("/nodes/q-0"));
 
@@ -164,13 +164,13 @@ async fn tpus_and_queued_resources_of_a_zone() {
     };
     let mut best = spec(json!({"nodeId": "q1-node"}));
     best["bestEffort"] = json!({});
-    let place = (PROJECT, "us-central2-b");
-    let refused = google.execute(&google.queued_request(TpuApi::V2, place, "q1", best.clone())).await;
+    let location = (PROJECT, "us-central2-b");
+    let refused = google.execute(&google.queued_request(TpuApi::V2, location, "q1", best.clone())).await;
     assert!(matches!(refused, Err(GcpError::Refused { code: 400, .. })), "{refused:?}");
-    google.execute(&google.queued_request(TpuApi::V2Alpha1, place, "q1", best.clone())).await.unwrap();
+    google.execute(&google.queued_request(TpuApi::V2Alpha1, location, "q1", best.clone())).await.unwrap();
     let mut many = spec(json!({"multiNodeParams": {"nodeCount": 2, "nodeIdPrefix": "s"}}));
     many["guaranteed"] = json!({"reserved": true});
-    google.execute(&google.queued_request(TpuApi::V2Alpha1, place, "q2", many.clone())).await.unwrap();
+    google.execute(&google.queued_request(TpuApi::V2Alpha1, location, "q2", many.clone())).await.unwrap();
 
     let view = google.tpus(PROJECT, "us-central2-b", now).await.unwrap();
     let [n1, n2] = view.vms.as_slice() else { panic!("{:?}", view.vms) };
@@ -184,7 +184,7 @@ async fn tpus_and_queued_resources_of_a_zone() {
     assert_eq!(google.tpus(PROJECT, "-", now).await.unwrap().vms[2].state, VmState::Unknown);
 
     let chosen = ChosenQueued { name: "q1".into(), created: q1.created, vms: Vec::new() };
-    let deletion = google.queued_deletion_of(&self::place(), &chosen).await.unwrap().unwrap();
+    let deletion = google.queued_deletion_of(&self::location(), &chosen).await.unwrap().unwrap();
     google.execute(&deletion).await.unwrap();
     assert_eq!(double.state().queued.len(), 1);
 }

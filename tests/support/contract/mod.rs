@@ -9,7 +9,7 @@ use marin_tui::model::{
     AutoscalerVersion, Counted, JobId, JobIds, JobStatus, JobWorker, NodeId, Secret, Work, WorkerState,
 };
 use marin_tui::ray::{Endpoint, Listed};
-use marin_tui::stacks::{Dump, place};
+use marin_tui::stacks::{Dump, location};
 pub use raw::{call, fields};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
@@ -397,7 +397,7 @@ async fn stacks(t: &Target) {
     }
     let dump = Dump::read(&body).unwrap_or_else(|| panic!("{status} {body}"));
     assert_eq!((status, dump.pid.map(u64::from)), (200, Some(pid)));
-    assert!(dump.process.raw().starts_with("ray::") && !place(&dump).is_idle(), "{body}");
+    assert!(dump.process.raw().starts_with("ray::") && !location(&dump).is_idle(), "{body}");
     let (status, body) = t.get(&format!("/worker/traceback?pid=4194303&node_id={node}")).await;
     let no_process = "\n=== stderr ===\nError: Failed to get process executable name.";
     assert!(status == 500 && body.contains(no_process), "{status} {body}");

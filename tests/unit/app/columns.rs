@@ -186,8 +186,8 @@ fn a_layout_applies_to_every_table_of_that_name() {
     let defaults = BTreeMap::from([("nodes".to_owned(), choose(&["node", "cpu"]))]);
     let gone = TableLayout { columns: choose(&["status", "of-another-version", "job"]), wide: false };
     let mut app = app(&["a", "b"]).arranged(&defaults, &Layout::of("jobs", gone));
-    for place in [0, 1] {
-        let page = &app.pages().cluster[place];
+    for cluster_index in [0, 1] {
+        let page = &app.pages().cluster[cluster_index];
         assert_eq!(
             (shown_of(&page.nodes), shown_of(&page.jobs)),
             (vec!["node", "cpu"], vec!["status", "job"])

@@ -121,8 +121,8 @@ fn confirmed_actions_are_carried_out() {
 #[test]
 fn only_confirming_contexts_let_effects_through() {
     use Context::{Ask, Form, Plan, Progress};
-    let places: std::collections::BTreeSet<Context> =
+    let contexts: std::collections::BTreeSet<Context> =
         actions().iter().flat_map(|d| d.contexts).copied().collect();
-    let confirming: Vec<Context> = places.into_iter().filter(|place| place.confirms()).collect();
+    let confirming: Vec<Context> = contexts.into_iter().filter(|context| context.confirms()).collect();
     assert_eq!(confirming, [Progress, Ask, Plan, Form]);
 }

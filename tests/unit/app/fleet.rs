@@ -44,9 +44,9 @@ fn calm(name: &str) -> Snapshot {
 
 fn order(app: &App) -> Vec<&str> {
     let list = &app.pages().clusters;
-    let place = |p| list.target_at(app.fleet(), p).unwrap().place();
-    let name = |place: usize| app.clusters()[place].name().as_str();
-    (0..list.len()).map(|p| place(p).map_or("broken", name)).collect()
+    let cluster_index = |p| list.target_at(app.fleet(), p).unwrap().cluster_index();
+    let name = |cluster_index: usize| app.clusters()[cluster_index].name().as_str();
+    (0..list.len()).map(|p| cluster_index(p).map_or("broken", name)).collect()
 }
 
 fn under_cursor(app: &App) -> &str {

@@ -256,7 +256,7 @@ fn a_click_in_an_ambiguous_list_chooses_an_entry() {
     point(&mut app, CLICK, list.area.x, list.area.y);
     assert_eq!(app.prompt().map(|prompt| (prompt.chosen, prompt.is_chosen)), Some((0, true)));
     point(&mut app, CLICK, list.area.x, list.area.y);
-    assert_eq!((app.context(), app.view().place()), (Context::Ask, Some(0)));
+    assert_eq!((app.context(), app.view().cluster_index()), (Context::Ask, Some(0)));
 }
 
 #[test]

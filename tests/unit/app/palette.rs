@@ -223,7 +223,7 @@ fn a_name_on_several_clusters_is_ambiguous() {
     press(&mut app, "<down>");
     assert!(app.offers()[1].help.ends_with(", beta"), "{:?}", app.offers()[1]);
     press(&mut app, "<enter>yy");
-    assert_eq!(app.view().place(), Some(1));
+    assert_eq!(app.view().cluster_index(), Some(1));
     let mut app = app.with_read_only(true);
     press(&mut app, ":stop-job job-1<enter>");
     assert!(app.dialog().is_none() && said(&app).contains("stop-job refused: read-only"), "{}", said(&app));

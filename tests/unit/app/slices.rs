@@ -200,7 +200,7 @@ fn slices_with_the_same_name_on_two_clusters_are_separate() {
     assert_eq!(app.listing().unwrap().name(), "all-slices");
     assert_eq!(cells(&app).len(), 10);
     press(&mut app, "/slice:aa10 cluster:beta<enter><enter>");
-    assert_eq!(app.view().place(), Some(1), "{:?}", app.view());
+    assert_eq!(app.view().cluster_index(), Some(1), "{:?}", app.view());
     assert_eq!(app.listing().unwrap().len(), 64);
     press(&mut app, "<esc>");
     assert_eq!(app.context(), Context::AllNodes);

@@ -11,9 +11,9 @@ fn worker(n: u8, moved: Option<bool>) -> StackWorker {
 
 /// One of twenty workers has a stack that differs.
 fn sample_stacks(moved: Option<bool>) -> JobStacks {
-    let group = |place: &str, workers| StackGroup {
-        place: place.to_owned(),
-        frames: vec![place.to_owned(), "main (train.py:30)".to_owned()],
+    let group = |top_frame: &str, workers| StackGroup {
+        top_frame: top_frame.to_owned(),
+        frames: vec![top_frame.to_owned(), "main (train.py:30)".to_owned()],
         workers,
     };
     let most = (0..19).map(|n| worker(n, moved.map(|_| true))).collect();
@@ -83,10 +83,10 @@ fn driver(threads: Result<Vec<StackThread>, String>) -> DriverStacks {
 
 #[test]
 fn the_threads_of_the_driver_are_shown_below_its_workers() {
-    let thread = |name: &str, place: &str| StackThread {
+    let thread = |name: &str, top_frame: &str| StackThread {
         name: name.into(),
-        place: place.into(),
-        frames: vec![place.split(" in ").next().unwrap().into(), "run (train.py:9)".into()],
+        top_frame: top_frame.into(),
+        frames: vec![top_frame.split(" in ").next().unwrap().into(), "run (train.py:9)".into()],
     };
     let threads = vec![thread("MainThread", "main (train.py:30) in get"), thread("", "save (io.py:7)")];
     let page = rows(&page_of(JobStacks { driver: Some(driver(Ok(threads))), ..sample_stacks(None) }));

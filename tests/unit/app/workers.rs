@@ -74,14 +74,14 @@ fn operation_state(app: &App) -> OperationState {
 
 #[test]
 fn the_form_opens_immediately_from_the_fleet_and_every_pane() {
-    for place in ["", "1", "3", "4", "c", "cN", "cJ", "T"] {
+    for keys in ["", "1", "3", "4", "c", "cN", "cJ", "T"] {
         let mut app = shown();
-        press(&mut app, place);
-        assert_eq!(press(&mut app, "a"), [orders(Order::ListOffers)], "{place}");
-        assert_eq!((app.context(), &form(&app).offered), (Context::Form, &Offered::Pending), "{place}");
+        press(&mut app, keys);
+        assert_eq!(press(&mut app, "a"), [orders(Order::ListOffers)], "{keys}");
+        assert_eq!((app.context(), &form(&app).offered), (Context::Form, &Offered::Pending), "{keys}");
         // Keys typed in the meantime have no effect.
         assert_eq!(press(&mut app, "qjx"), []);
-        assert_eq!(app.context(), Context::Form, "{place}");
+        assert_eq!(app.context(), Context::Form, "{keys}");
         assert_eq!(press(&mut app, "<esc>"), []);
         assert!(app.dialog().is_none());
         send_news(&mut app, OperationNews::Offered(Ok(offer())));

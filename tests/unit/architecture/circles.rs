@@ -186,12 +186,12 @@ fn group(token: &TokenTree, by: Delimiter) -> Option<TokenStream> {
 fn resolved(files: &BTreeMap<Module, File>) -> Arrows {
     let mut arrows = Arrows::new();
     for (module, file) in files {
-        let out = arrows.entry(place(module)).or_default();
+        let out = arrows.entry(file_of(module)).or_default();
         for named in &file.named {
             if let Some((definer, item)) = definer(files, module, named, 0)
                 && definer != *module
             {
-                out.entry(place(&definer)).or_default().insert(item);
+                out.entry(file_of(&definer)).or_default().insert(item);
             }
         }
     }
@@ -235,7 +235,7 @@ fn definer(
 }
 
 /// The file of a module, below `src/`.
-fn place(module: &[String]) -> String {
+fn file_of(module: &[String]) -> String {
     if module.is_empty() { "lib.rs".to_owned() } else { module.join("/") + ".rs" }
 }
 

@@ -20,7 +20,7 @@ pub struct Causes;
 #[derive(Clone, Copy, Debug)]
 pub struct CauseRow<'f> {
     cluster: &'f Cluster,
-    place: usize,
+    cluster_index: usize,
     number: usize,
     line: &'f CauseLine,
 }
@@ -77,8 +77,8 @@ impl Kind for Causes {
         cluster.job_workers.cause().len()
     }
 
-    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-        Some(Row { cluster, place, number, line: cluster.job_workers.cause().get(number)? })
+    fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Row<'_>> {
+        Some(Row { cluster, cluster_index, number, line: cluster.job_workers.cause().get(number)? })
     }
 
     fn key(row: &Row<'_>) -> usize {
@@ -100,7 +100,7 @@ impl Kind for Causes {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        of_job(row.cluster, row.place)
+        of_job(row.cluster, row.cluster_index)
     }
 
     fn copied(row: &Row<'_>) -> (&'static str, String) {

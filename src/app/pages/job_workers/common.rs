@@ -52,7 +52,7 @@ pub fn state(
     part: Part,
     what: impl Fn(&JobWorkers) -> String,
 ) -> Cell<'static> {
-    let Some(cluster) = of.and_then(|place| context.fleet.clusters.get(place)) else {
+    let Some(cluster) = of.and_then(|cluster_index| context.fleet.clusters.get(cluster_index)) else {
         return Cell::default();
     };
     let slot = cluster.job_workers.slot(part);
@@ -75,7 +75,9 @@ pub fn state(
 
 /// Why there are no rows.
 pub fn why_empty(context: &CellContext<'_>, of: Option<usize>, part: Part) -> String {
-    let Some(cluster) = of.and_then(|place| context.fleet.clusters.get(place)) else { return String::new() };
+    let Some(cluster) = of.and_then(|cluster_index| context.fleet.clusters.get(cluster_index)) else {
+        return String::new();
+    };
     let slot = cluster.job_workers.slot(part);
     match (&slot.reading, &slot.problem, cluster.is_up()) {
         (Some(reading), ..) if reading.job_workers.workers.is_empty() => reading.job_workers.why_empty(),
@@ -91,8 +93,12 @@ pub fn why_empty(context: &CellContext<'_>, of: Option<usize>, part: Part) -> St
 }
 
 /// The target of actions on a row: the job.
-pub fn of_job(cluster: &Cluster, place: usize) -> Target {
-    cluster.job_workers.job.clone().map_or(Target::Cluster(place), |job| Target::Job(place, job))
+pub fn of_job(cluster: &Cluster, cluster_index: usize) -> Target {
+    cluster
+        .job_workers
+        .job
+        .clone()
+        .map_or(Target::Cluster(cluster_index), |job| Target::Job(cluster_index, job))
 }
 
 /// The slice of a worker; empty if all are in the same one.

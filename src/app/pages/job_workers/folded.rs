@@ -23,7 +23,7 @@ pub struct FoldedLines;
 #[derive(Clone, Copy, Debug)]
 pub struct FoldedRow<'f> {
     cluster: &'f Cluster,
-    place: usize,
+    cluster_index: usize,
     number: usize,
     job_workers: &'f JobWorkers,
     lines: &'f [WorkerLine],
@@ -66,7 +66,7 @@ impl<'f> FoldedRow<'f> {
             return None;
         }
         let member = self.member().or_else(|| self.alike.members().first())?;
-        let first = in_file(self.lines, self.place_of(member)?)?;
+        let first = in_file(self.lines, self.line_index_of(member)?)?;
         let FoldedLine::Trace(_, line) = self.line else { return Some(first) };
         // The other lines have the same order in the file.
         let (above, rest) = self.alike.trace.split_at_checked(line)?;
@@ -75,11 +75,11 @@ impl<'f> FoldedRow<'f> {
 
     /// The line of a member.
     fn line_of(&self, member: &Member) -> Option<&'f WorkerLine> {
-        self.lines.get(self.place_of(member)?)
+        self.lines.get(self.line_index_of(member)?)
     }
 
     /// The index of that line among all lines.
-    fn place_of(&self, member: &Member) -> Option<usize> {
+    fn line_index_of(&self, member: &Member) -> Option<usize> {
         // Lines with the same time are adjacent.
         let from = self.lines.partition_point(|line| line.time < member.time);
         let is_it = |line: &WorkerLine| line.worker == member.source as usize && line.number == member.line;
@@ -163,7 +163,8 @@ impl Kind for FoldedLines {
     }
 
     fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let lines = of.and_then(|place| context.fleet.clusters.get(place)?.job_workers.lines());
+        let lines =
+            of.and_then(|cluster_index| context.fleet.clusters.get(cluster_index)?.job_workers.lines());
         let (lines, rows) = lines.map_or((0, 0), |(_, lines, folded)| (lines.len(), folded.rows.len()));
         state(context, of, Part::Lines, |job_workers| {
             let workers = counted(job_workers.workers.len(), "worker");
@@ -183,12 +184,12 @@ impl Kind for FoldedLines {
         cluster.job_workers.folded().len()
     }
 
-    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Row<'_>> {
         let (job_workers, lines, folded) = cluster.job_workers.lines()?;
         let line = *cluster.job_workers.folded().get(number)?;
         let (alike, mark) = (folded.rows.get(line.row())?, *folded.marks.get(line.row())?);
         let among = folded.among.get(line.row())?;
-        Some(Row { cluster, place, number, job_workers, lines, alike, among, mark, line })
+        Some(Row { cluster, cluster_index, number, job_workers, lines, alike, among, mark, line })
     }
 
     fn key(row: &Row<'_>) -> Self::Key {
@@ -218,7 +219,7 @@ impl Kind for FoldedLines {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        of_job(row.cluster, row.place)
+        of_job(row.cluster, row.cluster_index)
     }
 
     fn copied(row: &Row<'_>) -> (&'static str, String) {

@@ -22,7 +22,7 @@ pub struct Merged;
 #[derive(Clone, Copy, Debug)]
 pub struct MergedRow<'f> {
     cluster: &'f Cluster,
-    place: usize,
+    cluster_index: usize,
     number: usize,
     job_workers: &'f JobWorkers,
     entry: &'f WorkerLine,
@@ -69,7 +69,8 @@ impl Kind for Merged {
     }
 
     fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let lines = of.and_then(|place| context.fleet.clusters.get(place)?.job_workers.lines());
+        let lines =
+            of.and_then(|cluster_index| context.fleet.clusters.get(cluster_index)?.job_workers.lines());
         let lines = lines.map_or(0, |(_, lines, _)| lines.len());
         state(context, of, Part::Lines, |job_workers| {
             format!("{} lines of {}", grouped(lines), counted(job_workers.workers.len(), "worker"))
@@ -88,12 +89,12 @@ impl Kind for Merged {
         cluster.job_workers.lines().map_or(0, |(_, lines, _)| lines.len())
     }
 
-    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Row<'_>> {
         let (job_workers, lines, _) = cluster.job_workers.lines()?;
         let entry = lines.get(number)?;
         Some(Row {
             cluster,
-            place,
+            cluster_index,
             number,
             job_workers,
             entry,
@@ -121,7 +122,7 @@ impl Kind for Merged {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        of_job(row.cluster, row.place)
+        of_job(row.cluster, row.cluster_index)
     }
 
     fn copied(row: &Row<'_>) -> (&'static str, String) {

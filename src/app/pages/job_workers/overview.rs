@@ -23,7 +23,7 @@ pub struct Overview;
 #[derive(Clone, Copy, Debug)]
 pub struct OverviewRow<'f> {
     cluster: &'f Cluster,
-    place: usize,
+    cluster_index: usize,
     number: usize,
     answer: &'f Answer,
     job_workers: &'f JobWorkers,
@@ -84,7 +84,10 @@ impl Kind for Overview {
     }
 
     fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        let answers = of.and_then(|place| context.fleet.clusters.get(place)).map(answers).unwrap_or_default();
+        let answers = of
+            .and_then(|cluster_index| context.fleet.clusters.get(cluster_index))
+            .map(answers)
+            .unwrap_or_default();
         state(context, of, Part::Overview, |job_workers| {
             let workers = counted(job_workers.workers.len(), "worker");
             let how =
@@ -106,11 +109,11 @@ impl Kind for Overview {
         answers(cluster).len()
     }
 
-    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Row<'_>> {
         let answer = answers(cluster).get(number)?;
         let job_workers = cluster.job_workers.job_workers(Part::Overview)?;
         let worker = job_workers.workers.get(answer.worker as usize)?;
-        Some(Row { cluster, place, number, answer, job_workers, worker })
+        Some(Row { cluster, cluster_index, number, answer, job_workers, worker })
     }
 
     fn key(row: &Row<'_>) -> Process {
@@ -136,7 +139,7 @@ impl Kind for Overview {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        of_job(row.cluster, row.place)
+        of_job(row.cluster, row.cluster_index)
     }
 
     fn copied(row: &Row<'_>) -> (&'static str, String) {

@@ -65,9 +65,9 @@ fn until(cluster: &mut Cluster, holds: impl Fn(&Cluster) -> bool) {
 
 /// Submits a job for a node type, and returns its index in the job table.
 fn submit(cluster: &mut Cluster, kind: usize) -> usize {
-    let place = cluster.jobs.len();
+    let job_index = cluster.jobs.len();
     cluster.life.as_mut().unwrap().submit(&mut cluster.state, Some(kind), None);
-    place
+    job_index
 }
 
 #[test]

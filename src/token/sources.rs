@@ -1,16 +1,16 @@
-//! Token files: where they are, and in which order they are searched.
+//! Token sources: where they are, and in which order they are searched.
 
 use crate::model::Secret;
 use crate::model::text::printable;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The places that are searched for a token, in this order.
+/// The sources that are searched for a token, in this order.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct TokenSources {
     /// `RAY_AUTH_TOKEN`; an empty value counts as unset.
     pub variable: Option<Secret>,
-    /// `RAY_AUTH_TOKEN_PATH`; an unusable file is an error, and later places are not tried.
+    /// `RAY_AUTH_TOKEN_PATH`; an unusable file is an error, and later sources are not tried.
     pub path_variable: Option<PathBuf>,
     /// Directory of the token files: `clusters/NAME`, which the user writes, and `secrets/PROJECT.SECRET`, the copies.
     pub cache: PathBuf,

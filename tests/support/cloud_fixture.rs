@@ -11,8 +11,8 @@ use marin_tui::model::Timestamp;
 use marin_tui::operation::{Audit, Environment};
 use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
-use marin_tui::token::Places;
-use marin_tui::tui::{Multiplexer, Performer, Place};
+use marin_tui::token::TokenSources;
+use marin_tui::tui::{Multiplexer, Performer, TerminalEnv};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,38 +30,38 @@ pub const HEAD: &str = "127.0.0.11";
 pub const WORKER: &str = "10.128.0.2";
 
 /// A home directory, the simulated Google services, and the simulated heads.
-pub struct World {
+pub struct CloudFixture {
     pub runtime: Runtime,
     pub home: TempDir,
     pub double: Double,
     pub heads: Vec<(Head, SshServer)>,
 }
 
-impl World {
+impl CloudFixture {
     pub fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         // The path of a control socket is limited to about 100 bytes.
         let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
         let double = runtime.block_on(Double::start()).unwrap();
         double.write_adc(home.path()).unwrap();
-        let world = Self { runtime, home, double, heads: Vec::new() };
-        let place = world.home.path().display().to_string();
-        world.file("ssh_config", "");
-        world.program(
+        let fixture = Self { runtime, home, double, heads: Vec::new() };
+        let home_dir = fixture.home.path().display().to_string();
+        fixture.file("ssh_config", "");
+        fixture.program(
             "ray",
             &format!(
-                "echo \"$@\" >>{place}/asked\necho 'ray, version 2.60.0'\n\
-                 [ \"$1\" != up ] || while [ ! -e {place}/is-up ]; do sleep 0.1; done\n\
-                 [ \"$1\" != down ] || while [ -e {place}/hold-down ]; do sleep 0.1; done\n"
+                "echo \"$@\" >>{home_dir}/asked\necho 'ray, version 2.60.0'\n\
+                 [ \"$1\" != up ] || while [ ! -e {home_dir}/is-up ]; do sleep 0.1; done\n\
+                 [ \"$1\" != down ] || while [ -e {home_dir}/hold-down ]; do sleep 0.1; done\n"
             ),
         );
-        world.program("ssh", "exec /usr/bin/ssh \"$@\"\n");
-        let settings = json!({"google_endpoint": world.double.url(), "ssh_config": format!("{place}/ssh_config"),
-            "infra": [format!("{place}/infra")],
-            "ray": [format!("{place}/ray")], "ssh": format!("{place}/ssh"),
-            "clusters": {"marin-a": {"user": "ray", "key": format!("{place}/key")}}});
-        world.file("config.yaml", &settings.to_string());
-        world.file(
+        fixture.program("ssh", "exec /usr/bin/ssh \"$@\"\n");
+        let settings = json!({"google_endpoint": fixture.double.url(), "ssh_config": format!("{home_dir}/ssh_config"),
+            "infra": [format!("{home_dir}/infra")],
+            "ray": [format!("{home_dir}/ray")], "ssh": format!("{home_dir}/ssh"),
+            "clusters": {"marin-a": {"user": "ray", "key": format!("{home_dir}/key")}}});
+        fixture.file("config.yaml", &settings.to_string());
+        fixture.file(
             "infra/a.yaml",
             &format!(
                 "cluster_name: marin-a\nhead_node_type: head\n\
@@ -71,7 +71,7 @@ impl World {
                  tpu_worker: {{resources: {{TPU: 4}}, node_config: {{acceleratorType: v4-8, runtimeVersion: r, schedulingConfig: {{preemptible: true}}}}}}\n"
             ),
         );
-        world
+        fixture
     }
 
     pub fn file(&self, name: &str, text: &str) {
@@ -115,7 +115,7 @@ impl World {
         self.double.state().instances.push(machine);
     }
 
-    /// The environment of operations in this world, with the settings of its owner, `me`.
+    /// The environment of operations in this fixture, with the settings of its owner, `me`.
     pub fn environment(&self) -> Environment {
         let home = self.home.path();
         let env = Env::new(&[("HOME", home.to_str().unwrap()), ("USER", "me")], home);
@@ -126,7 +126,7 @@ impl World {
         for folder in [&folders.state, &folders.tokens, &folders.run] {
             config::create_private(folder).unwrap();
         }
-        let mut options = Options::new(&config.settings, &folders, Places::default());
+        let mut options = Options::new(&config.settings, &folders, TokenSources::default());
         options.google = google(&self.double, home);
         Environment {
             clusters: config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
@@ -145,8 +145,8 @@ impl World {
         let _runtime = self.runtime.enter();
         let (clusters, options) = (environment.clusters.clone(), environment.options.clone());
         let supervisor = Supervisor::start(clusters, options, updates);
-        let place = Place { remote: true, multiplexer: Multiplexer::None };
-        Performer::new(supervisor, place).operating(environment)
+        let home_dir = TerminalEnv { remote: true, multiplexer: Multiplexer::None };
+        Performer::new(supervisor, home_dir).operating(environment)
     }
 
     pub fn command(&self, words: &str) -> Command {

@@ -15,14 +15,14 @@ const WHERE: [&str; 6] = ["--cluster", "-c", "--infra", "--config", "--address",
 ///
 /// # Errors
 ///
-/// The line names several places.
+/// The line names several paths.
 pub fn renew(line: &mut Line, env: &Env) -> Result<(), String> {
-    let infra = |place: &str| Some(vec!["--infra".to_owned(), place.to_owned()]);
+    let infra = |path: &str| Some(vec!["--infra".to_owned(), path.to_owned()]);
     line.replace(&["--cluster_yaml"], |_, file| infra(file));
     line.replace(&["--cluster", "-c"], |_, name| is_file(name).then(|| infra(name)).flatten());
     line.replace(&["--config"], |_, file| {
-        let is_place = !file.is_empty() && config::has_clusters(&env.expand(Path::new(file)));
-        is_place.then(|| infra(file)).flatten()
+        let is_path = !file.is_empty() && config::has_clusters(&env.expand(Path::new(file)));
+        is_path.then(|| infra(file)).flatten()
     });
     let has_gcs = line.has("--gcs");
     line.replace(&["--address"], |_, address| {
@@ -62,17 +62,17 @@ pub fn to_front(line: &mut Line) {
     line.first.splice(0..0, front);
 }
 
-/// Keeps one of several `--infra` that name the same place.
+/// Keeps one of several `--infra` that name the same path.
 ///
 /// # Errors
 ///
 /// They name different ones.
 pub fn only_one(line: &mut Line) -> Result<(), String> {
-    let mut places: Vec<String> = Vec::new();
-    line.replace(&["--infra"], |_, place| {
-        let is_new = !places.iter().any(|p| p == place);
-        places.extend(is_new.then(|| place.to_owned()));
+    let mut paths: Vec<String> = Vec::new();
+    line.replace(&["--infra"], |_, path| {
+        let is_new = !paths.iter().any(|p| p == path);
+        paths.extend(is_new.then(|| path.to_owned()));
         (!is_new).then(Vec::new)
     });
-    one(places, "the location of the cluster files").map(|_| ())
+    one(paths, "the location of the cluster files").map(|_| ())
 }

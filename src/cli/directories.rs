@@ -1,4 +1,4 @@
-//! The program's own directories, and the places that are searched for tokens.
+//! The program's own directories, and the sources that are searched for tokens.
 
 use crate::config::{self, Env, Folders};
 use crate::model::Secret;
@@ -7,17 +7,17 @@ use anyhow::Context;
 use std::path::PathBuf;
 
 /// Creates the program's directories, including the token directory, which users write to.
-pub(super) fn make_folders(folders: &Folders, places: &token::Places) -> anyhow::Result<()> {
-    let of_tokens = places.folders();
+pub(super) fn make_folders(folders: &Folders, token_sources: &token::TokenSources) -> anyhow::Result<()> {
+    let of_tokens = token_sources.folders();
     for folder in [&folders.state, &folders.tokens, &folders.run].into_iter().chain(&of_tokens) {
         config::create_private(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
     Ok(())
 }
 
-/// The places that are searched for a cluster's token.
-pub(super) fn places(env: &Env, folders: &Folders) -> token::Places {
-    token::Places {
+/// The sources that are searched for a cluster's token.
+pub(super) fn token_sources(env: &Env, folders: &Folders) -> token::TokenSources {
+    token::TokenSources {
         variable: env.var("RAY_AUTH_TOKEN").map(Secret::new),
         path_variable: env.var("RAY_AUTH_TOKEN_PATH").map(|p| env.expand(&PathBuf::from(p))),
         cache: folders.tokens.clone(),

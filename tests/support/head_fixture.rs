@@ -14,13 +14,13 @@ use tokio::runtime::Runtime;
 pub const TOKEN: &str = "tok-5e0c91d7-never-shown";
 
 /// A simulated head that requires a token, and a home directory.
-pub struct Place {
+pub struct HeadFixture {
     pub runtime: Runtime,
     pub head: Head,
     pub home: TempDir,
 }
 
-impl Place {
+impl HeadFixture {
     /// Starts a head with this scenario and a token.
     pub fn new(scenario: Scenario) -> Self {
         let runtime = Runtime::new().unwrap();

@@ -63,7 +63,7 @@ pub(super) fn chosen<'c>(cluster: &'c Cluster, word: &str) -> Result<Vec<&'c Nod
 }
 
 /// A node's name, and a file of it: `10.0.0.7 raylet.out`.
-pub(super) fn place_words(cluster: &Cluster, node: NodeId, file: Option<&Text>) -> String {
+pub(super) fn node_file_label(cluster: &Cluster, node: NodeId, file: Option<&Text>) -> String {
     let node =
         cluster.node(&node).map_or_else(|| node.to_string(), |node| cluster.node_name(node).to_string());
     file.map_or_else(|| node.clone(), |file| format!("{node} {file}"))
