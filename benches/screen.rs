@@ -9,7 +9,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fleet::Fleet;
 use marin_tui::app::{App, Event, Keymap, Listed};
 use marin_tui::model::{
-    ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, News, Provider, Snapshot, SshAuth,
+    ClusterEvent, ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, Provider, Snapshot, SshAuth,
     Timestamp,
 };
 use marin_tui::state::{ClusterState, Update};
@@ -35,12 +35,12 @@ fn snapshots(jobs: usize) -> [Arc<Snapshot>; 2] {
 }
 
 /// A snapshot as the cluster's task sends it, with the state derived from the previous one.
-fn news(app: &App, cluster: &str, snapshot: &Arc<Snapshot>) -> Event {
+fn event(app: &App, cluster: &str, snapshot: &Arc<Snapshot>) -> Event {
     let name = ClusterName::new(cluster);
     let before = app.fleet().named(&name).expect("a cluster of the list");
-    let (mut state, news) = (ClusterState::clone(before.state()), News::Snapshot(snapshot.clone()));
-    state.learn(&news);
-    Event::Update(Update { cluster: name, news, state: Arc::new(state) })
+    let (mut state, event) = (ClusterState::clone(before.state()), ClusterEvent::Snapshot(snapshot.clone()));
+    state.apply(&event);
+    Event::Update(Update { cluster: name, event, state: Arc::new(state) })
 }
 
 fn spec(name: &str) -> ClusterSpec {
@@ -87,13 +87,13 @@ fn bench(c: &mut Criterion) {
 
     let known = || {
         let mut app = app();
-        let first = news(&app, NAME, &first);
+        let first = event(&app, NAME, &first);
         app.update(first, now);
         app
     };
-    let with = |app: App, snapshot| (news(&app, NAME, snapshot), app);
-    let take = |(news, mut app): (Event, App)| {
-        app.update(news, now);
+    let with = |app: App, snapshot| (event(&app, NAME, snapshot), app);
+    let take = |(event, mut app): (Event, App)| {
+        app.update(event, now);
         app
     };
     group.bench_function("first snapshot", |b| {
@@ -124,7 +124,7 @@ fn bench_fleet(c: &mut Criterion) {
     let names: Vec<String> = (0..14).map(|n| format!("marin-cluster-{n}")).collect();
     let mut app = App::new(names.iter().map(|n| Listed::Cluster(spec(n))).collect(), keymap());
     for name in &names {
-        let first = news(&app, name, &first);
+        let first = event(&app, name, &first);
         app.update(first, now);
     }
     let mut group = c.benchmark_group("14 clusters of 1,024 nodes, 1,000 jobs");
@@ -148,7 +148,7 @@ fn bench_fleet(c: &mut Criterion) {
     let mut both = [&second, &first].into_iter().cycle();
     group.bench_function("next snapshot under the jobs of all", |b| {
         b.iter(|| {
-            let next = news(&app, &names[7], both.next().expect("a cycle has no end"));
+            let next = event(&app, &names[7], both.next().expect("a cycle has no end"));
             app.update(next, now)
         });
     });

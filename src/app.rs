@@ -12,13 +12,13 @@ pub mod input;
 pub mod job;
 pub mod log;
 mod navigate;
-mod news;
 pub mod operation;
 mod page_stack;
 pub mod pages;
 pub mod screen;
 pub mod table;
 pub mod text;
+mod updates;
 mod view;
 
 pub use action::class::Class;
@@ -286,7 +286,7 @@ impl App {
                 self.dirty = true;
                 Vec::new()
             }
-            Event::Update(update) => self.behind(|app| app.news(update, now)),
+            Event::Update(update) => self.behind(|app| app.apply_update(update, now)),
             Event::Stacks(cluster, driver, result) => self.behind(|app| {
                 let cluster_index = app.fleet.cluster_index(&cluster);
                 app.answer_details(|page| {
@@ -302,15 +302,19 @@ impl App {
                 });
             }),
             Event::JobWorkers(cluster, job, part, reading) => {
-                self.behind(|app| app.job_workers_news(&cluster, &job, part, &reading, now))
+                self.behind(|app| app.apply_job_workers(&cluster, &job, part, &reading, now))
             }
             Event::GoogleWait(wait) => self.behind(|app| {
                 for cluster in &mut app.fleet.clusters {
                     app.dirty |= cluster.wait_for_google(&wait, now);
                 }
             }),
-            Event::Form(cluster, form, news) => self.behind(|app| app.form_news(&cluster, form, news, now)),
-            Event::Operation(cluster, news) => self.behind(|app| app.operation_news(&cluster, news, now)),
+            Event::Form(cluster, form, event) => {
+                self.behind(|app| app.apply_form_event(&cluster, form, event, now))
+            }
+            Event::Operation(cluster, event) => {
+                self.behind(|app| app.apply_operation_event(&cluster, event, now))
+            }
             Event::Audit(read) => {
                 self.show_audit(read, now);
                 Vec::new()

@@ -143,7 +143,7 @@ mod tests {
     fn watched(until: u64, make: impl Fn(u64) -> Snapshot) -> Vec<Finding> {
         let mut history = History::default();
         for secs in (0..=until).step_by(15) {
-            history.learn(&make(secs));
+            history.record(&make(secs));
         }
         findings(None, Some(&make(until)), &history, AtGoogle::default())
     }
@@ -235,7 +235,7 @@ mod tests {
     fn a_gap_resets_the_history() {
         let mut history = History::default();
         for secs in [0, 15, 3600, 3615] {
-            history.learn(&wanting(AutoscalerVersion::V2)(secs));
+            history.record(&wanting(AutoscalerVersion::V2)(secs));
         }
         let found =
             findings(None, Some(&wanting(AutoscalerVersion::V2)(3615)), &history, AtGoogle::default());
@@ -273,7 +273,7 @@ mod tests {
         let stale = |secs| {
             let mut history = History::default();
             let only = state(secs, report(AutoscalerVersion::V1, 0));
-            history.learn(&only);
+            history.record(&only);
             findings(None, Some(&only), &history, AtGoogle::default()).remove(0)
         };
         assert_eq!((stale(1500).kind, stale(1500).since), (FindingKind::Silent, Some(at(0))));
@@ -403,9 +403,9 @@ mod tests {
         let problem = Problem::new(ProblemKind::TokenRefused, "the token is refused", "write another", at(7));
         let mut history = History::default();
         let broken = Link::Retrying { problem, at: at(9) };
-        history.learn_link(&broken);
+        history.record_link(&broken);
         let trying = Link::Connecting { phase: Phase::Tunnel, since: at(9) };
-        history.learn_link(&trying);
+        history.record_link(&trying);
         for link in [&broken, &trying] {
             let found =
                 findings(Some(link), Some(&wanting(AutoscalerVersion::V2)(9)), &history, AtGoogle::default());
@@ -413,7 +413,7 @@ mod tests {
             assert_eq!(found[0].hint.to_string(), "write another");
         }
         let up = Link::Up { since: at(10), latency: None, gcs: true, token_auth: true, dashboard: None };
-        history.learn_link(&up);
+        history.record_link(&up);
         assert_eq!(findings(Some(&up), None, &history, AtGoogle::default()), []);
     }
 

@@ -67,10 +67,10 @@ pub use cluster_totals::{Chip, ClusterTotals};
 pub use consent::{Confirmation, Confirmed, Consent, RefusalReason, TakeOver};
 pub use delayed::{DelayedSince, DelayedTpu};
 pub use digest::Digest;
-pub use draft::{Draft, FormId, FormNews};
+pub use draft::{Draft, FormEvent, FormId};
 pub use drift::{Drift, Effect};
 pub use file_search::{
-    FileMatches, FileSearch, FileSearchId, FileSearchNews, LineMatch, SearchTally, SearchedNode,
+    FileMatches, FileSearch, FileSearchEvent, FileSearchId, LineMatch, SearchTally, SearchedNode,
 };
 pub use fix::{Fix, Hint, Target, Verb};
 pub use google_wait::GoogleWait;
@@ -91,7 +91,7 @@ pub use node::{
 };
 pub use operation::{CancelledState, NewWorker, Operation, OperationKind, Progress, Task, runs_already};
 pub use operation_lock::{LOCK_INTERVAL, LOCK_STALE, Liveness, OperationLock};
-pub use order::{Changed, JournaledOperation, OperationEnd, OperationNews, Order, Refusal};
+pub use order::{Changed, JournaledOperation, OperationEnd, OperationEvent, Order, Refusal};
 pub use others::Others;
 pub use preview::{AffectedJob, Preview, Restoration, WorkerOffer, WorkerType};
 pub use provider::Provider;
@@ -104,7 +104,7 @@ pub use sgr::{Colour, Look};
 pub use step::StepName;
 pub use text::Text;
 pub use time::Timestamp;
-pub use update::{JobStopOutcome, MissingPart, News, Request, Snapshot, SnapshotPart};
+pub use update::{ClusterEvent, JobStopOutcome, MissingPart, Request, Snapshot, SnapshotPart};
 pub use userinfo::{shown_address, without_passwords};
 pub use vitals::{
     Checkpoint, ClusterVitals, JobActivity, LogRead, ReadingCost, Run, RunWarning, VitalLimits, Vitals,

@@ -1,7 +1,7 @@
 //! The state of one cluster, ready for display: totals, one table of TPUs and findings, derived from what Ray, Google
 //! and the connection report.
 //!
-//! Pure, and a plain value: the next state follows from the last one and the news. The cluster's task builds it and
+//! Pure, and a plain value: the next state follows from the last one and the event. The cluster's task builds it and
 //! sends it with every update, so that screens and commands have the same data. It contains timestamps, not ages;
 //! whoever displays it calculates the ages.
 
@@ -11,8 +11,8 @@ pub use tpus::Tpus;
 
 use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
 use crate::model::{
-    ClusterName, ClusterSpec, ClusterTotals, ClusterVitals, Job, JobKey, JobStatus, Link, Liveness, News,
-    Node, NodeId, OperationLock, Problem, Snapshot, SubmissionId, Text, Timestamp,
+    ClusterEvent, ClusterName, ClusterSpec, ClusterTotals, ClusterVitals, Job, JobKey, JobStatus, Link,
+    Liveness, Node, NodeId, OperationLock, Problem, Snapshot, SubmissionId, Text, Timestamp,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use std::time::Duration;
 /// A new Ray session seen within this time after the end of an operation is attributed to that operation.
 const AFTERWARDS: Duration = Duration::from_secs(120);
 
-/// News about one cluster, and its state after them.
+/// An event of one cluster, and its state after it.
 #[derive(Clone, Debug)]
 pub struct Update {
-    /// The cluster that the news are about.
+    /// The cluster of the event.
     pub cluster: ClusterName,
-    /// The news.
-    pub news: News,
-    /// The state of the cluster, the news included.
+    /// The event.
+    pub event: ClusterEvent,
+    /// The state of the cluster, the event included.
     pub state: Arc<ClusterState>,
 }
 
@@ -36,7 +36,7 @@ pub struct Update {
 #[derive(Clone, Debug)]
 pub struct ClusterState {
     spec: Arc<ClusterSpec>,
-    /// The state of the connection; none before the first news.
+    /// The state of the connection; none before the first event.
     pub link: Option<Link>,
     /// The last state that was read from Ray.
     pub snapshot: Arc<Snapshot>,
@@ -71,7 +71,7 @@ enum Operated {
 }
 
 impl ClusterState {
-    /// The state of a cluster before the first news.
+    /// The state of a cluster before the first event.
     pub fn new(spec: Arc<ClusterSpec>) -> Self {
         Self {
             spec,
@@ -96,33 +96,40 @@ impl ClusterState {
         self.snapshot.nodes.get(*self.node_indices.get(id)?)
     }
 
-    /// Whether the news affect the state, so that [`Self::learn`] has to be called.
-    pub const fn concerns(news: &News) -> bool {
-        matches!(news, News::Link(_) | News::Snapshot(_) | News::Vitals(_) | News::Cloud(_) | News::Lock(_))
+    /// Whether the event affects the state, so that [`Self::apply`] has to be called.
+    pub const fn concerns(event: &ClusterEvent) -> bool {
+        matches!(
+            event,
+            ClusterEvent::Link(_)
+                | ClusterEvent::Snapshot(_)
+                | ClusterEvent::Vitals(_)
+                | ClusterEvent::Cloud(_)
+                | ClusterEvent::Lock(_)
+        )
     }
 
-    /// Applies news, which must come in the order in which they happened.
-    pub fn learn(&mut self, news: &News) {
-        match news {
-            News::Link(link) => self.learn_link(link),
-            News::Snapshot(snapshot) => self.learn_snapshot(Arc::clone(snapshot)),
-            News::Cloud(answer) => {
+    /// Applies an event. Events must come in the order in which they happened.
+    pub fn apply(&mut self, event: &ClusterEvent) {
+        match event {
+            ClusterEvent::Link(link) => self.apply_link(link),
+            ClusterEvent::Snapshot(snapshot) => self.apply_snapshot(Arc::clone(snapshot)),
+            ClusterEvent::Cloud(answer) => {
                 Arc::make_mut(&mut self.tpus).take(&self.spec, answer.clone());
                 self.join_tpus();
                 self.diagnose();
             }
-            News::Vitals(cluster_vitals) => {
+            ClusterEvent::Vitals(cluster_vitals) => {
                 self.vitals = Arc::clone(cluster_vitals);
                 self.tally.blocked = self.blocked();
                 self.diagnose();
             }
-            News::Lock(lock) => self.lock.clone_from(lock),
+            ClusterEvent::Lock(lock) => self.lock.clone_from(lock),
             _ => {}
         }
     }
 
     /// Records whether an operation on this machine currently stops or starts the cluster.
-    pub fn learn_operation(&mut self, is_running: bool, now: Timestamp) {
+    pub fn apply_operation(&mut self, is_running: bool, now: Timestamp) {
         self.operated = match (is_running, self.operated) {
             (true, _) => Operated::Now,
             (false, Operated::Now) => Operated::Before(now),
@@ -131,11 +138,11 @@ impl ClusterState {
         self.diagnose();
     }
 
-    fn learn_link(&mut self, link: &Link) {
+    fn apply_link(&mut self, link: &Link) {
         if self.link.as_ref() == Some(link) {
             return;
         }
-        self.history.learn_link(link);
+        self.history.record_link(link);
         let was_up = self.is_up();
         self.link = Some(link.clone());
         if was_up != self.is_up() {
@@ -144,11 +151,11 @@ impl ClusterState {
         self.diagnose();
     }
 
-    fn learn_snapshot(&mut self, snapshot: Arc<Snapshot>) {
+    fn apply_snapshot(&mut self, snapshot: Arc<Snapshot>) {
         let before = std::mem::replace(&mut self.snapshot, snapshot);
         let now = &self.snapshot;
         if let Some(restart) = Restart::between(&before, now, self.restarted_by()) {
-            self.history.learn_restart(restart, &now.jobs);
+            self.history.record_restart(restart, &now.jobs);
         }
         if before.session != now.session {
             self.vitals = Arc::new(ClusterVitals { limits: self.vitals.limits, ..ClusterVitals::default() });
@@ -164,7 +171,7 @@ impl ClusterState {
             self.failed = failed.filter_map(|job| job.ended).collect();
             self.failed.sort_unstable_by(|a, b| b.cmp(a));
         }
-        self.history.learn(&self.snapshot);
+        self.history.record(&self.snapshot);
         if first || before.nodes != self.snapshot.nodes {
             self.join_tpus();
         }
@@ -288,13 +295,19 @@ mod tests {
         ClusterState::new(Arc::new(ClusterSpec::sample("lab", Provider::Gcp)))
     }
 
-    fn up() -> News {
-        News::Link(Link::Up { since: at(0), latency: None, gcs: true, token_auth: true, dashboard: None })
+    fn up() -> ClusterEvent {
+        ClusterEvent::Link(Link::Up {
+            since: at(0),
+            latency: None,
+            gcs: true,
+            token_auth: true,
+            dashboard: None,
+        })
     }
 
-    fn session(name: &str, secs: u64, jobs: &[&str]) -> News {
+    fn session(name: &str, secs: u64, jobs: &[&str]) -> ClusterEvent {
         let job = |id: &&str| Arc::new(Job::sample(id, JobStatus::Running));
-        News::Snapshot(Arc::new(Snapshot {
+        ClusterEvent::Snapshot(Arc::new(Snapshot {
             session: name.into(),
             taken: at(secs),
             jobs: Arc::new(jobs.iter().map(job).collect()),
@@ -302,7 +315,7 @@ mod tests {
         }))
     }
 
-    fn preempted() -> News {
+    fn preempted() -> ClusterEvent {
         let vm = TpuVm {
             id: None,
             name: "slice-a".into(),
@@ -319,7 +332,7 @@ mod tests {
             ray_type: None,
             compute: None,
         };
-        News::Cloud(Ok(Arc::new(CloudView {
+        ClusterEvent::Cloud(Ok(Arc::new(CloudView {
             vms: vec![vm],
             complete: true,
             unlisted: None,
@@ -342,15 +355,15 @@ mod tests {
             address: Some("34.0.0.1".into()),
         };
         let seen = |heads: &[RunningHead], secs| {
-            News::Cloud(Ok(Arc::new(CloudView {
+            ClusterEvent::Cloud(Ok(Arc::new(CloudView {
                 heads: heads.to_vec(),
                 asked: at(secs),
                 ..CloudView::default()
             })))
         };
         let both = [head("h1", "lab"), head("h2", "lab"), head("h3", "other")];
-        for news in [up(), session("one", 1, &["a"]), seen(&both, 5), seen(&both, 65)] {
-            state.learn(&news);
+        for event in [up(), session("one", 1, &["a"]), seen(&both, 5), seen(&both, 65)] {
+            state.apply(&event);
         }
         let found = state.finding(FindingKind::MultipleHeads).unwrap().clone();
         assert_eq!((found.severity, found.since), (Severity::Warn, Some(at(5))), "it keeps its start time");
@@ -362,46 +375,46 @@ mod tests {
         assert!(hint.contains("clusters.lab.address") && hint.contains("instances delete h2"), "{hint}");
         // The connection reports the same problem: it is listed once, and first.
         let several = several_heads(&state.spec.name, "p", &both[..2], at(70)).unwrap();
-        state.learn(&News::Link(Link::Retrying { problem: several, at: at(80) }));
+        state.apply(&ClusterEvent::Link(Link::Retrying { problem: several, at: at(80) }));
         assert_eq!((kinds(&state), state.issues()), (vec![FindingKind::MultipleHeads], 1));
-        state.learn(&up());
-        state.learn(&seen(&both[1..], 90));
+        state.apply(&up());
+        state.apply(&seen(&both[1..], 90));
         assert!(state.finding(FindingKind::MultipleHeads).is_none(), "{:?}", state.findings);
     }
 
     #[test]
     fn ray_google_and_the_connection_make_one_state() {
         let mut state = state();
-        for news in [up(), session("one", 1, &["a"]), preempted()] {
-            assert!(ClusterState::concerns(&news));
-            state.learn(&news);
+        for event in [up(), session("one", 1, &["a"]), preempted()] {
+            assert!(ClusterState::concerns(&event));
+            state.apply(&event);
         }
         assert_eq!((state.tally.running, state.tpus.rows().len(), state.tpus.left().len()), (1, 1, 1));
         assert!(state.tpus.knows_ray() && state.problem().is_none());
         assert_eq!((kinds(&state), state.issues()), (vec![FindingKind::HoldsQuota], 0));
         let gone = Problem::new(ProblemKind::Unreachable, "no route", "", at(9));
-        state.learn(&News::Link(Link::Retrying { problem: gone, at: at(12) }));
+        state.apply(&ClusterEvent::Link(Link::Retrying { problem: gone, at: at(12) }));
         assert_eq!(kinds(&state), [FindingKind::Unreachable, FindingKind::HoldsQuota]);
         assert_eq!((state.issues(), state.tpus.knows_ray()), (1, false), "Ray's nodes may have changed");
-        state.learn(&News::Link(Link::Connecting { phase: Phase::Tunnel, since: at(13) }));
+        state.apply(&ClusterEvent::Link(Link::Connecting { phase: Phase::Tunnel, since: at(13) }));
         assert!(state.problem().is_some(), "until a retry succeeds");
-        state.learn(&up());
+        state.apply(&up());
         assert_eq!((kinds(&state), state.tpus.knows_ray()), (vec![FindingKind::HoldsQuota], true));
     }
 
     #[test]
     fn a_tpu_that_google_repairs_or_creates_for_too_long_is_a_finding_with_its_time() {
         let answer = |api_state: &str, minutes: u64| {
-            let News::Cloud(Ok(view)) = preempted() else { unreachable!() };
+            let ClusterEvent::Cloud(Ok(view)) = preempted() else { unreachable!() };
             let mut view = CloudView::clone(&view);
             view.vms[0].state = VmState::from_api(api_state);
             view.vms[0].api_state = api_state.into();
             view.asked = at(minutes * 60);
-            News::Cloud(Ok(Arc::new(view)))
+            ClusterEvent::Cloud(Ok(Arc::new(view)))
         };
         let mut state = state();
         let mut delayed = |api_state: &str, minutes| {
-            state.learn(&answer(api_state, minutes));
+            state.apply(&answer(api_state, minutes));
             let late = state.finding(FindingKind::TpuDelayed);
             let row = state.tpus.rows()[0].clone();
             assert_eq!(late.is_some(), row.status.word() == "delayed", "{row:?}");
@@ -422,17 +435,17 @@ mod tests {
     #[test]
     fn a_state_that_was_sent_does_not_change() {
         let mut next = Arc::new(state());
-        Arc::make_mut(&mut next).learn(&preempted());
+        Arc::make_mut(&mut next).apply(&preempted());
         let shown = Arc::clone(&next);
-        Arc::make_mut(&mut next).learn(&News::Cloud(Ok(Arc::new(CloudView::default()))));
+        Arc::make_mut(&mut next).apply(&ClusterEvent::Cloud(Ok(Arc::new(CloudView::default()))));
         assert_eq!((shown.tpus.left().len(), next.tpus.left().len()), (1, 0));
     }
 
     #[test]
-    fn ages_grow_without_news() {
+    fn ages_grow_without_events() {
         let mut state = state();
         let gone = Problem::new(ProblemKind::Unreachable, "no route", "", at(0));
-        state.learn(&News::Link(Link::Retrying { problem: gone, at: at(3) }));
+        state.apply(&ClusterEvent::Link(Link::Retrying { problem: gone, at: at(3) }));
         let age = |secs| state.worst().and_then(|f| f.age(at(secs)));
         assert_eq!(age(60), Some(Duration::from_secs(60)));
         assert_eq!(age(4000), Some(Duration::from_secs(4000)));
@@ -441,14 +454,14 @@ mod tests {
     #[test]
     fn an_operation_here_takes_the_head_away_without_a_finding() {
         let mut state = state();
-        state.learn(&session("one", 0, &["a"]));
-        state.learn_operation(true, at(1));
+        state.apply(&session("one", 0, &["a"]));
+        state.apply_operation(true, at(1));
         let gone = Problem::new(ProblemKind::Address, "no head", "", at(2));
-        state.learn(&News::Link(Link::Retrying { problem: gone, at: at(3) }));
+        state.apply(&ClusterEvent::Link(Link::Retrying { problem: gone, at: at(3) }));
         assert_eq!(kinds(&state), []);
         assert!(state.problem().is_some(), "the connection is shown as it is");
         // The head should be back by now.
-        state.learn_operation(false, at(50));
+        state.apply_operation(false, at(50));
         assert_eq!(kinds(&state), [FindingKind::Unreachable]);
     }
 
@@ -456,22 +469,22 @@ mod tests {
     fn a_restart_is_reported_unless_it_is_ours() {
         let restarted = |operate: &dyn Fn(&mut ClusterState)| {
             let mut state = state();
-            state.learn(&session("one", 0, &["a"]));
+            state.apply(&session("one", 0, &["a"]));
             operate(&mut state);
-            state.learn(&session("two", 100, &[]));
+            state.apply(&session("two", 100, &[]));
             state.findings.iter().find(|f| f.kind == FindingKind::Restarted).map(|f| f.severity)
         };
         assert_eq!(restarted(&|_| ()), Some(Severity::Bad));
-        assert_eq!(restarted(&|s| s.learn_operation(true, at(1))), None);
+        assert_eq!(restarted(&|s| s.apply_operation(true, at(1))), None);
         let over = |s: &mut ClusterState, until| {
-            s.learn_operation(true, at(1));
-            s.learn_operation(false, until);
+            s.apply_operation(true, at(1));
+            s.apply_operation(false, until);
             // A repeated report changes nothing.
-            s.learn_operation(false, at(99));
+            s.apply_operation(false, at(99));
         };
         assert_eq!(restarted(&|s| over(s, at(50))), None, "it was seen late");
         let early = Timestamp::from_millis(at(0).as_millis() - 60_000);
         assert_eq!(restarted(&|s| over(s, early)), Some(Severity::Bad), "not caused by the operation");
-        assert_eq!(restarted(&|s| s.learn_operation(false, at(50))), Some(Severity::Bad));
+        assert_eq!(restarted(&|s| s.apply_operation(false, at(50))), Some(Severity::Bad));
     }
 }

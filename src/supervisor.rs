@@ -111,7 +111,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts a task for each cluster; news is sent to `updates`. All clusters connect concurrently.
+    /// Starts a task for each cluster; events are sent to `updates`. All clusters connect concurrently.
     pub fn start(specs: Vec<ClusterSpec>, options: Options, updates: &mpsc::Sender<Update>) -> Self {
         Self::start_at(specs.into_iter().enumerate().collect(), options, updates)
     }
@@ -168,7 +168,7 @@ impl Supervisor {
         self.options.google.on_wait(listener);
     }
 
-    /// Sends a request to a cluster's task; the answer arrives as news.
+    /// Sends a request to a cluster's task; the answer arrives as an event.
     pub fn ask(&self, cluster: &ClusterName, request: Request) {
         if let Some(handle) = self.handles.get(cluster) {
             let to = match request {

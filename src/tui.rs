@@ -1,6 +1,6 @@
 //! Everything that needs a terminal: the loop, signals, the clipboard, the browser, a shell on a head.
 //!
-//! A key press is one call stack: input -> `App::update` -> effects -> draw. News arrive through one bounded channel.
+//! A key press is one call stack: input -> `App::update` -> effects -> draw. Events arrive through one bounded channel.
 //! Handling a key press never waits: slow work runs outside the loop and returns as an event.
 
 mod background;
@@ -38,9 +38,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// Minimum interval between frames that are drawn because of news only. After a key, a frame is drawn at once.
+/// Minimum interval between frames that are drawn because of events only. After a key, a frame is drawn at once.
 const FRAME: Duration = Duration::from_millis(16);
-/// Maximum number of news handled before the next key is read.
+/// Maximum number of events handled before the next key is read.
 const BATCH: usize = 32;
 
 /// Runs the console on the real terminal until it is quit.
@@ -177,7 +177,7 @@ where
     }
 }
 
-/// Waits for a program that uses the terminal, and handles news in the meantime, so that no cluster task is blocked and
+/// Waits for a program that uses the terminal, and handles events meanwhile, so that no cluster task is blocked and
 /// the screen is up to date afterwards.
 pub async fn meanwhile<T>(
     ended: impl Future<Output = T>,

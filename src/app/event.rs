@@ -5,8 +5,8 @@ use crate::app::input::history::Entered;
 use crate::job_workers::{Known, Part, WorkersReading};
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    Chips, ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, JobKey, JobStacks, Layout, NodeId,
-    OperationNews, Order, Problem, Request, SubmissionId,
+    Chips, ClusterName, Draft, FormEvent, FormId, GoogleWait, JobId, JobKey, JobStacks, Layout, NodeId,
+    OperationEvent, Order, Problem, Request, SubmissionId,
 };
 use crate::state::Update;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -23,12 +23,12 @@ pub enum Event {
     Paste(String),
     /// The terminal was resized.
     Resize,
-    /// News of a cluster.
+    /// An event of a cluster.
     Update(Update),
     /// A displayed time or age may have changed.
     Tick,
-    /// News of an operation on a cluster.
-    Operation(ClusterName, OperationNews),
+    /// An event of an operation on a cluster.
+    Operation(ClusterName, OperationEvent),
     /// The stacks of a driver's workers, or why they could not be taken.
     Stacks(ClusterName, JobId, Arc<Result<JobStacks, Problem>>),
     /// The usage of the chips of these nodes, or why it is unknown.
@@ -37,8 +37,8 @@ pub enum Event {
     JobWorkers(ClusterName, JobKey, Part, Arc<Result<WorkersReading, Problem>>),
     /// Calls to Google are delayed because Google requested it.
     GoogleWait(GoogleWait),
-    /// News for the form that submits a job.
-    Form(ClusterName, FormId, FormNews),
+    /// An event for the form that submits a job.
+    Form(ClusterName, FormId, FormEvent),
     /// The entries of the audit log, newest first, each with its time and its text; or why it could not be read.
     Audit(Result<Vec<(String, String)>, String>),
     /// The file to save lines to already exists.

@@ -6,7 +6,7 @@ use super::reach::runtime;
 use super::token::{TokenContext, failed};
 use super::{audit, google};
 use crate::config::{Config, Entry, Env, Folders};
-use crate::model::{ClusterSpec, Link, News, Phase, Problem, ProblemKind, Secret, SecretName};
+use crate::model::{ClusterEvent, ClusterSpec, Link, Phase, Problem, ProblemKind, Secret, SecretName};
 use crate::state::Update;
 use crate::supervisor::{AuditSink, Options, Supervisor};
 use crate::tui::{self, Copier, TerminalEnv};
@@ -59,7 +59,7 @@ pub fn run(
     make_folders(&folders, &context.token_sources)?;
     let mut options = Options::new(&config.settings, &folders, context.token_sources.clone());
     options.google = google::waiting(&options.google);
-    // Actions are recorded in the audit log; the news report them.
+    // Actions are recorded in the audit log; the events report them.
     options.note = AuditSink::by({
         let audit = audit::log(env, &folders);
         move |cluster, what, outcome| audit::write(&audit, cluster, what, outcome)
@@ -70,12 +70,12 @@ pub fn run(
         if let Some(name) = &arguments.secret {
             options.token.variable = Some(of_secret(&spec, name, &context).await?);
         }
-        let (updates, mut news) = mpsc::channel(64);
+        let (updates, mut receiver) = mpsc::channel(64);
         // The same port as in the console.
         let at = config.entries.iter().filter_map(Entry::cluster).position(|c| c.name == spec.name);
         let supervisor = Supervisor::start_one(spec.clone(), at.unwrap_or(0), options, &updates);
         drop(updates);
-        let done = serve(arguments, &spec, &supervisor, &mut news, terminal_env).await;
+        let done = serve(arguments, &spec, &supervisor, &mut receiver, terminal_env).await;
         supervisor.shutdown().await;
         done
     });
@@ -98,12 +98,12 @@ async fn serve(
     arguments: &AuthArguments,
     spec: &ClusterSpec,
     supervisor: &Supervisor,
-    news: &mut mpsc::Receiver<Update>,
+    receiver: &mut mpsc::Receiver<Update>,
     terminal_env: TerminalEnv,
 ) -> anyhow::Result<()> {
     let (mut interrupt, mut end) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let token_auth = tokio::select! {
-        up = until_up(spec, news) => up?,
+        up = until_up(spec, receiver) => up?,
         _ = interrupt.recv() => return Ok(()),
         _ = end.recv() => return Ok(()),
     };
@@ -138,11 +138,11 @@ async fn serve(
             _ = interrupt.recv() => break,
             _ = end.recv() => break,
             () = sleep_until(forget), if copied.is_some() => clear(copied.take()),
-            Some(update) = news.recv() => match update.news {
-                News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) => {
+            Some(update) = receiver.recv() => match update.event {
+                ClusterEvent::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) => {
                     eprintln!("{}", message(&problem));
                 }
-                News::Ports { notes, .. } => notes.iter().for_each(|note| eprintln!("{}: {note}", spec.name)),
+                ClusterEvent::Ports { notes, .. } => notes.iter().for_each(|note| eprintln!("{}: {note}", spec.name)),
                 _ => {}
             },
         }
@@ -160,31 +160,33 @@ fn clear(copied: Option<(Copier, Secret)>) {
 }
 
 /// Waits until the cluster is connected and reports progress; returns whether it requires a token.
-async fn until_up(spec: &ClusterSpec, news: &mut mpsc::Receiver<Update>) -> anyhow::Result<bool> {
+async fn until_up(spec: &ClusterSpec, receiver: &mut mpsc::Receiver<Update>) -> anyhow::Result<bool> {
     let deadline = sleep(CONNECT_TIMEOUT);
     tokio::pin!(deadline);
     let mut last: Option<Problem> = None;
     loop {
         let update = tokio::select! {
             () = &mut deadline => break,
-            update = news.recv() => update,
+            update = receiver.recv() => update,
         };
         let Some(update) = update else { break };
-        match update.news {
-            News::Link(Link::Up { token_auth, .. }) => return Ok(token_auth),
-            News::Link(Link::Connecting { phase, .. }) => eprintln!("{}: {}", spec.name, words(phase)),
-            News::Link(Link::Stopped { problem }) => return Err(failed(&problem)),
+        match update.event {
+            ClusterEvent::Link(Link::Up { token_auth, .. }) => return Ok(token_auth),
+            ClusterEvent::Link(Link::Connecting { phase, .. }) => {
+                eprintln!("{}: {}", spec.name, words(phase))
+            }
+            ClusterEvent::Link(Link::Stopped { problem }) => return Err(failed(&problem)),
             // A retry cannot succeed without action by the operator.
-            News::Link(Link::Retrying { problem, .. })
+            ClusterEvent::Link(Link::Retrying { problem, .. })
                 if matches!(problem.kind, ProblemKind::Login | ProblemKind::TokenMissing) =>
             {
                 return Err(failed(&problem));
             }
-            News::Link(Link::Retrying { problem, .. }) => {
+            ClusterEvent::Link(Link::Retrying { problem, .. }) => {
                 eprintln!("{}: {}", spec.name, message(&problem));
                 last = Some(problem);
             }
-            News::Note(note) => eprintln!("{}: {note}", spec.name),
+            ClusterEvent::Note(note) => eprintln!("{}: {note}", spec.name),
             _ => {}
         }
     }

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
 /// Capacity of the channel to the front end. When it is full, the clusters' tasks wait.
-const NEWS: usize = 256;
+const CHANNEL_CAPACITY: usize = 256;
 
 /// Fails if the console is requested and stdin or stdout is not a terminal.
 pub fn check_terminal(display: &DisplayArguments) -> anyhow::Result<()> {
@@ -100,12 +100,12 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     };
     let runtime = runtime()?;
     runtime.block_on(async {
-        let (updates, news) = mpsc::channel(NEWS);
+        let (updates, receiver) = mpsc::channel(CHANNEL_CAPACITY);
         let supervisor = Supervisor::start(specs, options, &updates);
         drop(updates);
         let effects = app.start(chosen.as_ref());
         let parts = (supervisor, environment, typed);
-        tui::run(&mut app, effects, &looks, parts, news, !arguments.display.no_mouse).await
+        tui::run(&mut app, effects, &looks, parts, receiver, !arguments.display.no_mouse).await
     })?;
     // Threads that still wait for the network must not delay the exit.
     runtime.shutdown_background();

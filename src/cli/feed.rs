@@ -3,15 +3,15 @@
 use super::output;
 use super::signals::Signals;
 use crate::app::{App, Event, Feed};
-use crate::model::{ClusterName, ClusterSpec, News, Request, Timestamp};
+use crate::model::{ClusterEvent, ClusterName, ClusterSpec, Request, Timestamp};
 use crate::state::Update;
 use crate::supervisor::{Options, Supervisor};
 use std::io::{self, Write};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Capacity of the channel of news. If the reader of the lines is slower, the clusters' tasks wait.
-const NEWS: usize = 256;
+/// Capacity of the channel of events. If the reader of the lines is slower, the clusters' tasks wait.
+const CHANNEL_CAPACITY: usize = 256;
 /// Interval at which to check whether the reader has closed the output.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -26,7 +26,7 @@ pub(super) fn run(
     let runtime = super::reach::runtime()?;
     let ended = runtime.block_on(async {
         let mut signals = Signals::listen()?;
-        let (updates, mut news) = mpsc::channel(NEWS);
+        let (updates, mut receiver) = mpsc::channel(CHANNEL_CAPACITY);
         let supervisor = Supervisor::start(specs, options, &updates);
         drop(updates);
         supervisor.on_wait(|wait| eprintln!("{}", wait.words(wait.left)));
@@ -34,7 +34,7 @@ pub(super) fn run(
             supervisor.ask(name, Request::Focus(true));
         }
         let printed = tokio::select! {
-            printed = print(&mut app, chosen.is_none(), &mut news) => printed,
+            printed = print(&mut app, chosen.is_none(), &mut receiver) => printed,
             () = signals.any() => Ok(()),
             () = gone() => Ok(()),
         };
@@ -49,17 +49,17 @@ pub(super) fn run(
     }
 }
 
-async fn print(app: &mut App, all: bool, news: &mut mpsc::Receiver<Update>) -> io::Result<()> {
+async fn print(app: &mut App, all: bool, receiver: &mut mpsc::Receiver<Update>) -> io::Result<()> {
     let mut feed = Feed::default();
     let broken = app.fleet().broken.iter().filter(|_| all);
     write(
         broken.map(|(file, problem)| format!("{file}: {}. Hint: {}", problem.what, problem.hint)).collect(),
     )
     .await?;
-    while let Some(update) = news.recv().await {
+    while let Some(update) = receiver.recv().await {
         let (name, now) = (update.cluster.clone(), Timestamp::now());
-        let note = match &update.news {
-            News::Note(note) => Some(format!("{name}: {note}")),
+        let note = match &update.event {
+            ClusterEvent::Note(note) => Some(format!("{name}: {note}")),
             _ => None,
         };
         // The effects are for the screen and are not needed here.

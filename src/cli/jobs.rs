@@ -229,7 +229,7 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
     }
     let jobs: Vec<_> = state.snapshot.jobs.iter().filter(|job| wanted(job)).cloned().collect();
     if arguments.vitals {
-        vitals::learn(&mut state, &jobs, reach, &session, progress).await?;
+        vitals::read_vitals(&mut state, &jobs, reach, &session, progress).await?;
     }
     session.close().await;
     if arguments.vitals && !arguments.json {

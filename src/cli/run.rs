@@ -7,10 +7,10 @@ use super::changes;
 use super::reach::{Progress as CommandProgress, Reach, confirm};
 use crate::model::{
     Changed, Confirmation, Confirmed, Consent, Drift, Hint, JournaledOperation, NewWorker, Operation,
-    OperationEnd, OperationKind, OperationLock, OperationNews, Order, Preview, Progress, Refusal,
+    OperationEnd, OperationEvent, OperationKind, OperationLock, Order, Preview, Progress, Refusal,
     RefusalReason, StepName, TakeOver, Target, Task, Timestamp, Verb,
 };
-use crate::operation::{Journals, News, Operations, nothing_to_resume};
+use crate::operation::{Journals, Operations, ServiceEvent, nothing_to_resume};
 use crate::supervisor::{self, Connection, ConnectionState};
 use clap::Args;
 use print::{print_affected, print_calls, print_rows, print_steps, show, stopped, what_stays};
@@ -87,11 +87,12 @@ pub(super) async fn operate(options: &RunOptions<'_>, reach: &Reach) -> anyhow::
     reach.accept_host_key().await.map_err(|problem| reach.error(&problem))?;
     let attached = supervisor::attach(reach.spec.clone(), reach.cluster_index, reach.options.clone());
     let environment = reach.environment(attached.connection.clone());
-    let (operations, news) = Operations::start(environment, Journals::Asked);
+    let (operations, receiver) = Operations::start(environment, Journals::Asked);
     let connection = attached.connection.clone();
     let kind = options.kind;
     let (journaled, lock, changes) = (None, None, Vec::new());
-    let mut front = Front { options, reach, kind, operations, news, connection, journaled, lock, changes };
+    let mut front =
+        Front { options, reach, kind, operations, receiver, connection, journaled, lock, changes };
     let done = front.run().await;
     drop(front);
     attached.close().await;
@@ -105,7 +106,7 @@ struct Front<'a> {
     /// The kind of the operation: that of the options, unless an update became a restart.
     kind: OperationKind,
     operations: Operations,
-    news: mpsc::Receiver<News>,
+    receiver: mpsc::Receiver<ServiceEvent>,
     connection: Connection,
     /// The interrupted operation, as last reported.
     journaled: Option<JournaledOperation>,
@@ -246,11 +247,16 @@ impl Front<'_> {
         self.follow(Order::Begin(task, consent)).await
     }
 
-    async fn next(&mut self) -> anyhow::Result<OperationNews> {
+    async fn next(&mut self) -> anyhow::Result<OperationEvent> {
         loop {
-            match self.news.recv().await {
-                Some(News::Operation(_, news)) => return Ok(*news),
-                Some(News::Form(..) | News::Stacks(..) | News::Chips(..) | News::JobWorkers(..)) => {}
+            match self.receiver.recv().await {
+                Some(ServiceEvent::Operation(_, event)) => return Ok(*event),
+                Some(
+                    ServiceEvent::Form(..)
+                    | ServiceEvent::Stacks(..)
+                    | ServiceEvent::Chips(..)
+                    | ServiceEvent::JobWorkers(..),
+                ) => {}
                 None => {
                     let resume = Verb::Resume.to("resume it").in_commands(self.target());
                     anyhow::bail!("the operation ended unexpectedly; {resume}")
@@ -265,8 +271,8 @@ impl Front<'_> {
         let mut state = self.connection.watch();
         self.operations.order(&self.reach.spec.name, order);
         loop {
-            let news = tokio::select! {
-                news = self.next() => news?,
+            let event = tokio::select! {
+                event = self.next() => event?,
                 Ok(()) = state.changed() => {
                     match &*state.borrow_and_update() {
                         ConnectionState::Connecting(phase) => progress.phase(*phase),
@@ -276,13 +282,13 @@ impl Front<'_> {
                     continue;
                 }
             };
-            match news {
-                OperationNews::Journaled(journaled) => self.journaled = journaled,
-                OperationNews::Locked(lock) => self.lock = lock,
-                OperationNews::Previewed(_, seen) => return Ok(Answer::Previewed(seen)),
-                OperationNews::Refused(_, refusal) => return Ok(Answer::Refused(refusal)),
-                OperationNews::Ended(_) => return Ok(Answer::Abandoned),
-                OperationNews::Progress(Progress::Output(words)) => eprintln!("{words}"),
+            match event {
+                OperationEvent::Journaled(journaled) => self.journaled = journaled,
+                OperationEvent::Locked(lock) => self.lock = lock,
+                OperationEvent::Previewed(_, seen) => return Ok(Answer::Previewed(seen)),
+                OperationEvent::Refused(_, refusal) => return Ok(Answer::Refused(refusal)),
+                OperationEvent::Ended(_) => return Ok(Answer::Abandoned),
+                OperationEvent::Progress(Progress::Output(words)) => eprintln!("{words}"),
                 _ => {}
             }
         }
@@ -296,8 +302,8 @@ impl Front<'_> {
         let mut interrupted: Option<Instant> = None;
         self.operations.order(&self.reach.spec.name, order);
         loop {
-            let news = tokio::select! {
-                news = self.next() => news?,
+            let event = tokio::select! {
+                event = self.next() => event?,
                 () = &mut quit => {
                     let resume = Verb::Resume.to("resume it").in_commands(self.target());
                     anyhow::ensure!(interrupted.is_none(), "interrupted; {resume}");
@@ -311,21 +317,21 @@ impl Front<'_> {
                     anyhow::bail!("interrupted before the first step; nothing was changed");
                 }
             };
-            match news {
-                OperationNews::Began(begun) => operation = Some(begun),
-                OperationNews::Progress(progress) => {
+            match event {
+                OperationEvent::Began(begun) => operation = Some(begun),
+                OperationEvent::Progress(progress) => {
                     if let Some(operation) = &operation {
                         show(operation, &progress);
                     }
                 }
-                OperationNews::Changed(what) => changed = what,
-                OperationNews::Journaled(journaled) => self.journaled = journaled,
-                OperationNews::Refused(_, refusal) => return self.refused(&refusal),
-                OperationNews::Ended(end) => {
+                OperationEvent::Changed(what) => changed = what,
+                OperationEvent::Journaled(journaled) => self.journaled = journaled,
+                OperationEvent::Refused(_, refusal) => return self.refused(&refusal),
+                OperationEvent::Ended(end) => {
                     let Some(operation) = &operation else { anyhow::bail!("nothing was done") };
                     return self.ended(operation, end, &changed);
                 }
-                OperationNews::Offered(_) | OperationNews::Previewed(..) | OperationNews::Locked(_) => {}
+                OperationEvent::Offered(_) | OperationEvent::Previewed(..) | OperationEvent::Locked(_) => {}
             }
         }
     }

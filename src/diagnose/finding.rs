@@ -170,7 +170,7 @@ pub struct Finding {
     pub problem: Option<ProblemKind>,
     /// What it is about.
     pub about: Subject,
-    /// The sorted names of all objects that it is about, if one finding covers several: a new member is news.
+    /// The sorted names of all objects that it is about, if one finding covers several: a new member is reported.
     pub members: Vec<String>,
 }
 

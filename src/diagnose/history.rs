@@ -54,7 +54,7 @@ struct Report {
 
 impl History {
     /// Records the state of the connection to the cluster.
-    pub fn learn_link(&mut self, link: &Link) {
+    pub fn record_link(&mut self, link: &Link) {
         match link {
             Link::Retrying { problem, .. } | Link::Stopped { problem } => {
                 self.problem = Some(problem.clone());
@@ -65,7 +65,7 @@ impl History {
     }
 
     /// Records a state. States must come in the order in which they were taken.
-    pub fn learn(&mut self, snapshot: &Snapshot) {
+    pub fn record(&mut self, snapshot: &Snapshot) {
         let now = snapshot.taken;
         let restarted = snapshot.session.raw() != self.session;
         if restarted || self.taken.is_none_or(|t| t.age(now) > GAP) {
@@ -107,7 +107,7 @@ impl History {
     }
 
     /// Records a restart of Ray.
-    pub fn learn_restart(&mut self, restart: Restart, jobs: &[Arc<Job>]) {
+    pub fn record_restart(&mut self, restart: Restart, jobs: &[Arc<Job>]) {
         self.restart = Some(restart.after(self.restart.take(), jobs));
     }
 

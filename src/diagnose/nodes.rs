@@ -31,8 +31,8 @@ fn lost(snapshot: &Snapshot) -> Option<Finding> {
     let long = format!("{short} within the last hour: {}{more}", names.join(", "));
     let hint = Hint::from("the autoscaler replaces them if they are needed")
         .and(Verb::Nodes.to("see Ray's reason for each"));
-    let is_news = last.age(snapshot.taken) < JUST_NOW;
-    let severity = if is_news { Severity::Warn } else { Severity::Info };
+    let is_recent = last.age(snapshot.taken) < JUST_NOW;
+    let severity = if is_recent { Severity::Warn } else { Severity::Info };
     let found = Finding::new(FindingKind::NodesLost, severity, Some(first), short, long, hint);
     Some(found.of_all(lost.iter().map(|node| node.id)))
 }

@@ -198,7 +198,7 @@ impl Attempts<'_> {
                     return Ok(headers);
                 }
                 Err(e) => {
-                    self.inner.waits.learn(LOGIN, &e);
+                    self.inner.waits.record(LOGIN, &e);
                     if !self.pause(&e).await {
                         return Err(e.in_project(&self.project));
                     }
@@ -210,7 +210,7 @@ impl Attempts<'_> {
     /// After this error: pauses before a retry, or returns the final error. A call that changes something is retried
     /// only when Google refused it for its quota and stated a retry delay.
     pub(super) async fn again(&mut self, error: GcpError) -> Result<(), GcpError> {
-        self.inner.waits.learn(&self.service, &error);
+        self.inner.waits.record(&self.service, &error);
         let repeatable = self.effect == Effect::None || matches!(error, GcpError::Quota { .. });
         if repeatable && self.pause(&error).await {
             return Ok(());

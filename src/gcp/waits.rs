@@ -38,7 +38,7 @@ impl Waits {
     }
 
     /// Records the wait that this error of a service asks for, if any.
-    pub fn learn(&self, service: &str, error: &GcpError) {
+    pub fn record(&self, service: &str, error: &GcpError) {
         let Some(asked) = error.retry_after() else { return };
         let now = Instant::now();
         let until = now + asked;
@@ -105,12 +105,12 @@ mod tests {
     #[test]
     fn only_the_service_that_asked_for_a_wait_is_not_called() {
         let waits = Waits::default();
-        waits.learn("a", &GcpError::Quota { message: String::new(), after: None });
-        waits.learn("b", &busy(0));
+        waits.record("a", &GcpError::Quota { message: String::new(), after: None });
+        waits.record("b", &busy(0));
         assert!(waits.left("a").is_none() && waits.left("b").is_none());
-        waits.learn("a", &busy(60));
+        waits.record("a", &busy(60));
         // The response to an earlier call asks for less.
-        waits.learn("a", &busy(5));
+        waits.record("a", &busy(5));
         let (left, error) = waits.left("a").unwrap();
         assert!(left > Duration::from_secs(50) && error.to_string().contains("no more reads"), "{error}");
         assert_eq!(error.retry_after(), Some(in_seconds(left)));
@@ -124,7 +124,7 @@ mod tests {
         let sink = announced.clone();
         waits.listen(move |wait| sink.lock().unwrap().push((wait.project, wait.asked.as_secs())));
         for (service, seconds) in [("s", 60), ("s", 60), ("s", 90), (LOGIN, 60), ("short", 1)] {
-            waits.learn(service, &busy(seconds));
+            waits.record(service, &busy(seconds));
             waits.begins(service, "p");
         }
         let expected = [("p", 60), ("p", 90), ("", 60)].map(|(project, s)| (project.to_owned(), s));

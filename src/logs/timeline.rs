@@ -33,7 +33,7 @@ const WIDTHS: [i64; 17] =
 impl Timeline {
     /// Adds the timestamp of a line that follows or precedes the known ones. `near` is the time at which it was read;
     /// it completes timestamps without a date.
-    pub fn learn(&mut self, number: u64, line: &str, near: Timestamp) {
+    pub fn record(&mut self, number: u64, line: &str, near: Timestamp) {
         let is_below = self.marks.back().is_none_or(|(last, _)| number > *last);
         let beside = if is_below { self.marks.back() } else { self.marks.front() };
         let mut times = Times::beside(Clock::utc(near), beside.map(|(_, time)| *time));
@@ -164,10 +164,10 @@ mod tests {
         format!("2026-11-21 13:{:02}:{:02},123 INFO step", second / 60, second % 60)
     }
 
-    fn learnt(lines: &[(u64, &str)]) -> Timeline {
+    fn recorded(lines: &[(u64, &str)]) -> Timeline {
         let mut timeline = Timeline::default();
         for (number, line) in lines {
-            timeline.learn(*number, line, NOW);
+            timeline.record(*number, line, NOW);
         }
         timeline
     }
@@ -181,7 +181,7 @@ mod tests {
                 13 => two.as_str(),
                 _ => "  File \"a.py\", line 3",
             };
-            let timeline = learnt(&order.map(|n| (n, text(n))));
+            let timeline = recorded(&order.map(|n| (n, text(n))));
             let times = [10, 11, 12, 13].map(|n| timeline.time(n));
             assert_eq!((times[0], times[1]), (None, times[2]), "{order:?}");
             assert_eq!(times[1].unwrap().age(times[3].unwrap()), Duration::from_secs(1));
@@ -192,7 +192,8 @@ mod tests {
     #[test]
     fn dropped_lines_are_forgotten() {
         let lines: Vec<_> = (0..10).map(line).collect();
-        let mut timeline = learnt(&(0..10).map(|n| (n * 10, lines[n as usize].as_str())).collect::<Vec<_>>());
+        let mut timeline =
+            recorded(&(0..10).map(|n| (n * 10, lines[n as usize].as_str())).collect::<Vec<_>>());
         let before = timeline.time(35);
         timeline.keep(35..60);
         assert_eq!((timeline.time(34), timeline.time(35)), (None, before));
@@ -204,14 +205,14 @@ mod tests {
     fn intervals_have_round_lengths() {
         let lines: Vec<_> = (0..300).map(|n| (n, line(u32::try_from(n).unwrap() * 2))).collect();
         let lines: Vec<_> = lines.iter().map(|(n, line)| (*n, line.as_str())).collect();
-        let timeline = learnt(&lines);
+        let timeline = recorded(&lines);
         let histogram = timeline.histogram(300, &VecDeque::from([0, 31, 299]), 40).unwrap();
         assert_eq!((histogram.width, histogram.bins.len()), (Duration::from_secs(15), 40));
         assert_eq!(histogram.bins.iter().map(|(lines, _)| lines).sum::<usize>(), 300);
         assert_eq!((histogram.bins[0], histogram.bins[4].1, histogram.bins[39].1), ((8, 1), 1, 1));
         assert_eq!(histogram.bin(timeline.time(31).unwrap()), 4);
         assert_eq!(timeline.first_from(histogram.begins(4)), Some(30));
-        assert_eq!(learnt(&[(1, "no time")]).histogram(2, &VecDeque::new(), 40), None);
+        assert_eq!(recorded(&[(1, "no time")]).histogram(2, &VecDeque::new(), 40), None);
     }
 
     proptest! {

@@ -22,7 +22,7 @@ pub struct DelayedSince(BTreeMap<Text, (Text, Timestamp)>);
 
 impl DelayedSince {
     /// Records a response from Google; returns the late TPU VMs of this cluster.
-    pub fn learn(&mut self, cluster: &str, view: &CloudView) -> Vec<DelayedTpu> {
+    pub fn update(&mut self, cluster: &str, view: &CloudView) -> Vec<DelayedTpu> {
         let mut before = std::mem::take(&mut self.0);
         let is_ours = |l: &Option<Text>| l.as_ref().is_some_and(|l| l.raw() == cluster);
         let coming = view.vms.iter().filter(|vm| vm.state == VmState::Coming && is_ours(&vm.ray_cluster));

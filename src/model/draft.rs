@@ -47,13 +47,13 @@ impl fmt::Debug for Draft {
     }
 }
 
-/// Identifies a form. Requests of a closed form continue, and their news must not reach another form.
+/// Identifies a form. Requests of a closed form continue, and their events must not reach another form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormId(pub u64);
 
-/// News about a form.
+/// An event of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FormNews {
+pub enum FormEvent {
     /// The form, filled with the values of an earlier job.
     Filled(Box<Draft>),
     /// Progress: the current action.

@@ -123,9 +123,9 @@ impl SearchTally {
     }
 }
 
-/// News of a search.
+/// An event of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub enum FileSearchNews {
+pub enum FileSearchEvent {
     /// Matching lines of some files.
     Found(Vec<FileMatches>),
     /// All files that could be read were searched.

@@ -1,4 +1,4 @@
-//! Orders from the operator to the operations service, refusals of orders, and news about a running operation.
+//! Orders from the operator to the operations service, refusals of orders, and events about a running operation.
 
 use super::{
     CancelledState, Consent, Operation, OperationKind, OperationLock, Preview, Problem, Progress,
@@ -43,9 +43,9 @@ pub struct JournaledOperation {
     pub elsewhere: bool,
 }
 
-/// News of an operation.
+/// An event of an operation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum OperationNews {
+pub enum OperationEvent {
     /// Workers that can be added.
     Offered(Result<WorkerOffer, Problem>),
     /// An order for this kind of operation is refused, and why. Nothing was changed.

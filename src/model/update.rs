@@ -1,8 +1,8 @@
-//! Messages between the supervisor and a front end: news up, requests down.
+//! Messages between the supervisor and a front end: events up, requests down.
 
 use super::cloud::{CloudView, TpuHost};
 use super::{
-    Autoscaler, Cleaned, ClusterVitals, Cost, FileSearch, FileSearchId, FileSearchNews, Inspection, Job,
+    Autoscaler, Cleaned, ClusterVitals, Cost, FileSearch, FileSearchEvent, FileSearchId, Inspection, Job,
     JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogMatches, LogPart, LogSource, Node, NodeId,
     NotSearched, OperationLock, Physical, Problem, StreamId, Subject, SubmissionId, Text, Timestamp, Work,
 };
@@ -71,9 +71,9 @@ impl std::fmt::Display for MissingPart {
     }
 }
 
-/// News about one cluster.
+/// An event of one cluster.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum ClusterEvent {
     /// The connection state has changed.
     Link(Link),
     /// A new snapshot of the cluster.
@@ -106,7 +106,7 @@ pub enum News {
         utc_offset: i32,
     },
     /// Matches of a search through log files, or how the search ended.
-    FileSearchNews(FileSearchId, FileSearchNews),
+    FileSearch(FileSearchId, FileSearchEvent),
     /// A log is being downloaded for a search.
     LogDownload {
         /// Stream of the log.

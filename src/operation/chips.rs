@@ -1,7 +1,7 @@
 //! Reads the utilization of hosts' chips: from Ray, whose agents report GPUs, and TPUs if a device plug-in exposes
 //! them; on other TPU hosts over ssh, from the libtpu of the program that uses them. Changes nothing.
 
-use super::news::News;
+use super::event::ServiceEvent;
 use super::request::Request;
 use crate::libtpu::{Libtpu, LibtpuError, PORT, RunState};
 use crate::model::cloud::TpuHost;
@@ -199,7 +199,7 @@ impl Request {
     pub async fn chips(&self, nodes: Vec<NodeId>) {
         let result = self.read_chips(&nodes).await;
         // The front end may be shutting down.
-        let _ = self.news.send(News::Chips(self.spec.name.clone(), nodes, Arc::new(result))).await;
+        let _ = self.events.send(ServiceEvent::Chips(self.spec.name.clone(), nodes, Arc::new(result))).await;
     }
 
     async fn read_chips(&self, nodes: &[NodeId]) -> Result<Chips, Problem> {

@@ -2,15 +2,15 @@
 
 use super::blocking::blocking;
 use super::drafts::{Drafts, Ready};
-use super::news::News;
+use super::event::ServiceEvent;
 use super::request::Request;
-use crate::model::{Draft, FormId, FormNews, Problem, SubmissionId, Target};
+use crate::model::{Draft, FormEvent, FormId, Problem, SubmissionId, Target};
 use std::sync::Arc;
 
 impl Request {
-    async fn report_form(&self, form: FormId, news: FormNews) {
+    async fn report_form(&self, form: FormId, event: FormEvent) {
         // The front end may be shutting down.
-        let _ = self.news.send(News::Form(self.spec.name.clone(), form, news)).await;
+        let _ = self.events.send(ServiceEvent::Form(self.spec.name.clone(), form, event)).await;
     }
 
     /// Reads the submission of a job and fills in the form.
@@ -19,43 +19,43 @@ impl Request {
             Ok(channel) => drafts.draft(&channel.client, &self.spec.name, &id, &self.environment.me).await,
             Err(problem) => Err(unreached(&problem)),
         };
-        let news = read.map_or_else(FormNews::Failed, |draft| FormNews::Filled(Box::new(draft)));
-        self.report_form(form, news).await;
+        let event = read.map_or_else(FormEvent::Failed, |draft| FormEvent::Filled(Box::new(draft)));
+        self.report_form(form, event).await;
     }
 
     /// Packs and uploads the working directory of a form and submits its job, unless there are warnings that the
     /// operator has not seen.
     pub async fn submit(&self, form: FormId, drafts: Arc<Drafts>, draft: Draft) {
         let seen = draft.seen.clone();
-        let news = match self.ready(form, drafts, draft).await {
-            Err(why) => FormNews::Failed(why),
+        let event = match self.ready(form, drafts, draft).await {
+            Err(why) => FormEvent::Failed(why),
             Ok(ready) if !ready.warnings.is_empty() && ready.warnings != seen => {
-                FormNews::Warned(ready.warnings)
+                FormEvent::Warned(ready.warnings)
             }
             Ok(ready) => match self.sent(form, &ready).await {
                 Ok(id) => {
                     self.note(format!("submit-job {id}"), "submitted".to_owned()).await;
-                    FormNews::Submitted(id)
+                    FormEvent::Submitted(id)
                 }
-                Err(why) => FormNews::Failed(why),
+                Err(why) => FormEvent::Failed(why),
             },
         };
-        self.report_form(form, news).await;
+        self.report_form(form, event).await;
     }
 
     async fn ready(&self, form: FormId, drafts: Arc<Drafts>, draft: Draft) -> Result<Ready, String> {
-        self.report_form(form, FormNews::Doing("reading files to upload".into())).await;
+        self.report_form(form, FormEvent::Doing("reading files to upload".into())).await;
         let (environment, spec) = (Arc::clone(&self.environment), self.spec.clone());
         blocking(move || drafts.ready(&spec, &draft, &environment.env)).await
     }
 
     async fn sent(&self, form: FormId, ready: &Ready) -> Result<SubmissionId, String> {
-        self.report_form(form, FormNews::Doing("connecting".into())).await;
+        self.report_form(form, FormEvent::Doing("connecting".into())).await;
         let channel = self.connection.channel().await.map_err(|p| unreached(&p))?;
         // If there is no room for a progress message, the next one replaces it.
         let progress = |words| {
-            let news = News::Form(self.spec.name.clone(), form, FormNews::Doing(words));
-            let _ = self.news.try_send(news);
+            let event = ServiceEvent::Form(self.spec.name.clone(), form, FormEvent::Doing(words));
+            let _ = self.events.try_send(event);
         };
         ready.send(&channel.client, progress).await
     }

@@ -2,9 +2,9 @@
 //! hosts over ssh. [`crate::job_workers`] interprets them.
 
 use super::clock::read_clock;
+use super::event::ServiceEvent;
 use super::executor::Executor;
 use super::host::Host;
-use super::news::News;
 use super::request::Request;
 use crate::job_workers::{
     CALLED, Clocks, FOLDED, Findings, JobWorkers, Known, Part, ReadingCost, Tail, Verdict, WorkersAnswer,
@@ -325,8 +325,8 @@ impl Request {
     }
 
     async fn send_job_workers(&self, key: &JobKey, part: Part, reading: Result<WorkersReading, Problem>) {
-        let news = News::JobWorkers(self.spec.name.clone(), key.clone(), part, Arc::new(reading));
+        let event = ServiceEvent::JobWorkers(self.spec.name.clone(), key.clone(), part, Arc::new(reading));
         // The front end may be shutting down.
-        let _ = self.news.send(news).await;
+        let _ = self.events.send(event).await;
     }
 }

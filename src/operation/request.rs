@@ -3,18 +3,18 @@
 
 use super::blocking::blocking;
 use super::environment::Environment;
+use super::event::ServiceEvent;
 use super::facts::{Facts, Outcome};
 use super::gates;
 use super::journal::{Journal, Scope, Unfinished};
 use super::journaled::journaled;
 use super::lock::{others_lock, remove_lock};
-use super::news::News;
 use super::performer::Performer;
 use super::preview::{Detail, preview};
 use super::update;
 use super::worker::{also_removed, is_gone, offer, warnings};
 use crate::model::{
-    Changed, ClusterSpec, Consent, JobStatus, Operation, OperationEnd, OperationKind, OperationNews, Order,
+    Changed, ClusterSpec, Consent, JobStatus, Operation, OperationEnd, OperationEvent, OperationKind, Order,
     Preview, Problem, Progress, Refusal, RefusalReason, StepName, Target, Task, Timestamp, Verb,
     runs_already,
 };
@@ -37,7 +37,7 @@ pub(super) struct Request {
     pub spec: ClusterSpec,
     pub connection: Connection,
     pub environment: Arc<Environment>,
-    pub news: mpsc::Sender<News>,
+    pub events: mpsc::Sender<ServiceEvent>,
 }
 
 /// A refusal of an operation of this kind.
@@ -49,13 +49,13 @@ impl Request {
         Access { spec: &self.spec, options: &self.environment.options, connection: &self.connection }
     }
 
-    /// Runs an order and reports a refusal as news.
+    /// Runs an order and reports a refusal as an event.
     pub async fn run(&self, order: Order, stops: &mut mpsc::UnboundedReceiver<Stop>) {
         let done = match order {
             Order::ListOffers => {
                 let (spec, environment) = (self.spec.clone(), Arc::clone(&self.environment));
                 let offered = blocking(move || offer(&spec, &environment.options, &environment.state)).await;
-                self.report(OperationNews::Offered(offered)).await;
+                self.report(OperationEvent::Offered(offered)).await;
                 Ok(())
             }
             Order::Preview(task) => self.show_preview(task).await,
@@ -67,13 +67,13 @@ impl Request {
             Order::Cancel | Order::Interrupt => Ok(()),
         };
         if let Err((kind, refusal)) = done {
-            self.report(OperationNews::Refused(kind, refusal)).await;
+            self.report(OperationEvent::Refused(kind, refusal)).await;
         }
     }
 
-    pub(super) async fn report(&self, news: OperationNews) {
+    pub(super) async fn report(&self, event: OperationEvent) {
         // The front end may be shutting down.
-        let _ = self.news.send(News::Operation(self.spec.name.clone(), Box::new(news))).await;
+        let _ = self.events.send(ServiceEvent::Operation(self.spec.name.clone(), Box::new(event))).await;
     }
 
     /// Writes the audit log. A failure does not undo the action, and is reported.
@@ -82,7 +82,7 @@ impl Request {
         if let Err(e) = blocking(move || audit.note(&cluster, &what, &outcome)).await {
             tracing::error!("cannot write the audit log: {e}");
             let words = format!("cannot write the audit log: {e}");
-            self.report(OperationNews::Progress(Progress::Output(words))).await;
+            self.report(OperationEvent::Progress(Progress::Output(words))).await;
         }
     }
 
@@ -97,7 +97,7 @@ impl Request {
         let Err(refused) = gates.await else { return Ok(()) };
         let (refusal, journaled) = *refused;
         if let Some(journaled) = journaled {
-            self.report(OperationNews::Journaled(Some(journaled))).await;
+            self.report(OperationEvent::Journaled(Some(journaled))).await;
         }
         Err((kind, refusal))
     }
@@ -108,14 +108,14 @@ impl Request {
             self.is_down().await.map_err(|refusal| (OperationKind::Start, refusal))?;
         }
         let lock = others_lock(self.access(), &Facts::default()).await;
-        self.report(OperationNews::Locked(lock)).await;
+        self.report(OperationEvent::Locked(lock)).await;
         let mut seen = self.seen_or_refused(&task, Detail::Whole).await?;
         let (spec, wanted) = (self.spec.clone(), task.clone());
         seen.warnings.extend(blocking(move || warnings(&spec, &wanted)).await);
         for worker in task.removal().map_or(&[][..], |(workers, _)| workers) {
             seen.also.extend(also_removed(&self.spec, &self.environment.options, worker).await);
         }
-        self.report(OperationNews::Previewed(task, seen)).await;
+        self.report(OperationEvent::Previewed(task, seen)).await;
         Ok(())
     }
 
@@ -225,7 +225,7 @@ impl Request {
         let opened = blocking(move || Journal::open(&state, &name)).await;
         let journal = opened.map_err(|e| (expected_kind, e.into()))?;
         let Some(mut unfinished) = journal.unfinished().cloned() else {
-            self.report(OperationNews::Journaled(None)).await;
+            self.report(OperationEvent::Journaled(None)).await;
             return Err((expected_kind, gates::nothing_to_resume(&self.spec)));
         };
         let kind = unfinished.task.kind();
@@ -285,7 +285,7 @@ impl Request {
             Some(unfinished) => {
                 if let Err(p) = remove_lock(self.access(), &unfinished.facts).await {
                     let words = p.in_commands(Target::of(&self.spec.name));
-                    self.report(OperationNews::Progress(Progress::Output(words))).await;
+                    self.report(OperationEvent::Progress(Progress::Output(words))).await;
                 }
                 let kind = unfinished.task.kind();
                 journal.write_with(|j| j.end("abandoned")).await.map_err(|e| (kind, e.into()))?;
@@ -293,9 +293,9 @@ impl Request {
                 drop(journal);
                 self.note(operation.audit_label(), "abandoned".to_owned()).await;
             }
-            None => self.report(OperationNews::Journaled(None)).await,
+            None => self.report(OperationEvent::Journaled(None)).await,
         }
-        self.report(OperationNews::Ended(OperationEnd::Abandoned)).await;
+        self.report(OperationEvent::Ended(OperationEnd::Abandoned)).await;
         Ok(())
     }
 
@@ -312,7 +312,7 @@ impl Request {
             // Google processes the request without us.
             operation.steps.retain(|s| *s == StepName::Ask);
         }
-        self.report(OperationNews::Began(operation.clone())).await;
+        self.report(OperationEvent::Began(operation.clone())).await;
         let (end, changed) = self.steps(&operation, &journal, before, consent, stops).await;
         // The receiver of the end may start the next operation at once, which needs the journal's lock.
         drop(journal);
@@ -323,8 +323,8 @@ impl Request {
             OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
         };
         self.note(operation.audit_label(), outcome).await;
-        self.report(OperationNews::Changed(changed)).await;
-        self.report(OperationNews::Ended(end)).await;
+        self.report(OperationEvent::Changed(changed)).await;
+        self.report(OperationEvent::Ended(end)).await;
     }
 
     /// The performer of a task, over the cluster's own connection.
@@ -363,7 +363,7 @@ impl Request {
                         if let Progress::Began(step) = progress {
                             at = Some(step);
                         }
-                        self.report(OperationNews::Progress(progress)).await;
+                        self.report(OperationEvent::Progress(progress)).await;
                     }
                     Some(stop) = stops.recv() => match stop {
                         // The performer is still running.
@@ -375,7 +375,7 @@ impl Request {
             }
         };
         while let Ok(progress) = received.try_recv() {
-            self.report(OperationNews::Progress(progress)).await;
+            self.report(OperationEvent::Progress(progress)).await;
         }
         let workers = performer.facts.worker.machines.iter();
         let workers = workers.map(|m| (m.name().to_owned(), m.hosts.clone())).collect();

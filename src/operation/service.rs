@@ -2,7 +2,7 @@
 //! only display results and prompt the operator, and make no decisions.
 //!
 //! One task owns the state of running operations, so no lock is needed. Orders arrive over a channel, and journals are
-//! read on blocking threads. News is sent over a bounded channel: if it is not received, the operation waits, and
+//! read on blocking threads. Events are sent over a bounded channel: if they are not received, the operation waits, and
 //! nothing else does.
 
 use super::audit::Audit;
@@ -10,16 +10,16 @@ use super::blocking::blocking;
 use super::call::Call;
 use super::drafts::Drafts;
 use super::environment::Environment;
+use super::event::ServiceEvent;
 use super::facts::Facts;
 use super::gates;
 use super::journal::JournalError;
 use super::journaled::journaled;
-use super::news::News;
 use super::request::{Request, Stop};
 use crate::job_workers::{Known, Part};
 use crate::model::{
-    ClusterName, Consent, Draft, FormId, JobId, JournaledOperation, NodeId, Operation, OperationKind,
-    OperationLock, OperationNews, Order, Preview, Problem, Refusal, SubmissionId, Task,
+    ClusterName, Consent, Draft, FormId, JobId, JournaledOperation, NodeId, Operation, OperationEvent,
+    OperationKind, OperationLock, Order, Preview, Problem, Refusal, SubmissionId, Task,
 };
 use crate::ray::Listed;
 use std::collections::{BTreeMap, HashMap};
@@ -33,8 +33,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Interval for reading journals, and thus the maximum delay before another program's operation is seen.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// Capacity of the channel of news.
-const NEWS: usize = 256;
+/// Capacity of the channel of events.
+const CHANNEL_CAPACITY: usize = 256;
 
 /// Whether operations that other programs start or leave interrupted are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,13 +71,13 @@ impl Drop for Operations {
 
 impl Operations {
     /// Starts the service. Must be called in a runtime.
-    pub fn start(environment: Environment, journals: Journals) -> (Self, mpsc::Receiver<News>) {
+    pub fn start(environment: Environment, journals: Journals) -> (Self, mpsc::Receiver<ServiceEvent>) {
         let (commands, received) = mpsc::unbounded_channel();
-        let (news, receiver) = mpsc::channel(NEWS);
+        let (events, receiver) = mpsc::channel(CHANNEL_CAPACITY);
         let environment = Arc::new(environment);
         let hub = Hub {
             environment: Arc::clone(&environment),
-            news,
+            events,
             drafts: Arc::default(),
             works: HashMap::new(),
             begun: 0,
@@ -185,9 +185,9 @@ type Seen = (u64, Vec<(ClusterName, Option<JournaledOperation>)>);
 /// The task behind [`Operations`]; it owns all state of the service.
 struct Hub {
     environment: Arc<Environment>,
-    news: mpsc::Sender<News>,
+    events: mpsc::Sender<ServiceEvent>,
     drafts: Arc<Drafts>,
-    /// Operations by cluster. The news of a running one also reports its journal.
+    /// Operations by cluster. The events of a running one also report its journal.
     works: HashMap<ClusterName, Work>,
     /// Number of operations started and ended so far.
     begun: u64,
@@ -250,7 +250,10 @@ impl Hub {
             }
             self.known.insert(cluster.clone(), seen.clone());
             // The front end may be shutting down.
-            let _ = self.news.send(News::Operation(cluster, Box::new(OperationNews::Journaled(seen)))).await;
+            let _ = self
+                .events
+                .send(ServiceEvent::Operation(cluster, Box::new(OperationEvent::Journaled(seen))))
+                .await;
         }
     }
 
@@ -263,7 +266,7 @@ impl Hub {
     }
 
     fn request(&self, cluster: &ClusterName) -> Option<Request> {
-        request(&self.environment, cluster, self.news.clone())
+        request(&self.environment, cluster, self.events.clone())
     }
 
     fn handle(&mut self, command: Command) {
@@ -350,11 +353,11 @@ impl Hub {
 fn request(
     environment: &Arc<Environment>,
     cluster: &ClusterName,
-    news: mpsc::Sender<News>,
+    events: mpsc::Sender<ServiceEvent>,
 ) -> Option<Request> {
     let spec = environment.clusters.iter().find(|spec| spec.name == *cluster)?.clone();
     let connection = environment.connection(cluster);
-    Some(Request { spec, connection, environment: Arc::clone(environment), news })
+    Some(Request { spec, connection, environment: Arc::clone(environment), events })
 }
 
 /// A future that never resolves.

@@ -2,9 +2,9 @@
 //! on their hosts, in the cluster's container if its file names one. Changes nothing. Ray's own route pauses each
 //! process while its stack is read; py-spy over ssh does not.
 
+use super::event::ServiceEvent;
 use super::executor::Executor;
 use super::host::Host;
-use super::news::News;
 use super::request::Request;
 use crate::model::text::printable;
 use crate::model::{
@@ -204,7 +204,10 @@ impl Request {
 
     async fn report_stacks(&self, driver: &JobId, result: Result<JobStacks, Problem>) {
         // The front end may be shutting down.
-        let _ = self.news.send(News::Stacks(self.spec.name.clone(), driver.clone(), Arc::new(result))).await;
+        let _ = self
+            .events
+            .send(ServiceEvent::Stacks(self.spec.name.clone(), driver.clone(), Arc::new(result)))
+            .await;
     }
 }
 

@@ -219,18 +219,18 @@ fn folded(mut dead: Vec<Hosts>, nodes: &[Node], now: Timestamp) -> Vec<Hosts> {
     for one in dead {
         let cause = one.cause(nodes);
         let at = one.ended.as_ref().map(|(at, _)| *at);
-        let is_news = cause != DeathReason::Expected
+        let is_loss = cause != DeathReason::Expected
             && one.nodes.iter().any(|number| nodes[*number as usize].is_lost(now));
         let joins = |row: &&mut Hosts| match row.key.lost {
-            Some((of, first)) if of == cause && first.is_some() == is_news => {
-                !is_news || row.ended.as_ref().zip(at).is_some_and(|((last, _), at)| last.age(at) <= TOGETHER)
+            Some((of, first)) if of == cause && first.is_some() == is_loss => {
+                !is_loss || row.ended.as_ref().zip(at).is_some_and(|((last, _), at)| last.age(at) <= TOGETHER)
             }
             _ => false,
         };
         if let Some(row) = rows.iter_mut().rev().find(joins) {
             row.join(one);
         } else {
-            let lost = Some((cause, at.filter(|_| is_news)));
+            let lost = Some((cause, at.filter(|_| is_loss)));
             let key = HostsKey { kind: HostsKind::Dead, name: Text::default(), lost };
             rows.push(Hosts { key, ..one });
         }

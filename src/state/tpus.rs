@@ -97,7 +97,7 @@ impl Tpus {
         match answer {
             Ok(view) => {
                 self.left = leftovers(spec.name.as_str(), &view);
-                self.late = self.coming.learn(spec.name.as_str(), &view);
+                self.late = self.coming.update(spec.name.as_str(), &view);
                 let ours = view.heads.iter().filter(|head| head.cluster.raw() == spec.name.as_str());
                 let ours: Vec<_> = ours.cloned().collect();
                 let project = spec.google.project.as_deref().unwrap_or_default();

@@ -7,7 +7,8 @@ use super::lock::{keeps_locks, read_group};
 use super::out::UpdateSender;
 use crate::model::cloud::CloudView;
 use crate::model::{
-    ClusterSpec, Hint, Leftover, News, OperationLock, Problem, ProblemKind, Request, Target, Timestamp,
+    ClusterEvent, ClusterSpec, Hint, Leftover, OperationLock, Problem, ProblemKind, Request, Target,
+    Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +31,7 @@ pub struct CloudWatch {
     pub spec: ClusterSpec,
     /// Connection options.
     pub options: Arc<Options>,
-    /// Receiver of the news.
+    /// Receiver of the events.
     pub out: UpdateSender,
     /// Requests of the front end.
     pub requests: mpsc::UnboundedReceiver<Request>,
@@ -76,8 +77,8 @@ impl CloudWatch {
                 },
                 Some(done) = work.join_next() => match done {
                     Ok(Done::Lock(seen)) => {
-                        if let Some(news) = locks.take(seen, &self.options, interval) {
-                            self.out.send(news).await;
+                        if let Some(event) = locks.take(seen, &self.options, interval) {
+                            self.out.send(event).await;
                         }
                     }
                     Ok(Done::Cleaned) => {
@@ -98,7 +99,7 @@ impl CloudWatch {
                         due = Instant::now() + if std::mem::take(&mut must_repeat) { Duration::ZERO } else { wait };
                         // Reported last, so that a new request sees that this query is finished.
                         if let Ok(Done::Queried(view)) = done {
-                            self.out.send(News::Cloud(view)).await;
+                            self.out.send(ClusterEvent::Cloud(view)).await;
                         }
                     }
                 },
@@ -109,11 +110,11 @@ impl CloudWatch {
     /// Sends nothing to Google, and answers every request with this problem.
     async fn decline(mut self, problem: &Problem) {
         while let Some(request) = self.requests.recv().await {
-            let news = match request {
-                Request::CleanPreempted(_) => News::Cleaned(Err(problem.clone())),
-                _ => News::Cloud(Err(problem.clone())),
+            let event = match request {
+                Request::CleanPreempted(_) => ClusterEvent::Cleaned(Err(problem.clone())),
+                _ => ClusterEvent::Cloud(Err(problem.clone())),
             };
-            self.out.send(news).await;
+            self.out.send(event).await;
         }
     }
 }
@@ -155,13 +156,13 @@ impl Locks {
         self.is_supported && !self.is_querying
     }
 
-    /// Stores what was read and returns the news about it. Our own lock counts as none.
+    /// Stores what was read and returns the events about it. Our own lock counts as none.
     fn take(
         &mut self,
         seen: Result<Option<OperationLock>, Problem>,
         options: &Options,
         interval: Duration,
-    ) -> Option<News> {
+    ) -> Option<ClusterEvent> {
         self.is_querying = false;
         let seen = match seen {
             Ok(seen) => seen.filter(|lock| !options.own_locks.has(&lock.id)),
@@ -177,7 +178,7 @@ impl Locks {
         self.due = Instant::now() + if seen.is_some() { LOCK_INTERVAL.min(interval) } else { interval };
         let changed = seen != self.known;
         self.known.clone_from(&seen);
-        changed.then_some(News::Lock(seen))
+        changed.then_some(ClusterEvent::Lock(seen))
     }
 }
 
@@ -201,6 +202,6 @@ async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: UpdateSender, a
     for (leftover, cleaned) in done.iter().flatten() {
         options.note.record(&spec.name, &leftover.audit_label(), &cleaned.words(Hint::to_string));
     }
-    out.send(News::Cleaned(done)).await;
+    out.send(ClusterEvent::Cleaned(done)).await;
     Done::Cleaned
 }

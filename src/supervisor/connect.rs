@@ -9,7 +9,7 @@ use super::out::{PollMode, UpdateSender};
 use super::ports::Ports;
 use super::{Options, Reach, TokenManager};
 use crate::model::{
-    ClusterSpec, HeadAddress, Link, News, Phase, Problem, ProblemKind, Secret, Service, Timestamp,
+    ClusterEvent, ClusterSpec, HeadAddress, Link, Phase, Problem, ProblemKind, Secret, Service, Timestamp,
 };
 use crate::ray::{Client, Endpoint, RayError};
 use crate::ssh::{Forward, Local, PortPlan, Tunnel};
@@ -37,7 +37,7 @@ pub struct Opener {
     pub options: Arc<Options>,
     /// Local ports of all clusters.
     pub ports: Arc<Mutex<PortPlan>>,
-    /// Receiver of progress news.
+    /// Receiver of progress events.
     pub out: UpdateSender,
     /// Publishes the connection state to all holders of the connection.
     pub state: watch::Sender<ConnectionState>,
@@ -66,7 +66,7 @@ impl Opener {
             let tunnel = tunnel.map_err(|e| e.problem(Timestamp::now()))?;
             let contact = first_contact(&tunnel, &self.spec, &self.options);
             for note in note.into_iter().chain(contact) {
-                self.out.send(News::Note(note)).await;
+                self.out.send(ClusterEvent::Note(note)).await;
             }
             let login = Some(tunnel_spec(&self.spec, &self.options, host, Vec::new()));
             self.reach.send_replace(Reach { login });
@@ -83,7 +83,7 @@ impl Opener {
 
     async fn report(&self, phase: Phase) {
         self.state.send_replace(ConnectionState::Connecting(phase));
-        self.out.send(News::Link(Link::Connecting { phase, since: Timestamp::now() })).await;
+        self.out.send(ClusterEvent::Link(Link::Connecting { phase, since: Timestamp::now() })).await;
     }
 
     /// Asks the dashboard whether it requires a token, and looks the token up if so.

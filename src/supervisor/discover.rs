@@ -5,8 +5,8 @@ use super::{Options, SECRET_VARIABLES};
 use crate::config;
 use crate::gcp::{GcpError, Head, Role};
 use crate::model::{
-    ClusterSpec, HeadAddress, Hint, HostName, Link, News, Problem, ProblemKind, Provider, Timestamp, Verb,
-    several_heads,
+    ClusterEvent, ClusterSpec, HeadAddress, Hint, HostName, Link, Problem, ProblemKind, Provider, Timestamp,
+    Verb, several_heads,
 };
 use std::process::Stdio;
 use std::time::Duration;
@@ -78,7 +78,7 @@ async fn ask_google(
                 let now = Timestamp::now();
                 let hint = e.hint().and("trying `ray get-head-ip`");
                 let problem = Problem::new(ProblemKind::Address, e.to_string(), hint, now);
-                out.send(News::Link(Link::Retrying { problem, at: now })).await;
+                out.send(ClusterEvent::Link(Link::Retrying { problem, at: now })).await;
             }
             return instead_of_google(spec, options, &e).await;
         }

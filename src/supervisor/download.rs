@@ -5,7 +5,7 @@ use super::follow::LogAccess;
 use super::out::UpdateSender;
 use super::search::{MATCHES_MAX, SearchError};
 use crate::logs::{LineSplitter, Pattern};
-use crate::model::{DOWNLOADED, Line, LogMatch, LogMatches, LogSource, News, StreamId};
+use crate::model::{ClusterEvent, DOWNLOADED, Line, LogMatch, LogMatches, LogSource, StreamId};
 use crate::ray::Polled;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -82,7 +82,7 @@ pub async fn download(
             return Ok(found.finish(true));
         }
         if Instant::now() >= report_at {
-            out.send(News::LogDownload { stream, bytes }).await;
+            out.send(ClusterEvent::LogDownload { stream, bytes }).await;
             report_at = Instant::now() + REPORT_INTERVAL;
         }
     }

@@ -8,8 +8,8 @@ use super::host_search::{HostAccess, HostFile, Wanted};
 use super::out::UpdateSender;
 use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
 use crate::model::{
-    ClusterSpec, FileMatches, FileSearch, FileSearchId, FileSearchNews, Line, LineMatch, LogMatch, News,
-    NodeId, SearchTally, SearchedNode, Text, Timestamp,
+    ClusterEvent, ClusterSpec, FileMatches, FileSearch, FileSearchEvent, FileSearchId, Line, LineMatch,
+    LogMatch, NodeId, SearchTally, SearchedNode, Text, Timestamp,
 };
 use crate::ray::{AT_ONCE, Client, EMPTY_OR_FAILED, LogFiles, RayError};
 use bytes::Bytes;
@@ -70,8 +70,8 @@ pub async fn search_files(
     out: UpdateSender,
 ) {
     let last = match (access, Pattern::parse(&request.pattern)) {
-        (None, _) => FileSearchNews::Failed("the cluster is not connected".to_owned()),
-        (_, Err(why)) => FileSearchNews::Failed(why.to_string()),
+        (None, _) => FileSearchEvent::Failed("the cluster is not connected".to_owned()),
+        (_, Err(why)) => FileSearchEvent::Failed(why.to_string()),
         (Some(access), Ok(pattern)) => {
             let hosts =
                 access.remote.map(|remote| HostAccess { spec, options, remote, login: access.login.clone() });
@@ -79,19 +79,19 @@ pub async fn search_files(
             let (found, reports) = mpsc::unbounded_channel();
             let search = searcher.search(&request, &pattern, found);
             match tokio::join!(search, report(reports, request.id, &out)).0 {
-                Ok(tally) => FileSearchNews::Done(tally),
-                Err(why) => FileSearchNews::Failed(why.to_string()),
+                Ok(tally) => FileSearchEvent::Done(tally),
+                Err(why) => FileSearchEvent::Failed(why.to_string()),
             }
         }
     };
-    out.send(News::FileSearchNews(request.id, last)).await;
+    out.send(ClusterEvent::FileSearch(request.id, last)).await;
 }
 
 /// Reports matches, several files at a time.
 async fn report(mut found: mpsc::UnboundedReceiver<FileMatches>, id: FileSearchId, out: &UpdateSender) {
     let mut files = Vec::new();
     while found.recv_many(&mut files, usize::MAX).await > 0 {
-        out.send(News::FileSearchNews(id, FileSearchNews::Found(std::mem::take(&mut files)))).await;
+        out.send(ClusterEvent::FileSearch(id, FileSearchEvent::Found(std::mem::take(&mut files)))).await;
         sleep(REPORT_INTERVAL).await;
     }
 }

@@ -14,7 +14,7 @@ use super::access::{Access, run_on};
 use super::cloud::tpu_location;
 use super::out::UpdateSender;
 use super::{Options, discover};
-use crate::model::{ClusterSpec, News, OperationLock, Problem, Provider};
+use crate::model::{ClusterEvent, ClusterSpec, OperationLock, Problem, Provider};
 use crate::ssh::Remote;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,7 @@ pub(super) async fn report(
         Ok(lock) => {
             let lock = lock.filter(|m| !options.own_locks.has(&m.id));
             let is_locked = lock.is_some();
-            out.send(News::Lock(lock)).await;
+            out.send(ClusterEvent::Lock(lock)).await;
             is_locked
         }
         Err(why) => {

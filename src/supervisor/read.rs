@@ -6,7 +6,9 @@ use super::lock::{keeps_locks, read_lock};
 use super::session::connect;
 use super::vitals::read_vitals;
 use super::{Options, Session, tpu_location};
-use crate::model::{ClusterSpec, ClusterVitals, JobStatus, Link, News, Phase, Problem, Snapshot, Timestamp};
+use crate::model::{
+    ClusterEvent, ClusterSpec, ClusterVitals, JobStatus, Link, Phase, Problem, Snapshot, Timestamp,
+};
 use crate::ray::{Poller, RayError};
 use crate::state::ClusterState;
 use std::sync::Arc;
@@ -34,14 +36,14 @@ pub async fn read_state(
     let ray = async {
         match connect(spec.clone(), cluster_index, options.clone(), on_phase).await {
             Ok(session) => {
-                let mut news = read_ray(spec, options, &session).await;
+                let mut event = read_ray(spec, options, &session).await;
                 if vitals {
-                    news.extend(read_runs(spec, options, &session, &news).await);
+                    event.extend(read_runs(spec, options, &session, &event).await);
                 }
                 session.close().await;
-                news
+                event
             }
-            Err(problem) => vec![News::Link(Link::Stopped { problem })],
+            Err(problem) => vec![ClusterEvent::Link(Link::Stopped { problem })],
         }
     };
     Box::pin(derive_state(spec, options, ray)).await
@@ -56,7 +58,7 @@ pub async fn read_open(spec: &ClusterSpec, options: &Options, session: &Session)
 async fn derive_state(
     spec: &ClusterSpec,
     options: &Options,
-    ray: impl Future<Output = Vec<News>>,
+    ray: impl Future<Output = Vec<ClusterEvent>>,
 ) -> ClusterState {
     let google = async {
         // An answer for another cluster in the zone is equally valid.
@@ -66,8 +68,8 @@ async fn derive_state(
     };
     let (cloud, ray) = tokio::join!(google, ray);
     let mut state = ClusterState::new(Arc::new(spec.clone()));
-    for news in ray.into_iter().chain(cloud.map(News::Cloud)) {
-        state.learn(&news);
+    for event in ray.into_iter().chain(cloud.map(ClusterEvent::Cloud)) {
+        state.apply(&event);
     }
     state
 }
@@ -75,14 +77,14 @@ async fn derive_state(
 /// The state of a cluster that cannot be connected to, for this reason.
 pub fn unreachable(spec: &ClusterSpec, problem: Problem) -> ClusterState {
     let mut state = ClusterState::new(Arc::new(spec.clone()));
-    state.learn(&News::Link(Link::Stopped { problem }));
+    state.apply(&ClusterEvent::Link(Link::Stopped { problem }));
     state
 }
 
 /// The state of a cluster of which only Ray was read, for example to explain why a job is pending.
 pub fn state_of(spec: &ClusterSpec, snapshot: Snapshot) -> ClusterState {
     let mut state = ClusterState::new(Arc::new(spec.clone()));
-    state.learn(&News::Snapshot(Arc::new(with_file_limits(spec, snapshot))));
+    state.apply(&ClusterEvent::Snapshot(Arc::new(with_file_limits(spec, snapshot))));
     state
 }
 
@@ -93,9 +95,14 @@ fn with_file_limits(spec: &ClusterSpec, snapshot: Snapshot) -> Snapshot {
 }
 
 /// The activity of the running jobs, if the cluster was read.
-async fn read_runs(spec: &ClusterSpec, options: &Options, session: &Session, news: &[News]) -> Option<News> {
-    let snapshot = news.iter().find_map(|news| match news {
-        News::Snapshot(snapshot) => Some(snapshot),
+async fn read_runs(
+    spec: &ClusterSpec,
+    options: &Options,
+    session: &Session,
+    event: &[ClusterEvent],
+) -> Option<ClusterEvent> {
+    let snapshot = event.iter().find_map(|event| match event {
+        ClusterEvent::Snapshot(snapshot) => Some(snapshot),
         _ => None,
     })?;
     let running = snapshot.jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
@@ -105,11 +112,11 @@ async fn read_runs(spec: &ClusterSpec, options: &Options, session: &Session, new
         missing: vec![format!("activity of jobs unknown: {e}")],
         ..ClusterVitals::default()
     };
-    Some(News::Vitals(Arc::new(read.unwrap_or_else(unread))))
+    Some(ClusterEvent::Vitals(Arc::new(read.unwrap_or_else(unread))))
 }
 
-/// The news of an open session about the cluster, in the order in which a screen would receive it.
-async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> Vec<News> {
+/// The events of an open session about the cluster, in the order in which a screen would receive it.
+async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> Vec<ClusterEvent> {
     let mut poller = Poller::new(session.client.clone());
     let lock = async {
         let access = Access { spec, options, connection: session.connection() };
@@ -121,7 +128,7 @@ async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> V
     let now = Timestamp::now();
     let snapshot = match snapshot {
         Ok(snapshot) => with_file_limits(spec, snapshot),
-        Err(e) => return vec![News::Link(Link::Stopped { problem: e.problem(now) })],
+        Err(e) => return vec![ClusterEvent::Link(Link::Stopped { problem: e.problem(now) })],
     };
     let gcs = poller.over_gcs();
     let (latency, silent) = match dashboard {
@@ -139,5 +146,5 @@ async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> V
         token_auth: session.token.is_some(),
         dashboard: silent.filter(|_| gcs),
     };
-    vec![News::Lock(lock), News::Snapshot(Arc::new(snapshot)), News::Link(link)]
+    vec![ClusterEvent::Lock(lock), ClusterEvent::Snapshot(Arc::new(snapshot)), ClusterEvent::Link(link)]
 }

@@ -15,7 +15,9 @@ use super::recovery::{self, Recovery};
 use super::task::{ClusterTask, End};
 use super::vitals::{LogHost, Watch};
 use super::{cost::CostMeter, stop};
-use crate::model::{Link, LocalPorts, News, NodeId, Phase, Physical, Problem, Request, Snapshot, Timestamp};
+use crate::model::{
+    ClusterEvent, Link, LocalPorts, NodeId, Phase, Physical, Problem, Request, Snapshot, Timestamp,
+};
 use crate::ray::{Client, Poller, RayError};
 use crate::ssh::SshError;
 use std::mem::discriminant;
@@ -117,7 +119,7 @@ impl ClusterTask {
             session,
         };
         self.client = Some(s.session.client.clone());
-        self.out.send(News::Vitals(s.watch.unread())).await;
+        self.out.send(ClusterEvent::Vitals(s.watch.unread())).await;
         self.streams.set_access(Some(LogAccess {
             client: s.session.client.clone(),
             remote: s.session.tunnel.as_ref().map(|(tunnel, _)| tunnel.remote()),
@@ -126,7 +128,7 @@ impl ClusterTask {
             nudges: 0,
         }));
         if !self.forwarded.is_empty() {
-            // A port that cannot be opened is reported as news.
+            // A port that cannot be opened is reported as an event.
             drop(self.open_ports(&mut s).await);
         }
         self.publish(&s.session);
@@ -160,7 +162,7 @@ impl ClusterTask {
                 () = sleep_until(s.polling.due.into()), if s.polling.poller.is_some() => s.polling.start(),
                 Some((took, result)) = s.polling.finished() => self.refreshed(took, result, &mut s).await,
                 Some(()) = changes.recv() => s.polling.request(),
-                Some(cluster_vitals) = s.watch.finished() => self.out.send(News::Vitals(cluster_vitals)).await,
+                Some(cluster_vitals) = s.watch.finished() => self.out.send(ClusterEvent::Vitals(cluster_vitals)).await,
                 Some(Ok(answer)) = s.probes.join_next() => self.answered(answer, &mut s).await,
                 _ = tick.tick(), if self.mode == PollMode::Polling => self.tick(&mut s).await,
                 _ = recovery_tick.tick(), if self.mode == PollMode::Polling => self.probe_recovery(&mut s),
@@ -175,7 +177,7 @@ impl ClusterTask {
         self.server.state.send_replace(ConnectionState::Connecting(Phase::Address));
         if s.session.tunnel.as_ref().is_some_and(|(_, ports)| !ports.open().is_empty()) {
             // The ports are closed with the connection.
-            self.out.send(News::Ports { open: LocalPorts::new(), notes: Vec::new() }).await;
+            self.out.send(ClusterEvent::Ports { open: LocalPorts::new(), notes: Vec::new() }).await;
         }
         s.session.close().await;
         end
@@ -201,7 +203,7 @@ impl ClusterTask {
                 tokio::spawn(async move {
                     let _permit = permits.acquire().await;
                     let outcome = stop::delete_job(&client, &id).await;
-                    out.send(News::JobDelete { id, outcome }).await;
+                    out.send(ClusterEvent::JobDelete { id, outcome }).await;
                     // The session may have ended in the meantime.
                     let _ = changed.send(());
                 });
@@ -212,14 +214,14 @@ impl ClusterTask {
                 // Spawned separately: the caller waits for the answer even if the session ends.
                 tokio::spawn(async move {
                     let work = client.work(&job).await.map(Box::new).map_err(|e| e.to_string());
-                    out.send(News::Work { job, work }).await;
+                    out.send(ClusterEvent::Work { job, work }).await;
                 });
             }
             Some(Request::Inspect(subject)) => {
                 let (client, out) = (s.session.client.clone(), self.out.clone());
                 tokio::spawn(async move {
                     let inspected = client.inspect(&subject).await.map(Box::new).map_err(|e| e.to_string());
-                    out.send(News::Inspected(subject, inspected)).await;
+                    out.send(ClusterEvent::Inspected(subject, inspected)).await;
                 });
             }
             Some(other) => {
@@ -259,9 +261,9 @@ impl ClusterTask {
                     .set_head(snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive()).map(|n| n.id));
                 let report = Arc::unwrap_or_clone(snapshot.autoscaler);
                 snapshot.autoscaler = Arc::new(with_limits(report, &self.spec.node_types));
-                s.watch.learn(&snapshot);
+                s.watch.update(&snapshot);
                 // The snapshot goes first: when the link is reported as up, the state shown must be the new one.
-                self.out.send(News::Snapshot(Arc::new(snapshot))).await;
+                self.out.send(ClusterEvent::Snapshot(Arc::new(snapshot))).await;
                 if s.up_since.is_none() || s.over_gcs != over_gcs {
                     s.up_since.get_or_insert_with(Timestamp::now);
                     s.over_gcs = over_gcs;
@@ -284,7 +286,7 @@ impl ClusterTask {
             // Google may be slow, so the problem is reported first, and only once.
             if self.current_problem.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
                 let problem = Problem { hint: "looking for a new token".into(), ..problem.clone() };
-                self.out.send(News::Link(Link::Retrying { problem, at: now })).await;
+                self.out.send(ClusterEvent::Link(Link::Retrying { problem, at: now })).await;
             }
             match self.renew(s).await {
                 Ok(()) => {
@@ -302,7 +304,7 @@ impl ClusterTask {
         let longest = if self.focused { MAX_PAUSE } else { MAX_PAUSE_BACKGROUND };
         let pause = s.polling.schedule(self.backoff.next(longest));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "refresh failed");
-        self.out.send(News::Link(Link::Retrying { problem, at: now.plus(pause) })).await;
+        self.out.send(ClusterEvent::Link(Link::Retrying { problem, at: now.plus(pause) })).await;
     }
 
     /// Sends a small request to a head that does not respond or is slow.
@@ -326,7 +328,7 @@ impl ClusterTask {
         let meter = s.session.client.meter();
         let requests = meter.http.requests() + meter.gcs.requests();
         let bytes = meter.http.bytes() + meter.gcs.bytes();
-        self.out.send(News::Cost(s.cost.sample(now, requests, bytes))).await;
+        self.out.send(ClusterEvent::Cost(s.cost.sample(now, requests, bytes))).await;
         if s.up_since.is_none() {
             return;
         }
@@ -395,7 +397,7 @@ impl ClusterTask {
             ProbeResult::Figures(figures) if figures.is_empty() => {}
             ProbeResult::Figures(figures) => {
                 s.dashboard_seen = Some(Instant::now());
-                self.out.send(News::Physical(figures)).await;
+                self.out.send(ClusterEvent::Physical(figures)).await;
             }
         }
     }
@@ -420,7 +422,7 @@ impl ClusterTask {
         s.up_since = None;
         let problem = self.with_start_time(RayError::Silent(words).problem(now));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "silent");
-        self.out.send(News::Link(Link::Retrying { problem, at: now.plus(recovery::INTERVAL) })).await;
+        self.out.send(ClusterEvent::Link(Link::Retrying { problem, at: now.plus(recovery::INTERVAL) })).await;
     }
 
     async fn report_up(&self, s: &Serving) {
@@ -428,7 +430,7 @@ impl ClusterTask {
         let token_auth = s.session.token.is_some();
         let dashboard = s.dashboard.clone().filter(|_| s.over_gcs);
         let link = Link::Up { since, latency: s.latency, gcs: s.over_gcs, token_auth, dashboard };
-        self.out.send(News::Link(link)).await;
+        self.out.send(ClusterEvent::Link(link)).await;
     }
 }
 

@@ -44,7 +44,7 @@ pub fn attach(spec: ClusterSpec, cluster_index: usize, options: Options) -> Atta
         ports: Arc::new(Mutex::new(PortPlan::new())),
         wakes: wake::watch_for_wakes(),
     };
-    // A command has no screen, so the task's news are discarded.
+    // A command has no screen, so the task's events are discarded.
     let (updates, _) = mpsc::channel(1);
     let out = UpdateSender::new(spec.clone(), updates);
     let (requests, receiver) = mpsc::unbounded_channel();

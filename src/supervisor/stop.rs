@@ -4,7 +4,7 @@
 use super::Session;
 use super::connection::{ConnectionState, client_of};
 use super::out::UpdateSender;
-use crate::model::{JobStatus, JobStopOutcome, News, SubmissionId};
+use crate::model::{ClusterEvent, JobStatus, JobStopOutcome, SubmissionId};
 use crate::ray::{Client, RayError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -28,7 +28,7 @@ pub(super) async fn stop_and_watch(
 ) {
     let report = async |outcome| {
         tracing::info!(cluster = %out.cluster(), job = %id, ?outcome, "stop job");
-        out.send(News::JobStop { id: id.clone(), outcome }).await;
+        out.send(ClusterEvent::JobStop { id: id.clone(), outcome }).await;
         // The session may have ended in the meantime.
         let _ = changed.send(());
     };

@@ -11,7 +11,8 @@ use super::several::{Followed, follow_several};
 use crate::logs::LineSplitter;
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterSpec, FileSearch, Line, LogBatch, LogEnd, LogPart, LogSource, News, NodeId, NotSearched, StreamId,
+    ClusterEvent, ClusterSpec, FileSearch, Line, LogBatch, LogEnd, LogPart, LogSource, NodeId, NotSearched,
+    StreamId,
 };
 use crate::ray::{Client, LogEvent, Tail};
 use std::collections::HashMap;
@@ -123,7 +124,7 @@ impl Streams {
         let (spec, out) = (Arc::clone(&self.spec), out.clone());
         tokio::spawn(async move {
             let found = search(access, &spec, &source, &pattern).await.map_err(NotSearched::from);
-            out.send(News::LogMatches { stream, pattern, found }).await;
+            out.send(ClusterEvent::LogMatches { stream, pattern, found }).await;
         });
     }
 
@@ -133,7 +134,7 @@ impl Streams {
         let (access, source, out) = (self.access.borrow().clone(), open.source.clone(), out.clone());
         let task = tokio::spawn(async move {
             let found = download(access, (stream, &source), &pattern, &out).await.map_err(NotSearched::from);
-            out.send(News::LogMatches { stream, pattern, found }).await;
+            out.send(ClusterEvent::LogMatches { stream, pattern, found }).await;
         });
         if let Some(before) = open.download.replace(task.abort_handle()) {
             before.abort();
@@ -181,11 +182,11 @@ async fn report_time_zone(mut access_watch: LogAccessWatch, stream: StreamId, ou
     };
     let Some(client) = client else { return };
     if let Ok(utc_offset) = client.utc_offset().await {
-        out.send(News::LogZone { stream, utc_offset }).await;
+        out.send(ClusterEvent::LogZone { stream, utc_offset }).await;
     }
 }
 
-/// Converts the events of a stream to news.
+/// Converts the events of a stream to events of its cluster.
 async fn pass_on(
     mut tail: Tail,
     mut requests: mpsc::UnboundedReceiver<u64>,
@@ -201,16 +202,16 @@ async fn pass_on(
             }
         };
         let Some(event) = event else { return };
-        let batch = |part, end| News::Log(LogBatch { stream, part, end });
-        let news = match event {
+        let batch = |part, end| ClusterEvent::Log(LogBatch { stream, part, end });
+        let event = match event {
             LogEvent::Lines(part) => batch(part, LogEnd::Open),
             LogEvent::Note(what) => batch(vec![Line::from(format!("--- {what} ---"))].into(), LogEnd::Open),
-            LogEvent::Older(part) => News::OlderLog { stream, part },
+            LogEvent::Older(part) => ClusterEvent::OlderLog { stream, part },
             LogEvent::Interrupted(why) => batch(LogPart::default(), LogEnd::Interrupted(why)),
             LogEvent::Resumed => batch(LogPart::default(), LogEnd::Open),
             LogEvent::Complete => batch(LogPart::default(), LogEnd::Complete),
             LogEvent::Failed(error) => batch(LogPart::default(), LogEnd::Failed(error.to_string())),
         };
-        out.send(news).await;
+        out.send(event).await;
     }
 }

@@ -11,7 +11,8 @@ use super::streams::Streams;
 use super::wake::Wakes;
 use super::{Options, Reach, TokenManager};
 use crate::model::{
-    ClusterSpec, JobStopOutcome, Link, News, NodeId, Phase, Problem, ProblemKind, Request, Service, Timestamp,
+    ClusterEvent, ClusterSpec, JobStopOutcome, Link, NodeId, Phase, Problem, ProblemKind, Request, Service,
+    Timestamp,
 };
 use crate::ray::Client;
 use crate::ssh::PortPlan;
@@ -216,7 +217,7 @@ impl ClusterTask {
             is_lost: self.is_lost,
         });
         let link = if manual { Link::Stopped { problem } } else { Link::Retrying { problem, at } };
-        self.out.send(News::Link(link)).await;
+        self.out.send(ClusterEvent::Link(link)).await;
         self.wakes.mark_unchanged();
         loop {
             tokio::select! {
@@ -261,19 +262,19 @@ impl ClusterTask {
             }
             Some(Request::StopJob(id)) => {
                 let outcome = JobStopOutcome::Failed("the cluster is not connected; nothing was sent".into());
-                self.out.send(News::JobStop { id, outcome }).await;
+                self.out.send(ClusterEvent::JobStop { id, outcome }).await;
             }
             Some(Request::DeleteJob(id)) => {
                 let outcome = Err("the cluster is not connected; nothing was sent".into());
-                self.out.send(News::JobDelete { id, outcome }).await;
+                self.out.send(ClusterEvent::JobDelete { id, outcome }).await;
             }
             Some(Request::Work(job)) => {
                 let work = Err("the cluster is not connected".into());
-                self.out.send(News::Work { job, work }).await;
+                self.out.send(ClusterEvent::Work { job, work }).await;
             }
             Some(Request::Inspect(subject)) => {
                 let why = Err("the cluster is not connected".into());
-                self.out.send(News::Inspected(subject, why)).await;
+                self.out.send(ClusterEvent::Inspected(subject, why)).await;
             }
             Some(Request::Operated(is_at_work)) => self.out.operated(is_at_work).await,
             Some(other) => self.remember(other),
@@ -357,10 +358,10 @@ mod tests {
 
     const DEADLINE: Duration = Duration::from_secs(30);
 
-    async fn until(news: &mut mpsc::Receiver<Update>, what: &str, is: impl Fn(&Link) -> bool) {
+    async fn until(receiver: &mut mpsc::Receiver<Update>, what: &str, is: impl Fn(&Link) -> bool) {
         let wait = async {
-            while let Some(update) = news.recv().await {
-                if matches!(&update.news, News::Link(link) if is(link)) {
+            while let Some(update) = receiver.recv().await {
+                if matches!(&update.event, ClusterEvent::Link(link) if is(link)) {
                     return;
                 }
             }
@@ -380,15 +381,15 @@ mod tests {
             ..ClusterSpec::sample("a", Provider::Local)
         };
         let name = spec.name.clone();
-        let (updates, mut news) = mpsc::channel(64);
+        let (updates, mut receiver) = mpsc::channel(64);
         let supervisor = Supervisor::start(vec![spec], options, &updates);
-        until(&mut news, "a failed connection", |link| matches!(link, Link::Retrying { .. })).await;
+        until(&mut receiver, "a failed connection", |link| matches!(link, Link::Retrying { .. })).await;
         supervisor.ask(&name, Request::TrustHostKey("SHA256:new".into()));
         let why =
             |link: &Link| matches!(link, Link::Stopped { problem } if problem.what.contains("/proc/none"));
-        until(&mut news, "the reason why the key was not accepted", why).await;
+        until(&mut receiver, "the reason why the key was not accepted", why).await;
         supervisor.ask(&name, Request::Reconnect);
-        until(&mut news, "a retry", |link| matches!(link, Link::Connecting { .. })).await;
+        until(&mut receiver, "a retry", |link| matches!(link, Link::Connecting { .. })).await;
         supervisor.shutdown().await;
     }
 }

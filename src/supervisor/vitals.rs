@@ -103,7 +103,7 @@ impl Watch {
     }
 
     /// Takes the jobs of a new state.
-    pub fn learn(&mut self, snapshot: &Snapshot) {
+    pub fn update(&mut self, snapshot: &Snapshot) {
         (self.jobs, self.nodes) = (Arc::clone(&snapshot.jobs), Arc::clone(&snapshot.nodes));
     }
 

@@ -27,7 +27,7 @@ pub struct Inputs<'a, K, Q> {
     pub keys: K,
     /// Resolves when a signal asks the console to quit.
     pub quit: Q,
-    /// News from the supervisor.
+    /// Events from the supervisor.
     pub updates: &'a mut mpsc::Receiver<Update>,
 }
 

@@ -10,7 +10,7 @@ use crate::config::TypedLines;
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Problem, ProblemKind, Secret, Target, Timestamp};
-use crate::operation::{Audit, Environment, Journals, News, Operations};
+use crate::operation::{Audit, Environment, Journals, Operations, ServiceEvent};
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
 use std::collections::VecDeque;
 use std::io;
@@ -58,7 +58,7 @@ pub struct Performer {
     /// The address that was not copied because a token is on the clipboard; a second request copies it.
     held_back: Option<String>,
     remote: bool,
-    operations: Option<(Operations, mpsc::Receiver<News>)>,
+    operations: Option<(Operations, mpsc::Receiver<ServiceEvent>)>,
     lines: Option<LineWriter>,
     audit: Option<Audit>,
     /// Tokens that are being read, to be copied.
@@ -154,7 +154,7 @@ impl Performer {
         }
     }
 
-    /// The part of [`Performer::done`] that does not use the terminal: the next news of an operation, which would
+    /// The part of [`Performer::done`] that does not use the terminal: the next event of an operation, which would
     /// otherwise wait. It also removes the token from the clipboard when its time is up.
     pub async fn beside_a_program(&mut self) -> Event {
         loop {
@@ -420,15 +420,17 @@ impl Performer {
     }
 }
 
-/// The next news as an event; `None` if operations are not run.
-async fn of(operations: &mut Option<(Operations, mpsc::Receiver<News>)>) -> Option<Event> {
-    let (_, news) = operations.as_mut()?;
-    Some(match news.recv().await? {
-        News::Operation(cluster, news) => Event::Operation(cluster, *news),
-        News::Form(cluster, form, news) => Event::Form(cluster, form, news),
-        News::Stacks(cluster, driver, result) => Event::Stacks(cluster, driver, result),
-        News::Chips(cluster, nodes, result) => Event::Chips(cluster, nodes, result),
-        News::JobWorkers(cluster, job, part, reading) => Event::JobWorkers(cluster, job, part, reading),
+/// The next event of the service; `None` if operations are not run.
+async fn of(operations: &mut Option<(Operations, mpsc::Receiver<ServiceEvent>)>) -> Option<Event> {
+    let (_, receiver) = operations.as_mut()?;
+    Some(match receiver.recv().await? {
+        ServiceEvent::Operation(cluster, event) => Event::Operation(cluster, *event),
+        ServiceEvent::Form(cluster, form, event) => Event::Form(cluster, form, event),
+        ServiceEvent::Stacks(cluster, driver, result) => Event::Stacks(cluster, driver, result),
+        ServiceEvent::Chips(cluster, nodes, result) => Event::Chips(cluster, nodes, result),
+        ServiceEvent::JobWorkers(cluster, job, part, reading) => {
+            Event::JobWorkers(cluster, job, part, reading)
+        }
     })
 }
 

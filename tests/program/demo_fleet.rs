@@ -7,8 +7,8 @@ use crate::soon::soon;
 use marin_tui::config::{self, Config, Entry, Env, Folders, Sources};
 use marin_tui::demo::{Fault, FaultRule, Fleet, Head, Plan};
 use marin_tui::model::{
-    ClusterName, JobStatus, JobStopOutcome, Link, LogBatch, LogEnd, LogSource, News, ProblemKind, Provider,
-    Request, Secret, StreamId, SubmissionId, Timestamp,
+    ClusterEvent, ClusterName, JobStatus, JobStopOutcome, Link, LogBatch, LogEnd, LogSource, ProblemKind,
+    Provider, Request, Secret, StreamId, SubmissionId, Timestamp,
 };
 use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
@@ -18,11 +18,11 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// The production supervisor on a fleet, and its news.
+/// The production supervisor on a fleet, and its events.
 struct Console {
     fleet: Fleet,
     supervisor: Supervisor,
-    news: mpsc::Receiver<Update>,
+    receiver: mpsc::Receiver<Update>,
 }
 
 impl Console {
@@ -41,17 +41,17 @@ impl Console {
             token::TokenSources { cache: folders.tokens.clone(), ..token::TokenSources::default() };
         let mut options = Options::new(&config.settings, &folders, token_sources);
         options.background = background.unwrap_or(options.background);
-        let (updates, news) = mpsc::channel(256);
+        let (updates, receiver) = mpsc::channel(256);
         let supervisor = Supervisor::start(specs, options, &updates);
-        Self { fleet, supervisor, news }
+        Self { fleet, supervisor, receiver }
     }
 
-    /// Reads news until `is` returns true.
-    async fn until(&mut self, what: &str, mut is: impl FnMut(&str, &News) -> bool) {
+    /// Reads events until `is` returns true.
+    async fn until(&mut self, what: &str, mut is: impl FnMut(&str, &ClusterEvent) -> bool) {
         soon(what, async {
             loop {
-                let update = self.news.recv().await.expect("the supervisor runs");
-                if is(update.cluster.as_str(), &update.news) {
+                let update = self.receiver.recv().await.expect("the supervisor runs");
+                if is(update.cluster.as_str(), &update.event) {
                     return;
                 }
             }
@@ -81,13 +81,13 @@ fn attached(fleet: &Fleet) -> (Config, Folders) {
     (config::load(&sources, &env, Timestamp::now()).unwrap(), Folders::new(&env))
 }
 
-fn is_up(news: &News) -> bool {
-    matches!(news, News::Link(Link::Up { .. }))
+fn is_up(event: &ClusterEvent) -> bool {
+    matches!(event, ClusterEvent::Link(Link::Up { .. }))
 }
 
-fn problem(news: &News) -> Option<&ProblemKind> {
-    match news {
-        News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) => Some(&problem.kind),
+fn problem(event: &ClusterEvent) -> Option<&ProblemKind> {
+    match event {
+        ClusterEvent::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) => Some(&problem.kind),
         _ => None,
     }
 }
@@ -113,9 +113,9 @@ async fn the_default_fleet_connects_and_its_faults_are_reported() {
     let mut seen = BTreeMap::new();
     let wanted = plan.clusters.len();
     console
-        .until("every cluster has reported", |cluster, news| {
-            match (news, problem(news)) {
-                (News::Snapshot(s), _) => {
+        .until("every cluster has reported", |cluster, event| {
+            match (event, problem(event)) {
+                (ClusterEvent::Snapshot(s), _) => {
                     let alive = s.nodes.iter().filter(|n| n.state.is_alive()).count();
                     seen.insert(cluster.to_owned(), format!("{alive} nodes"));
                 }
@@ -152,7 +152,7 @@ async fn the_default_fleet_connects_and_its_faults_are_reported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_stopped_and_a_log_followed() {
     let mut console = Console::on("clusters: [{name: a}]").await;
-    console.until("a is up", |_, news| is_up(news)).await;
+    console.until("a is up", |_, event| is_up(event)).await;
     let running = console.fleet.member("a").unwrap().head.submissions(JobStatus::Running).pop().unwrap();
     let id = SubmissionId(running.as_str().into());
     console.ask("a", Request::Follow(StreamId(1), LogSource::Job(id.clone())));
@@ -162,8 +162,8 @@ async fn a_job_is_stopped_and_a_log_followed() {
     head.write_file("monitor.log", b"the autoscaler's first\n");
     let mut both = [false; 2];
     console
-        .until("both logs", |_, news| {
-            if let News::Log(batch) = news {
+        .until("both logs", |_, event| {
+            if let ClusterEvent::Log(batch) = event {
                 assert!(!matches!(batch.end, LogEnd::Failed(_)), "{batch:?}");
                 both[0] |= batch.part.lines.iter().any(|l| l.text().contains("the first line"));
                 both[1] |= batch.part.lines.iter().any(|l| l.text().contains("the autoscaler's first"));
@@ -173,14 +173,14 @@ async fn a_job_is_stopped_and_a_log_followed() {
         .await;
     console.fleet.member("a").unwrap().head.write_job_log(&running, b"the second line\n");
     console
-        .until("the log's growth", |_, news| {
-            matches!(news, News::Log(batch) if batch.part.lines.iter().any(|l| l.text().contains("the second line")))
+        .until("the log's growth", |_, event| {
+            matches!(event, ClusterEvent::Log(batch) if batch.part.lines.iter().any(|l| l.text().contains("the second line")))
         })
         .await;
     console.ask("a", Request::StopJob(id.clone()));
     console
-        .until("the job has ended", |_, news| {
-            matches!(news, News::JobStop { id: which, outcome: JobStopOutcome::Ended(word) } if *which == id && word == "stopped")
+        .until("the job has ended", |_, event| {
+            matches!(event, ClusterEvent::JobStop { id: which, outcome: JobStopOutcome::Ended(word) } if *which == id && word == "stopped")
         })
         .await;
     assert!(console.fleet.member("a").unwrap().head.submissions(JobStatus::Stopped).contains(&running));
@@ -190,7 +190,7 @@ async fn a_job_is_stopped_and_a_log_followed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_with_a_truncated_response_is_unknown_until_the_job_has_ended() {
     let mut console = Console::on("clusters: [{name: a}]").await;
-    console.until("a is up", |_, news| is_up(news)).await;
+    console.until("a is up", |_, event| is_up(event)).await;
     let head = &console.fleet.member("a").unwrap().head;
     let running = head.submissions(JobStatus::Running).pop().unwrap();
     let path = format!("/api/jobs/{running}/stop");
@@ -198,8 +198,8 @@ async fn a_stop_with_a_truncated_response_is_unknown_until_the_job_has_ended() {
     console.ask("a", Request::StopJob(SubmissionId(running.as_str().into())));
     let mut outcomes = Vec::new();
     console
-        .until("the job is seen ended", |_, news| {
-            if let News::JobStop { outcome, .. } = news {
+        .until("the job is seen ended", |_, event| {
+            if let ClusterEvent::JobStop { outcome, .. } = event {
                 outcomes.push(outcome.clone());
             }
             matches!(outcomes.last(), Some(JobStopOutcome::Ended(_)))
@@ -215,14 +215,14 @@ async fn a_stop_with_a_truncated_response_is_unknown_until_the_job_has_ended() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_round_trip_during_a_poll_does_not_report_the_gcs_as_lost() {
     let mut console = Console::on("clusters: [{name: a}]").await;
-    console.until("a is up", |_, news| is_up(news)).await;
+    console.until("a is up", |_, event| is_up(event)).await;
     let head = &console.fleet.member("a").unwrap().head;
     head.set_faults(vec![FaultRule { path: "/ray.rpc.".into(), fault: Fault::Stall }]);
     console.ask("a", Request::Refresh);
     let mut over_gcs = None;
     console
-        .until("the first round trip, while the gcs is read", |_, news| {
-            if let News::Link(Link::Up { gcs, .. }) = news {
+        .until("the first round trip, while the gcs is read", |_, event| {
+            if let ClusterEvent::Link(Link::Up { gcs, .. }) = event {
                 over_gcs = Some(*gcs);
             }
             over_gcs.is_some()
@@ -235,7 +235,7 @@ async fn a_round_trip_during_a_poll_does_not_report_the_gcs_as_lost() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_round_trip_does_not_keep_the_previous_latency() {
     let mut console = Console::on("clusters: [{name: a}]").await;
-    let is = |measured: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { latency, .. }) if latency.is_some() == measured);
+    let is = |measured: bool| move |_: &str, event: &ClusterEvent| matches!(event, ClusterEvent::Link(Link::Up { latency, .. }) if latency.is_some() == measured);
     console.until("a round trip", is(true)).await;
     let fault = vec![FaultRule { path: "/api/authentication_mode".into(), fault: Fault::HangUp }];
     console.fleet.member("a").unwrap().head.set_faults(fault);
@@ -253,7 +253,7 @@ fn hung_dashboard() -> Vec<FaultRule> {
 async fn a_hung_dashboard_and_a_gcs_that_responds_are_reported_separately() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     console.ask("a", Request::Focus(true));
-    let is_silent = |silent: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { dashboard, gcs: true, .. }) if dashboard.is_some() == silent);
+    let is_silent = |silent: bool| move |_: &str, event: &ClusterEvent| matches!(event, ClusterEvent::Link(Link::Up { dashboard, gcs: true, .. }) if dashboard.is_some() == silent);
     console.until("both answer", is_silent(false)).await;
     console.fleet.member("a").unwrap().head.set_faults(hung_dashboard());
     console.until("the dashboard is silent", is_silent(true)).await;
@@ -261,9 +261,9 @@ async fn a_hung_dashboard_and_a_gcs_that_responds_are_reported_separately() {
     console.ask("a", Request::Reconnect);
     let (mut connects, mut states) = (false, 0);
     console
-        .until("the state from the gcs alone", |_, news| {
-            connects |= matches!(news, News::Link(Link::Connecting { .. }));
-            states += usize::from(connects && matches!(news, News::Snapshot(_)));
+        .until("the state from the gcs alone", |_, event| {
+            connects |= matches!(event, ClusterEvent::Link(Link::Connecting { .. }));
+            states += usize::from(connects && matches!(event, ClusterEvent::Snapshot(_)));
             states > 0
         })
         .await;
@@ -276,7 +276,7 @@ async fn a_hung_dashboard_and_a_gcs_that_responds_are_reported_separately() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_ray_refuses_has_a_reason_and_is_not_followed() {
     let mut console = Console::on("clusters: [{name: a}]").await;
-    console.until("a is up", |_, news| is_up(news)).await;
+    console.until("a is up", |_, event| is_up(event)).await;
     // Ray does not know the first job, as after a restart of the head; it refuses the second, whose file does not
     // exist.
     let fault = FaultRule { path: "/api/jobs/refused".into(), fault: Fault::Status(400) };
@@ -287,8 +287,8 @@ async fn a_log_that_ray_refuses_has_a_reason_and_is_not_followed() {
     console.ask("a", Request::Follow(StreamId(3), LogSource::Monitor("not-yet.log".into())));
     let mut ends = BTreeMap::new();
     console
-        .until("three ends", |_, news| {
-            if let News::Log(batch) = news {
+        .until("three ends", |_, event| {
+            if let ClusterEvent::Log(batch) = event {
                 assert!(batch.end != LogEnd::Open, "{batch:?}");
                 assert!(batch.stream != StreamId(1) || matches!(batch.end, LogEnd::Failed(_)), "{batch:?}");
                 let last = match &batch.end {
@@ -310,15 +310,15 @@ async fn a_log_that_ray_refuses_has_a_reason_and_is_not_followed() {
     assert!(failed(2).contains("400"), "{}", failed(2));
     // A file that did not exist is followed once it is created.
     console.fleet.member("a").unwrap().head.write_file("not-yet.log", b"at last\n");
-    let there = |news: &News| matches!(news, News::Log(b) if b.stream == StreamId(3) && b.end == LogEnd::Open && b.part.lines == ["at last".into()]);
-    console.until("the late file", |_, news| there(news)).await;
+    let there = |event: &ClusterEvent| matches!(event, ClusterEvent::Log(b) if b.stream == StreamId(3) && b.end == LogEnd::Open && b.part.lines == ["at last".into()]);
+    console.until("the late file", |_, event| there(event)).await;
     console.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_followed_log_continues_at_its_position_with_another_token() {
     let mut console = Console::on("clusters: [{name: a}]").await;
-    console.until("a is up", |_, news| is_up(news)).await;
+    console.until("a is up", |_, event| is_up(event)).await;
     let running = console.fleet.member("a").unwrap().head.submissions(JobStatus::Running).pop().unwrap();
     let write = |console: &Console, line: &str| {
         let head = &console.fleet.member("a").unwrap().head;
@@ -327,29 +327,30 @@ async fn a_followed_log_continues_at_its_position_with_another_token() {
     write(&console, "line-1");
     console.ask("a", Request::Follow(StreamId(1), LogSource::Job(SubmissionId(running.as_str().into()))));
     let mut ours: Vec<String> = Vec::new();
-    let mut note = |news: &News| {
-        let News::Log(batch) = news else { return 0 };
+    let mut note = |event: &ClusterEvent| {
+        let ClusterEvent::Log(batch) = event else { return 0 };
         ours.extend(batch.part.lines.iter().map(ToString::to_string).filter(|l| l.starts_with("line-")));
         ours.len()
     };
-    console.until("the first line", |_, news| note(news) == 1).await;
+    console.until("the first line", |_, event| note(event) == 1).await;
     let head = &console.fleet.member("a").unwrap().head;
     head.set_token(Some(Secret::new("another")));
     head.drop_connections();
-    let waits = |news: &News| matches!(news, News::Log(LogBatch { end: LogEnd::Interrupted(why), .. }) if why.contains("waiting for a new token"));
-    console.until("the refusal", |_, news| waits(news)).await;
+    let waits = |event: &ClusterEvent| matches!(event, ClusterEvent::Log(LogBatch { end: LogEnd::Interrupted(why), .. }) if why.contains("waiting for a new token"));
+    console.until("the refusal", |_, event| waits(event)).await;
     write(&console, "line-2");
     console.fleet.folder().write_token("a", &Secret::new("another")).unwrap();
     console.ask("a", Request::Refresh);
-    console.until("what was written meanwhile", |_, news| note(news) == 2).await;
+    console.until("what was written meanwhile", |_, event| note(event) == 2).await;
     write(&console, "line-3");
-    console.until("what comes then", |_, news| note(news) == 3).await;
+    console.until("what comes then", |_, event| note(event) == 3).await;
     // Lines that are on the screen are not read again over SSH.
     let head = &console.fleet.member("a").unwrap().head;
     head.set_faults(vec![FaultRule { path: format!("/api/jobs/{running}"), fault: Fault::Status(400) }]);
     head.drop_connections();
-    let failed = |news: &News| matches!(news, News::Log(LogBatch { end: LogEnd::Failed(_), .. }));
-    console.until("why it ends", |_, news| note(news) > 3 || failed(news)).await;
+    let failed =
+        |event: &ClusterEvent| matches!(event, ClusterEvent::Log(LogBatch { end: LogEnd::Failed(_), .. }));
+    console.until("why it ends", |_, event| note(event) > 3 || failed(event)).await;
     assert_eq!(ours, ["line-1", "line-2", "line-3"]);
     console.end().await;
 }
@@ -358,10 +359,10 @@ fn head(console: &Console) -> &Head {
     &console.fleet.member("a").unwrap().head
 }
 
-/// The state of a log stream after this news; `None` for other news.
-fn log_end(news: &News) -> Option<&LogEnd> {
-    match news {
-        News::Log(batch) => Some(&batch.end),
+/// The state of a log stream after this event; `None` for other events.
+fn log_end(event: &ClusterEvent) -> Option<&LogEnd> {
+    match event {
+        ClusterEvent::Log(batch) => Some(&batch.end),
         _ => None,
     }
 }
@@ -369,23 +370,23 @@ fn log_end(news: &News) -> Option<&LogEnd> {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_log_is_followed_again_once_its_cluster_is_back() {
     let mut console = Console::on("clusters: [{name: a, log_rate: 0}]").await;
-    console.until("a is up", |_, news| is_up(news)).await;
+    console.until("a is up", |_, event| is_up(event)).await;
     let running = console.fleet.member("a").unwrap().head.submissions(JobStatus::Running).pop().unwrap();
     assert!(head(&console).write_job_log(&running, b"line-1\n"));
     console.ask("a", Request::Follow(StreamId(1), LogSource::Job(SubmissionId(running.as_str().into()))));
     let mut ours: Vec<String> = Vec::new();
-    let mut note = |news: &News| {
-        let News::Log(batch) = news else { return 0 };
+    let mut note = |event: &ClusterEvent| {
+        let ClusterEvent::Log(batch) = event else { return 0 };
         ours.extend(batch.part.lines.iter().map(ToString::to_string).filter(|l| l.starts_with("line-")));
         ours.len()
     };
-    console.until("the first line", |_, news| note(news) == 1).await;
-    let interrupted = |news: &News| matches!(log_end(news), Some(LogEnd::Interrupted(_)));
+    console.until("the first line", |_, event| note(event) == 1).await;
+    let interrupted = |event: &ClusterEvent| matches!(log_end(event), Some(LogEnd::Interrupted(_)));
 
     // The connection is lost.
     console.fleet.member("a").unwrap().drop_connections();
-    console.until("the interruption", |_, news| note(news) > 1 || interrupted(news)).await;
-    console.until("the log again", |_, news| note(news) > 1 || log_end(news) == Some(&LogEnd::Open)).await;
+    console.until("the interruption", |_, event| note(event) > 1 || interrupted(event)).await;
+    console.until("the log again", |_, event| note(event) > 1 || log_end(event) == Some(&LogEnd::Open)).await;
 
     // The connection is up, but nothing responds behind it; then a refresh is requested.
     head(&console).set_faults(vec![FaultRule { path: String::new(), fault: Fault::HangUp }]);
@@ -393,19 +394,19 @@ async fn an_idle_log_is_followed_again_once_its_cluster_is_back() {
     console.ask("a", Request::Refresh);
     let mut both = [false; 2];
     console
-        .until("both troubles", |_, news| {
-            both[0] |= interrupted(news);
-            both[1] |= problem(news).is_some();
+        .until("both troubles", |_, event| {
+            both[0] |= interrupted(event);
+            both[1] |= problem(event).is_some();
             both == [true; 2]
         })
         .await;
     head(&console).set_faults(Vec::new());
     console.ask("a", Request::Refresh);
     console
-        .until("the log once more", |_, news| note(news) > 1 || log_end(news) == Some(&LogEnd::Open))
+        .until("the log once more", |_, event| note(event) > 1 || log_end(event) == Some(&LogEnd::Open))
         .await;
     assert!(head(&console).write_job_log(&running, b"line-2\n"));
-    console.until("what is written then", |_, news| note(news) == 2).await;
+    console.until("what is written then", |_, event| note(event) == 2).await;
     assert_eq!(ours, ["line-1", "line-2"]);
     console.end().await;
 }
@@ -416,8 +417,8 @@ async fn a_request_for_a_drivers_work_fails_when_the_connection_is_lost() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     let mut driver = None;
     console
-        .until("a driver runs", |_, news| {
-            if let News::Snapshot(snapshot) = news {
+        .until("a driver runs", |_, event| {
+            if let ClusterEvent::Snapshot(snapshot) = event {
                 let mut running = snapshot.jobs.iter().filter(|j| j.status == JobStatus::Running);
                 driver = running.find(|j| j.driver.is_some()).map(|j| j.ids());
             }
@@ -427,8 +428,8 @@ async fn a_request_for_a_drivers_work_fails_when_the_connection_is_lost() {
     let ours = driver.unwrap();
     console.ask("a", Request::Work(ours.clone()));
     console
-        .until("its work", |_, news| {
-            matches!(news, News::Work { job, work: Ok(work) } if *job == ours && !work.actors.is_empty())
+        .until("its work", |_, event| {
+            matches!(event, ClusterEvent::Work { job, work: Ok(work) } if *job == ours && !work.actors.is_empty())
         })
         .await;
     let member = console.fleet.member("a").unwrap();
@@ -446,7 +447,7 @@ async fn a_request_for_a_drivers_work_fails_when_the_connection_is_lost() {
     console
         .until(
             "the reason of the failure",
-            |_, news| matches!(news, News::Work { job, work: Err(_) } if *job == ours),
+            |_, event| matches!(event, ClusterEvent::Work { job, work: Err(_) } if *job == ours),
         )
         .await;
     console.end().await;
@@ -457,8 +458,8 @@ async fn the_console_recovers_from_dropped_connections_and_a_rotated_token() {
     let mut console = Console::on("clusters: [{name: a}, {name: b}]").await;
     let mut up = BTreeSet::new();
     console
-        .until("both are up", |cluster, news| {
-            if is_up(news) {
+        .until("both are up", |cluster, event| {
+            if is_up(event) {
                 up.insert(cluster.to_owned());
             }
             up.len() == 2
@@ -467,23 +468,23 @@ async fn the_console_recovers_from_dropped_connections_and_a_rotated_token() {
     console.fleet.member("a").unwrap().drop_connections();
     let mut lost = false;
     console
-        .until("a is lost and comes back, b stays", |cluster, news| {
-            assert!(cluster == "a" || problem(news).is_none(), "{cluster}: {news:?}");
-            lost |= problem(news).is_some();
-            lost && cluster == "a" && is_up(news)
+        .until("a is lost and comes back, b stays", |cluster, event| {
+            assert!(cluster == "a" || problem(event).is_none(), "{cluster}: {event:?}");
+            lost |= problem(event).is_some();
+            lost && cluster == "a" && is_up(event)
         })
         .await;
     let member = console.fleet.member("b").unwrap();
     member.head.set_token(Some(Secret::new("another")));
     console.ask("b", Request::Refresh);
     console
-        .until("b refuses the token", |cluster, news| {
-            cluster == "b" && problem(news) == Some(&ProblemKind::TokenRefused)
+        .until("b refuses the token", |cluster, event| {
+            cluster == "b" && problem(event) == Some(&ProblemKind::TokenRefused)
         })
         .await;
     console.fleet.folder().write_token("b", &Secret::new("another")).unwrap();
     console.ask("b", Request::Reconnect);
-    console.until("b takes the new token", |cluster, news| cluster == "b" && is_up(news)).await;
+    console.until("b takes the new token", |cluster, event| cluster == "b" && is_up(event)).await;
     console.end().await;
 }
 
@@ -495,8 +496,8 @@ async fn heads_that_all_hung_at_once_recover_soon() {
     let mut console = Console::on(&format!("clusters: [{}]", listed.join(", "))).await;
     console.ask("c0", Request::Focus(true));
     let mut read = BTreeSet::new();
-    let mut every = |name: &str, news: &News| {
-        if matches!(news, News::Snapshot(_)) {
+    let mut every = |name: &str, event: &ClusterEvent| {
+        if matches!(event, ClusterEvent::Snapshot(_)) {
             read.insert(name.to_owned());
         }
         read.len() == names.len()
@@ -506,8 +507,8 @@ async fn heads_that_all_hung_at_once_recover_soon() {
         member.head.set_faults(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
     }
     console
-        .until("the one on the screen does not answer", |name, news| {
-            name == "c0" && matches!(news, News::Link(Link::Retrying { .. }))
+        .until("the one on the screen does not answer", |name, event| {
+            name == "c0" && matches!(event, ClusterEvent::Link(Link::Retrying { .. }))
         })
         .await;
     for member in console.fleet.members() {
@@ -516,16 +517,16 @@ async fn heads_that_all_hung_at_once_recover_soon() {
     }
     let mut read = BTreeSet::new();
     console
-        .until("the one on the screen is up", |name, news| {
-            if matches!(news, News::Snapshot(_)) {
+        .until("the one on the screen is up", |name, event| {
+            if matches!(event, ClusterEvent::Snapshot(_)) {
                 read.insert(name.to_owned());
             }
-            name == "c0" && is_up(news)
+            name == "c0" && is_up(event)
         })
         .await;
     console
-        .until("all are read again", |name, news| {
-            if matches!(news, News::Snapshot(_)) {
+        .until("all are read again", |name, event| {
+            if matches!(event, ClusterEvent::Snapshot(_)) {
                 read.insert(name.to_owned());
             }
             read.len() == names.len()

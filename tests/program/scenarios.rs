@@ -1,4 +1,4 @@
-//! One table of scenarios before an operation, run through both front ends: the console's keys, effects and news, and
+//! One table of scenarios before an operation, run through both front ends: the console's keys, effects and events, and
 //! the command line. Both give the same verdict, asserted on facts: the reason of the refusal, or the first step's command.
 
 mod console;
@@ -12,7 +12,7 @@ use marin_tui::app::operation::confirmation::Control;
 use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed};
 use marin_tui::demo::google::PROJECT;
 use marin_tui::model::{
-    ClusterName, Consent, JournaledOperation, Operation, OperationKind, OperationLock, OperationNews, Order,
+    ClusterName, Consent, JournaledOperation, Operation, OperationEvent, OperationKind, OperationLock, Order,
     RefusalReason, StepName, Task, Timestamp,
 };
 use marin_tui::operation::{Facts, Journal, Scope};
@@ -412,13 +412,13 @@ fn one_login_serves_from_the_start_to_a_resumed_operation() {
     let mut console = Console::new(&fixture);
     // The offers for a new worker, the preview, the steps, and the steps once more.
     console.perform(vec![Effect::Operate(cluster(), Order::ListOffers)]);
-    console.wait_for_news(|news| matches!(news, OperationNews::Offered(_)).then_some(()));
+    console.wait_for_event(|event| matches!(event, OperationEvent::Offered(_)).then_some(()));
     assert_eq!(console.begins(false, || ()), Began);
-    let is_stopped = |news: &OperationNews| matches!(news, OperationNews::Ended(_)).then_some(());
-    console.wait_for_news(is_stopped);
+    let is_stopped = |event: &OperationEvent| matches!(event, OperationEvent::Ended(_)).then_some(());
+    console.wait_for_event(is_stopped);
     let meant = Consent { expected_kind: Some(OperationKind::Restart), ..Consent::default() };
     console.perform(vec![Effect::Operate(cluster(), Order::Resume(meant))]);
-    console.wait_for_news(is_stopped);
+    console.wait_for_event(is_stopped);
     assert_eq!(fixture.asked().iter().filter(|word| *word == "--version").count(), 2);
     assert_eq!(fixture.heads[0].1.logins() - before, 1);
 }
@@ -462,7 +462,7 @@ fn a_cancel_before_any_change_leaves_nothing_and_after_one_an_interrupted_operat
             // The cancel comes too late, and the step fails on its own.
             by_console.file("go-on", "");
         }
-        console.wait_for_news(|news| matches!(news, OperationNews::Ended(_)).then_some(()));
+        console.wait_for_event(|event| matches!(event, OperationEvent::Ended(_)).then_some(()));
         drop(console);
         assert_eq!(is_interrupted(&by_console), remains);
     }

@@ -255,7 +255,7 @@ fn a_cluster_that_cannot_be_compared_is_not_updated() {
         head.write_bootstrap(config);
         fixture.shows(&mut shown, "update-cluster --yes", 1);
     }
-    let gone = Fixture::new();
+    let gone = CloudFixture::new();
     let words = "update-cluster --yes";
     let ran = Ran::of(&gone.command(words).output().unwrap()).exits(1);
     Transcript::new(gone.home.path()).with(words, &ran).is("an_update_of_a_cluster_that_is_gone");

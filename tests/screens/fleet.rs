@@ -46,13 +46,13 @@ fn calm(workers: u8, busy: u8, running: usize) -> Snapshot {
 
 /// Sends the states at intervals of half a minute, the last one a second ago.
 fn send_states(app: &mut App, name: &str, states: &[Snapshot]) {
-    send_update(app, name, News::Link(up()));
+    send_update(app, name, ClusterEvent::Link(up()));
     for (i, state) in states.iter().enumerate() {
         let mut state = state.clone();
         state.taken = before(1 + 30 * (states.len() - 1 - i) as u64);
         let report = Arc::make_mut(&mut state.autoscaler);
         report.reported = Some(state.taken);
-        send_update(app, name, News::Snapshot(Arc::new(state)));
+        send_update(app, name, ClusterEvent::Snapshot(Arc::new(state)));
     }
 }
 
@@ -92,14 +92,14 @@ fn at_work() -> App {
     let gone =
         problem(ProblemKind::Unreachable, "10.0.0.2 cannot be reached: no route to host", "is the head up?");
     let retrying = Link::Retrying { problem: gone, at: NOW.plus(Duration::from_secs(12)) };
-    send_update(&mut app, NAMES[1], News::Link(retrying));
+    send_update(&mut app, NAMES[1], ClusterEvent::Link(retrying));
     let refused = problem(
         ProblemKind::TokenRefused,
         "the cluster refuses the token (403)",
         "write the cluster's token into ~/.cache/marin-tui/tokens/clusters/marin-us-east1-d",
     );
     send_states(&mut app, NAMES[2], &[calm(2, 0, 0)]);
-    send_update(&mut app, NAMES[2], News::Link(Link::Stopped { problem: refused }));
+    send_update(&mut app, NAMES[2], ClusterEvent::Link(Link::Stopped { problem: refused }));
     send_states(&mut app, NAMES[3], &[calm(1, 1, 5), calm(2, 2, 5), scaling()]);
     send_states(
         &mut app,
@@ -107,7 +107,11 @@ fn at_work() -> App {
         &[calm(20, 0, 0), calm(20, 10, 4), calm(20, 15, 4), calm(20, 20, 4), calm(20, 3, 1)],
     );
     send_states(&mut app, NAMES[5], &[calm(0, 0, 0)]);
-    send_update(&mut app, NAMES[6], News::Link(Link::Connecting { phase: Phase::Address, since: NOW }));
+    send_update(
+        &mut app,
+        NAMES[6],
+        ClusterEvent::Link(Link::Connecting { phase: Phase::Address, since: NOW }),
+    );
     send_states(&mut app, NAMES[7], &[snapshot()]);
     app
 }
@@ -139,8 +143,8 @@ fn lost_nodes_are_counted_at_every_width() {
     }));
     let report = Arc::make_mut(&mut state.autoscaler);
     report.pending.extend(std::iter::repeat_n(report.pending[0].clone(), 27));
-    send_update(&mut app, "marin-us-east1-d", News::Link(up()));
-    send_update(&mut app, "marin-us-east1-d", News::Snapshot(Arc::new(state)));
+    send_update(&mut app, "marin-us-east1-d", ClusterEvent::Link(up()));
+    send_update(&mut app, "marin-us-east1-d", ClusterEvent::Snapshot(Arc::new(state)));
     for (width, height, counts) in
         [(80, 24, "233 ✕64 "), (120, 40, "233 +28 ✕64 "), (200, 60, "233 +28 ✕64 ")]
     {
@@ -150,7 +154,7 @@ fn lost_nodes_are_counted_at_every_width() {
 }
 
 #[test]
-fn before_the_first_news() {
+fn before_the_first_event() {
     snap("fleet_loading", &mut app(&NAMES));
     let mut all = app(&NAMES);
     press(&mut all, "N");
@@ -173,7 +177,7 @@ fn lost_connections_keep_the_last_state() {
         send_update(
             &mut app,
             name,
-            News::Link(Link::Retrying { problem: lost, at: NOW.plus(Duration::from_secs(8)) }),
+            ClusterEvent::Link(Link::Retrying { problem: lost, at: NOW.plus(Duration::from_secs(8)) }),
         );
     }
     snap("fleet_stale", &mut app);
@@ -208,15 +212,15 @@ fn nodes_without_names_show_their_address_once() {
     for node in Arc::make_mut(&mut state.nodes) {
         node.name = node.address.clone();
     }
-    send_update(&mut app, CLUSTER, News::Link(up()));
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state.clone())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state.clone())));
     press(&mut app, "1");
     let wide = |app: &mut App| text(&paint(app, Colors::None, 200, 60));
     assert!(!wide(&mut app).contains("ADDRESS") && wide(&mut app).contains("● 10.130.0.1 "));
     for (n, node) in (0..).zip(Arc::make_mut(&mut state.nodes)) {
         node.hostname = format!("t1v-n-{n}").into();
     }
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state.clone())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state.clone())));
     assert!(wide(&mut app).contains("ADDRESS") && wide(&mut app).contains("t1v-n-1 "), "{}", wide(&mut app));
     // Containers on one machine all have its name.
     for node in Arc::make_mut(&mut state.nodes) {
@@ -224,8 +228,8 @@ fn nodes_without_names_show_their_address_once() {
     }
     let mut app = self::app(&[CLUSTER]);
     app.start(None);
-    send_update(&mut app, CLUSTER, News::Link(up()));
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
     press(&mut app, "1");
     assert!(!wide(&mut app).contains("laptop") && wide(&mut app).contains("● 10.130.0.1 "));
 }
@@ -238,8 +242,8 @@ fn a_node_keeps_its_name_while_others_join() {
     for (n, node) in (0..).zip(Arc::make_mut(&mut state.nodes)) {
         (node.name, node.hostname) = (node.address.clone(), format!("t1v-n-{n}").into());
     }
-    send_update(&mut app, CLUSTER, News::Link(up()));
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state.clone())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state.clone())));
     press(&mut app, "1");
     let first = text(&paint(&mut app, Colors::None, 120, 40));
     assert!(first.contains("t1v-n-0 "), "{first}");
@@ -250,7 +254,7 @@ fn a_node_keeps_its_name_while_others_join() {
         (node.name, node.hostname) = (node.address.clone(), "".into());
         Arc::make_mut(&mut joining.nodes).push(node);
     }
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(joining.clone())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(joining.clone())));
     let seen = text(&paint(&mut app, Colors::None, 120, 40));
     for name in ["t1v-n-0 ", "t1v-n-1 ", "t1v-n-2 ", "t1v-n-3 ", " 10.130.0.30 "] {
         assert!(seen.contains(name), "{name}: {seen}");
@@ -258,13 +262,13 @@ fn a_node_keeps_its_name_while_others_join() {
     for node in Arc::make_mut(&mut joining.nodes) {
         node.hostname = "".into();
     }
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(joining.clone())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(joining.clone())));
     assert_eq!(text(&paint(&mut app, Colors::None, 120, 40)), seen);
     // A joining node whose name is already in use does not change the existing node's name.
     for node in Arc::make_mut(&mut joining.nodes).iter_mut().filter(|n| n.state.is_alive()) {
         node.hostname = "t1v-n-0".into();
     }
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(joining)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(joining)));
     assert_eq!(text(&paint(&mut app, Colors::None, 120, 40)), seen);
 }
 

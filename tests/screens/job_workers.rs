@@ -12,8 +12,8 @@ fn press_and_answer(app: &mut App, key: &str) {
         _ => None,
     });
     if let Some((cluster, key, part)) = asked {
-        let news = Ok(reading(app, part));
-        app.update(Event::JobWorkers(cluster, key, part, Arc::new(news)), NOW);
+        let event = Ok(reading(app, part));
+        app.update(Event::JobWorkers(cluster, key, part, Arc::new(event)), NOW);
     }
 }
 

@@ -28,7 +28,11 @@ fn training() -> App {
         }
     }
     let stream = app.log().unwrap().stream();
-    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
+    send_update(
+        &mut app,
+        CLUSTER,
+        ClusterEvent::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }),
+    );
     app
 }
 
@@ -80,14 +84,14 @@ fn lines_of_several_logs_are_shown_with_their_names() {
     for (stream, second) in [(*first, 1), (*second, 2)] {
         let line = |n: u32| Line::from(format!("2026-11-21 13:5{n}:0{second},000 [INFO] step {n} loss 2.5"));
         let part = (0..9).map(line).collect::<Vec<_>>().into();
-        send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+        send_update(&mut app, CLUSTER, ClusterEvent::Log(LogBatch { stream, part, end: LogEnd::Open }));
     }
     app.update(Event::Tick, NOW.plus(Duration::from_secs(2)));
     snap_at_sizes("log_several", &mut app);
     // Lines that do not repeat their writer's prefix are named as well.
     let line = |n: u32| Line::from(format!("(train pid=7) 2026-11-21 13:59:0{n},000 step {n}"));
     let part = (1..4).map(line).collect::<Vec<_>>().into();
-    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream: *second, part, end: LogEnd::Open }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Log(LogBatch { stream: *second, part, end: LogEnd::Open }));
     app.update(Event::Tick, NOW.plus(Duration::from_secs(4)));
     let seen = text(&paint(&mut app, Colors::None, 120, 40));
     let is_named = |line: &&str| line.contains("13:59:0") && line.contains("eval-tulu-99");

@@ -74,7 +74,7 @@ fn nothing_known_yet() {
     let mut app = app(&[CLUSTER]);
     app.start(None);
     let since = before(1);
-    send_update(&mut app, CLUSTER, News::Link(Link::Connecting { phase: Phase::Tunnel, since }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Connecting { phase: Phase::Tunnel, since }));
     snap("connecting", &mut app);
 }
 
@@ -94,9 +94,9 @@ fn a_running_cluster() {
 fn an_empty_cluster() {
     let mut app = app(&[CLUSTER]);
     app.start(None);
-    send_update(&mut app, CLUSTER, News::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
     let empty = Snapshot { taken: NOW, ray_version: "2.53.0".into(), ..Snapshot::default() };
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(empty)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(empty)));
     snap("empty", &mut app);
 }
 
@@ -111,7 +111,7 @@ fn stale_data_stays_with_the_reason() {
     send_update(
         &mut app,
         CLUSTER,
-        News::Link(Link::Retrying { problem: gone, at: NOW.plus(std::time::Duration::from_secs(8)) }),
+        ClusterEvent::Link(Link::Retrying { problem: gone, at: NOW.plus(std::time::Duration::from_secs(8)) }),
     );
     snap_at_sizes("stale", &mut app);
 }
@@ -128,7 +128,10 @@ fn a_refused_token_shows_its_hint() {
     send_update(
         &mut app,
         CLUSTER,
-        News::Link(Link::Retrying { problem: refused, at: NOW.plus(std::time::Duration::from_secs(4)) }),
+        ClusterEvent::Link(Link::Retrying {
+            problem: refused,
+            at: NOW.plus(std::time::Duration::from_secs(4)),
+        }),
     );
     snap("token_refused", &mut app);
 }
@@ -144,7 +147,7 @@ fn dialogs() {
     snap("describe_node", &mut app);
     press(&mut app, "<esc>2d");
     let job = app.target_job().map(|(_, j)| j).unwrap().ids();
-    send_update(&mut app, CLUSTER, News::Work { job, work: Ok(Box::new(work())) });
+    send_update(&mut app, CLUSTER, ClusterEvent::Work { job, work: Ok(Box::new(work())) });
     snap("describe_job", &mut app);
     press(&mut app, "<esc>1");
     let changed = ProblemKind::HostKeyChanged {
@@ -154,7 +157,7 @@ fn dialogs() {
     press(&mut app, "<esc>");
     let compare = Verb::HostKey.to("compare it before you accept it");
     let problem = problem(changed, "the host key of 10.0.0.1 has changed", compare);
-    send_update(&mut app, CLUSTER, News::Link(Link::Stopped { problem }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Stopped { problem }));
     press(&mut app, "h");
     snap("host_key", &mut app);
 }
@@ -171,7 +174,7 @@ fn prompts_and_messages() {
     send_update(
         &mut app,
         CLUSTER,
-        News::JobStop { id, outcome: JobStopOutcome::StillThere(JobStatus::Pending) },
+        ClusterEvent::JobStop { id, outcome: JobStopOutcome::StillThere(JobStatus::Pending) },
     );
     snap("toast", &mut app);
 }
@@ -181,8 +184,8 @@ fn the_age_of_the_data_stays_in_the_header_beside_read_only() {
     let name = "marin-us-central2-with-a-name-that-is-longer-than-most";
     let mut app = app(&[name]).with_read_only(true);
     app.start(None);
-    send_update(&mut app, name, News::Link(up()));
-    send_update(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, name, ClusterEvent::Link(up()));
+    send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(snapshot())));
     let header =
         |app: &mut App, width| text(&paint(app, Colors::Full, width, 24)).lines().next().unwrap().to_owned();
     let calm = header(&mut app, 120);
@@ -191,7 +194,7 @@ fn the_age_of_the_data_stays_in_the_header_beside_read_only() {
     send_update(
         &mut app,
         name,
-        News::Link(Link::Retrying { problem: silent, at: NOW.plus(Duration::from_secs(8)) }),
+        ClusterEvent::Link(Link::Retrying { problem: silent, at: NOW.plus(Duration::from_secs(8)) }),
     );
     let seen = header(&mut app, 80);
     assert!(seen.contains("✕ dashboard not responding, retry in 8 s") && seen.contains("  data "), "{seen}");
@@ -218,7 +221,11 @@ fn lines_that_wrap_are_all_drawn_page_by_page() {
     press(&mut app, "3zw%");
     let stream = app.log().unwrap().stream();
     let lines: Vec<Line> = (0..100).map(|i| format!("line {i:03} {}", "-".repeat(240)).into()).collect();
-    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
+    send_update(
+        &mut app,
+        CLUSTER,
+        ClusterEvent::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }),
+    );
     let see = |app: &mut App| text(&paint(app, Colors::Full, 80, 24));
     assert!(see(&mut app).contains("line 099"));
     press(&mut app, "gg");
@@ -275,8 +282,8 @@ fn control_characters_never_reach_a_cell() {
     hostile.missing = vec![MissingPart { part: SnapshotPart::Autoscaler, why: bad.to_owned() }];
     app.start(None);
     let name = "evil\x1b]0;x\x07";
-    send_update(&mut app, name, News::Link(up()));
-    send_update(&mut app, name, News::Snapshot(Arc::new(hostile)));
+    send_update(&mut app, name, ClusterEvent::Link(up()));
+    send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(hostile)));
     for keys in ["", "s", "<esc>R", "<esc>y", "<esc> s", "<esc><esc>d", "<esc>1d", "<esc>/\x1b", "<esc>m"] {
         press(&mut app, keys);
         let buffer = paint(&mut app, Colors::Full, 120, 40);
@@ -298,7 +305,7 @@ fn every_page_is_drawn_at_every_size() {
         press(&mut app, if keys == "p" { "" } else { "<esc>" });
         if keys == "R" {
             // There is no interrupted operation.
-            app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Journaled(None)), NOW);
+            app.update(Event::Operation(ClusterName::new(CLUSTER), OperationEvent::Journaled(None)), NOW);
         }
         press(&mut app, keys);
         fits(&mut app, keys);
@@ -374,7 +381,7 @@ fn cloud() -> cloud::CloudView {
 }
 
 /// The sample cluster with limits in its file, and its TPUs on the screen.
-fn tpus(answer: News) -> App {
+fn tpus(answer: ClusterEvent) -> App {
     let limits = |name: &str, min| NodeTypeLimits {
         name: name.into(),
         min,
@@ -387,8 +394,8 @@ fn tpus(answer: News) -> App {
     let keymap = marin_tui::app::Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
     let mut app = App::new(vec![marin_tui::app::Listed::Cluster(spec)], keymap);
     app.start(None);
-    send_update(&mut app, CLUSTER, News::Link(up()));
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
     press(&mut app, "T");
     send_update(&mut app, CLUSTER, answer);
     app
@@ -396,7 +403,7 @@ fn tpus(answer: News) -> App {
 
 #[test]
 fn the_tpus_of_a_cluster() {
-    let mut app = tpus(News::Cloud(Ok(Arc::new(cloud()))));
+    let mut app = tpus(ClusterEvent::Cloud(Ok(Arc::new(cloud()))));
     snap_at_sizes("tpus", &mut app);
     press(&mut app, "x");
     snap("tpus_clean", &mut app);
@@ -406,7 +413,7 @@ fn the_tpus_of_a_cluster() {
         "permission denied by Google: Permission 'tpu.nodes.list' denied",
         "ask the project's owner for a role with tpu.nodes.list",
     );
-    send_update(&mut app, CLUSTER, News::Cloud(Err(gone)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Cloud(Err(gone)));
     snap("tpus_stale", &mut app);
 }
 
@@ -417,12 +424,12 @@ fn unknown_tpus() {
         "not logged in to Google Cloud on this machine (no application-default credentials)",
         Fix::command("log in to Google", "gcloud auth application-default login"),
     );
-    let mut app = tpus(News::Cloud(Err(missing)));
+    let mut app = tpus(ClusterEvent::Cloud(Err(missing)));
     press(&mut app, "<esc>T");
     snap("tpus_no_login", &mut app);
     // No ghosts are reported if Google may have left nodes out.
     let empty = cloud::CloudView { complete: false, asked: before(1), ..cloud::CloudView::default() };
-    send_update(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(empty))));
+    send_update(&mut app, CLUSTER, ClusterEvent::Cloud(Ok(Arc::new(empty))));
     let seen = text(&paint(&mut app, Colors::None, 80, 24));
     assert!(seen.contains("no TPUs here") && seen.contains("could not list everything"), "{seen}");
 }
@@ -436,7 +443,7 @@ fn hostile_tpus_are_drawn_at_every_size() {
     view.vms[0].hosts = vec![bad.into()];
     (view.vms[3].name, view.queued[0].error) = (bad.into(), Some(bad.into()));
     view.complete = false;
-    let mut app = tpus(News::Cloud(Ok(Arc::new(view))));
+    let mut app = tpus(ClusterEvent::Cloud(Ok(Arc::new(view))));
     for keys in ["", "d", "<esc>jd", "<esc>x", "<esc>/\x1b", "<esc>m"] {
         paint(&mut app, Colors::Full, 200, 40);
         press(&mut app, keys);

@@ -3,8 +3,8 @@
 use super::*;
 use marin_tui::app::Effect;
 
-fn send_news(app: &mut App, news: OperationNews) -> Vec<Effect> {
-    app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
+fn send_event(app: &mut App, event: OperationEvent) -> Vec<Effect> {
+    app.update(Event::Operation(ClusterName::new(CLUSTER), event), NOW)
 }
 
 fn restart() -> Operation {
@@ -12,9 +12,9 @@ fn restart() -> Operation {
 }
 
 /// A restart that was interrupted because a machine could not be cleaned up.
-pub fn stopped() -> OperationNews {
+pub fn stopped() -> OperationEvent {
     use StepName::{Backup, Check, Look, Stop};
-    OperationNews::Journaled(Some(JournaledOperation {
+    OperationEvent::Journaled(Some(JournaledOperation {
         operation: restart(),
         since: before(600),
         done: [Check, Look, Backup, Stop].iter().map(|s| (*s, "seen \x1b[31m".to_owned())).collect(),
@@ -42,9 +42,9 @@ fn a_restart_lists_affected_jobs_and_whether_they_are_restored() {
     let mut jobs =
         vec![affected("exp1395", "alice", 16.0, Restoration::Back), affected("notebook", "bo", 0.0, lost)];
     jobs.extend((0..30).map(|i| affected(&format!("sweep-{i}"), "alice", 4.0, Restoration::Back)));
-    send_news(
+    send_event(
         &mut app,
-        OperationNews::Previewed(
+        OperationEvent::Previewed(
             Task::Restart { preserve: true },
             Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() },
         ),
@@ -82,7 +82,7 @@ fn a_job_of_unknown_owner_counts_as_another_persons() {
         AffectedJob { owner: None, ..affected("raysubmit_1", "", 16.0, Restoration::Back) },
     ];
     let preview = Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() };
-    send_news(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
+    send_event(&mut app, OperationEvent::Previewed(Task::Restart { preserve: true }, preview));
     let screen = paint(&mut app, Colors::Full, 80, 24);
     let shown = text(&screen);
     assert!(shown.contains("[ ] also end the jobs of bo and of unknown owner"), "{shown}");
@@ -109,7 +109,7 @@ fn losing() -> App {
     ));
     jobs[0].holds = Some(vec![("TPU-v4-32-head".into(), 1.0)]);
     let preview = Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() };
-    send_news(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
+    send_event(&mut app, OperationEvent::Previewed(Task::Restart { preserve: true }, preview));
     app
 }
 
@@ -143,14 +143,14 @@ fn the_focused_option_is_marked() {
 #[test]
 fn the_output_of_a_long_step_is_not_truncated() {
     let mut app = shown();
-    app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Began(restart())), before(68));
+    app.update(Event::Operation(ClusterName::new(CLUSTER), OperationEvent::Began(restart())), before(68));
     press(&mut app, "p");
     let output = format!(
         "19 jobs are saved in /home/someone/{}/marin-us-central2-1; 0 left out",
         "folder/".repeat(12)
     );
-    send_news(&mut app, OperationNews::Progress(Progress::Began(StepName::Check)));
-    send_news(&mut app, OperationNews::Progress(Progress::Done(StepName::Check, output)));
+    send_event(&mut app, OperationEvent::Progress(Progress::Began(StepName::Check)));
+    send_event(&mut app, OperationEvent::Progress(Progress::Done(StepName::Check, output)));
     for (width, height) in [(80, 24), (120, 40)] {
         let text = seen(&mut app, width, height);
         assert!(text.contains("0 left out") && text.contains("9 "), "{text}");
@@ -160,15 +160,15 @@ fn the_output_of_a_long_step_is_not_truncated() {
 #[test]
 fn progress_shows_steps_output_and_what_can_be_done() {
     let mut app = shown();
-    app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Began(restart())), before(68));
+    app.update(Event::Operation(ClusterName::new(CLUSTER), OperationEvent::Began(restart())), before(68));
     press(&mut app, "p");
     for step in [StepName::Check, StepName::Look] {
-        send_news(&mut app, OperationNews::Progress(Progress::Began(step)));
-        send_news(&mut app, OperationNews::Progress(Progress::Done(step, "2 workers".into())));
+        send_event(&mut app, OperationEvent::Progress(Progress::Began(step)));
+        send_event(&mut app, OperationEvent::Progress(Progress::Done(step, "2 workers".into())));
     }
-    send_news(&mut app, OperationNews::Progress(Progress::Began(StepName::Backup)));
+    send_event(&mut app, OperationEvent::Progress(Progress::Began(StepName::Backup)));
     for i in 0..40 {
-        send_news(&mut app, OperationNews::Progress(Progress::Output(format!("line {i} of ray up"))));
+        send_event(&mut app, OperationEvent::Progress(Progress::Output(format!("line {i} of ray up"))));
     }
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let text = seen(&mut app, width, height);
@@ -180,10 +180,10 @@ fn progress_shows_steps_output_and_what_can_be_done() {
     }
     press(&mut app, "<esc>");
     assert!(seen(&mut app, 120, 40).contains("◐ restart 3/9: save jobs"), "the banner");
-    send_news(&mut app, OperationNews::Progress(Progress::Done(StepName::Backup, String::new())));
-    send_news(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
+    send_event(&mut app, OperationEvent::Progress(Progress::Done(StepName::Backup, String::new())));
+    send_event(&mut app, OperationEvent::Progress(Progress::Began(StepName::Stop)));
     let gone = problem(ProblemKind::TunnelLost, "the connection broke", "");
-    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Retrying { problem: gone, at: NOW }));
     let text = seen(&mut app, 120, 40);
     assert!(text.contains("during restart (expected)") && !text.contains("the connection broke"), "{text}");
 }
@@ -191,7 +191,7 @@ fn progress_shows_steps_output_and_what_can_be_done() {
 #[test]
 fn an_interrupted_operation_is_shown_with_its_actions() {
     let mut app = shown();
-    send_news(&mut app, stopped());
+    send_event(&mut app, stopped());
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let buffer = paint(&mut app, Colors::Full, width, height);
         assert!(buffer.content().iter().all(|c| !c.symbol().chars().any(char::is_control)));
@@ -219,7 +219,7 @@ fn another_operators_operation_is_shown_on_the_page_and_by_the_progress_key() {
     let mark = OperationLock::new("00000000aaaaaaaa".into(), &operation, "alice@laptop", 77, before(120));
     let mark = OperationLock { step: 4, ..mark };
     let mut app = shown();
-    send_update(&mut app, CLUSTER, News::Lock(Some(mark.clone())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Lock(Some(mark.clone())));
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let text = seen(&mut app, width, height);
         assert!(text.contains("restart by alice, step 4 of 9 (alice@laptop, started 2m ago)"), "{text}");
@@ -233,14 +233,14 @@ fn another_operators_operation_is_shown_on_the_page_and_by_the_progress_key() {
     send_update(
         &mut app,
         CLUSTER,
-        News::Lock(Some(OperationLock { seen_ms: before(600).as_millis(), ..mark })),
+        ClusterEvent::Lock(Some(OperationLock { seen_ms: before(600).as_millis(), ..mark })),
     );
     let text = seen(&mut app, 200, 60);
     assert!(text.contains("restart by alice, step 4 of 9, no update for 10m"), "{text}");
     // Our own operation takes precedence.
-    send_news(&mut app, stopped());
+    send_event(&mut app, stopped());
     assert!(!seen(&mut app, 200, 60).contains("by alice"));
-    send_update(&mut app, CLUSTER, News::Lock(None));
-    send_news(&mut app, OperationNews::Journaled(None));
+    send_update(&mut app, CLUSTER, ClusterEvent::Lock(None));
+    send_event(&mut app, OperationEvent::Journaled(None));
     assert!(!seen(&mut app, 200, 60).contains("by alice"));
 }

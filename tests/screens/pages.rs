@@ -14,7 +14,7 @@ fn the_page_of_a_job() {
     let hosts = alive_hosts(&app);
     press(&mut app, "2d");
     let job = app.target_job().map(|(_, j)| j).unwrap().ids();
-    send_update(&mut app, CLUSTER, News::Work { job: job.clone(), work: Ok(Box::new(work())) });
+    send_update(&mut app, CLUSTER, ClusterEvent::Work { job: job.clone(), work: Ok(Box::new(work())) });
     let failed = |n| WorkerState::Failed {
         why: "Traceback (most recent call last):\nRESOURCE_EXHAUSTED: out of memory".into(),
         at: Some(before(n)),
@@ -54,7 +54,11 @@ fn the_page_of_a_job() {
     let nodes = &app.current().unwrap().snapshot.nodes;
     let through = nodes.iter().find(|n| n.is_head).map(|n| n.id);
     let subject = Subject::Job { ids: job, through };
-    send_update(&mut app, CLUSTER, News::Inspected(subject, Ok(Box::new(Inspection::Job(inspection)))));
+    send_update(
+        &mut app,
+        CLUSTER,
+        ClusterEvent::Inspected(subject, Ok(Box::new(Inspection::Job(inspection)))),
+    );
     snap_at("page_job", &mut app, &[(80, 24), (120, 60)]);
 }
 
@@ -90,8 +94,8 @@ fn the_page_of_a_host() {
         ],
         logs: Ok(vec![("raylet".into(), vec!["raylet.err".into(), "raylet.out".into()])]),
     };
-    let news = News::Inspected(Subject::Host(node), Ok(Box::new(Inspection::Host(inspection))));
-    send_update(&mut app, CLUSTER, news);
+    let event = ClusterEvent::Inspected(Subject::Host(node), Ok(Box::new(Inspection::Host(inspection))));
+    send_update(&mut app, CLUSTER, event);
     snap_at("page_host", &mut app, &[(80, 24), (120, 40)]);
     press(&mut app, "<enter>");
     snap("page_host_files", &mut app);

@@ -23,8 +23,8 @@ fn plain_screens_are_ascii_and_keep_their_columns() {
         let listed = ["marin-us-central2", "marin-us-east5"].map(|name| Listed::Cluster(spec(name))).to_vec();
         let mut app = App::new(listed, keymap);
         app.start(Some(&ClusterName::new(CLUSTER)));
-        send_update(&mut app, CLUSTER, News::Link(up()));
-        send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+        send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+        send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
         press(&mut app, keys);
         for (width, height) in [(80, 24), (200, 60)] {
             let full = painted(&mut app, &Theme::new(Colors::Full), width, height);
@@ -50,7 +50,7 @@ fn text_from_clusters_keeps_its_letters() {
     let mut job = (*named.jobs[0]).clone();
     job.entrypoint = "python größe.py 日本".into();
     named.jobs = Arc::new(vec![Arc::new(job)]);
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(named)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(named)));
     press(&mut app, "2");
     let seen = text(&painted(&mut app, &Theme::new(Colors::Full).with(Glyphs::Plain), 200, 60));
     assert!(seen.contains("python größe.py 日"), "{seen}");

@@ -5,13 +5,13 @@ use marin_tui::app::Dialog;
 
 const SMALL: [(u16, u16); 2] = [(80, 24), (40, 10)];
 
-fn send_news(app: &mut App, news: OperationNews) {
-    app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW);
+fn send_event(app: &mut App, event: OperationEvent) {
+    app.update(Event::Operation(ClusterName::new(CLUSTER), event), NOW);
 }
 
 fn send_preview(app: &mut App, preview: Preview) {
     let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    send_news(app, OperationNews::Previewed(plan.operation.task.clone(), preview));
+    send_event(app, OperationEvent::Previewed(plan.operation.task.clone(), preview));
 }
 
 fn seen(app: &mut App, (width, height): (u16, u16)) -> String {
@@ -57,7 +57,7 @@ fn a_question_can_be_read_to_its_end() {
             offered: "SHA256:0Zf1QY1ZDpm".into(),
         };
         let problem = problem(changed, "the host key of 10.0.0.1 has changed", "compare it");
-        send_update(&mut app, CLUSTER, News::Link(Link::Stopped { problem }));
+        send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Stopped { problem }));
         if app.dialog().is_none() {
             press(&mut app, "h");
         }
@@ -144,23 +144,23 @@ fn progress_can_be_read_from_its_first_step() {
         let mut app = shown();
         let operation = Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER));
         let steps = operation.steps.clone();
-        send_news(&mut app, OperationNews::Began(operation));
+        send_event(&mut app, OperationEvent::Began(operation));
         press(&mut app, "p");
         for (i, step) in steps[..4].iter().enumerate() {
-            send_news(&mut app, OperationNews::Progress(Progress::Began(*step)));
-            send_news(&mut app, OperationNews::Progress(Progress::Done(*step, format!("done-{i}"))));
+            send_event(&mut app, OperationEvent::Progress(Progress::Began(*step)));
+            send_event(&mut app, OperationEvent::Progress(Progress::Done(*step, format!("done-{i}"))));
         }
-        send_news(&mut app, OperationNews::Progress(Progress::Began(steps[4])));
+        send_event(&mut app, OperationEvent::Progress(Progress::Began(steps[4])));
         for i in 0..30 {
-            send_news(&mut app, OperationNews::Progress(Progress::Output(format!("output-{i:02}"))));
+            send_event(&mut app, OperationEvent::Progress(Progress::Output(format!("output-{i:02}"))));
         }
         let failed = problem(
             ProblemKind::Other,
             "10.128.0.3 cannot be cleared: it gives no answer by ssh within sixty seconds, nor by anything else",
             "look whether it is there, end what runs on it by hand; then resume, or go on past it",
         );
-        send_news(&mut app, OperationNews::Progress(Progress::Failed(steps[4], failed.clone())));
-        send_news(&mut app, OperationNews::Ended(OperationEnd::Stopped(failed, None)));
+        send_event(&mut app, OperationEvent::Progress(Progress::Failed(steps[4], failed.clone())));
+        send_event(&mut app, OperationEvent::Ended(OperationEnd::Stopped(failed, None)));
         let rest = seen(&mut app, size);
         assert!(rest.contains("resumes") && rest.contains("abandons it"), "the actions are visible: {rest}");
         let all = all_screens(&mut app, size, "<up>", " above ");
@@ -198,7 +198,7 @@ fn a_form_shows_the_focused_field_and_the_error() {
         // The error takes space from the rows, and is scrolled page by page if that is not enough.
         let Some(Dialog::Form(form)) = app.dialog() else { panic!() };
         let (id, why) = (form.id, "the package is too large for this head ".repeat(12) + "end");
-        let failed = Event::Form(ClusterName::new(CLUSTER), id, FormNews::Failed(why));
+        let failed = Event::Form(ClusterName::new(CLUSTER), id, FormEvent::Failed(why));
         app.update(failed, NOW);
         let screen = seen(&mut app, size);
         assert!(screen.contains("│ resources ") || screen.contains("│ submission id "), "{size:?}: {screen}");
@@ -216,7 +216,7 @@ fn the_reason_why_no_worker_can_be_added_can_be_read_to_its_end() {
         press(&mut app, "a");
         let what = "not logged in to Google Cloud on this machine (no application-default credentials)";
         let hint = "run `gcloud auth application-default login`, then press the key once more; nothing was asked of google";
-        send_news(&mut app, OperationNews::Offered(Err(problem(ProblemKind::Login, what, hint))));
+        send_event(&mut app, OperationEvent::Offered(Err(problem(ProblemKind::Login, what, hint))));
         let all = all_screens(&mut app, size, "<down>", " below ─╯");
         assert_eq!(lacking(&format!("{what} {hint}"), &all), Vec::<String>::new(), "{size:?}: {all}");
         assert!(all.contains("Cancel"));

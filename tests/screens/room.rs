@@ -10,8 +10,8 @@ const LONG: &str = "ray-run-dara-exp964_custom_chat_with_a_long_name-ac58bf";
 fn with(state: Snapshot) -> App {
     let mut app = app(&[CLUSTER]);
     app.start(None);
-    send_update(&mut app, CLUSTER, News::Link(up()));
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
     app
 }
 
@@ -45,7 +45,11 @@ fn a_logs_state_stays_beside_a_long_name() {
     let mut app = with(state);
     let stream = app.log().unwrap().stream();
     let lines: Vec<Line> = (0..100).map(|i| format!("step {i} loss=2").into()).collect();
-    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
+    send_update(
+        &mut app,
+        CLUSTER,
+        ClusterEvent::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }),
+    );
     let title = |app: &mut App| {
         let text = seen(app, 120, 40);
         text.lines().find_map(|l| l.split_once("3 Log ")).unwrap().1.to_owned()
@@ -72,14 +76,14 @@ fn worker_types_use_the_available_space() {
     let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec)], keymap);
     app.start(None);
-    send_update(&mut app, CLUSTER, News::Link(up()));
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
     press(&mut app, "T");
     let mut view = cloud();
     let more = (0..14).map(|i| cloud::TpuVm { name: format!("worker-{i:02}").into(), ..view.vms[4].clone() });
     let more: Vec<_> = more.collect();
     view.vms.extend(more);
-    send_update(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view))));
+    send_update(&mut app, CLUSTER, ClusterEvent::Cloud(Ok(Arc::new(view))));
     let wide = seen(&mut app, 200, 60);
     assert!(
         (0..8).all(|i| wide.contains(&format!("tpu_type_{i:02}"))) && !wide.contains("more below"),

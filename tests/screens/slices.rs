@@ -5,10 +5,10 @@ use super::*;
 /// A healthy slice of 64 hosts with one outlier, a slice that lost half of its hosts, and a lost slice.
 fn by_slice() -> App {
     let mut app = shown();
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(sliced())));
     press(&mut app, "1vgg");
     let figures = |n: u8| (node(n, "", 0.0, 0.0).id, figures(if n == 17 { 2.0 } else { 70.0 }, 40, 30));
-    send_update(&mut app, CLUSTER, News::Physical((1..=64).map(figures).collect()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Physical((1..=64).map(figures).collect()));
     send_update(&mut app, CLUSTER, held("04000000", 1..=64));
     app
 }
@@ -36,8 +36,8 @@ fn the_page_of_a_slice() {
 fn slices_of_all_clusters() {
     let mut app = app(&["alpha", "beta"]);
     for name in ["alpha", "beta"] {
-        send_update(&mut app, name, News::Link(up()));
-        send_update(&mut app, name, News::Snapshot(Arc::new(sliced())));
+        send_update(&mut app, name, ClusterEvent::Link(up()));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(sliced())));
     }
     press(&mut app, "Nv");
     snap_at_sizes("all_slices", &mut app);

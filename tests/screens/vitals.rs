@@ -45,7 +45,7 @@ fn cluster_vitals(app: &App) -> ClusterVitals {
 fn jobs_show_their_activity_at_every_size() {
     let mut app = shown();
     let cluster_vitals = cluster_vitals(&app);
-    send_update(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Vitals(Arc::new(cluster_vitals)));
     snap_at("vitals", &mut app, &[(80, 24), (120, 40), (200, 60)]);
     press(&mut app, "2d");
     snap("vitals_job", &mut app);
@@ -57,7 +57,7 @@ fn jobs_show_their_activity_at_every_size() {
 fn the_narrowest_screen_shows_a_hanging_run() {
     let mut app = shown();
     let cluster_vitals = cluster_vitals(&app);
-    send_update(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Vitals(Arc::new(cluster_vitals)));
     let seen = text(&paint(&mut app, Colors::None, 80, 24));
     assert!(seen.contains("silent 22m"), "{seen}");
 }
@@ -66,11 +66,11 @@ fn the_narrowest_screen_shows_a_hanging_run() {
 fn the_fleet_shows_the_cluster_with_the_stalled_run() {
     let mut app = app(&["marin-us-central2", "marin-us-east5-b-vllm"]);
     for name in ["marin-us-central2", "marin-us-east5-b-vllm"] {
-        send_update(&mut app, name, News::Link(up()));
-        send_update(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+        send_update(&mut app, name, ClusterEvent::Link(up()));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(snapshot())));
     }
     let mut cluster_vitals = cluster_vitals(&app);
-    send_update(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals.clone())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Vitals(Arc::new(cluster_vitals.clone())));
     // The stalled run is the worst finding.
     let row = |app: &mut App, text_of_row: &str| {
         let seen = text(&paint(app, Colors::None, 120, 40));
@@ -81,6 +81,6 @@ fn the_fleet_shows_the_cluster_with_the_stalled_run() {
     for vitals in cluster_vitals.jobs.values_mut() {
         Arc::make_mut(vitals).signs.iter_mut().for_each(|sign| sign.kind = WarningKind::Slowed);
     }
-    send_update(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Vitals(Arc::new(cluster_vitals)));
     row(&mut app, "<30 s 1 run slowed; launches fail");
 }

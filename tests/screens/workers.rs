@@ -3,14 +3,14 @@
 use super::*;
 use marin_tui::app::{Dialog, Effect};
 
-fn send_news(app: &mut App, news: OperationNews) -> Vec<Effect> {
-    app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
+fn send_event(app: &mut App, event: OperationEvent) -> Vec<Effect> {
+    app.update(Event::Operation(ClusterName::new(CLUSTER), event), NOW)
 }
 
 /// Sends the preview that the dialog requested.
 fn send_preview(app: &mut App, preview: Preview) {
     let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    send_news(app, OperationNews::Previewed(plan.operation.task.clone(), preview));
+    send_event(app, OperationEvent::Previewed(plan.operation.task.clone(), preview));
 }
 
 /// As many types as one of Marin's cluster files has.
@@ -36,7 +36,7 @@ fn the_form_shows_loading_choices_and_errors() {
     let mut app = shown();
     press(&mut app, "a");
     snap("worker_form_looking", &mut app);
-    send_news(&mut app, OperationNews::Offered(Ok(offer())));
+    send_event(&mut app, OperationEvent::Offered(Ok(offer())));
     press(&mut app, "<left><left>");
     snap_at_sizes("worker_form", &mut app);
     press(&mut app, "<down><down><backspace>70<down>My worker");
@@ -47,7 +47,7 @@ fn the_form_shows_loading_choices_and_errors() {
         "not logged in to Google Cloud on this machine (no application-default credentials)",
         Fix::command("log in to Google", "gcloud auth application-default login"),
     );
-    send_news(&mut app, OperationNews::Offered(Err(missing)));
+    send_event(&mut app, OperationEvent::Offered(Err(missing)));
     snap("worker_form_failed", &mut app);
 }
 
@@ -56,7 +56,7 @@ fn a_host_is_added_by_its_address() {
     let mut app = shown();
     press(&mut app, "a");
     let last = Some(NewWorker::Host { address: "10.0.0.6".into() });
-    send_news(&mut app, OperationNews::Offered(Ok(WorkerOffer { last, ..WorkerOffer::default() })));
+    send_event(&mut app, OperationEvent::Offered(Ok(WorkerOffer { last, ..WorkerOffer::default() })));
     press(&mut app, "10.0.0.7");
     snap("worker_form_host", &mut app);
 }
@@ -65,7 +65,7 @@ fn a_host_is_added_by_its_address() {
 fn the_plan_shows_the_exact_request_to_google() {
     let mut app = shown();
     press(&mut app, "a");
-    send_news(&mut app, OperationNews::Offered(Ok(offer())));
+    send_event(&mut app, OperationEvent::Offered(Ok(offer())));
     press(&mut app, "<left><tab><tab><backspace>12<tab>exp1395<tab><tab><enter>");
     send_preview(&mut app, Preview::default());
     snap("worker_plan_add", &mut app);
@@ -75,7 +75,7 @@ fn the_plan_shows_the_exact_request_to_google() {
 fn secrets_in_a_request_are_reported_before_it_is_sent() {
     let mut app = shown();
     press(&mut app, "a");
-    send_news(&mut app, OperationNews::Offered(Ok(offer())));
+    send_event(&mut app, OperationEvent::Offered(Ok(offer())));
     press(&mut app, "<tab><tab><tab><tab><tab><enter>");
     let warning =
         "in the cluster file, WANDB_API_KEY looks like a secret; the startup script is metadata of the TPU";
@@ -104,9 +104,9 @@ fn progress_of_adding_a_worker_is_shown_until_it_fails() {
     let names = vec!["ray-worker-manual-1".to_owned()];
     let worker = NewWorker::Queued { node_type: "tpu_worker".into(), capacity: "reserved".into(), names };
     let operation = Operation::new(Task::AddWorker(worker), ClusterName::new(CLUSTER));
-    app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Began(operation)), before(68));
+    app.update(Event::Operation(ClusterName::new(CLUSTER), OperationEvent::Began(operation)), before(68));
     press(&mut app, "p");
-    let progress = |app: &mut App, p| send_news(app, OperationNews::Progress(p));
+    let progress = |app: &mut App, p| send_event(app, OperationEvent::Progress(p));
     progress(&mut app, Progress::Began(StepName::Ask));
     progress(&mut app, Progress::Done(StepName::Ask, "Google accepted the request".into()));
     progress(&mut app, Progress::Began(StepName::Capacity));
@@ -122,7 +122,7 @@ fn progress_of_adding_a_worker_is_shown_until_it_fails() {
         ],
     );
     progress(&mut app, Progress::Failed(StepName::Capacity, refused.clone()));
-    send_news(&mut app, OperationNews::Ended(OperationEnd::Stopped(refused, None)));
+    send_event(&mut app, OperationEvent::Ended(OperationEnd::Stopped(refused, None)));
     snap("worker_stopped", &mut app);
     press(&mut app, "<esc>");
     let seen = text(&paint(&mut app, Colors::Full, 120, 40));
@@ -151,7 +151,7 @@ fn hostile_offers_are_drawn_at_every_size() {
     let offer = WorkerOffer { types, capacities: vec![bad.into()], last: None };
     let mut app = shown();
     press(&mut app, "a");
-    send_news(&mut app, OperationNews::Offered(Ok(offer)));
+    send_event(&mut app, OperationEvent::Offered(Ok(offer)));
     for keys in ["", "<down>", "<down>9999", "<down>UPPER", "<down>", "<down>"] {
         paint(&mut app, Colors::Full, 200, 40);
         press(&mut app, keys);
@@ -173,7 +173,7 @@ fn every_type_can_be_scrolled_to_in_a_small_window() {
     for (width, height) in [(80, 24), (40, 10)] {
         let mut app = shown();
         press(&mut app, "a");
-        send_news(&mut app, OperationNews::Offered(Ok(twenty())));
+        send_event(&mut app, OperationEvent::Offered(Ok(twenty())));
         let lines = |app: &mut App| {
             let seen = text(&paint(app, Colors::Full, width, height));
             // The markers of the list; those in the border belong to the fields.

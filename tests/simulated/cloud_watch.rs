@@ -8,8 +8,8 @@ use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
 use marin_tui::model::cloud::{CloudView, TpuHost};
 use marin_tui::model::{
-    Cleaned, ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, News, Problem, ProblemKind,
-    Provider, Request, SshAuth, leftovers,
+    Cleaned, ClusterEvent, ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, Problem,
+    ProblemKind, Provider, Request, SshAuth, leftovers,
 };
 use marin_tui::state::Update;
 use marin_tui::supervisor::{AuditSink, Options, Supervisor};
@@ -24,7 +24,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 const ZONE: &str = "us-central2-b";
 
-/// A cluster in Google Cloud with an unreachable head, and the news of its supervisor.
+/// A cluster in Google Cloud with an unreachable head, and the events of its supervisor.
 struct Fixture {
     dir: TempDir,
     double: Double,
@@ -66,20 +66,20 @@ impl Fixture {
         options.note = AuditSink::by(move |cluster, what, outcome| {
             audited.lock().unwrap().push(format!("{cluster}: {what}: {outcome}"));
         });
-        let (updates, news) = mpsc::channel(64);
+        let (updates, receiver) = mpsc::channel(64);
         let specs = [&[self.spec.clone()][..], &self.others].concat();
-        self.running = Some((Supervisor::start(specs, options, &updates), news));
+        self.running = Some((Supervisor::start(specs, options, &updates), receiver));
     }
 
     fn ask(&self, request: Request) {
         self.running.as_ref().unwrap().0.ask(&self.spec.name, request);
     }
 
-    async fn news<T>(&mut self, what: &str, wanted: impl Fn(News) -> Option<T>) -> T {
-        let news = &mut self.running.as_mut().unwrap().1;
+    async fn event<T>(&mut self, what: &str, wanted: impl Fn(ClusterEvent) -> Option<T>) -> T {
+        let receiver = &mut self.running.as_mut().unwrap().1;
         let found = async {
             loop {
-                if let Some(found) = wanted(news.recv().await.unwrap().news) {
+                if let Some(found) = wanted(receiver.recv().await.unwrap().event) {
                     return found;
                 }
             }
@@ -88,8 +88,8 @@ impl Fixture {
     }
 
     async fn cloud(&mut self) -> Result<Arc<CloudView>, Problem> {
-        let result = |news| if let News::Cloud(answer) = news { Some(answer) } else { None };
-        self.news("the news from Google", result).await
+        let result = |event| if let ClusterEvent::Cloud(answer) = event { Some(answer) } else { None };
+        self.event("the answer from Google", result).await
     }
 }
 
@@ -165,8 +165,8 @@ async fn a_request_fails_with_a_reason_if_google_is_not_queried() {
         let problem = fixture.cloud().await.unwrap_err();
         assert!(problem.hint.to_string().contains(hint), "{problem:?}");
         fixture.ask(Request::CleanPreempted(Vec::new()));
-        let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
-        assert!(fixture.news("the result of the cleanup", is).await.is_err());
+        let is = |event| if let ClusterEvent::Cleaned(answer) = event { Some(answer) } else { None };
+        assert!(fixture.event("the result of the cleanup", is).await.is_err());
         assert!(fixture.double.requests().is_empty(), "{:?}", fixture.double.requests());
     }
 }
@@ -194,8 +194,8 @@ async fn leftovers_are_deleted_audited_and_listed_again() {
     let left = leftovers("c1", &fixture.cloud().await.unwrap());
     fixture.double.state().nodes[1]["state"] = json!("READY");
     fixture.ask(Request::CleanPreempted(left));
-    let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
-    let done = fixture.news("the result of the cleanup", is).await.unwrap();
+    let is = |event| if let ClusterEvent::Cleaned(answer) = event { Some(answer) } else { None };
+    let done = fixture.event("the result of the cleanup", is).await.unwrap();
     let results: Vec<_> = done.iter().map(|(l, c)| (l.name.raw(), c.clone())).collect();
     let skipped = Cleaned::Skipped("it is ready now".into());
     assert_eq!(results, [("back", skipped), ("left", Cleaned::Deleted)]);
@@ -229,8 +229,8 @@ async fn a_deletion_during_a_request_causes_another_request() {
     // Only the request in progress is held.
     fixture.double.recover();
     fixture.ask(Request::CleanPreempted(left));
-    let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
-    fixture.news("the result of the cleanup", is).await.unwrap();
+    let is = |event| if let ClusterEvent::Cleaned(answer) = event { Some(answer) } else { None };
+    fixture.event("the result of the cleanup", is).await.unwrap();
     until.add_permits(1);
     assert_eq!(fixture.cloud().await.unwrap().vms.len(), 1, "the state at the time of the request");
     assert!(fixture.cloud().await.unwrap().vms.is_empty(), "requested again at once");
@@ -252,11 +252,11 @@ async fn another_operators_mark_is_reported_while_the_head_is_unreachable() {
     fixture.spec.file = Some("c1.yaml".into());
     fixture.double.state().groups = vec![lock(4)];
     fixture.start(Some(Duration::from_millis(50)));
-    let is = |news| if let News::Lock(lock) = news { Some(lock) } else { None };
-    let seen = fixture.news("the lock", is).await.unwrap();
+    let is = |event| if let ClusterEvent::Lock(lock) = event { Some(lock) } else { None };
+    let seen = fixture.event("the lock", is).await.unwrap();
     assert_eq!((seen.step, seen.seen_ms, seen.who.as_str()), (4, 2000, "alice·[31m@laptop"));
     fixture.double.state().groups = vec![lock(5)];
-    assert_eq!(fixture.news("the next step", is).await.unwrap().step, 5);
+    assert_eq!(fixture.event("the next step", is).await.unwrap().step, 5);
     // While the mark cannot be read, the last known state is kept.
     fixture.double.fail("instanceGroups", Fault::Html(502));
     let asked = fixture.double.asked("instanceGroups");
@@ -265,5 +265,5 @@ async fn another_operators_mark_is_reported_while_the_head_is_unreachable() {
     }
     fixture.double.recover();
     fixture.double.state().groups.clear();
-    assert_eq!(fixture.news("its end", is).await, None);
+    assert_eq!(fixture.event("its end", is).await, None);
 }

@@ -80,10 +80,10 @@ impl Fixture {
         }
     }
 
-    /// A console's supervisor; its news are discarded.
+    /// A console's supervisor; its events are discarded.
     fn console(&self) -> (Supervisor, Connection) {
-        let (updates, mut news) = mpsc::channel(64);
-        tokio::spawn(async move { while news.recv().await.is_some() {} });
+        let (updates, mut receiver) = mpsc::channel(64);
+        tokio::spawn(async move { while receiver.recv().await.is_some() {} });
         let supervisor = Supervisor::start(vec![self.spec()], self.options(), &updates);
         let connection = supervisor.connection(&ClusterName::new("lab")).unwrap();
         (supervisor, connection)

@@ -7,7 +7,9 @@ use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::google::compute::instance;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
-use marin_tui::model::{ClusterSpec, GoogleNames, Link, News, Problem, ProblemKind, Request, Timestamp};
+use marin_tui::model::{
+    ClusterEvent, ClusterSpec, GoogleNames, Link, Problem, ProblemKind, Request, Timestamp,
+};
 use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token::TokenSources;
@@ -69,14 +71,14 @@ impl Fixture {
     }
 
     fn start(&self) -> Started {
-        let (updates, news) = mpsc::channel(256);
-        Started { supervisor: Supervisor::start(vec![self.spec.clone()], self.options(), &updates), news }
+        let (updates, receiver) = mpsc::channel(256);
+        Started { supervisor: Supervisor::start(vec![self.spec.clone()], self.options(), &updates), receiver }
     }
 }
 
 struct Started {
     supervisor: Supervisor,
-    news: mpsc::Receiver<Update>,
+    receiver: mpsc::Receiver<Update>,
 }
 
 impl Started {
@@ -89,9 +91,9 @@ impl Started {
     async fn problem(&mut self, is: impl Fn(&Problem) -> bool) -> Problem {
         let wait = async {
             loop {
-                let update = self.news.recv().await.expect("the supervisor is running");
-                match update.news {
-                    News::Link(Link::Retrying { problem, .. } | Link::Stopped { problem })
+                let update = self.receiver.recv().await.expect("the supervisor is running");
+                match update.event {
+                    ClusterEvent::Link(Link::Retrying { problem, .. } | Link::Stopped { problem })
                         if is(&problem) =>
                     {
                         return problem;
@@ -117,8 +119,8 @@ async fn an_exceeded_quota_delays_the_retry_and_ray_is_not_queried() {
     let mut started = fixture.start();
     let wait = async {
         loop {
-            let update = started.news.recv().await.expect("the supervisor is running");
-            if let News::Link(Link::Retrying { problem, at }) = update.news {
+            let update = started.receiver.recv().await.expect("the supervisor is running");
+            if let ClusterEvent::Link(Link::Retrying { problem, at }) = update.event {
                 return (problem, at);
             }
         }
@@ -215,9 +217,9 @@ async fn a_missing_login_is_reported_before_ray_responds() {
     let mut options = fixture.options();
     // As Ray does while it looks for the same login.
     options.ray = vec![fixture.script("slow-ray", "exec sleep 600").display().to_string()];
-    let (updates, news) = mpsc::channel(256);
+    let (updates, receiver) = mpsc::channel(256);
     let supervisor = Supervisor::start(vec![fixture.spec.clone()], options, &updates);
-    let problem = Started { supervisor, news }.problem(|_| true).await;
+    let problem = Started { supervisor, receiver }.problem(|_| true).await;
     assert!(problem.what.contains("expired or was revoked"), "{problem:?}");
     assert!(
         problem.hint.to_string().contains("gcloud auth application-default login")
@@ -233,9 +235,9 @@ async fn both_errors_are_reported_if_google_and_ray_fail() {
     fixture.double.fail("/token", Fault::Grant { error: "invalid_grant", subtype: None });
     let mut options = fixture.options();
     options.ray = vec!["/nowhere/ray".into()];
-    let (updates, news) = mpsc::channel(256);
+    let (updates, receiver) = mpsc::channel(256);
     let supervisor = Supervisor::start(vec![fixture.spec.clone()], options, &updates);
-    let problem = Started { supervisor, news }.failure().await;
+    let problem = Started { supervisor, receiver }.failure().await;
     assert!(
         problem.what.contains("expired or was revoked") && problem.what.contains("/nowhere/ray"),
         "{problem:?}"

@@ -7,8 +7,8 @@ use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::{Fault, FaultRule, Head, Scenario};
 use marin_tui::model::cloud::TpuHost;
 use marin_tui::model::{
-    ClusterName, ClusterSpec, FileMatches, FileSearch, FileSearchId, FileSearchNews, HeadAddress, JobStatus,
-    Link, News, NodeId, Provider, Request, SearchTally, SearchedNode,
+    ClusterEvent, ClusterName, ClusterSpec, FileMatches, FileSearch, FileSearchEvent, FileSearchId,
+    HeadAddress, JobStatus, Link, NodeId, Provider, Request, SearchTally, SearchedNode,
 };
 use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
@@ -41,8 +41,8 @@ fn search(nodes: &[NodeId]) -> Request {
     Request::SearchFiles(Box::new(FileSearch { id: ID, pattern: "boom".into(), nodes, lines: 100, most: 2 }))
 }
 
-async fn next(news: &mut mpsc::Receiver<Update>) -> Update {
-    soon("the clusters report something", news.recv()).await.expect("the supervisor is running")
+async fn next(receiver: &mut mpsc::Receiver<Update>) -> Update {
+    soon("the clusters report something", receiver.recv()).await.expect("the supervisor is running")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,13 +64,13 @@ async fn each_cluster_reports_its_matches_or_why_it_was_not_searched() {
     ];
     let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
     let options = Options::new(&Settings::default(), &Folders::new(&env), TokenSources::default());
-    let (updates, mut news) = mpsc::channel(256);
+    let (updates, mut receiver) = mpsc::channel(256);
     let supervisor = Supervisor::start(specs.to_vec(), options, &updates);
     let mut links = BTreeMap::new();
     while links.len() < specs.len() {
-        let Update { cluster, news, .. } = next(&mut news).await;
-        if let News::Link(Link::Up { .. } | Link::Retrying { .. }) = news {
-            links.insert(cluster.to_string(), matches!(news, News::Link(Link::Up { .. })));
+        let Update { cluster, event, .. } = next(&mut receiver).await;
+        if let ClusterEvent::Link(Link::Up { .. } | Link::Retrying { .. }) = event {
+            links.insert(cluster.to_string(), matches!(event, ClusterEvent::Link(Link::Up { .. })));
         }
     }
     assert_eq!(
@@ -84,15 +84,15 @@ async fn each_cluster_reports_its_matches_or_why_it_was_not_searched() {
     }
     let mut results: BTreeMap<String, Results> = BTreeMap::new();
     while results.values().filter(|r| r.last.is_some()).count() < specs.len() {
-        let Update { cluster, news, .. } = next(&mut news).await;
-        let News::FileSearchNews(id, progress) = news else { continue };
+        let Update { cluster, event, .. } = next(&mut receiver).await;
+        let ClusterEvent::FileSearch(id, progress) = event else { continue };
         assert_eq!(id, ID);
         let results = results.entry(cluster.to_string()).or_default();
         assert!(results.last.is_none(), "{cluster} reports nothing after the end");
         match progress {
-            FileSearchNews::Found(files) => results.files.extend(files),
-            FileSearchNews::Done(tally) => results.last = Some(Ok(tally)),
-            FileSearchNews::Failed(why) => results.last = Some(Err(why)),
+            FileSearchEvent::Found(files) => results.files.extend(files),
+            FileSearchEvent::Done(tally) => results.last = Some(Ok(tally)),
+            FileSearchEvent::Failed(why) => results.last = Some(Err(why)),
         }
     }
     let files = &results["has"].files;

@@ -215,7 +215,7 @@ pub fn figures(cpu: f64, memory: u64, disk: u64) -> Physical {
 }
 
 /// Vitals in which a driver has something running on these nodes.
-pub fn held(driver: &str, nodes: impl IntoIterator<Item = u8>) -> News {
+pub fn held(driver: &str, nodes: impl IntoIterator<Item = u8>) -> ClusterEvent {
     let vitals = Vitals {
         read: NOW,
         log: LogRead::None,
@@ -230,24 +230,24 @@ pub fn held(driver: &str, nodes: impl IntoIterator<Item = u8>) -> News {
         signs: Vec::new(),
     };
     let jobs = [(JobKey::Driver(JobId(driver.into())), Arc::new(vitals))].into();
-    News::Vitals(Arc::new(ClusterVitals { read: Some(NOW), jobs, ..ClusterVitals::default() }))
+    ClusterEvent::Vitals(Arc::new(ClusterVitals { read: Some(NOW), jobs, ..ClusterVitals::default() }))
 }
 
-/// An update as the cluster's task sends it: the news, and the displayed state with the news applied.
-pub fn update(app: &App, cluster: &str, news: News) -> Event {
+/// An update as the cluster's task sends it: the event, and the displayed state with the event applied.
+pub fn update(app: &App, cluster: &str, event: ClusterEvent) -> Event {
     let name = ClusterName::new(cluster);
     let shown = app.fleet().named(&name);
     let mut state = shown.map_or_else(
         || ClusterState::new(Arc::new(spec(cluster))),
         |cluster| ClusterState::clone(cluster.state()),
     );
-    state.learn_operation(shown.is_some_and(Cluster::is_operated), NOW);
-    state.learn(&news);
-    Event::Update(Update { cluster: name, news, state: Arc::new(state) })
+    state.apply_operation(shown.is_some_and(Cluster::is_operated), NOW);
+    state.apply(&event);
+    Event::Update(Update { cluster: name, event, state: Arc::new(state) })
 }
 
-pub fn send_update(app: &mut App, cluster: &str, news: News) -> Vec<Effect> {
-    let event = update(app, cluster, news);
+pub fn send_update(app: &mut App, cluster: &str, event: ClusterEvent) -> Vec<Effect> {
+    let event = update(app, cluster, event);
     app.update(event, NOW)
 }
 
@@ -294,8 +294,8 @@ pub fn problem(kind: ProblemKind, what: &str, hint: impl Into<Hint>) -> Problem 
 pub fn shown() -> App {
     let mut app = app(&["marin-us-central2"]);
     app.start(None);
-    send_update(&mut app, "marin-us-central2", News::Link(up()));
-    send_update(&mut app, "marin-us-central2", News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, "marin-us-central2", ClusterEvent::Link(up()));
+    send_update(&mut app, "marin-us-central2", ClusterEvent::Snapshot(Arc::new(snapshot())));
     let lines = (0..40).map(|i| match i {
         33 => "W1121 13:58:14 WARNING slow collective on worker-73274c62".to_owned(),
         _ => format!(
@@ -308,7 +308,7 @@ pub fn shown() -> App {
     send_update(
         &mut app,
         "marin-us-central2",
-        News::Log(LogBatch {
+        ClusterEvent::Log(LogBatch {
             stream,
             part: lines.map(Into::into).collect::<Vec<Line>>().into(),
             end: LogEnd::Open,

@@ -1,4 +1,4 @@
-//! Events in, state and effects out: keys, the mouse and news, without a terminal and without a cluster.
+//! Events in, state and effects out: keys, the mouse and events, without a terminal and without a cluster.
 
 mod columns;
 mod consent;

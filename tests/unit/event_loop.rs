@@ -1,4 +1,4 @@
-//! The production event loop, with simulated key presses and a terminal in memory: a flood of news never delays a key,
+//! The production event loop, with simulated key presses and a terminal in memory: a flood of events delays no key,
 //! and needs few frames.
 
 use crate::sample;
@@ -88,7 +88,7 @@ struct Console {
 }
 
 impl Console {
-    /// No cluster is connected: the tests send the news.
+    /// No cluster is connected: the tests send the events.
     fn start(home: &std::path::Path) -> Self {
         Self::start_with(home, Vec::new(), token::TokenSources::default())
     }
@@ -96,7 +96,7 @@ impl Console {
     fn start_with(home: &std::path::Path, clusters: Vec<ClusterSpec>, tokens: token::TokenSources) -> Self {
         let env = Env::new(&[("HOME", home.to_str().unwrap())], home);
         let options = Options::new(&Settings::default(), &Folders::new(&env), tokens);
-        let (updates, mut news) = mpsc::channel(256);
+        let (updates, mut receiver) = mpsc::channel(256);
         let (keys, mut pressed) = mpsc::unbounded_channel();
         let (quit, quits) = oneshot::channel::<()>();
         let seen = Seen::new();
@@ -116,7 +116,7 @@ impl Console {
                     pressed.poll_recv(cx).map(|key| key.map(Ok))
                 }));
             let quit = Box::pin(async move { drop(quits.await) });
-            let mut inputs = Inputs { keys, quit, updates: &mut news };
+            let mut inputs = Inputs { keys, quit, updates: &mut receiver };
             let (_themes, mut theme) = watch::channel(Theme::new(Colors::Full));
             let exit =
                 event_loop(&mut terminal, &mut app, &mut theme, &mut performer, &mut inputs).await.unwrap();
@@ -133,18 +133,18 @@ impl Console {
 
     async fn line(&self, line: String) {
         let batch = LogBatch { stream: self.stream, part: vec![Line::from(line)].into(), end: LogEnd::Open };
-        self.send(News::Log(batch)).await;
+        self.send(ClusterEvent::Log(batch)).await;
     }
 
-    async fn send(&self, news: News) {
+    async fn send(&self, event: ClusterEvent) {
         let state = Arc::clone(&self.state);
-        let update = Update { cluster: ClusterName::new(CLUSTER), news, state };
+        let update = Update { cluster: ClusterName::new(CLUSTER), event, state };
         self.updates.send(update).await.unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_handled_during_a_flood_of_news() {
+async fn a_key_is_handled_during_a_flood_of_events() {
     let home = tempfile::tempdir().unwrap();
     let console = Console::start(home.path());
     console.seen.wait("eval-tulu-99").await;
@@ -165,7 +165,7 @@ async fn a_key_is_handled_during_a_flood_of_news() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_news_does_not_exceed_the_frame_rate() {
+async fn a_flood_of_events_does_not_exceed_the_frame_rate() {
     const LINES: u128 = 20_000;
     let home = tempfile::tempdir().unwrap();
     let console = Console::start(home.path());
@@ -181,23 +181,23 @@ async fn a_flood_of_news_does_not_exceed_the_frame_rate() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn news_without_changes_draw_nothing() {
-    const NEWS: u64 = 50;
+async fn events_without_changes_draw_nothing() {
+    const EVENTS: u64 = 50;
     let home = tempfile::tempdir().unwrap();
     let console = Console::start(home.path());
     console.seen.wait("eval-tulu-99").await;
     console.line("first".into()).await;
     console.seen.wait("first").await;
     let (before, began) = (console.seen.frames(), Instant::now());
-    for _ in 0..NEWS {
-        console.send(News::Cost(Cost::default())).await;
+    for _ in 0..EVENTS {
+        console.send(ClusterEvent::Cost(Cost::default())).await;
         // Long enough for a separate frame.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let frames = console.seen.frames() - before;
     // Texts with an age change once a second.
     let most = began.elapsed().as_secs() + 1;
-    assert!(frames as u64 <= most && most < NEWS, "{frames} frames, at most {most}");
+    assert!(frames as u64 <= most && most < EVENTS, "{frames} frames, at most {most}");
     console.line("the very end".into()).await;
     console.seen.wait("the very end").await;
     assert!(console.seen.frames() - before > frames, "the frames are counted");
@@ -217,11 +217,11 @@ async fn a_signal_and_a_closed_input_end_the_loop() {
 
 /// The tasks of clusters do not block while an SSH session is open.
 #[tokio::test]
-async fn news_are_processed_while_another_program_has_the_terminal() {
+async fn events_are_processed_while_another_program_has_the_terminal() {
     let home = tempfile::tempdir().unwrap();
     let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
     let options = Options::new(&Settings::default(), &Folders::new(&env), token::TokenSources::default());
-    let (updates, mut news) = mpsc::channel(4);
+    let (updates, mut receiver) = mpsc::channel(4);
     let supervisor = Supervisor::start(Vec::new(), options, &updates);
     let terminal_env = TerminalEnv { remote: true, multiplexer: Multiplexer::None };
     let mut performer = Performer::new(supervisor, terminal_env);
@@ -236,12 +236,13 @@ async fn news_are_processed_while_another_program_has_the_terminal() {
                 end: LogEnd::Open,
             };
             let state = Arc::clone(&state);
-            let update = Update { cluster: ClusterName::new(CLUSTER), news: News::Log(batch), state };
+            let update =
+                Update { cluster: ClusterName::new(CLUSTER), event: ClusterEvent::Log(batch), state };
             updates.send(update).await.unwrap();
         }
         "ssh exited"
     };
-    let ended = meanwhile(send_all, &mut app, &mut performer, &mut news);
+    let ended = meanwhile(send_all, &mut app, &mut performer, &mut receiver);
     assert_eq!(tokio::time::timeout(DEADLINE, ended).await.unwrap(), "ssh exited");
     performer.shutdown().await;
 }

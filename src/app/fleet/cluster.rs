@@ -180,7 +180,7 @@ impl Cluster {
         }
         // Losses are shown for a limited time, so the rows may change over time alone.
         let physical = &self.physical;
-        self.sliced.learn(new, |id| physical.get(id).map(|(_, figures)| figures));
+        self.sliced.update(new, |id| physical.get(id).map(|(_, figures)| figures));
         before
     }
 
@@ -242,7 +242,7 @@ impl Cluster {
 
     /// Adds the current use of its chips to the trend. Returns whether the shown trend changed.
     pub fn note_use(&mut self) -> bool {
-        self.trend.learn(self.tally.share(), self.snapshot.taken)
+        self.trend.record(self.tally.share(), self.snapshot.taken)
     }
 
     /// The display name of a node: its own name if it differs from its address, else its host name if it is unique,

@@ -28,7 +28,7 @@ impl App {
     }
 
     /// Stores the ports that are currently open.
-    pub(in crate::app) fn ports_news(
+    pub(in crate::app) fn apply_ports(
         &mut self,
         cluster_index: usize,
         open: LocalPorts,

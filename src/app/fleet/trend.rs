@@ -20,7 +20,7 @@ pub struct Trend {
 
 impl Trend {
     /// Adds a share of 0 to 1 at time `at`. Returns whether the shown levels changed.
-    pub fn learn(&mut self, share: Option<f64>, at: Timestamp) -> bool {
+    pub fn record(&mut self, share: Option<f64>, at: Timestamp) -> bool {
         if self.last.is_some_and(|last| last.age(at) < EVERY) {
             return false;
         }
@@ -70,18 +70,18 @@ mod tests {
     #[test]
     fn samples_are_spaced_and_bounded_and_missed_ones_leave_gaps() {
         let mut trend = Trend::default();
-        assert!(trend.learn(Some(0.5), at(0)));
-        assert!(!trend.learn(Some(1.0), at(29)), "too early");
-        assert!(trend.learn(Some(1.0), at(30)));
-        assert!(trend.learn(None, at(60)));
+        assert!(trend.record(Some(0.5), at(0)));
+        assert!(!trend.record(Some(1.0), at(29)), "too early");
+        assert!(trend.record(Some(1.0), at(30)));
+        assert!(trend.record(None, at(60)));
         assert_eq!(trend.levels(9).collect::<Vec<_>>(), [Some(4), Some(FULL), None]);
-        trend.learn(Some(0.0), at(180));
+        trend.record(Some(0.0), at(180));
         assert_eq!(trend.levels(9).collect::<Vec<_>>(), [Some(4), Some(FULL), None, None, None, Some(0)]);
         assert_eq!(trend.levels(1).collect::<Vec<_>>(), [Some(0)]);
         for n in 0..100 {
-            trend.learn(Some(0.0), at(1000 + n * 30));
+            trend.record(Some(0.0), at(1000 + n * 30));
         }
         assert_eq!(trend.levels(999).count(), KEPT);
-        assert!(!trend.learn(Some(0.0), at(9000 - 5030)), "a flat line does not change");
+        assert!(!trend.record(Some(0.0), at(9000 - 5030)), "a flat line does not change");
     }
 }

@@ -37,8 +37,8 @@ pub fn facts(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, R
     let off = "unknown: vitals are off (vitals.every_seconds is 0 in the settings)";
     lines.extend(row.is_unasked().then(|| ("job", off.to_owned(), Role::Dim)));
     lines.extend(row.loss(now).map(|loss| {
-        let is_news = hosts.is_lost() || hosts.is_incomplete();
-        ("lost", loss.strip_prefix("lost ").unwrap_or(&loss).to_owned(), Role::Bad.unless(!is_news))
+        let is_loss = hosts.is_lost() || hosts.is_incomplete();
+        ("lost", loss.strip_prefix("lost ").unwrap_or(&loss).to_owned(), Role::Bad.unless(!is_loss))
     }));
     if let (Some((text, role)), Some(worst)) = (row.worst_words(now), row.worst(now)) {
         let mut about = Vec::new();

@@ -57,7 +57,7 @@ pub struct SliceTable {
 
 impl SliceTable {
     /// Stores a new state of the cluster; `physical` returns the figures of its machines.
-    pub fn learn<'p>(&mut self, new: &Snapshot, physical: impl Fn(&NodeId) -> Option<&'p Physical>) {
+    pub fn update<'p>(&mut self, new: &Snapshot, physical: impl Fn(&NodeId) -> Option<&'p Physical>) {
         self.by_slice = BySlice::of(&new.nodes, new.taken);
         self.facts = vec![Facts::default(); self.by_slice.rows.len()];
         self.find_jobs(new);

@@ -103,7 +103,12 @@ impl App {
         vec![Effect::Ask(name, Request::CleanPreempted(left))]
     }
 
-    pub(in crate::app) fn cloud_news(&mut self, cluster_index: usize, before: &ClusterState, now: Timestamp) {
+    pub(in crate::app) fn apply_cloud(
+        &mut self,
+        cluster_index: usize,
+        before: &ClusterState,
+        now: Timestamp,
+    ) {
         let cluster = &self.fleet.clusters[cluster_index];
         let name = cluster.name().clone();
         match cluster.tpus.problem() {
@@ -133,7 +138,7 @@ impl App {
         self.dirty |= is_shown || (changed && on_screen);
     }
 
-    pub(in crate::app) fn cleaned_news(
+    pub(in crate::app) fn apply_cleaned(
         &mut self,
         cluster_index: usize,
         done: Result<Vec<(Leftover, Cleaned)>, Problem>,

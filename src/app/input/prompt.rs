@@ -23,7 +23,7 @@ pub struct Prompt {
     pub is_chosen: bool,
     /// The entries of a list that was built when the prompt was opened.
     pub given: Vec<Offer>,
-    /// The list when an entry was chosen: news do not move other entries under the choice.
+    /// The list when an entry was chosen: events do not move other entries under the choice.
     pub held: Vec<Offer>,
     recall: Recall,
 }

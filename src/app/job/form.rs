@@ -121,7 +121,7 @@ impl Row {
 /// The form that submits a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
-    /// The id that news of the form carry.
+    /// The id that events of the form carry.
     pub id: FormId,
     /// The cluster that the job is submitted to.
     pub cluster: ClusterName,

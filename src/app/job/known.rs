@@ -46,7 +46,8 @@ mod tests {
     use crate::job_workers::{JobWorkers, Verdict, running};
     use crate::logs::Clock;
     use crate::model::{
-        ClusterSpec, ClusterVitals, JobStatus, News, Provider, RunWarning, Snapshot, Timestamp, Vitals,
+        ClusterEvent, ClusterSpec, ClusterVitals, JobStatus, Provider, RunWarning, Snapshot, Timestamp,
+        Vitals,
     };
     use crate::state::ClusterState;
 
@@ -62,8 +63,8 @@ mod tests {
         let snapshot = Snapshot { taken: NOW, jobs: Arc::new(vec![Arc::clone(&job)]), ..Snapshot::default() };
         let spec = ClusterSpec::sample("lab", Provider::Gcp);
         let mut state = ClusterState::new(Arc::new(spec.clone()));
-        state.learn(&News::Snapshot(Arc::new(snapshot)));
-        state.learn(&News::Vitals(Arc::new(cluster_vitals)));
+        state.apply(&ClusterEvent::Snapshot(Arc::new(snapshot)));
+        state.apply(&ClusterEvent::Vitals(Arc::new(cluster_vitals)));
         let known = Cluster::of(spec, state).known_of(&job);
         running(&JobWorkers::new(known, Vec::new(), Clock::utc(NOW)), &[], &[], &[])
     }

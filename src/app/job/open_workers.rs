@@ -71,7 +71,7 @@ impl App {
     }
 
     /// Stores a reading of a job's workers.
-    pub(in crate::app) fn job_workers_news(
+    pub(in crate::app) fn apply_job_workers(
         &mut self,
         cluster: &ClusterName,
         job: &JobKey,

@@ -4,7 +4,7 @@ use crate::app::input::history::Entered;
 use crate::app::job::form::Form;
 use crate::app::screen::dialog::Dialog;
 use crate::app::{Action, App, Effect, MessageKind};
-use crate::model::{ClusterName, FormId, FormNews, JobKey, Request, Timestamp};
+use crate::model::{ClusterName, FormEvent, FormId, JobKey, Request, Timestamp};
 
 impl App {
     /// Opens the form, empty.
@@ -63,12 +63,12 @@ impl App {
         }
     }
 
-    /// News of a form on a cluster; the result of a form that was closed in the meantime becomes a message.
-    pub(in crate::app) fn form_news(
+    /// An event of a form on a cluster; the result of a form that was closed in the meantime becomes a message.
+    pub(in crate::app) fn apply_form_event(
         &mut self,
         cluster: &ClusterName,
         id: FormId,
-        news: FormNews,
+        event: FormEvent,
         now: Timestamp,
     ) -> Vec<Effect> {
         self.dirty = true;
@@ -76,24 +76,24 @@ impl App {
             Some(Dialog::Form(form)) if form.id == id => Some(form),
             _ => None,
         };
-        match (news, form) {
-            (FormNews::Filled(draft), Some(form)) => {
+        match (event, form) {
+            (FormEvent::Filled(draft), Some(form)) => {
                 form.fill(&draft);
                 form.doing = None;
             }
-            (FormNews::Doing(words), Some(form)) => form.doing = Some(words),
-            (FormNews::Failed(why), Some(form)) => {
+            (FormEvent::Doing(words), Some(form)) => form.doing = Some(words),
+            (FormEvent::Failed(why), Some(form)) => {
                 form.doing = None;
                 form.problem = why;
                 form.scroll.reset();
             }
-            (FormNews::Warned(warnings), Some(form)) => {
+            (FormEvent::Warned(warnings), Some(form)) => {
                 form.doing = None;
                 let message = format!("{}; press Submit again to submit it anyway", warnings.join("; "));
                 (form.problem, form.seen) = (message, warnings);
                 form.scroll.reset();
             }
-            (FormNews::Warned(warnings), None) => {
+            (FormEvent::Warned(warnings), None) => {
                 let why = warnings.join("; ");
                 self.toasts.report(
                     MessageKind::Bad,
@@ -101,10 +101,10 @@ impl App {
                     now,
                 );
             }
-            (FormNews::Failed(why), None) => {
+            (FormEvent::Failed(why), None) => {
                 self.toasts.report(MessageKind::Bad, format!("{cluster}: {why}"), now);
             }
-            (FormNews::Submitted(id), form) => {
+            (FormEvent::Submitted(id), form) => {
                 if form.is_some() {
                     self.dialog = self.dialog.take().and_then(Dialog::without_innermost);
                     // On other pages the log that is opened next is not to be replaced later.
@@ -119,7 +119,7 @@ impl App {
                 self.toasts.report(MessageKind::Good, format!("{cluster}: {id} submitted"), now);
                 return vec![Effect::Ask(cluster.clone(), Request::Refresh)];
             }
-            (FormNews::Filled(_) | FormNews::Doing(_), None) => {}
+            (FormEvent::Filled(_) | FormEvent::Doing(_), None) => {}
         }
         Vec::new()
     }

@@ -1,6 +1,6 @@
 //! The results of a search through the logs of a cluster, for the table of all clusters' results.
 
-use crate::model::{FileMatches, FileSearchId, FileSearchNews, JobKey, LineMatch, SearchTally};
+use crate::model::{FileMatches, FileSearchEvent, FileSearchId, JobKey, LineMatch, SearchTally};
 
 /// Maximum number of lines of a cluster that the table has; further matches are counted.
 const MAX_LINES: usize = 10_000;
@@ -76,13 +76,13 @@ impl Found {
         }
     }
 
-    /// Handles news of a search. Returns whether it is this search.
-    pub(in crate::app) fn take(&mut self, id: FileSearchId, swept: FileSearchNews) -> bool {
+    /// Handles an event of a search. Returns whether it is this search.
+    pub(in crate::app) fn take(&mut self, id: FileSearchId, swept: FileSearchEvent) -> bool {
         if id != self.id || self.state != SearchState::Searching {
             return false;
         }
         match swept {
-            FileSearchNews::Found(files) => {
+            FileSearchEvent::Found(files) => {
                 for mut file in files {
                     let room = MAX_LINES.saturating_sub(self.rows.len());
                     if file.lines.len() > room {
@@ -95,8 +95,8 @@ impl Found {
                     self.files.push(file);
                 }
             }
-            FileSearchNews::Done(tally) => self.state = SearchState::Done(tally),
-            FileSearchNews::Failed(why) => self.state = SearchState::Failed(why),
+            FileSearchEvent::Done(tally) => self.state = SearchState::Done(tally),
+            FileSearchEvent::Failed(why) => self.state = SearchState::Failed(why),
         }
         true
     }

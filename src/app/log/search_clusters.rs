@@ -11,7 +11,7 @@ use crate::logs::{Pattern, Repeated};
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    FileSearch, FileSearchId, FileSearchNews, Job, JobKey, LogSource, Node, NodeId, Request, SearchedNode,
+    FileSearch, FileSearchEvent, FileSearchId, Job, JobKey, LogSource, Node, NodeId, Request, SearchedNode,
     Timestamp,
 };
 use std::sync::Arc;
@@ -204,17 +204,17 @@ impl App {
     }
 
     /// Handles results of a search on a cluster.
-    pub(in crate::app) fn swept_news(
+    pub(in crate::app) fn apply_file_search(
         &mut self,
         cluster_index: usize,
         id: FileSearchId,
-        swept: FileSearchNews,
+        swept: FileSearchEvent,
         now: Timestamp,
     ) {
         let message = match &swept {
-            FileSearchNews::Found(_) => None,
-            FileSearchNews::Failed(why) => Some((MessageKind::Bad, format!("logs not searched: {why}"))),
-            FileSearchNews::Done(tally) => {
+            FileSearchEvent::Found(_) => None,
+            FileSearchEvent::Failed(why) => Some((MessageKind::Bad, format!("logs not searched: {why}"))),
+            FileSearchEvent::Done(tally) => {
                 let incomplete = first_of(&tally.incomplete)
                     .map(|first| (MessageKind::Bad, format!("search of logs incomplete: {first}")));
                 let ends = || {

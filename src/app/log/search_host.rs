@@ -36,7 +36,7 @@ impl App {
     }
 
     /// Handles the results of searching a whole log: lists them, unless the screen has changed in the meantime.
-    pub(in crate::app) fn matches_news(
+    pub(in crate::app) fn apply_log_matches(
         &mut self,
         stream: StreamId,
         pattern: &str,
@@ -113,7 +113,7 @@ impl App {
     }
 
     /// Reports how much of a log was downloaded, while it is on the screen.
-    pub(in crate::app) fn download_news(&mut self, stream: StreamId, so_far: u64, now: Timestamp) {
+    pub(in crate::app) fn apply_log_download(&mut self, stream: StreamId, so_far: u64, now: Timestamp) {
         if self.shows_stream(stream) {
             let text = format!("downloading the log: {} searched so far", bytes(so_far as f64));
             self.toasts.report(MessageKind::Info, text, now);

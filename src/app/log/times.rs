@@ -59,9 +59,9 @@ impl Default for Times {
 
 impl Times {
     /// Records the time in a line.
-    pub fn learn(&mut self, number: u64, line: &str) {
+    pub fn record(&mut self, number: u64, line: &str) {
         let is_first = self.own.is_empty();
-        self.own.learn(number, line, self.near);
+        self.own.record(number, line, self.near);
         if is_first && !self.own.is_empty() {
             let elsewhere = Clock { utc_offset: 3600, ..Clock::utc(self.near) };
             self.are_zoned = elsewhere.time(line) == Clock::utc(self.near).time(line);

@@ -288,7 +288,7 @@ impl LogView {
         let (times, held) = (&mut self.times, &self.held);
         times.keep(held.first()..held.end());
         let is_classified = self.errors.step(held, |number, line| {
-            times.learn(number, line.text());
+            times.record(number, line.text());
             level(line.text()) == Some(Level::Error)
         });
         let has_runs = self.joined.as_ref().is_none_or(Joined::is_one_run);

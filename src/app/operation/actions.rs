@@ -8,7 +8,7 @@ use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
 use crate::app::{Action, App, Cluster, Context, Effect, MessageKind, View};
 use crate::model::{
-    AffectedJob, ClusterName, Fix, Hint, Link, OperationEnd, OperationKind, OperationNews, Order, Progress,
+    AffectedJob, ClusterName, Fix, Hint, Link, OperationEnd, OperationEvent, OperationKind, Order, Progress,
     Refusal, Request, Task, Timestamp, runs_already,
 };
 
@@ -241,16 +241,16 @@ impl App {
         self.dialog = Some(Dialog::ask(question, title, lines, "Abandon"));
     }
 
-    /// News of an operation on a cluster.
-    pub(in crate::app) fn operation_news(
+    /// An event of an operation on a cluster.
+    pub(in crate::app) fn apply_operation_event(
         &mut self,
         name: &ClusterName,
-        news: OperationNews,
+        event: OperationEvent,
         now: Timestamp,
     ) -> Vec<Effect> {
         let is_operated = |app: &Self| app.fleet.named(name).is_some_and(Cluster::is_operated);
         let before = is_operated(self);
-        let mut effects = self.take_operation_news(name, news, now);
+        let mut effects = self.record_operation_event(name, event, now);
         let after = is_operated(self);
         if before != after {
             effects.insert(0, Effect::Ask(name.clone(), Request::Operated(after)));
@@ -258,26 +258,26 @@ impl App {
         effects
     }
 
-    fn take_operation_news(
+    fn record_operation_event(
         &mut self,
         name: &ClusterName,
-        news: OperationNews,
+        event: OperationEvent,
         now: Timestamp,
     ) -> Vec<Effect> {
         self.dirty = true;
         // The operation uses the same connection, which is therefore kept.
         let refresh = || vec![Effect::Ask(name.clone(), Request::Refresh)];
-        match news {
-            OperationNews::Offered(offer) => self.offered(name, offer),
-            OperationNews::Refused(kind, refusal) => return self.refused(name, kind, refusal, now),
+        match event {
+            OperationEvent::Offered(offer) => self.offered(name, offer),
+            OperationEvent::Refused(kind, refusal) => return self.refused(name, kind, refusal, now),
             // The steps have reported it.
-            OperationNews::Changed(_) => {}
-            OperationNews::Previewed(task, preview) => {
+            OperationEvent::Changed(_) => {}
+            OperationEvent::Previewed(task, preview) => {
                 if let Some(plan) = self.plan_of(name, task.kind()).filter(|p| p.operation.task == task) {
                     plan.see(preview);
                 }
             }
-            OperationNews::Locked(lock) => {
+            OperationEvent::Locked(lock) => {
                 if let Some(Dialog::Plan(plan)) = self.dialog.as_mut().map(Dialog::innermost)
                     && plan.operation.cluster == *name
                 {
@@ -287,15 +287,15 @@ impl App {
                     cluster.lock = lock;
                 }
             }
-            OperationNews::Journaled(journaled) => {
+            OperationEvent::Journaled(journaled) => {
                 return self.journaled(name, journaled.map(Running::journaled), now);
             }
-            OperationNews::Began(operation) => {
+            OperationEvent::Began(operation) => {
                 if let Some(cluster) = self.fleet.named_mut(name) {
                     cluster.running = Some(Running::new(operation, now));
                 }
             }
-            OperationNews::Progress(progress) => {
+            OperationEvent::Progress(progress) => {
                 let answers = matches!(progress, Progress::Done(crate::model::StepName::Answer, _));
                 if let Some(running) = self.fleet.named_mut(name).and_then(|c| c.running.as_mut()) {
                     running.take(progress, now);
@@ -304,14 +304,14 @@ impl App {
                     return refresh();
                 }
             }
-            OperationNews::Ended(end) => {
+            OperationEvent::Ended(end) => {
                 let running = self.fleet.named_mut(name).and_then(|c| c.running.as_ref());
                 let is_of_cluster = running.is_none_or(|r| r.operation.kind().is_of_cluster());
                 self.ended(name, end, now);
                 self.arrange_fleet();
                 // An operation on a worker leaves the connection to the cluster alone.
-                let news = [Request::Refresh, Request::Cloud].map(|r| Effect::Ask(name.clone(), r));
-                return if is_of_cluster { refresh() } else { news.to_vec() };
+                let event = [Request::Refresh, Request::Cloud].map(|r| Effect::Ask(name.clone(), r));
+                return if is_of_cluster { refresh() } else { event.to_vec() };
             }
         }
         self.arrange_fleet();

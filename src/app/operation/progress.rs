@@ -102,7 +102,7 @@ impl Running {
         running
     }
 
-    /// Applies news of the operation.
+    /// Applies an event of the operation.
     pub fn take(&mut self, progress: Progress, now: Timestamp) {
         match progress {
             Progress::Began(step) => {

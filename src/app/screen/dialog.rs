@@ -171,7 +171,7 @@ impl Dialog {
         }
     }
 
-    /// The dialog that news apply to: the lowest one under help, or this one.
+    /// The dialog that events apply to: the lowest one under help, or this one.
     pub fn innermost(&mut self) -> &mut Self {
         match self {
             Self::Text { under: Some(under), .. } => under.innermost(),
@@ -179,7 +179,7 @@ impl Dialog {
         }
     }
 
-    /// This dialog after the one that news apply to was closed: the text over it stays.
+    /// This dialog after the one that events apply to was closed: the text over it stays.
     pub fn without_innermost(mut self) -> Option<Self> {
         let Self::Text { under: under @ Some(_), .. } = &mut self else { return None };
         *under = under.take().and_then(|under| under.without_innermost()).map(Box::new);

@@ -1,4 +1,4 @@
-//! Freezing the screen: pages read the fleet as it was, while news are applied to the live fleet behind it.
+//! Freezing the screen: pages read the fleet as it was, while events are applied to the live fleet behind it.
 
 use crate::app::event::IntoEffects;
 use crate::app::screen::frozen::Frozen;
@@ -50,7 +50,7 @@ impl App {
         self.dirty = true;
     }
 
-    /// Applies news: on a frozen screen, to the live fleet behind it.
+    /// Applies an event: on a frozen screen, to the live fleet behind it.
     pub(in crate::app) fn behind<R: IntoEffects>(
         &mut self,
         take: impl FnOnce(&mut Self) -> R,

@@ -10,7 +10,7 @@ use crate::job_workers::{
 };
 use crate::logs::{Certainty, Evidence, Explanation};
 use crate::model::amount::counted;
-use crate::model::{ClusterVitals, JobStatus, News, Target, Timestamp};
+use crate::model::{ClusterEvent, ClusterVitals, JobStatus, Target, Timestamp};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use clap::Args;
@@ -94,7 +94,7 @@ async fn read_vitals(job_workers: &mut JobWorkers, cluster: &Cluster, session: &
 /// The cluster with these vitals.
 fn with_vitals(cluster: &Cluster, cluster_vitals: ClusterVitals) -> Cluster {
     let mut state = ClusterState::clone(cluster.state());
-    state.learn(&News::Vitals(Arc::new(cluster_vitals)));
+    state.apply(&ClusterEvent::Vitals(Arc::new(cluster_vitals)));
     Cluster::of(cluster.spec.clone(), state)
 }
 

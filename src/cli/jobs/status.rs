@@ -7,7 +7,7 @@ use crate::app::Cluster;
 use crate::app::text::describe;
 use crate::config::nearest;
 use crate::model::{
-    Fix, Hint, Job, JobKey, JobStatus, News, Problem, ProblemKind, SnapshotPart, Target, Timestamp,
+    ClusterEvent, Fix, Hint, Job, JobKey, JobStatus, Problem, ProblemKind, SnapshotPart, Target, Timestamp,
 };
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
@@ -88,7 +88,7 @@ async fn read(
             for part in &cluster_vitals.missing {
                 eprintln!("incomplete: {part}");
             }
-            state.learn(&News::Vitals(Arc::new(cluster_vitals)));
+            state.apply(&ClusterEvent::Vitals(Arc::new(cluster_vitals)));
             Ok(Cluster::of(reach.spec.clone(), state))
         }
         Err(e) => {

@@ -7,14 +7,14 @@ use crate::diagnose::pending_too_long;
 use crate::model::amount::{counted, number};
 use crate::model::time::brief;
 use crate::model::vitals::{loss, rate, waits_for};
-use crate::model::{Job, JobStatus, News, Timestamp, Vitals, WarningKind};
+use crate::model::{ClusterEvent, Job, JobStatus, Timestamp, Vitals, WarningKind};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Reads the vitals of the running jobs into the state. What cannot be read is reported on stderr.
-pub(super) async fn learn(
+pub(super) async fn read_vitals(
     state: &mut ClusterState,
     jobs: &[Arc<Job>],
     reach: &Reach,
@@ -35,7 +35,7 @@ pub(super) async fn learn(
     for part in &cluster_vitals.missing {
         eprintln!("incomplete: {part}");
     }
-    state.learn(&News::Vitals(Arc::new(cluster_vitals)));
+    state.apply(&ClusterEvent::Vitals(Arc::new(cluster_vitals)));
     Ok(())
 }
 

@@ -78,7 +78,7 @@ impl List {
 }
 
 /// Adds a list to the holdings.
-fn learn(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::Error> {
+fn merge(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::Error> {
     let (rows, filtered) = if list == List::Groups {
         let listed = envelope::listed::<Group>(text)?;
         for group in &listed.result.0 {
@@ -89,7 +89,7 @@ fn learn(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::E
     } else {
         let listed = envelope::listed::<Row>(text)?;
         for row in listed.result.0.iter().filter(|row| !row.is_supervisor()) {
-            row.learn(all.by_job.entry(JobId(row.job_id.text())).or_default());
+            row.add_to(all.by_job.entry(JobId(row.job_id.text())).or_default());
         }
         (listed.result.0.len(), listed.num_filtered)
     };
@@ -105,7 +105,7 @@ fn learn(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::E
 /// The resources that one driver holds and waits for, from a list of its tasks or its actors.
 pub(super) fn of_driver(text: &str) -> Result<Holding, serde_json::Error> {
     let mut its = Holding::default();
-    envelope::listed::<Row>(text)?.result.0.iter().for_each(|row| row.learn(&mut its));
+    envelope::listed::<Row>(text)?.result.0.iter().for_each(|row| row.add_to(&mut its));
     its.waits.sort_by_key(|wait| std::cmp::Reverse(wait.count));
     Ok(its)
 }
@@ -117,7 +117,7 @@ impl Row<'_> {
     }
 
     /// Adds the resources that it holds or waits for. A pending actor is listed as its creation task.
-    fn learn(&self, its: &mut Holding) {
+    fn add_to(&self, its: &mut Holding) {
         let needs = self.required_resources.0.iter().filter_map(|(name, n)| Some((plain(name)?, n.0?)));
         let holds = match (&*self.r#type.0, &*self.state.0) {
             (_, "PENDING_NODE_ASSIGNMENT") => {
@@ -181,7 +181,7 @@ impl Client {
             let read = match self.get(&route).await {
                 Ok(body) => read_with(&route, &body, |text| {
                     let mut with = all.clone();
-                    learn(&mut with, list, text)?;
+                    merge(&mut with, list, text)?;
                     with.bytes += text.len();
                     Ok(with)
                 }),
@@ -237,7 +237,7 @@ mod tests {
              "stats": {"creation_request_received_ns": "7000000000"}},
         ]);
         for (list, rows) in List::ALL.into_iter().zip([running, waiting, actors, groups]) {
-            learn(&mut all, list, &listed(&rows, rows.as_array().unwrap().len())).unwrap();
+            merge(&mut all, list, &listed(&rows, rows.as_array().unwrap().len())).unwrap();
         }
         let of = |id: &str| all.of(Some(&JobId(id.into()))).unwrap();
         let first = of("01000000");
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn incomplete_lists_yield_no_holdings() {
         let mut all = Holdings::default();
-        learn(&mut all, List::Running, &listed(&json!([{"job_id": "01000000"}]), 4000)).unwrap();
+        merge(&mut all, List::Running, &listed(&json!([{"job_id": "01000000"}]), 4000)).unwrap();
         assert_eq!(all.of(None), None);
         assert_eq!(all.cut, ["Ray lists only 1 running tasks; 3999 more are not included"]);
     }

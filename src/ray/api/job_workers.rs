@@ -108,7 +108,7 @@ fn part(text: &str, runs: bool) -> Result<Part, serde_json::Error> {
 }
 
 /// Adds the processes of a list.
-fn learn(known: &mut Known, part: Part) {
+fn merge(known: &mut Known, part: Part) {
     for (process, name, state) in part.rows {
         match known.entry(process) {
             Entry::Vacant(entry) => {
@@ -261,7 +261,7 @@ impl Client {
                 let (state, more) = (state.to_lowercase(), part.left_out);
                 cut.push(format!("Ray lists only {limit} {state} {kind}; {more} more are not included"));
             }
-            learn(&mut known, part);
+            merge(&mut known, part);
         }
         Ok(known)
     }
@@ -356,14 +356,14 @@ mod tests {
         for version in VERSIONS {
             let mut known = Known::new();
             for kind in ["busy_v0_tasks", "busy_v0_actors"] {
-                learn(&mut known, part(&text(version, kind), false).unwrap());
+                merge(&mut known, part(&text(version, kind), false).unwrap());
             }
             assert!(
                 known.values().any(|((name, kind), _)| name.raw() == "train_step" && kind == name),
                 "{version}: {known:?}"
             );
             let mut dead = Known::new();
-            learn(&mut dead, part(&text(version, "dead_v0_actors"), false).unwrap());
+            merge(&mut dead, part(&text(version, "dead_v0_actors"), false).unwrap());
             assert!(dead.values().all(|(_, state)| *state != WorkerState::Running), "{version}: {dead:?}");
         }
     }
@@ -380,8 +380,8 @@ mod tests {
         let mut known = Known::new();
         let failed = part(&listed(&rows), false).unwrap();
         assert_eq!(failed.left_out, 5);
-        learn(&mut known, failed);
-        learn(&mut known, part(&listed(&[row(9, "", 0)]), true).unwrap());
+        merge(&mut known, failed);
+        merge(&mut known, part(&listed(&[row(9, "", 0)]), true).unwrap());
         let states: Vec<_> = known.into_values().map(|(_, state)| state).collect();
         let first = WorkerState::Failed { why: "FIRST".into(), at: Some(Timestamp::from_millis(10)) };
         assert_eq!(states, [first, WorkerState::Ended, WorkerState::Running]);

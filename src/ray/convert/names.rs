@@ -8,8 +8,8 @@ use std::collections::HashMap;
 pub struct Names(HashMap<String, String>);
 
 impl Names {
-    /// Learns a verbatim name.
-    pub fn learn(&mut self, name: &str) {
+    /// Adds a verbatim name.
+    pub fn insert(&mut self, name: &str) {
         self.0.entry(mangled(name)).or_insert_with(|| name.to_owned());
     }
 
@@ -69,7 +69,7 @@ mod tests {
         ] {
             assert_eq!(mangled(name), seen);
             let mut names = Names::default();
-            names.learn(name);
+            names.insert(name);
             assert_eq!(names.recover(seen), name);
         }
         assert_eq!(Names::default().recover("tpuWorker"), "tpuWorker");

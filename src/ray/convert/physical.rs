@@ -161,7 +161,7 @@ impl Summary {
                 }
             }
             let mut names = Names::default();
-            node.resources.0.iter().for_each(|r| names.learn(r.name.raw()));
+            node.resources.0.iter().for_each(|r| names.insert(r.name.raw()));
             for (name, used) in &known.used {
                 let name = names.recover(name);
                 if let Some(r) = node.resources.0.iter_mut().find(|r| r.name.raw() == name) {

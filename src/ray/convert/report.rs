@@ -86,12 +86,12 @@ impl Report<'_> {
     fn names(&self) -> Names {
         let activity = &self.activity.0;
         let mut names = Names::default();
-        activity.node_type_mapping.0.values().for_each(|t| names.learn(&t.0));
+        activity.node_type_mapping.0.values().for_each(|t| names.insert(&t.0));
         for node in lists(&activity.pending_nodes).chain(lists(&activity.failed_nodes)) {
-            names.learn(word(node, 1));
+            names.insert(word(node, 1));
         }
         for availability in activity.node_availability_summary.0.node_availabilities.0.values() {
-            names.learn(&availability.0.node_type.0);
+            names.insert(&availability.0.node_type.0);
         }
         names
     }
@@ -181,7 +181,7 @@ pub fn name_types(nodes: &mut [Node], types: &HashMap<String, Text>) {
 pub fn fill_use(nodes: &mut [Node], usage: &Usage) {
     let mut names = Names::default();
     for resource in nodes.iter().flat_map(|n| &n.resources.0) {
-        names.learn(resource.name.raw());
+        names.insert(resource.name.raw());
     }
     for node in nodes.iter_mut().filter(|n| n.state.is_alive()) {
         let seen = usage.get(node.address.raw()).or_else(|| usage.get(&node.id.to_string()));

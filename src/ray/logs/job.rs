@@ -95,7 +95,7 @@ struct Follower {
 /// How one connection ended.
 enum Ended {
     /// Closed normally; whether it had new bytes.
-    Normal { news: bool },
+    Normal { has_new_bytes: bool },
     /// Broken, with the reason.
     Broken(String),
     /// Refused permanently.
@@ -124,12 +124,12 @@ impl Follower {
                 Ended::Refused(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
                 Ended::Refused(error) => return self.out.failed(error).await,
                 Ended::Broken(why) => why,
-                Ended::Normal { news } => match self.detail().await? {
+                Ended::Normal { has_new_bytes } => match self.detail().await? {
                     Ok(detail) if detail.job.status.is_ended() => {
                         return self.finish(detail.job.driver_node).await;
                     }
                     // When Ray cannot decode the log, it closes the connection immediately, with a normal close code.
-                    Ok(detail) if !news && detail.job.status != JobStatus::Pending => {
+                    Ok(detail) if !has_new_bytes && detail.job.status != JobStatus::Pending => {
                         return self.over_file().await;
                     }
                     Ok(_) => "the log was closed while the job is running".to_owned(),
@@ -186,16 +186,16 @@ impl Follower {
             in_doubt = false;
             match frame {
                 Frame::Data(bytes) => self.take(&mut replay, &bytes).await?,
-                Frame::Done => return Ok(Ended::Normal { news: self.position.count > before }),
+                Frame::Done => return Ok(Ended::Normal { has_new_bytes: self.position.count > before }),
                 Frame::Broken(why) => return Ok(Ended::Broken(why)),
             }
         }
     }
 
     async fn take(&mut self, replay: &mut Replay, bytes: &[u8]) -> Result<(), Closed> {
-        let news = replay.new_part(bytes);
-        self.position.advance(news);
-        self.out.feed(news).await
+        let new_bytes = replay.new_part(bytes);
+        self.position.advance(new_bytes);
+        self.out.feed(new_bytes).await
     }
 
     /// Called when the job has ended and its log was closed normally: checks against the file whether the log is
@@ -319,9 +319,9 @@ mod tests {
         let mut replay = Replay::until(&position);
         let cut = cut.min(again.len());
         let (a, b) = again.split_at(cut);
-        let mut news = replay.new_part(a).to_vec();
-        news.extend_from_slice(replay.new_part(b));
-        news
+        let mut new_bytes = replay.new_part(a).to_vec();
+        new_bytes.extend_from_slice(replay.new_part(b));
+        new_bytes
     }
 
     #[test]

@@ -58,7 +58,7 @@ struct Poll {
 /// The result of a read of the file's end.
 enum Read {
     /// New lines, or none.
-    News(bool),
+    NewBytes(bool),
     /// It did not reach back far enough.
     Further,
 }
@@ -110,7 +110,7 @@ impl Poll {
             backoff.reset();
             let took = started.elapsed();
             match self.take(&now, lines, is_first.then_some(keep)).await? {
-                Read::News(has_news) => is_quiet = !has_news,
+                Read::NewBytes(has_new_bytes) => is_quiet = !has_new_bytes,
                 Read::Further => {
                     lines = lines.saturating_mul(8).min(FURTHEST).min(self.most);
                     continue;
@@ -174,10 +174,10 @@ impl Poll {
             }
             self.out.feed(&now[from..]).await?;
             self.seen.advance(&now[from..]);
-            return Ok(Read::News(from < now.len()));
+            return Ok(Read::NewBytes(from < now.len()));
         }
         let may_grow = !is_all && lines < FURTHEST.min(self.most);
-        let news = match self.seen.find(now, is_all) {
+        let new_bytes = match self.seen.find(now, is_all) {
             Found::At(end) => &now[end..],
             Found::Somewhere(_) | Found::Nowhere if may_grow => return Ok(Read::Further),
             Found::Somewhere(last) => &now[last..],
@@ -198,9 +198,9 @@ impl Poll {
                 now
             }
         };
-        self.out.feed(news).await?;
-        self.seen.advance(news);
-        Ok(Read::News(!news.is_empty()))
+        self.out.feed(new_bytes).await?;
+        self.seen.advance(new_bytes);
+        Ok(Read::NewBytes(!new_bytes.is_empty()))
     }
 
     async fn note(&mut self, what: &str) -> Result<(), Closed> {

@@ -46,7 +46,7 @@ impl Walk<'_> {
         let meta = fs::metadata(path).ok();
         let is_dir = meta.as_ref().is_some_and(fs::Metadata::is_dir);
         if is_dir {
-            self.learn(path)?;
+            self.add_ignore_files(path)?;
         }
         if !self.is_left_out(path)? {
             let children = if is_dir { children(path)? } else { Vec::new() };
@@ -66,7 +66,7 @@ impl Walk<'_> {
     }
 
     /// Adds the directory's own ignore files.
-    fn learn(&mut self, folder: &Path) -> Result<(), PackError> {
+    fn add_ignore_files(&mut self, folder: &Path) -> Result<(), PackError> {
         for name in [".gitignore", ".rayignore"] {
             let path = folder.join(name);
             if path.is_file() {

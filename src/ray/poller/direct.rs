@@ -118,7 +118,7 @@ impl Channel {
             self.version = Some((Instant::now(), Text::from(version)));
         }
         if let Some(body) = round.v1 {
-            self.learn_v1(body).await?;
+            self.update_v1(body).await?;
         }
         self.follow_registry(round.registry, &rest.node_states).await?;
         self.read_jobs(round.keys, round.drivers).await?;
@@ -239,13 +239,13 @@ impl Channel {
                 succeeded(reply.status.as_ref())?;
                 Ok(jobs::Drivers::of(reply.job_info_list))
             });
-            self.jobs.learn(drivers.await?);
+            self.jobs.update(drivers.await?);
             self.drivers_pace.done(bytes);
         }
         Ok(())
     }
 
-    async fn learn_v1(&mut self, body: Bytes) -> Result<(), RayError> {
+    async fn update_v1(&mut self, body: Bytes) -> Result<(), RayError> {
         let bytes = body.len();
         let read = off_the_loop(bytes, move || {
             let reply: proto::InternalKvMultiGetReply = decode(path::KV_MULTI_GET, body)?;

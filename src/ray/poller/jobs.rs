@@ -78,7 +78,7 @@ impl JobTable {
     }
 
     /// Adds the table of drivers.
-    pub fn learn(&mut self, mut drivers: Drivers) {
+    pub fn update(&mut self, mut drivers: Drivers) {
         let known: HashMap<&JobKey, &Arc<Job>> = self.drivers.by_hand.iter().map(|j| (&j.key, j)).collect();
         for job in &mut drivers.by_hand {
             if let Some(same) = known.get(&job.key).filter(|old| **old == job) {

@@ -15,7 +15,7 @@ pub enum LockOwnership {
     Unreadable(Box<Problem>),
 }
 
-/// The ids of the locks that this process has placed, whose news would only repeat what it knows.
+/// The ids of the locks that this process has placed, whose events would only repeat what it knows.
 #[derive(Clone, Debug, Default)]
 pub struct OwnLocks(Arc<Mutex<HashSet<String>>>);
 

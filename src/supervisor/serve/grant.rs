@@ -1,7 +1,7 @@
 //! Requests of a command or a form to an open session: local ports, another token, a refresh.
 
 use super::Serving;
-use crate::model::{LocalPorts, News, Problem, ProblemKind, Request, Timestamp};
+use crate::model::{ClusterEvent, LocalPorts, Problem, ProblemKind, Request, Timestamp};
 use crate::supervisor::connect;
 use crate::supervisor::connection::ConnectionRequest;
 use crate::supervisor::polling::Polling;
@@ -44,7 +44,7 @@ impl ClusterTask {
             Ok(note) => note.iter().cloned().collect(),
             Err(problem) => vec![problem.what.clone()],
         };
-        self.out.send(News::Ports { open: open.clone(), notes }).await;
+        self.out.send(ClusterEvent::Ports { open: open.clone(), notes }).await;
         opened.map(|_| open)
     }
 
@@ -52,7 +52,7 @@ impl ClusterTask {
     pub(super) async fn want_ports(&mut self, open: bool, s: &mut Serving) {
         self.remember(Request::Ports(open));
         if open {
-            // A port that cannot be opened is reported as news.
+            // A port that cannot be opened is reported as an event.
             drop(self.open_ports(s).await);
         } else {
             self.close_ports(s).await;
@@ -65,7 +65,7 @@ impl ClusterTask {
         if let Some((tunnel, ports)) = s.session.tunnel.as_mut().filter(|(_, ports)| !ports.open().is_empty())
         {
             ports.close(tunnel).await;
-            self.out.send(News::Ports { open: LocalPorts::new(), notes: Vec::new() }).await;
+            self.out.send(ClusterEvent::Ports { open: LocalPorts::new(), notes: Vec::new() }).await;
         }
     }
 

@@ -94,7 +94,7 @@ enum End {
     /// The files had not ended when the command began.
     NotReached,
     /// They had, and are read to their ends; whether this round has sent any bytes.
-    Near { has_news: bool },
+    Near { has_new_bytes: bool },
     /// They were read to their ends.
     Reached,
 }
@@ -237,7 +237,7 @@ impl Files {
 
     /// A command begins to follow the files, which have ended or not.
     const fn begin(&mut self, has_ended: bool) {
-        self.end = if has_ended { End::Near { has_news: false } } else { End::NotReached };
+        self.end = if has_ended { End::Near { has_new_bytes: false } } else { End::NotReached };
     }
 
     fn is_read(&self) -> bool {
@@ -276,7 +276,7 @@ impl Files {
         }
         match frame {
             Frame::RoundEnd => match self.end {
-                End::Near { has_news: false } => {
+                End::Near { has_new_bytes: false } => {
                     self.end = End::Reached;
                     for feed in &self.feeds {
                         feed.send(FileEvent::Complete).await;
@@ -284,7 +284,7 @@ impl Files {
                     return false;
                 }
                 // A round sends only a part of a file that has grown much.
-                End::Near { has_news: true } => self.end = End::Near { has_news: false },
+                End::Near { has_new_bytes: true } => self.end = End::Near { has_new_bytes: false },
                 End::NotReached | End::Reached => return self.is_read(),
             },
             Frame::Begin { file, inode, from } => {
@@ -294,8 +294,8 @@ impl Files {
                 }
             }
             Frame::Bytes { file, bytes } => {
-                if let End::Near { has_news } = &mut self.end {
-                    *has_news = true;
+                if let End::Near { has_new_bytes } = &mut self.end {
+                    *has_new_bytes = true;
                 }
                 if let Some(feed) = self.feeds.get_mut(file) {
                     feed.bytes(bytes).await;

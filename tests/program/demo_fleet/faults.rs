@@ -3,7 +3,7 @@
 
 use super::{Console, hung_dashboard};
 use marin_tui::demo::{Fault, FaultRule, Member};
-use marin_tui::model::{Link, News, Request};
+use marin_tui::model::{ClusterEvent, Link, Request};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -43,15 +43,15 @@ struct Shown {
 }
 
 impl Shown {
-    fn take(&mut self, name: &str, news: &News) {
-        match news {
-            News::Link(Link::Up { gcs: true, dashboard: None, .. }) => {
+    fn take(&mut self, name: &str, event: &ClusterEvent) {
+        match event {
+            ClusterEvent::Link(Link::Up { gcs: true, dashboard: None, .. }) => {
                 self.whole.insert(name.to_owned());
             }
-            News::Link(_) => {
+            ClusterEvent::Link(_) => {
                 self.whole.remove(name);
             }
-            News::Snapshot(_) => {
+            ClusterEvent::Snapshot(_) => {
                 self.read.insert(name.to_owned());
             }
             _ => {}
@@ -80,8 +80,8 @@ async fn a_fleet_recovers_from_every_fault_without_user_input() {
     let mut shown = Shown::default();
     let all_well = |shown: &Shown| names.iter().all(|name| shown.is_well(name));
     console
-        .until("all are up", |name, news| {
-            shown.take(name, news);
+        .until("all are up", |name, event| {
+            shown.take(name, event);
             all_well(&shown)
         })
         .await;
@@ -97,8 +97,8 @@ async fn a_fleet_recovers_from_every_fault_without_user_input() {
             let is_brief = matches!(fault, "ssh lost" | "answers after three seconds");
             if !is_brief {
                 console
-                    .until(&format!("it is seen: {what}"), |name, news| {
-                        shown.take(name, news);
+                    .until(&format!("it is seen: {what}"), |name, event| {
+                        shown.take(name, event);
                         !shown.whole.contains("c0")
                     })
                     .await;
@@ -111,18 +111,18 @@ async fn a_fleet_recovers_from_every_fault_without_user_input() {
             let over = Instant::now();
             shown.read.clear();
             console
-                .until(&format!("the cluster on the screen is well again: {what}"), |name, news| {
-                    shown.take(name, news);
+                .until(&format!("the cluster on the screen is well again: {what}"), |name, event| {
+                    shown.take(name, event);
                     shown.is_well("c0")
                 })
                 .await;
             let first = over.elapsed();
             console
-                .until(&format!("all clusters are well again: {what}"), |name, news| {
-                    shown.take(name, news);
+                .until(&format!("all clusters are well again: {what}"), |name, event| {
+                    shown.take(name, event);
                     assert!(
                         affected.iter().any(|n| n == name) || shown.whole.contains(name),
-                        "{what}: {name}: {news:?}"
+                        "{what}: {name}: {event:?}"
                     );
                     all_well(&shown)
                 })

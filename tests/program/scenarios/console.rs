@@ -1,4 +1,4 @@
-//! The console on top of the service: its keys, effects and news, without a screen.
+//! The console on top of the service: its keys, effects and events, without a screen.
 
 use super::Verdict::{self, Began, Refused};
 use super::*;
@@ -17,8 +17,8 @@ impl<'a> Console<'a> {
         let listed = environment.clusters.iter().cloned().map(Listed::Cluster).collect();
         let mut app = App::new(listed, Keymap::with_changes(&BTreeMap::default()).unwrap());
         let effects = app.start(Some(&cluster()));
-        let (updates, mut news) = mpsc::channel(64);
-        fixture.runtime.spawn(async move { while news.recv().await.is_some() {} });
+        let (updates, mut receiver) = mpsc::channel(64);
+        fixture.runtime.spawn(async move { while receiver.recv().await.is_some() {} });
         let mut performer = fixture.performer(environment, &updates);
         let _runtime = fixture.runtime.enter();
         performer.perform_all(effects);
@@ -34,17 +34,17 @@ impl<'a> Console<'a> {
         keys.split(' ').flat_map(|key| self.app.update(Event::Key(pressed(key)), Timestamp::now())).collect()
     }
 
-    /// Waits for the next matching news of the operation; the app handles all news.
-    pub(super) fn wait_for_news<T>(&mut self, wanted: impl Fn(&OperationNews) -> Option<T>) -> T {
+    /// Waits for the next matching event of the operation; the app handles all events.
+    pub(super) fn wait_for_event<T>(&mut self, wanted: impl Fn(&OperationEvent) -> Option<T>) -> T {
         let mut heard = Vec::new();
         loop {
             let next = async { tokio::time::timeout(Duration::from_secs(60), self.performer.done()).await };
             let event =
                 self.fixture.runtime.block_on(next).unwrap_or_else(|_| panic!("timed out: {heard:#?}"));
             let found = match &event {
-                Event::Operation(_, news) => {
-                    heard.push(format!("{news:?}"));
-                    wanted(news)
+                Event::Operation(_, event) => {
+                    heard.push(format!("{event:?}"));
+                    wanted(event)
                 }
                 _ => None,
             };
@@ -59,9 +59,9 @@ impl<'a> Console<'a> {
     /// Performs the effects of keys up to a verdict; also returns the order that would allow what was refused.
     pub(super) fn verdict(&mut self, effects: Vec<Effect>) -> (Verdict, Option<Order>) {
         self.perform(effects);
-        self.wait_for_news(|news| match news {
-            OperationNews::Began(_) => Some((Began, None)),
-            OperationNews::Refused(_, refusal) => {
+        self.wait_for_event(|event| match event {
+            OperationEvent::Began(_) => Some((Began, None)),
+            OperationEvent::Refused(_, refusal) => {
                 Some((Refused(refusal.reason), refusal.allow.as_deref().cloned()))
             }
             _ => None,
@@ -73,9 +73,9 @@ impl<'a> Console<'a> {
         let effects = self.press("R");
         assert!(!effects.is_empty(), "the dialog requests a preview");
         self.perform(effects);
-        let refused = self.wait_for_news(|news| match news {
-            OperationNews::Previewed(..) => Some(None),
-            OperationNews::Refused(_, refusal) => Some(Some(refusal.reason)),
+        let refused = self.wait_for_event(|event| match event {
+            OperationEvent::Previewed(..) => Some(None),
+            OperationEvent::Refused(_, refusal) => Some(Some(refusal.reason)),
             _ => None,
         });
         if let Some(reason) = refused {
@@ -88,7 +88,7 @@ impl<'a> Console<'a> {
                 Control::Jobs if plan.preserves() => {
                     let effects = self.press("space");
                     self.perform(effects);
-                    self.wait_for_news(|news| matches!(news, OperationNews::Previewed(..)).then_some(()));
+                    self.wait_for_event(|event| matches!(event, OperationEvent::Previewed(..)).then_some(()));
                     continue;
                 }
                 Control::Others if allows && !plan.others => drop(self.press("space")),
@@ -127,8 +127,8 @@ impl<'a> Console<'a> {
             saved: None,
             elsewhere: false,
         };
-        let news = OperationNews::Journaled(Some(shown));
-        self.app.update(Event::Operation(cluster(), news), Timestamp::now());
+        let event = OperationEvent::Journaled(Some(shown));
+        self.app.update(Event::Operation(cluster(), event), Timestamp::now());
         let effects = self.press(if act == Act::Skip { "f" } else { "u" });
         let meant = Consent { expected_kind: Some(OperationKind::Restart), ..Consent::default() };
         let order = if act == Act::Skip { Order::SkipStep(meant) } else { Order::Resume(meant) };

@@ -3,8 +3,8 @@
 use crate::cloud_fixture::CloudFixture;
 use marin_tui::app::{Effect, Event};
 use marin_tui::model::{
-    CancelledState, ClusterName, Confirmed, Consent, NewWorker, OperationEnd, OperationNews, Order, Progress,
-    Task, WorkerOffer, WorkerType,
+    CancelledState, ClusterName, Confirmed, Consent, NewWorker, OperationEnd, OperationEvent, Order,
+    Progress, Task, WorkerOffer, WorkerType,
 };
 use marin_tui::operation::Environment;
 use marin_tui::tui::Performer;
@@ -30,35 +30,35 @@ impl Console<'_> {
         self.performer.perform(Effect::Operate(ClusterName::new("marin-a"), order));
     }
 
-    /// Waits for the next news of this kind.
-    fn wait_for_news<T>(&mut self, wanted: impl Fn(OperationNews) -> Option<T>) -> T {
+    /// Waits for the next event of this kind.
+    fn wait_for_event<T>(&mut self, wanted: impl Fn(OperationEvent) -> Option<T>) -> T {
         let mut heard = Vec::new();
-        let news = async {
+        let event = async {
             loop {
-                let Event::Operation(_, news) = self.performer.done().await else { continue };
-                heard.push(format!("{news:?}"));
-                if let Some(found) = wanted(news) {
+                let Event::Operation(_, event) = self.performer.done().await else { continue };
+                heard.push(format!("{event:?}"));
+                if let Some(found) = wanted(event) {
                     return found;
                 }
             }
         };
-        let news = async { tokio::time::timeout(Duration::from_secs(60), news).await };
-        let found = self.fixture.runtime.block_on(news);
+        let event = async { tokio::time::timeout(Duration::from_secs(60), event).await };
+        let found = self.fixture.runtime.block_on(event);
         found.unwrap_or_else(|_| panic!("timed out: {heard:#?}"))
     }
 
     fn offered(&mut self) -> WorkerOffer {
         self.order(Order::ListOffers);
-        self.wait_for_news(|news| match news {
-            OperationNews::Offered(offer) => Some(offer.unwrap()),
+        self.wait_for_event(|event| match event {
+            OperationEvent::Offered(offer) => Some(offer.unwrap()),
             _ => None,
         })
     }
 
     fn refused(&mut self, order: Order) -> String {
         self.order(order);
-        self.wait_for_news(|news| match news {
-            OperationNews::Refused(_, refusal) => {
+        self.wait_for_event(|event| match event {
+            OperationEvent::Refused(_, refusal) => {
                 let problem = refusal.problem;
                 Some(format!("{}; {}", problem.what, problem.hint))
             }
@@ -67,15 +67,15 @@ impl Console<'_> {
     }
 
     fn wait_for_output(&mut self, words: &str) {
-        self.wait_for_news(|news| match news {
-            OperationNews::Progress(Progress::Output(line)) if line.contains(words) => Some(()),
+        self.wait_for_event(|event| match event {
+            OperationEvent::Progress(Progress::Output(line)) if line.contains(words) => Some(()),
             _ => None,
         });
     }
 
     fn finish(&mut self) -> OperationEnd {
-        self.wait_for_news(|news| match news {
-            OperationNews::Ended(end) => Some(end),
+        self.wait_for_event(|event| match event {
+            OperationEvent::Ended(end) => Some(end),
             _ => None,
         })
     }
@@ -116,8 +116,8 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
 
     let remove = |worker: &str| Task::RemoveWorker { worker: worker.into(), drain: Some(60) };
     console.order(Order::Preview(remove("by-console")));
-    let seen = console.wait_for_news(|news| match news {
-        OperationNews::Previewed(_, seen) => Some(seen),
+    let seen = console.wait_for_event(|event| match event {
+        OperationEvent::Previewed(_, seen) => Some(seen),
         _ => None,
     });
     assert!(!seen.others().is_empty() && seen.problem.is_none(), "{seen:?}");

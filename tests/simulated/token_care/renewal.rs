@@ -4,7 +4,7 @@ use super::{Fixture, NEW, OLD, exposes, put};
 use crate::soon::soon;
 use marin_tui::demo::google::Fault;
 use marin_tui::demo::{Head, Scenario};
-use marin_tui::model::{HeadAddress, Link, News, ProblemKind, Request, Secret};
+use marin_tui::model::{ClusterEvent, HeadAddress, Link, ProblemKind, Request, Secret};
 use marin_tui::state::Update;
 use marin_tui::supervisor::{self, Supervisor};
 use std::cell::Cell;
@@ -12,25 +12,29 @@ use std::fs;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Waits for news that satisfies `is`.
-async fn until(news: &mut mpsc::Receiver<Update>, what: &str, is: impl Fn(&News) -> bool) -> News {
+/// Waits for an event that satisfies `is`.
+async fn until(
+    receiver: &mut mpsc::Receiver<Update>,
+    what: &str,
+    is: impl Fn(&ClusterEvent) -> bool,
+) -> ClusterEvent {
     let wait = async {
         loop {
-            let update = news.recv().await.expect("the supervisor is running");
-            if is(&update.news) {
-                return update.news;
+            let update = receiver.recv().await.expect("the supervisor is running");
+            if is(&update.event) {
+                return update.event;
             }
         }
     };
     soon(what, wait).await
 }
 
-fn is_up(news: &News) -> bool {
-    matches!(news, News::Link(Link::Up { token_auth: true, .. }))
+fn is_up(event: &ClusterEvent) -> bool {
+    matches!(event, ClusterEvent::Link(Link::Up { token_auth: true, .. }))
 }
 
-fn is_refused_and_waits(news: &News) -> bool {
-    matches!(news, News::Link(Link::Retrying { problem, .. }) if problem.what.contains("the latest"))
+fn is_refused_and_waits(event: &ClusterEvent) -> bool {
+    matches!(event, ClusterEvent::Link(Link::Retrying { problem, .. }) if problem.what.contains("the latest"))
 }
 
 #[tokio::test]
@@ -43,18 +47,18 @@ async fn a_session_recovers_from_a_rotation() {
     fixture.spec.head = HeadAddress::Direct { dashboard, gcs };
     let mut options = fixture.options();
     options.focused = Duration::from_millis(200);
-    let (updates, mut news) = mpsc::channel(256);
+    let (updates, mut receiver) = mpsc::channel(256);
     let supervisor = Supervisor::start(vec![fixture.spec.clone()], options, &updates);
     supervisor.ask(&fixture.spec.name, Request::Focus(true));
-    until(&mut news, "up with the fetched token", is_up).await;
+    until(&mut receiver, "up with the fetched token", is_up).await;
 
     // The secret first, as recommended: it has no effect before the head changes.
     fixture.double.put_secret("RAY_AUTH_TOKEN", NEW);
     head.set_token(Some(Secret::new(NEW)));
-    until(&mut news, "a problem", |n| matches!(n, News::Link(Link::Retrying { .. }))).await;
+    until(&mut receiver, "a problem", |n| matches!(n, ClusterEvent::Link(Link::Retrying { .. }))).await;
     let states = Cell::new(0);
-    until(&mut news, "up with the new token", |n| {
-        states.set(states.get() + usize::from(matches!(n, News::Snapshot(_))));
+    until(&mut receiver, "up with the new token", |n| {
+        states.set(states.get() + usize::from(matches!(n, ClusterEvent::Snapshot(_))));
         is_up(n)
     })
     .await;
@@ -64,9 +68,9 @@ async fn a_session_recovers_from_a_rotation() {
 
     // The head first: the latest version is refused, and reported as such.
     head.set_token(Some(Secret::new("tok-third")));
-    until(&mut news, "which version is refused", is_refused_and_waits).await;
+    until(&mut receiver, "which version is refused", is_refused_and_waits).await;
     fixture.double.put_secret("RAY_AUTH_TOKEN", "tok-third");
-    until(&mut news, "up with the third", is_up).await;
+    until(&mut receiver, "up with the third", is_up).await;
     supervisor.shutdown().await;
 }
 
@@ -107,13 +111,13 @@ async fn two_refused_tokens_are_retried_slowly_and_the_valid_one_is_used() {
     let head = Head::start(scenario).await.unwrap();
     let (dashboard, gcs) = (format!("http://{}", head.dashboard), Some(head.gcs.to_string()));
     fixture.spec.head = HeadAddress::Direct { dashboard, gcs };
-    let (updates, mut news) = mpsc::channel(256);
+    let (updates, mut receiver) = mpsc::channel(256);
     let supervisor = Supervisor::start(vec![fixture.spec.clone()], fixture.options(), &updates);
-    let waits = |n: &News| matches!(n, News::Link(Link::Retrying { problem, .. }) if !problem.hint.to_string().contains("looked for"));
-    until(&mut news, "a pause", waits).await;
+    let waits = |n: &ClusterEvent| matches!(n, ClusterEvent::Link(Link::Retrying { problem, .. }) if !problem.hint.to_string().contains("looked for"));
+    until(&mut receiver, "a pause", waits).await;
     assert_eq!(fs::read_to_string(fixture.kept()).unwrap(), OLD, "it could not be stored");
     head.set_token(Some(Secret::new(NEW)));
-    until(&mut news, "up with the secret's", is_up).await;
+    until(&mut receiver, "up with the secret's", is_up).await;
     supervisor.shutdown().await;
 }
 

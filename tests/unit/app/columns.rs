@@ -161,7 +161,7 @@ fn the_width_of_a_column_depends_on_the_data_and_not_on_the_cursor() {
     let mut all: Vec<Arc<Job>> = state.jobs.to_vec();
     all.push(Arc::new(job("long", JobStatus::Running, "somebody-with-a-name", 60)));
     state.jobs = Arc::new(all);
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
     let after = drawn(&mut app);
     assert!(after.texts.widths[owner].0 == 20 && after.heads[owner].1 > before.heads[owner].1, "{after:?}");
 }

@@ -29,7 +29,7 @@ const IN_PROGRESS: &[(Action, Class)] = &[
     (Action::Cancel, Class::Changes),
 ];
 
-fn preempted() -> News {
+fn preempted() -> ClusterEvent {
     let vm = TpuVm {
         id: None,
         name: "ray-leak".into(),
@@ -46,7 +46,7 @@ fn preempted() -> News {
         ray_type: None,
         compute: None,
     };
-    News::Cloud(Ok(Arc::new(CloudView {
+    ClusterEvent::Cloud(Ok(Arc::new(CloudView {
         vms: vec![vm],
         queued: Vec::new(),
         complete: true,
@@ -63,12 +63,12 @@ fn at(keys: &str, action: Action) -> App {
     if action == Action::Start {
         // A running cluster cannot be started.
         let gone = problem(ProblemKind::Unreachable, "no route", "");
-        send_update(&mut app, CLUSTER, News::Link(Link::Stopped { problem: gone }));
+        send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Stopped { problem: gone }));
     }
     if action == Action::HostKey {
         let changed = ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() };
         let stopped = Link::Stopped { problem: problem(changed, "changed", "") };
-        send_update(&mut app, CLUSTER, News::Link(stopped));
+        send_update(&mut app, CLUSTER, ClusterEvent::Link(stopped));
     }
     press(&mut app, keys);
     app

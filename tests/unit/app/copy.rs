@@ -36,7 +36,7 @@ fn the_list_has_the_facts_and_commands_of_the_selection() {
     assert_eq!(listed(&app)[0], "address");
     press(&mut app, "<esc>");
     let open = [(marin_tui::model::service::Service::Dashboard, 8300)].into_iter().collect();
-    send_update(&mut app, CLUSTER, News::Ports { open, notes: Vec::new() });
+    send_update(&mut app, CLUSTER, ClusterEvent::Ports { open, notes: Vec::new() });
     let url = copied(&press(&mut app, "Ydash<enter>"));
     assert_eq!(url, ("dashboard".into(), "http://marin-us-central2.localhost:8300".into()));
 }

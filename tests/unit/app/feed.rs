@@ -15,8 +15,8 @@ impl Watched {
         Self { app: app(&[LAB]), feed: Feed::default() }
     }
 
-    fn apply(&mut self, news: News) -> Vec<String> {
-        send_update(&mut self.app, LAB, news);
+    fn apply(&mut self, event: ClusterEvent) -> Vec<String> {
+        send_update(&mut self.app, LAB, event);
         self.feed.changes(&self.app.clusters()[0], NOW)
     }
 
@@ -25,7 +25,7 @@ impl Watched {
         let mut jobs: Vec<Job> = snapshot.jobs.iter().map(|job| (**job).clone()).collect();
         change(&mut jobs);
         snapshot.jobs = Arc::new(jobs.into_iter().map(Arc::new).collect());
-        self.apply(News::Snapshot(Arc::new(snapshot)))
+        self.apply(ClusterEvent::Snapshot(Arc::new(snapshot)))
     }
 }
 
@@ -37,27 +37,30 @@ fn one(lines: &[String]) -> &str {
 #[test]
 fn a_connection_is_reported_when_it_changes() {
     let mut lab = Watched::new();
-    let connecting = News::Link(Link::Connecting { phase: Phase::Tunnel, since: before(1) });
+    let connecting = ClusterEvent::Link(Link::Connecting { phase: Phase::Tunnel, since: before(1) });
     assert!(lab.apply(connecting.clone()).is_empty());
-    assert_eq!(one(&lab.apply(News::Link(up()))), "connected");
-    assert!(lab.apply(News::Link(up())).is_empty());
+    assert_eq!(one(&lab.apply(ClusterEvent::Link(up()))), "connected");
+    assert!(lab.apply(ClusterEvent::Link(up())).is_empty());
     let refused = problem(ProblemKind::Unreachable, "connection refused", "check sshd");
     let retrying = |secs| {
-        News::Link(Link::Retrying { problem: refused.clone(), at: NOW.plus(Duration::from_secs(secs)) })
+        ClusterEvent::Link(Link::Retrying {
+            problem: refused.clone(),
+            at: NOW.plus(Duration::from_secs(secs)),
+        })
     };
     assert_eq!(one(&lab.apply(retrying(4))), "down, retrying: connection refused. Hint: check sshd");
     assert!(lab.apply(connecting).is_empty() && lab.apply(retrying(8)).is_empty());
     assert_eq!(
-        one(&lab.apply(News::Link(Link::Stopped { problem: refused }))),
+        one(&lab.apply(ClusterEvent::Link(Link::Stopped { problem: refused }))),
         "down: connection refused. Hint: check sshd"
     );
-    assert_eq!(one(&lab.apply(News::Link(up()))), "reconnected");
+    assert_eq!(one(&lab.apply(ClusterEvent::Link(up()))), "reconnected");
 }
 
 #[test]
 fn the_first_state_is_summarized_and_then_jobs_are_reported_one_by_one() {
     let mut lab = Watched::new();
-    lab.apply(News::Link(up()));
+    lab.apply(ClusterEvent::Link(up()));
     let first = lab.state(|_| ());
     assert!(
         first[0].contains(" alive") && first[0].contains(" running, 1 pending, 1 failed today"),
@@ -91,13 +94,13 @@ fn the_first_state_is_summarized_and_then_jobs_are_reported_one_by_one() {
 #[test]
 fn issues_are_reported_and_resolved_once() {
     let mut lab = Watched::new();
-    lab.apply(News::Link(up()));
+    lab.apply(ClusterEvent::Link(up()));
     let first = lab.state(|_| ());
     let issues: Vec<_> =
         first.iter().filter(|line| line.contains("issue: ") || line.contains("warning: ")).collect();
     assert!(!issues.is_empty(), "{first:#?}");
     let calm = Snapshot { taken: NOW, ray_version: "2.53.0".into(), ..Snapshot::default() };
-    let over = lab.apply(News::Snapshot(Arc::new(calm)));
+    let over = lab.apply(ClusterEvent::Snapshot(Arc::new(calm)));
     assert_eq!(over.iter().filter(|line| line.contains(": resolved: ")).count(), issues.len(), "{over:#?}");
 }
 
@@ -105,7 +108,7 @@ fn issues_are_reported_and_resolved_once() {
 #[test]
 fn another_long_pending_job_is_reported_beside_earlier_ones() {
     let mut lab = Watched::new();
-    lab.apply(News::Link(up()));
+    lab.apply(ClusterEvent::Link(up()));
     lab.state(|_| ());
     let waiting = |n: usize| (0..n).map(|n| job(&format!("sweep-{n}"), JobStatus::Pending, "dan", 7200));
     let reported = |lines: &[String]| -> Vec<String> {
@@ -125,7 +128,8 @@ fn operations_of_others_are_reported_step_by_step() {
     let mut lab = Watched::new();
     let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new(LAB));
     let mark = OperationLock::new("0123456789abcdef".into(), &restart, "alice@laptop", 7, NOW);
-    let report = |lab: &mut Watched, mark: Option<&OperationLock>| lab.apply(News::Lock(mark.cloned()));
+    let report =
+        |lab: &mut Watched, mark: Option<&OperationLock>| lab.apply(ClusterEvent::Lock(mark.cloned()));
     assert_eq!(one(&report(&mut lab, Some(&mark))), "operation: restart by alice, step 1 of 9");
     assert!(report(&mut lab, Some(&mark)).is_empty());
     let next = OperationLock { step: 2, ..mark };
@@ -136,7 +140,7 @@ fn operations_of_others_are_reported_step_by_step() {
 #[test]
 fn each_stalled_run_is_reported_and_resolved_separately() {
     let mut lab = Watched::new();
-    lab.apply(News::Link(up()));
+    lab.apply(ClusterEvent::Link(up()));
     lab.state(|_| ());
     let keys: Vec<JobKey> = snapshot().jobs.iter().map(|job| job.key.clone()).collect();
     let running: Vec<&JobKey> = keys
@@ -149,12 +153,12 @@ fn each_stalled_run_is_reported_and_resolved_separately() {
     let mut stalled = |runs: &[&JobKey]| {
         let sign =
             RunWarning { kind: WarningKind::Stalled, since: before(900), evidence: "at step 9".into() };
-        let News::Vitals(mut cluster_vitals) = held("04000000", []) else { panic!() };
+        let ClusterEvent::Vitals(mut cluster_vitals) = held("04000000", []) else { panic!() };
         let all = Arc::make_mut(&mut cluster_vitals);
         let mut vitals = (*all.jobs.drain().next().unwrap().1).clone();
         vitals.signs = vec![sign];
         all.jobs = runs.iter().map(|key| ((*key).clone(), Arc::new(vitals.clone()))).collect();
-        lab.apply(News::Vitals(cluster_vitals))
+        lab.apply(ClusterEvent::Vitals(cluster_vitals))
     };
     let first = stalled(&[one_run]);
     assert!(one(&first).starts_with(&format!("issue: run stalled: {one_run} of ")), "{first:?}");

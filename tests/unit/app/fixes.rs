@@ -10,15 +10,15 @@ fn with_keys(changes: &[(&str, &str)]) -> App {
     let keymap = Keymap::with_changes(&changes.collect::<BTreeMap<_, _>>()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap);
     app.start(None);
-    send_update(&mut app, CLUSTER, News::Link(up()));
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
     app
 }
 
 /// An interrupted restart, so that its progress page can be opened.
-fn interrupted() -> OperationNews {
+fn interrupted() -> OperationEvent {
     let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER));
-    OperationNews::Journaled(Some(JournaledOperation {
+    OperationEvent::Journaled(Some(JournaledOperation {
         operation: restart,
         since: before(600),
         done: vec![(StepName::Check, "ray 2.60.0".into())],
@@ -101,7 +101,7 @@ fn a_hint_names_the_key_of_the_changed_keymap() {
     let mut state = snapshot();
     let report = Arc::make_mut(&mut state.autoscaler);
     report.error = "KeyError".into();
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
     press(&mut app, "4");
     let finding = app.clusters()[0].findings.iter().find(|f| f.long == "KeyError").unwrap();
     assert_eq!(app.hint(&finding.hint), "read monitor.log for details: L");
@@ -126,7 +126,7 @@ fn hints_on_a_details_page_name_the_pane() {
     let mut app = at(PAGES[0]);
     let mut state = snapshot();
     Arc::make_mut(&mut state.autoscaler).error = "KeyError".into();
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
     press(&mut app, "d");
     let lines = details(&app);
     let hint = lines.iter().find(|(label, text)| label == "hint" && text.contains("monitor.log")).unwrap();

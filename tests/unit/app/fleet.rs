@@ -16,8 +16,8 @@ fn ask(name: &str, request: Request) -> Effect {
 fn fleet() -> App {
     let mut app = app(&NAMES);
     for name in NAMES {
-        send_update(&mut app, name, News::Link(up()));
-        send_update(&mut app, name, News::Snapshot(Arc::new(calm(name))));
+        send_update(&mut app, name, ClusterEvent::Link(up()));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(calm(name))));
     }
     app
 }
@@ -64,17 +64,17 @@ fn clusters_with_issues_come_first_and_others_keep_their_order() {
     assert_eq!(order(&app), NAMES);
     press(&mut app, "j");
     assert_eq!(under_cursor(&app), "beta");
-    send_update(&mut app, "delta", News::Link(gone()));
+    send_update(&mut app, "delta", ClusterEvent::Link(gone()));
     assert_eq!(order(&app), ["delta", "alpha", "beta", "gamma"]);
     assert_eq!(under_cursor(&app), "beta", "the selection stays with its cluster");
     // An attempt to reconnect does not resolve the issue, so the row does not move at each attempt.
     let trying = Link::Connecting { phase: Phase::Tunnel, since: NOW };
-    send_update(&mut app, "delta", News::Link(trying));
+    send_update(&mut app, "delta", ClusterEvent::Link(trying));
     assert_eq!((order(&app)[0], app.fleet().alerts()), ("delta", 1));
-    send_update(&mut app, "gamma", News::Link(gone()));
+    send_update(&mut app, "gamma", ClusterEvent::Link(gone()));
     assert_eq!(order(&app), ["gamma", "delta", "alpha", "beta"], "in listed order");
     for name in ["gamma", "delta"] {
-        send_update(&mut app, name, News::Link(up()));
+        send_update(&mut app, name, ClusterEvent::Link(up()));
     }
     assert_eq!((order(&app), app.fleet().alerts()), (NAMES.to_vec(), 0));
 }
@@ -91,12 +91,16 @@ fn a_reconnect_attempt_does_not_change_the_screen() {
         (cluster.problem().cloned(), cluster.is_stale(NOW), app.fleet().alerts(), nodes, jobs)
     };
     let healthy = of(&mut app);
-    send_update(&mut app, "alpha", News::Link(gone()));
+    send_update(&mut app, "alpha", ClusterEvent::Link(gone()));
     let broken = of(&mut app);
     assert_ne!(broken, healthy);
-    send_update(&mut app, "alpha", News::Link(Link::Connecting { phase: Phase::Dashboard, since: NOW }));
+    send_update(
+        &mut app,
+        "alpha",
+        ClusterEvent::Link(Link::Connecting { phase: Phase::Dashboard, since: NOW }),
+    );
     assert_eq!(of(&mut app), broken);
-    send_update(&mut app, "alpha", News::Link(up()));
+    send_update(&mut app, "alpha", ClusterEvent::Link(up()));
     assert_eq!(of(&mut app), healthy);
 }
 
@@ -108,7 +112,7 @@ fn data_within_a_long_poll_interval_is_not_stale() {
     send_update(
         &mut app,
         "alpha",
-        News::Cloud(Ok(Arc::new(CloudView { asked: NOW, ..CloudView::default() }))),
+        ClusterEvent::Cloud(Ok(Arc::new(CloudView { asked: NOW, ..CloudView::default() }))),
     );
     let at = |age: Duration| calm("alpha").taken.plus(age);
     let stale = |app: &App, age: Duration| app.clusters()[0].is_stale(at(age));
@@ -130,7 +134,7 @@ fn the_fleet_can_be_sorted_by_a_column_and_reversed() {
     let mut large = calm("gamma");
     let nodes = Arc::make_mut(&mut large.nodes);
     nodes.extend((1..9).map(|n| node(n, "tpu_worker", 4.0, 1.0)));
-    send_update(&mut app, "gamma", News::Snapshot(Arc::new(large)));
+    send_update(&mut app, "gamma", ClusterEvent::Snapshot(Arc::new(large)));
     press(&mut app, ">");
     assert_eq!(order(&app), ["alpha", "beta", "delta", "gamma"], "by name");
     press(&mut app, "I");
@@ -147,7 +151,7 @@ fn totals_keep_known_values() {
     let all = app.fleet().totals();
     assert_eq!((all.clusters, all.up, all.nodes, all.running), (4, 4, 8, 4));
     assert_eq!(all.tpus, Sum { used: Some(16.0), is_lower_bound: false, all: 32.0 });
-    send_update(&mut app, "alpha", News::Link(gone()));
+    send_update(&mut app, "alpha", ClusterEvent::Link(gone()));
     assert_eq!((app.fleet().totals().up, app.fleet().totals().nodes), (3, 8), "known values are kept");
 }
 
@@ -161,7 +165,7 @@ fn unknown_use_is_not_counted_as_zero() {
                 resource.used = None;
             }
         }
-        send_update(app, name, News::Snapshot(Arc::new(state)));
+        send_update(app, name, ClusterEvent::Snapshot(Arc::new(state)));
     };
     unknown(&mut app, "beta");
     assert_eq!(app.fleet().totals().tpus, Sum { used: Some(12.0), is_lower_bound: true, all: 32.0 });
@@ -176,9 +180,9 @@ fn an_alert_anywhere_changes_the_screen_of_every_cluster() {
     let mut app = fleet();
     press(&mut app, "<enter>");
     paint(&mut app, 120, 40);
-    send_update(&mut app, "delta", News::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
+    send_update(&mut app, "delta", ClusterEvent::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
     assert!(!app.is_dirty(), "another cluster's connection phase is not on the screen");
-    send_update(&mut app, "delta", News::Link(gone()));
+    send_update(&mut app, "delta", ClusterEvent::Link(gone()));
     assert!(app.is_dirty());
     assert!(paint(&mut app, 120, 40).1.contains("⚑ 1 issue"));
 }
@@ -210,15 +214,15 @@ fn an_idle_fleet_draws_nothing() {
     paint(&mut app, 200, 60);
     for name in NAMES {
         let again = Snapshot { taken: NOW, ..calm(name) };
-        send_update(&mut app, name, News::Snapshot(Arc::new(again)));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(again)));
     }
     assert!(!app.is_dirty(), "the same state again");
     let next = |app: &App| app.next_change(NOW).unwrap();
     assert!(next(&app) > Duration::from_secs(20), "{:?}", next(&app));
     let refused = problem(ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() }, "x", "");
-    send_update(&mut app, "alpha", News::Link(Link::Stopped { problem: refused }));
+    send_update(&mut app, "alpha", ClusterEvent::Link(Link::Stopped { problem: refused }));
     assert!(next(&app) > Duration::from_secs(20), "no countdown there: {:?}", next(&app));
-    send_update(&mut app, "alpha", News::Link(gone()));
+    send_update(&mut app, "alpha", ClusterEvent::Link(gone()));
     assert!(next(&app) <= Duration::from_secs(1), "a countdown is on the screen");
 }
 
@@ -235,7 +239,7 @@ fn starve(app: &mut App, name: &str, secs: u64) {
             kind: DemandKind::Task,
             infeasible: false,
         }];
-        send_update(app, name, News::Snapshot(Arc::new(state)));
+        send_update(app, name, ClusterEvent::Snapshot(Arc::new(state)));
     }
 }
 
@@ -339,11 +343,11 @@ fn the_selection_of_all_clusters_follows_its_row_through_updates() {
     assert_eq!(chosen(&app).as_deref(), Some("gamma-run"));
     let mut more = calm("alpha");
     Arc::make_mut(&mut more.jobs).push(Arc::new(job("alpha-new", JobStatus::Running, "x", 1)));
-    send_update(&mut app, "alpha", News::Snapshot(Arc::new(more)));
+    send_update(&mut app, "alpha", ClusterEvent::Snapshot(Arc::new(more)));
     assert_eq!(all_jobs(&app).len(), 9);
     assert_eq!(chosen(&app).as_deref(), Some("gamma-run"));
     let none = Snapshot { jobs: Arc::default(), ..calm("gamma") };
-    send_update(&mut app, "gamma", News::Snapshot(Arc::new(none)));
+    send_update(&mut app, "gamma", ClusterEvent::Snapshot(Arc::new(none)));
     assert_eq!(all_jobs(&app).len(), 7);
     assert!(chosen(&app).is_some(), "the cursor moves to another row");
 }
@@ -407,7 +411,7 @@ fn a_clusters_description_lists_all_findings() {
 fn a_restart_by_another_operator_is_reported_and_ours_is_not() {
     let restarted = |name: &str| Snapshot { session: "another".into(), jobs: Arc::default(), ..calm(name) };
     let mut app = fleet();
-    send_update(&mut app, "beta", News::Snapshot(Arc::new(restarted("beta"))));
+    send_update(&mut app, "beta", ClusterEvent::Snapshot(Arc::new(restarted("beta"))));
     let found = &app.clusters()[1].findings[0];
     assert_eq!((found.kind, found.severity), (FindingKind::Restarted, Severity::Bad));
     assert!(found.long.contains("1 job lost: beta-run (alice)"), "{found:?}");
@@ -415,8 +419,8 @@ fn a_restart_by_another_operator_is_reported_and_ours_is_not() {
     assert!(said(&app).contains("outside this console; 1 job lost"), "{}", said(&app));
     // An operation of this console is running on another cluster.
     let restart = Operation::new(Task::Restart { preserve: false }, ClusterName::new("gamma"));
-    app.update(Event::Operation(ClusterName::new("gamma"), OperationNews::Began(restart)), NOW);
-    send_update(&mut app, "gamma", News::Snapshot(Arc::new(restarted("gamma"))));
+    app.update(Event::Operation(ClusterName::new("gamma"), OperationEvent::Began(restart)), NOW);
+    send_update(&mut app, "gamma", ClusterEvent::Snapshot(Arc::new(restarted("gamma"))));
     assert!(app.clusters()[2].findings.iter().all(|f| f.kind != FindingKind::Restarted));
 }
 
@@ -428,8 +432,8 @@ fn recent_changes_are_kept_and_the_first_state_is_not_a_change() {
     let failed = Job { status: JobStatus::Failed, ended: Some(NOW), ..(*state.jobs[0]).clone() };
     let short = failed.short_name().into_owned();
     Arc::make_mut(&mut state.jobs)[0] = Arc::new(failed);
-    send_update(&mut app, "beta", News::Snapshot(Arc::new(state)));
-    send_update(&mut app, "gamma", News::Link(gone()));
+    send_update(&mut app, "beta", ClusterEvent::Snapshot(Arc::new(state)));
+    send_update(&mut app, "gamma", ClusterEvent::Link(gone()));
     let line = |change: &Change| format!("{}: {}", words::named(&change.clusters), change.what);
     let recent_changes: Vec<String> = app.fleet().recent_changes.changes().map(line).collect();
     assert!(recent_changes[0].starts_with("gamma: down"), "the newest first: {recent_changes:?}");
@@ -452,7 +456,7 @@ fn issues_of_all_clusters_are_one_table() {
     let mut app = app(&["alpha", "beta", "gamma"]);
     for name in ["alpha", "gamma"] {
         let gone = problem(ProblemKind::Unreachable, &format!("no route to {name}"), "start it");
-        send_update(&mut app, name, News::Link(Link::Retrying { problem: gone, at: NOW }));
+        send_update(&mut app, name, ClusterEvent::Link(Link::Retrying { problem: gone, at: NOW }));
     }
     press(&mut app, "<down><down>E");
     let issues = |app: &App| {

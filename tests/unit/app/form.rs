@@ -8,18 +8,18 @@ fn form(app: &App) -> &Form {
     form
 }
 
-/// Sends news to the open form.
-fn send_news(app: &mut App, news: FormNews) -> Vec<Effect> {
+/// Sends an event to the open form.
+fn send_event(app: &mut App, event: FormEvent) -> Vec<Effect> {
     let id = form(app).id;
-    send_news_to(app, id, news)
+    send_event_to(app, id, event)
 }
 
-fn send_news_to(app: &mut App, form: FormId, news: FormNews) -> Vec<Effect> {
-    app.update(Event::Form(ClusterName::new(CLUSTER), form, news), NOW)
+fn send_event_to(app: &mut App, form: FormId, event: FormEvent) -> Vec<Effect> {
+    app.update(Event::Form(ClusterName::new(CLUSTER), form, event), NOW)
 }
 
-fn filled(job: &str, command: &str) -> FormNews {
-    FormNews::Filled(Box::new(Draft { like: Some(id(job)), entrypoint: command.into(), ..Draft::default() }))
+fn filled(job: &str, command: &str) -> FormEvent {
+    FormEvent::Filled(Box::new(Draft { like: Some(id(job)), entrypoint: command.into(), ..Draft::default() }))
 }
 
 /// Moves the focus to this field with Tab.
@@ -64,26 +64,26 @@ fn a_typed_form_is_submitted_unchanged() {
     );
     assert!(!format!("{effects:?} {app:?}").contains("s3cret"), "no secret in debug output");
     assert_eq!(press(&mut app, "<enter>"), [], "it is not submitted twice");
-    send_news(&mut app, FormNews::Failed("its package is gone".into()));
+    send_event(&mut app, FormEvent::Failed("its package is gone".into()));
     assert_eq!(form(&app).problem, "its package is gone");
     assert_eq!(form(&app).draft(), **draft, "typed text is kept");
     assert_eq!(press_submit(&mut app).len(), 1);
-    let sent = send_news(&mut app, FormNews::Submitted(id("raysubmit_1")));
+    let sent = send_event(&mut app, FormEvent::Submitted(id("raysubmit_1")));
     assert_eq!(sent, [asks(Request::Refresh)]);
     assert!(app.dialog().is_none() && said(&app).contains("raysubmit_1 submitted"));
 
     // The job is selected and its log opened as soon as it is listed, but not again.
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
     assert_ne!(selected(&app).as_deref(), Some("raysubmit_1"), "the snapshot predates the submission");
     let mut with_it = snapshot();
     Arc::make_mut(&mut with_it.jobs).push(Arc::new(job("raysubmit_1", JobStatus::Pending, "alice", 1)));
     let with_it = Arc::new(with_it);
-    let effects = send_update(&mut app, CLUSTER, News::Snapshot(Arc::clone(&with_it)));
+    let effects = send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::clone(&with_it)));
     let is_its = |e: &Effect| matches!(e, Effect::Ask(_, Request::Follow(_, LogSource::Job(of))) if *of == id("raysubmit_1"));
     assert!(effects.iter().any(is_its), "{effects:?}");
     assert_eq!(selected(&app).as_deref(), Some("raysubmit_1"));
     press(&mut app, "2G");
-    send_update(&mut app, CLUSTER, News::Snapshot(with_it));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(with_it));
     assert_ne!(selected(&app).as_deref(), Some("raysubmit_1"));
 }
 
@@ -101,7 +101,7 @@ fn a_job_is_resubmitted_with_changes() {
         variables: vec!["KEY=***".into()],
         ..Draft::default()
     };
-    send_news(&mut app, FormNews::Filled(Box::new(draft)));
+    send_event(&mut app, FormEvent::Filled(Box::new(draft)));
     go_to(&mut app, Field::Command);
     press(&mut app, " --again");
     let effects = press_submit(&mut app);
@@ -113,7 +113,7 @@ fn a_job_is_resubmitted_with_changes() {
     assert_eq!(draft.variables[0], "KEY=***");
     let closed = form(&app).id;
     press(&mut app, "<esc>");
-    send_news_to(&mut app, closed, FormNews::Failed("no route".into()));
+    send_event_to(&mut app, closed, FormEvent::Failed("no route".into()));
     assert!(said(&app).contains("no route"), "reported even if the form is closed");
     press(&mut app, "<esc>jj");
     assert_eq!(press(&mut app, "e"), []);
@@ -153,19 +153,19 @@ fn a_job_read_for_a_closed_form_does_not_fill_another_form() {
     let first = form(&app).id;
     press(&mut app, "<esc>je");
     let second = form(&app).id;
-    send_news_to(&mut app, first, filled(JOBS[0], "the first job"));
+    send_event_to(&mut app, first, filled(JOBS[0], "the first job"));
     assert!(form(&app).doing.is_some() && form(&app).draft().entrypoint.is_empty(), "{:?}", form(&app));
-    send_news_to(&mut app, second, filled(JOBS[1], "the second job"));
+    send_event_to(&mut app, second, filled(JOBS[1], "the second job"));
     go_to(&mut app, Field::Command);
     press(&mut app, " --more");
-    send_news_to(&mut app, first, filled(JOBS[0], "the first job"));
+    send_event_to(&mut app, first, filled(JOBS[0], "the first job"));
     assert_eq!(form(&app).draft().entrypoint, "the second job --more");
     // An empty form that was opened while a job was being read keeps what is typed.
     press(&mut app, "<esc><esc>e");
     let third = form(&app).id;
     press(&mut app, "<esc>n");
     press(&mut app, "sleep 1");
-    send_news_to(&mut app, third, filled(JOBS[1], "the second job"));
+    send_event_to(&mut app, third, filled(JOBS[1], "the second job"));
     assert_eq!(form(&app).draft().entrypoint, "sleep 1");
 }
 
@@ -177,11 +177,11 @@ fn the_outcome_of_a_closed_form_is_reported_and_does_not_change_the_open_form() 
     let closed = form(&app).id;
     press(&mut app, "<esc>nsleep 2");
     let open = form(&app).clone();
-    send_news_to(&mut app, closed, FormNews::Doing("uploading".into()));
-    send_news_to(&mut app, closed, FormNews::Failed("its package is gone".into()));
+    send_event_to(&mut app, closed, FormEvent::Doing("uploading".into()));
+    send_event_to(&mut app, closed, FormEvent::Failed("its package is gone".into()));
     assert_eq!(*form(&app), open);
     assert!(said(&app).contains("its package is gone"));
-    let effects = send_news_to(&mut app, closed, FormNews::Submitted(id("raysubmit_1")));
+    let effects = send_event_to(&mut app, closed, FormEvent::Submitted(id("raysubmit_1")));
     assert_eq!((effects, form(&app)), (vec![asks(Request::Refresh)], &open));
     assert!(said(&app).contains("raysubmit_1 submitted"));
 }
@@ -196,15 +196,15 @@ fn a_job_with_a_warning_is_submitted_after_a_second_confirmation() {
     let [Effect::Submit(_, _, draft)] = &first[..] else { panic!("{first:?}") };
     assert_eq!((draft.tpu.as_str(), draft.seen.len()), ("v4-64", 0));
     let warning = "no node type provides TPU 8: the job will stay pending".to_owned();
-    send_news(&mut app, FormNews::Warned(vec![warning.clone()]));
+    send_event(&mut app, FormEvent::Warned(vec![warning.clone()]));
     assert_eq!(form(&app).problem, format!("{warning}; press Submit again to submit it anyway"));
     let again = press(&mut app, "<enter>");
     let [Effect::Submit(_, _, draft)] = &again[..] else { panic!("{again:?}") };
     assert_eq!(draft.seen, std::slice::from_ref(&warning));
     let closed = form(&app).id;
-    send_news(&mut app, FormNews::Failed("no route".into()));
+    send_event(&mut app, FormEvent::Failed("no route".into()));
     press(&mut app, "<esc><esc>");
-    send_news_to(&mut app, closed, FormNews::Warned(vec![warning]));
+    send_event_to(&mut app, closed, FormEvent::Warned(vec![warning]));
     assert!(said(&app).contains("no node type provides TPU 8"), "{}", said(&app));
 }
 
@@ -213,7 +213,7 @@ fn a_log_that_is_opened_after_a_submission_stays_open() {
     let submitted = |mut app: App| {
         press(&mut app, "nsleep 1");
         press_submit(&mut app);
-        send_news(&mut app, FormNews::Submitted(id("raysubmit_1")));
+        send_event(&mut app, FormEvent::Submitted(id("raysubmit_1")));
         app
     };
     let mut listed = snapshot();
@@ -226,13 +226,13 @@ fn a_log_that_is_opened_after_a_submission_stays_open() {
         press(&mut app, "jl");
         let open = app.log().unwrap().source().cloned();
         assert!(open.is_some() && app.context() == Context::Log, "{keys}");
-        let effects = send_update(&mut app, CLUSTER, News::Snapshot(Arc::clone(&listed)));
+        let effects = send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::clone(&listed)));
         assert_eq!((effects, app.log().unwrap().source()), (vec![], open.as_ref()), "{keys}");
     }
 }
 
 #[test]
-fn news_reach_a_form_below_a_text() {
+fn events_reach_a_form_below_a_text() {
     let mut app = shown();
     press(&mut app, "e");
     app.update(Event::Audit(Ok(vec![("now".into(), "something".into())])), NOW);
@@ -240,12 +240,12 @@ fn news_reach_a_form_below_a_text() {
     let Some(Dialog::Text { under: Some(under), .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
     let Dialog::Form(below) = &**under else { panic!("{under:?}") };
     let below = below.id;
-    send_news_to(&mut app, below, filled(JOBS[0], "python eval.py"));
+    send_event_to(&mut app, below, filled(JOBS[0], "python eval.py"));
     press(&mut app, "<esc>");
     assert_eq!((form(&app).draft().entrypoint.as_str(), &form(&app).doing), ("python eval.py", &None));
     press_submit(&mut app);
     app.update(Event::Audit(Ok(vec![("now".into(), "something".into())])), NOW);
-    send_news_to(&mut app, below, FormNews::Submitted(id("raysubmit_1")));
+    send_event_to(&mut app, below, FormEvent::Submitted(id("raysubmit_1")));
     assert_eq!(app.context(), Context::Text, "the text stays");
     press(&mut app, "<esc>");
     assert!(app.dialog().is_none());

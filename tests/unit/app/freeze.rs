@@ -23,10 +23,10 @@ impl Behind {
         Self(ClusterState::clone(app.fleet().named(&ClusterName::new(CLUSTER)).unwrap().state()))
     }
 
-    fn apply(&mut self, app: &mut App, news: News) {
-        self.0.learn(&news);
+    fn apply(&mut self, app: &mut App, event: ClusterEvent) {
+        self.0.apply(&event);
         let state = Arc::new(self.0.clone());
-        app.update(Event::Update(Update { cluster: ClusterName::new(CLUSTER), news, state }), NOW);
+        app.update(Event::Update(Update { cluster: ClusterName::new(CLUSTER), event, state }), NOW);
     }
 }
 
@@ -39,9 +39,9 @@ fn a_frozen_screen_does_not_change_and_then_returns_to_live_data() {
     press(&mut app, "Z");
     let later = NOW.plus(Duration::from_secs(200));
     let mut behind = Behind::of(&app);
-    behind.apply(&mut app, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
+    behind.apply(&mut app, ClusterEvent::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
     let lost = Link::Retrying { problem: problem(ProblemKind::Other, "x", ""), at: NOW };
-    behind.apply(&mut app, News::Link(lost));
+    behind.apply(&mut app, ClusterEvent::Link(lost));
     assert_eq!(body(&app, later), before, "rows and ages do not change");
     let header = text(&app, later).lines().next().unwrap().to_owned();
     assert!(header.contains("FROZEN 3m, Z for live") && !header.contains("data"), "{header}");
@@ -80,7 +80,11 @@ fn lines_of_an_open_log_are_held_back_and_those_of_a_new_log_are_not() {
     let stream = page(&app).log.stream();
     let lines = |app: &mut App, stream, text: &str| {
         let lines = vec![text.into()];
-        send_update(app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
+        send_update(
+            app,
+            CLUSTER,
+            ClusterEvent::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }),
+        );
     };
     let before = page(&app).log.len();
     press(&mut app, "Z");
@@ -112,11 +116,11 @@ fn marks_and_questions_are_updated_after_the_freeze() {
     assert_eq!(app.marked(), 1);
     press(&mut app, "Z");
     let mut behind = Behind::of(&app);
-    behind.apply(&mut app, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
+    behind.apply(&mut app, ClusterEvent::Snapshot(Arc::new(jobs_snapshot(&[1]))));
     assert_eq!(app.marked(), 1);
     let changed = ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() };
     let stopped = Link::Stopped { problem: problem(changed, "changed", "") };
-    behind.apply(&mut app, News::Link(stopped));
+    behind.apply(&mut app, ClusterEvent::Link(stopped));
     assert!(app.dialog().is_none(), "no question is opened automatically");
     press(&mut app, "Z");
     assert_eq!(app.marked(), 0, "the marked job is gone");

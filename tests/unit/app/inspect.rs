@@ -24,7 +24,7 @@ fn subject(effects: &[Effect]) -> Subject {
 }
 
 fn answer(app: &mut App, subject: &Subject, result: Result<Inspection, String>) {
-    send_update(app, CLUSTER, News::Inspected(subject.clone(), result.map(Box::new)));
+    send_update(app, CLUSTER, ClusterEvent::Inspected(subject.clone(), result.map(Box::new)));
 }
 
 /// The alive nodes of the cluster except the head.
@@ -220,12 +220,12 @@ fn a_host_with_idle_chips_is_marked_in_the_grid_and_named() {
     hosts[13] = HostChips { is_behind: true, ..host_chips(nodes[0], 13, 2.0) };
     hosts[5].read = Err("no \u{1b}[31mway".into());
     let chips = Chips { at: before(60), hosts };
-    let news = |app: &mut App, nodes: &[NodeId], result| {
+    let send = |app: &mut App, nodes: &[NodeId], result| {
         app.update(Event::Chips(cluster.clone(), nodes.to_vec(), Arc::new(result)), NOW);
     };
-    news(&mut app, &[], Ok(chips.clone()));
+    send(&mut app, &[], Ok(chips.clone()));
     assert!(rows(&app)[0].contains("reading the chips of"), "another page's");
-    news(&mut app, nodes, Ok(chips));
+    send(&mut app, nodes, Ok(chips));
     let page = rows(&app);
     has(&app, "hosts 0-11:   9999 9999 9999 9999 9999 ???? 9999 9999 9999 9999 9999 9999");
     has(&app, "hosts 12-15: ! 9999 0000!9999 9999");
@@ -236,7 +236,7 @@ fn a_host_with_idle_chips_is_marked_in_the_grid_and_named() {
     has(&app, "host: ! 10.0.0.13 (host 13): behind the other hosts, at program launch 7");
     has(&app, "not read: 10.0.0.5: no ·[31mway");
     assert_eq!(press(&mut app, "%"), [Effect::Chips(cluster.clone(), nodes.clone())], "the key refreshes");
-    news(&mut app, nodes, Err(Problem::new(ProblemKind::Other, "no node", "wait", NOW)));
+    send(&mut app, nodes, Err(Problem::new(ProblemKind::Other, "no node", "wait", NOW)));
     assert_eq!(rows(&app), ["problem: no node", "hint: wait"]);
 }
 
@@ -256,13 +256,13 @@ fn the_page_of_chips_is_refreshed_while_it_is_shown() {
         press(&mut app, "j");
     }
     assert_eq!(press(&mut app, "%"), [], "its hosts are unknown");
-    let mut vitals_news = held("04000000", [3, 4]);
-    if let News::Vitals(cluster_vitals) = &mut vitals_news {
+    let mut vitals_event = held("04000000", [3, 4]);
+    if let ClusterEvent::Vitals(cluster_vitals) = &mut vitals_event {
         let all = Arc::make_mut(cluster_vitals);
         let vitals = all.jobs.drain().next().unwrap().1;
         all.jobs.insert(job, vitals);
     }
-    send_update(&mut app, CLUSTER, vitals_news);
+    send_update(&mut app, CLUSTER, vitals_event);
     let asked = press(&mut app, "%");
     let [Effect::Chips(cluster, nodes)] = &asked[..] else { panic!("{asked:?}") };
     let (cluster, nodes) = (cluster.clone(), nodes.clone());

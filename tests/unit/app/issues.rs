@@ -14,11 +14,11 @@ fn at(app: &mut App, kind: FindingKind) {
 fn an_issue_of_a_job_opens_its_page_and_accepts_job_keys() {
     let mut app = shown();
     let key = app.clusters()[0].snapshot.jobs.iter().find(|j| j.key.raw() == "04000000").unwrap().key.clone();
-    let News::Vitals(mut cluster_vitals) = held(key.raw(), []) else { panic!() };
+    let ClusterEvent::Vitals(mut cluster_vitals) = held(key.raw(), []) else { panic!() };
     let vitals = Arc::make_mut(&mut cluster_vitals).jobs.get_mut(&key).unwrap();
     let sign = RunWarning { kind: WarningKind::Stalled, since: before(900), evidence: "at step 9".into() };
     Arc::make_mut(vitals).signs = vec![sign];
-    send_update(&mut app, CLUSTER, News::Vitals(cluster_vitals));
+    send_update(&mut app, CLUSTER, ClusterEvent::Vitals(cluster_vitals));
     at(&mut app, FindingKind::Stalled);
     assert_eq!(app.target(), Some(Target::Job(0, key.clone())));
     press(&mut app, "<enter>");
@@ -37,7 +37,7 @@ fn an_issue_of_a_job_opens_its_page_and_accepts_job_keys() {
 #[test]
 fn an_issue_of_a_slice_opens_its_hosts() {
     let mut app = shown();
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(sliced())));
     at(&mut app, FindingKind::SliceIncomplete);
     press(&mut app, "<enter>");
     let View::Slice(0, hosts) = app.view() else { panic!("{:?}", app.view()) };
@@ -48,7 +48,7 @@ fn an_issue_of_a_slice_opens_its_hosts() {
 #[test]
 fn an_issue_of_the_cluster_opens_the_pane_that_shows_it() {
     let mut app = shown();
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(sliced())));
     press(&mut app, "4");
     at(&mut app, FindingKind::NodesLost);
     press(&mut app, "<enter>");

@@ -16,8 +16,8 @@ pub(super) fn answer(app: &mut App, effects: &[Effect]) {
         _ => None,
     });
     let (cluster, key, part) = asked.unwrap_or_else(|| panic!("{effects:?}"));
-    let news = Ok(reading(app, part));
-    let effects = app.update(Event::JobWorkers(cluster, key, part, Arc::new(news)), NOW);
+    let event = Ok(reading(app, part));
+    let effects = app.update(Event::JobWorkers(cluster, key, part, Arc::new(event)), NOW);
     assert_eq!(effects, [], "an answer does not cause another read");
     paint(app, 120, 40);
 }
@@ -190,8 +190,8 @@ fn silent_workers_of_a_hanging_job_are_rows_that_open_their_logs() {
     let found = running(&job_workers, &answers, &[], &last);
     assert_eq!((found.verdict, found.quiet.len()), (Verdict::Silent, 1), "{found:?}");
     let what = WorkersAnswer::Cause(Box::new(found));
-    let news = WorkersReading { at: NOW, cost: ReadingCost::default(), job_workers, idle: 0, what };
-    app.update(Event::JobWorkers(cluster, key, Part::Cause, Arc::new(Ok(news))), NOW);
+    let event = WorkersReading { at: NOW, cost: ReadingCost::default(), job_workers, idle: 0, what };
+    app.update(Event::JobWorkers(cluster, key, Part::Cause, Arc::new(Ok(event))), NOW);
     paint(&mut app, 120, 40);
     let all: Vec<String> = (0..rows(&app).len()).map(|position| row(&app, position)).collect();
     assert!(all[0].starts_with("silent | "), "{all:#?}");
@@ -218,7 +218,7 @@ fn a_log_opens_at_the_chosen_line_and_esc_returns_to_its_row() {
     paint(&mut app, 120, 40);
     let line = |n: u64| Line::from(if n == 900 { text_of_row.clone() } else { format!("line {n}") });
     let part = (0..1000).map(line).collect::<Vec<_>>().into();
-    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Log(LogBatch { stream, part, end: LogEnd::Open }));
     let log = app.log().unwrap();
     let above = log.visible().position(|text| text == text_of_row);
     assert!(log.is_at(900) && above == Some(log.size().height / 2), "{above:?} of {:?}", log.size());
@@ -243,8 +243,8 @@ fn read_errors_are_shown_and_earlier_data_is_kept() {
     app.update(failed(Part::Lines), NOW);
     assert_eq!(rows(&app).why_empty(&app.cell_context(NOW)), "the dashboard ·[31mdoes not answer; wait");
     let other = JobKey::Driver(JobId("77000000".into()));
-    let news = Ok(reading(&app, Part::Lines));
-    app.update(Event::JobWorkers(cluster.clone(), other, Part::Lines, Arc::new(news)), NOW);
+    let event = Ok(reading(&app, Part::Lines));
+    app.update(Event::JobWorkers(cluster.clone(), other, Part::Lines, Arc::new(event)), NOW);
     assert!(rows(&app).is_empty(), "an answer for another job is ignored");
 }
 

@@ -47,7 +47,7 @@ proptest! {
                 Step::Rows(mut ids) => {
                     ids.sort_unstable();
                     ids.dedup();
-                    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&ids))));
+                    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(jobs_snapshot(&ids))));
                 }
                 // The nodes pane has another table, and the log is another page.
                 Step::Key("1" | "<enter>") if app.prompt().is_none() => {}
@@ -113,7 +113,7 @@ fn stopping_requires_confirmation() {
 fn the_confirmed_job_is_stopped_even_if_the_rows_change() {
     let mut app = shown();
     press(&mut app, "s");
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2, 3]))));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(jobs_snapshot(&[1, 2, 3]))));
     assert_eq!(press(&mut app, "y"), [asks(Request::StopJob(id("eval-tulu-99")))]);
 }
 
@@ -130,7 +130,7 @@ fn a_job_that_cannot_be_stopped_is_refused_with_the_reason() {
 fn a_stop_is_watched_until_the_job_is_seen_ended() {
     let mut app = shown();
     let outcome = |app: &mut App, outcome| {
-        send_update(app, CLUSTER, News::JobStop { id: id("eval-tulu-99"), outcome });
+        send_update(app, CLUSTER, ClusterEvent::JobStop { id: id("eval-tulu-99"), outcome });
         app.current().unwrap().stopping.contains(&id("eval-tulu-99"))
     };
     assert!(outcome(&mut app, JobStopOutcome::Asked));
@@ -150,12 +150,12 @@ fn the_newest_running_jobs_log_opens_automatically() {
     let mut app = app(&[CLUSTER]);
     assert_eq!(app.start(None), [asks(Request::Focus(true))]);
     let none_runs = Snapshot { jobs: Arc::default(), ..snapshot() };
-    assert_eq!(send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(none_runs))), []);
-    let effects = send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    assert_eq!(send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(none_runs))), []);
+    let effects = send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
     let stream = app.log().unwrap().stream();
     assert_eq!(effects, [asks(Request::Follow(stream, LogSource::Job(id("eval-tulu-99"))))]);
     assert_eq!(
-        send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1])))),
+        send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(jobs_snapshot(&[1])))),
         [],
         "the log stays open"
     );
@@ -172,7 +172,7 @@ fn l_follows_the_selected_job_and_lines_of_the_closed_log_are_dropped() {
     assert_eq!(effects, [asks(Request::Unfollow(old)), asks(Request::Follow(new, source))]);
     assert!(app.log().unwrap().is_empty());
     let batch = |stream, line: &str| {
-        News::Log(LogBatch { stream, part: vec![Line::from(line)].into(), end: LogEnd::Open })
+        ClusterEvent::Log(LogBatch { stream, part: vec![Line::from(line)].into(), end: LogEnd::Open })
     };
     send_update(&mut app, CLUSTER, batch(old, "late"));
     send_update(&mut app, CLUSTER, batch(new, "mine"));
@@ -226,7 +226,7 @@ fn the_logs_of_marked_jobs_are_followed_together() {
     };
     let lines = |app: &mut App, stream, text: &str| {
         let part = vec![Line::from(text)].into();
-        send_update(app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+        send_update(app, CLUSTER, ClusterEvent::Log(LogBatch { stream, part, end: LogEnd::Open }));
     };
     lines(&mut app, *second, "10:00:02 later");
     lines(&mut app, *first, "10:00:01 earlier");
@@ -299,7 +299,7 @@ fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
     // Marks of jobs that are gone are removed.
     let mut fewer = snapshot();
     fewer.jobs = Arc::new(fewer.jobs.iter().filter(|j| j.key.to_string() != JOBS[4]).cloned().collect());
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(fewer)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(fewer)));
     assert_eq!(press(&mut app, "sy"), [], "bo's jobs require a second confirmation");
     let Some(Dialog::Ask { title, lines, on_yes: false, .. }) = app.dialog() else {
         panic!("{:?}", app.dialog())
@@ -324,7 +324,7 @@ fn ended_jobs_are_deleted_and_esc_clears_marks() {
     let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
     assert!(lines.iter().any(|(_, text)| text.contains(JOBS[4])), "{lines:?}");
     assert_eq!(press(&mut app, "y"), [asks(Request::DeleteJob(id(JOBS[4])))]);
-    let outcome = News::JobDelete { id: id(JOBS[4]), outcome: Err("no route".into()) };
+    let outcome = ClusterEvent::JobDelete { id: id(JOBS[4]), outcome: Err("no route".into()) };
     let noted = send_update(&mut app, CLUSTER, outcome);
     assert!(said(&app).contains("was not deleted: no route"));
     let note = (format!("delete-job {}", JOBS[4]), "not deleted: no route".to_owned());
@@ -360,7 +360,7 @@ fn a_job_page_queries_ray_about_its_driver_and_ignores_other_answers() {
     let before = page_rows(&app);
     assert!(before.contains(&"holds: querying Ray...".to_owned()), "{before:?}");
 
-    let answer = |job: &JobIds, work| News::Work { job: job.clone(), work };
+    let answer = |job: &JobIds, work| ClusterEvent::Work { job: job.clone(), work };
     let another = JobIds { driver: Some(JobId("0b000000".into())), ..ids.clone() };
     send_update(&mut app, CLUSTER, answer(&another, Ok(Box::new(work()))));
     assert_eq!(page_rows(&app), before, "an answer for another driver is ignored");
@@ -394,7 +394,7 @@ fn an_ended_driver_is_reported_as_ended() {
     let driver = JobKey::Driver(JobId("05000000".into()));
     let ended = Job { key: driver, ..job("05000000", JobStatus::Succeeded, "bo", 60) };
     let state = Snapshot { jobs: Arc::new(vec![Arc::new(ended)]), ..snapshot() };
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
     for keys in ["s", "x"] {
         press(&mut app, keys);
         assert!(app.dialog().is_none());
@@ -418,15 +418,15 @@ fn a_failed_log_is_reopened_once_its_job_is_listed_again() {
     without.jobs = Arc::new(
         with.jobs.iter().filter(|job| job.submission_id() != Some(&followed)).cloned().collect::<Vec<_>>(),
     );
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(without.clone())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(without.clone())));
     let failed = LogEnd::Failed("Job does not exist".into());
     send_update(
         &mut app,
         CLUSTER,
-        News::Log(LogBatch { stream, part: LogPart::default(), end: failed.clone() }),
+        ClusterEvent::Log(LogBatch { stream, part: LogPart::default(), end: failed.clone() }),
     );
-    assert_eq!(send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(without))), []);
-    let effects = send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(with.clone())));
+    assert_eq!(send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(without))), []);
+    let effects = send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(with.clone())));
     let again = app.log().unwrap().stream();
     let source = LogSource::Job(followed);
     assert_eq!(effects, [asks(Request::Unfollow(stream)), asks(Request::Follow(again, source))]);
@@ -434,9 +434,9 @@ fn a_failed_log_is_reopened_once_its_job_is_listed_again() {
     send_update(
         &mut app,
         CLUSTER,
-        News::Log(LogBatch { stream: again, part: LogPart::default(), end: failed }),
+        ClusterEvent::Log(LogBatch { stream: again, part: LogPart::default(), end: failed }),
     );
-    assert_eq!(send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(with))), []);
+    assert_eq!(send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(with))), []);
 }
 
 #[test]
@@ -447,7 +447,7 @@ fn a_job_that_fails_on_the_screen_is_reported_with_its_error() {
         let job = jobs.iter_mut().map(Arc::make_mut).find(|j| j.key.raw() == id).unwrap();
         (job.status, job.ended) = (JobStatus::Failed, Some(NOW));
         job.message = "exit code 1, last available logs:\nTraceback\nValueError: no such bucket\n".into();
-        News::Snapshot(Arc::new(state))
+        ClusterEvent::Snapshot(Arc::new(state))
     };
     let mut app = shown();
     let before = app.toasts().messages().len();
@@ -463,11 +463,11 @@ fn a_job_that_fails_on_the_screen_is_reported_with_its_error() {
     assert_eq!(app.toasts().messages().len(), before + 1);
     // In the fleet the list of changes reports it.
     let mut app = super::app(&["a-us", "b-eu"]);
-    send_update(&mut app, "a-us", News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, "a-us", ClusterEvent::Snapshot(Arc::new(snapshot())));
     send_update(&mut app, "a-us", failed(JOBS[0]));
     assert_eq!(app.toasts().messages().len(), 0);
     press(&mut app, "J");
-    send_update(&mut app, "a-us", News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, "a-us", ClusterEvent::Snapshot(Arc::new(snapshot())));
     send_update(&mut app, "a-us", failed(JOBS[0]));
     assert_eq!(app.toasts().messages().len(), 1);
 }

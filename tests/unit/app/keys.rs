@@ -96,7 +96,7 @@ fn the_footer_offers_only_available_actions() {
     press(&mut app, "3");
     assert!(footer(&mut app).contains("f follow"));
     let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
-    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Retrying { problem: gone, at: NOW }));
     let text = footer(&mut app);
     assert!(text.contains("r reconnect"), "{text}");
     assert!(!text.contains("dashboard") && !text.contains("ssh"), "{text}");
@@ -110,8 +110,8 @@ fn the_footer_offers_only_available_actions() {
 fn an_empty_cluster_offers_nothing_to_do_with_a_selection() {
     let mut app = app(&[CLUSTER]);
     app.start(None);
-    send_update(&mut app, CLUSTER, News::Link(up()));
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot::default())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(Snapshot::default())));
     for pane in ["1", "2"] {
         press(&mut app, pane);
         let text = footer(&mut app);
@@ -144,7 +144,7 @@ fn esc_leaves_the_innermost_level_and_never_the_console() {
     send_update(
         &mut app,
         CLUSTER,
-        News::JobStop { id: id("x"), outcome: JobStopOutcome::Failed("no".into()) },
+        ClusterEvent::JobStop { id: id("x"), outcome: JobStopOutcome::Failed("no".into()) },
     );
     press(&mut app, "?");
     press(&mut app, "<esc>");
@@ -261,7 +261,11 @@ fn a_search_steps_through_matches_and_reports_wrapping_around() {
     let stream = app.log().unwrap().stream();
     let lines =
         ["waiting for a slice", "step 1", "still waiting for a slice", "step 2"].map(Into::into).to_vec();
-    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
+    send_update(
+        &mut app,
+        CLUSTER,
+        ClusterEvent::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }),
+    );
     press(&mut app, "3z");
     let text = footer(&mut app);
     assert!(text.contains("/ search") && !text.contains("/ filter"), "{text}");
@@ -296,7 +300,7 @@ fn a_search_steps_through_matches_and_reports_wrapping_around() {
 fn port_notes_of_many_clusters_share_one_toast_and_each_note_is_one_message() {
     let names = ["a", "b", "c"];
     let mut app = app(&names);
-    let ports = |note: &str| News::Ports { open: LocalPorts::new(), notes: vec![note.to_owned()] };
+    let ports = |note: &str| ClusterEvent::Ports { open: LocalPorts::new(), notes: vec![note.to_owned()] };
     send_update(&mut app, "a", ports("8265 is in use by ssh (pid 7), using 8300"));
     assert!(said(&app).contains("a: 8265 is in use by ssh"), "{}", said(&app));
     for name in names {
@@ -319,7 +323,7 @@ fn errors_on_the_screen_leave_room_for_answers_and_keep_the_newest() {
     app.update(Event::Done(Outcome::Doing("an answer".into())), NOW);
     let shown = |app: &App| app.toasts().shown().iter().map(|t| t.text.clone()).collect::<Vec<_>>();
     assert_eq!(shown(&app), ["error 2", "error 3", "error 4", "an answer"]);
-    let ports = |text: &str| News::Note(text.into());
+    let ports = |text: &str| ClusterEvent::Note(text.into());
     send_update(&mut app, "a", ports("one"));
     send_update(&mut app, "b", ports("two"));
     assert!(shown(&app).contains(&"error 4".to_owned()), "{:?}", shown(&app));
@@ -328,15 +332,15 @@ fn errors_on_the_screen_leave_room_for_answers_and_keep_the_newest() {
 #[test]
 fn a_missing_login_is_one_message_for_all_clusters_until_it_is_resolved() {
     let mut app = app(&["a", "b", "c"]);
-    let refused = || News::Cloud(Err(problem(ProblemKind::Login, "no login for Google", "")));
+    let refused = || ClusterEvent::Cloud(Err(problem(ProblemKind::Login, "no login for Google", "")));
     for name in ["a", "b", "c", "a"] {
         send_update(&mut app, name, refused());
     }
-    send_update(&mut app, "b", News::Note("a new head".into()));
+    send_update(&mut app, "b", ClusterEvent::Note("a new head".into()));
     let shown = |app: &App| app.toasts().shown().iter().map(|t| t.text.clone()).collect::<Vec<_>>();
     assert_eq!(shown(&app), ["a and 2 more: cannot list TPUs: no login for Google", "b: a new head"]);
     assert_eq!(app.toasts().messages().len(), 2);
-    send_update(&mut app, "a", News::Cloud(Ok(Arc::default())));
+    send_update(&mut app, "a", ClusterEvent::Cloud(Ok(Arc::default())));
     send_update(&mut app, "a", refused());
     assert_eq!(
         app.toasts().messages().next().unwrap().text,
@@ -349,9 +353,9 @@ fn a_key_opens_and_closes_local_ports_and_open_access_is_reported() {
     let mut app = shown();
     assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(true))]);
     let up = |token_auth| {
-        News::Link(Link::Up { since: NOW, latency: None, gcs: true, token_auth, dashboard: None })
+        ClusterEvent::Link(Link::Up { since: NOW, latency: None, gcs: true, token_auth, dashboard: None })
     };
-    let open = |port| News::Ports { open: [(Service::Gcs, port)].into(), notes: Vec::new() };
+    let open = |port| ClusterEvent::Ports { open: [(Service::Gcs, port)].into(), notes: Vec::new() };
     send_update(&mut app, CLUSTER, up(true));
     send_update(&mut app, CLUSTER, open(6380));
     assert!(said(&app).contains("GCS 127.0.0.1:6380") && !said(&app).contains("any user"), "{}", said(&app));
@@ -359,7 +363,7 @@ fn a_key_opens_and_closes_local_ports_and_open_access_is_reported() {
     send_update(&mut app, CLUSTER, open(6381));
     assert!(said(&app).contains("any user"), "{}", said(&app));
     assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(false))]);
-    send_update(&mut app, CLUSTER, News::Ports { open: LocalPorts::new(), notes: Vec::new() });
+    send_update(&mut app, CLUSTER, ClusterEvent::Ports { open: LocalPorts::new(), notes: Vec::new() });
     assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(true))]);
 }
 
@@ -371,7 +375,7 @@ fn a_running_cluster_cannot_be_started() {
     assert_eq!(lines[0], (CLUSTER.to_owned(), "already running, with 4 jobs that have not ended".to_owned()));
     press(&mut app, "<esc>");
     let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
-    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Retrying { problem: gone, at: NOW }));
     press(&mut app, "S");
     assert!(matches!(app.dialog(), Some(Dialog::Plan(_))));
 }
@@ -416,7 +420,11 @@ fn the_whole_log_is_searched_on_the_head_and_a_match_can_be_opened() {
         bytes: lines.start * 10..lines.end * 10,
         begin: Some(0),
     };
-    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part: part(900..1000), end: LogEnd::Open }));
+    send_update(
+        &mut app,
+        CLUSTER,
+        ClusterEvent::Log(LogBatch { stream, part: part(900..1000), end: LogEnd::Open }),
+    );
     press(&mut app, "3z");
     press(&mut app, "g/");
     assert!(said(&app).contains("no search; / starts one"), "{}", said(&app));
@@ -428,7 +436,7 @@ fn the_whole_log_is_searched_on_the_head_and_a_match_can_be_opened() {
         has_more: false,
         is_cut: false,
     };
-    let answer = |found| News::LogMatches { stream, pattern: "step 9.0".into(), found };
+    let answer = |found| ClusterEvent::LogMatches { stream, pattern: "step 9.0".into(), found };
     send_update(&mut app, CLUSTER, answer(Err(NotSearched::Failed("permission denied".into()))));
     assert!(said(&app).contains("permission denied"), "{}", said(&app));
     send_update(&mut app, CLUSTER, answer(Ok(found(&[]))));
@@ -450,9 +458,9 @@ fn a_log_without_ssh_access_is_downloaded_only_after_confirmation() {
     press(&mut app, "3z");
     let lines: Vec<Line> = (0..50).map(|n| format!("step {n}").into()).collect();
     let part = LogPart { lines, bytes: 1000..1500, begin: None };
-    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Log(LogBatch { stream, part, end: LogEnd::Open }));
     press(&mut app, "/step 4<enter>");
-    let answer = |found| News::LogMatches { stream, pattern: "step 4".into(), found };
+    let answer = |found| ClusterEvent::LogMatches { stream, pattern: "step 4".into(), found };
     let remote = || NotSearched::Remote("there is no SSH connection to the head".into());
     send_update(&mut app, CLUSTER, answer(Err(remote())));
     let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
@@ -462,7 +470,7 @@ fn a_log_without_ssh_access_is_downloaded_only_after_confirmation() {
     send_update(&mut app, CLUSTER, answer(Err(remote())));
     let asked = press(&mut app, "<tab><enter>");
     assert_eq!(asked, [asks(Request::DownloadLog(stream, "step 4".into()))]);
-    send_update(&mut app, CLUSTER, News::LogDownload { stream, bytes: 20_000_000 });
+    send_update(&mut app, CLUSTER, ClusterEvent::LogDownload { stream, bytes: 20_000_000 });
     assert!(said(&app).contains("20.0 MB searched so far"), "{}", said(&app));
     let found = |n: u64| LogMatch { number: n + 1, at: None, line: format!("step {n}").into() };
     let found = LogMatches { last: vec![found(4), found(41)], has_more: false, is_cut: true };
@@ -504,7 +512,7 @@ fn local_ports_that_were_opened_on_a_frozen_screen_are_closed_by_the_second_pres
     press(&mut app, "Z");
     assert_eq!(press(&mut app, ":ports<enter>"), [asks(Request::Ports(true))]);
     let open = LocalPorts::from([(Service::Dashboard, 8265)]);
-    send_update(&mut app, CLUSTER, News::Ports { open, notes: Vec::new() });
+    send_update(&mut app, CLUSTER, ClusterEvent::Ports { open, notes: Vec::new() });
     assert_eq!(press(&mut app, ":ports<enter>"), [asks(Request::Ports(false))]);
 }
 

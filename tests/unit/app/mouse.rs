@@ -35,7 +35,7 @@ fn a_click_outside_only_closes_the_dialog() {
     assert!(app.dialog().is_none());
     // The next click may come before the next frame.
     let gone = problem(ProblemKind::Other, "x", "");
-    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Retrying { problem: gone, at: NOW }));
     press(&mut app, "z");
     point(&mut app, CLICK, 0, 59);
     assert!(app.is_zoomed(), "there is no dialog to close");
@@ -247,8 +247,8 @@ fn the_wheel_and_titles_work_in_every_table() {
 fn a_click_in_an_ambiguous_list_chooses_an_entry() {
     let mut app = app(&["alpha", "beta"]);
     for cluster in ["alpha", "beta"] {
-        send_update(&mut app, cluster, News::Link(up()));
-        send_update(&mut app, cluster, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
+        send_update(&mut app, cluster, ClusterEvent::Link(up()));
+        send_update(&mut app, cluster, ClusterEvent::Snapshot(Arc::new(jobs_snapshot(&[1]))));
     }
     press(&mut app, ":stop-job job-1");
     paint(&mut app, 120, 40);
@@ -282,7 +282,7 @@ fn a_click_on_another_field_leaves_the_focused_one() {
     // A recalled command is not written into another field.
     press(&mut app, "<esc><esc>nsleep 1<backtab><enter>");
     let id = form(&app).id;
-    app.update(Event::Form(ClusterName::new(CLUSTER), id, FormNews::Failed("no route".into())), NOW);
+    app.update(Event::Form(ClusterName::new(CLUSTER), id, FormEvent::Failed("no route".into())), NOW);
     press(&mut app, "<tab><^u>typed<up>");
     assert_eq!(form(&app).draft().entrypoint, "sleep 1");
     click(&mut app, 1);

@@ -9,18 +9,18 @@ fn orders(order: Order) -> Effect {
     Effect::Operate(ClusterName::new(CLUSTER), order)
 }
 
-fn send_news(app: &mut App, news: OperationNews) -> Vec<Effect> {
-    app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
+fn send_event(app: &mut App, event: OperationEvent) -> Vec<Effect> {
+    app.update(Event::Operation(ClusterName::new(CLUSTER), event), NOW)
 }
 
 fn affected(id: &str, owner: &str, restoration: Restoration) -> AffectedJob {
     AffectedJob { restoration, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 60)) }
 }
 
-fn previewed(owners: &[&str]) -> OperationNews {
+fn previewed(owners: &[&str]) -> OperationEvent {
     let jobs =
         owners.iter().enumerate().map(|(i, o)| affected(&format!("job-{i}"), o, Restoration::Back)).collect();
-    OperationNews::Previewed(
+    OperationEvent::Previewed(
         Task::Restart { preserve: true },
         Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() },
     )
@@ -29,7 +29,7 @@ fn previewed(owners: &[&str]) -> OperationNews {
 /// Makes the cluster unreachable: a running cluster cannot be started.
 fn lose(app: &mut App) {
     let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
-    send_update(app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    send_update(app, CLUSTER, ClusterEvent::Link(Link::Retrying { problem: gone, at: NOW }));
 }
 
 fn plan(app: &App) -> &marin_tui::app::Plan {
@@ -49,11 +49,11 @@ fn operation_state(app: &App) -> &OperationState {
 fn letters_typed_in_a_confirmation_are_entered_as_the_name() {
     let mut app = shown();
     press(&mut app, "R");
-    send_news(&mut app, previewed(&["alice"]));
+    send_event(&mut app, previewed(&["alice"]));
     press(&mut app, "marin");
     assert_eq!((plan(&app).control, plan(&app).name.text()), (Control::Name, "marin"));
     press(&mut app, "<esc>R");
-    send_news(&mut app, previewed(&["alice"]));
+    send_event(&mut app, previewed(&["alice"]));
     let copied = press(&mut app, "Y");
     assert!(matches!(&copied[..], [Effect::Copy { .. }]), "the key copies the announcement: {copied:?}");
     press(&mut app, "j");
@@ -75,7 +75,7 @@ fn a_restart_requires_the_complete_name() {
     assert!(app.dialog().is_none());
 
     press(&mut app, "R");
-    send_news(&mut app, previewed(&["alice"]));
+    send_event(&mut app, previewed(&["alice"]));
     press(&mut app, "<tab><tab>");
     assert_eq!(plan(&app).control, Control::Name);
     press(&mut app, "marin-us-centralq<backspace>");
@@ -95,7 +95,7 @@ fn a_restart_requires_the_complete_name() {
 fn other_peoples_jobs_block_a_restart_until_allowed() {
     let mut app = shown();
     press(&mut app, "R");
-    send_news(&mut app, previewed(&["alice", "bo", "carol"]));
+    send_event(&mut app, previewed(&["alice", "bo", "carol"]));
     let controls = [Control::Cancel, Control::Jobs, Control::Others, Control::Name, Control::Go];
     assert_eq!(plan(&app).controls(), controls);
     press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
@@ -114,9 +114,9 @@ fn jobs_of_unknown_owner_block_a_restart_like_other_peoples_jobs() {
     let unowned = |id: &str| AffectedJob { owner: None, ..affected(id, "", Restoration::Back) };
     let seen = |jobs| {
         let preview = Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() };
-        OperationNews::Previewed(Task::Restart { preserve: true }, preview)
+        OperationEvent::Previewed(Task::Restart { preserve: true }, preview)
     };
-    send_news(&mut app, seen(vec![affected("mine", "alice", Restoration::Back), unowned("raysubmit_1")]));
+    send_event(&mut app, seen(vec![affected("mine", "alice", Restoration::Back), unowned("raysubmit_1")]));
     assert_eq!(
         plan(&app).controls(),
         [Control::Cancel, Control::Jobs, Control::Others, Control::Name, Control::Go]
@@ -129,7 +129,7 @@ fn jobs_of_unknown_owner_block_a_restart_like_other_peoples_jobs() {
     press(&mut app, "<tab><tab> ");
     assert!(plan(&app).others);
     // Another job of unknown owner: the permission did not include it.
-    send_news(&mut app, seen(vec![unowned("raysubmit_1"), unowned("raysubmit_2")]));
+    send_event(&mut app, seen(vec![unowned("raysubmit_1"), unowned("raysubmit_2")]));
     assert!(!plan(&app).others);
     press(&mut app, " <tab><tab>");
     let unowned =
@@ -144,9 +144,9 @@ fn the_announcement_lists_every_job_and_whether_it_is_restored() {
     press(&mut app, "R");
     let lost = affected("04000000", "bo", Restoration::Lost("started by hand".into()));
     let jobs = vec![affected("train\x1b-1", "alice", Restoration::Back), lost];
-    send_news(
+    send_event(
         &mut app,
-        OperationNews::Previewed(
+        OperationEvent::Previewed(
             Task::Restart { preserve: true },
             Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() },
         ),
@@ -165,7 +165,7 @@ fn the_announcement_lists_every_job_and_whether_it_is_restored() {
 fn disabling_the_backup_requires_a_new_preview() {
     let mut app = shown();
     press(&mut app, "R");
-    send_news(&mut app, previewed(&["alice"]));
+    send_event(&mut app, previewed(&["alice"]));
     assert_eq!(press(&mut app, "<tab> "), [orders(Order::Preview(Task::Restart { preserve: false }))]);
     assert!(plan(&app).operation.consequence.contains("lost") && plan(&app).check == Check::Running);
 }
@@ -175,13 +175,13 @@ fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
     let mut app = shown();
     lose(&mut app);
     press(&mut app, "S");
-    send_news(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
+    send_event(&mut app, OperationEvent::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);
     let [cancel, go] = areas(&app, 120, 40).buttons.unwrap();
     let started = point(&mut app, CLICK, go.x + 2, go.y);
     assert_eq!(started, [orders(begins(Task::Start, Others::default()))]);
     press(&mut app, "<esc>S");
-    send_news(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
+    send_event(&mut app, OperationEvent::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);
     assert_eq!(point(&mut app, CLICK, cancel.x + 2, cancel.y), []);
     assert!(app.dialog().is_none());
@@ -197,9 +197,9 @@ fn a_refused_operation_offers_only_cancel() {
     lose(&mut app);
     press(&mut app, "S");
     let refused = problem(ProblemKind::Other, "start is not offered for provider x", "use ray by hand");
-    send_news(
+    send_event(
         &mut app,
-        OperationNews::Refused(OperationKind::Start, Refusal::new(RefusalReason::NotOffered, refused)),
+        OperationEvent::Refused(OperationKind::Start, Refusal::new(RefusalReason::NotOffered, refused)),
     );
     assert_eq!(plan(&app).controls(), [Control::Cancel]);
     press(&mut app, "<tab><tab>");
@@ -220,7 +220,7 @@ fn what_is_refused_can_be_allowed_in_a_separate_question() {
         saved: None,
         elsewhere: false,
     };
-    send_news(&mut app, OperationNews::Journaled(Some(stopped)));
+    send_event(&mut app, OperationEvent::Journaled(Some(stopped)));
     assert_eq!(press(&mut app, "u"), [orders(Order::Resume(consent()))]);
     let allowed = Order::Resume(Consent { unknown: true, ..consent() });
     let refusal = Refusal {
@@ -232,17 +232,17 @@ fn what_is_refused_can_be_allowed_in_a_separate_question() {
         ),
         allow: Some(Box::new(allowed.clone())),
     };
-    let refused = OperationNews::Refused(OperationKind::Restart, refusal);
-    send_news(&mut app, refused.clone());
+    let refused = OperationEvent::Refused(OperationKind::Restart, refusal);
+    send_event(&mut app, refused.clone());
     assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
     assert!(app.dialog().is_none());
     press(&mut app, "p");
-    send_news(&mut app, refused.clone());
+    send_event(&mut app, refused.clone());
     assert_eq!(press(&mut app, "y"), [orders(allowed)]);
     assert_eq!(app.context(), Context::Progress);
     // An operator on another page only gets a message, and no dialog waits for a key that was meant for something else.
     press(&mut app, "<esc>");
-    send_news(&mut app, refused);
+    send_event(&mut app, refused);
     assert!(
         app.dialog().is_none() && said(&app).contains("cannot determine affected jobs"),
         "{}",
@@ -254,15 +254,15 @@ fn what_is_refused_can_be_allowed_in_a_separate_question() {
 fn progress_can_be_watched_closed_and_reopened() {
     let mut app = shown();
     // The cluster's task is notified, because Ray's restart is then expected.
-    let began = send_news(&mut app, OperationNews::Began(restart()));
+    let began = send_event(&mut app, OperationEvent::Began(restart()));
     assert_eq!(began, [asks(Request::Operated(true))]);
     press(&mut app, "p");
     assert_eq!(app.context(), Context::Progress);
-    send_news(&mut app, OperationNews::Progress(Progress::Began(StepName::Check)));
+    send_event(&mut app, OperationEvent::Progress(Progress::Began(StepName::Check)));
     assert!(app.next_change(NOW).unwrap() <= Duration::from_secs(1), "its duration is counted");
     assert_eq!(press(&mut app, "C"), [orders(Order::Cancel)]);
     assert_eq!(*operation_state(&app), OperationState::Cancelling);
-    send_news(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
+    send_event(&mut app, OperationEvent::Progress(Progress::Began(StepName::Stop)));
     assert_eq!(*operation_state(&app), OperationState::Running, "the cancellation came too late");
     assert_eq!(press(&mut app, "C"), []);
     assert!(said(&app).contains("changes have already been made"), "{}", said(&app));
@@ -273,11 +273,11 @@ fn progress_can_be_watched_closed_and_reopened() {
     assert_eq!(app.context(), Context::Progress);
     press(&mut app, "<esc><esc>");
     let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
-    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Retrying { problem: lost, at: NOW }));
     assert_eq!(app.fleet().alerts(), 0, "a cluster is expected to be unreachable during a restart");
     let answer = Progress::Done(StepName::Answer, "session".into());
-    assert_eq!(send_news(&mut app, OperationNews::Progress(answer)), [asks(Request::Refresh)]);
-    let ended = send_news(&mut app, OperationNews::Ended(OperationEnd::Done));
+    assert_eq!(send_event(&mut app, OperationEvent::Progress(answer)), [asks(Request::Refresh)]);
+    let ended = send_event(&mut app, OperationEvent::Ended(OperationEnd::Done));
     assert_eq!(ended, [asks(Request::Operated(false)), asks(Request::Refresh)]);
     assert!(said(&app).contains("restart marin-us-central2: done"), "{}", said(&app));
 }
@@ -294,27 +294,27 @@ fn an_interrupted_operation_opens_automatically_and_can_be_resumed_skipped_or_ab
     };
     let before_clear = [StepName::Check, StepName::Look, StepName::Backup, StepName::Stop];
     let mut app = shown();
-    send_news(&mut app, OperationNews::Journaled(Some(journaled(&before_clear[..2], true))));
+    send_event(&mut app, OperationEvent::Journaled(Some(journaled(&before_clear[..2], true))));
     assert!(app.dialog().is_none(), "another process is running it: no dialog is opened");
     press(&mut app, "p");
     assert_eq!(press(&mut app, "u"), [], "only the process that runs it can resume it");
     press(&mut app, "<esc>");
-    send_news(&mut app, OperationNews::Journaled(None));
+    send_event(&mut app, OperationEvent::Journaled(None));
 
     let mut app = shown();
-    send_news(&mut app, OperationNews::Journaled(Some(journaled(&before_clear, false))));
+    send_event(&mut app, OperationEvent::Journaled(Some(journaled(&before_clear, false))));
     assert_eq!(app.context(), Context::Progress, "it opens automatically");
     assert_eq!(app.watched().unwrap().brief(), "restart 5/9 interrupted");
     assert_eq!(press(&mut app, "u"), [orders(Order::Resume(consent()))]);
     assert_eq!(press(&mut app, "f"), [orders(Order::SkipStep(consent()))]);
     assert_eq!(press(&mut app, "x<enter>"), [], "cancel has the focus");
     assert_eq!(press(&mut app, "xy"), [orders(Order::Abandon)]);
-    send_news(&mut app, OperationNews::Ended(OperationEnd::Abandoned));
+    send_event(&mut app, OperationEvent::Ended(OperationEnd::Abandoned));
     assert_eq!(*operation_state(&app), OperationState::Ended(Ending::Abandoned), "its page shows the end");
 
     // Later steps depend on the stop.
     let mut app = shown();
-    send_news(&mut app, OperationNews::Journaled(Some(journaled(&before_clear[..3], false))));
+    send_event(&mut app, OperationEvent::Journaled(Some(journaled(&before_clear[..3], false))));
     assert_eq!(press(&mut app, "f"), []);
     assert!(said(&app).contains("cannot skip"), "{}", said(&app));
 }
@@ -324,7 +324,7 @@ fn read_only_refuses_actions_that_change_a_cluster_with_a_message() {
     let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).with_read_only(true);
     app.start(None);
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
     // Written manually: a list derived from the table would agree with whatever it contains.
     let changing = [
         "restart",
@@ -354,7 +354,7 @@ fn read_only_refuses_actions_that_change_a_cluster_with_a_message() {
     }
     assert!(!footer(&mut app).contains("R restart"));
     // The progress of an operation can still be seen.
-    send_news(&mut app, OperationNews::Began(restart()));
+    send_event(&mut app, OperationEvent::Began(restart()));
     press(&mut app, "p");
     assert_eq!(app.context(), Context::Progress);
 }
@@ -363,7 +363,7 @@ fn read_only_refuses_actions_that_change_a_cluster_with_a_message() {
 fn quitting_during_an_operation_requires_confirmation() {
     let mut app = shown();
     assert_eq!(press(&mut app, "q"), [Effect::Quit]);
-    send_news(&mut app, OperationNews::Began(restart()));
+    send_event(&mut app, OperationEvent::Began(restart()));
     assert_eq!(press(&mut app, "q"), []);
     assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
     assert_eq!(press(&mut app, "qy"), [Effect::Quit]);

@@ -185,7 +185,7 @@ fn an_action_runs_on_the_named_job_or_node() {
 }
 
 #[test]
-fn a_choice_stays_on_its_entry_when_news_change_the_list() {
+fn a_choice_stays_on_its_entry_when_events_change_the_list() {
     let mut app = shown();
     press(&mut app, ":stop-job <down><down>");
     let chosen = app.prompt().unwrap().chosen;
@@ -193,7 +193,7 @@ fn a_choice_stays_on_its_entry_when_news_change_the_list() {
     let new = Arc::new(job("job-new", JobStatus::Running, "alice", 1));
     let mut jobs = snapshot();
     jobs.jobs = Arc::new(std::iter::once(new).chain(jobs.jobs.iter().cloned()).collect());
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(jobs)));
     assert_eq!(app.offers()[app.prompt().unwrap().chosen].words, wanted);
     press(&mut app, "<enter>");
     let stopped = wanted.strip_prefix("stop-job ").unwrap();
@@ -208,8 +208,8 @@ fn a_choice_stays_on_its_entry_when_news_change_the_list() {
 fn a_name_on_several_clusters_is_ambiguous() {
     let mut app = super::app(&["alpha", "beta"]);
     for cluster in ["alpha", "beta"] {
-        send_update(&mut app, cluster, News::Link(up()));
-        send_update(&mut app, cluster, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
+        send_update(&mut app, cluster, ClusterEvent::Link(up()));
+        send_update(&mut app, cluster, ClusterEvent::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
     }
     // If there is no row to act on, the ids are listed.
     press(&mut app, ":stop-job<enter>");

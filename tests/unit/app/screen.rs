@@ -11,7 +11,7 @@ fn many_nodes() -> Snapshot {
 fn machine_figures_are_requested_only_for_rows_on_the_screen() {
     let mut app = shown();
     press(&mut app, "1");
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(many_nodes())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(many_nodes())));
     let visible = |effects: &[Effect]| match effects {
         [Effect::Ask(_, Request::Visible(ids))] => {
             ids.iter().map(|id| id.as_bytes().to_vec()).collect::<Vec<_>>()
@@ -46,7 +46,7 @@ fn an_idle_screen_changes_only_when_a_clock_text_on_it_does() {
     assert_eq!(from(&app, 0), Duration::from_secs(4), "then the data is five seconds old");
     assert_eq!(from(&app, 4000), Duration::from_secs(1), "from then on its age is counted");
     let ahead = Snapshot { taken: NOW.plus(Duration::from_secs(59)), ..snapshot() };
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(ahead)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(ahead)));
     assert_eq!(from(&app, 58_000), Duration::from_secs(2), "the minute");
     app.update(
         Event::Done(Outcome::Copied("copied".into())),
@@ -54,7 +54,7 @@ fn an_idle_screen_changes_only_when_a_clock_text_on_it_does() {
     );
     assert_eq!(from(&app, 58_000), Duration::from_millis(500), "the toast expires");
     let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
-    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Retrying { problem: gone, at: NOW }));
     assert!(from(&app, 1000) <= Duration::from_secs(1), "a countdown is on the screen");
 }
 
@@ -63,11 +63,11 @@ fn the_same_snapshot_again_draws_nothing() {
     let mut app = shown();
     paint(&mut app, 200, 60);
     let again = Snapshot { taken: NOW, ..snapshot() };
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(again)));
-    send_update(&mut app, CLUSTER, News::Link(up()));
-    send_update(&mut app, "another", News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(again)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, "another", ClusterEvent::Snapshot(Arc::new(snapshot())));
     assert!(!app.is_dirty());
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(jobs_snapshot(&[1]))));
     assert!(app.is_dirty());
 }
 
@@ -144,8 +144,11 @@ fn fields_are_visible_before_anything_is_typed() {
 #[test]
 fn a_changed_host_key_is_reported_and_confirming_trusts_the_offered_key() {
     let changed = || ProblemKind::HostKeyChanged { known: "SHA256:old".into(), offered: "SHA256:new".into() };
-    let stopped =
-        || News::Link(Link::Stopped { problem: problem(changed(), "the host key has changed", "compare") });
+    let stopped = || {
+        ClusterEvent::Link(Link::Stopped {
+            problem: problem(changed(), "the host key has changed", "compare"),
+        })
+    };
     let mut app = shown();
     assert_eq!(send_update(&mut app, CLUSTER, stopped()), []);
     assert!(app.dialog().is_none(), "a key that was meant for the page would answer it");
@@ -177,8 +180,8 @@ fn machine_figures_that_do_not_change_expire() {
     let id = snapshot().nodes[0].id;
     let at = |secs: i64| Timestamp::from_millis(NOW.as_millis() + secs * 1000);
     let report = |app: &mut App, sample: i64, secs: i64| {
-        let news = News::Physical(vec![(id, figures(sample))]);
-        let event = update(app, CLUSTER, news);
+        let event = ClusterEvent::Physical(vec![(id, figures(sample))]);
+        let event = update(app, CLUSTER, event);
         app.update(event, at(secs));
     };
     let seen = |app: &App, secs: i64| {

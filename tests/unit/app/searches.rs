@@ -1,7 +1,7 @@
 //! Searches through the logs of several clusters, and the lines that Ray deduplicated in a driver's log.
 
 use super::*;
-use marin_tui::model::{FileMatches, FileSearch, FileSearchId, FileSearchNews, LineMatch, SearchTally};
+use marin_tui::model::{FileMatches, FileSearch, FileSearchEvent, FileSearchId, LineMatch, SearchTally};
 
 fn search_of(effects: &[Effect]) -> FileSearch {
     let search = effects.iter().find_map(|effect| match effect {
@@ -45,7 +45,7 @@ fn file(app: &App, name: &str) -> FileMatches {
 }
 
 fn found(app: &mut App, id: FileSearchId, files: Vec<FileMatches>) {
-    send_update(app, CLUSTER, News::FileSearchNews(id, FileSearchNews::Found(files)));
+    send_update(app, CLUSTER, ClusterEvent::FileSearch(id, FileSearchEvent::Found(files)));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn the_logs_of_a_cluster_are_searched_and_a_line_opens_its_log() {
         incomplete: vec!["cannot read x".into(), "y".into()],
         ..SearchTally::default()
     };
-    send_update(&mut app, CLUSTER, News::FileSearchNews(search.id, FileSearchNews::Done(tally)));
+    send_update(&mut app, CLUSTER, ClusterEvent::FileSearch(search.id, FileSearchEvent::Done(tally)));
     assert!(said(&app).contains("cannot read x, and 1 more"), "{}", said(&app));
     let title = counts(&app);
     assert!(
@@ -94,7 +94,7 @@ fn the_logs_of_a_cluster_are_searched_and_a_line_opens_its_log() {
     let stream = app.log().unwrap().stream();
     let text = ["above 0", "boom 1", "above 1", "boom 1", "above 0", "boom 1"];
     let part = text.map(Line::from).to_vec().into();
-    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Log(LogBatch { stream, part, end: LogEnd::Open }));
     assert!(app.log().unwrap().is_at(3), "the line with the same line above it");
     back_to(&mut app, Context::Table);
     assert_eq!(app.listing().unwrap().cursor(), 2);
@@ -114,7 +114,7 @@ fn a_match_on_a_host_opens_at_its_position() {
         ends: vec!["10.0.0.7: Permission denied".into()],
         ..SearchTally::default()
     };
-    send_update(&mut app, CLUSTER, News::FileSearchNews(search.id, FileSearchNews::Done(tally)));
+    send_update(&mut app, CLUSTER, ClusterEvent::FileSearch(search.id, FileSearchEvent::Done(tally)));
     assert!(said(&app).contains("10.0.0.7: Permission"), "{}", said(&app));
     assert!(counts(&app).ends_with("searched all of 9 files"), "{}", counts(&app));
     press(&mut app, "<esc><enter>");
@@ -125,9 +125,13 @@ fn a_match_on_a_host_opens_at_its_position() {
         begin: Some(0),
     };
     let end = part(1024, ["boom 1", "fine", "boom 1"]);
-    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part: end, end: LogEnd::Open }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Log(LogBatch { stream, part: end, end: LogEnd::Open }));
     assert!(app.log().unwrap().follows(), "other lines with the same text do not match");
-    send_update(&mut app, CLUSTER, News::OlderLog { stream, part: Ok(part(512, ["boom 1", "x", "y"])) });
+    send_update(
+        &mut app,
+        CLUSTER,
+        ClusterEvent::OlderLog { stream, part: Ok(part(512, ["boom 1", "x", "y"])) },
+    );
     assert!(app.log().unwrap().is_at(0), "the line at that position");
 }
 
@@ -138,7 +142,7 @@ fn a_cluster_that_was_not_searched_is_reported() {
     send_update(
         &mut app,
         CLUSTER,
-        News::FileSearchNews(search.id, FileSearchNews::Failed("the token was refused".into())),
+        ClusterEvent::FileSearch(search.id, FileSearchEvent::Failed("the token was refused".into())),
     );
     assert!(said(&app).contains("logs not searched"), "{}", said(&app));
     assert!(counts(&app).contains("1 cluster not searched"), "{}", counts(&app));
@@ -150,8 +154,8 @@ fn a_cluster_that_was_not_searched_is_reported() {
 fn a_cluster_with_unknown_nodes_is_not_searched_and_is_reported() {
     let mut app = app(&[CLUSTER, "marin-eu"]);
     app.start(None);
-    send_update(&mut app, CLUSTER, News::Link(up()));
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
     let asked = press(&mut app, "g/boom<enter>");
     assert_eq!(asked.iter().filter(|e| matches!(e, Effect::Ask(_, Request::SearchFiles(_)))).count(), 1);
     assert!(said(&app).contains("marin-eu: logs not searched"), "{}", said(&app));
@@ -181,8 +185,8 @@ fn a_cluster_is_searched_from_its_page_and_all_clusters_from_the_fleet() {
     let mut app = app(&[CLUSTER, "marin-eu"]);
     app.start(None);
     for name in [CLUSTER, "marin-eu"] {
-        send_update(&mut app, name, News::Link(up()));
-        send_update(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+        send_update(&mut app, name, ClusterEvent::Link(up()));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(snapshot())));
     }
     let asked = |effects: &[Effect]| -> Vec<String> {
         let name = |effect: &Effect| match effect {
@@ -208,7 +212,11 @@ fn a_repeated_line_opens_the_lines_that_ray_deduplicated() {
     press(&mut app, "3z");
     let lines = ["(train pid=7, ip=10.0.0.1) ready in 3s", "(train pid=7, ip=10.0.0.1) saved 7 files"];
     let send_lines = |app: &mut App, lines: Vec<Line>| {
-        send_update(app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
+        send_update(
+            app,
+            CLUSTER,
+            ClusterEvent::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }),
+        );
         paint(app, 120, 40);
     };
     send_lines(&mut app, lines.map(Line::from).to_vec());
@@ -237,7 +245,7 @@ fn a_log_is_shown_since_a_typed_time() {
     let stream = app.log().unwrap().stream();
     let line = |minute: u64| Line::from(format!("2026-11-20 08:{minute:02}:00,000 INFO line"));
     let part = (0..60).map(line).collect::<Vec<_>>().into();
-    send_update(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Log(LogBatch { stream, part, end: LogEnd::Open }));
     press(&mut app, "gdsoon<enter>");
     assert!(app.prompt().unwrap().wrong.starts_with("type 10m"), "{:?}", app.prompt());
     for _ in 0..4 {
@@ -260,7 +268,7 @@ fn esc_returns_from_a_workers_log_to_the_line_of_the_driver_log() {
         _ => Line::from(format!("line {n}")),
     };
     let part: Vec<Line> = (0..1000).map(line).collect();
-    let batch = |stream| News::Log(LogBatch { stream, part: part.clone().into(), end: LogEnd::Open });
+    let batch = |stream| ClusterEvent::Log(LogBatch { stream, part: part.clone().into(), end: LogEnd::Open });
     send_update(&mut app, CLUSTER, batch(stream));
     paint(&mut app, 120, 40);
     press(&mut app, "/ready<enter>");
@@ -332,7 +340,7 @@ fn matches_are_listed_only_over_the_log_that_was_searched() {
     let stream = app.log().unwrap().stream();
     let matches = || {
         let found = LogMatch { number: 7, line: "boom".into(), at: None };
-        News::LogMatches {
+        ClusterEvent::LogMatches {
             stream,
             pattern: "boom".into(),
             found: Ok(LogMatches { last: vec![found], ..LogMatches::default() }),
@@ -354,7 +362,7 @@ fn the_driver_log_of_a_job_is_searched_on_the_head_that_runs() {
     old.id = NodeId::from_bytes(&[77; 28]).unwrap();
     old.state = NodeState::Dead;
     Arc::make_mut(&mut nodes.nodes).insert(0, old.clone());
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(nodes)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(nodes)));
     let search = search_of(&press(&mut app, "2 g/boom<enter>"));
     assert!(search.nodes.iter().all(|node| node.node != old.id), "{search:?}");
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A cluster with slices, whose nodes pane is focused and grouped by slice.
 fn by_slice() -> App {
     let mut app = shown();
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(sliced())));
     press(&mut app, "1vgg");
     app
 }
@@ -81,11 +81,11 @@ fn the_page_of_a_slice_stays_open_while_its_hosts_change() {
     for node in all.iter_mut().filter(|n| n.slice().is_some_and(|s| s.raw().contains("bb20"))) {
         *node = dead(node.clone(), 30, DeathReason::Unexpected);
     }
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(later.clone())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(later.clone())));
     assert!(app.listing().unwrap().len() == 8 && cells(&app).iter().all(|row| row.contains("dead")));
     paint(&mut app, 80, 24);
     Arc::make_mut(&mut later.nodes).retain(|n| n.slice().is_none());
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(later)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(later)));
     assert!(app.listing().unwrap().is_empty());
     paint(&mut app, 80, 24);
     press(&mut app, "<enter>d");
@@ -100,15 +100,19 @@ fn an_outlier_is_marked_and_its_figures_are_requested() {
     assert_eq!(ids.len(), 64 + 4 + 3 + 1, "all alive hosts of the rows on the screen");
     let of = |n: u8, cpu| (node(n, "", 0.0, 0.0).id, figures(cpu, 40, 30));
     let samples: Vec<_> = (1..=64).map(|n| of(n, if n == 17 { 2.0 } else { 70.0 })).collect();
-    send_update(&mut app, CLUSTER, News::Physical(samples));
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Physical(samples));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(sliced())));
     let seen = cells(&app);
     assert!(seen[2].starts_with("!|ray-m-worker-aa10-tpu|v4-512|4x8x8|64/64|outlier|"), "{seen:#?}");
     press(&mut app, "jj<enter>");
     assert!(is_page_of(&app, "ray-m-worker-aa10-tpu"));
     let listing = app.listing().unwrap();
     assert_eq!((listing.all(), listing.len()), (64, 64));
-    send_update(&mut app, CLUSTER, News::Physical(vec![(node(5, "", 0.0, 0.0).id, figures(70.0, 95, 30))]));
+    send_update(
+        &mut app,
+        CLUSTER,
+        ClusterEvent::Physical(vec![(node(5, "", 0.0, 0.0).id, figures(70.0, 95, 30))]),
+    );
     press(&mut app, "<esc>");
     assert!(cells(&app).iter().any(|row| row.contains("mem 95% w-5")), "a risk to jobs comes first");
 }
@@ -119,7 +123,11 @@ fn the_job_that_holds_a_slice_is_shown_from_its_vitals() {
     send_update(&mut app, CLUSTER, held("04000000", [3, 9]));
     let seen = cells(&app);
     assert!(seen[2].contains("|256/256|04000000|"), "{seen:#?}");
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot { taken: before(0), ..sliced() })));
+    send_update(
+        &mut app,
+        CLUSTER,
+        ClusterEvent::Snapshot(Arc::new(Snapshot { taken: before(0), ..sliced() })),
+    );
     assert_eq!(cells(&app), seen, "known jobs are kept");
     press(&mut app, "/job:0400<enter>");
     assert_eq!(cells(&app).len(), 1);
@@ -134,14 +142,14 @@ fn the_job_that_holds_a_slice_is_shown_from_its_vitals() {
 #[test]
 fn of_several_jobs_on_a_slice_one_is_chosen_for_its_stacks() {
     let mut app = by_slice();
-    let News::Vitals(one) = held("04000000", [3, 9]) else { unreachable!() };
+    let ClusterEvent::Vitals(one) = held("04000000", [3, 9]) else { unreachable!() };
     let is_other =
         |job: &&Arc<Job>| job.driver.is_some() && !job.status.is_ended() && !one.jobs.contains_key(&job.key);
     let other = Arc::clone(app.clusters()[0].snapshot.jobs.iter().find(is_other).unwrap());
     let mut two = ClusterVitals::clone(&one);
     let same = Arc::clone(two.jobs.values().next().unwrap());
     two.jobs.insert(other.key.clone(), same);
-    send_update(&mut app, CLUSTER, News::Vitals(Arc::new(two)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Vitals(Arc::new(two)));
     press(&mut app, "/job:0400<enter>");
     assert_eq!((cells(&app).len(), press(&mut app, "W")), (1, vec![]));
     assert!(app.prompt().is_some(), "which of the two?");
@@ -159,14 +167,14 @@ fn disabled_vitals_are_shown_in_the_job_column() {
     send_update(
         &mut app,
         CLUSTER,
-        News::Vitals(Arc::new(ClusterVitals { limits, ..ClusterVitals::default() })),
+        ClusterEvent::Vitals(Arc::new(ClusterVitals { limits, ..ClusterVitals::default() })),
     );
     let seen = cells(&app);
     assert!(seen[2].contains("|256/256|vitals off|") && !seen[0].contains("vitals off"), "{seen:#?}");
     send_update(
         &mut app,
         CLUSTER,
-        News::Snapshot(Arc::new(Snapshot { session: "another".into(), ..sliced() })),
+        ClusterEvent::Snapshot(Arc::new(Snapshot { session: "another".into(), ..sliced() })),
     );
     assert_eq!(cells(&app)[2], seen[2], "also after a restart of the cluster");
 }
@@ -193,8 +201,8 @@ fn toggling_moves_from_a_slice_to_its_hosts_and_back() {
 fn slices_with_the_same_name_on_two_clusters_are_separate() {
     let mut app = app(&["alpha", "beta"]);
     for name in ["alpha", "beta"] {
-        send_update(&mut app, name, News::Link(up()));
-        send_update(&mut app, name, News::Snapshot(Arc::new(sliced())));
+        send_update(&mut app, name, ClusterEvent::Link(up()));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(sliced())));
     }
     press(&mut app, "Nv");
     assert_eq!(app.listing().unwrap().name(), "all-slices");
@@ -220,12 +228,12 @@ fn a_slice_is_the_same_on_every_page_where_ray_has_no_labels() {
         node.resources.0.push(pod);
         node.labels = [].into();
     }
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
-    let News::Vitals(mut cluster_vitals) = held("04000000", 1..=64) else { unreachable!() };
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
+    let ClusterEvent::Vitals(mut cluster_vitals) = held("04000000", 1..=64) else { unreachable!() };
     for vitals in Arc::make_mut(&mut cluster_vitals).jobs.values_mut() {
         Arc::make_mut(vitals).holds = Some(vec![("TPU".into(), 256.0)]);
     }
-    send_update(&mut app, CLUSTER, News::Vitals(cluster_vitals));
+    send_update(&mut app, CLUSTER, ClusterEvent::Vitals(cluster_vitals));
     press(&mut app, "1vgg/slice:aa10<enter>");
     assert!(cells(&app)[0].contains("|ray-m-worker-aa10-tpu|") && cells(&app)[0].contains("|64|"));
     // One of its hosts leads to the chips of all of them.
@@ -252,9 +260,9 @@ fn a_slice_whose_hosts_are_named_after_two_clusters_is_one_slice() {
             if n % 2 == 0 { format!("ray-m-worker-aa10-tpu-w-{n}") } else { format!("ray-other-w-{n}") };
         node.name = name.as_str().into();
     }
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
     let figures = |n: u8| (node(n, "", 0.0, 0.0).id, figures(if n == 18 { 2.0 } else { 70.0 }, 40, 30));
-    send_update(&mut app, CLUSTER, News::Physical((1..=64).map(figures).collect()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Physical((1..=64).map(figures).collect()));
     press(&mut app, "1vgg/slice:aa10<enter>");
     let seen = cells(&app);
     assert!(seen.len() == 1 && seen[0].contains("|64/64|outlier|"), "{seen:#?}");

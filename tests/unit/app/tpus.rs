@@ -1,4 +1,4 @@
-//! The view of a cluster's TPUs: how it opens, what its keys do, and how news change it.
+//! The view of a cluster's TPUs: how it opens, what its keys do, and how events change it.
 
 use super::*;
 use marin_tui::model::GoogleWait;
@@ -25,7 +25,7 @@ fn vm(name: &str, state: VmState, host: &str) -> TpuVm {
 }
 
 /// Hosts .1, .2 and .3 are alive in the sample's Ray.
-fn cloud() -> News {
+fn cloud() -> ClusterEvent {
     let vms = vec![
         vm("ray-one", VmState::Ready, "10.130.0.1"),
         vm("ray-ghost", VmState::Preempted, "10.130.0.2"),
@@ -33,7 +33,7 @@ fn cloud() -> News {
         vm("ray-three", VmState::Ready, "10.130.0.3"),
         vm("ray-late", VmState::Ready, "10.130.0.55"),
     ];
-    News::Cloud(Ok(Arc::new(CloudView {
+    ClusterEvent::Cloud(Ok(Arc::new(CloudView {
         vms,
         queued: Vec::new(),
         complete: true,
@@ -68,9 +68,9 @@ fn a_lost_connection_leaves_the_cursor_on_its_tpu() {
         press(&mut app, &format!("gg{}", "j".repeat(row)));
         let chosen = before(&app);
         let gone = problem(ProblemKind::Unreachable, "no route", "");
-        send_update(&mut app, CLUSTER, News::Link(Link::Stopped { problem: gone }));
+        send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Stopped { problem: gone }));
         assert_eq!(before(&app), chosen);
-        send_update(&mut app, CLUSTER, News::Link(up()));
+        send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
         assert_eq!(before(&app), chosen);
     }
 }
@@ -160,7 +160,7 @@ fn preempted_tpus_are_deleted_after_confirmation() {
     assert!(press(&mut app, "x").is_empty() && app.dialog().is_none(), "not while a deletion is in progress");
     let failed = Cleaned::Failed { what: "permission denied by Google".into(), hint: "ask".into() };
     let done = vec![(left[0].clone(), Cleaned::Deleted), (left[1].clone(), failed)];
-    send_update(&mut app, CLUSTER, News::Cleaned(Ok(done)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Cleaned(Ok(done)));
     let said = toast(&app);
     assert!(said.contains("1 of 2 deleted") && said.contains("ray-leak") && said.contains("ask"), "{said}");
     press(&mut app, "x");
@@ -171,7 +171,7 @@ fn preempted_tpus_are_deleted_after_confirmation() {
 fn an_error_is_shown_beside_earlier_data() {
     let mut app = opened();
     let gone = problem(ProblemKind::Other, "Google cannot be reached", "check the network");
-    send_update(&mut app, CLUSTER, News::Cloud(Err(gone)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Cloud(Err(gone)));
     let cluster = app.tpus().unwrap();
     assert_eq!(names(&app).len(), 5);
     assert!(cluster.is_google_stale(NOW) && cluster.tpus.problem().is_some());
@@ -182,7 +182,8 @@ fn an_error_is_shown_beside_earlier_data() {
 #[test]
 fn a_missing_login_is_reported_once_for_all_clusters() {
     let mut app = super::app(&["a", "b"]);
-    let missing = || News::Cloud(Err(problem(ProblemKind::Login, "not logged in to Google Cloud", "log in")));
+    let missing =
+        || ClusterEvent::Cloud(Err(problem(ProblemKind::Login, "not logged in to Google Cloud", "log in")));
     for cluster in ["a", "b", "a", "b"] {
         send_update(&mut app, cluster, missing());
     }
@@ -194,17 +195,17 @@ fn a_missing_login_is_reported_once_for_all_clusters() {
 fn without_ray_rows_show_no_ray_state() {
     let mut app = opened();
     let gone = problem(ProblemKind::Unreachable, "10.0.0.1 cannot be reached", "");
-    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Retrying { problem: gone, at: NOW }));
     let tpus = &app.tpus().unwrap().tpus;
     let statuses: Vec<_> = tpus.rows().iter().map(|r| r.status).collect();
     let (quota, up) = (TpuStatus::HoldsQuota, TpuStatus::Up);
     assert_eq!(statuses, [quota, quota, up, up, up]);
     // A connection attempt is not a success: Ray's last state is as old as before.
-    send_update(&mut app, CLUSTER, News::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
     let cluster = app.tpus().unwrap();
     assert!(cluster.tpus.rows().iter().all(|r| r.status != TpuStatus::Ghost));
     assert!(!cluster.tpus.knows_ray() && !cluster.snapshot.nodes.iter().any(|n| cluster.tpus.is_ghost(n)));
-    send_update(&mut app, CLUSTER, News::Link(up_link()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up_link()));
     assert_eq!(app.tpus().unwrap().tpus.rows()[0].status, TpuStatus::Ghost);
 }
 
@@ -283,6 +284,6 @@ fn an_unchanged_answer_draws_nothing_on_other_pages() {
     paint(&mut app, 120, 40);
     send_update(&mut app, CLUSTER, cloud());
     assert!(!app.is_dirty());
-    send_update(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(CloudView::default()))));
+    send_update(&mut app, CLUSTER, ClusterEvent::Cloud(Ok(Arc::new(CloudView::default()))));
     assert!(app.is_dirty(), "the node is no longer a ghost");
 }

@@ -74,7 +74,7 @@ fn submitted_entrypoints_are_recalled() {
     press(&mut app, "<down>sleep 1<backtab>");
     let sent = press(&mut app, "<enter>");
     let [Effect::Submit(_, form, _)] = &sent[..] else { panic!("{sent:?}") };
-    app.update(Event::Form(ClusterName::new(CLUSTER), *form, FormNews::Submitted(id("a"))), NOW);
+    app.update(Event::Form(ClusterName::new(CLUSTER), *form, FormEvent::Submitted(id("a"))), NOW);
     press(&mut app, "npy<up>");
     assert_eq!(entrypoint(&app), "sleep 1");
     press(&mut app, "<down>");
@@ -110,7 +110,7 @@ fn a_filter_accepts_columns_and_reports_errors() {
 #[test]
 fn a_filter_accepts_any_column_and_names_the_hidden_one_that_matched() {
     let mut app = shown();
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(sliced())));
     press(&mut app, "2/");
     for column in app.listing().unwrap().fields() {
         press(&mut app, &format!("<^u>{column}:x"));
@@ -132,7 +132,7 @@ fn a_filter_accepts_any_column_and_names_the_hidden_one_that_matched() {
 fn the_columns_of_a_filter_are_those_of_its_table() {
     let mut app = super::app(&["a-us", "b-eu"]);
     for name in ["a-us", "b-eu"] {
-        send_update(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(snapshot())));
     }
     let wrong = |app: &App| app.prompt().unwrap().wrong.clone();
     press(&mut app, "/cluster:us");

@@ -11,8 +11,8 @@ fn orders(order: Order) -> Effect {
     Effect::Operate(ClusterName::new(CLUSTER), order)
 }
 
-fn send_news(app: &mut App, news: OperationNews) -> Vec<Effect> {
-    app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
+fn send_event(app: &mut App, event: OperationEvent) -> Vec<Effect> {
+    app.update(Event::Operation(ClusterName::new(CLUSTER), event), NOW)
 }
 
 fn form(app: &App) -> &WorkerForm {
@@ -50,21 +50,21 @@ fn remove(worker: &str, drain: Option<u64>) -> Task {
     Task::RemoveWorker { worker: worker.into(), drain }
 }
 
-fn previewed(task: Task, owners: &[&str]) -> OperationNews {
+fn previewed(task: Task, owners: &[&str]) -> OperationEvent {
     let job = |(i, owner): (usize, &&str)| {
         AffectedJob::of(&job(&format!("job-{i}"), JobStatus::Running, owner, 60))
     };
     let jobs = owners.iter().enumerate().map(job).collect();
-    OperationNews::Previewed(task, Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() })
+    OperationEvent::Previewed(task, Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() })
 }
 
 fn start_operation(app: &mut App, task: Task, steps: &[StepName]) {
-    send_news(app, OperationNews::Began(Operation::new(task, ClusterName::new(CLUSTER))));
+    send_event(app, OperationEvent::Began(Operation::new(task, ClusterName::new(CLUSTER))));
     for (i, step) in steps.iter().enumerate() {
         if i > 0 {
-            send_news(app, OperationNews::Progress(Progress::Done(steps[i - 1], "seen".into())));
+            send_event(app, OperationEvent::Progress(Progress::Done(steps[i - 1], "seen".into())));
         }
-        send_news(app, OperationNews::Progress(Progress::Began(*step)));
+        send_event(app, OperationEvent::Progress(Progress::Began(*step)));
     }
 }
 
@@ -84,7 +84,7 @@ fn the_form_opens_immediately_from_the_fleet_and_every_pane() {
         assert_eq!(app.context(), Context::Form, "{keys}");
         assert_eq!(press(&mut app, "<esc>"), []);
         assert!(app.dialog().is_none());
-        send_news(&mut app, OperationNews::Offered(Ok(offer())));
+        send_event(&mut app, OperationEvent::Offered(Ok(offer())));
         assert!(app.dialog().is_none(), "the form was closed");
     }
     let mut app = shown();
@@ -98,7 +98,7 @@ fn workers_are_chosen_named_previewed_and_added() {
     press(&mut app, "a");
     let last =
         NewWorker::Queued { node_type: "v4-32".into(), capacity: "reserved".into(), names: vec!["x".into()] };
-    send_news(&mut app, OperationNews::Offered(Ok(WorkerOffer { last: Some(last), ..offer() })));
+    send_event(&mut app, OperationEvent::Offered(Ok(WorkerOffer { last: Some(last), ..offer() })));
     assert_eq!((form(&app).node_type, form(&app).capacity), (1, 2), "as in the last request");
     press(&mut app, "<right><tab><left><tab><backspace>2<tab>Mine");
     assert_eq!((form(&app).node_type, form(&app).capacity, form(&app).count.text()), (2, 1, "2"));
@@ -120,16 +120,16 @@ fn workers_are_chosen_named_previewed_and_added() {
     press(&mut app, "<esc>");
     assert_eq!(form(&app).name.text(), "mine");
     press(&mut app, "<enter>");
-    send_news(&mut app, previewed(task.clone(), &[]));
+    send_event(&mut app, previewed(task.clone(), &[]));
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(task, Others::default()))]);
     assert_eq!(app.context(), Context::Progress);
 }
 
 #[test]
-fn help_returns_to_the_plan_which_receives_news_in_the_meantime() {
+fn help_returns_to_the_plan_which_receives_events_in_the_meantime() {
     let mut app = shown();
     press(&mut app, "a");
-    send_news(&mut app, OperationNews::Offered(Ok(offer())));
+    send_event(&mut app, OperationEvent::Offered(Ok(offer())));
     press(&mut app, "<tab><tab><tab>mine");
     let task = queued("tpu_worker", "preemptible", &["mine"]);
     assert_eq!(press(&mut app, "<tab><tab><enter>"), [orders(Order::Preview(task.clone()))]);
@@ -137,7 +137,7 @@ fn help_returns_to_the_plan_which_receives_news_in_the_meantime() {
     assert_eq!(app.context(), Context::Text);
     // Help over help replaces it.
     press(&mut app, "?");
-    send_news(&mut app, previewed(task, &[]));
+    send_event(&mut app, previewed(task, &[]));
     press(&mut app, "<esc>");
     assert_eq!(plan(&app).check, Check::Done, "the preview arrived meanwhile");
     press(&mut app, "<esc>");
@@ -148,9 +148,9 @@ fn help_returns_to_the_plan_which_receives_news_in_the_meantime() {
     assert!(app.dialog().is_none());
     // A refusal that arrives in the meantime is not lost either.
     press(&mut app, "R?");
-    send_news(
+    send_event(
         &mut app,
-        OperationNews::Refused(
+        OperationEvent::Refused(
             OperationKind::Restart,
             Refusal::new(RefusalReason::NotOffered, problem(ProblemKind::Other, "no", "")),
         ),
@@ -164,10 +164,10 @@ fn a_late_second_offer_does_not_reset_the_form() {
     let mut app = shown();
     // Two forms have requested offers, one after the other.
     press(&mut app, "a<esc>a");
-    send_news(&mut app, OperationNews::Offered(Ok(offer())));
+    send_event(&mut app, OperationEvent::Offered(Ok(offer())));
     press(&mut app, "<right><tab>");
     let before = form(&app).clone();
-    send_news(&mut app, OperationNews::Offered(Ok(offer())));
+    send_event(&mut app, OperationEvent::Offered(Ok(offer())));
     assert_eq!(*form(&app), before);
 }
 
@@ -175,7 +175,7 @@ fn a_late_second_offer_does_not_reset_the_form() {
 fn a_name_is_generated_if_none_is_typed() {
     let mut app = shown();
     press(&mut app, "a");
-    send_news(&mut app, OperationNews::Offered(Ok(offer())));
+    send_event(&mut app, OperationEvent::Offered(Ok(offer())));
     press(&mut app, "<backtab><enter>");
     let Task::AddWorker(NewWorker::Queued { names, .. }) = &plan(&app).operation.task else { panic!() };
     assert_eq!(names[..], [format!("ray-worker-manual-{:x}", NOW.as_millis())]);
@@ -185,7 +185,7 @@ fn a_name_is_generated_if_none_is_typed() {
 fn a_host_of_a_local_cluster_is_added_by_its_address() {
     let mut app = shown();
     press(&mut app, "a");
-    send_news(&mut app, OperationNews::Offered(Ok(WorkerOffer::default())));
+    send_event(&mut app, OperationEvent::Offered(Ok(WorkerOffer::default())));
     assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
     assert!(form(&app).validation_error(WorkerField::Address).unwrap().contains("enter the host"));
     press(&mut app, "-oProxy");
@@ -200,7 +200,7 @@ fn a_failed_offer_is_shown_in_the_form() {
     let mut app = shown();
     press(&mut app, "a");
     let missing = problem(ProblemKind::Login, "not logged in to Google Cloud", "run gcloud");
-    send_news(&mut app, OperationNews::Offered(Err(missing)));
+    send_event(&mut app, OperationEvent::Offered(Err(missing)));
     assert!(matches!(form(&app).offered, Offered::Failed(_)));
     assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
     assert!(app.dialog().is_none(), "Cancel is the only button");
@@ -210,7 +210,7 @@ fn a_failed_offer_is_shown_in_the_form() {
 fn the_mouse_presses_the_buttons_of_the_form() {
     let mut app = shown();
     press(&mut app, "a");
-    send_news(&mut app, OperationNews::Offered(Ok(offer())));
+    send_event(&mut app, OperationEvent::Offered(Ok(offer())));
     paint(&mut app, 120, 40);
     let [_, next] = areas(&app, 120, 40).buttons.unwrap();
     point(&mut app, CLICK, 0, 0);
@@ -237,7 +237,7 @@ fn a_worker_is_removed_by_its_address_after_draining_or_immediately() {
         "named as in its row"
     );
     assert!(plan(&app).preview.jobs.is_empty(), "the jobs on it are not known yet");
-    send_news(&mut app, previewed(drained.clone(), &["alice"]));
+    send_event(&mut app, previewed(drained.clone(), &["alice"]));
     assert_eq!(
         plan(&app).controls(),
         [Control::Cancel, Control::Drain, Control::Go],
@@ -246,19 +246,19 @@ fn a_worker_is_removed_by_its_address_after_draining_or_immediately() {
     assert_eq!(plan(&app).control, Control::Cancel);
     assert_eq!(press(&mut app, "<tab> "), [orders(Order::Preview(remove("10.130.0.3", None)))]);
     assert_eq!(plan(&app).check, Check::Running);
-    send_news(&mut app, previewed(remove("10.130.0.3", None), &["alice"]));
+    send_event(&mut app, previewed(remove("10.130.0.3", None), &["alice"]));
     assert_eq!(
         press(&mut app, "<enter>"),
         [orders(Order::Preview(drained.clone()))],
         "toggling returns to the first preview"
     );
-    send_news(&mut app, previewed(drained.clone(), &["alice"]));
+    send_event(&mut app, previewed(drained.clone(), &["alice"]));
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(drained, Others::default()))]);
     // A preview of another worker does not apply to this one.
     let mut app = at_node("worker-03");
     press(&mut app, "D<esc>");
     press(&mut app, "<esc>/worker-02<enter>D");
-    send_news(&mut app, previewed(remove("10.130.0.3", Some(3600)), &[]));
+    send_event(&mut app, previewed(remove("10.130.0.3", Some(3600)), &[]));
     assert_eq!(plan(&app).check, Check::Running);
     // Nothing runs there in Ray that could finish first.
     let mut app = at_node("worker-14");
@@ -272,14 +272,14 @@ fn a_worker_is_removed_by_its_address_after_draining_or_immediately() {
 fn other_peoples_jobs_on_a_worker_block_removal_and_so_do_new_ones() {
     let mut app = at_node("worker-03");
     press(&mut app, "D");
-    send_news(&mut app, previewed(remove("10.130.0.3", Some(3600)), &["alice", "bo"]));
+    send_event(&mut app, previewed(remove("10.130.0.3", Some(3600)), &["alice", "bo"]));
     assert_eq!(plan(&app).controls(), [Control::Cancel, Control::Drain, Control::Others, Control::Go]);
     assert_eq!(press(&mut app, "<tab><tab><tab><enter>"), []);
     assert!(plan(&app).problem.contains("jobs of bo"), "{}", plan(&app).problem);
     press(&mut app, "<tab><tab><tab> ");
     assert!(plan(&app).others);
     press(&mut app, "<left> ");
-    send_news(&mut app, previewed(remove("10.130.0.3", None), &["alice", "bo", "carol"]));
+    send_event(&mut app, previewed(remove("10.130.0.3", None), &["alice", "bo", "carol"]));
     assert!(!plan(&app).others, "carol was not included in the permission");
     press(&mut app, "<tab> <tab>");
     let others = Others { people: vec!["bo".into(), "carol".into()], unowned: Vec::new() };
@@ -327,7 +327,7 @@ fn a_host_names_its_slice_and_a_reassigned_address_is_refused() {
         heads: Vec::new(),
         resizes: Vec::new(),
     };
-    send_update(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view))));
+    send_update(&mut app, CLUSTER, ClusterEvent::Cloud(Ok(Arc::new(view))));
     press(&mut app, "1/worker-02<enter>D");
     assert_eq!(plan(&app).note, "it is one of the 2 hosts of ray-slice; all of them are affected");
     let mut reborn = snapshot();
@@ -337,7 +337,7 @@ fn a_host_names_its_slice_and_a_reassigned_address_is_refused() {
     let name = dead.name.to_string();
     reborn.nodes = Arc::new(nodes);
     let mut app = shown();
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(reborn)));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(reborn)));
     press(&mut app, &format!("1/{name}<enter>"));
     for key in ["D", "i"] {
         assert_eq!(press(&mut app, key), []);
@@ -350,7 +350,7 @@ fn ray_is_restarted_on_a_worker_without_other_peoples_jobs() {
     let mut app = at_node("worker-03");
     let task = Task::InitWorker { worker: "10.130.0.3".into() };
     assert_eq!(press(&mut app, "i"), [orders(Order::Preview(task.clone()))]);
-    send_news(&mut app, previewed(task.clone(), &[]));
+    send_event(&mut app, previewed(task.clone(), &[]));
     assert_eq!(plan(&app).controls(), [Control::Cancel, Control::Go]);
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(task, Others::default()))]);
 }
@@ -402,7 +402,7 @@ fn in_the_tpu_table_a_worker_is_addressed_by_its_name() {
     let at = |filter: &str| {
         let mut app = shown();
         press(&mut app, "T");
-        send_update(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view.clone()))));
+        send_update(&mut app, CLUSTER, ClusterEvent::Cloud(Ok(Arc::new(view.clone()))));
         press(&mut app, &format!("/{filter}<enter>"));
         app
     };
@@ -426,7 +426,7 @@ fn read_only_refuses_the_form_and_the_dialogs() {
     let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).with_read_only(true);
     app.start(None);
-    send_update(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
     press(&mut app, "1");
     for (key, name) in [("a", "add-worker"), ("D", "remove-worker"), ("i", "init-worker")] {
         assert_eq!(press(&mut app, key), []);
@@ -442,14 +442,14 @@ fn waiting_for_google_can_be_cancelled_and_the_outcome_is_reported() {
     start_operation(&mut app, task.clone(), &[Ask]);
     press(&mut app, "p");
     assert_eq!(press(&mut app, "C"), [], "the request is being sent");
-    send_news(&mut app, OperationNews::Progress(Progress::Done(Ask, "asked".into())));
-    send_news(&mut app, OperationNews::Progress(Progress::Began(Capacity)));
+    send_event(&mut app, OperationEvent::Progress(Progress::Done(Ask, "asked".into())));
+    send_event(&mut app, OperationEvent::Progress(Progress::Began(Capacity)));
     let running = app.watched().unwrap();
     assert_eq!((running.brief().as_str(), running.takes_down()), ("add worker 2/3", false));
     assert_eq!(press(&mut app, "C"), [orders(Order::Cancel)]);
     press(&mut app, "<esc><esc>");
     let how = Operation::new(task, ClusterName::new(CLUSTER)).cancelled_at(Capacity).unwrap();
-    let asked = send_news(&mut app, OperationNews::Ended(OperationEnd::Cancelled(how)));
+    let asked = send_event(&mut app, OperationEvent::Ended(OperationEnd::Cancelled(how)));
     assert_eq!(
         asked,
         [asks(Request::Refresh), asks(Request::Cloud)],
@@ -461,7 +461,7 @@ fn waiting_for_google_can_be_cancelled_and_the_outcome_is_reported() {
     let mut app = shown();
     start_operation(&mut app, remove("10.130.0.3", None), &[StepName::Find, StepName::Remove]);
     let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
-    send_update(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Retrying { problem: lost, at: NOW }));
     assert_eq!(app.fleet().alerts(), 1);
     // No other operation can start in the meantime.
     assert_eq!(press(&mut app, "a"), []);
@@ -484,12 +484,12 @@ fn texts_about_workers_do_not_mention_jobs_or_restarts() {
         press(&mut app, "q");
         assert!(app.dialog().is_some(), "quitting requires confirmation");
         press(&mut app, "<esc>");
-        send_news(&mut app, OperationNews::Ended(OperationEnd::Stopped(failed, None)));
+        send_event(&mut app, OperationEvent::Ended(OperationEnd::Stopped(failed, None)));
         let mut texts = vec![said(&app).to_owned()];
         press(&mut app, "px");
         texts.push(format!("{:?}", app.dialog()));
         assert_eq!(press(&mut app, "y"), [orders(Order::Abandon)]);
-        send_news(&mut app, OperationNews::Ended(OperationEnd::Abandoned));
+        send_event(&mut app, OperationEvent::Ended(OperationEnd::Abandoned));
         texts.push(said(&app).to_owned());
         for text in texts {
             let unrelated = ["restart", "jobs", "backup", "cluster stays", "stopped stays"];
@@ -504,7 +504,7 @@ fn a_restart_of_an_unreachable_cluster_must_be_allowed() {
     press(&mut app, "R");
     let unreachable = Some(problem(ProblemKind::Unreachable, "10.0.0.1 cannot be reached", "is it up?"));
     let unseen = Preview { jobs: Vec::new(), me: "alice".into(), problem: unreachable, ..Preview::default() };
-    send_news(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, unseen.clone()));
+    send_event(&mut app, OperationEvent::Previewed(Task::Restart { preserve: true }, unseen.clone()));
     let controls =
         [Control::Cancel, Control::Jobs, Control::Others, Control::UnknownJobs, Control::Name, Control::Go];
     assert_eq!(
@@ -526,9 +526,9 @@ fn a_restart_of_an_unreachable_cluster_must_be_allowed() {
     // Once the cluster responds, the affected jobs are known.
     let mut app = shown();
     press(&mut app, "X");
-    send_news(&mut app, OperationNews::Previewed(Task::Stop, unseen));
+    send_event(&mut app, OperationEvent::Previewed(Task::Stop, unseen));
     assert!(plan(&app).has_unknown_jobs());
-    send_news(&mut app, previewed(Task::Stop, &[]));
+    send_event(&mut app, previewed(Task::Stop, &[]));
     assert!(!plan(&app).has_unknown_jobs() && !plan(&app).controls().contains(&Control::UnknownJobs));
 }
 
@@ -537,7 +537,7 @@ fn the_warning_about_typed_text_ends_when_more_is_typed() {
     let mut app = shown();
     press(&mut app, "a");
     app.update(Event::Audit(Ok(vec![("now".into(), "something".into())])), NOW);
-    send_news(&mut app, OperationNews::Offered(Ok(offer())));
+    send_event(&mut app, OperationEvent::Offered(Ok(offer())));
     press(&mut app, "<esc>");
     assert!(matches!(form(&app).offered, Offered::Known(_)), "the offer has reached the form below the text");
     press(&mut app, "<tab><tab>");

@@ -1,18 +1,18 @@
-//! News of the operations service.
+//! Events of the operations service.
 
 use crate::job_workers::{Part, WorkersReading};
 use crate::model::{
-    Chips, ClusterName, FormId, FormNews, JobId, JobKey, JobStacks, NodeId, OperationNews, Problem,
+    Chips, ClusterName, FormEvent, FormId, JobId, JobKey, JobStacks, NodeId, OperationEvent, Problem,
 };
 use std::sync::Arc;
 
-/// News of the service, for the front end.
+/// An event of the service, for the front end.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum ServiceEvent {
     /// About an operation on a cluster.
-    Operation(ClusterName, Box<OperationNews>),
+    Operation(ClusterName, Box<OperationEvent>),
     /// About the form of a job.
-    Form(ClusterName, FormId, FormNews),
+    Form(ClusterName, FormId, FormEvent),
     /// The stacks of a driver's workers, or why they could not be taken.
     Stacks(ClusterName, JobId, Arc<Result<JobStacks, Problem>>),
     /// The utilization of these nodes' chips, or why it is not known.

@@ -10,25 +10,25 @@ use crate::app::table::list::Listing;
 use crate::app::text::toast::Cause;
 use crate::diagnose::{FindingKind, Severity};
 use crate::model::{
-    ClusterName, Job, JobKey, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, StreamId,
-    SubmissionId, Timestamp,
+    ClusterEvent, ClusterName, Job, JobKey, JobStatus, JobStopOutcome, Link, LogSource, ProblemKind,
+    StreamId, SubmissionId, Timestamp,
 };
 use crate::state::Update;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 impl App {
-    pub(super) fn news(&mut self, update: Update, now: Timestamp) -> Vec<Effect> {
+    pub(super) fn apply_update(&mut self, update: Update, now: Timestamp) -> Vec<Effect> {
         let Some(cluster_index) = self.fleet.cluster_index(&update.cluster) else { return Vec::new() };
         let alerts = self.fleet.alerts();
-        let effects = self.take_in(cluster_index, update, now);
-        self.note_changes(cluster_index, now);
+        let effects = self.apply_event(cluster_index, update, now);
+        self.record_changes(cluster_index, now);
         self.dirty |= alerts != self.fleet.alerts();
         effects
     }
 
     /// Records what has changed on a cluster. Its first state is not a change.
-    fn note_changes(&mut self, cluster_index: usize, now: Timestamp) {
+    fn record_changes(&mut self, cluster_index: usize, now: Timestamp) {
         let cluster = &self.fleet.clusters[cluster_index];
         let is_reported = self.feed.has_reported(cluster.name());
         let changes = self.feed.changes_of(cluster, now);
@@ -52,13 +52,13 @@ impl App {
         self.dirty = true;
     }
 
-    fn take_in(&mut self, cluster_index: usize, update: Update, now: Timestamp) -> Vec<Effect> {
+    fn apply_event(&mut self, cluster_index: usize, update: Update, now: Timestamp) -> Vec<Effect> {
         // Pages of the fleet show every cluster.
         let on_screen = self.view().cluster_index().is_none_or(|shown| shown == cluster_index);
         let cluster = &mut self.fleet.clusters[cluster_index];
         let before = cluster.take(update.state);
-        match update.news {
-            News::Link(link) => {
+        match update.event {
+            ClusterEvent::Link(link) => {
                 let asks = matches!(&link, Link::Stopped { problem } if matches!(problem.kind, ProblemKind::HostKeyChanged { .. }));
                 if before.link == cluster.link {
                     return Vec::new();
@@ -76,7 +76,7 @@ impl App {
                     self.toasts.report(MessageKind::Bad, why, now);
                 }
             }
-            News::Snapshot(_) => {
+            ClusterEvent::Snapshot(_) => {
                 let restarted = before.finding(FindingKind::Restarted).map(|f| f.since);
                 let changed = cluster.differs(&before);
                 if let Some(finding) = cluster.finding(FindingKind::Restarted)
@@ -102,7 +102,7 @@ impl App {
                     return page.follow_on(&mut with);
                 }
             }
-            News::Vitals(cluster_vitals) => {
+            ClusterEvent::Vitals(cluster_vitals) => {
                 let snapshot = Arc::clone(&cluster.snapshot);
                 cluster.sliced.hold(&cluster_vitals, &snapshot);
                 self.dirty |= on_screen;
@@ -110,12 +110,12 @@ impl App {
                     self.rearrange(cluster_index);
                 }
             }
-            News::Physical(figures) => {
+            ClusterEvent::Physical(figures) => {
                 for (id, physical) in figures {
                     self.dirty |= cluster.measure(id, physical, now) && on_screen;
                 }
             }
-            News::Log(batch) => {
+            ClusterEvent::Log(batch) => {
                 let cluster_index = self.pages.reading(cluster_index, batch.stream);
                 let on_screen = on_screen || self.view().shows_log(cluster_index);
                 let batch = match &mut self.frozen {
@@ -127,39 +127,49 @@ impl App {
                     self.dirty |= on_screen && self.view().cluster_index().is_some();
                 }
             }
-            News::OlderLog { stream, part } => {
+            ClusterEvent::OlderLog { stream, part } => {
                 self.pages.cluster[cluster_index].log.take_older(stream, part);
                 self.dirty |= on_screen && self.view().cluster_index().is_some();
             }
-            News::LogZone { stream, utc_offset } => self.zone_news(cluster_index, stream, utc_offset, now),
-            News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),
-            News::FileSearchNews(id, swept) => self.swept_news(cluster_index, id, swept, now),
-            News::LogDownload { stream, bytes } => self.download_news(stream, bytes, now),
-            News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),
-            News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
-            News::Cloud(_) => self.cloud_news(cluster_index, &before, now),
-            News::Cleaned(done) => self.cleaned_news(cluster_index, done, now),
-            News::Work { job, work } => {
+            ClusterEvent::LogZone { stream, utc_offset } => {
+                self.apply_log_zone(cluster_index, stream, utc_offset, now)
+            }
+            ClusterEvent::LogMatches { stream, pattern, found } => {
+                self.apply_log_matches(stream, &pattern, found, now)
+            }
+            ClusterEvent::FileSearch(id, swept) => self.apply_file_search(cluster_index, id, swept, now),
+            ClusterEvent::LogDownload { stream, bytes } => self.apply_log_download(stream, bytes, now),
+            ClusterEvent::JobStop { id, outcome } => {
+                return self.apply_job_stop(&update.cluster, &id, &outcome, now);
+            }
+            ClusterEvent::JobDelete { id, outcome } => {
+                return self.apply_job_delete(update.cluster, &id, outcome, now);
+            }
+            ClusterEvent::Cloud(_) => self.apply_cloud(cluster_index, &before, now),
+            ClusterEvent::Cleaned(done) => self.apply_cleaned(cluster_index, done, now),
+            ClusterEvent::Work { job, work } => {
                 self.answer_details(|page| page.take_work(cluster_index, &job, &work));
             }
-            News::Inspected(subject, answer) => {
+            ClusterEvent::Inspected(subject, answer) => {
                 let answer = Arc::new(answer.map(|inspection| *inspection));
                 self.answer_details(|page| page.take_answer(cluster_index, &subject, &answer, now));
             }
-            News::Cost(cost) => cluster.cost = cost,
-            News::Lock(lock) => {
+            ClusterEvent::Cost(cost) => cluster.cost = cost,
+            ClusterEvent::Lock(lock) => {
                 cluster.lock = lock;
                 self.dirty = true;
                 self.arrange_fleet();
             }
-            News::Ports { open, notes } => self.ports_news(cluster_index, open, &notes, now),
-            News::Note(note) => self.report_of_cluster(&update.cluster, Cause::Connection, &note, now),
+            ClusterEvent::Ports { open, notes } => self.apply_ports(cluster_index, open, &notes, now),
+            ClusterEvent::Note(note) => {
+                self.report_of_cluster(&update.cluster, Cause::Connection, &note, now)
+            }
         }
         Vec::new()
     }
 
     /// Sets the time zone of the head that writes a log, also for lines that are received behind a frozen screen.
-    fn zone_news(&mut self, cluster_index: usize, stream: StreamId, utc_offset: i32, now: Timestamp) {
+    fn apply_log_zone(&mut self, cluster_index: usize, stream: StreamId, utc_offset: i32, now: Timestamp) {
         self.dirty |= self.view().cluster_index() == Some(cluster_index);
         let cluster_index = self.pages.reading(cluster_index, stream);
         self.pages.cluster[cluster_index].log.take_zone(stream, utc_offset, now);
@@ -194,7 +204,7 @@ impl App {
         self.dirty = true;
     }
 
-    fn stop_news(
+    fn apply_job_stop(
         &mut self,
         cluster: &ClusterName,
         id: &SubmissionId,
@@ -236,7 +246,7 @@ impl App {
         noted.into_iter().collect()
     }
 
-    fn delete_news(
+    fn apply_job_delete(
         &mut self,
         cluster: ClusterName,
         id: &SubmissionId,
@@ -261,7 +271,7 @@ impl App {
         }
     }
 
-    /// Sorts the rows that a cluster's news may have changed. Hidden tables are sorted when they are shown.
+    /// Sorts the rows that a cluster's events may have changed. Hidden tables are sorted when they are shown.
     pub(super) fn rearrange(&mut self, cluster_index: usize) {
         self.arrange_fleet();
         if !self.is_frozen()
