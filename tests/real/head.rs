@@ -56,7 +56,7 @@ impl Head {
         let venv = venv(version);
         // Short: Ray puts sockets below it, whose paths are limited to 107 bytes.
         let dir = tempfile::Builder::new().prefix("ray").rand_bytes(4).tempdir_in("/tmp").unwrap();
-        let [gcs, dashboard, agent, grpc, manager, objects, metrics, client, env] = free_ports();
+        let [gcs, dashboard, agent, grpc, manager, objects, metrics, env] = free_ports();
         // Jobs must find this Ray's Python.
         let path = format!("{}:{}", venv.join("bin").display(), std::env::var("PATH").unwrap());
         let log = fs::File::create(dir.path().join("start.log")).unwrap();
@@ -72,11 +72,12 @@ impl Head {
                 format!("--node-manager-port={manager}"),
                 format!("--object-manager-port={objects}"),
                 format!("--metrics-export-port={metrics}"),
-                format!("--ray-client-server-port={client}"),
                 format!("--runtime-env-agent-port={env}"),
             ])
             .env("PATH", path)
             .env("RAY_enable_autoscaler_v2", if autoscaler == AutoscalerVersion::V2 { "1" } else { "0" })
+            // Workers that Ray would start with the first job have no job's environment, so no job would use them.
+            .env("RAY_prestart_worker_first_driver", "0")
             .env("RAY_AUTH_MODE", "token")
             .env("RAY_AUTH_TOKEN", TOKEN)
             .env("RAY_TMPDIR", dir.path())

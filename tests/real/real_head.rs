@@ -30,9 +30,9 @@ impl RealHead {
         // Ray's socket paths must stay short.
         let folder = tempfile::Builder::new().prefix("ray").tempdir_in("/tmp").unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
-        let [gcs, dashboard, client, agent] = free_ports();
+        let [gcs, dashboard, agent] = free_ports();
         let script = format!(
-            "'{}' start --head --block --port={gcs} --dashboard-port={dashboard} --ray-client-server-port={client} \
+            "'{}' start --head --block --port={gcs} --dashboard-port={dashboard} \
              --dashboard-agent-listen-port={agent} --num-cpus=2 --object-store-memory=100000000 \
              --temp-dir='{}' --disable-usage-stats >'{}/ray.out' 2>&1 & cat >/dev/null",
             ray.display(),
@@ -42,6 +42,8 @@ impl RealHead {
         let process = Command::new("unshare")
             .args(["--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", &script])
             .env("RAY_AUTH_MODE", "token")
+            // Workers that Ray would start with the first job have no job's environment, so no job would use them.
+            .env("RAY_prestart_worker_first_driver", "0")
             // py-spy is in the same directory as ray.
             .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
             .env("RAY_AUTH_TOKEN", token)

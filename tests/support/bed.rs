@@ -259,12 +259,13 @@ impl Bed {
     pub fn join(&self, host: &str, variables: &str, options: &str) {
         let script = format!(
             "umask 077; cat >~/.ray/auth_token; exec >~/join.log 2>&1; ray stop --force; {variables} \
-             ray start --address=10.77.0.1:6379 --num-cpus=1 --object-store-memory=80000000 {options}"
+             ray start --address=10.77.0.1:6379 --num-cpus=1 --object-store-memory=80000000 \
+             --dashboard-agent-grpc-port=52366 --metrics-export-port=52367 --runtime-env-agent-port=52368 {options}"
         );
         output(self.command(host, &["sh", "-c", &script]), &self.read(TOKEN));
     }
 
-    /// Kills a host's raylet with SIGKILL. Ray marks the node dead about 15 seconds later.
+    /// Kills a host's raylet with SIGKILL. Ray marks the node dead about 5 seconds later.
     pub fn kill_raylet(&self, host: &str) {
         self.on_root(host, &["pkill", "-KILL", "-x", "raylet"]);
     }
