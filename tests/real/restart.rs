@@ -206,6 +206,9 @@ fn restart_with_jobs(bed: Bed) {
     assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already exists"), "{rows}");
     let rows: Value = serde_json::from_slice(&run(bed, &["restore-jobs", newest, "--json"]).stdout).unwrap();
     assert!(rows.as_array().unwrap().iter().all(|r| r["outcome"] == "already exists"), "{rows}");
+    // After a restart, the configuration on the head matches the file.
+    let update = ok(bed, &["update-cluster"]);
+    assert!(update.contains("matches its cluster file"), "{update}");
     // The owner of one of them is unknown. Ray ignores a request to stop a pending job (ray-project/ray#58353); it does
     // not affect the next test's `up`.
     let ids: Vec<_> = ids[..5].iter().map(String::as_str).collect();
@@ -397,13 +400,15 @@ fn a_manually_added_worker_survives_a_restart_and_is_removed() {
     assert_eq!(left.trim(), "0");
 }
 
-/// A full disk during the backup, then a lost network while the jobs are restored: each failure is reported, and the
-/// operation is resumed.
+/// A cluster that another machine started: a full disk during the backup, then a lost network while the jobs are
+/// restored. Each failure is reported, and the operation is resumed.
 #[test]
-fn a_restart_survives_a_full_disk_and_a_lost_network() {
+fn a_cluster_that_another_machine_started_is_restarted_despite_a_full_disk_and_a_lost_network() {
     const BACKUPS: &str = "/home/ray/.local/state/marin-tui/backups";
     let bed = fresh(Ray::Newest);
     let (ids, before) = start_five_jobs(bed);
+    // As after a reboot or on another laptop: `ray down` then stops nothing and exits with 0.
+    bed.on("client", &["sh", "-c", "rm /tmp/ray/cluster-*.state"]);
     let old = session(bed);
     // Unmount what a killed test may have left, and mount a file system of one page.
     let _ = bed.command("client", &["mkdir", "-p", BACKUPS]).status();
@@ -435,6 +440,7 @@ fn a_restart_survives_a_full_disk_and_a_lost_network() {
         !out.status.success() && output.contains("] failed: ") && output.contains("jobs saved in"),
         "{output}"
     );
+    assert!((String::from_utf8_lossy(&out.stdout) + &*output).contains("no Ray launcher state"), "{output}");
     let output = ok(bed, &["restart-cluster", "--resume"]);
     // A pending job of an earlier test, which nothing stops, is restored, too.
     assert!(output.contains(" jobs restored\n") && output.contains("all workers have rejoined"), "{output}");
@@ -442,23 +448,6 @@ fn a_restart_survives_a_full_disk_and_a_lost_network() {
     check_restored(bed, &ids, &before);
     // Ray ignores a request to stop a pending job (ray-project/ray#58353); it does not affect the next test's `up`.
     ok(bed, &[&["stop-job", "--yes"][..], &ids[..4].iter().map(String::as_str).collect::<Vec<_>>()].concat());
-}
-
-#[test]
-fn a_cluster_that_another_machine_started_is_stopped_over_ssh_and_restarted() {
-    let bed = fresh(Ray::Newest);
-    let (ids, before) = start_five_jobs(bed);
-    // As after a reboot or on another laptop: `ray down` then stops nothing and exits with 0.
-    bed.on("client", &["sh", "-c", "rm /tmp/ray/cluster-*.state"]);
-    let old = session(bed);
-    let output = ok(bed, &["restart-cluster", "--yes", "--others"]);
-    assert!(output.contains("no Ray launcher state"), "{output}");
-    assert!(output.contains("jobs restored") && output.contains("all workers have rejoined"), "{output}");
-    assert_ne!(session(bed), old);
-    check_restored(bed, &ids, &before);
-    // The jobs must not add to those of the next test; Ray does not stop the pending one.
-    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    run(bed, &[&["stop-job", "--yes"], &ids[..]].concat());
 }
 
 /// Creates the home directory of a second operator on the client, with the same keys and files. Returns the start of a

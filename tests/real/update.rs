@@ -76,9 +76,12 @@ impl File {
 fn a_limit_of_the_newest_ray_is_applied_while_a_job_runs() {
     let bed = Bed::restarted(Ray::Newest);
     let mut file = File::new(bed);
-    // After a restart, the configuration on the head matches the file.
-    let _ = exits(bed, 0, &["restart-cluster", "--yes", "--others"]);
-    let (_, output) = exits(bed, 0, &["update-cluster"]);
+    // An earlier run of this test left other settings on the head.
+    let matches = || exits(bed, 0, &["update-cluster"]).1;
+    if !matches().contains("matches its cluster file") {
+        let _ = exits(bed, 0, &["restart-cluster", "--yes", "--others"]);
+    }
+    let output = matches();
     assert!(output.contains("matches its cluster file"), "{output}");
     let (before, workers) = (session(bed), alive(bed));
     let job = bed.submit("update", "sleep 3600");
@@ -149,9 +152,6 @@ fn the_oldest_ray_is_restarted_only_if_allowed_and_a_raised_limit_brings_a_worke
     assert!(output.contains("replaced the head's machine"), "{output}");
     assert_eq!(bed.job(&job)["status"], "RUNNING");
     exits(bed, 0, &["update-cluster", "--abandon"]);
-    // Restore the bed.
-    exits(bed, 0, &["stop-job", "--yes", "--others", &job]);
-    assert!(bed.program(&["restart-cluster", "--yes", "--others"]).output().unwrap().status.success());
-    // A restart with the old file would treat the third host as a manually added worker.
-    bed.on("w3", &["sh", "-c", "ray stop --force || true"]);
+    // The head knows a host and settings that the bed's own file lacks.
+    bed.remove();
 }

@@ -103,6 +103,11 @@ impl Bed {
         });
     }
 
+    /// Ends the cluster and its hosts; the next test starts another.
+    pub fn remove(&self) {
+        output(self.script("down"), "");
+    }
+
     fn script(&self, script: &str) -> Command {
         let [program, args @ ..] = &self.argv(script)[..] else { unreachable!("argv is never empty") };
         let mut command = Command::new(program);
