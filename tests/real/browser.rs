@@ -23,22 +23,20 @@ fn after_both_logins(urls: [String; 2], tokens: [&str; 2]) -> Vec<u16> {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn started(token: &str) -> (RealHead, u16) {
-    let head = RealHead::start("2.60.0", token);
+fn port(head: &RealHead) -> u16 {
     let end = Instant::now() + Duration::from_secs(90);
     while TcpStream::connect(&head.dashboard).is_err() {
         assert!(Instant::now() < end, "no dashboard at {}", head.dashboard);
         std::thread::sleep(Duration::from_millis(200));
     }
-    let port = head.dashboard.rsplit_once(':').unwrap().1.parse().unwrap();
-    (head, port)
+    head.dashboard.rsplit_once(':').unwrap().1.parse().unwrap()
 }
 
 #[test]
 fn each_cluster_has_its_own_origin_so_that_no_login_ends_another() {
     let tokens = ["first-token-0123456789", "second-token-0123456789"];
-    let (one, two) = (started(tokens[0]), started(tokens[1]));
-    let ports = [one.1, two.1];
+    let heads = tokens.map(|token| RealHead::start("2.60.0", token));
+    let ports = heads.each_ref().map(port);
     let names = ["marin-us-central2", "marin-us-central2-staging"].map(ClusterName::new);
     let ours = [names[0].browser_url(ports[0]), names[1].browser_url(ports[1])];
     assert_eq!(after_both_logins(ours, tokens), [200, 200]);

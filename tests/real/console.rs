@@ -126,7 +126,8 @@ fn a_killed_node_is_shown_dead_with_its_reason() {
     console.wait("that node", |text| {
         text.contains(&node) && text.contains("cause") && text.contains("lost: health")
     });
-    bed.node_becomes(&node, "DEAD");
+    let dead = bed.node_becomes(&node, "DEAD");
+    assert!(dead["state_message"].as_str().unwrap().contains("health check failed"), "{dead}");
 }
 
 #[test]

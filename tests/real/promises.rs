@@ -54,15 +54,6 @@ fn the_oldest_ray_has_its_workers_and_runs_a_job() {
 }
 
 #[test]
-fn a_killed_node_is_reported_dead_with_its_reason() {
-    let bed = Bed::shared(Ray::Newest);
-    let node = bed.join_spare();
-    bed.kill_raylet("w3");
-    let dead = bed.node_becomes(&node, "DEAD");
-    assert!(dead["state_message"].as_str().unwrap().contains("health check failed"), "{dead}");
-}
-
-#[test]
 fn sshd_stops_and_starts_again() {
     let bed = Bed::shared(Ray::Newest);
     bed.sshd_stop("head");
