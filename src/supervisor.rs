@@ -52,7 +52,7 @@ pub use cloud::{ask_cloud, clean, tpu_location};
 pub use connection::{Channel, Connection, ConnectionState};
 pub use container::{in_container, inside, reading};
 pub use discover::head_address;
-pub use file_search::{FileSearcher, lines_of, list_files, read_ends};
+pub use file_search::{FileSearcher, SearchProgress, lines_of, list_files, read_ends};
 pub use follow::{LogAccess, LogAccessWatch, follow, follow_matching, is_elsewhere, watch_log_access};
 pub use git::git_commit;
 pub use here::{KeyFault, inspect_key, run_program, run_self, ssh_version};

@@ -17,7 +17,8 @@ use crate::model::{
 };
 use crate::ray::{Client, EMPTY_OR_FAILED, LogFiles, RayError};
 use crate::supervisor::{
-    FileSearcher, HostAccess, LogFile, Remote, Session, Start, lines_of, list_files, read_ends,
+    FileSearcher, HostAccess, LogFile, Remote, SearchProgress, Session, Start, lines_of, list_files,
+    read_ends,
 };
 use clap::Args;
 use futures_util::{StreamExt, stream};
@@ -380,10 +381,11 @@ impl Search<'_> {
         let asked =
             FileSearch { id: FileSearchId(0), pattern: pattern.text().to_owned(), nodes, lines, most };
         let searcher = FileSearcher { client: &channel.client, hosts, longest: MAX_LINE };
-        let (found, mut matches_of_files) = mpsc::unbounded_channel::<FileMatches>();
+        let (found, mut matches_of_files) = mpsc::unbounded_channel();
         let (mut searched, mut hosts, from) = (Searched::default(), BTreeSet::new(), arguments.from());
         let print_all = async {
-            while let Some(matches) = matches_of_files.recv().await {
+            while let Some(progress) = matches_of_files.recv().await {
+                let SearchProgress::Matches(matches) = progress else { continue };
                 let matches = since(matches, from);
                 if matches.lines.is_empty() {
                     continue;

@@ -128,6 +128,8 @@ impl SearchTally {
 pub enum FileSearchEvent {
     /// Matching lines of some files.
     Found(Vec<FileMatches>),
+    /// Number of nodes that are searched so far.
+    NodesSearched(usize),
     /// All files that could be read were searched.
     Done(SearchTally),
     /// The search failed, and why; matches reported before remain valid.

@@ -87,11 +87,32 @@ pub async fn search_files(
     out.send(ClusterEvent::FileSearch(request.id, last)).await;
 }
 
-/// Reports matches, several files at a time.
-async fn report(mut found: mpsc::UnboundedReceiver<FileMatches>, id: FileSearchId, out: &UpdateSender) {
-    let mut files = Vec::new();
-    while found.recv_many(&mut files, usize::MAX).await > 0 {
-        out.send(ClusterEvent::FileSearch(id, FileSearchEvent::Found(std::mem::take(&mut files)))).await;
+/// What a search reports while it continues.
+#[derive(Debug)]
+pub enum SearchProgress {
+    /// The matching lines of a file.
+    Matches(FileMatches),
+    /// One more node is searched.
+    NodeSearched,
+}
+
+/// Reports matches, several files at a time, and how many nodes are searched.
+async fn report(mut found: mpsc::UnboundedReceiver<SearchProgress>, id: FileSearchId, out: &UpdateSender) {
+    let (mut reports, mut nodes) = (Vec::new(), 0);
+    while found.recv_many(&mut reports, usize::MAX).await > 0 {
+        let before = nodes;
+        let mut files = Vec::new();
+        for report in reports.drain(..) {
+            match report {
+                SearchProgress::Matches(matches) => files.push(matches),
+                SearchProgress::NodeSearched => nodes += 1,
+            }
+        }
+        let found = (!files.is_empty()).then_some(FileSearchEvent::Found(files));
+        let progress = (nodes > before).then_some(FileSearchEvent::NodesSearched(nodes));
+        for event in found.into_iter().chain(progress) {
+            out.send(ClusterEvent::FileSearch(id, event)).await;
+        }
         sleep(REPORT_INTERVAL).await;
     }
 }
@@ -117,10 +138,11 @@ impl FileSearcher<'_> {
         &self,
         request: &FileSearch,
         pattern: &Pattern,
-        found: mpsc::UnboundedSender<FileMatches>,
+        progress: mpsc::UnboundedSender<SearchProgress>,
     ) -> Result<SearchTally, RayError> {
         // A receiver that is gone also drops the search.
-        let send = |matches| drop(found.send(matches));
+        let send = |matches| drop(progress.send(SearchProgress::Matches(matches)));
+        let node_searched = || drop(progress.send(SearchProgress::NodeSearched));
         let mut tally = SearchTally::default();
         let zone = self.client.utc_offset().await.unwrap_or_default();
         let clock = Clock { near: Timestamp::now(), utc_offset: zone };
@@ -144,6 +166,7 @@ impl FileSearcher<'_> {
                             nodes.push(node);
                         }
                         Ok(of_node) => {
+                            node_searched();
                             for HostFile { name, found: matches } in of_node {
                                 match matches {
                                     Err(why) => {
@@ -180,7 +203,12 @@ impl FileSearcher<'_> {
         }
         let mut empty = 0;
         let mut reads = read_ends(self.client, &files, request.lines);
+        // The files of a node are read one after another: those before the current node are done.
+        let mut remaining: Vec<NodeId> = nodes.iter().map(|node| node.node).collect();
         while let Some((node, name, bytes)) = reads.next().await {
+            if let Some(current) = remaining.iter().position(|remaining| *remaining == node) {
+                remaining.drain(..current).for_each(|_| node_searched());
+            }
             match bytes {
                 Ok(bytes) => {
                     let (lines, is_full) = lines_of(&bytes, self.longest, request.lines);
@@ -195,6 +223,7 @@ impl FileSearcher<'_> {
                 Err(e) => tally.incomplete.push(format!("cannot read {} {name}: {e}", address(node))),
             }
         }
+        remaining.iter().for_each(|_| node_searched());
         if empty > 0 && empty == tally.files {
             tally.incomplete.push(EMPTY_OR_FAILED.to_owned());
         }

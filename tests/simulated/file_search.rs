@@ -22,6 +22,7 @@ const ID: FileSearchId = FileSearchId(7);
 #[derive(Default)]
 struct Results {
     files: Vec<FileMatches>,
+    nodes: usize,
     last: Option<Result<SearchTally, String>>,
 }
 
@@ -91,6 +92,7 @@ async fn each_cluster_reports_its_matches_or_why_it_was_not_searched() {
         assert!(results.last.is_none(), "{cluster} reports nothing after the end");
         match progress {
             FileSearchEvent::Found(files) => results.files.extend(files),
+            FileSearchEvent::NodesSearched(nodes) => results.nodes = nodes,
             FileSearchEvent::Done(tally) => results.last = Some(Ok(tally)),
             FileSearchEvent::Failed(why) => results.last = Some(Err(why)),
         }
@@ -104,6 +106,7 @@ async fn each_cluster_reports_its_matches_or_why_it_was_not_searched() {
     let of_has = tally("has").unwrap();
     assert!(of_has.files > 1 && of_has.incomplete.is_empty(), "{of_has:?}");
     assert_eq!((of_has.whole, of_has.ends.len()), (0, 0), "without ssh there is nothing to try: {of_has:?}");
+    assert_eq!(results["has"].nodes, has.nodes().len(), "each node was reported as searched");
     assert_eq!(tally("empty"), Ok(SearchTally::default()), "there was nothing to search");
     let of_fails = tally("fails").unwrap();
     assert!(of_fails.files == 0 && !of_fails.incomplete.is_empty(), "{of_fails:?}");

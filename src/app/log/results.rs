@@ -49,8 +49,13 @@ pub enum SearchState {
     /// The cluster was not searched.
     #[default]
     No,
-    /// It is being searched.
-    Searching,
+    /// It is being searched: this many of these nodes are done.
+    Searching {
+        /// Number of nodes that are searched.
+        done: usize,
+        /// Number of all nodes.
+        nodes: usize,
+    },
     /// It was searched.
     Done(SearchTally),
     /// The search ended early, with the reason.
@@ -59,8 +64,8 @@ pub enum SearchState {
 
 impl Found {
     /// A search without results so far.
-    pub(in crate::app) fn begin(id: FileSearchId) -> Self {
-        Self { id, state: SearchState::Searching, ..Self::default() }
+    pub(in crate::app) fn begin(id: FileSearchId, nodes: usize) -> Self {
+        Self { id, state: SearchState::Searching { done: 0, nodes }, ..Self::default() }
     }
 
     /// A search that was not started, with the reason.
@@ -72,13 +77,14 @@ impl Found {
     pub fn tally(&self) -> Option<&SearchTally> {
         match &self.state {
             SearchState::Done(tally) => Some(tally),
-            SearchState::No | SearchState::Searching | SearchState::Failed(_) => None,
+            SearchState::No | SearchState::Searching { .. } | SearchState::Failed(_) => None,
         }
     }
 
     /// Handles an event of a search. Returns whether it is this search.
     pub(in crate::app) fn take(&mut self, id: FileSearchId, swept: FileSearchEvent) -> bool {
-        if id != self.id || self.state != SearchState::Searching {
+        let SearchState::Searching { nodes, .. } = self.state else { return false };
+        if id != self.id {
             return false;
         }
         match swept {
@@ -95,10 +101,19 @@ impl Found {
                     self.files.push(file);
                 }
             }
+            FileSearchEvent::NodesSearched(done) => self.state = SearchState::Searching { done, nodes },
             FileSearchEvent::Done(tally) => self.state = SearchState::Done(tally),
             FileSearchEvent::Failed(why) => self.state = SearchState::Failed(why),
         }
         true
+    }
+
+    /// How many nodes are searched, of how many; `None` unless the search continues.
+    pub fn progress(&self) -> Option<(usize, usize)> {
+        match self.state {
+            SearchState::Searching { done, nodes } => Some((done, nodes)),
+            SearchState::No | SearchState::Done(_) | SearchState::Failed(_) => None,
+        }
     }
 
     /// The number of lines.

@@ -189,8 +189,8 @@ impl App {
                 cluster.found = Found::not_searched(id, why);
                 continue;
             }
-            cluster.found = Found::begin(id);
             let nodes = by_node(cluster, files);
+            cluster.found = Found::begin(id, nodes.len());
             let sweep = FileSearch { id, pattern: pattern.to_owned(), nodes, lines: LINES, most };
             effects.push(Effect::Ask(cluster.name().clone(), Request::SearchFiles(Box::new(sweep))));
         }
@@ -212,7 +212,7 @@ impl App {
         now: Timestamp,
     ) {
         let message = match &swept {
-            FileSearchEvent::Found(_) => None,
+            FileSearchEvent::Found(_) | FileSearchEvent::NodesSearched(_) => None,
             FileSearchEvent::Failed(why) => Some((MessageKind::Bad, format!("logs not searched: {why}"))),
             FileSearchEvent::Done(tally) => {
                 let incomplete = first_of(&tally.incomplete)

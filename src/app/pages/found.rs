@@ -132,16 +132,23 @@ impl Kind for FoundLines {
             let ends = counted(all - whole, "file");
             parts.push(format!("only the last {} lines of {ends}", grouped(searched.lines as usize)));
         }
-        let searching = clusters().filter(|found| found.state == SearchState::Searching).count();
+        let searching: Vec<(usize, usize)> = clusters().filter_map(Found::progress).collect();
         let failed = clusters().filter(|found| matches!(found.state, SearchState::Failed(_))).count();
         let is_incomplete = clusters().filter_map(Found::tally).any(|tally| !tally.incomplete.is_empty());
-        parts.extend((searching > 0).then(|| format!("searching {}", counted(searching, "cluster"))));
+        if !searching.is_empty() {
+            let sum = |of: fn(&(usize, usize)) -> usize| searching.iter().map(of).sum::<usize>();
+            parts.push(format!(
+                "searched {} of {}",
+                grouped(sum(|of| of.0)),
+                counted(sum(|of| of.1), "node")
+            ));
+        }
         parts.extend((failed > 0).then(|| format!("{} not searched", counted(failed, "cluster"))));
         parts.extend(is_incomplete.then(|| "incomplete".to_owned()));
         parts.push(format!("`{}` in {}", short(&sought), searched.of));
         parts.push(format!("{} of {}", counted(lines, "line"), counted(files, "file")));
         parts.extend((more > 0).then(|| format!("{} more", grouped(more))));
-        if searching == 0 {
+        if searching.is_empty() {
             let all_of = if whole == all { "all of " } else { "" };
             parts.push(format!("searched {all_of}{}", counted(all, "file")));
         }
@@ -156,7 +163,7 @@ impl Kind for FoundLines {
         let state =
             |wanted: fn(&SearchState) -> bool| context.fleet.each(of).any(|(_, c)| wanted(&c.found.state));
         match () {
-            () if state(|state| *state == SearchState::Searching) => {
+            () if state(|state| matches!(state, SearchState::Searching { .. })) => {
                 "searching the files on their hosts".to_owned()
             }
             () if !state(|state| matches!(state, SearchState::Done(_))) => {

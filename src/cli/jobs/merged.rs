@@ -11,7 +11,7 @@ use crate::logs::{LineSplitter, Pattern, Repeated, Row};
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
 use crate::model::{FileMatches, FileSearch, FileSearchId, NodeId, SearchedNode, Text, Timestamp};
-use crate::supervisor::{FileSearcher, HostAccess, Session};
+use crate::supervisor::{FileSearcher, HostAccess, SearchProgress, Session};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -128,10 +128,11 @@ async fn search(
         most: MAX_MATCHES,
     };
     let searcher = FileSearcher { client: &channel.client, hosts, longest: LineSplitter::WHOLE };
-    let (found, mut matches) = mpsc::unbounded_channel::<FileMatches>();
+    let (found, mut matches) = mpsc::unbounded_channel();
     let tally = searcher.search(&asked, pattern, found).await.map_err(failed(reach))?;
     let mut all = Vec::new();
-    while let Some(FileMatches { node, name, lines, more, .. }) = matches.recv().await {
+    while let Some(progress) = matches.recv().await {
+        let SearchProgress::Matches(FileMatches { node, name, lines, more, .. }) = progress else { continue };
         let Some((worker, is_err)) = writers.get(&(node, name)) else { continue };
         if more > 0 {
             let who = job_workers.workers[*worker].who();

@@ -1,6 +1,7 @@
 //! Searches through the logs of several clusters, and the lines that Ray deduplicated in a driver's log.
 
 use super::*;
+use marin_tui::model::amount::counted;
 use marin_tui::model::{FileMatches, FileSearch, FileSearchEvent, FileSearchId, LineMatch, SearchTally};
 
 fn search_of(effects: &[Effect]) -> FileSearch {
@@ -61,14 +62,17 @@ fn the_logs_of_a_cluster_are_searched_and_a_line_opens_its_log() {
     );
     let address = app.clusters()[0].node(&head.node).unwrap().address.clone();
     assert_eq!(head.host.internal, address);
+    let nodes = counted(search.nodes.len(), "node");
     let title = counts(&app);
-    for part in [&format!("`boom` in {CLUSTER}"), "0 lines of 0 files", "searching 1 cluster"] {
+    for part in [&format!("`boom` in {CLUSTER}"), "0 lines of 0 files", &format!("searched 0 of {nodes}")] {
         assert!(title.contains(part), "{part}: {title}");
     }
     let files = [file(&app, "worker-ab-01000000-77.err"), file(&app, "raylet.out")];
     found(&mut app, search.id, files.to_vec());
     found(&mut app, FileSearchId(u64::MAX), files.to_vec());
     assert_eq!(app.listing().unwrap().len(), 4, "the results of another search are ignored");
+    send_update(&mut app, CLUSTER, ClusterEvent::FileSearch(search.id, FileSearchEvent::NodesSearched(1)));
+    assert!(counts(&app).contains(&format!("searched 1 of {nodes}")), "{}", counts(&app));
     let tally = SearchTally {
         files: 9,
         whole: 5,
@@ -185,8 +189,8 @@ fn a_cluster_is_searched_from_its_page_and_all_clusters_from_the_fleet() {
     let mut app = app(&[CLUSTER, "marin-eu"]);
     app.start(None);
     for name in [CLUSTER, "marin-eu"] {
-        send_update(&mut app, name, ClusterEvent::Link(up()));
-        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(snapshot())));
+        send_update(&mut app, name, News::Link(up()));
+        send_update(&mut app, name, News::Snapshot(Arc::new(snapshot())));
     }
     let asked = |effects: &[Effect]| -> Vec<String> {
         let name = |effect: &Effect| match effect {
