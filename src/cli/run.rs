@@ -340,7 +340,13 @@ impl Front<'_> {
         let title = &operation.title;
         match end {
             OperationEnd::Done => {
-                self.print_done(operation, changed)?;
+                let shortfall = changed.shortfall(&operation.cluster, Timestamp::now());
+                if shortfall.is_none() || self.options.arguments.json {
+                    self.print_done(operation, changed)?;
+                }
+                if let Some(missing) = shortfall {
+                    anyhow::bail!("{title}: done; {}", missing.in_commands(self.target()));
+                }
                 Ok(ExitCode::SUCCESS)
             }
             OperationEnd::Abandoned => Ok(ExitCode::SUCCESS),
@@ -369,13 +375,21 @@ impl Front<'_> {
         };
         let cluster =
             |key: &str| vec![json!({"name": operation.cluster.as_str(), key: true, "backup": changed.saved})];
+        let restarted = || {
+            json!({
+                "name": operation.cluster.as_str(),
+                "restarted": true,
+                "backup": changed.saved,
+                "not_restored": changed.not_restored,
+            })
+        };
         let rows: Vec<_> = match &operation.task {
             Task::AddWorker(NewWorker::Queued { names, .. }) if options.no_wait => {
                 names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect()
             }
             Task::AddWorker(_) | Task::InitWorker { .. } => workers("joined"),
             Task::RemoveWorker { .. } | Task::RemoveWorkers { .. } => workers("removed"),
-            Task::Restart { .. } => cluster("restarted"),
+            Task::Restart { .. } => vec![restarted()],
             Task::Start => cluster("started"),
             Task::Stop => cluster("stopped"),
             Task::Update => {

@@ -1,8 +1,8 @@
 //! Orders from the operator to the operations service, refusals of orders, and events about a running operation.
 
 use super::{
-    CancelledState, Consent, Operation, OperationKind, OperationLock, Preview, Problem, Progress,
-    RefusalReason, StepName, Task, Timestamp, WorkerOffer,
+    CancelledState, ClusterName, Consent, Fix, Hint, Operation, OperationKind, OperationLock, Preview,
+    Problem, ProblemKind, Progress, RefusalReason, StepName, Task, Timestamp, WorkerOffer,
 };
 
 /// An order of the operator.
@@ -73,6 +73,19 @@ pub struct Changed {
     pub workers: Vec<(String, Vec<String>)>,
     /// The directory in which jobs are saved.
     pub saved: Option<String>,
+    /// Ids of the jobs that a restart could not submit again.
+    pub not_restored: Vec<String>,
+}
+
+impl Changed {
+    /// What an operation whose steps are all completed could not do; `None` if nothing is missing.
+    pub fn shortfall(&self, cluster: &ClusterName, now: Timestamp) -> Option<Problem> {
+        let ids = (!self.not_restored.is_empty()).then(|| self.not_restored.join(", "))?;
+        let hint =
+            |saved: &String| Fix::restore_jobs(cluster, saved, "restore them once Ray accepts them").into();
+        let hint: Hint = self.saved.as_ref().map(hint).unwrap_or_default();
+        Some(Problem::new(ProblemKind::Other, format!("not restored: {ids}"), hint, now))
+    }
 }
 
 /// Outcome of an operation.

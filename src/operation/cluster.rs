@@ -311,7 +311,7 @@ impl Performer {
         Ok(format!("{} in {}{lost}; {left} skipped", counted(n, "job"), folder.display()))
     }
 
-    async fn restore(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+    async fn restore(&mut self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let session = self.connect().await?;
         let (restored, folder) = if let Some(backed) = &self.backed {
             (backup::record(&session.client, backed, &self.executor).await, PathBuf::new())
@@ -343,6 +343,7 @@ impl Performer {
             return Err(failure(what, hint));
         }
         let mut result = format!("{} restored", counted(restored.len() - failed.len(), "job"));
+        self.facts.not_restored.clone_from(&failed);
         if !failed.is_empty() {
             result += &format!("; not restored: {} (saved in {})", failed.join(", "), folder.display());
         }

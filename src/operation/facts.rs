@@ -29,6 +29,8 @@ pub struct Facts {
     pub jobs: Vec<String>,
     /// Ids of the jobs that had not ended and that were started manually, so that nobody can submit them again.
     pub drivers: Vec<String>,
+    /// Ids of the jobs that could not be submitted again.
+    pub not_restored: Vec<String>,
     /// For an update: the jobs that had not ended, each with its status.
     pub running: BTreeMap<String, String>,
     /// Autoscaler version of the cluster; without it `ray up` would start its default.

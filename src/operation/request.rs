@@ -317,7 +317,10 @@ impl Request {
         // The receiver of the end may start the next operation at once, which needs the journal's lock.
         drop(journal);
         let outcome = match &end {
-            OperationEnd::Done => "done".to_owned(),
+            OperationEnd::Done => {
+                let shortfall = changed.shortfall(&self.spec.name, Timestamp::now());
+                shortfall.map_or_else(|| "done".to_owned(), |missing| format!("done; {}", missing.what))
+            }
             OperationEnd::Cancelled(left) => format!("cancelled; {}", left.words()),
             OperationEnd::Abandoned => "abandoned".to_owned(),
             OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
@@ -379,7 +382,8 @@ impl Request {
         }
         let workers = performer.facts.worker.machines.iter();
         let workers = workers.map(|m| (m.name().to_owned(), m.hosts.clone())).collect();
-        let changed = Changed { workers, saved: performer.facts.saved() };
+        let not_restored = performer.facts.not_restored.clone();
+        let changed = Changed { workers, saved: performer.facts.saved(), not_restored };
         let end = match ended {
             Some(Ok(Outcome::Done)) => OperationEnd::Done,
             Some(Ok(Outcome::Cancelled(left))) => OperationEnd::Cancelled(left),

@@ -44,6 +44,7 @@ pub fn draw(
     let right = format!("{} · {}", running.brief(), span(took));
     let tone = match running.state {
         OperationState::Interrupted(..) => d.theme.bad,
+        OperationState::Ended(_) if running.shortfall.is_some() => d.theme.bad,
         OperationState::Ended(_) => d.theme.good,
         _ => d.theme.accent,
     };
@@ -150,6 +151,10 @@ fn verdict(running: &Running, d: &DrawContext<'_>, width: usize, at_length: bool
         }
         OperationState::Ended(over) => {
             add(format!("{}: {}", running.operation.title, over.word()), d.theme.good);
+            if let Some(missing) = &running.shortfall {
+                add(format!("✕ {}", missing.what), d.theme.bad);
+                add(format!("  {}", d.app.hint(&missing.hint)), d.theme.text);
+            }
         }
         OperationState::Interrupted(problem, saved) => {
             match problem {

@@ -369,7 +369,8 @@ fn a_job_whose_package_is_missing_is_reported_and_blocks_no_other() {
     renew(&mut fixture);
     fixture.file("is-up", "");
     let (code, _, said) = restarting.finish();
-    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(code, Some(1), "a script must see that a job is missing: {said}");
+    assert!(said.contains("done; not restored: orphan; ") && said.contains("restore-jobs "), "{said}");
     assert!(
         said.contains(
             "cannot restore orphan: its package no longer exists on the cluster (gcs://_ray_pkg_0.zip)"

@@ -270,8 +270,12 @@ impl App {
         match event {
             OperationEvent::Offered(offer) => self.offered(name, offer),
             OperationEvent::Refused(kind, refusal) => return self.refused(name, kind, refusal, now),
-            // The steps have reported it.
-            OperationEvent::Changed(_) => {}
+            // The steps have reported the rest.
+            OperationEvent::Changed(changed) => {
+                if let Some(running) = self.fleet.named_mut(name).and_then(|c| c.running.as_mut()) {
+                    running.shortfall = changed.shortfall(name, now);
+                }
+            }
             OperationEvent::Previewed(task, preview) => {
                 if let Some(plan) = self.plan_of(name, task.kind()).filter(|p| p.operation.task == task) {
                     plan.see(preview);
@@ -406,9 +410,16 @@ impl App {
             Some(StepState::Done(result, _)) => result.clone(),
             _ => String::new(),
         };
+        let shortfall = running.shortfall.clone();
         let (tone, text) = match end {
-            OperationEnd::Done if workers.is_empty() => (MessageKind::Good, format!("{title}: done")),
-            OperationEnd::Done => (MessageKind::Good, format!("{title}: done; {workers}")),
+            OperationEnd::Done => match &shortfall {
+                Some(missing) => {
+                    let missing = missing.joined(&self.hint_in(&missing.hint, None));
+                    (MessageKind::Bad, format!("{title}: done; {missing}"))
+                }
+                None if workers.is_empty() => (MessageKind::Good, format!("{title}: done")),
+                None => (MessageKind::Good, format!("{title}: done; {workers}")),
+            },
             OperationEnd::Cancelled(left) => {
                 let left = Hint::from(left.words()).and(left.hint(&task));
                 (MessageKind::Info, format!("{title}: cancelled; {}", self.hint_in(&left, None)))

@@ -72,6 +72,8 @@ pub struct Running {
     pub steps: Vec<StepState>,
     /// The status of the operation.
     pub state: OperationState,
+    /// What it could not do although all steps are completed.
+    pub shortfall: Option<Problem>,
     output: VecDeque<String>,
 }
 
@@ -79,7 +81,8 @@ impl Running {
     /// An operation that starts or resumes at that time.
     pub fn new(operation: Operation, since: Timestamp) -> Self {
         let steps = vec![StepState::Waiting; operation.steps.len()];
-        Self { operation, since, until: None, steps, state: OperationState::Running, output: VecDeque::new() }
+        let state = OperationState::Running;
+        Self { operation, since, until: None, steps, state, shortfall: None, output: VecDeque::new() }
     }
 
     /// The operation as its journal describes it.
