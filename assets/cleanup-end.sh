@@ -1,5 +1,5 @@
 # Ends leftover processes on this host, and removes lock files that no process holds.
-# Arguments: those of cleanup-look.sh, with an empty lock file pattern to keep all lock files; then PID:START of each process.
+# Arguments: those of cleanup-inspect.sh, with an empty lock file pattern to keep all lock files; then PID:START of each process.
 # A process with a different start time has reused the PID, and is not touched.
 proc=$1 locks=$3
 DEVICES=$2

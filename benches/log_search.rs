@@ -1,4 +1,4 @@
-//! Searching and filtering the lines of a log that are held: all of them, and one step between two keys.
+//! Searching and filtering the lines of a log that are buffer: all of them, and one step between two keys.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use marin_tui::logs::{LogBuffer, Pattern, Search};
@@ -23,44 +23,44 @@ fn line(n: u32) -> Line {
 }
 
 /// A million lines, about 90 MB; the last million of a longer log.
-fn held() -> LogBuffer {
-    let mut held = LogBuffer::new(LINES as usize, usize::MAX);
+fn buffer() -> LogBuffer {
+    let mut buffer = LogBuffer::new(LINES as usize, usize::MAX);
     for n in 0..LINES {
-        held.push(line(n));
+        buffer.push(line(n));
     }
-    held
+    buffer
 }
 
 fn bench(c: &mut Criterion) {
-    let held = held();
+    let buffer = buffer();
     let mut group = c.benchmark_group("log_search");
-    group.sample_size(10).throughput(Throughput::Elements(held.len() as u64));
+    group.sample_size(10).throughput(Throughput::Elements(buffer.len() as u64));
     for text in ["resource_exhausted", r"step \d+7 loss", "RESOURCE|UNAVAILABLE", r"\bnan\b", "loss"] {
         let pattern = Pattern::parse(text).expect("a regular expression");
         group.bench_function(format!("1,000,000 lines: {text}"), |b| {
             b.iter(|| {
                 let mut search = Search::new(pattern.clone());
-                while !search.step(&held) {}
+                while !search.step(&buffer) {}
                 black_box(search.found().len())
             });
         });
         group.bench_function(format!("one step: {text}"), |b| {
-            b.iter(|| black_box(Search::new(pattern.clone()).step(&held)));
+            b.iter(|| black_box(Search::new(pattern.clone()).step(&buffer)));
         });
     }
     group.throughput(Throughput::Elements(u64::from(A_FRAME)));
     for text in ["resource_exhausted", "loss"] {
         let mut search = Search::new(Pattern::parse(text).expect("a regular expression"));
-        let mut held = held.clone();
-        while !search.step(&held) {}
+        let mut buffer = buffer.clone();
+        while !search.step(&buffer) {}
         let mut numbers = LINES..;
         group.bench_function(format!("10,000 lines a second, one frame: {text}"), |b| {
             b.iter(|| {
                 for n in numbers.by_ref().take(A_FRAME as usize) {
-                    held.push(line(n));
+                    buffer.push(line(n));
                 }
-                held.trim();
-                while !search.step(&held) {}
+                buffer.trim();
+                while !search.step(&buffer) {}
                 black_box(search.found().len())
             });
         });

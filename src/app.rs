@@ -21,8 +21,8 @@ pub mod text;
 mod updates;
 mod view;
 
-pub use action::class::Class;
 pub use action::context::Context;
+pub use action::impact::Impact;
 pub use action::keymap::{Keymap, KeymapError};
 pub use action::table::Action;
 pub use action::target::Target;
@@ -44,7 +44,7 @@ pub use operation::confirmation::Plan;
 pub use operation::progress::Running;
 pub use pages::Pages;
 pub use pages::cluster::ClusterPage;
-pub use pages::details::{Asked, Details};
+pub use pages::details::{Details, WorkRequest};
 pub use pages::job_workers::WorkersPage;
 pub use pages::job_workers::view::WorkersView;
 pub use pages::page::Page;
@@ -319,8 +319,8 @@ impl App {
                 self.show_audit(read, now);
                 Vec::new()
             }
-            Event::FileExists { path, text, held } => {
-                self.ask_to_replace(path, (text, held), now);
+            Event::FileExists { path, text, loaded_lines } => {
+                self.ask_to_replace(path, (text, loaded_lines), now);
                 Vec::new()
             }
             Event::Done(outcome) => {
@@ -328,7 +328,7 @@ impl App {
                     Outcome::Copied(text) | Outcome::Opened(text) | Outcome::Saved(text) => {
                         (MessageKind::Good, text)
                     }
-                    Outcome::Returned(text) | Outcome::Cleared(text) | Outcome::Doing(text) => {
+                    Outcome::Returned(text) | Outcome::Cleared(text) | Outcome::Announced(text) => {
                         (MessageKind::Info, text)
                     }
                     Outcome::Failed(text) => (MessageKind::Bad, text),

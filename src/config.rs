@@ -3,6 +3,7 @@
 //! A broken file never hides the others: it becomes an entry of its own with its error. An error names the file, the
 //! line and a hint.
 
+mod checked_file;
 mod claims;
 mod cluster;
 mod drift;
@@ -12,7 +13,6 @@ mod first;
 #[cfg(test)]
 mod fuzz;
 mod google;
-mod held;
 mod launch;
 mod layout;
 mod locate;
@@ -51,8 +51,8 @@ use crate::model::{
     ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, Provider, SshAuth, Timestamp,
     authority, shown_address,
 };
+use checked_file::CheckedFile;
 use claims::RequestedAction;
-use held::CheckedFile;
 use safe::CurrentUser;
 use std::collections::BTreeMap;
 use std::fs;
@@ -108,7 +108,7 @@ pub fn file_of(spec: &ClusterSpec) -> Result<&Path, yaml::FileError> {
         yaml::FileError::new(Path::new("-"), "the cluster has no file", "pass its directory with --infra")
     })?;
     if let Some(accepted) = &spec.accepted {
-        held::unchanged(file, accepted)?;
+        checked_file::unchanged(file, accepted)?;
     }
     Ok(file)
 }
@@ -150,7 +150,7 @@ pub struct Loaded {
     env: Env,
     /// The environment without the variables of `.marin.yaml`.
     plain: Env,
-    looked_in: PathBuf,
+    searched_paths: PathBuf,
     review: Option<Review>,
     is_named: bool,
 }
@@ -175,13 +175,13 @@ impl Loaded {
             Some(_) if self.is_named => self.plain.clone(),
             Some((folder, _)) => return Err(ConfigError::Untrusted(folder)),
         };
-        Ok((self.look()?, env))
+        Ok((self.into_displayed()?, env))
     }
 
     /// Settings and clusters for display only: nothing that they name may be run, sent or read.
-    pub fn look(self) -> Result<Config, ConfigError> {
+    pub fn into_displayed(self) -> Result<Config, ConfigError> {
         if self.config.entries.is_empty() {
-            return Err(ConfigError::NoClusters(self.looked_in));
+            return Err(ConfigError::NoClusters(self.searched_paths));
         }
         Ok(self.config)
     }
@@ -189,7 +189,7 @@ impl Loaded {
 
 /// Reads the settings and every cluster file, for display only, or when all paths were named.
 pub fn load(sources: &Sources, env: &Env, now: Timestamp) -> Result<Config, ConfigError> {
-    read(sources, env, now)?.look()
+    read(sources, env, now)?.into_displayed()
 }
 
 /// Reads the settings, `.marin.yaml` and every cluster file, each once.
@@ -200,7 +200,7 @@ pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, Conf
     let (env, mut files, mut claims) = with_variables(env, &us)?;
     let is_named = sources.infra.is_some() || sources.address.is_some();
     let mut config = Config { settings, entries: Vec::new(), skipped: Vec::new() };
-    let mut looked_in = PathBuf::new();
+    let mut searched_paths = PathBuf::new();
     if let Some(spec) = direct(sources, &config.settings, &env)? {
         config.entries.push(Entry::Cluster(spec));
     } else {
@@ -216,8 +216,8 @@ pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, Conf
                 }
                 files.push(held);
             }
-            if looked_in.as_os_str().is_empty() {
-                looked_in = path;
+            if searched_paths.as_os_str().is_empty() {
+                searched_paths = path;
             }
         }
     }
@@ -227,7 +227,7 @@ pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, Conf
     });
     let folder = env.cwd().canonicalize().unwrap_or_else(|_| env.cwd().into());
     let review = (!files.is_empty()).then_some(Review { folder, files, claims });
-    Ok(Loaded { config, env, plain, looked_in, review, is_named })
+    Ok(Loaded { config, env, plain, searched_paths, review, is_named })
 }
 
 /// The environment with the variables of the directory's `.marin.yaml`, the files that contain these variables or are

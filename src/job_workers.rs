@@ -14,11 +14,11 @@ mod worker;
 
 pub use causes::{Clocks, HostClock, causes, hosts_to_time};
 pub use explain::{
-    Findings, Quiet, Verdict, ahead, certainty_words, explained, failure, process_of, running, without_error,
+    Findings, Quiet, Verdict, ahead, certainty_text, explained, failure, process_of, running, without_error,
     worker_of,
 };
 pub use known::{HealthIssue, Known, Pending};
 pub use lines::{FOLDED, Folded, Peers, WorkerLine, fold, found_in_order, in_order};
-pub use overview::{CALLED, last_files, remark_counts, steps_words, worker_overview};
+pub use overview::{CALLED, last_files, remark_counts, steps_text, worker_overview};
 pub use reading::{Part, ReadingCost, WorkersAnswer, WorkersReading};
-pub use worker::{JobWorkers, NamedWorker, Tail, WorkerLog, age_words, first_few, lost_words};
+pub use worker::{JobWorkers, NamedWorker, Tail, WorkerLog, age_text, first_few, lost_workers_text};

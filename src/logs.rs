@@ -3,6 +3,7 @@
 //! No terminal and no network: [`crate::ray`], [`crate::supervisor`] and the commands provide the bytes; the console
 //! and the commands display the lines.
 
+mod buffer;
 mod cause;
 mod checkpoint;
 mod fault;
@@ -10,7 +11,6 @@ mod fold;
 #[cfg(test)]
 mod fuzz;
 mod grep;
-mod held;
 mod incremental_filter;
 mod level;
 mod lines;
@@ -30,12 +30,12 @@ mod time;
 mod timeline;
 mod unit;
 
+pub use buffer::LogBuffer;
 pub use cause::{Causes, Certainty, Evidence, Explanation, Followed, Source};
 pub use checkpoint::checkpoint;
 pub use fault::{Fault, fault};
 pub use fold::{Fold, Member, Row};
 pub use grep::{Grep, NotForGrep};
-pub use held::LogBuffer;
 pub use incremental_filter::{IncrementalFilter, STEP};
 pub use level::{Level, level};
 pub use lines::LineSplitter;

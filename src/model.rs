@@ -100,7 +100,7 @@ pub use resize::ResizeRequest;
 pub use running_head::{RunningHead, several_heads};
 pub use secret::{Secret, is_secret_in, marked_secret, named_secrets};
 pub use service::{LocalPorts, Service};
-pub use sgr::{Colour, Look};
+pub use sgr::{SgrColor, TextStyle};
 pub use step::StepName;
 pub use text::Text;
 pub use time::Timestamp;

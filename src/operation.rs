@@ -53,7 +53,9 @@ pub use backup::{BackupContent, Kept, Restored, back_up, restore};
 pub use backups::{Backup, backups, delete, remember};
 pub use call::{Call, CallKind};
 pub use chips::ChipReader;
-pub use cleanup::{Cleanup, DEVICES, FullDisk, HostFound, HostLeft, LeftProcess, Outcome as Ended, Subject};
+pub use cleanup::{
+    Cleanup, DEVICES, FullDisk, HostFound, HostLeftovers, LeftoverProcess, Outcome as Ended, Subject,
+};
 pub use environment::Environment;
 pub use event::ServiceEvent;
 pub use executor::Executor;

@@ -108,7 +108,7 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         chips: vm.chips(),
         status,
         resource: Some(vm.kind()),
-        state: Some(state_name(&vm.api_state, vm.state.word())),
+        state: Some(state_name(&vm.api_state, vm.state.label())),
         ray_type: vm.ray_type.clone(),
         hosts: (vm.hosts.len(), joined),
         logins: vm.logins().collect(),
@@ -116,7 +116,7 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         capacity: Some(vm.capacity),
         keeper: keeper(&vm.name, cluster),
         created: vm.created,
-        note: vm.unhealthy.clone().or_else(|| in_googles_words(status, &vm.api_state)),
+        note: vm.unhealthy.clone().or_else(|| api_state_note(status, &vm.api_state)),
     }
 }
 
@@ -126,7 +126,7 @@ fn state_name(api_state: &Text, word: &str) -> Text {
 }
 
 /// A note with Google's name for a state that the status does not show: an unknown state, or a repair.
-fn in_googles_words(status: TpuStatus, api_state: &Text) -> Option<Text> {
+fn api_state_note(status: TpuStatus, api_state: &Text) -> Option<Text> {
     let is_shown = match status {
         TpuStatus::Unknown | TpuStatus::Delayed => false,
         TpuStatus::Joining => matches!(api_state.raw(), "CREATING" | "READY"),
@@ -163,8 +163,8 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
             _ => chips(request.accelerator_type.raw()).unwrap_or(0),
         },
         status,
-        resource: Some(LeftoverKind::QueuedResource.word()),
-        state: Some(state_name(&request.api_state, request.state.word())),
+        resource: Some(LeftoverKind::QueuedResource.label()),
+        state: Some(state_name(&request.api_state, request.state.label())),
         ray_type: None,
         hosts: (0, 0),
         logins: Vec::new(),
@@ -172,7 +172,7 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
         capacity: Some(request.capacity),
         keeper: keeper(&request.name, cluster),
         created: request.created,
-        note: request.error.clone().or_else(|| in_googles_words(status, &request.api_state)),
+        note: request.error.clone().or_else(|| api_state_note(status, &request.api_state)),
     })
 }
 
@@ -189,7 +189,7 @@ fn resize_row(request: &ResizeRequest) -> Row {
             _ => TpuStatus::Waiting,
         },
         resource: Some(RESIZE_REQUEST),
-        state: Some(state_name(&request.api_state, request.state.word())),
+        state: Some(state_name(&request.api_state, request.state.label())),
         ray_type: request.ray_type.clone(),
         hosts: (0, 0),
         logins: Vec::new(),
@@ -197,7 +197,7 @@ fn resize_row(request: &ResizeRequest) -> Row {
         capacity: Some(request.capacity),
         keeper: ManagedBy::Manual,
         created: request.created,
-        note: Some(Text::new(request.words())),
+        note: Some(Text::new(request.text())),
     }
 }
 

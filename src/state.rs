@@ -207,7 +207,7 @@ impl ClusterState {
 
     /// Joins the last states of Google and Ray. While Ray cannot be reached, only Google's is used.
     fn join_tpus(&mut self) {
-        if self.tpus.asked().is_some() {
+        if self.tpus.requested_at().is_some() {
             let is_known = self.known && self.is_up();
             Arc::make_mut(&mut self.tpus).join(&self.spec, &self.snapshot, is_known);
         }
@@ -389,7 +389,7 @@ mod tests {
             assert!(ClusterState::concerns(&event));
             state.apply(&event);
         }
-        assert_eq!((state.tally.running, state.tpus.rows().len(), state.tpus.left().len()), (1, 1, 1));
+        assert_eq!((state.tally.running, state.tpus.rows().len(), state.tpus.leftovers().len()), (1, 1, 1));
         assert!(state.tpus.knows_ray() && state.problem().is_none());
         assert_eq!((kinds(&state), state.issues()), (vec![FindingKind::HoldsQuota], 0));
         let gone = Problem::new(ProblemKind::Unreachable, "no route", "", at(9));
@@ -417,7 +417,7 @@ mod tests {
             state.apply(&answer(api_state, minutes));
             let late = state.finding(FindingKind::TpuDelayed);
             let row = state.tpus.rows()[0].clone();
-            assert_eq!(late.is_some(), row.status.word() == "delayed", "{row:?}");
+            assert_eq!(late.is_some(), row.status.label() == "delayed", "{row:?}");
             assert_eq!(row.state.as_ref().map(Text::raw), Some(api_state));
             late.map(|f| (f.since, f.short.clone(), f.hint.is_empty()))
         };
@@ -438,7 +438,7 @@ mod tests {
         Arc::make_mut(&mut next).apply(&preempted());
         let shown = Arc::clone(&next);
         Arc::make_mut(&mut next).apply(&ClusterEvent::Cloud(Ok(Arc::new(CloudView::default()))));
-        assert_eq!((shown.tpus.left().len(), next.tpus.left().len()), (1, 0));
+        assert_eq!((shown.tpus.leftovers().len(), next.tpus.leftovers().len()), (1, 0));
     }
 
     #[test]

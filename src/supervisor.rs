@@ -61,7 +61,7 @@ pub use lock::{LockOwnership, OwnLocks, acquire_lock, keeps_locks, read_lock, re
 pub use log_file::{ContentSearch, LogFile, Opened, ReadError, Start};
 pub use login::trust;
 pub use options::{AuditSink, Options, Reach, SECRET_VARIABLES, google};
-pub use ports::usual_port;
+pub use ports::default_port;
 pub use read::{read_open, read_state, state_of, unreachable};
 pub use session::{Attached, Session, attach, connect};
 pub use several::{Followed, follow_several};

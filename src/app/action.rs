@@ -1,9 +1,9 @@
 //! Actions: their table, their keys, where each is available, and what each acts on.
 
 pub(super) mod availability;
-pub(super) mod class;
 pub(super) mod context;
 pub(super) mod fixes;
+pub(super) mod impact;
 pub(super) mod keymap;
 pub(super) mod run;
 pub(super) mod selection;

@@ -1,6 +1,6 @@
 //! Events that the console processes, and effects that it requests.
 
-use crate::app::action::class::Class;
+use crate::app::action::impact::Impact;
 use crate::app::input::history::Entered;
 use crate::job_workers::{Known, Part, WorkersReading};
 use crate::model::cloud::TpuHost;
@@ -47,7 +47,7 @@ pub enum Event {
         /// The text that was not written.
         text: String,
         /// Number of its lines, including hidden ones.
-        held: usize,
+        loaded_lines: usize,
     },
     /// The outcome of an effect.
     Done(Outcome),
@@ -95,7 +95,7 @@ pub enum Effect {
         /// Whether an existing file may be replaced.
         replace: bool,
         /// The number of lines including those that are not shown.
-        held: usize,
+        loaded_lines: usize,
     },
     /// Hand the terminal to a program that shows text.
     ShowText {
@@ -138,12 +138,12 @@ pub enum Effect {
 
 impl Effect {
     /// The most severe outcome of the effect.
-    pub const fn class(&self) -> Class {
+    pub const fn impact(&self) -> Impact {
         match self {
-            Self::Quit | Self::Redraw | Self::Suspend => Class::View,
-            Self::Ask(_, request) => class_of_request(request),
-            Self::Submit(..) => Class::Changes,
-            Self::Operate(_, order) => class_of_order(order),
+            Self::Quit | Self::Redraw | Self::Suspend => Impact::View,
+            Self::Ask(_, request) => impact_of_request(request),
+            Self::Submit(..) => Impact::Changes,
+            Self::Operate(_, order) => impact_of_order(order),
             Self::Copy { .. }
             | Self::WriteFile { .. }
             | Self::ShowText { .. }
@@ -158,15 +158,15 @@ impl Effect {
             | Self::Note(..)
             | Self::ReadAudit
             | Self::Remember(_)
-            | Self::Save(..) => Class::Reads,
+            | Self::Save(..) => Impact::Reads,
         }
     }
 }
 
-const fn class_of_request(request: &Request) -> Class {
+const fn impact_of_request(request: &Request) -> Impact {
     match request {
-        Request::StopJob(_) => Class::Ends,
-        Request::DeleteJob(_) | Request::CleanPreempted(_) | Request::TrustHostKey(_) => Class::Changes,
+        Request::StopJob(_) => Impact::Ends,
+        Request::DeleteJob(_) | Request::CleanPreempted(_) | Request::TrustHostKey(_) => Impact::Changes,
         Request::Refresh
         | Request::Focus(_)
         | Request::Visible(_)
@@ -182,16 +182,16 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::Cloud
         | Request::Ports(_)
         | Request::Reconnect
-        | Request::Operated(_) => Class::Reads,
+        | Request::Operated(_) => Impact::Reads,
     }
 }
 
-const fn class_of_order(order: &Order) -> Class {
+const fn impact_of_order(order: &Order) -> Impact {
     match order {
-        Order::ListOffers | Order::Preview(_) => Class::Reads,
-        Order::Begin(task, _) if !task.kind().may_end_jobs() => Class::Changes,
-        Order::Begin(..) | Order::Resume(_) | Order::SkipStep(_) => Class::Ends,
-        Order::Abandon | Order::Cancel | Order::Interrupt => Class::Changes,
+        Order::ListOffers | Order::Preview(_) => Impact::Reads,
+        Order::Begin(task, _) if !task.kind().may_end_jobs() => Impact::Changes,
+        Order::Begin(..) | Order::Resume(_) | Order::SkipStep(_) => Impact::Ends,
+        Order::Abandon | Order::Cancel | Order::Interrupt => Impact::Changes,
     }
 }
 
@@ -214,7 +214,7 @@ pub enum Outcome {
     /// An address was opened in the browser.
     Opened(String),
     /// The effect is in progress and takes a while.
-    Doing(String),
+    Announced(String),
     /// The token was removed from the clipboard.
     Cleared(String),
     /// The program that the terminal was handed to has exited.

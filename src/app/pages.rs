@@ -40,7 +40,7 @@ pub static ALL_NODES: TablePage = TablePage {
     name: "all-nodes",
     label: "all nodes",
     help: "Show the nodes of all clusters in one table",
-    also: "machines",
+    keywords: "machines",
     from: PAGES_BUT_LOGS,
     crumb: "all nodes",
     context: Context::AllNodes,
@@ -52,7 +52,7 @@ pub static ALL_JOBS: TablePage = TablePage {
     name: "all-jobs",
     label: "all jobs",
     help: "Show the jobs of all clusters in one table",
-    also: "user owner",
+    keywords: "user owner",
     from: PAGES,
     crumb: "all jobs",
     context: Context::AllJobs,
@@ -64,7 +64,7 @@ pub static ALL_TPUS: TablePage = TablePage {
     name: "all-tpus",
     label: "all TPUs",
     help: "Show the TPUs of all clusters in Google Cloud in one table",
-    also: "quota",
+    keywords: "quota",
     from: PAGES,
     crumb: "all TPUs",
     context: Context::AllTpus,
@@ -238,7 +238,7 @@ mod tests {
     /// A filter on a column that does not exist would match nothing.
     fn words_are_columns<K: Kind>() {
         let is_there = |id: &&&str| K::columns().iter().any(|column| column.id == **id);
-        assert_eq!(K::WORDS.iter().find(|id| !is_there(id)), None);
+        assert_eq!(K::ALSO_SEARCHED.iter().find(|id| !is_there(id)), None);
     }
 
     #[test]

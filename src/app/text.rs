@@ -3,5 +3,5 @@
 pub(super) mod copy;
 pub mod describe;
 pub mod details;
+pub mod labels;
 pub(super) mod toast;
-pub mod words;

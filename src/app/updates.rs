@@ -93,7 +93,7 @@ impl App {
                     return Vec::new();
                 }
                 if changed {
-                    self.say_failed(cluster_index, &before.snapshot.jobs, now);
+                    self.report_failed(cluster_index, &before.snapshot.jobs, now);
                     self.marks.keep(cluster_index, &self.fleet.clusters[cluster_index].snapshot.jobs);
                     self.rearrange(cluster_index);
                 }
@@ -188,7 +188,7 @@ impl App {
 
     /// Reports jobs that have failed since the last state, if they are on the screen. In the fleet the list of changes
     /// reports them.
-    fn say_failed(&mut self, cluster_index: usize, before: &[Arc<Job>], now: Timestamp) {
+    fn report_failed(&mut self, cluster_index: usize, before: &[Arc<Job>], now: Timestamp) {
         let is_seen =
             self.view().cluster_index() == Some(cluster_index) || *self.view() == View::Table(&ALL_JOBS);
         let cluster = &self.fleet.clusters[cluster_index];
@@ -212,7 +212,7 @@ impl App {
         now: Timestamp,
     ) -> Vec<Effect> {
         let (tone, text) = match outcome {
-            JobStopOutcome::Asked => {
+            JobStopOutcome::Requested => {
                 (MessageKind::Info, format!("{cluster}: stop requested for {id}; waiting for it to end"))
             }
             JobStopOutcome::Ended(word) => (MessageKind::Good, format!("{cluster}: {id} has ended ({word})")),
@@ -220,7 +220,7 @@ impl App {
                 // A pending job has no driver yet; Ray 2.53 and 2.60 ignore its stop (ray-project/ray#58353).
                 let waits = *status == JobStatus::Pending;
                 let hint = if waits { " once it runs" } else { ", or stop its driver on its node" };
-                let word = status.word();
+                let word = status.label();
                 let text =
                     format!("Ray reported {id} as stopped, but the job is still {word}; try again{hint}");
                 (MessageKind::Bad, format!("{cluster}: {text}"))
@@ -234,7 +234,7 @@ impl App {
             }
         };
         if let Some(c) = self.fleet.named_mut(cluster) {
-            if matches!(outcome, JobStopOutcome::Asked | JobStopOutcome::Unknown { watching: true, .. }) {
+            if matches!(outcome, JobStopOutcome::Requested | JobStopOutcome::Unknown { watching: true, .. }) {
                 c.stopping.insert(id.clone());
             } else {
                 c.stopping.remove(id);

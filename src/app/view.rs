@@ -5,7 +5,7 @@ use super::pages::details::Details;
 use super::pages::page::Page;
 use super::screen::pane::Pane;
 use crate::app::action::context::Context;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::reconcile::HostsKey;
 
 /// A page of the console.
@@ -86,14 +86,14 @@ impl View {
             Self::Cluster(cluster_index) => fleet.clusters[*cluster_index].name().to_string(),
             Self::Log(_) => "log".to_owned(),
             Self::Tpus(_) => "tpus".to_owned(),
-            Self::Slice(_, hosts) => words::hosts(hosts),
+            Self::Slice(_, hosts) => labels::hosts(hosts),
             Self::JobWorkers(cluster_index) => {
                 let cluster = &fleet.clusters[*cluster_index];
                 let job = cluster.job_workers.job.as_ref().map(|job| cluster.job_name(job));
                 job.map_or_else(|| "workers".to_owned(), |job| format!("workers of {job}"))
             }
             Self::Operation(_) => "operation".to_owned(),
-            Self::Details(details) => details.target.words(fleet),
+            Self::Details(details) => details.target.text(fleet),
         }
     }
 }
@@ -108,7 +108,7 @@ pub struct TablePage {
     /// One line for the help: an imperative, capitalized.
     pub help: &'static str,
     /// Synonyms, separated by spaces, by which the palette also finds it.
-    pub also: &'static str,
+    pub keywords: &'static str,
     /// The contexts in which it can be opened.
     pub from: &'static [Context],
     /// Its name in the line at the top.

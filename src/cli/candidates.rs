@@ -43,14 +43,14 @@ fn candidate(word: &str, help: &str) -> Option<CompletionCandidate> {
 }
 
 /// The words of the line.
-fn words() -> impl Iterator<Item = String> {
+fn args() -> impl Iterator<Item = String> {
     std::env::args_os().skip_while(|word| word != "--").skip(1).filter_map(|word| word.into_string().ok())
 }
 
 /// The value of an option in the line.
 fn option(name: &str) -> Option<String> {
     let short = (name == "--cluster").then_some("-c");
-    let mut words = words();
+    let mut words = args();
     while let Some(word) = words.next() {
         if word == name || Some(&*word) == short {
             return words.next();
@@ -73,12 +73,12 @@ fn names() -> Option<Vec<String>> {
     };
     let loaded = config::read(&sources, &Env::current(), Timestamp::now()).ok()?;
     // Only names are used, so this needs no trust.
-    let clusters = loaded.look().ok()?.entries;
+    let clusters = loaded.into_displayed().ok()?.entries;
     Some(clusters.iter().filter_map(|entry| Some(entry.cluster()?.name.to_string())).collect())
 }
 
 fn ids(typed: &str) -> Vec<CompletionCandidate> {
-    let is_for = |commands: &[&str]| words().any(|word| commands.contains(&&*word));
+    let is_for = |commands: &[&str]| args().any(|word| commands.contains(&&*word));
     let (open, ended) = (is_for(&["stop-job", "wait-job"]), is_for(&["delete-job"]));
     let rows = listed().unwrap_or_default();
     let has_ended = |row: &&Value| !row["ended_ms"].is_null();

@@ -9,10 +9,10 @@ use std::io::{self, Write};
 /// Prints each change: its key, when it takes effect, and the values; lists item by item.
 pub(super) fn print(out: &mut impl Write, changes: &[Drift]) -> io::Result<()> {
     for Drift { key, running, file, effect } in changes {
-        writeln!(out, "{} ({})", printable(key), effect.words())?;
-        let list = |value: &Value| value.as_array().into_iter().flatten().map(words).collect::<Vec<_>>();
+        writeln!(out, "{} ({})", printable(key), effect.text())?;
+        let list = |value: &Value| value.as_array().into_iter().flatten().map(value_text).collect::<Vec<_>>();
         if !running.is_array() && !file.is_array() {
-            writeln!(out, "  {} -> {}", words(running), words(file))?;
+            writeln!(out, "  {} -> {}", value_text(running), value_text(file))?;
             continue;
         }
         let (old, new) = (list(running), list(file));
@@ -31,7 +31,7 @@ pub(super) fn print(out: &mut impl Write, changes: &[Drift]) -> io::Result<()> {
     Ok(())
 }
 
-fn words(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::Null => "(none)".to_owned(),
         Value::String(text) => printable(text).into_owned(),

@@ -231,7 +231,7 @@ impl Round<'_> {
     }
 
     async fn check_hosts(&self, found: &mut Found, ray: Option<&Snapshot>, cloud: Option<&CloudView>) {
-        found.hosts = self.cleanup().look(ray, cloud).await;
+        found.hosts = self.cleanup().inspect_hosts(ray, cloud).await;
         for host in &mut found.hosts {
             match &mut host.left {
                 Err(problem) => {
@@ -286,7 +286,7 @@ impl Round<'_> {
             let tpus = found.tpus.clone();
             let cleaned = supervisor::clean(&reach.spec, &reach.options.google, tpus, |_, _| ()).await;
             for (leftover, cleaned) in cleaned.map_err(|p| reach.error(&p))? {
-                reach.note(&leftover.audit_label(), &cleaned.words(Hint::to_string));
+                reach.note(&leftover.audit_label(), &cleaned.text(Hint::to_string));
                 done.push(Row::tpu(&leftover, Outcome::Tpu(cleaned)));
             }
         }
@@ -294,7 +294,7 @@ impl Round<'_> {
         for (host, ended) in found.hosts.iter().zip(&ended) {
             let rows = Row::of_host(host, ended);
             for row in rows.iter().filter(|row| row.is_action()) {
-                reach.note(&row.audit_label(), &row.words());
+                reach.note(&row.audit_label(), &row.text());
             }
             done.extend(rows);
         }

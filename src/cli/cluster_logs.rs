@@ -194,7 +194,7 @@ pub(super) fn run_all(arguments: &ClusterLogArguments, clusters: &[Reach]) -> an
                 Err(error) => eprintln!("incomplete: {error:#}"),
             }
         }
-        eprintln!("{} in {} of {}", all.words(arguments), read, counted(clusters.len(), "cluster"));
+        eprintln!("{} in {} of {}", all.text(arguments), read, counted(clusters.len(), "cluster"));
         all.report_unsearched(arguments);
         Ok(if all.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     })
@@ -252,7 +252,7 @@ async fn with(
             anyhow::bail!("{}: {}", reach.spec.name, no_file(&cluster, file, &nodes));
         }
         if is_all || is_pattern {
-            eprintln!("{}", searched.words(arguments));
+            eprintln!("{}", searched.text(arguments));
         } else if searched.lines == 0 && asked.is_none() {
             eprintln!("no matching lines in {file} on the head; --node all searches the logs of all nodes");
         }
@@ -345,9 +345,9 @@ impl Searched {
     }
 
     /// `3 matching lines on 1 node; searched: all of 512 files`.
-    fn words(&self, arguments: &ClusterLogArguments) -> String {
+    fn text(&self, arguments: &ClusterLogArguments) -> String {
         let (lines, nodes) = (counted(self.lines, "matching line"), counted(self.nodes, "node"));
-        format!("{lines} on {nodes}; searched: {}", self.tally.words(arguments.lines()))
+        format!("{lines} on {nodes}; searched: {}", self.tally.text(arguments.lines()))
     }
 
     fn report_unsearched(&self, arguments: &ClusterLogArguments) {

@@ -76,7 +76,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         app.update(Event::Done(Outcome::Failed(e.to_string())), Timestamp::now());
     }
     if let Some(words) = super::backups::reminder(&folders, &config.settings) {
-        app.update(Event::Done(Outcome::Doing(words)), Timestamp::now());
+        app.update(Event::Done(Outcome::Announced(words)), Timestamp::now());
     }
     if arguments.display.plain {
         return feed::run(app, specs, options, chosen.as_ref());

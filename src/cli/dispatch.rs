@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         && !asked.wide
     {
         // This command only prints, so it needs no trust.
-        return list::run(*asked, &loaded.look()?, chosen);
+        return list::run(*asked, &loaded.into_displayed()?, chosen);
     }
     let (mut config, env) = trust::admit(loaded, &env)?;
     config.settings.read_only |= global.read_only;

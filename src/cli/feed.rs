@@ -29,7 +29,7 @@ pub(super) fn run(
         let (updates, mut receiver) = mpsc::channel(CHANNEL_CAPACITY);
         let supervisor = Supervisor::start(specs, options, &updates);
         drop(updates);
-        supervisor.on_wait(|wait| eprintln!("{}", wait.words(wait.left)));
+        supervisor.on_wait(|wait| eprintln!("{}", wait.text(wait.left)));
         if let Some(name) = chosen {
             supervisor.ask(name, Request::Focus(true));
         }

@@ -26,7 +26,7 @@ Exit codes: 0 ended by ctrl-c, 1 the ports could not be opened.";
 
 /// A forwarded service, as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ServiceWord {
+pub enum ServiceArg {
     /// The dashboard and the Jobs API.
     Dashboard,
     /// The GCS port.
@@ -40,7 +40,7 @@ pub enum ServiceWord {
 pub struct ForwardArguments {
     /// Services to forward [default: all]
     #[arg(value_enum, value_name = "SERVICE")]
-    services: Vec<ServiceWord>,
+    services: Vec<ServiceArg>,
     /// Print JSON: one object with the port of each service, printed again when a reconnection changes a port
     #[arg(long)]
     json: bool,
@@ -51,10 +51,10 @@ impl ForwardArguments {
         if self.services.is_empty() {
             return Service::ALL.into();
         }
-        let service = |word: &ServiceWord| match word {
-            ServiceWord::Dashboard => Service::Dashboard,
-            ServiceWord::Gcs => Service::Gcs,
-            ServiceWord::Client => Service::Client,
+        let service = |word: &ServiceArg| match word {
+            ServiceArg::Dashboard => Service::Dashboard,
+            ServiceArg::Gcs => Service::Gcs,
+            ServiceArg::Client => Service::Client,
         };
         self.services.iter().map(service).collect()
     }
@@ -125,7 +125,7 @@ fn print(arguments: &ForwardArguments, reach: &Reach, ports: &LocalPorts) -> any
     }
     let mut out = output::stdout();
     for (service, port) in ports {
-        writeln!(out, "{:<10}  {}", service.word(), service.address(&reach.spec.name, *port))?;
+        writeln!(out, "{:<10}  {}", service.label(), service.address(&reach.spec.name, *port))?;
     }
     Ok(out.flush()?)
 }

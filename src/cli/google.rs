@@ -22,7 +22,7 @@ pub(super) fn waiting(google: &Google) -> Google {
 }
 
 async fn count_down(wait: GoogleWait) {
-    eprintln!("{}", wait.words(wait.left));
+    eprintln!("{}", wait.text(wait.left));
     let mut left = wait.left;
     while left > REPORT_INTERVAL {
         tokio::time::sleep(REPORT_INTERVAL).await;

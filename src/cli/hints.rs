@@ -12,7 +12,7 @@ pub fn add(value: &mut Value, hint: Option<&Hint>, target: Target<'_>) {
 }
 
 fn one(fix: &Fix, target: Target<'_>) -> Value {
-    let text = Some(fix.aim()).filter(|aim| !aim.is_empty());
+    let text = Some(fix.purpose()).filter(|purpose| !purpose.is_empty());
     let action = if let Fix::Action { verb, .. } = fix { Some(verb.name()) } else { None };
     json!({"text": text, "action": action, "command": fix.line(target)})
 }

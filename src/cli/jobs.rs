@@ -253,7 +253,7 @@ async fn until<T>(deadline: Option<Instant>, result: impl Future<Output = T>) ->
 
 /// As JSON: `submission_id`, `status`, `ended`, `lost`.
 fn print_wait(id: &str, status: Option<JobStatus>, has_ended: bool, is_lost: bool) -> anyhow::Result<()> {
-    let status = status.map(JobStatus::word);
+    let status = status.map(JobStatus::label);
     super::output::json_line(
         &json!({"submission_id": id, "status": status, "ended": has_ended, "lost": is_lost}),
     )
@@ -308,7 +308,7 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
         Some(ended) => Ok(conclude(&following, &id, ended)),
         None => {
             if !arguments.json {
-                let state = status.map_or("of unknown status", JobStatus::word);
+                let state = status.map_or("of unknown status", JobStatus::label);
                 eprintln!("{id} is still {state} after {} s", arguments.timeout.unwrap_or(0));
             }
             Ok(ExitCode::from(TIMED_OUT))

@@ -6,7 +6,7 @@ use super::{columns, hints, output};
 use crate::config::{self, Config, Entry};
 use crate::gcp::{Head, Role};
 use crate::model::{ClusterName, ClusterSpec, HeadAddress, LocalPorts, Provider, Service, Target};
-use crate::supervisor::usual_port;
+use crate::supervisor::default_port;
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,7 +119,7 @@ fn ports(spec: &ClusterSpec, cluster_indices: &BTreeMap<&ClusterName, usize>) ->
     let is_direct = matches!(spec.head, HeadAddress::Direct { .. });
     let cluster_index = cluster_indices.get(&spec.name).filter(|_| !is_direct);
     let of = |cluster_index: &usize| {
-        Service::ALL.map(|s| (s, usual_port(*cluster_index, s))).into_iter().collect()
+        Service::ALL.map(|s| (s, default_port(*cluster_index, s))).into_iter().collect()
     };
     cluster_index.map(of).unwrap_or_default()
 }
@@ -133,7 +133,7 @@ fn as_row(spec: &ClusterSpec, known: &Known<'_>, is_wide: bool) -> Vec<String> {
         let location = [&spec.google.project, &spec.zone];
         row.extend(location.into_iter().map(|word| or_dash(word.clone().unwrap_or_default())));
     }
-    row.push(spec.head_words());
+    row.push(spec.head_text());
     if is_wide {
         let heads = known.heads.get(&spec.name).map_or(&[][..], Vec::as_slice);
         for address in [|head: &Head| head.internal.clone(), |head: &Head| head.external.clone()] {

@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<Ex
 /// `ended_ms`, `cause`, `message`, `idle_ms`, `slice`, `resources`, `labels`.
 fn for_scripts(node: &Node, cluster: &Cluster) -> Value {
     let cause =
-        node.death.as_ref().map(|Death { reason, .. }| crate::app::text::describe::death_word(*reason));
+        node.death.as_ref().map(|Death { reason, .. }| crate::app::text::describe::death_label(*reason));
     let resource =
         |Resource { name, total, used }: &Resource| json!({"name": name.raw(), "total": total, "used": used});
     let labels: Map<_, _> = node.labels.iter().map(|(k, v)| (k.raw().to_owned(), v.raw().into())).collect();
@@ -76,7 +76,7 @@ fn for_scripts(node: &Node, cluster: &Cluster) -> Value {
     json!({
         "node_id": node.id.to_string(), "name": cluster.node_name(node).raw(), "address": node.address.raw(),
         "host_name": or_null(&node.hostname), "type": or_null(&node.node_type), "instance": or_null(&node.instance_id),
-        "head": node.is_head, "state": node.state.word(), "ghost": cluster.tpus.is_ghost(node),
+        "head": node.is_head, "state": node.state.label(), "ghost": cluster.tpus.is_ghost(node),
         "started_ms": node.started.map(Timestamp::as_millis), "ended_ms": node.ended.map(Timestamp::as_millis),
         "cause": cause, "message": node.death.as_ref().map(|death| death.message.raw()), "idle_ms": node.idle_ms,
         "slice": node.slice().map(Text::raw), "resources": node.resources.0.iter().map(resource).collect::<Vec<_>>(), "labels": labels,

@@ -17,7 +17,7 @@ pub use line::REST;
 pub use names::renamed;
 
 /// Options of the old scripts that are followed by a value, in lines without a command's name.
-const VALUED: [&str; 8] =
+const VALUE_OPTIONS: [&str; 8] =
     ["--extra", "--tpu", "--tpu_type", "--tpu_name", "--head", "--project", "--zone", "--submission-id"];
 
 /// An old command line in its current form.
@@ -38,7 +38,7 @@ pub struct Rewritten {
 /// Why the line is not run: it contradicts itself, or has another meaning now; the latter with the line to type.
 pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Rewritten>, String> {
     let mut valued = valued(command, "submit-job");
-    valued.extend(VALUED.map(str::to_owned));
+    valued.extend(VALUE_OPTIONS.map(str::to_owned));
     let mut line = Line::new(words, valued);
     cluster_options::renew(&mut line, env)?;
     submit::own_type(&mut line);
@@ -79,7 +79,7 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
         }
         line.name = new.split_whitespace().map(str::to_owned).collect();
     }
-    let new = line.words();
+    let new = line.args();
     match line.why.take() {
         Some(why) if old.is_empty() => Err(format!("not run: {why}; run `{}`", line.shown())),
         Some(why) => Err(format!("`{old}` was not run: {why}; run `{}`", line.shown())),

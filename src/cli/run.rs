@@ -87,7 +87,7 @@ pub(super) async fn operate(options: &RunOptions<'_>, reach: &Reach) -> anyhow::
     reach.accept_host_key().await.map_err(|problem| reach.error(&problem))?;
     let attached = supervisor::attach(reach.spec.clone(), reach.cluster_index, reach.options.clone());
     let environment = reach.environment(attached.connection.clone());
-    let (operations, receiver) = Operations::start(environment, Journals::Asked);
+    let (operations, receiver) = Operations::start(environment, Journals::OnRequest);
     let connection = attached.connection.clone();
     let kind = options.kind;
     let (journaled, lock, changes) = (None, None, Vec::new());
@@ -141,7 +141,7 @@ impl Front<'_> {
                 // The same command line, typed again, does not ask for a step that cannot be skipped.
                 let next =
                     self.journaled.as_ref().and_then(|journaled| journaled.operation.next(&journaled.done));
-                let is_skippable = next.is_some_and(StepName::is_skippable) || !is_done(StepName::Clear);
+                let is_skippable = next.is_some_and(StepName::is_skippable) || !is_done(StepName::CleanUp);
                 let skips = self.options.skip_failed_step && is_skippable;
                 self.follow(if skips { Order::SkipStep(consent) } else { Order::Resume(consent) }).await
             }
@@ -208,8 +208,8 @@ impl Front<'_> {
             }
         }
         print_steps(&operation);
-        if !seen.also.is_empty() {
-            eprintln!("also deletes {}", seen.also.join(", "));
+        if !seen.owned_resources.is_empty() {
+            eprintln!("also deletes {}", seen.owned_resources.join(", "));
         }
         for warning in &seen.warnings {
             eprintln!("warning: {warning}");
@@ -351,8 +351,7 @@ impl Front<'_> {
             }
             OperationEnd::Abandoned => Ok(ExitCode::SUCCESS),
             OperationEnd::Cancelled(left) => {
-                let left =
-                    Hint::from(left.words()).and(left.hint(&operation.task)).in_commands(self.target());
+                let left = Hint::from(left.text()).and(left.hint(&operation.task)).in_commands(self.target());
                 anyhow::bail!("{title}: cancelled; {left}")
             }
             OperationEnd::Stopped(problem, saved) => {

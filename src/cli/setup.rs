@@ -15,7 +15,7 @@ use super::reach::{Progress, Reach};
 use super::{GlobalArguments, SourceArguments, trust};
 use crate::config::{self, Config, ConfigError, Entry, Env, Folders, Settings, Sources, TrustState};
 use crate::model::amount::counted;
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{Fix, Hint, SecretName, Target, Timestamp};
 use anyhow::bail;
 use given::Setup;
@@ -39,13 +39,13 @@ Exit codes: 0 everything is ok, 1 you need to take action.";
 
 /// This command line, without `--check`.
 fn again(asked: &SetupArguments, global: &SourceArguments) -> String {
-    let path = |path: &PathBuf| word(&path.to_string_lossy());
+    let path = |path: &PathBuf| shell_quote(&path.to_string_lossy());
     let options = [
         ("--infra", global.infra.as_ref().map(path)),
         ("--config", global.config.as_ref().map(path)),
-        ("-c", global.cluster.as_deref().map(word)),
+        ("-c", global.cluster.as_deref().map(shell_quote)),
         ("setup", Some(String::new())),
-        ("--key-secret", asked.key_secret.as_deref().map(word)),
+        ("--key-secret", asked.key_secret.as_deref().map(shell_quote)),
     ];
     let words = options.into_iter().filter_map(|(name, value)| Some(format!(" {name} {}", value?)));
     let line: String = words.map(|words| words.trim_end().to_owned()).collect();

@@ -71,7 +71,7 @@ fn for_scripts(row: &HostsRow<'_>, cluster: &Cluster) -> Value {
     };
     let nodes = hosts.nodes.iter().filter_map(|number| cluster.snapshot.nodes.get(*number as usize));
     let jobs = row.jobs().iter().map(|job| job.key.raw());
-    let cause = hosts.key.lost.map(|(reason, _)| crate::app::text::describe::death_word(reason));
+    let cause = hosts.key.lost.map(|(reason, _)| crate::app::text::describe::death_label(reason));
     let (used, chips) = hosts.chips;
     json!({
         "kind": kind, "slice": or_null(&hosts.name).filter(|_| hosts.slices > 0), "slices": hosts.slices,

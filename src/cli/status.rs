@@ -132,7 +132,7 @@ fn unread_at_google(state: &ClusterState) -> Option<String> {
     match (tpus.problem(), tpus.unlisted()) {
         (Some(problem), _) => Some(problem.what.clone()),
         (None, Some(why)) => Some(why.to_string()),
-        (None, None) if tpus.asked().is_some() && !tpus.is_complete() => {
+        (None, None) if tpus.requested_at().is_some() && !tpus.is_complete() => {
             Some("Google could not list everything".to_owned())
         }
         (None, None) => None,
@@ -157,7 +157,7 @@ impl Seen<'_> {
         Target::of(&self.reach.spec.name)
     }
 
-    const fn word(&self) -> &'static str {
+    const fn label(&self) -> &'static str {
         if self.state.is_up() { "up" } else { "down" }
     }
 
@@ -177,7 +177,7 @@ impl Seen<'_> {
             |part, n: usize| self.known_of(part, n).map_or_else(|| "-".to_owned(), |n| n.to_string());
         let worst = self.state.worst().map_or_else(|| "-".to_owned(), |f| self.in_a_line(f, &f.short));
         let tally = &self.state.tally;
-        let (issues, word) = (self.state.issues().to_string(), self.word().to_owned());
+        let (issues, word) = (self.state.issues().to_string(), self.label().to_owned());
         let (nodes, jobs) =
             (number(SnapshotPart::Nodes, tally.alive), number(SnapshotPart::Jobs, tally.running));
         vec![self.name().to_owned(), word, nodes, jobs, issues, worst]
@@ -185,7 +185,7 @@ impl Seen<'_> {
 
     /// The kind, the text, and the age if it is known.
     fn in_a_line(&self, finding: &Finding, words: &str) -> String {
-        let kind = finding.word();
+        let kind = finding.label();
         let words = if words.is_empty() { kind.to_owned() } else { format!("{kind}: {words}") };
         match self.since(finding) {
             Some(since) => format!("{words} ({})", brief(since.age(self.now))),
@@ -211,13 +211,13 @@ impl Seen<'_> {
                 out,
                 "{}: {}; Ray {}; nodes: {}; jobs: {}",
                 self.name(),
-                self.word(),
+                self.label(),
                 self.state.snapshot.ray_version.shown(),
                 or_unknown(nodes),
                 or_unknown(jobs),
             )?;
         } else {
-            writeln!(out, "{}: {}", self.name(), self.word())?;
+            writeln!(out, "{}: {}", self.name(), self.label())?;
         }
         if let Some(lock) = self.state.lock() {
             writeln!(out, "operation: {}", lock.brief(self.now))?;
@@ -226,7 +226,7 @@ impl Seen<'_> {
             writeln!(out, "Google: {}", problem.in_commands(self.target()))?;
         }
         for finding in &self.state.findings {
-            writeln!(out, "{}: {}", finding.severity.word(), self.in_a_line(finding, &finding.long))?;
+            writeln!(out, "{}: {}", finding.severity.label(), self.in_a_line(finding, &finding.long))?;
             for fix in finding.hint.fixes() {
                 writeln!(out, "  hint: {}", fix.in_commands(self.target()))?;
             }
@@ -243,11 +243,11 @@ impl Seen<'_> {
         let (state, problem) = (self.state, self.state.problem());
         let tally = &state.tally;
         let mut value = json!({
-            "cluster": self.name(), "status": self.word(), "error": problem.map(|p| &p.what),
+            "cluster": self.name(), "status": self.label(), "error": problem.map(|p| &p.what),
             "ray_version": self.known(state.snapshot.ray_version.raw()),
             "nodes": self.known_of(SnapshotPart::Nodes, json!({"alive": tally.alive, "pending": tally.pending, "lost": tally.lost})),
             "jobs": self.known_of(SnapshotPart::Jobs, json!({"running": tally.running, "pending": tally.waiting})),
-            "issues": state.issues(), "worst": state.worst().map(Finding::word),
+            "issues": state.issues(), "worst": state.worst().map(Finding::label),
             "findings": state.findings.iter().map(|f| self.finding(f)).collect::<Vec<_>>(),
             "operation": state.lock().map(|lock| lock.brief(self.now)),
         });
@@ -257,7 +257,7 @@ impl Seen<'_> {
 
     fn finding(&self, finding: &Finding) -> Value {
         let mut value = json!({
-            "kind": finding.word(), "severity": finding.severity.word(),
+            "kind": finding.label(), "severity": finding.severity.label(),
             "since_ms": self.since(finding).map(Timestamp::as_millis), "summary": finding.short, "evidence": finding.long,
         });
         hints::add(&mut value, Some(&finding.hint), self.target());

@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
         return Ok(());
     };
     match review.state(&records) {
-        TrustState::Unsafe(fault) => bail!("{}", unsafe_words(&fault)),
+        TrustState::Unsafe(fault) => bail!("{}", unsafe_text(&fault)),
         TrustState::Trusted => {
             println!("{}", listed(review, "is trusted. With its files marin-tui will"));
             return Ok(());
@@ -95,12 +95,12 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
         TrustState::Trusted => {}
         state if loaded.is_named() => {
             let why = match state {
-                TrustState::Unsafe(fault) => unsafe_words(fault),
+                TrustState::Unsafe(fault) => unsafe_text(fault),
                 _ => format!("the directory is not trusted; run `{}`", Target::default().line("trust")),
             };
             eprintln!("marin-tui: .marin.yaml is not used: {why}");
         }
-        TrustState::Unsafe(fault) => bail!("{}", unsafe_words(fault)),
+        TrustState::Unsafe(fault) => bail!("{}", unsafe_text(fault)),
         state => {
             if !io::stdin().is_terminal() || !output::can_ask() {
                 let folder = shown(&review.folder);
@@ -143,7 +143,7 @@ fn shown(folder: &Path) -> String {
     printable(&folder.display().to_string()).into_owned()
 }
 
-fn unsafe_words(fault: &config::Unsafe) -> String {
+fn unsafe_text(fault: &config::Unsafe) -> String {
     let words = format!(
         "{} {}, so the files in the current directory are not used; {}, or give the cluster files with --infra",
         fault.path.display(),

@@ -60,7 +60,7 @@ Exit codes: 0 all hosts have joined Ray again, 1 failure.")]
 
 /// Capacity type, as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CapacityWord {
+pub enum CapacityArg {
     /// Spot capacity, which can be preempted at any time.
     Preemptible,
     /// Best-effort capacity.
@@ -73,7 +73,7 @@ pub enum CapacityWord {
     Reserved,
 }
 
-impl CapacityWord {
+impl CapacityArg {
     /// Its name in the settings.
     const fn name(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ pub struct AddArguments {
     node_type: Option<String>,
     /// Capacity type to request
     #[arg(long, value_enum, default_value = "preemptible")]
-    capacity: CapacityWord,
+    capacity: CapacityArg,
     /// Number of workers
     #[arg(long, alias = "at-once", value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
     count: u32,
@@ -185,7 +185,7 @@ impl RemoveArguments {
                 eprintln!("skipped: {words}");
             }
             if workers.is_empty() {
-                eprintln!("{}: no {}", reach.spec.name, selection.words());
+                eprintln!("{}: no {}", reach.spec.name, selection.text());
             }
             workers
         } else {

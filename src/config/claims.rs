@@ -26,7 +26,7 @@ pub enum RequestedActionKind {
 
 impl RequestedActionKind {
     /// The verb in the list and in JSON.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Run => "run",
             Self::Contact => "contact",
@@ -283,7 +283,7 @@ pub fn lines(claims: &BTreeMap<RequestedAction, Vec<String>>) -> Vec<String> {
             few if few.len() <= 3 => format!("; {}", few.join(", ")),
             many => format!("; {} clusters", many.len()),
         };
-        printable(&format!("  {:<8} {}  ({}{of})", claim.kind.word(), claim.what, claim.why)).into_owned()
+        printable(&format!("  {:<8} {}  ({}{of})", claim.kind.label(), claim.what, claim.why)).into_owned()
     };
     claims.iter().map(line).collect()
 }
@@ -297,7 +297,7 @@ mod tests {
         let env = Env::new(&[("HOME", "/home/me")], "/w");
         let spec = cluster::parse(text, Path::new("/w/infra/c.yaml"), &Settings::default(), &env).unwrap();
         let all = of_cluster(&spec, text, &Settings::default());
-        all.into_iter().map(|c| format!("{} {} | {}", c.kind.word(), c.what, c.why)).collect()
+        all.into_iter().map(|c| format!("{} {} | {}", c.kind.label(), c.what, c.why)).collect()
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! (`bootstrap_gcp`). Both sides are converted to that form here. Keys that the file omits and whose default differs
 //! between Ray's releases are not compared: the commands that start Ray, and on Google those that set it up.
 
-use super::held;
+use super::checked_file;
 use super::yaml::{self, FileError};
 use crate::model::{ClusterSpec, Drift, Effect};
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ const OF_LAUNCHER: [&str; 3] = ["ssh_private_key", "ssh_proxy_command", "ssh_pro
 pub fn drift(spec: &ClusterSpec, running: &[u8]) -> Result<Vec<Drift>, FileError> {
     let path = spec.file.clone().unwrap_or_default();
     let text = match &spec.accepted {
-        Some(accepted) => held::unchanged(&path, accepted)?,
+        Some(accepted) => checked_file::unchanged(&path, accepted)?,
         None => yaml::read(&path)?,
     };
     let file: Value = yaml::parse(&text, &path)?;

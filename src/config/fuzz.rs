@@ -20,7 +20,7 @@ fn fuzz_cluster_yaml() {
     fuzz(&cluster_files(), |bytes| {
         let text = String::from_utf8_lossy(bytes);
         match cluster::parse(&text, Path::new("a.yaml"), &settings, &env) {
-            Ok(spec) => drop((spec.head_words(), claims::of_cluster(&spec, &text, &settings))),
+            Ok(spec) => drop((spec.head_text(), claims::of_cluster(&spec, &text, &settings))),
             Err(e) => assert!(e.what().starts_with("a.yaml"), "{}", e.what()),
         }
     });

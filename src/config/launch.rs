@@ -1,7 +1,7 @@
 //! How a cluster file defines and starts its workers (Ray cluster YAML reference: `docker`, `available_node_types`,
 //! the commands). Read when a worker is added, not at every start.
 
-use super::held;
+use super::checked_file;
 use super::yaml::{self, FileError};
 use crate::model::ClusterSpec;
 use serde::Deserialize;
@@ -125,7 +125,7 @@ impl Launch {
     /// Reads the file of a cluster. A trusted file must not have changed since it was trusted.
     pub fn of(spec: &ClusterSpec) -> Result<Self, FileError> {
         match (&spec.file, &spec.accepted) {
-            (Some(file), Some(accepted)) => Self::parse(&held::unchanged(file, accepted)?, file),
+            (Some(file), Some(accepted)) => Self::parse(&checked_file::unchanged(file, accepted)?, file),
             (Some(file), None) => Self::read(file),
             (None, _) => Err(FileError::new(
                 Path::new("-"),

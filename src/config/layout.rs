@@ -7,7 +7,7 @@ use crate::replace;
 use std::path::{Path, PathBuf};
 
 /// The header of the file.
-const HEAD: &str = "\
+const HEADER: &str = "\
 # Written by marin-tui when columns are chosen, a table is made wide, nodes are shown by slice or not,
 # or panes are resized.
 # Remove this file to return to the settings.
@@ -38,7 +38,7 @@ pub fn keep_layout(file: &Path, since: Layout) -> Result<(), FileError> {
         FileError::new(file, format!("cannot be written: {why}"), "check its directory and the disk")
     };
     let text = serde_yaml::to_string(&layout).map_err(|e| failed(e.to_string()))?;
-    replace::write(file, format!("{HEAD}{text}").as_bytes()).map_err(|e| failed(e.to_string()))
+    replace::write(file, format!("{HEADER}{text}").as_bytes()).map_err(|e| failed(e.to_string()))
 }
 
 #[cfg(test)]

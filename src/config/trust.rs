@@ -5,8 +5,8 @@
 //! with direnv.
 
 use super::Env;
+use super::checked_file::CheckedFile;
 use super::claims::RequestedAction;
-use super::held::CheckedFile;
 use super::paths::{Folders, create_private};
 use super::safe::{CurrentUser, Unsafe};
 use crate::model::{Digest, Timestamp};

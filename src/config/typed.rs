@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of lines kept of each kind.
-const KEPT: usize = 50;
+const MAX_LINES: usize = 50;
 /// Maximum length of a line that is kept, in bytes.
 const MAX_LENGTH: usize = 2000;
 /// Maximum size of the file in bytes, several times that of all kept lines.
@@ -69,7 +69,7 @@ impl TypedLines {
         let mut lines = self.read()?;
         lines.retain(|(k, t)| (k.as_str(), t.as_str()) != (kind, text));
         lines.push((kind.to_owned(), text.to_owned()));
-        let mut over = lines.iter().filter(|(k, _)| k == kind).count().saturating_sub(KEPT);
+        let mut over = lines.iter().filter(|(k, _)| k == kind).count().saturating_sub(MAX_LINES);
         lines.retain(|(k, _)| {
             let is_removed = k == kind && over > 0;
             over -= usize::from(is_removed);
@@ -115,11 +115,11 @@ mod tests {
         assert_eq!(texts(&lines, "search"), ["one"]);
         let mode = fs::metadata(lines.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        for i in 0..KEPT + 3 {
+        for i in 0..MAX_LINES + 3 {
             lines.add("filter", &i.to_string()).unwrap();
         }
         let kept = texts(&lines, "filter");
-        assert_eq!((kept.len(), kept[0].as_str()), (KEPT, "3"));
+        assert_eq!((kept.len(), kept[0].as_str()), (MAX_LINES, "3"));
         assert_eq!(texts(&lines, "search"), ["one"], "each kind has its own");
     }
 

@@ -45,11 +45,11 @@ pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
 /// nodes.
 fn unattended(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<Finding> {
     let since = history.still?;
-    let short = format!("{}, no autoscaler is reporting", unmet.words());
+    let short = format!("{}, no autoscaler is reporting", unmet.text());
     let scales = report.types.iter().any(|t| t.max > Some(0));
     let (severity, hint) = if scales {
-        let aim = "read monitor.log, and check that monitor.py is running on the head";
-        (Severity::Warn, Verb::MonitorLog.to(aim))
+        let purpose = "read monitor.log, and check that monitor.py is running on the head";
+        (Severity::Warn, Verb::MonitorLog.to(purpose))
     } else {
         (Severity::Info, "it is met when nodes become free or are added manually".into())
     };
@@ -59,7 +59,7 @@ fn unattended(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<F
 /// A dead process and one that fails in every iteration are both silent; the unmet demand shows the impact.
 fn silent(unmet: &Unmet, history: &History) -> Option<Finding> {
     let since = history.silent_since()?;
-    let wanted = if unmet.is_something() { format!("{}; ", unmet.words()) } else { String::new() };
+    let wanted = if unmet.is_something() { format!("{}; ", unmet.text()) } else { String::new() };
     let short = format!("{wanted}no new report");
     let long = format!(
         "{wanted}no new report: its process (monitor.py on the head) has died, hangs or fails in every loop; the \
@@ -87,7 +87,7 @@ fn failing(report: &Autoscaler, unmet: &Unmet, now: Timestamp, history: &History
     } else {
         first.reason.to_string()
     };
-    let wanted = if unmet.is_something() { format!(" ({})", unmet.words()) } else { String::new() };
+    let wanted = if unmet.is_something() { format!(" ({})", unmet.text()) } else { String::new() };
     let named = if types.len() > 1 { format!("{words}, first {}", first.node_type) } else { words };
     let long = format!("{named}: {reason}{wanted}");
     let hint = match why {
@@ -122,7 +122,7 @@ fn cause(reason: &str) -> Option<&'static str> {
 /// Unmet demand, and no pending nodes.
 fn still(report: &Autoscaler, unmet: &Unmet, snapshot: &Snapshot, history: &History) -> Option<Finding> {
     let since = history.still?;
-    let words = unmet.words();
+    let words = unmet.text();
     if unmet.room == Room::None && unmet.minimum.is_empty() {
         let short = format!("{words}, matching node types are at their maximum");
         let hint = "wait for running jobs to end, or raise max_workers";
@@ -172,7 +172,7 @@ fn moving(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<Findi
         (FindingKind::Scaling, Severity::Info)
     };
     let hint = if late { Hint::from(installation()) } else { Hint::none() };
-    let rest = if unmet.is_something() { format!("; {}", unmet.words()) } else { String::new() };
+    let rest = if unmet.is_something() { format!("; {}", unmet.text()) } else { String::new() };
     Some(Finding::new(kind, severity, Some(since), &short, format!("{short}{rest}"), hint))
 }
 

@@ -58,7 +58,7 @@ impl Unmet {
     }
 
     /// `37 demands unmet, 0 of 4 tpu_worker (minimum)`.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         let demands = (self.demands > 0).then(|| counted(self.demands as usize, "demand") + " unmet");
         let minimum = self.minimum.iter().map(|(name, up, min)| format!("{up} of {min} minimum {name}"));
         demands.into_iter().chain(minimum).collect::<Vec<_>>().join(", ")

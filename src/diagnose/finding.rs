@@ -19,7 +19,7 @@ pub enum Severity {
 
 impl Severity {
     /// The severity in a word, for commands and JSON.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Bad => "issue",
             Self::Warn => "warning",
@@ -88,14 +88,14 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// The kind in a few words; [`Finding::word`] is what is shown.
-    pub const fn word(self) -> &'static str {
+    /// The kind in a few words; [`Finding::label`] is what is shown.
+    pub const fn label(self) -> &'static str {
         match self {
-            Self::Unreachable => ProblemKind::Unreachable.words(),
-            Self::MultipleHeads => ProblemKind::MultipleHeads.words(),
+            Self::Unreachable => ProblemKind::Unreachable.text(),
+            Self::MultipleHeads => ProblemKind::MultipleHeads.text(),
             Self::Stuck => "autoscaler stuck",
             Self::Silent => "autoscaler not reporting",
-            Self::DashboardSilent => ProblemKind::DashboardSilent.words(),
+            Self::DashboardSilent => ProblemKind::DashboardSilent.text(),
             Self::AutoscalerError => "autoscaler error",
             Self::LaunchesFailing => "launches failing",
             Self::NodesNotJoining => "nodes not joining",
@@ -107,14 +107,14 @@ impl FindingKind {
             Self::Unmet => "nothing launching",
             Self::HoldsQuota => "quota",
             Self::TpuDelayed => "TPU delayed",
-            Self::LossNotFinite => WarningKind::NotFinite.words(),
-            Self::Stalled => WarningKind::Stalled.words(),
-            Self::Diverging => WarningKind::Diverging.words(),
-            Self::DriverAlone => WarningKind::DriverAlone.words(),
-            Self::ChipsIdle => WarningKind::ChipsIdle.words(),
-            Self::Slowed => WarningKind::Slowed.words(),
-            Self::CheckpointOverdue => WarningKind::CheckpointOverdue.words(),
-            Self::PendingTooLong => WarningKind::PendingTooLong.words(),
+            Self::LossNotFinite => WarningKind::NotFinite.text(),
+            Self::Stalled => WarningKind::Stalled.text(),
+            Self::Diverging => WarningKind::Diverging.text(),
+            Self::DriverAlone => WarningKind::DriverAlone.text(),
+            Self::ChipsIdle => WarningKind::ChipsIdle.text(),
+            Self::Slowed => WarningKind::Slowed.text(),
+            Self::CheckpointOverdue => WarningKind::CheckpointOverdue.text(),
+            Self::PendingTooLong => WarningKind::PendingTooLong.text(),
             Self::PartialData => "partial data",
             Self::Scaling => "scaling up",
             Self::Idle => "idle",
@@ -201,8 +201,8 @@ impl Finding {
 
 impl Finding {
     /// The issue in a few words, shown before the details; for a connection, the kind of problem.
-    pub fn word(&self) -> &'static str {
-        self.problem.as_ref().map_or(self.kind.word(), ProblemKind::words)
+    pub fn label(&self) -> &'static str {
+        self.problem.as_ref().map_or(self.kind.label(), ProblemKind::text)
     }
 
     /// Sets the subject.

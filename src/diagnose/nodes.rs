@@ -49,9 +49,9 @@ fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
     let short = if late.len() == 1 { one.clone() } else { format!("{} slices, e.g. {one}", late.len()) };
     let long = format!("{short}; a job that needs all its hosts cannot run");
     let only = (late.len() == 1).then_some(worst.name);
-    let aim =
+    let purpose =
         "if the missing hosts do not come back, delete the slice, so that the autoscaler creates a new one";
-    let hint = Verb::RemoveWorker.on(only.unwrap_or_default(), aim);
+    let hint = Verb::RemoveWorker.on(only.unwrap_or_default(), purpose);
     let about = only.map_or(Subject::Cluster, |name| Subject::Slice(name.into()));
     let found = Finding::new(FindingKind::SliceIncomplete, Severity::Warn, since, short, long, hint);
     Some(found.about(about).of_all(late.iter().map(|slice| slice.name)))

@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// What it waits for, how much of it is available, and what the autoscaler does: one line, safe to print.
-    pub words: String,
+    pub text: String,
     /// The finding with the details, if there is one.
     pub finding: Option<FindingKind>,
 }
@@ -24,7 +24,7 @@ pub struct Pending {
 type Requested = [(Text, f64)];
 
 /// Maximum number of node types whose failed launches are named.
-const NAMED: usize = 3;
+const MAX_NODE_TYPES: usize = 3;
 
 /// Why each pending job is pending, given the node types of the cluster file and the findings of the same state.
 /// Includes jobs that Ray reports as running, but that only wait for a node.
@@ -38,7 +38,7 @@ pub fn pending(
     let mut known: Vec<(Option<&Requested>, Pending)> = Vec::new();
     let mut all = HashMap::new();
     for job in snapshot.jobs.iter().filter(|job| cluster_vitals.status(job) == JobStatus::Pending) {
-        let requested = match cluster_vitals.of(job).map(|vitals| &vitals.doing) {
+        let requested = match cluster_vitals.of(job).map(|vitals| &vitals.activity) {
             Some(JobActivity::Waiting(wait)) => Some(&wait.shape[..]),
             _ => job.requested.as_deref(),
         };
@@ -59,12 +59,12 @@ fn reason(
     types: &[NodeTypeLimits],
     findings: &[Finding],
 ) -> Pending {
-    let here = |what: String| Pending { words: printable(&what).into_owned(), finding: None };
+    let here = |what: String| Pending { text: printable(&what).into_owned(), finding: None };
     match requested {
         None => {
             let (done, finding) = scaling(None, snapshot, types, findings);
-            let words = format!("waits for resources or its runtime environment{done}");
-            Pending { finding, ..here(words) }
+            let text = format!("waits for resources or its runtime environment{done}");
+            Pending { finding, ..here(text) }
         }
         // Ray places it on the head, where it needs only its environment.
         Some([]) => here("waits for its runtime environment; it requests no resources".to_owned()),
@@ -72,7 +72,7 @@ fn reason(
             None => here(format!("waits for its runtime environment; {} is free", shape(requested))),
             Some(lack) => {
                 let (done, finding) = scaling(Some(requested), snapshot, types, findings);
-                let others = asked(requested, snapshot);
+                let others = unmet_demands(requested, snapshot);
                 let others = if others > 1 {
                     format!(", {}", counted(others as usize, "request"))
                 } else {
@@ -123,7 +123,7 @@ fn covers(demand: &Demand, requested: &Requested) -> bool {
 }
 
 /// The number of unmet demands for these resources.
-fn asked(requested: &Requested, snapshot: &Snapshot) -> u64 {
+fn unmet_demands(requested: &Requested, snapshot: &Snapshot) -> u64 {
     snapshot.autoscaler.demands.iter().filter(|d| covers(d, requested)).map(|d| d.count).sum()
 }
 
@@ -154,7 +154,7 @@ fn scaling(
         () if is_infeasible => of(Infeasible),
         () => broken().or_else(|| of(Unmet)).or_else(|| of(Scaling)),
     };
-    let words = match found {
+    let text = match found {
         None => String::new(),
         Some(Finding { kind: Infeasible, .. }) => "infeasible, no node type provides it".to_owned(),
         Some(Finding { kind: Unmet, short, .. }) => short.clone(),
@@ -167,15 +167,15 @@ fn scaling(
             }
         }
         Some(Finding { kind: LaunchesFailing, .. }) => {
-            let more = failing.len().saturating_sub(NAMED);
+            let more = failing.len().saturating_sub(MAX_NODE_TYPES);
             let more = (more > 0).then(|| counted(more, "other node type"));
-            let named: Vec<String> = failing.into_iter().take(NAMED).chain(more).collect();
+            let named: Vec<String> = failing.into_iter().take(MAX_NODE_TYPES).chain(more).collect();
             format!("launches failing: {}", named.join("; "))
         }
-        Some(finding) => finding.word().to_owned(),
+        Some(finding) => finding.label().to_owned(),
     };
-    let words = if words.is_empty() { words } else { format!("; {words}") };
-    (words, found.map(|f| f.kind))
+    let text = if text.is_empty() { text } else { format!("; {text}") };
+    (text, found.map(|f| f.kind))
 }
 
 #[cfg(test)]
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(all.len(), 1, "only of pending jobs");
         let why = all.into_values().next().unwrap();
         assert_eq!(of_held_up, requests.map(|_| why.clone()), "equal requests have equal reasons");
-        why.words
+        why.text
     }
 
     fn of(nodes: Vec<Node>) -> Snapshot {
@@ -248,7 +248,7 @@ mod tests {
             &[("CPU", 8.0, 7.0), ("TPU-v4-8-head", 1.0, 1.0)],
             &[("CPU", 4.0, 0.0), ("GPU", 1.0, 1.0)],
         ]));
-        for (requests, words) in [
+        for (requests, expected) in [
             (&[("TPU-v4-8-head", 1.0)][..], "waits for TPU-v4-8-head: all in use on 2 nodes"),
             (&[("TPU-v4-128-head", 1.0)], "waits for TPU-v4-128-head: not available on any node"),
             (&[("CPU", 8.0)], "waits for CPU 8: at most 4 free on a node"),
@@ -257,11 +257,11 @@ mod tests {
             (&[("CPU", 1.0)], "waits for its runtime environment; CPU 1 is free"),
             (&[], "waits for its runtime environment; it requests no resources"),
         ] {
-            assert_eq!(text(Some(requests), &state, &[]), words);
+            assert_eq!(text(Some(requests), &state, &[]), expected);
         }
         let apart = of(nodes(&[&[("CPU", 8.0, 8.0), ("GPU", 1.0, 0.0)], &[("CPU", 8.0, 0.0)]]));
-        let words = text(Some(&[("CPU", 1.0), ("GPU", 1.0)]), &apart, &[]);
-        assert_eq!(words, "waits for GPU 1, CPU 1: free, but not all on one node");
+        let text = text(Some(&[("CPU", 1.0), ("GPU", 1.0)]), &apart, &[]);
+        assert_eq!(text, "waits for GPU 1, CPU 1: free, but not all on one node");
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
         let finding = |kind, short: &str| Finding::new(kind, Severity::Warn, None, short, "", Hint::none());
         let own = Some(&[("TPU-v4-8-head", 1.0)][..]);
         let waits = "waits for TPU-v4-8-head: not available on any node, 3 requests";
-        for (kind, short, infeasible, words) in [
+        for (kind, short, infeasible, expected) in [
             (FindingKind::Scaling, "", false, "2 nodes launching"),
             (FindingKind::Silent, "3 demands unmet", false, "autoscaler not reporting"),
             (
@@ -341,7 +341,10 @@ mod tests {
             ),
             (FindingKind::Infeasible, "", true, "infeasible, no node type provides it"),
         ] {
-            assert_eq!(text(own, &state(infeasible), &[finding(kind, short)]), format!("{waits}; {words}"));
+            assert_eq!(
+                text(own, &state(infeasible), &[finding(kind, short)]),
+                format!("{waits}; {expected}")
+            );
         }
         let another = finding(FindingKind::Infeasible, "");
         assert_eq!(text(own, &state(false), &[another]), waits, "another infeasible demand is irrelevant");

@@ -11,7 +11,7 @@ pub const RECENT: Duration = Duration::from_secs(3600);
 /// The head's clock is used if it differs from ours by no more than this.
 const CLOCKS: Duration = Duration::from_secs(300);
 /// Maximum number of jobs that are named; the others are counted.
-const NAMED: usize = 3;
+const MAX_JOBS: usize = 3;
 
 /// Who restarted Ray, as far as this program knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Restart {
         let open = before.jobs.iter().filter(|job| !job.status.is_ended());
         let job = |job: &Arc<Job>| Open {
             key: job.key.clone(),
-            owner: job.owner_words(),
+            owner: job.owner_label(),
             session: before.session.clone(),
         };
         Some(Self { since, by, jobs: open.map(job).collect(), workers: living_workers(before) })
@@ -127,8 +127,8 @@ impl Restart {
             n => format!(", {n} of {} not rejoined", counted(self.workers, "worker")),
         };
         let names: Vec<String> =
-            lost.iter().take(NAMED).map(|job| format!("{} ({})", job.key, job.owner)).collect();
-        let named = match lost.len().saturating_sub(NAMED) {
+            lost.iter().take(MAX_JOBS).map(|job| format!("{} ({})", job.key, job.owner)).collect();
+        let named = match lost.len().saturating_sub(MAX_JOBS) {
             _ if lost.is_empty() => String::new(),
             0 => format!(": {}", names.join(", ")),
             more => format!(": {}, +{more}", names.join(", ")),

@@ -11,7 +11,7 @@ use crate::model::{text::printable, vitals::need};
 use std::collections::BTreeSet;
 
 /// Maximum number of node types, and of holders, that are named.
-const NAMED: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Sentences, safe to print, on what could meet these needs and why it does not: the availability of each node type
 /// that provides all of them, or the nearest type if none does; then the position among the jobs that wait for the
@@ -25,9 +25,9 @@ pub fn served(
 ) -> Vec<String> {
     let never = infeasible(needs, types, snapshot);
     let able: Vec<_> = types.iter().filter(|kind| gives_all(kind, needs, snapshot)).collect();
-    let more = able.len().saturating_sub(NAMED);
+    let more = able.len().saturating_sub(MAX_NAMES);
     let mut lines: Vec<String> = never.into_iter().collect();
-    lines.extend(able.iter().take(NAMED).map(|kind| availability(kind, snapshot, cluster_vitals)));
+    lines.extend(able.iter().take(MAX_NAMES).map(|kind| availability(kind, snapshot, cluster_vitals)));
     lines.extend((more > 0).then(|| format!("also provided by {}", counted(more, "other node type"))));
     lines.extend(position(key, needs, snapshot, cluster_vitals));
     lines
@@ -78,7 +78,7 @@ fn described(kind: &NodeTypeLimits) -> String {
     let mut all: Vec<_> = kind.gives.iter().filter(|(_, n)| *n > 0).collect();
     all.sort_by_key(|(name, _)| rank(name));
     let words: Vec<String> =
-        all.iter().take(NAMED).map(|(name, n)| format!("{name} {}", amount(name, *n as f64))).collect();
+        all.iter().take(MAX_NAMES).map(|(name, n)| format!("{name} {}", amount(name, *n as f64))).collect();
     printable(&format!("{} ({})", kind.name, words.join(", "))).into_owned()
 }
 
@@ -118,9 +118,10 @@ fn availability(kind: &NodeTypeLimits, snapshot: &Snapshot, cluster_vitals: &Clu
 /// The provider's message, and its age.
 fn why(failure: &LaunchFailure, now: Timestamp) -> String {
     /// Maximum number of characters of the provider's message.
-    const MOST: usize = 120;
+    const MAX_MESSAGE_CHARS: usize = 120;
     let ago = failure.at.map(|at| format!(" {} ago", brief(at.age(now)))).unwrap_or_default();
-    let words: String = failure.reason.raw().lines().next().unwrap_or_default().chars().take(MOST).collect();
+    let words: String =
+        failure.reason.raw().lines().next().unwrap_or_default().chars().take(MAX_MESSAGE_CHARS).collect();
     if words.is_empty() { ago } else { format!("{ago}: {words}") }
 }
 
@@ -139,10 +140,10 @@ fn holders(kind: &NodeTypeLimits, snapshot: &Snapshot, cluster_vitals: &ClusterV
         .iter()
         .filter(|job| job.status == JobStatus::Running)
         .filter(holds)
-        .map(|job| format!("{} ({})", job.key, job.owner_words()))
+        .map(|job| format!("{} ({})", job.key, job.owner_label()))
         .collect();
-    let more = all.len().saturating_sub(NAMED);
-    let named = all.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
+    let more = all.len().saturating_sub(MAX_NAMES);
+    let named = all.into_iter().take(MAX_NAMES).collect::<Vec<_>>().join(", ");
     if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
@@ -160,7 +161,7 @@ fn position(
         JobStatus::Running => {
             // Only its first wait counts: its other workers do not queue before it is met.
             let vitals = cluster_vitals.jobs.get(&job.key)?;
-            let first = if let JobActivity::Waiting(wait) = &vitals.doing {
+            let first = if let JobActivity::Waiting(wait) = &vitals.activity {
                 std::slice::from_ref(wait)
             } else {
                 &vitals.waits[..]

@@ -9,9 +9,9 @@ use crate::model::{
 use std::time::Duration;
 
 /// Vitals that are older than this, and than five reading intervals, are ignored.
-const OLD: Duration = Duration::from_secs(900);
+const MAX_AGE: Duration = Duration::from_secs(900);
 /// Maximum number of waiting jobs that are named.
-const NAMED: usize = 3;
+const MAX_JOBS: usize = 3;
 /// Maximum number of kinds of signs in a summary.
 const MAX_KINDS: usize = 2;
 
@@ -22,13 +22,13 @@ pub fn of_jobs<'w>(
     cluster_vitals: &ClusterVitals,
     why: impl Fn(&JobKey) -> Option<&'w Pending>,
 ) -> Vec<Finding> {
-    let oldest = OLD.max(cluster_vitals.cost.every * 5);
+    let oldest = MAX_AGE.max(cluster_vitals.cost.every * 5);
     let is_fresh = cluster_vitals.read.is_some_and(|read| read.age(snapshot.taken) <= oldest);
     let mut signs: Vec<(&RunWarning, &Job, &Vitals)> = Vec::new();
     let mut waits: Vec<(Timestamp, &Job, String)> = Vec::new();
     for job in snapshot.jobs.iter() {
         if let Some(since) = pending_too_long(job, cluster_vitals.limits.pending, snapshot.taken) {
-            let words = why(&job.key).map_or_else(String::new, |why| why.words.clone());
+            let words = why(&job.key).map_or_else(String::new, |why| why.text.clone());
             waits.push((since, job, words));
         }
         // The vitals of a job that has ended since then no longer apply.
@@ -57,12 +57,12 @@ pub fn pending_too_long(job: &Job, limit: Duration, now: Timestamp) -> Option<Ti
 }
 
 fn of_sign(sign: &RunWarning, job: &Job, vitals: &Vitals) -> Finding {
-    let short = format!("{} ({})", job.key, job.owner_words());
+    let short = format!("{} ({})", job.key, job.owner_label());
     let chips = vitals.chips().map(|(name, n)| format!(", {n:.0} {name}")).unwrap_or_default();
     let long = format!(
         "{} of {}{chips}: {}; clears {}",
         job.key,
-        job.owner_words(),
+        job.owner_label(),
         sign.evidence,
         cleared(sign.kind)
     );
@@ -140,8 +140,8 @@ const fn cleared(sign: WarningKind) -> &'static str {
 
 fn hint(sign: WarningKind, job: &Job) -> Hint {
     let id = job.key.to_string();
-    let stacks = |aim: &str| Verb::JobStacks.on(&id, aim);
-    let log = |aim: &str| Verb::JobLog.on(&id, aim);
+    let stacks = |purpose: &str| Verb::JobStacks.on(&id, purpose);
+    let log = |purpose: &str| Verb::JobLog.on(&id, purpose);
     match sign {
         WarningKind::Stalled | WarningKind::ChipsIdle => {
             [stacks("find the worker whose stack differs"), log("read its last lines")].into()
@@ -164,16 +164,16 @@ fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
     let (since, first, why) = waits.first()?;
     // What it waits for, without numbers that change: this text identifies the finding.
     let what = why.split([':', ';', ',']).next().unwrap_or_default();
-    let first_words = if what.is_empty() { first.key.to_string() } else { format!("{what} ({})", first.key) };
+    let first_text = if what.is_empty() { first.key.to_string() } else { format!("{what} ({})", first.key) };
     let short = match waits.len() {
-        1 => first_words,
-        n => format!("{first_words}, +{}", n - 1),
+        1 => first_text,
+        n => format!("{first_text}, +{}", n - 1),
     };
-    let named = waits.iter().take(NAMED).map(|(_, job, why)| match why.as_str() {
+    let named = waits.iter().take(MAX_JOBS).map(|(_, job, why)| match why.as_str() {
         "" => job.key.to_string(),
         why => format!("{} {why}", job.key),
     });
-    let more = waits.len().saturating_sub(NAMED);
+    let more = waits.len().saturating_sub(MAX_JOBS);
     let named: Vec<String> = named.chain((more > 0).then(|| format!("and {more} more"))).collect();
     // The finding's kind already says that they are pending.
     let long = match waits.len() {

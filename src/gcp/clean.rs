@@ -80,8 +80,8 @@ impl Google {
             Err(GcpError::NotFound { .. }) => return Ok(Cleaned::AlreadyGone),
             answer => answer?,
         };
-        if !vm.is_left_by(&location.cluster) {
-            return Ok(left_alone(&vm.state_words(), vm.ray_cluster.as_ref(), location));
+        if !vm.is_leftover_of(&location.cluster) {
+            return Ok(left_alone(&vm.state_label(), vm.ray_cluster.as_ref(), location));
         }
         if vm.created != leftover.created {
             return Ok(recreated());
@@ -96,12 +96,12 @@ impl Google {
     /// belong to this cluster.
     async fn clean_compute(&self, location: &TpuLocation, leftover: &Leftover) -> Result<Cleaned, GcpError> {
         let found = self.compute_tpus(&location.project, &location.zone).await?;
-        let is_it = |vm: &&TpuVm| vm.name == leftover.name && vm.kind() == leftover.kind.word();
+        let is_it = |vm: &&TpuVm| vm.name == leftover.name && vm.kind() == leftover.kind.label();
         let Some(vm) = found.iter().map(|found| &found.vm).find(is_it) else {
             return Ok(Cleaned::AlreadyGone);
         };
-        if !vm.is_left_by(&location.cluster) {
-            return Ok(left_alone(vm.state.word(), vm.ray_cluster.as_ref(), location));
+        if !vm.is_leftover_of(&location.cluster) {
+            return Ok(left_alone(vm.state.label(), vm.ray_cluster.as_ref(), location));
         }
         if vm.created != leftover.created {
             return Ok(recreated());
@@ -134,8 +134,8 @@ impl Google {
                 Err(GcpError::NotFound { .. }) => return Ok(Cleaned::AlreadyGone),
                 answer => answer?,
             };
-            if !request.is_left_by(&location.cluster) {
-                return Ok(left_alone(&request.state_words(), request.ray_cluster.as_ref(), location));
+            if !request.is_leftover_of(&location.cluster) {
+                return Ok(left_alone(&request.state_label(), request.ray_cluster.as_ref(), location));
             }
             if request.created != leftover.created {
                 return Ok(recreated());
@@ -217,7 +217,7 @@ fn lists(view: &CloudView, leftover: &Leftover) -> bool {
         }
         // A group may have created another instance of that name.
         LeftoverKind::Instance | LeftoverKind::InstanceGroup => {
-            let is_it = |vm: &&TpuVm| vm.kind() == leftover.kind.word() && vm.created == leftover.created;
+            let is_it = |vm: &&TpuVm| vm.kind() == leftover.kind.label() && vm.created == leftover.created;
             let mut found = view.vms.iter().filter(is_it).filter(|vm| vm.state != VmState::Deleting);
             found.any(|vm| vm.name == leftover.name)
         }

@@ -235,7 +235,7 @@ impl Attempts<'_> {
 
     /// Waits until the service may be called again; if that is too long, returns the error that asked for the wait.
     async fn wait_for(&mut self, service: &str) -> Result<(), GcpError> {
-        while let Some((left, error)) = self.inner.waits.left(service) {
+        while let Some((left, error)) = self.inner.waits.remaining(service) {
             if self.waited + left > self.inner.wait_limit {
                 return Err(error);
             }

@@ -62,7 +62,7 @@ impl Google {
         }
         let mut members: BTreeMap<String, Vec<Machine>> = BTreeMap::new();
         let mut found = Vec::new();
-        let in_zone = |i: &&Value| zone == "-" || last_part(word(&i["zone"])) == zone;
+        let in_zone = |i: &&Value| zone == "-" || last_part(text_of(&i["zone"])) == zone;
         for one in instances.iter().flat_map(|p| p.items.values()).flat_map(|s| &s.instances).filter(in_zone)
         {
             let Some(machine) = instance(one) else { continue };
@@ -113,9 +113,9 @@ impl Google {
         let queue = queue(group, &path, &machine);
         let compute =
             ComputeTpu { group: Some(path), whole: true, instances: Vec::new(), chips: tpu.chips_of(size) };
-        let name = word(&group["name"]).to_owned();
-        let created = word(&group["creationTimestamp"]);
-        let id = word(&group["id"]).to_owned();
+        let name = text_of(&group["name"]).to_owned();
+        let created = text_of(&group["creationTimestamp"]);
+        let id = text_of(&group["id"]).to_owned();
         let machine = Machine { id, name, created: time(created), state: VmState::Waiting, ..machine };
         let mut found = tpu_vm(&machine, kind, compute);
         (found.vm.hosts, found.vm.external) = (Vec::new(), Vec::new());
@@ -126,7 +126,7 @@ impl Google {
 
     /// The properties of the machines that a group creates; none when it has no template.
     pub(super) async fn template(&self, group: &Value) -> Result<Option<Value>, GcpError> {
-        let Some((_, path)) = word(&group["instanceTemplate"]).split_once("/projects/") else {
+        let Some((_, path)) = text_of(&group["instanceTemplate"]).split_once("/projects/") else {
             return Ok(None);
         };
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'/' | b'.' | b':' | b'_');
@@ -141,7 +141,7 @@ impl Google {
 /// Whether a group may have resize requests: a zonal group (v1 has none for regional ones) that does not create all of
 /// its instances at once.
 fn may_have(group: &Value) -> bool {
-    !word(&group["zone"]).is_empty() && group["targetSizePolicy"]["mode"] != "BULK"
+    !text_of(&group["zone"]).is_empty() && group["targetSizePolicy"]["mode"] != "BULK"
 }
 
 /// The path and the machine type of a group, if it may have resize requests.
@@ -149,7 +149,7 @@ fn queue(group: &Value, path: &str, machine: &Machine) -> Option<(String, String
     may_have(group).then(|| (path.to_owned(), machine.kind.clone()))
 }
 
-pub(super) fn word(value: &Value) -> &str {
+pub(super) fn text_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
@@ -171,7 +171,7 @@ fn is_within(zone: &str, location: &str) -> bool {
 pub(super) fn group_of(instance: &Value) -> Option<String> {
     let items = instance["metadata"]["items"].as_array()?;
     let made_by = items.iter().find(|item| item["key"] == "created-by")?;
-    let parts: Vec<&str> = word(&made_by["value"]).split('/').collect();
+    let parts: Vec<&str> = text_of(&made_by["value"]).split('/').collect();
     let [.., scope @ ("zones" | "regions"), location, kind @ "instanceGroupManagers", name] =
         parts.as_slice()
     else {
@@ -182,15 +182,15 @@ pub(super) fn group_of(instance: &Value) -> Option<String> {
 
 /// The same path for a group as it is listed.
 fn group_path(group: &Value) -> Option<String> {
-    let (zone, region) = (last_part(word(&group["zone"])), last_part(word(&group["region"])));
+    let (zone, region) = (last_part(text_of(&group["zone"])), last_part(text_of(&group["region"])));
     let (scope, location) = if zone.is_empty() { ("regions", region) } else { ("zones", zone) };
-    let name = word(&group["name"]);
+    let name = text_of(&group["name"]);
     (is_id(location) && is_id(name)).then(|| format!("{scope}/{location}/instanceGroupManagers/{name}"))
 }
 
 /// A group with a TPU topology has a workload policy (and creates its instances all at once).
 pub(super) fn is_slice(group: &Value) -> bool {
-    !word(&group["resourcePolicies"]["workloadPolicy"]).is_empty()
+    !text_of(&group["resourcePolicies"]["workloadPolicy"]).is_empty()
 }
 
 fn size(group: &Value) -> usize {
@@ -199,18 +199,18 @@ fn size(group: &Value) -> usize {
 
 /// Whether a group without instances may create them in this zone.
 fn may_be_in(group: &Value, zone: &str) -> bool {
-    let (own, region) = (last_part(word(&group["zone"])), last_part(word(&group["region"])));
+    let (own, region) = (last_part(text_of(&group["zone"])), last_part(text_of(&group["region"])));
     if !own.is_empty() {
         return zone == "-" || own == zone;
     }
     let zones = group["distributionPolicy"]["zones"].as_array().map_or(&[][..], Vec::as_slice);
     is_within(zone, region)
-        && (zone == "-" || zones.is_empty() || zones.iter().any(|z| last_part(word(&z["zone"])) == zone))
+        && (zone == "-" || zones.is_empty() || zones.iter().any(|z| last_part(text_of(&z["zone"])) == zone))
 }
 
 fn capacity(properties: &Value) -> Capacity {
     let scheduling = &properties["scheduling"];
-    match word(&scheduling["provisioningModel"]) {
+    match text_of(&scheduling["provisioningModel"]) {
         "SPOT" => Capacity::Spot,
         "FLEX_START" => Capacity::FlexStart,
         "RESERVATION_BOUND" => Capacity::Reserved,
@@ -228,16 +228,16 @@ fn instance(value: &Value) -> Option<Machine> {
     let card = &value["networkInterfaces"][0];
     // Addresses become arguments of ssh, and the id becomes part of a URL.
     let address = |v: &Value| v.as_str().filter(|a| is_address(a)).map(str::to_owned);
-    let id = word(&value["id"]);
+    let id = text_of(&value["id"]);
     let is_spot = matches!(machine.capacity, Capacity::Spot | Capacity::Preemptible);
     Some(Machine {
         id: if id.bytes().all(|b| b.is_ascii_digit()) { id.to_owned() } else { String::new() },
-        name: word(&value["name"]).to_owned(),
-        state: VmState::from_instance(word(&value["status"]), is_spot),
-        api_state: word(&value["status"]).to_owned(),
+        name: text_of(&value["name"]).to_owned(),
+        state: VmState::from_instance(text_of(&value["status"]), is_spot),
+        api_state: text_of(&value["status"]).to_owned(),
         internal: address(&card["networkIP"]),
         external: address(&card["accessConfigs"][0]["natIP"]),
-        created: time(word(&value["creationTimestamp"])),
+        created: time(text_of(&value["creationTimestamp"])),
         ..machine
     })
 }
@@ -246,7 +246,7 @@ fn instance(value: &Value) -> Option<Machine> {
 fn machine(properties: &Value, config: &Value) -> Option<Machine> {
     let label =
         |key: &str| named(&config["properties"]["labels"][key]).or_else(|| named(&properties["labels"][key]));
-    let machine_type = last_part(word(&properties["machineType"])).to_owned();
+    let machine_type = last_part(text_of(&properties["machineType"])).to_owned();
     TpuMachine::parse(&machine_type)?;
     Some(Machine {
         id: String::new(),
@@ -304,8 +304,8 @@ fn slice(group: &Value, path: String, machines: &[Machine]) -> Found {
     let instances = machines.iter().map(|m| m.id.clone()).collect();
     let mut found = tpu_vm(first, kind, ComputeTpu { group: Some(path), whole: true, instances, chips });
     let vm = &mut found.vm;
-    (vm.id, vm.name) = (named(&group["id"]).map(Text::new), Text::new(word(&group["name"])));
-    vm.created = time(word(&group["creationTimestamp"]));
+    (vm.id, vm.name) = (named(&group["id"]).map(Text::new), Text::new(text_of(&group["name"])));
+    vm.created = time(text_of(&group["creationTimestamp"]));
     let states: Vec<VmState> = machines.iter().map(|m| m.state).collect();
     let is_deleting = group["currentActions"]["deleting"].as_u64().unwrap_or(0) > 0;
     vm.state = if is_deleting { VmState::Deleting } else { state(&states) };
@@ -350,8 +350,8 @@ fn group_error(group: &Value) -> Option<String> {
     let first = |error: &Value| named(&error["errors"][0]["message"]);
     let topology = &status["appliedAcceleratorTopologies"][0];
     let broken = || {
-        let state = word(&topology["state"]);
-        let shape = word(&topology["acceleratorTopology"]);
+        let state = text_of(&topology["state"]);
+        let shape = text_of(&topology["acceleratorTopology"]);
         matches!(state, "FAILED" | "INCOMPLETE").then(|| format!("accelerator topology {shape} is {state}"))
     };
     first(&status["bulkInstanceOperation"]["lastProgressCheck"]["error"])

@@ -2,7 +2,7 @@
 
 use super::identity::Identity;
 use super::needs::NEEDS;
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{Fix, Hint, Verb};
 use std::time::Duration;
 
@@ -203,7 +203,7 @@ impl GcpError {
             }
             Self::ApiOff { service, project, .. } => Fix::command(
                 "enable it, or ask the project's owner to",
-                format!("gcloud services enable {} --project={}", word(service), word(project)),
+                format!("gcloud services enable {} --project={}", shell_quote(service), shell_quote(project)),
             )
             .into(),
             Self::QuotaProject { refused, project, login, .. } => {
@@ -381,7 +381,7 @@ fn role(permission: &str) -> Option<&'static str> {
 fn billing(project: &str) -> Hint {
     let see = match project {
         "" => return "ask the project's owner to link a billing account to it".into(),
-        project => format!("gcloud billing projects describe {}", word(project)),
+        project => format!("gcloud billing projects describe {}", shell_quote(project)),
     };
     Hint::from("ask the project's owner to link a billing account to it")
         .and(Fix::command("list its constraints", see))
@@ -396,8 +396,8 @@ fn policy(constraint: &str, project: &str) -> Hint {
                 "see what it allows",
                 format!(
                     "gcloud org-policies describe {} --project={} --effective",
-                    word(constraint),
-                    word(project)
+                    shell_quote(constraint),
+                    shell_quote(project)
                 ),
             ))
         }
@@ -411,7 +411,7 @@ fn state(message: &str, project: &str) -> Hint {
     let version = words.map(|w| w.split('/').collect::<Vec<_>>()).find_map(|parts| match parts.as_slice() {
         ["projects", number, "secrets", secret, "versions", version] => {
             let project = if project.is_empty() { number } else { project };
-            Some((word(project), word(secret), word(version)))
+            Some((shell_quote(project), shell_quote(secret), shell_quote(version)))
         }
         _ => None,
     });

@@ -2,7 +2,7 @@
 //!
 //! Sources: AIP-4110 (where credentials are searched), AIP-4117 (external accounts), and `gcloud help` of the commands.
 
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::text::printable;
 use crate::model::{Fix, Hint};
 use serde_json::Value;
@@ -111,8 +111,10 @@ impl Identity {
             }
             Kind::ServiceAccount { email } => {
                 let file = self.file().map(shell).unwrap_or_default();
-                let line =
-                    format!("gcloud iam service-accounts keys create {file} --iam-account={}", word(email));
+                let line = format!(
+                    "gcloud iam service-accounts keys create {file} --iam-account={}",
+                    shell_quote(email)
+                );
                 Fix::command("replace its key", line).into()
             }
             Kind::Impersonated { .. } => {
@@ -123,18 +125,18 @@ impl Identity {
     }
 
     /// The command that sets the project to which this login's calls are charged.
-    pub(super) fn charge(&self, project: &str, aim: &str) -> Fix {
+    pub(super) fn charge(&self, project: &str, purpose: &str) -> Fix {
         let line = match (&self.source, &self.kind) {
             (CredentialSource::Home(_) | CredentialSource::Folder(_), Kind::Person) => {
                 format!(
                     "{}gcloud auth application-default set-quota-project {}",
                     self.folder(),
-                    word(project)
+                    shell_quote(project)
                 )
             }
-            _ => format!("export GOOGLE_CLOUD_QUOTA_PROJECT={}", word(project)),
+            _ => format!("export GOOGLE_CLOUD_QUOTA_PROJECT={}", shell_quote(project)),
         };
-        Fix::command(aim, line)
+        Fix::command(purpose, line)
     }
 
     /// How to switch to another file, because this one cannot be used.
@@ -178,7 +180,7 @@ impl Identity {
     fn log_in(&self) -> Fix {
         let mut login = "gcloud auth application-default login".to_owned();
         if let Kind::Impersonated { email, .. } = &self.kind {
-            login = format!("{login} --impersonate-service-account={}", word(email));
+            login = format!("{login} --impersonate-service-account={}", shell_quote(email));
         }
         let line = match &self.source {
             CredentialSource::Setting(file) | CredentialSource::Variable(file) => {
@@ -261,15 +263,21 @@ impl External {
         let text =
             |value: &Value, key: &str| value[key].as_str().filter(|t| !t.is_empty()).map(str::to_owned);
         let (name, option) = if let Some(path) = text(source, "file") {
-            (format!("the file {path}"), Some(format!("--credential-source-file={}", word(&path))))
+            (format!("the file {path}"), Some(format!("--credential-source-file={}", shell_quote(&path))))
         } else if text(source, "environment_id").is_some() {
             ("the AWS environment".to_owned(), Some("--aws".to_owned()))
         } else if let Some(url) = text(source, "url") {
             // Headers may contain a secret, which must not appear in a command line.
             let plain = source["headers"].as_object().is_none_or(serde_json::Map::is_empty);
-            (format!("the address {url}"), plain.then(|| format!("--credential-source-url={}", word(&url))))
+            (
+                format!("the address {url}"),
+                plain.then(|| format!("--credential-source-url={}", shell_quote(&url))),
+            )
         } else if let Some(command) = text(&source["executable"], "command") {
-            (format!("the command {command}"), Some(format!("--executable-command={}", word(&command))))
+            (
+                format!("the command {command}"),
+                Some(format!("--executable-command={}", shell_quote(&command))),
+            )
         } else {
             ("its `credential_source`".to_owned(), None)
         };
@@ -279,7 +287,7 @@ impl External {
                 audience.rsplit_once("iam.googleapis.com/").map_or(audience.as_str(), |(_, path)| path);
             let (pools, user) = if audience.contains("/workforcePools/") {
                 let project = text(file, "workforce_pool_user_project")?;
-                ("workforce-pools", format!(" --workforce-pool-user-project={}", word(&project)))
+                ("workforce-pools", format!(" --workforce-pool-user-project={}", shell_quote(&project)))
             } else {
                 ("workload-identity-pools", String::new())
             };
@@ -292,9 +300,12 @@ impl External {
             ];
             let further: String = further
                 .into_iter()
-                .filter_map(|(name, value)| Some(format!(" --{name}={}", word(&value?))))
+                .filter_map(|(name, value)| Some(format!(" --{name}={}", shell_quote(&value?))))
                 .collect();
-            Some(format!("gcloud iam {pools} create-cred-config {} {option}{user}{further}", word(audience)))
+            Some(format!(
+                "gcloud iam {pools} create-cred-config {} {option}{user}{further}",
+                shell_quote(audience)
+            ))
         });
         Self { source: printable(&name).into_owned(), command }
     }
@@ -307,5 +318,5 @@ fn target(url: &str) -> &str {
 }
 
 fn shell(path: &Path) -> String {
-    word(&path.to_string_lossy())
+    shell_quote(&path.to_string_lossy())
 }

@@ -8,7 +8,7 @@
 #[derive(Debug, PartialEq, Eq)]
 pub struct Need {
     /// The purpose, as the end of a sentence with "needed to".
-    pub aim: &'static str,
+    pub purpose: &'static str,
     pub role: &'static str,
     pub permissions: &'static [&'static str],
 }
@@ -17,7 +17,7 @@ pub struct Need {
 /// are mostly granted on the secret itself, and reading the secret shows whether they are.
 pub const NEEDS: &[Need] = &[
     Need {
-        aim: "find heads and Compute Engine TPUs",
+        purpose: "find heads and Compute Engine TPUs",
         role: "roles/compute.viewer",
         permissions: &[
             "compute.instances.get",
@@ -29,17 +29,17 @@ pub const NEEDS: &[Need] = &[
         ],
     },
     Need {
-        aim: "show TPUs",
+        purpose: "show TPUs",
         role: "roles/tpu.viewer",
         permissions: &["tpu.nodes.get", "tpu.nodes.list", "tpu.operations.get"],
     },
     Need {
-        aim: "show image tags",
+        purpose: "show image tags",
         role: "roles/artifactregistry.reader",
         permissions: &["artifactregistry.dockerimages.list", "artifactregistry.repositories.get"],
     },
     Need {
-        aim: "restart clusters, and to lock clusters during operations",
+        purpose: "restart clusters, and to lock clusters during operations",
         role: "roles/compute.instanceAdmin.v1",
         permissions: &[
             "compute.instances.delete",
@@ -53,12 +53,12 @@ pub const NEEDS: &[Need] = &[
         ],
     },
     Need {
-        aim: "add and delete TPUs",
+        purpose: "add and delete TPUs",
         role: "roles/tpu.admin",
         permissions: &["tpu.nodes.create", "tpu.nodes.delete", "tpu.nodes.update"],
     },
     Need {
-        aim: "push images, and to set cleanup policies",
+        purpose: "push images, and to set cleanup policies",
         role: "roles/artifactregistry.admin",
         permissions: &[
             "artifactregistry.repositories.create",

@@ -26,7 +26,7 @@ pub enum PartKind {
 
 impl PartKind {
     /// The kind as Google's console names it, in lower case.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::WorkloadPolicy => "workload policy",
             Self::InstanceTemplate => "instance template",

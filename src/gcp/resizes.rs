@@ -1,7 +1,7 @@
 //! Resize requests of the managed instance groups that create TPUs.
 
 use super::compute::time;
-use super::compute_tpus::{Found, word};
+use super::compute_tpus::{Found, text_of};
 use super::{GcpError, Google};
 use crate::model::cloud::TpuVm;
 use crate::model::machine_type::TpuMachine;
@@ -30,7 +30,7 @@ impl Google {
                 let mut requests = self.resize_requests(project, &path, (&vm, &machine_type)).await?;
                 if vm.hosts.is_empty() && !requests.is_empty() {
                     let first = requests.remove(0);
-                    (vm.unhealthy, vm.created) = (Some(Text::new(first.words())), first.created);
+                    (vm.unhealthy, vm.created) = (Some(Text::new(first.text())), first.created);
                     vm.api_state = first.api_state;
                 }
                 resizes.extend(requests);
@@ -57,11 +57,11 @@ impl Google {
         let [_, zone, _, group] = path.split('/').collect::<Vec<_>>()[..] else { return Ok(Vec::new()) };
         let tpu = TpuMachine::parse(machine_type);
         let read = |value: &Value| {
-            let api_state = word(&value["state"]);
+            let api_state = text_of(&value["state"]);
             let size = value["resizeBy"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
             let status = &value["status"];
             Some(ResizeRequest {
-                name: Text::new(word(&value["name"])),
+                name: Text::new(text_of(&value["name"])),
                 group: Text::new(group),
                 zone: Text::new(zone),
                 state: ResizeRequest::state_of(api_state)?,
@@ -71,7 +71,7 @@ impl Google {
                 accelerator_type: Text::new(tpu.as_ref().map(|tpu| tpu.slice(1)).unwrap_or_default()),
                 chips: tpu.as_ref().map_or(0, |tpu| tpu.chips_of(size)),
                 capacity: like.capacity,
-                created: time(word(&value["creationTimestamp"])),
+                created: time(text_of(&value["creationTimestamp"])),
                 ray_cluster: like.ray_cluster.clone(),
                 ray_type: like.ray_type.clone(),
             })
@@ -82,6 +82,6 @@ impl Google {
 
 /// The first message of a Compute Engine error.
 fn first(error: &Value) -> Option<Text> {
-    let message = word(&error["errors"][0]["message"]);
+    let message = text_of(&error["errors"][0]["message"]);
     (!message.is_empty()).then(|| Text::new(message))
 }

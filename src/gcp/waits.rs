@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub(super) const LOGIN: &str = "login";
 
 /// Waits up to this length are not announced: they are over before anyone could read the message.
-const UNANNOUNCED: Duration = Duration::from_secs(1);
+const MAX_UNANNOUNCED: Duration = Duration::from_secs(1);
 
 type Listener = dyn Fn(GoogleWait) + Send + Sync;
 
@@ -45,8 +45,9 @@ impl Waits {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, wait| wait.until > now);
         // Concurrent calls all get such a response; they count as one wait, the longest.
-        let is_announced =
-            open.get(service).is_some_and(|known| known.is_announced && known.until + UNANNOUNCED > until);
+        let is_announced = open
+            .get(service)
+            .is_some_and(|known| known.is_announced && known.until + MAX_UNANNOUNCED > until);
         if open.get(service).is_none_or(|known| known.until < until) {
             let error = error.clone();
             open.insert(service.to_owned(), Wait { error, asked, until, is_announced });
@@ -54,7 +55,7 @@ impl Waits {
     }
 
     /// How long the service must not be called, and its error with that time.
-    pub fn left(&self, service: &str) -> Option<(Duration, GcpError)> {
+    pub fn remaining(&self, service: &str) -> Option<(Duration, GcpError)> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = open.get(service)?;
         let left = wait.until.saturating_duration_since(Instant::now());
@@ -65,7 +66,8 @@ impl Waits {
     pub fn begins(&self, service: &str, project: &str) {
         let Some(listener) = self.listener.get() else { return };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(wait) = open.get_mut(service).filter(|wait| !wait.is_announced && wait.asked > UNANNOUNCED)
+        let Some(wait) =
+            open.get_mut(service).filter(|wait| !wait.is_announced && wait.asked > MAX_UNANNOUNCED)
         else {
             return;
         };
@@ -107,14 +109,14 @@ mod tests {
         let waits = Waits::default();
         waits.record("a", &GcpError::Quota { message: String::new(), after: None });
         waits.record("b", &busy(0));
-        assert!(waits.left("a").is_none() && waits.left("b").is_none());
+        assert!(waits.remaining("a").is_none() && waits.remaining("b").is_none());
         waits.record("a", &busy(60));
         // The response to an earlier call asks for less.
         waits.record("a", &busy(5));
-        let (left, error) = waits.left("a").unwrap();
+        let (left, error) = waits.remaining("a").unwrap();
         assert!(left > Duration::from_secs(50) && error.to_string().contains("no more reads"), "{error}");
         assert_eq!(error.retry_after(), Some(in_seconds(left)));
-        assert!(waits.left("b").is_none());
+        assert!(waits.remaining("b").is_none());
     }
 
     #[test]

@@ -10,9 +10,9 @@ use std::time::Duration;
 /// Clocks that are synchronized by NTP differ by less than this, in milliseconds.
 const CLOCKS: u64 = 250;
 /// The GCS notices the death of a node this long after it; a job may fail because of it before that.
-const NOTICED: Duration = Duration::from_secs(90);
+const NODE_DEATH_DELAY: Duration = Duration::from_secs(90);
 /// Maximum number of hosts whose clocks are read for one explanation.
-const TIMED: usize = 8;
+const MAX_CLOCKS: usize = 8;
 
 /// A host's clock, compared with ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ pub fn hosts_to_time(found: &Explanation, job_workers: &JobWorkers) -> Vec<NodeI
     let mut hosts: Vec<NodeId> = Vec::new();
     for id in all.filter_map(node) {
         let is_alive = job_workers.known.node(&id).is_some_and(|node| node.state.is_alive());
-        if is_alive && hosts.len() < TIMED && !hosts.contains(&id) {
+        if is_alive && hosts.len() < MAX_CLOCKS && !hosts.contains(&id) {
             hosts.push(id);
         }
     }
@@ -163,7 +163,7 @@ fn killed(node: &Node, job_workers: &JobWorkers) -> bool {
     let ran = job.driver_node == Some(node.id)
         || job_workers.workers.iter().any(|worker| worker.process.node == node.id);
     let Some(at) = node.ended.filter(|_| ran && !node.state.is_alive()) else { return false };
-    let is_after = job.ended.is_some_and(|ended| at > ended.plus(NOTICED));
+    let is_after = job.ended.is_some_and(|ended| at > ended.plus(NODE_DEATH_DELAY));
     // A slice that the autoscaler removes no longer has any work.
     let in_order = node.death.as_ref().is_some_and(|death| death.reason == DeathReason::Expected);
     job.started.is_none_or(|started| at >= started)

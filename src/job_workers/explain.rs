@@ -1,7 +1,7 @@
 //! Explains the state of a job: why it failed, or whether it hangs, waits or is healthy.
 
 use super::causes::{Clocks, is_without_error, worker_of_source};
-use super::worker::{JobWorkers, NamedWorker, age_words, first_few};
+use super::worker::{JobWorkers, NamedWorker, age_text, first_few};
 use crate::logs::{Answer, Certainty, Evidence, Explanation, WorkerNote};
 use crate::model::amount::{counted, grouped};
 use crate::model::text::log_line;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// A job may hang if none of its workers has written anything for this long. A job that has run for this long since a
 /// worker ended continues without that worker.
-const QUIET: Duration = Duration::from_secs(300);
+const SILENCE_LIMIT: Duration = Duration::from_secs(300);
 /// A worker that stopped writing this much earlier than all others was the first; otherwise they stopped together.
 const FIRST: Duration = Duration::from_secs(2);
 
@@ -40,7 +40,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// The verdict in a word, for output and JSON.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Unknown => "unknown",
@@ -95,7 +95,7 @@ impl Findings {
     }
 
     /// The differences of the clocks, one line each: `host-1: 0.31 s ahead of this machine's clock (±0.02 s)`.
-    pub fn clock_words(&self, job_workers: &JobWorkers) -> Vec<String> {
+    pub fn clock_text(&self, job_workers: &JobWorkers) -> Vec<String> {
         let words = |(node, clock): (&_, &super::HostClock)| {
             let (ahead, unsure) = (clock.ahead_ms as f64 / 1000.0, clock.unsure_ms as f64 / 1000.0);
             let way = if clock.ahead_ms < 0 { "behind" } else { "ahead of" };
@@ -112,7 +112,7 @@ pub fn explained(job_workers: &JobWorkers) -> Option<Findings> {
     match job.status {
         JobStatus::Succeeded | JobStatus::Stopped => {
             let ended = job.ended.map(|at| format!("{} ago", brief(at.age(now)))).unwrap_or_default();
-            let words = format!("{} {} {ended}", job.key, job.status.word());
+            let words = format!("{} {} {ended}", job.key, job.status.label());
             Some(Findings::plain(Verdict::Ended, words.trim_end().to_owned()))
         }
         JobStatus::Pending => Some(pending(job_workers)),
@@ -126,7 +126,7 @@ fn pending(job_workers: &JobWorkers) -> Findings {
     let since =
         job.started.map(|at| format!(" for {}", brief(at.age(job_workers.clock.near)))).unwrap_or_default();
     let why = job_workers.known.pending.as_ref();
-    let words = why.map_or_else(|| job.message.to_string(), |why| why.words.clone());
+    let words = why.map_or_else(|| job.message.to_string(), |why| why.text.clone());
     Findings {
         evidence: why
             .and_then(|why| why.finding.clone())
@@ -146,7 +146,7 @@ pub fn failure(job_workers: &JobWorkers, explanation: Option<Explanation>) -> Fi
     let text = Job::in_a_line(job.message.raw()).map(|text| log_line(&text)).unwrap_or_default();
     let (verdict, summary) = match &explanation {
         Some(found) => {
-            let (kind, host) = (found.first.fault.words(), &found.first.host);
+            let (kind, host) = (found.first.fault.text(), &found.first.host);
             (Verdict::Failed, format!("{} failed{ago}: {kind} on {host}", job.key))
         }
         None => (
@@ -176,10 +176,10 @@ pub fn running(
         unhealthy(WorkerNote::Silent).into_iter().chain(unhealthy(WorkerNote::NoLine)).collect();
     let id = &job_workers.known.job.key;
     let youngest = answers.iter().filter_map(|a| a.age).min();
-    let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= QUIET);
+    let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= SILENCE_LIMIT);
     let is_replaced = |answer: &&Answer| {
         let ended = job_workers.workers.get(answer.worker as usize).and_then(|worker| worker.ended_at);
-        runs > 0 && !all_quiet && ended.is_some_and(|at| at.age(job_workers.clock.near) >= QUIET)
+        runs > 0 && !all_quiet && ended.is_some_and(|at| at.age(job_workers.clock.near) >= SILENCE_LIMIT)
     };
     let (replaced, ended): (Vec<&Answer>, Vec<&Answer>) = of(WorkerNote::Ended).partition(is_replaced);
     let behind: Vec<String> = (ended.into_iter().map(|a| in_a_line(a, job_workers)))
@@ -190,13 +190,13 @@ pub fn running(
     let first = job_workers.known.waits.as_ref();
     let others = waits.iter().filter(|wait| first.is_none_or(|first| first.shape != wait.shape));
     let waits: Vec<String> =
-        first.into_iter().chain(others).map(|wait| wait.words(job_workers.clock.near)).collect();
+        first.into_iter().chain(others).map(|wait| wait.text(job_workers.clock.near)).collect();
     let (verdict, summary) = match () {
         () if first.is_some() || runs == 0 && silent.is_empty() && !waits.is_empty() => {
             (Verdict::Waiting, format!("{id} is running, but waits for {}", waits[0]))
         }
         () if all_quiet => {
-            let (age, how) = (age_words(youngest), how_silent(answers, job_workers));
+            let (age, how) = (age_text(youngest), how_silent(answers, job_workers));
             (
                 Verdict::Silent,
                 match runs {
@@ -220,7 +220,7 @@ pub fn running(
         () if !behind.is_empty() => (Verdict::Lagging, format!("{id} is running, but {}", behind[0])),
         () if !job_workers.known.issues.is_empty() => (
             Verdict::Unhealthy,
-            format!("{id} is running, but unhealthy: {}", job_workers.known.issues[0].words),
+            format!("{id} is running, but unhealthy: {}", job_workers.known.issues[0].text),
         ),
         () => {
             let step = answers.iter().filter_map(|a| a.step).max();
@@ -233,13 +233,13 @@ pub fn running(
     let served = job_workers.known.served.iter().filter(|_| !waits.is_empty()).cloned();
     // If nothing else is wrong, the worst issue is in the summary.
     let used = usize::from(verdict == Verdict::Unhealthy);
-    let unhealthy = job_workers.known.issues.iter().skip(used).map(|unhealthy| unhealthy.words.clone());
+    let unhealthy = job_workers.known.issues.iter().skip(used).map(|unhealthy| unhealthy.text.clone());
     let evidence = unhealthy.chain(silent).chain(behind).chain(replaced);
     let evidence = evidence.chain(waits.iter().cloned()).chain(served).collect();
     let (quiet, hint) = match verdict {
         Verdict::Silent => {
-            let aim = "find the worker whose stack differs";
-            (quiet(answers, last, all_quiet), Verb::JobStacks.on(id.raw(), aim).into())
+            let purpose = "find the worker whose stack differs";
+            (quiet(answers, last, all_quiet), Verb::JobStacks.on(id.raw(), purpose).into())
         }
         Verdict::Unhealthy => (Vec::new(), job_workers.known.issues[0].hint.clone()),
         _ => (Vec::new(), Hint::none()),
@@ -291,7 +291,7 @@ fn quiet(answers: &[Answer], last: &[Option<bool>], all: bool) -> Vec<Quiet> {
 fn in_a_line(answer: &Answer, job_workers: &JobWorkers) -> String {
     let who = job_workers.workers.get(answer.worker as usize).map(NamedWorker::who).unwrap_or_default();
     let reason =
-        if answer.reason.is_empty() { age_words(answer.age) } else { answer.reason.replace("; ", ", ") };
+        if answer.reason.is_empty() { age_text(answer.age) } else { answer.reason.replace("; ", ", ") };
     format!("{who}: {reason}")
 }
 
@@ -326,7 +326,7 @@ pub fn ahead(found: &Explanation) -> Option<Duration> {
 }
 
 /// How certain it is that the first error is the cause, in a sentence; `None` if there is nothing to compare it with.
-pub fn certainty_words(found: &Explanation) -> Option<String> {
+pub fn certainty_text(found: &Explanation) -> Option<String> {
     let hosts = |all: &[Evidence]| first_few(&all.iter().map(|e| e.host.as_str()).collect::<Vec<_>>());
     match found.certainty {
         Certainty::Earliest => ahead(found)

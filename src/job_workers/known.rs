@@ -27,7 +27,7 @@ pub struct Known {
 #[derive(Clone, Debug, PartialEq)]
 pub struct HealthIssue {
     /// The issue, its duration and the evidence, in a line that is safe to print.
-    pub words: String,
+    pub text: String,
     /// What to do now.
     pub hint: Hint,
 }
@@ -36,7 +36,7 @@ pub struct HealthIssue {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pending {
     /// What it waits for, in a line.
-    pub words: String,
+    pub text: String,
     /// The finding with the details.
     pub finding: Option<String>,
     /// What to do so that it starts; empty if there is nothing to do.

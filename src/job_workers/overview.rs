@@ -64,13 +64,13 @@ pub fn remark_counts(answers: &[Answer]) -> String {
         [WorkerNote::Ended, WorkerNote::NoLine, WorkerNote::Silent, WorkerNote::Lagging, WorkerNote::Error];
     let count = |remark: WorkerNote| {
         let n = answers.iter().filter(|a| a.remark == remark).count();
-        (n > 0).then(|| format!("{n} {}", remark.word().unwrap_or_default()))
+        (n > 0).then(|| format!("{n} {}", remark.label().unwrap_or_default()))
     };
     remarks.into_iter().filter_map(count).collect::<Vec<_>>().join(", ")
 }
 
 /// The steps of the workers: `all at step 1,200`, `steps 1,180 to 1,200`; empty if none reports a step.
-pub fn steps_words(answers: &[Answer]) -> String {
+pub fn steps_text(answers: &[Answer]) -> String {
     let steps = || answers.iter().filter_map(|answer| answer.step);
     let (Some(least), Some(most)) = (steps().min(), steps().max()) else { return String::new() };
     let (first, last) = (grouped(least as usize), grouped(most as usize));

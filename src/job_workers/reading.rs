@@ -32,7 +32,7 @@ pub struct ReadingCost {
 
 impl ReadingCost {
     /// `512 requests, 4.1 MB, 2.3 s`.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         let (requests, took) = (counted(self.requests, "request"), self.took.as_secs_f64());
         format!("{requests}, {}, {took:.1} s", bytes(self.bytes as f64))
     }

@@ -61,8 +61,8 @@ impl NamedWorker {
     }
 
     /// Its state in a word: Ray's, or `lost` if its node is dead.
-    pub const fn state_word(&self) -> &'static str {
-        if self.is_lost { "lost" } else { self.process.state.word() }
+    pub const fn state_label(&self) -> &'static str {
+        if self.is_lost { "lost" } else { self.process.state.label() }
     }
 
     /// The worker as input of an overview.
@@ -191,7 +191,7 @@ impl JobWorkers {
             JobStatus::Stopped => "was",
             JobStatus::Pending | JobStatus::Running | JobStatus::Unknown => "is",
         };
-        let word = status.word();
+        let word = status.label();
         match self.known.job.driver {
             None => format!("{id} {verb} {word}: it has not called ray.init, so it has no workers"),
             Some(_) => format!("{id} {verb} {word}: no live node has log files of its workers"),
@@ -200,7 +200,7 @@ impl JobWorkers {
 }
 
 /// The number of workers whose files were lost with their nodes, and their hosts; `None` if there are none.
-pub fn lost_words(workers: &[NamedWorker]) -> Option<String> {
+pub fn lost_workers_text(workers: &[NamedWorker]) -> Option<String> {
     let lost = workers.iter().filter(|worker| worker.is_lost);
     let mut hosts: Vec<&str> = lost.clone().map(|worker| worker.host.as_str()).collect();
     hosts.dedup();
@@ -210,14 +210,14 @@ pub fn lost_words(workers: &[NamedWorker]) -> Option<String> {
 
 /// The first of some names, and the number of the others.
 pub fn first_few(names: &[&str]) -> String {
-    const FEW: usize = 8;
-    match names.split_at_checked(FEW) {
+    const MAX_NAMES: usize = 8;
+    match names.split_at_checked(MAX_NAMES) {
         Some((few, rest)) if !rest.is_empty() => format!("{} and {} more", few.join(", "), rest.len()),
         _ => names.join(", "),
     }
 }
 
 /// An age for display; `-` if it is unknown.
-pub fn age_words(age: Option<Duration>) -> String {
+pub fn age_text(age: Option<Duration>) -> String {
     age.map_or_else(|| "-".to_owned(), brief)
 }

@@ -114,12 +114,12 @@ struct State {
 }
 
 /// Maximum number of errors kept per source.
-const KEPT: usize = 32;
+const MAX_ERRORS: usize = 32;
 /// A source that writes this many more lines that are not errors has survived an error: after a fatal one, a process
 /// writes only a few lines.
 const WENT_ON: u64 = 200;
 /// Maximum number of bytes of an error's text.
-const LONGEST: usize = 4096;
+const MAX_TEXT_BYTES: usize = 4096;
 
 impl Causes {
     /// The sources, in the order of their numbers. The log of a driver has as many sources as writers
@@ -143,7 +143,7 @@ impl Causes {
 
     /// Records that a node died, with the time (by our clock) and the reason reported by the cluster.
     pub fn node_died(&mut self, host: &str, time: Option<Timestamp>, reason: &str) {
-        let (host, text) = (host.to_owned(), beginning(reason, LONGEST).to_owned());
+        let (host, text) = (host.to_owned(), beginning(reason, MAX_TEXT_BYTES).to_owned());
         let (source, line, trace) = (None, 0, Vec::new());
         self.deaths.push(Evidence { fault: Fault::NodeDied, source, host, line, time, text, trace });
     }
@@ -285,17 +285,17 @@ impl State {
             }
             return;
         };
-        if self.errors.len() >= KEPT {
+        if self.errors.len() >= MAX_ERRORS {
             let gone = self.gone() as usize;
             self.survived += gone as u64;
             self.errors.drain(..gone);
         }
-        if self.errors.len() >= KEPT {
+        if self.errors.len() >= MAX_ERRORS {
             *self.more.entry(fault).or_default() += 1;
             return;
         }
         let time = unit.time.map(|t| Timestamp::from_millis(t.as_millis().saturating_sub(known.ahead_ms)));
-        let text = beginning(&unit.text, LONGEST).to_owned();
+        let text = beginning(&unit.text, MAX_TEXT_BYTES).to_owned();
         let (source, host) = (Some(source), known.host.clone());
         let evidence = Evidence { fault, source, host, line: unit.line, time, text, trace: unit.trace };
         self.errors.push((self.ordinary, evidence));

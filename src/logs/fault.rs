@@ -42,7 +42,7 @@ impl Fault {
     }
 
     /// The kind in words.
-    pub const fn words(self) -> &'static str {
+    pub const fn text(self) -> &'static str {
         match self {
             Self::NodeDied => "node died",
             Self::Preempted => "preempted",

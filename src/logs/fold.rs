@@ -74,7 +74,7 @@ impl Row {
 }
 
 /// Maximum number of bytes of a row's text.
-const LONGEST: usize = 4096;
+const MAX_TEXT_BYTES: usize = 4096;
 
 /// Folds lines as they are received. The rows are in the order of their first lines.
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl Fold {
         let id = self.first + self.rows.len() as u64;
         self.newest.insert(key, id);
         let time = unit.time.map(|time| (time, time));
-        let text = beginning(&unit.text, LONGEST).to_owned();
+        let text = beginning(&unit.text, MAX_TEXT_BYTES).to_owned();
         let row = Row {
             id,
             text,

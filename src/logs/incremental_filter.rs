@@ -32,14 +32,14 @@ impl IncrementalFilter {
     }
 
     /// Examines lines that were not examined yet, at most [`STEP`] bytes of them. Returns whether all were.
-    pub fn step(&mut self, held: &LogBuffer, mut wanted: impl FnMut(u64, &Line) -> bool) -> bool {
-        let (first, end) = (held.first(), held.end());
+    pub fn step(&mut self, buffer: &LogBuffer, mut wanted: impl FnMut(u64, &Line) -> bool) -> bool {
+        let (first, end) = (buffer.first(), buffer.end());
         self.forget_outside(first, end);
         let mut seen = self.seen.clone().unwrap_or(end..end);
         let mut left = STEP;
         while seen.end < end && left > 0 {
             let number = seen.end;
-            let Some(line) = held.get(held.index_of(number)) else { break };
+            let Some(line) = buffer.get(buffer.index_of(number)) else { break };
             left = left.saturating_sub(line.text().len() + PER_LINE);
             if wanted(number, line) {
                 let from = self.kept.back().map_or(seen.start, |last| last + 1);
@@ -53,7 +53,7 @@ impl IncrementalFilter {
         }
         while seen.start > first && left > 0 {
             let number = seen.start - 1;
-            let Some(line) = held.get(held.index_of(number)) else { break };
+            let Some(line) = buffer.get(buffer.index_of(number)) else { break };
             left = left.saturating_sub(line.text().len() + PER_LINE);
             if wanted(number, line) {
                 let to = self.kept.front().copied().unwrap_or(seen.end).min(number + self.around + 1);
@@ -71,7 +71,7 @@ impl IncrementalFilter {
     }
 
     /// Examines the first line again, if it has this number: the text above it has been loaded.
-    pub fn look_again(&mut self, number: u64) {
+    pub fn examine_again(&mut self, number: u64) {
         if let Some(seen) = self.seen.as_mut().filter(|seen| seen.start == number && !seen.is_empty()) {
             seen.start += 1;
             if self.kept.front() == Some(&number) {
@@ -81,12 +81,12 @@ impl IncrementalFilter {
     }
 
     /// Whether every held line was examined.
-    pub fn is_done(&self, held: &LogBuffer) -> bool {
-        held.is_empty() || self.seen.as_ref().is_some_and(|seen| *seen == (held.first()..held.end()))
+    pub fn is_done(&self, buffer: &LogBuffer) -> bool {
+        buffer.is_empty() || self.seen.as_ref().is_some_and(|seen| *seen == (buffer.first()..buffer.end()))
     }
 
     /// The number of the first line that was examined; `None` before the first step.
-    pub fn looked_from(&self) -> Option<u64> {
+    pub fn examined_from(&self) -> Option<u64> {
         self.seen.as_ref().map(|seen| seen.start)
     }
 
@@ -116,35 +116,35 @@ mod tests {
 
     fn all(
         incremental_filter: &mut IncrementalFilter,
-        held: &LogBuffer,
+        buffer: &LogBuffer,
         wanted: fn(&str) -> bool,
     ) -> Vec<u64> {
-        while !incremental_filter.step(held, |_, line| wanted(line.text())) {}
-        assert!(incremental_filter.is_done(held));
+        while !incremental_filter.step(buffer, |_, line| wanted(line.text())) {}
+        assert!(incremental_filter.is_done(buffer));
         incremental_filter.lines().iter().copied().collect()
     }
 
     #[test]
     fn a_step_is_bounded_and_begins_with_the_newest_lines() {
-        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
+        let mut buffer = LogBuffer::new(usize::MAX, usize::MAX);
         let line = "x".repeat(STEP / 4);
         for _ in 0..10 {
-            held.push(line.as_str().into());
+            buffer.push(line.as_str().into());
         }
         let mut incremental_filter = IncrementalFilter::default();
-        assert!(!incremental_filter.step(&held, |_, _| true) && !incremental_filter.is_done(&held));
-        let first = held.first();
+        assert!(!incremental_filter.step(&buffer, |_, _| true) && !incremental_filter.is_done(&buffer));
+        let first = buffer.first();
         let seen = |incremental_filter: &IncrementalFilter| {
             incremental_filter.lines().iter().map(|n| n - first).collect::<Vec<_>>()
         };
         assert_eq!(seen(&incremental_filter), [6, 7, 8, 9]);
-        held.push(line.as_str().into());
+        buffer.push(line.as_str().into());
         assert!(
-            !incremental_filter.step(&held, |_, _| true),
+            !incremental_filter.step(&buffer, |_, _| true),
             "lines that arrive in the meantime are examined first"
         );
         assert_eq!(seen(&incremental_filter), [3, 4, 5, 6, 7, 8, 9, 10]);
-        assert_eq!(all(&mut incremental_filter, &held, |_| true), (first..first + 11).collect::<Vec<_>>());
+        assert_eq!(all(&mut incremental_filter, &buffer, |_| true), (first..first + 11).collect::<Vec<_>>());
     }
 
     proptest! {
@@ -155,23 +155,23 @@ mod tests {
             around in 0u64..4,
             limit in 5usize..40,
         ) {
-            let mut held = LogBuffer::new(limit, usize::MAX);
+            let mut buffer = LogBuffer::new(limit, usize::MAX);
             let mut incremental_filter = IncrementalFilter::with(around);
             let mut wanted = Vec::new();
-            let begin = held.first();
+            let begin = buffer.first();
             for part in parts {
                 for is_wanted in part {
-                    held.push(if is_wanted { "yes" } else { "no" }.into());
+                    buffer.push(if is_wanted { "yes" } else { "no" }.into());
                     wanted.push(is_wanted);
                 }
-                let seen = all(&mut incremental_filter, &held, |text| text == "yes");
+                let seen = all(&mut incremental_filter, &buffer, |text| text == "yes");
                 let is_near = |n: u64| {
-                    let near = n.saturating_sub(around)..=(n + around).min(held.end().saturating_sub(1));
+                    let near = n.saturating_sub(around)..=(n + around).min(buffer.end().saturating_sub(1));
                     near.into_iter().any(|n| n >= begin && wanted[(n - begin) as usize])
                 };
-                let expected: Vec<u64> = (held.first()..held.end()).filter(|n| is_near(*n)).collect();
+                let expected: Vec<u64> = (buffer.first()..buffer.end()).filter(|n| is_near(*n)).collect();
                 prop_assert_eq!(seen, expected);
-                held.trim();
+                buffer.trim();
             }
         }
     }

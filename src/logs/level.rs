@@ -16,10 +16,10 @@ pub enum Level {
 }
 
 /// Number of bytes that are examined: loggers put the level at the beginning.
-const HEAD: usize = 120;
+const MAX_PREFIX_BYTES: usize = 120;
 
 /// Words that name a level, as Python's `logging`, absl, Rust's `tracing` and Ray write them.
-const WORDS: [(&str, Level); 15] = [
+const LEVEL_NAMES: [(&str, Level); 15] = [
     ("ERROR", Level::Error),
     ("CRITICAL", Level::Error),
     ("FATAL", Level::Error),
@@ -43,10 +43,10 @@ pub fn level(line: &str) -> Option<Level> {
     if let Some(level) = letter(text) {
         return Some(level);
     }
-    let head = beginning(text, HEAD);
+    let head = beginning(text, MAX_PREFIX_BYTES);
     // The first word that names a level is the logger's; later ones may be part of a report about another program.
     words(head).find_map(|(at, word)| {
-        match WORDS.iter().find(|(name, _)| *name == word) {
+        match LEVEL_NAMES.iter().find(|(name, _)| *name == word) {
             // In lower case they are ordinary words: only `error:` names a level.
             Some((name, level)) if name.as_bytes()[0].is_ascii_lowercase() => {
                 head[at + word.len()..].starts_with(':').then_some(*level)

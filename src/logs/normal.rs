@@ -8,12 +8,12 @@ use std::borrow::Cow;
 pub struct Shape(pub u64);
 
 /// Number of bytes of a line that determine its shape.
-const LONGEST: usize = 2048;
+const MAX_BYTES: usize = 2048;
 
 /// The shape of a line without Ray's prefix.
 pub fn shape(line: &str) -> Shape {
     let mut hash = Fnv::default();
-    pieces(beginning(prefixed(line).text, LONGEST), |piece| hash.add(piece));
+    pieces(beginning(prefixed(line).text, MAX_BYTES), |piece| hash.add(piece));
     Shape(hash.0)
 }
 
@@ -26,7 +26,7 @@ pub(super) fn shape_of_trace<'a>(lines: impl IntoIterator<Item = &'a str>) -> Sh
         if line.starts_with([' ', '\t']) {
             hash.add(line.as_bytes());
         } else {
-            pieces(beginning(line, LONGEST), |piece| hash.add(piece));
+            pieces(beginning(line, MAX_BYTES), |piece| hash.add(piece));
         }
     }
     Shape(hash.0)
@@ -36,7 +36,7 @@ pub(super) fn shape_of_trace<'a>(lines: impl IntoIterator<Item = &'a str>) -> Sh
 /// prefix. `nan` and `inf` are kept: the line of a worker whose loss is not finite differs from the
 /// others'.
 pub fn normal(line: &str) -> Cow<'_, str> {
-    let text = beginning(prefixed(line).text, LONGEST);
+    let text = beginning(prefixed(line).text, MAX_BYTES);
     let mut out = Vec::with_capacity(text.len());
     pieces(text, |piece| out.extend_from_slice(piece));
     if out == text.as_bytes() {

@@ -50,7 +50,7 @@ pub enum WorkerNote {
 
 impl WorkerNote {
     /// The remark in a word, for output and JSON; `None` if nothing is unusual.
-    pub const fn word(self) -> Option<&'static str> {
+    pub const fn label(self) -> Option<&'static str> {
         match self {
             Self::Ended => Some("ended"),
             Self::NoLine => Some("no-line"),
@@ -122,9 +122,9 @@ struct Seen {
 }
 
 /// Maximum number of bytes kept of a worker's last line.
-const LONGEST: usize = 1024;
+const MAX_LINE_BYTES: usize = 1024;
 /// A worker that wrote within this time is not silent, whatever the others do.
-const QUIET: Duration = Duration::from_secs(30);
+const MIN_SILENCE: Duration = Duration::from_secs(30);
 
 impl Overview {
     /// Creates an overview of these workers, numbered in this order; their timestamps are read with `clock`.
@@ -164,7 +164,7 @@ impl Overview {
         if text.trim().is_empty() {
             return;
         }
-        beginning(text, LONGEST).clone_into(&mut state.line);
+        beginning(text, MAX_LINE_BYTES).clone_into(&mut state.line);
         let ours = |time: Timestamp| Timestamp::from_millis(time.as_millis().saturating_sub(worker.ahead_ms));
         let found = state.times.stamp(line).map(|time| (ours(time), Dated::Line));
         // A program whose loggers write timestamps may print lines without one much later.
@@ -296,7 +296,7 @@ impl Others {
         }
         let lag = self.lag(seen);
         if let (Some(age), Some(others)) = (age, self.age)
-            && age >= QUIET
+            && age >= MIN_SILENCE
             && age.as_secs_f64() > others.middle * 3.0 + others.deviation * 5.0
         {
             let usual = brief(Duration::try_from_secs_f64(others.middle).unwrap_or_default());
@@ -466,7 +466,7 @@ mod tests {
         assert!(overview.call(NOW).iter().any(|a| a.worker == 1 && a.phase == Some(Phase::Tracing)));
         overview.push(9, "no such worker", None);
         overview.push(2, &"x".repeat(1 << 20), None);
-        assert!(overview.call(NOW).iter().all(|a| a.line.len() <= LONGEST));
+        assert!(overview.call(NOW).iter().all(|a| a.line.len() <= MAX_LINE_BYTES));
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 /// Maximum size of a compiled regular expression, in bytes.
-const COMPILED: usize = 4 << 20;
+const MAX_REGEX_BYTES: usize = 4 << 20;
 
 /// A compiled regular expression. It is case-insensitive unless it contains an upper-case letter (ripgrep's
 /// `--smart-case`). The empty pattern matches nothing.
@@ -58,7 +58,7 @@ impl Pattern {
             at: Some(text[..e.span().start.offset].chars().count() + 1),
         })?;
         let any_case = is_any_case(&syntax);
-        let regex = RegexBuilder::new(text).case_insensitive(any_case).size_limit(COMPILED).build();
+        let regex = RegexBuilder::new(text).case_insensitive(any_case).size_limit(MAX_REGEX_BYTES).build();
         let regex = regex.map_err(|e| {
             // The message of a syntax error has several lines, with the reason on the last.
             let why = e.to_string();

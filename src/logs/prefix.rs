@@ -51,7 +51,7 @@ pub fn prefixed(line: &str) -> Prefixed<'_> {
 fn writer(line: &str) -> Option<(Writer<'_>, &str)> {
     let inner = line.strip_prefix('(')?;
     // A name may contain parentheses and spaces (`MapBatches(f)->Write`), so the pid is searched for.
-    let head = beginning(inner, LONGEST);
+    let head = beginning(inner, MAX_PREFIX_BYTES);
     for (at, word) in head.match_indices("pid=") {
         let name = &head[..at];
         if !name.is_empty() && !name.ends_with(' ') {
@@ -86,7 +86,7 @@ pub(super) fn beginning(text: &str, bytes: usize) -> &str {
 }
 
 /// Number of bytes in which a prefix is searched for; names of tasks may be long.
-const LONGEST: usize = 256;
+const MAX_PREFIX_BYTES: usize = 256;
 
 /// Parses `) text` or `, ip=10.0.0.7) text`. A line without text ends with the parenthesis.
 fn node(rest: &str) -> Option<(Option<&str>, &str)> {
@@ -109,8 +109,8 @@ fn node(rest: &str) -> Option<(Option<&str>, &str)> {
 /// The text without Ray's deduplication suffix, and the number of lines that it stands for.
 fn repeated(text: &str) -> (&str, u32) {
     /// Ray appends this explanation to the first suffix.
-    const EXPLAINED: &str = " (Ray deduplicates logs by default.";
-    let marked = match text.find(EXPLAINED) {
+    const DEDUP_EXPLANATION: &str = " (Ray deduplicates logs by default.";
+    let marked = match text.find(DEDUP_EXPLANATION) {
         Some(at) if text.ends_with(')') => &text[..at],
         _ => text,
     };

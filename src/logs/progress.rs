@@ -289,7 +289,7 @@ pub enum Phase {
 
 impl Phase {
     /// The phase in words, for display.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::FirstStep => "first step",
             Self::Tracing => "tracing",

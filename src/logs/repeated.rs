@@ -6,9 +6,9 @@
 use super::prefix::prefixed;
 
 /// Maximum number of words in a pattern; anything may follow them.
-const WORDS: usize = 32;
+const MAX_WORDS: usize = 32;
 /// Maximum total length of the words in a pattern, in bytes.
-const LONGEST: usize = 1024;
+const MAX_PATTERN_BYTES: usize = 1024;
 /// A word with a digit.
 const NUMBER: &str = r"\S*[0-9]\S*";
 
@@ -43,7 +43,7 @@ fn pattern_of(text: &str) -> String {
     let (mut bytes, mut is_cut, mut is_after_numbers) = (0, false, false);
     for (index, word) in text.split_whitespace().enumerate() {
         bytes += word.len();
-        if index >= WORDS || bytes > LONGEST {
+        if index >= MAX_WORDS || bytes > MAX_PATTERN_BYTES {
             is_cut = true;
             break;
         }

@@ -34,11 +34,11 @@ impl Runs {
 
     /// Reads lines that were not read yet, a quarter of [`STEP`] bytes at most. Returns whether all were read. `near`
     /// is the time at which they were received; it completes timestamps without a date.
-    pub fn step(&mut self, held: &LogBuffer, near: Timestamp) -> bool {
-        let mut next = self.next.unwrap_or(held.first()).max(held.first());
+    pub fn step(&mut self, buffer: &LogBuffer, near: Timestamp) -> bool {
+        let mut next = self.next.unwrap_or(buffer.first()).max(buffer.first());
         let mut left = STEP / 4;
-        while next < held.end() && left > 0 {
-            let Some(line) = held.get(held.index_of(next)) else { break };
+        while next < buffer.end() && left > 0 {
+            let Some(line) = buffer.get(buffer.index_of(next)) else { break };
             left = left.saturating_sub(line.text().len() + 64);
             let mut times = Times::beside(Clock::utc(near), self.last);
             self.last = times.next(line.text());
@@ -46,12 +46,12 @@ impl Runs {
             next += 1;
         }
         self.next = Some(next);
-        next >= held.end()
+        next >= buffer.end()
     }
 
     /// Whether every held line was read.
-    pub fn is_done(&self, held: &LogBuffer) -> bool {
-        held.is_empty() || self.next.is_some_and(|next| next >= held.end())
+    pub fn is_done(&self, buffer: &LogBuffer) -> bool {
+        buffer.is_empty() || self.next.is_some_and(|next| next >= buffer.end())
     }
 
     /// Adds lines before those that were read: the beginning of each series.
@@ -104,24 +104,24 @@ mod tests {
 
     #[test]
     fn the_task_that_was_reported_last_is_shown() {
-        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
-        (50..60).for_each(|step| _ = held.push(line(step)));
-        held.push("Progress on:eval 3it/9it rate:1.0it/s".into());
+        let mut buffer = LogBuffer::new(usize::MAX, usize::MAX);
+        (50..60).for_each(|step| _ = buffer.push(line(step)));
+        buffer.push("Progress on:eval 3it/9it rate:1.0it/s".into());
         let mut runs = Runs::default();
-        assert!(runs.step(&held, NOW) && runs.is_done(&held));
+        assert!(runs.step(&buffer, NOW) && runs.is_done(&buffer));
         assert_eq!(runs.current().unwrap().0, "eval");
-        held.push(line(60));
-        assert!(!runs.is_done(&held) && runs.step(&held, NOW));
+        buffer.push(line(60));
+        assert!(!runs.is_done(&buffer) && runs.step(&buffer, NOW));
         let (task, series) = runs.current().unwrap();
         assert_eq!((task, series.last().unwrap().step, series.points().len()), ("train", Some(60), 11));
     }
 
     #[test]
     fn lines_above_are_the_beginning_of_the_series() {
-        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
-        (50..60).for_each(|step| _ = held.push(line(step)));
+        let mut buffer = LogBuffer::new(usize::MAX, usize::MAX);
+        (50..60).for_each(|step| _ = buffer.push(line(step)));
         let mut runs = Runs::default();
-        runs.step(&held, NOW);
+        runs.step(&buffer, NOW);
         runs.read_above(&(40..50).map(line).collect::<Vec<_>>(), NOW);
         let series = runs.current().unwrap().1;
         assert_eq!((series.points().len(), series.losses(2)), (20, vec![45.0, 55.0]));
@@ -132,11 +132,11 @@ mod tests {
     #[test]
     fn tasks_are_bounded() {
         let mut runs = Runs::default();
-        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
+        let mut buffer = LogBuffer::new(usize::MAX, usize::MAX);
         for shard in 0..100 {
-            held.push(format!("shard {shard}:  45%|####5     | 45/100 [00:10<00:12,  4.5it/s]").into());
+            buffer.push(format!("shard {shard}:  45%|####5     | 45/100 [00:10<00:12,  4.5it/s]").into());
         }
-        while !runs.step(&held, NOW) {}
+        while !runs.step(&buffer, NOW) {}
         assert_eq!((runs.tasks.len(), runs.current().unwrap().0), (TASKS, "shard 99"));
     }
 }

@@ -17,18 +17,18 @@ impl Search {
     }
 
     /// Examines some of the lines that were not examined yet. Returns whether all were.
-    pub fn step(&mut self, held: &LogBuffer) -> bool {
-        self.pattern.is_empty() || self.found.step(held, |_, line| self.pattern.is_match(line.text()))
+    pub fn step(&mut self, buffer: &LogBuffer) -> bool {
+        self.pattern.is_empty() || self.found.step(buffer, |_, line| self.pattern.is_match(line.text()))
     }
 
     /// Whether every held line was examined.
-    pub fn is_done(&self, held: &LogBuffer) -> bool {
-        self.pattern.is_empty() || self.found.is_done(held)
+    pub fn is_done(&self, buffer: &LogBuffer) -> bool {
+        self.pattern.is_empty() || self.found.is_done(buffer)
     }
 
     /// The number of the first line that was examined; the newest lines are examined first.
-    pub fn looked_from(&self, held: &LogBuffer) -> u64 {
-        self.found.looked_from().unwrap_or(held.end())
+    pub fn examined_from(&self, buffer: &LogBuffer) -> u64 {
+        self.found.examined_from().unwrap_or(buffer.end())
     }
 
     /// The search pattern.
@@ -48,25 +48,25 @@ mod tests {
 
     #[test]
     fn matches_are_updated_as_lines_are_added_and_dropped() {
-        let mut held = LogBuffer::new(2, usize::MAX);
-        let first = held.push("a loss".into());
+        let mut buffer = LogBuffer::new(2, usize::MAX);
+        let first = buffer.push("a loss".into());
         let mut search = Search::new(Pattern::parse("loss").unwrap());
-        assert!(search.step(&held));
+        assert!(search.step(&buffer));
         for text in ["nothing", "LOSS again"] {
-            held.push(text.into());
+            buffer.push(text.into());
         }
-        assert!(!search.is_done(&held) && search.step(&held));
+        assert!(!search.is_done(&buffer) && search.step(&buffer));
         assert_eq!(*search.found(), [first, first + 2]);
-        held.trim();
-        assert!(search.step(&held));
+        buffer.trim();
+        assert!(search.step(&buffer));
         assert_eq!(*search.found(), [first + 2]);
     }
 
     #[test]
     fn nothing_is_searched_for_by_default() {
-        let mut held = LogBuffer::new(2, usize::MAX);
-        held.push("a loss".into());
+        let mut buffer = LogBuffer::new(2, usize::MAX);
+        buffer.push("a loss".into());
         let mut search = Search::default();
-        assert!(search.is_done(&held) && search.step(&held) && search.found().is_empty());
+        assert!(search.is_done(&buffer) && search.step(&buffer) && search.found().is_empty());
     }
 }

@@ -17,7 +17,7 @@ pub struct Clock {
 
 impl Clock {
     /// A time in the writer's time zone: `09:12:03.120`, preceded by the date if it is not that of [`Clock::near`].
-    pub fn words(&self, at: Timestamp) -> String {
+    pub fn text(&self, at: Timestamp) -> String {
         let zone = jiff::tz::Offset::from_seconds(self.utc_offset).unwrap_or(jiff::tz::Offset::UTC);
         let here = |at: Timestamp| {
             let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn untimed(line: &str) -> &str {
 /// plus this.
 const AHEAD: Duration = Duration::from_secs(36 * 3600);
 /// Number of bytes of a line within which its timestamp must begin.
-const HEAD: usize = 48;
+const MAX_PREFIX_BYTES: usize = 48;
 
 impl Clock {
     /// A host in UTC, the time zone of Google's TPU VM images.
@@ -68,7 +68,7 @@ impl Clock {
     fn after(&self, last: Option<Timestamp>, line: &str) -> Option<Timestamp> {
         let text = prefixed(line).text;
         let bytes = text.as_bytes();
-        let head = bytes.len().min(HEAD);
+        let head = bytes.len().min(MAX_PREFIX_BYTES);
         let mut at = 0;
         while at < head {
             if !bytes[at].is_ascii_digit() {

@@ -63,16 +63,16 @@ impl Timeline {
     }
 
     /// Forgets lines that are no longer held.
-    pub fn keep(&mut self, held: Range<u64>) {
-        while self.marks.back().is_some_and(|(number, _)| *number >= held.end) {
+    pub fn keep(&mut self, buffer: Range<u64>) {
+        while self.marks.back().is_some_and(|(number, _)| *number >= buffer.end) {
             self.marks.pop_back();
         }
         // The first held line may have its time from one above.
-        while self.marks.get(1).is_some_and(|(number, _)| *number <= held.start) {
+        while self.marks.get(1).is_some_and(|(number, _)| *number <= buffer.start) {
             self.marks.pop_front();
         }
         if let Some((number, _)) = self.marks.front_mut() {
-            *number = (*number).max(held.start);
+            *number = (*number).max(buffer.start);
         }
     }
 

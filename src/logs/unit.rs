@@ -43,7 +43,7 @@ const LINE: usize = 4096;
 const FRAME: usize = 512;
 
 /// The first line of a Python traceback (`traceback.TracebackException.format`).
-const HEAD: &str = "Traceback (most recent call last):";
+const TRACEBACK_HEADER: &str = "Traceback (most recent call last):";
 /// The lines between chained tracebacks, from the same function.
 const CHAIN: [&str; 2] = [
     "During handling of the above exception, another exception occurred:",
@@ -94,7 +94,7 @@ impl Units {
         if text.trim().is_empty() {
             return;
         }
-        if text.contains(HEAD) {
+        if text.contains(TRACEBACK_HEADER) {
             let head = beginning(text, LINE).to_owned();
             let (trace, text) = (vec![head.clone()], Cow::Owned(head));
             let unit = Unit { line, time, times, text, trace, level: Some(Level::Error) };
@@ -122,13 +122,13 @@ fn follows(part: Part, text: &str) -> Option<Part> {
     let is_chain = || CHAIN.iter().any(|words| text.trim_start_matches([' ', '|']).starts_with(words));
     match part {
         Part::Frames | Part::Exception if is_chain() => Some(Part::Chain),
-        Part::Frames if is_indented || is_blank || text.contains(HEAD) => Some(Part::Frames),
+        Part::Frames if is_indented || is_blank || text.contains(TRACEBACK_HEADER) => Some(Part::Frames),
         Part::Frames if is_exception(text) => Some(Part::Exception),
         Part::Exception if is_blank => Some(Part::Exception),
         // Ray's own errors are followed by the frames of the worker (`RayTaskError` in `ray/exceptions.py`).
         Part::Exception if text.starts_with("  File \"") => Some(Part::Frames),
         Part::Chain if is_blank => Some(Part::Chain),
-        Part::Chain if text.contains(HEAD) => Some(Part::Frames),
+        Part::Chain if text.contains(TRACEBACK_HEADER) => Some(Part::Frames),
         _ => None,
     }
 }

@@ -19,7 +19,7 @@ pub enum Capacity {
 
 impl Capacity {
     /// The type as shown on the screen.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::OnDemand => "on demand",
             Self::Preemptible => "preemptible",
@@ -65,7 +65,7 @@ impl QueuedState {
     }
 
     /// The state as shown on the screen.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Provisioning => "provisioning",

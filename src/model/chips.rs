@@ -33,7 +33,7 @@ pub enum ChipSource {
 
 impl ChipSource {
     /// Name of the source, for people and scripts.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Ray => "ray",
             Self::Libtpu => "libtpu",

@@ -66,7 +66,7 @@ impl VmState {
     }
 
     /// The state as shown on the screen.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Coming => "starting",
@@ -158,14 +158,14 @@ impl TpuHost {
 }
 
 /// `word` for a known state, else Google's name of the state.
-fn state_words(word: &'static str, is_known: bool, api_state: &Text) -> String {
+fn state_label(word: &'static str, is_known: bool, api_state: &Text) -> String {
     if is_known || api_state.is_empty() { word.to_owned() } else { api_state.to_string() }
 }
 
 impl QueuedResource {
     /// Its state in words, safe to print; Google's name of it if this version does not know the state.
-    pub fn state_words(&self) -> String {
-        state_words(self.state.word(), self.state != QueuedState::Unknown, &self.api_state)
+    pub fn state_label(&self) -> String {
+        state_label(self.state.label(), self.state != QueuedState::Unknown, &self.api_state)
     }
 }
 
@@ -185,8 +185,8 @@ impl TpuVm {
     }
 
     /// Its state in words, safe to print; Google's name of it if this version does not know the state.
-    pub fn state_words(&self) -> String {
-        state_words(self.state.word(), self.state != VmState::Unknown, &self.api_state)
+    pub fn state_label(&self) -> String {
+        state_label(self.state.label(), self.state != VmState::Unknown, &self.api_state)
     }
 
     /// Whether it has been in [`VmState::Coming`] for longer than [`READY_TIME`].

@@ -128,7 +128,7 @@ impl ClusterSpec {
 
 impl ClusterSpec {
     /// The head's address or its source, in words for a table.
-    pub fn head_words(&self) -> String {
+    pub fn head_text(&self) -> String {
         match &self.head {
             HeadAddress::Ssh(host) => host.to_string(),
             HeadAddress::RayLookup if self.provider == Provider::Gcp => {

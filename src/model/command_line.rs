@@ -47,13 +47,13 @@ impl Given {
     }
 
     fn add(&mut self, option: &str, value: &str) {
-        self.options = format!("{} {option} {}", self.options, word(value));
+        self.options = format!("{} {option} {}", self.options, shell_quote(value));
     }
 
     fn line(&self, cluster: Option<&ClusterName>, rest: &str) -> String {
         let options = &self.options;
         match cluster.filter(|_| !self.is_one) {
-            Some(name) => format!("marin-tui{options} -c {} {rest}", word(name.as_str())),
+            Some(name) => format!("marin-tui{options} -c {} {rest}", shell_quote(name.as_str())),
             None => format!("marin-tui{options} {rest}"),
         }
     }
@@ -65,7 +65,7 @@ pub(super) fn line(cluster: Option<&ClusterName>, rest: &str) -> String {
 }
 
 /// Quotes a word for a shell, and removes control characters.
-pub fn word(text: &str) -> String {
+pub fn shell_quote(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();

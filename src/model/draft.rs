@@ -57,7 +57,7 @@ pub enum FormEvent {
     /// The form, filled with the values of an earlier job.
     Filled(Box<Draft>),
     /// Progress: the current action.
-    Doing(String),
+    InProgress(String),
     /// Ray has accepted the job.
     Submitted(SubmissionId),
     /// The job was not submitted because of these warnings, one sentence each. It is submitted once they were seen.

@@ -33,7 +33,7 @@ pub enum Effect {
 
 impl Effect {
     /// The effect in words, safe to print.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         match self {
             Self::Now => "applies immediately".to_owned(),
             Self::NewWorkers => "applies to new workers".to_owned(),

@@ -95,7 +95,7 @@ impl SearchTally {
 
     /// `all of 512 files, the last 1,000 lines of 3 files`; `lines` is the number of lines that were read of files not
     /// searched on their hosts.
-    pub fn words(&self, lines: u32) -> String {
+    pub fn text(&self, lines: u32) -> String {
         let ends = || {
             let n = grouped(lines as usize);
             format!("the last {n} lines of {}", counted(self.files - self.whole, "file"))

@@ -2,7 +2,7 @@
 //! currently bound to it, a command with a command line that can be pasted.
 
 use super::ClusterName;
-use super::command_line::{self, word};
+use super::command_line::{self, shell_quote};
 use super::text::printable;
 use std::fmt;
 
@@ -18,14 +18,14 @@ pub enum Fix {
     /// A complete command line, and what it is for.
     Command {
         /// An imperative without a full stop; may be empty.
-        aim: String,
+        purpose: String,
         /// The line to paste into a shell.
         line: String,
     },
     /// An action of this program, available in the console and as a command.
     Action {
         /// An imperative without a full stop.
-        aim: String,
+        purpose: String,
         /// The action.
         verb: Verb,
         /// The command's argument besides the cluster: a worker, a job, a fingerprint, the command of an interrupted
@@ -185,14 +185,14 @@ impl Verb {
         }
     }
 
-    /// The fix with this verb and aim.
-    pub fn to(self, aim: impl Into<String>) -> Fix {
-        Fix::Action { aim: clean(&aim.into()), verb: self, of: String::new() }
+    /// The fix with this verb and purpose.
+    pub fn to(self, purpose: impl Into<String>) -> Fix {
+        Fix::Action { purpose: clean(&purpose.into()), verb: self, of: String::new() }
     }
 
     /// The fix with an argument: a worker, a job, a fingerprint, or an operation's command.
-    pub fn on(self, of: &str, aim: impl Into<String>) -> Fix {
-        Fix::Action { aim: clean(&aim.into()), verb: self, of: of.to_owned() }
+    pub fn on(self, of: &str, purpose: impl Into<String>) -> Fix {
+        Fix::Action { purpose: clean(&purpose.into()), verb: self, of: of.to_owned() }
     }
 
     /// The command for this action: a complete command line, or for a permission, the option to add to the refused
@@ -200,7 +200,7 @@ impl Verb {
     pub fn command(self, of: &str, target: Target<'_>) -> Option<String> {
         let on = |command: &str| match of {
             "" => command.to_owned(),
-            of => format!("{command} {}", word(of)),
+            of => format!("{command} {}", shell_quote(of)),
         };
         let again = |option: &str| match (of, target.operation) {
             ("", None) => option.to_owned(),
@@ -215,7 +215,7 @@ impl Verb {
             // Each command connects automatically.
             Self::Reconnect => return None,
             Self::HostKey if of.is_empty() => target.line("list-jobs --accept-host-key FINGERPRINT"),
-            Self::HostKey => target.line(&format!("list-jobs --accept-host-key {}", word(of))),
+            Self::HostKey => target.line(&format!("list-jobs --accept-host-key {}", shell_quote(of))),
             Self::Start => target.line("start-cluster"),
             Self::Stop => target.line("stop-cluster"),
             Self::Restart => target.line("restart-cluster"),
@@ -250,25 +250,25 @@ fn monitor(file: &str) -> String {
 
 /// The name of the worker or job, or the placeholder `any` if there is none.
 fn worker(of: &str, any: &str) -> String {
-    if of.is_empty() { any.to_owned() } else { word(of) }
+    if of.is_empty() { any.to_owned() } else { shell_quote(of) }
 }
 
 impl Fix {
     /// A fix that is a complete command line, and what it is for.
-    pub fn command(aim: impl AsRef<str>, line: impl AsRef<str>) -> Self {
-        Self::Command { aim: clean(aim.as_ref()), line: clean(line.as_ref()) }
+    pub fn command(purpose: impl AsRef<str>, line: impl AsRef<str>) -> Self {
+        Self::Command { purpose: clean(purpose.as_ref()), line: clean(line.as_ref()) }
     }
 
     /// The command that submits the jobs of a backup again.
-    pub fn restore_jobs(cluster: &ClusterName, folder: &str, aim: impl AsRef<str>) -> Self {
-        Self::command(aim, Target::of(cluster).line(&format!("restore-jobs {}", word(folder))))
+    pub fn restore_jobs(cluster: &ClusterName, folder: &str, purpose: impl AsRef<str>) -> Self {
+        Self::command(purpose, Target::of(cluster).line(&format!("restore-jobs {}", shell_quote(folder))))
     }
 
     /// What it is for; may be empty for a command line.
-    pub fn aim(&self) -> &str {
+    pub fn purpose(&self) -> &str {
         match self {
             Self::Text(text) => text,
-            Self::Command { aim, .. } | Self::Action { aim, .. } => aim,
+            Self::Command { purpose, .. } | Self::Action { purpose, .. } => purpose,
         }
     }
 
@@ -283,10 +283,10 @@ impl Fix {
 
     /// The fix as a command prints it.
     pub fn in_commands(&self, target: Target<'_>) -> String {
-        match (self.aim(), self.line(target)) {
-            (aim, None) => aim.to_owned(),
+        match (self.purpose(), self.line(target)) {
+            (purpose, None) => purpose.to_owned(),
             ("", Some(line)) => format!("run `{line}`"),
-            (aim, Some(line)) => format!("{aim}: `{line}`"),
+            (purpose, Some(line)) => format!("{purpose}: `{line}`"),
         }
     }
 

@@ -18,7 +18,7 @@ pub struct GoogleWait {
 
 impl GoogleWait {
     /// The wait in words, with the given remaining time.
-    pub fn words(&self, left: Duration) -> String {
+    pub fn text(&self, left: Duration) -> String {
         let Self { reason, asked, .. } = self;
         format!("Waiting {} s as requested by Google ({reason}); {}", asked.as_secs(), Self::next(left))
     }

@@ -122,7 +122,7 @@ impl JobStatus {
     }
 
     /// The status as shown on the screen.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Running => "running",
@@ -253,7 +253,7 @@ impl Job {
     }
 
     /// The job's owner, or a note that it is unknown, safe to print.
-    pub fn owner_words(&self) -> String {
+    pub fn owner_label(&self) -> String {
         self.owner().map_or_else(|| OWNER_UNKNOWN.to_owned(), |o| Text::from(o).to_string())
     }
 }

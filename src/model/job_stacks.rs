@@ -1,7 +1,7 @@
 //! The Python stacks of a job's workers, grouped by equal stacks.
 
 use super::cloud::TpuHost;
-use super::node::host_words;
+use super::node::host_label;
 use super::text::printable;
 use super::{NodeId, RayletThreads, Text, Timestamp};
 
@@ -92,11 +92,11 @@ impl JobStacks {
 
 impl StackGroup {
     /// Maximum size of a group whose workers are listed by name.
-    const NAMED: usize = 8;
+    const MAX_NAMED_WORKERS: usize = 8;
 
     /// The workers to list by name: none for a large group, and none for the only group, the run's usual stack.
     pub fn named(&self, of: &JobStacks) -> &[StackWorker] {
-        if of.groups.len() > 1 && self.workers.len() <= Self::NAMED { &self.workers } else { &[] }
+        if of.groups.len() > 1 && self.workers.len() <= Self::MAX_NAMED_WORKERS { &self.workers } else { &[] }
     }
 
     /// Whether its stack is notable: a group that is listed by name, smaller than the largest one, and runs user code.
@@ -125,7 +125,7 @@ impl StackGroup {
 
 impl DriverStacks {
     /// `driver 10.0.0.1 pid 867`, and its state; safe for a terminal.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         let StackWorker { pid, moved, .. } = &self.process;
         let pace = match (&self.threads, moved) {
             (Err(why), _) => format!(": {}", printable(why)),
@@ -140,7 +140,7 @@ impl DriverStacks {
 
 impl StackThread {
     /// `MainThread: main (train.py:30) in get`.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         if self.name.is_empty() {
             self.top_frame.clone()
         } else {
@@ -161,13 +161,13 @@ impl StackWorker {
     }
 
     /// `t1v-n-7 (10.0.0.7) pid 262 train_step`, safe for a terminal.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         format!("{} pid {} {}", self.on(), self.pid, self.name).trim_end().to_owned()
     }
 
     /// The host and its address.
     fn on(&self) -> String {
-        host_words(&self.host, &self.address)
+        host_label(&self.host, &self.address)
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
         let both = stacks(vec![many.clone(), few.clone()]);
         assert_eq!((many.named(&both).len(), few.named(&both).len(), both.workers()), (0, 1, 21));
         assert!(few.named(&stacks(vec![few.clone()])).is_empty(), "the only group is the usual stack");
-        assert_eq!(few.workers[0].words(), "tb-w7 (10.0.0.7) pid 7 W");
+        assert_eq!(few.workers[0].text(), "tb-w7 (10.0.0.7) pid 7 W");
         assert_eq!((both.odd().count(), stacks(vec![few]).odd().count()), (1, 0));
     }
 }

@@ -38,7 +38,7 @@ pub enum WorkerState {
 
 impl WorkerState {
     /// The state in a word, for display and scripts.
-    pub const fn word(&self) -> &'static str {
+    pub const fn label(&self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Failed { .. } => "failed",

@@ -19,7 +19,7 @@ pub enum LeftoverKind {
 
 impl LeftoverKind {
     /// The name of the kind in JSON, messages and the audit log.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::TpuVm => "tpu vm",
             Self::QueuedResource => "queued resource",
@@ -49,7 +49,7 @@ pub struct Leftover {
 impl Leftover {
     /// The label of its deletion in the audit log.
     pub fn audit_label(&self) -> String {
-        format!("clean-preempted {} {}", self.kind.word(), self.name)
+        format!("clean-preempted {} {}", self.kind.label(), self.name)
     }
 }
 
@@ -78,19 +78,19 @@ impl Cleaned {
     }
 
     /// The outcome in words; `words` formats its hint.
-    pub fn words(&self, words: impl Fn(&Hint) -> String) -> String {
+    pub fn text(&self, hint_text: impl Fn(&Hint) -> String) -> String {
         match self {
             Self::Deleted => "deleted".into(),
             Self::AlreadyGone => "already gone".into(),
             Self::Skipped(why) => format!("skipped: {why}"),
-            Self::Failed { what, hint } => format!("not deleted: {what}; {}", words(hint)),
+            Self::Failed { what, hint } => format!("not deleted: {what}; {}", hint_text(hint)),
         }
     }
 }
 
 impl TpuVm {
     /// Whether it is gone and belongs to this cluster by its label.
-    pub fn is_left_by(&self, cluster: &str) -> bool {
+    pub fn is_leftover_of(&self, cluster: &str) -> bool {
         self.state.is_gone() && self.ray_cluster.as_ref().is_some_and(|l| l.raw() == cluster)
     }
 }
@@ -98,7 +98,7 @@ impl TpuVm {
 impl QueuedResource {
     /// Whether the queued resource belongs to this cluster by its label and has no use once its TPU VMs are gone. A
     /// waiting or provisioning one does not count; a failed one is kept, because it shows the cause.
-    pub fn is_left_by(&self, cluster: &str) -> bool {
+    pub fn is_leftover_of(&self, cluster: &str) -> bool {
         let over = matches!(self.state, QueuedState::Active | QueuedState::Suspended);
         over && self.ray_cluster.as_ref().is_some_and(|l| l.raw() == cluster)
     }
@@ -107,7 +107,7 @@ impl QueuedResource {
 /// This cluster's leftovers: TPU VMs first, then the queued resources that contain only these, then resources created
 /// with Compute Engine.
 pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
-    let vms: Vec<&TpuVm> = cloud.vms.iter().filter(|vm| vm.is_left_by(cluster)).collect();
+    let vms: Vec<&TpuVm> = cloud.vms.iter().filter(|vm| vm.is_leftover_of(cluster)).collect();
     let names: BTreeSet<&str> = vms.iter().map(|vm| vm.name.raw()).collect();
     let of_vm = |vm: &&TpuVm| Leftover {
         kind: kind(vm),
@@ -122,7 +122,7 @@ pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
         let inside: Vec<Text> = inside.collect();
         let has_others = inside.iter().any(|vm| !names.contains(vm.raw()));
         // If no TPU VM of an active one is listed, it may be in a location that Google could not reach.
-        if !q.is_left_by(cluster) || has_others || (inside.is_empty() && q.state == QueuedState::Active) {
+        if !q.is_leftover_of(cluster) || has_others || (inside.is_empty() && q.state == QueuedState::Active) {
             return None;
         }
         Some(Leftover {
@@ -205,7 +205,7 @@ mod tests {
         };
         leftovers(cluster, &view)
             .iter()
-            .map(|l| format!("{} {} {}", l.kind.word(), l.name, l.chips))
+            .map(|l| format!("{} {} {}", l.kind.label(), l.name, l.chips))
             .collect()
     }
 

@@ -98,7 +98,7 @@ pub enum ProblemKind {
 impl ProblemKind {
     /// The problem in a few words, for console and commands.
     #[must_use]
-    pub const fn words(&self) -> &'static str {
+    pub const fn text(&self) -> &'static str {
         match self {
             Self::Config => "broken file",
             Self::Address => "head not found",

@@ -2,7 +2,7 @@
 
 use super::cloud::TpuHost;
 use super::text::colored_line;
-use super::{ClusterName, Look, NodeId, SubmissionId, Text};
+use super::{ClusterName, NodeId, SubmissionId, Text, TextStyle};
 use std::fmt;
 use std::ops::Range;
 
@@ -11,25 +11,25 @@ use std::ops::Range;
 pub struct Line {
     text: String,
     /// Looks, each with the byte offset at which it starts.
-    looks: Box<[(u32, Look)]>,
+    styles: Box<[(u32, TextStyle)]>,
 }
 
 impl Line {
     /// A line written by a program, cleaned as by [`super::text::log_line`] except that its colors are kept.
     pub fn cleaned(raw: &str) -> Self {
-        let mut look = Look::default();
-        let mut looks: Vec<(u32, Look)> = Vec::new();
+        let mut style = TextStyle::default();
+        let mut styles: Vec<(u32, TextStyle)> = Vec::new();
         let text = colored_line(raw, |at, parameters| {
-            look.apply(parameters);
+            style.apply(parameters);
             let at = u32::try_from(at).unwrap_or(u32::MAX);
-            looks.pop_if(|(before, _)| *before == at);
-            looks.push((at, look));
+            styles.pop_if(|(before, _)| *before == at);
+            styles.push((at, style));
         });
         // Most lines have no colors, and many end with a reset sequence.
-        if looks.iter().all(|(at, look)| look.is_plain() || *at as usize >= text.len()) {
-            looks.clear();
+        if styles.iter().all(|(at, style)| style.is_plain() || *at as usize >= text.len()) {
+            styles.clear();
         }
-        Self { text, looks: looks.into() }
+        Self { text, styles: styles.into() }
     }
 
     /// The text of the line, without its line break.
@@ -38,25 +38,25 @@ impl Line {
     }
 
     /// The parts of the text that are not plain, in order.
-    pub fn looks(&self) -> impl Iterator<Item = (Range<usize>, Look)> + '_ {
-        let ends = self.looks.iter().skip(1).map(|(at, _)| *at as usize).chain([self.text.len()]);
-        let parts = self.looks.iter().zip(ends).map(|((from, look), to)| (*from as usize..to, *look));
-        parts.filter(|(range, look)| !range.is_empty() && !look.is_plain())
+    pub fn styles(&self) -> impl Iterator<Item = (Range<usize>, TextStyle)> + '_ {
+        let ends = self.styles.iter().skip(1).map(|(at, _)| *at as usize).chain([self.text.len()]);
+        let parts = self.styles.iter().zip(ends).map(|((from, style), to)| (*from as usize..to, *style));
+        parts.filter(|(range, style)| !range.is_empty() && !style.is_plain())
     }
 
     /// Memory usage in bytes.
     pub fn bytes(&self) -> usize {
-        self.text.len() + size_of_val(&*self.looks) + size_of::<Self>()
+        self.text.len() + size_of_val(&*self.styles) + size_of::<Self>()
     }
 
     /// The line with plain text appended.
     #[must_use]
     pub fn and(mut self, more: &str) -> Self {
-        if let Some((_, last)) = self.looks.last()
+        if let Some((_, last)) = self.styles.last()
             && !last.is_plain()
         {
-            let end = (u32::try_from(self.text.len()).unwrap_or(u32::MAX), Look::default());
-            self.looks = self.looks.iter().copied().chain([end]).collect();
+            let end = (u32::try_from(self.text.len()).unwrap_or(u32::MAX), TextStyle::default());
+            self.styles = self.styles.iter().copied().chain([end]).collect();
         }
         self.text.push_str(more);
         self
@@ -66,7 +66,7 @@ impl Line {
 /// From text that is already safe, without colors.
 impl From<String> for Line {
     fn from(text: String) -> Self {
-        Self { text, looks: Box::default() }
+        Self { text, styles: Box::default() }
     }
 }
 
@@ -186,19 +186,19 @@ pub struct LogBatch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Colour;
+    use super::super::SgrColor;
     use super::*;
 
     #[test]
     fn colors_keep_their_position() {
         let line = Line::cleaned("\x1b[36m(train pid=7)\x1b[0m a\tb \x1b[1;31mERROR\x1b[m\n");
         assert_eq!(line.text(), "(train pid=7) a b ERROR");
-        let looks: Vec<_> = line.looks().map(|(range, look)| (&line.text()[range], look)).collect();
-        let cyan = Look { colour: Some(Colour::Indexed(6)), ..Look::default() };
-        let red = Look { colour: Some(Colour::Indexed(1)), bold: true, ..Look::default() };
-        assert_eq!(looks, [("(train pid=7)", cyan), ("ERROR", red)]);
+        let styles: Vec<_> = line.styles().map(|(range, style)| (&line.text()[range], style)).collect();
+        let cyan = TextStyle { color: Some(SgrColor::Indexed(6)), ..TextStyle::default() };
+        let red = TextStyle { color: Some(SgrColor::Indexed(1)), bold: true, ..TextStyle::default() };
+        assert_eq!(styles, [("(train pid=7)", cyan), ("ERROR", red)]);
         let more = Line::cleaned("\x1b[31mlong").and(" more");
-        assert_eq!(more.looks().map(|(range, _)| &more.text()[range]).collect::<Vec<_>>(), ["long"]);
+        assert_eq!(more.styles().map(|(range, _)| &more.text()[range]).collect::<Vec<_>>(), ["long"]);
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn overwritten_text_has_no_colors() {
         let line = Line::cleaned("\x1b[31m10%\r\x1b[32m20%");
-        let looks: Vec<_> = line.looks().collect();
-        assert_eq!((line.text(), looks.len(), looks[0].1.colour), ("20%", 1, Some(Colour::Indexed(2))));
+        let styles: Vec<_> = line.styles().collect();
+        assert_eq!((line.text(), styles.len(), styles[0].1.color), ("20%", 1, Some(SgrColor::Indexed(2))));
     }
 }

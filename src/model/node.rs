@@ -70,7 +70,7 @@ impl NodeState {
     }
 
     /// The state as shown on the screen.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Alive => "alive",
             Self::Idle => "idle",
@@ -230,7 +230,7 @@ pub struct TpuChip {
 }
 
 /// `t1v-n-7 (10.0.0.7)`, or only the address if the host has no other name; safe for a terminal.
-pub(super) fn host_words(host: &Text, address: &Text) -> String {
+pub(super) fn host_label(host: &Text, address: &Text) -> String {
     if host == address { address.to_string() } else { format!("{host} ({address})") }
 }
 

@@ -27,7 +27,7 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// Name of the kind as shown on the screen.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Restart => "restart",
             Self::Start => "start",
@@ -201,7 +201,7 @@ pub enum CancelledState {
 
 impl CancelledState {
     /// The state in words.
-    pub const fn words(self) -> &'static str {
+    pub const fn text(self) -> &'static str {
         match self {
             Self::Unchanged => "nothing was changed",
             Self::Requested => "the request stays with Google",
@@ -244,57 +244,60 @@ impl Operation {
     /// The operation for a task on a cluster.
     pub fn new(task: Task, cluster: ClusterName) -> Self {
         use StepName::{
-            Answer, Apply, Ask, Backup, Capacity, Check, Clear, Drain, Find, Join, Launch, Leave, Look,
-            Remove, Restore, Start, Stop, Turns, Verify, Workers,
+            Apply, Backup, Capacity, Check, CleanUp, Drain, Find, Join, ReadState, Remove, RemoveEach,
+            RequestTpus, Restore, Start, StartRay, Stop, Verify, WaitForRay, WaitUntilGone, Workers,
         };
         let (steps, consequence) = match &task {
             Task::Restart { preserve: true } => (
-                vec![Check, Look, Backup, Stop, Clear, Start, Answer, Restore, Workers],
+                vec![Check, ReadState, Backup, Stop, CleanUp, Start, WaitForRay, Restore, Workers],
                 "running jobs are stopped and resubmitted from the beginning; manually started drivers are lost",
             ),
-            Task::Restart { preserve: false } => {
-                (vec![Check, Look, Stop, Clear, Start, Answer, Workers], "running jobs are stopped and lost")
-            }
-            Task::Start => (vec![Check, Start, Answer], "Ray is started on the head and its workers"),
-            Task::Stop => {
-                (vec![Check, Look, Stop, Clear], "running jobs are stopped and lost, and Ray is stopped")
-            }
+            Task::Restart { preserve: false } => (
+                vec![Check, ReadState, Stop, CleanUp, Start, WaitForRay, Workers],
+                "running jobs are stopped and lost",
+            ),
+            Task::Start => (vec![Check, Start, WaitForRay], "Ray is started on the head and its workers"),
+            Task::Stop => (
+                vec![Check, ReadState, Stop, CleanUp],
+                "running jobs are stopped and lost, and Ray is stopped",
+            ),
             Task::Update => (
-                vec![Check, Look, Apply, Verify],
+                vec![Check, ReadState, Apply, Verify],
                 "changes of the cluster file are applied with `ray up --no-restart`; Ray keeps running",
             ),
-            Task::AddWorker(NewWorker::Queued { .. }) => {
-                (vec![Ask, Capacity, Join], "TPUs are requested from Google and billed once they are up")
-            }
+            Task::AddWorker(NewWorker::Queued { .. }) => (
+                vec![RequestTpus, Capacity, Join],
+                "TPUs are requested from Google and billed once they are up",
+            ),
             Task::AddWorker(NewWorker::Host { .. }) => (
-                vec![Find, Launch, Join],
+                vec![Find, StartRay, Join],
                 "Ray is started there as a worker; if Ray is already running there, it is stopped",
             ),
             Task::InitWorker { .. } => (
-                vec![Find, Launch, Join],
+                vec![Find, StartRay, Join],
                 "Ray is restarted there, on all hosts of a TPU; running work there ends",
             ),
             Task::RemoveWorker { drain: None, .. } => (
-                vec![Find, Remove, Leave],
+                vec![Find, Remove, WaitUntilGone],
                 "running work there ends; a TPU is deleted with all its hosts and disks",
             ),
             Task::RemoveWorker { drain: Some(_), .. } => (
-                vec![Find, Drain, Remove, Leave],
+                vec![Find, Drain, Remove, WaitUntilGone],
                 "the worker is drained and removed once idle; a TPU is deleted with all its hosts and disks",
             ),
             Task::RemoveWorkers { drain: None, .. } => (
-                vec![Find, Turns],
+                vec![Find, RemoveEach],
                 "running work there ends; TPUs are deleted with all their hosts and disks, one after another",
             ),
             Task::RemoveWorkers { drain: Some(_), .. } => (
-                vec![Find, Turns],
+                vec![Find, RemoveEach],
                 "the workers are drained and removed once idle, one after another; TPUs are deleted with all their hosts and disks",
             ),
         };
         let kind = task.kind();
         let title = match task.subject() {
-            subject if subject.is_empty() => format!("{} {cluster}", kind.word()),
-            subject => format!("{} {subject} ({cluster})", kind.word()),
+            subject if subject.is_empty() => format!("{} {cluster}", kind.label()),
+            subject => format!("{} {subject} ({cluster})", kind.label()),
         };
         Self {
             title,
@@ -370,7 +373,7 @@ impl Operation {
 
     /// The position of a step: `step 4 of 9 (ray down)`.
     pub fn position(&self, step: StepName) -> String {
-        format!("step {} of {} ({})", self.number(step), self.steps.len(), step.word())
+        format!("step {} of {} ({})", self.number(step), self.steps.len(), step.label())
     }
 
     /// The number of a step, from 1.
@@ -411,13 +414,13 @@ mod tests {
     fn jobs_are_saved_before_anything_is_stopped() {
         let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new("a"));
         assert!(restart.number(StepName::Backup) < restart.number(StepName::Stop));
-        assert!(restart.number(StepName::Clear) < restart.number(StepName::Restore));
+        assert!(restart.number(StepName::CleanUp) < restart.number(StepName::Restore));
         assert!(restart.destructive && restart.title == "restart a");
         assert!(restart.is_harmless_at(StepName::Backup) && !restart.is_harmless_at(StepName::Stop));
         assert!(!restart.is_harmless_at(StepName::Workers), "a cancel after `ray down` is not harmless");
         assert_eq!(restart.audit_label(), "restart a");
         let done = |steps: &[StepName]| steps.iter().map(|s| (*s, String::new())).collect::<Vec<_>>();
-        let saved = done(&[StepName::Check, StepName::Look, StepName::Backup]);
+        let saved = done(&[StepName::Check, StepName::ReadState, StepName::Backup]);
         let again = |done: &[(StepName, String)]| restart.cancelled_again(StepName::Check, done).is_some();
         assert!(again(&[]) && again(&saved[..2]) && !again(&saved), "`ray down` may have begun");
         let lossy = Operation::new(Task::Restart { preserve: false }, ClusterName::new("a"));
@@ -434,10 +437,10 @@ mod tests {
         let add = Operation::new(Task::AddWorker(wanted), ClusterName::new("a"));
         assert_eq!(add.audit_label(), "add-worker x-1, x·-2 (v4-8, reserved)");
         assert!(
-            !add.is_harmless_at(StepName::Ask),
+            !add.is_harmless_at(StepName::RequestTpus),
             "it would be unknown whether Google accepted the request"
         );
-        assert!(add.cancelled_at(StepName::Capacity).unwrap().words().contains("stays with Google"));
+        assert!(add.cancelled_at(StepName::Capacity).unwrap().text().contains("stays with Google"));
         let remove = Task::RemoveWorker { worker: "w".into(), drain: Some(60) };
         let remove = Operation::new(remove, ClusterName::new("a"));
         assert_eq!(remove.cancelled_at(StepName::Find), Some(CancelledState::Unchanged));

@@ -139,8 +139,8 @@ impl OperationLock {
             self.process,
             self.brief(now)
         );
-        let aim = format!("check on {} whether it is running", self.host());
-        let check = Fix::command(aim, format!("ps -p {}", self.process));
+        let purpose = format!("check on {} whether it is running", self.host());
+        let check = Fix::command(purpose, format!("ps -p {}", self.process));
         let take_over = Verb::TakeOver.to("take it over");
         let hint = match self.liveness(now) {
             Liveness::Fresh => {

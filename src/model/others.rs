@@ -73,12 +73,12 @@ impl Others {
 impl fmt::Display for Others {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// Maximum number of ids that are listed; the rest is counted.
-        const NAMED: usize = 8;
+        const MAX_IDS: usize = 8;
         f.write_str(&self.brief())?;
         if self.unowned.is_empty() {
             return Ok(());
         }
-        let ids: Vec<_> = self.unowned.iter().take(NAMED).map(ToString::to_string).collect();
+        let ids: Vec<_> = self.unowned.iter().take(MAX_IDS).map(ToString::to_string).collect();
         write!(f, " ({}", ids.join(", "))?;
         match self.unowned.len() - ids.len() {
             0 => f.write_str(")"),

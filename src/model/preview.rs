@@ -33,7 +33,7 @@ pub enum Restoration {
 
 impl Restoration {
     /// Whether it is restored, in words, safe to print.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         match self {
             Self::Unknown => "?".to_owned(),
             Self::Back => "yes".to_owned(),
@@ -56,7 +56,7 @@ impl AffectedJob {
     }
 
     /// The job's owner, or a note that it is unknown, safe to print.
-    pub fn owner_words(&self) -> String {
+    pub fn owner_label(&self) -> String {
         self.owner.as_ref().map_or_else(|| OWNER_UNKNOWN.to_owned(), ToString::to_string)
     }
 
@@ -84,7 +84,7 @@ pub struct Preview {
     /// Workers to be removed, by name, each with the addresses of its hosts. Safe to print.
     pub workers: Vec<(String, Vec<String>)>,
     /// Other resources that are deleted at Google besides the named ones. Safe to print.
-    pub also: Vec<String>,
+    pub owned_resources: Vec<String>,
     /// Warnings about the request; they do not cause a refusal. Safe to print.
     pub warnings: Vec<String>,
     /// For an update: differences between the cluster file and the running cluster.
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(preview.others().to_string(), "jobs of al·ice, bo and of unknown owner (j)");
         let ours: Vec<bool> = preview.jobs.iter().map(|j| preview.is_ours(j)).collect();
         assert_eq!(ours, [false, true, false, false, false]);
-        assert_eq!(preview.jobs[2].owner_words(), "owner unknown");
+        assert_eq!(preview.jobs[2].owner_label(), "owner unknown");
         assert_eq!(preview.back(), 5);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Text;
 use super::amount::counted;
-use super::node::host_words;
+use super::node::host_label;
 
 /// CPU use in percent of a core from which a raylet thread is reported: the raylet schedules for its whole host.
 const BUSY: f64 = 50.0;
@@ -33,7 +33,7 @@ pub struct RayletThread {
 
 impl RayletThread {
     /// `raylet  S  0.4%`, safe for a terminal.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         let cpu = self.cpu.map(|cpu| format!("  {cpu:.1}%")).unwrap_or_default();
         format!("{}  {}{cpu}", self.name, self.state)
     }
@@ -61,7 +61,7 @@ impl RayletThreads {
         if self.threads.iter().all(|thread| matches!(thread.state, 'T' | 't')) {
             problems = vec!["stopped by a signal or a debugger".to_owned()];
         }
-        let on = host_words(&self.host, &self.address);
+        let on = host_label(&self.host, &self.address);
         Some(format!("{on} pid {}: {}", self.pid, problems.join(", ")))
     }
 }

@@ -50,7 +50,7 @@ impl ResizeRequest {
     }
 
     /// The request, its state and its error, in one line.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         let s = if self.size == 1 { "" } else { "s" };
         let why = self.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
         format!("resize request {} for {} instance{s} is {}{why}", self.name, self.size, self.api_state)

@@ -1,6 +1,6 @@
 //! Running heads at Google, and the problem of several heads for one cluster.
 
-use super::command_line::word;
+use super::command_line::shell_quote;
 use super::{ClusterName, Fix, Hint, Problem, ProblemKind, Text, Timestamp};
 
 /// A running machine that Ray's cluster launcher labeled as a head.
@@ -37,9 +37,9 @@ pub fn several_heads(
     let delete = |head: &RunningHead| {
         let line = format!(
             "gcloud compute instances delete {} --zone={} --project={}",
-            word(head.name.raw()),
-            word(head.zone.raw()),
-            word(project)
+            shell_quote(head.name.raw()),
+            shell_quote(head.zone.raw()),
+            shell_quote(project)
         );
         Fix::command(format!("or, if {} is the wrong one, delete it", head.name), line)
     };

@@ -31,7 +31,7 @@ impl Service {
     }
 
     /// Name of the service for display.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Dashboard => "dashboard",
             Self::Gcs => "GCS",
@@ -51,8 +51,9 @@ impl Service {
 
 /// The ports in words: `dashboard http://marin-a.localhost:8265, GCS 127.0.0.1:6379`.
 pub fn addresses(cluster: &ClusterName, ports: &LocalPorts) -> String {
-    let one =
-        |(service, port): (&Service, &u16)| format!("{} {}", service.word(), service.address(cluster, *port));
+    let one = |(service, port): (&Service, &u16)| {
+        format!("{} {}", service.label(), service.address(cluster, *port))
+    };
     ports.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 

@@ -2,7 +2,7 @@
 
 /// A color of an SGR sequence: from the terminal's palette, or 24-bit (ECMA-48, ITU T.416).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colour {
+pub enum SgrColor {
     /// One of the 256 palette colors; the first 16 are defined by the terminal.
     Indexed(u8),
     /// Red, green, blue.
@@ -12,11 +12,11 @@ pub enum Colour {
 /// Colors and attributes of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is set and reset by its own parameter")]
-pub struct Look {
+pub struct TextStyle {
     /// Foreground color; none for the terminal's default.
-    pub colour: Option<Colour>,
+    pub color: Option<SgrColor>,
     /// Background color; none for the terminal's default.
-    pub behind: Option<Colour>,
+    pub behind: Option<SgrColor>,
     /// Bold.
     pub bold: bool,
     /// Faint.
@@ -29,7 +29,7 @@ pub struct Look {
     pub reverse: bool,
 }
 
-impl Look {
+impl TextStyle {
     /// Applies the parameters of one SGR sequence, e.g. `1;38;5;214`. Unsupported parameters, including those for
     /// concealed and blinking text, are ignored, so that no output is hidden.
     pub fn apply(&mut self, parameters: &str) {
@@ -52,14 +52,14 @@ impl Look {
                 23 => self.italic = false,
                 24 => self.underline = false,
                 27 => self.reverse = false,
-                30..=37 => self.colour = Some(Colour::Indexed((parameter - 30) as u8)),
-                38 => self.colour = further(&mut left).or(self.colour),
-                39 => self.colour = None,
-                40..=47 => self.behind = Some(Colour::Indexed((parameter - 40) as u8)),
+                30..=37 => self.color = Some(SgrColor::Indexed((parameter - 30) as u8)),
+                38 => self.color = further(&mut left).or(self.color),
+                39 => self.color = None,
+                40..=47 => self.behind = Some(SgrColor::Indexed((parameter - 40) as u8)),
                 48 => self.behind = further(&mut left).or(self.behind),
                 49 => self.behind = None,
-                90..=97 => self.colour = Some(Colour::Indexed((parameter - 90 + 8) as u8)),
-                100..=107 => self.behind = Some(Colour::Indexed((parameter - 100 + 8) as u8)),
+                90..=97 => self.color = Some(SgrColor::Indexed((parameter - 90 + 8) as u8)),
+                100..=107 => self.behind = Some(SgrColor::Indexed((parameter - 100 + 8) as u8)),
                 _ => {}
             }
         }
@@ -72,11 +72,11 @@ impl Look {
 }
 
 /// The color that follows 38 or 48: `5;N` or `2;R;G;B`.
-fn further(left: &mut impl Iterator<Item = Option<u16>>) -> Option<Colour> {
+fn further(left: &mut impl Iterator<Item = Option<u16>>) -> Option<SgrColor> {
     let mut next = || left.next()?.and_then(|n| u8::try_from(n).ok());
     match next()? {
-        5 => next().map(Colour::Indexed),
-        2 => Some(Colour::Direct(next()?, next()?, next()?)),
+        5 => next().map(SgrColor::Indexed),
+        2 => Some(SgrColor::Direct(next()?, next()?, next()?)),
         _ => None,
     }
 }
@@ -85,33 +85,36 @@ fn further(left: &mut impl Iterator<Item = Option<u16>>) -> Option<Colour> {
 mod tests {
     use super::*;
 
-    fn look(parameters: &str) -> Look {
-        let mut look = Look::default();
-        look.apply(parameters);
-        look
+    fn style(parameters: &str) -> TextStyle {
+        let mut style = TextStyle::default();
+        style.apply(parameters);
+        style
     }
 
     #[test]
     fn colors_of_all_kinds_are_parsed() {
-        assert_eq!(look("31").colour, Some(Colour::Indexed(1)));
-        assert_eq!(look("1;97"), Look { bold: true, colour: Some(Colour::Indexed(15)), ..Look::default() });
+        assert_eq!(style("31").color, Some(SgrColor::Indexed(1)));
         assert_eq!(
-            look("38;5;214;4"),
-            Look { underline: true, colour: Some(Colour::Indexed(214)), ..Look::default() }
+            style("1;97"),
+            TextStyle { bold: true, color: Some(SgrColor::Indexed(15)), ..TextStyle::default() }
         );
-        assert_eq!(look("48:2:1:2:3").behind, Some(Colour::Direct(1, 2, 3)));
+        assert_eq!(
+            style("38;5;214;4"),
+            TextStyle { underline: true, color: Some(SgrColor::Indexed(214)), ..TextStyle::default() }
+        );
+        assert_eq!(style("48:2:1:2:3").behind, Some(SgrColor::Direct(1, 2, 3)));
     }
 
     #[test]
     fn resets_are_plain_and_unknown_parameters_are_ignored() {
-        let mut all = look("1;2;3;4;7;31;42");
+        let mut all = style("1;2;3;4;7;31;42");
         all.apply("8;5;999;38;9");
         all.apply(">0");
-        assert_eq!(all, look("1;2;3;4;7;31;42"));
+        assert_eq!(all, style("1;2;3;4;7;31;42"));
         for reset in ["", "0", "22;23;24;27;39;49"] {
-            let mut look = all;
-            look.apply(reset);
-            assert!(look.is_plain(), "{reset}");
+            let mut style = all;
+            style.apply(reset);
+            assert!(style.is_plain(), "{reset}");
         }
     }
 }

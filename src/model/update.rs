@@ -162,7 +162,7 @@ pub enum ClusterEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobStopOutcome {
     /// Requested; waiting for the effect.
-    Asked,
+    Requested,
     /// The job has ended, with this status.
     Ended(String),
     /// Ray reported the job as stopped, but after a while it still has this status.
@@ -183,9 +183,9 @@ impl JobStopOutcome {
     /// May contain text from the cluster.
     pub fn noted(&self) -> Option<String> {
         match self {
-            Self::Asked => None,
+            Self::Requested => None,
             Self::Ended(word) => Some(format!("ended ({word})")),
-            Self::StillThere(status) => Some(format!("still {}", status.word())),
+            Self::StillThere(status) => Some(format!("still {}", status.label())),
             Self::Unknown { why, .. } => Some(format!("stop not confirmed: {why}")),
             Self::Failed(why) => Some(format!("not stopped: {why}")),
         }

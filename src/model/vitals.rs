@@ -53,7 +53,7 @@ pub struct Run {
     /// Recent rate in steps per second.
     pub rate: Option<f64>,
     /// Earlier rate in steps per second.
-    pub usual_rate: Option<f64>,
+    pub typical_rate: Option<f64>,
     /// Expected end at the recent rate.
     pub ends: Option<Timestamp>,
     /// Time of the newest progress line.
@@ -102,7 +102,7 @@ impl WarningKind {
     }
 
     /// What is wrong, in a few words.
-    pub const fn words(self) -> &'static str {
+    pub const fn text(self) -> &'static str {
         match self {
             Self::NotFinite => "loss not finite",
             Self::Stalled => "run stalled",
@@ -151,8 +151,8 @@ impl LogRead {
 
 impl RunWarning {
     /// `run slowed for 12m: 0.77 steps/s, was 1.00 (23% slower)`, safe to print.
-    pub fn words(&self, now: Timestamp) -> String {
-        format!("{} for {}: {}", self.kind.words(), brief(self.since.age(now)), self.evidence)
+    pub fn text(&self, now: Timestamp) -> String {
+        format!("{} for {}: {}", self.kind.text(), brief(self.since.age(now)), self.evidence)
     }
 }
 
@@ -164,7 +164,7 @@ pub struct Vitals {
     /// Whether and when its log was read.
     pub log: LogRead,
     /// Its activity.
-    pub doing: JobActivity,
+    pub activity: JobActivity,
     /// When this activity began, if known.
     pub since: Option<Timestamp>,
     /// Resources that its entrypoint, tasks and actors hold; none when Ray's lists were truncated.
@@ -186,11 +186,11 @@ pub struct Vitals {
 impl Vitals {
     /// Its activity in a few words, safe to print: `waits for v4-256, 12m`, `step 1,200/20,000`, `silent 22m`. Old data
     /// is shown with its age: `step 1,200, 3m ago`.
-    pub fn words(&self, now: Timestamp) -> String {
+    pub fn text(&self, now: Timestamp) -> String {
         let lasted = |since: Option<Timestamp>, behind: &str| {
             since.map(|at| format!("{behind}{}", brief(at.age(now)))).unwrap_or_default()
         };
-        match &self.doing {
+        match &self.activity {
             JobActivity::Waiting(wait) => waits_for(&wait.shape, wait.since, now),
             JobActivity::DriverOnly => format!("driver only{}", lasted(self.since, ", ")),
             JobActivity::Compiling => format!("compiling{}", lasted(self.since, " ")),
@@ -218,8 +218,8 @@ impl Vitals {
     }
 
     /// Name of the activity for scripts.
-    pub const fn word(&self) -> &'static str {
-        match self.doing {
+    pub const fn label(&self) -> &'static str {
+        match self.activity {
             JobActivity::Waiting(_) => "waiting",
             JobActivity::DriverOnly => "driver only",
             JobActivity::Compiling => "compiling",
@@ -237,14 +237,14 @@ impl Vitals {
     }
 
     /// Estimated time until its last step; none unless it is executing steps.
-    pub fn left(&self, now: Timestamp) -> Option<Duration> {
-        let is_moving = matches!(self.doing, JobActivity::Training);
+    pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
+        let is_moving = matches!(self.activity, JobActivity::Training);
         self.run.as_ref()?.ends.filter(|_| is_moving).map(|at| at.until(now))
     }
 
     /// Whether it holds nothing and waits for a node.
     pub const fn is_waiting(&self) -> bool {
-        matches!(self.doing, JobActivity::Waiting(_))
+        matches!(self.activity, JobActivity::Waiting(_))
     }
 
     /// The worst sign of a problem, if any.
@@ -392,12 +392,12 @@ impl ClusterVitals {
     }
 
     /// That status in a word; with Ray's own status where they differ.
-    pub fn status_words(&self, job: &Job) -> String {
+    pub fn status_text(&self, job: &Job) -> String {
         let status = self.status(job);
         if status == job.status {
-            return status.word().to_owned();
+            return status.label().to_owned();
         }
-        format!("{} (Ray reports {})", status.word(), job.status.word())
+        format!("{} (Ray reports {})", status.label(), job.status.label())
     }
 
     /// The worst sign of a job, unless it is [`WarningKind::PendingTooLong`]: the job's activity already shows that it waits.
@@ -422,11 +422,11 @@ pub struct ReadingCost {
 #[cfg(test)]
 impl Vitals {
     /// The vitals of a job with this activity; nothing else is known.
-    pub(crate) fn sample(doing: JobActivity, read: Timestamp) -> Self {
+    pub(crate) fn sample(activity: JobActivity, read: Timestamp) -> Self {
         let (holds, run) = (Some(Vec::new()), None);
         let (nodes, waits, signs) = (Vec::new(), Vec::new(), Vec::new());
         let log = LogRead::None;
-        Self { read, log, doing, since: None, holds, nodes, waits, run, logged: None, restarts: 0, signs }
+        Self { read, log, activity, since: None, holds, nodes, waits, run, logged: None, restarts: 0, signs }
     }
 }
 
@@ -437,7 +437,8 @@ mod tests {
     #[test]
     fn activities_are_described_in_a_few_words() {
         let at = |minute: i64| Timestamp::from_millis(minute * 60_000);
-        let words = |doing| Vitals { since: Some(at(26)), ..Vitals::sample(doing, at(30)) }.words(at(30));
+        let words =
+            |activity| Vitals { since: Some(at(26)), ..Vitals::sample(activity, at(30)) }.text(at(30));
         let wait = |name: &str, n| Wait {
             shape: vec![("CPU".into(), 1.0), (name.into(), n)],
             count: 1,
@@ -451,22 +452,22 @@ mod tests {
         assert_eq!(words(JobActivity::Running { tasks: 3, actors: 9 }), "3 tasks");
         assert_eq!(words(JobActivity::Running { tasks: 0, actors: 1 }), "1 actor");
         let mut steps = Vitals::sample(JobActivity::Training, at(30));
-        assert_eq!(steps.words(at(30)), "running");
+        assert_eq!(steps.text(at(30)), "running");
         steps.run = Some(Run { step: Some(1200), total: Some(20_000), ends: Some(at(90)), ..Run::default() });
         assert_eq!(
-            (steps.words(at(30)), steps.left(at(30))),
+            (steps.text(at(30)), steps.time_left(at(30))),
             ("step 1,200/20,000".into(), Some(Duration::from_secs(3600)))
         );
         steps.log = LogRead::At(at(27));
-        assert_eq!(steps.words(at(30)), "step 1,200, 3m ago");
-        steps.doing = JobActivity::Silent(at(8));
-        assert_eq!(steps.words(at(30)), "silent 19m", "the log was read 3m ago");
+        assert_eq!(steps.text(at(30)), "step 1,200, 3m ago");
+        steps.activity = JobActivity::Silent(at(8));
+        assert_eq!(steps.text(at(30)), "silent 19m", "the log was read 3m ago");
         let unread = Vitals {
             log: LogRead::Unread,
             ..Vitals::sample(JobActivity::Running { tasks: 3, actors: 9 }, at(30))
         };
-        assert_eq!(unread.words(at(30)), "3 tasks, log not read yet");
-        assert_eq!(steps.left(at(30)), None, "unknown while silent");
+        assert_eq!(unread.text(at(30)), "3 tasks, log not read yet");
+        assert_eq!(steps.time_left(at(30)), None, "unknown while silent");
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub struct Wait {
 
 impl Wait {
     /// The requested resources in words: `3 x TPU 4, for 2m`.
-    pub fn words(&self, now: Timestamp) -> String {
+    pub fn text(&self, now: Timestamp) -> String {
         let times = if self.count == 1 { String::new() } else { format!("{} x ", number(self.count as f64)) };
         let shape = if self.shape.is_empty() { "any node".to_owned() } else { shape(&self.shape) };
         let since = self.since.map(|at| format!(", for {}", brief(at.age(now)))).unwrap_or_default();

@@ -2,7 +2,7 @@
 //! files of libtpu that no process holds. Nearly full disks are only reported. [`left`] determines what counts as left
 //! over, and on what evidence.
 
-mod left;
+mod leftovers;
 
 use super::executor::Executor;
 use super::host::Host;
@@ -11,11 +11,11 @@ use crate::model::cloud::{CloudView, TpuHost, TpuVm, VmState};
 use crate::model::{ClusterSpec, HeadAddress, Job, JobId, JobKey, Problem, Provider, Snapshot};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
-pub use left::{FullDisk, HostLeft, LeftProcess};
+pub use leftovers::{FullDisk, HostLeftovers, LeftoverProcess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-const LOOK_SCRIPT: &str = include_str!("../../assets/cleanup-look.sh");
+const INSPECT_SCRIPT: &str = include_str!("../../assets/cleanup-inspect.sh");
 const END_SCRIPT: &str = include_str!("../../assets/cleanup-end.sh");
 /// Devices that count as TPUs, as an extended regular expression: v2 to v4 have `/dev/accel*`, later ones `/dev/vfio/*`
 /// (Ray, `_private/accelerators/tpu.py`).
@@ -46,7 +46,7 @@ pub struct HostFound {
     /// The host that was checked.
     pub host: TpuHost,
     /// Its leftovers, or why the host could not be checked.
-    pub left: Result<HostLeft, Problem>,
+    pub left: Result<HostLeftovers, Problem>,
 }
 
 /// A leftover on a host: a process to end, or a file to remove.
@@ -74,12 +74,13 @@ pub enum Outcome {
 impl Cleanup<'_> {
     /// Checks the hosts of all workers, eight at a time. Missing data of Ray or Google proves nothing: without Ray, no
     /// job counts as ended.
-    pub async fn look(&self, ray: Option<&Snapshot>, cloud: Option<&CloudView>) -> Vec<HostFound> {
+    pub async fn inspect_hosts(&self, ray: Option<&Snapshot>, cloud: Option<&CloudView>) -> Vec<HostFound> {
         let ended = &ended(ray);
         let checks = hosts(self.spec, ray, cloud).into_iter().map(|host| async move {
-            let output = self.run(&host, LOOK_SCRIPT, &["/proc", self.devices, LOCKS], CHECK_TIMEOUT).await;
+            let output =
+                self.run(&host, INSPECT_SCRIPT, &["/proc", self.devices, LOCKS], CHECK_TIMEOUT).await;
             let left = output.and_then(|output| {
-                let left = left::left(&output, ended);
+                let left = leftovers::parse(&output, ended);
                 left.ok_or_else(|| {
                     super::failure(format!("{}: truncated output", host.internal), "try again")
                 })
@@ -102,7 +103,7 @@ impl Cleanup<'_> {
         stream::iter(ends).buffered(AT_ONCE).collect().await
     }
 
-    async fn end_on(&self, host: &TpuHost, left: &HostLeft) -> Vec<(Subject, Outcome)> {
+    async fn end_on(&self, host: &TpuHost, left: &HostLeftovers) -> Vec<(Subject, Outcome)> {
         let mut arguments = vec!["/proc", self.devices, if left.locks.is_empty() { "" } else { LOCKS }];
         let processes: Vec<String> =
             left.processes.iter().map(|p| format!("{}:{}", p.pid, p.start)).collect();
@@ -166,7 +167,7 @@ fn ended(ray: Option<&Snapshot>) -> BTreeSet<JobId> {
     let Some(ray) = ray else { return BTreeSet::new() };
     let is_over = |job: &Job| {
         job.status.is_ended()
-            && job.ended.is_none_or(|at| at.age(ray.taken) > Duration::from_secs(left::SETTLED))
+            && job.ended.is_none_or(|at| at.age(ray.taken) > Duration::from_secs(leftovers::SETTLED))
     };
     let drivers = |over: bool| {
         ray.jobs.iter().filter(move |job| is_over(job) == over).filter_map(|job| match &job.key {

@@ -78,8 +78,8 @@ impl Performer {
             // responded, and a request only once its capacity has arrived; both steps check for their effect first.
             let is_reusable = match step {
                 StepName::Check => false,
-                StepName::Start => was_done(StepName::Answer),
-                StepName::Ask => was_done(StepName::Capacity),
+                StepName::Start => was_done(StepName::WaitForRay),
+                StepName::RequestTpus => was_done(StepName::Capacity),
                 _ => true,
             };
             if let Some((_, result)) = done.iter().find(|(s, _)| *s == step && is_reusable) {
@@ -150,7 +150,7 @@ impl Performer {
     ) -> Result<String, Problem> {
         match step {
             StepName::Check => self.check(progress).await,
-            StepName::Look => {
+            StepName::ReadState => {
                 let result = self.inspect().await?;
                 if self.preserves() && !self.executor.is_recording() {
                     let name =
@@ -168,7 +168,7 @@ impl Performer {
                 }
                 self.stop(progress).await
             }
-            StepName::Clear => self.clear(progress).await,
+            StepName::CleanUp => self.clear(progress).await,
             StepName::Start => {
                 if let Some(result) = self.runs_already().await? {
                     return Ok(result);
@@ -177,7 +177,7 @@ impl Performer {
                 self.keep_facts(journal).await?;
                 self.start(progress).await
             }
-            StepName::Answer => self.answer().await,
+            StepName::WaitForRay => self.answer().await,
             StepName::Restore => self.restore(progress).await,
             StepName::Workers => self.workers(progress).await,
             StepName::Apply => self.apply(progress).await,
@@ -185,15 +185,15 @@ impl Performer {
             StepName::Find if matches!(self.task, Task::RemoveWorkers { .. }) => {
                 self.find_all_turns(journal).await
             }
-            StepName::Turns => self.take_turns(journal, progress).await,
+            StepName::RemoveEach => self.take_turns(journal, progress).await,
             StepName::Find
-            | StepName::Ask
+            | StepName::RequestTpus
             | StepName::Capacity
-            | StepName::Launch
+            | StepName::StartRay
             | StepName::Join
             | StepName::Drain
             | StepName::Remove
-            | StepName::Leave => self.worker_step(step, journal, progress).await,
+            | StepName::WaitUntilGone => self.worker_step(step, journal, progress).await,
         }
     }
 
@@ -241,7 +241,7 @@ impl Performer {
             let workers = living_workers(&snapshot);
             let open = || snapshot.jobs.iter().filter(|j| !j.status.is_ended());
             if self.updates() {
-                let row = |job: &Arc<Job>| (job.key.to_string(), job.status.word().to_owned());
+                let row = |job: &Arc<Job>| (job.key.to_string(), job.status.label().to_owned());
                 self.facts.running = open().map(row).collect();
             }
             let jobs: Vec<String> =

@@ -44,17 +44,17 @@ impl Request {
     }
 
     async fn ready(&self, form: FormId, drafts: Arc<Drafts>, draft: Draft) -> Result<Ready, String> {
-        self.report_form(form, FormEvent::Doing("reading files to upload".into())).await;
+        self.report_form(form, FormEvent::InProgress("reading files to upload".into())).await;
         let (environment, spec) = (Arc::clone(&self.environment), self.spec.clone());
         blocking(move || drafts.ready(&spec, &draft, &environment.env)).await
     }
 
     async fn sent(&self, form: FormId, ready: &Ready) -> Result<SubmissionId, String> {
-        self.report_form(form, FormEvent::Doing("connecting".into())).await;
+        self.report_form(form, FormEvent::InProgress("connecting".into())).await;
         let channel = self.connection.channel().await.map_err(|p| unreached(&p))?;
         // If there is no room for a progress message, the next one replaces it.
         let progress = |words| {
-            let event = ServiceEvent::Form(self.spec.name.clone(), form, FormEvent::Doing(words));
+            let event = ServiceEvent::Form(self.spec.name.clone(), form, FormEvent::InProgress(words));
             let _ = self.events.try_send(event);
         };
         ready.send(&channel.client, progress).await

@@ -174,7 +174,7 @@ pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refu
     match unfinished.next() {
         Some(step) if step.is_skippable() => Ok(()),
         step => {
-            let step = step.map_or("its last step", crate::model::StepName::word);
+            let step = step.map_or("its last step", crate::model::StepName::label);
             let title = unfinished.operation(&spec.name).title;
             let what = format!("{title}: cannot skip `{step}`: later steps need it");
             Err(Refusal::new(

@@ -27,7 +27,7 @@ use std::time::Instant;
 use tokio::sync::Mutex;
 
 /// Default number of lines of each log that an explanation reads.
-const EXPLAINED: u32 = 400;
+const DEFAULT_EXPLAIN_LINES: u32 = 400;
 
 /// Reads the workers of a job.
 pub struct WorkerReader<'a> {
@@ -252,7 +252,7 @@ impl<'a> WorkerReader<'a> {
                 (WorkersAnswer::Lines { said, folded, whole_since }, 0)
             }
             Part::Cause => {
-                let (found, logs) = self.explain(&mut job_workers, EXPLAINED).await?;
+                let (found, logs) = self.explain(&mut job_workers, DEFAULT_EXPLAIN_LINES).await?;
                 compared = logs;
                 (WorkersAnswer::Cause(Box::new(found)), 0)
             }

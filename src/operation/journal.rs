@@ -233,7 +233,7 @@ impl Journal {
 
     /// Records that the operation was cancelled, and the state that it leaves.
     pub(super) fn cancelled(&mut self, left: CancelledState) -> Result<(), JournalError> {
-        self.end(&format!("cancelled; {}", left.words()))
+        self.end(&format!("cancelled; {}", left.text()))
     }
 
     /// Records facts before they are needed.
@@ -363,7 +363,7 @@ mod tests {
         let name = ClusterName::new("a");
         let mut journal = Journal::open(dir.path(), &name).unwrap();
         journal.begin(&Task::Restart { preserve: true }, &Scope::default()).unwrap();
-        journal.done(StepName::Look, "2 workers").unwrap();
+        journal.done(StepName::ReadState, "2 workers").unwrap();
         journal.facts(&Facts { session: "s1".into(), ..Facts::default() }).unwrap();
         journal.failed(StepName::Stop, "no route").unwrap();
         let text = std::fs::read(&journal.path).unwrap();
@@ -388,7 +388,7 @@ mod tests {
         let others = Others { people: vec!["al".into()], unowned: vec![key("raysubmit_1")] };
         journal.begin(&restart, &Scope { others: others.clone(), ..Scope::default() }).unwrap();
         journal.facts(&Facts { session: "s1".into(), ..Facts::default() }).unwrap();
-        journal.done(StepName::Look, "2 workers").unwrap();
+        journal.done(StepName::ReadState, "2 workers").unwrap();
         let second = open().unwrap_err().to_string();
         assert!(
             second.contains("restart a/../b, started 0s ago, at step 1 of 9 (check), by process")
@@ -403,7 +403,7 @@ mod tests {
         let found = journal.unfinished().unwrap().clone();
         assert_eq!((found.task, found.facts.session.as_str()), (restart, "s1"));
         assert_eq!(found.scope.others, others);
-        assert_eq!(found.done, [(StepName::Look, "2 workers".to_owned())]);
+        assert_eq!(found.done, [(StepName::ReadState, "2 workers".to_owned())]);
         journal.failed(StepName::Stop, "no route").unwrap();
         drop(journal);
         let mut journal = open().unwrap();

@@ -78,7 +78,7 @@ mod tests {
         let open = || Journal::open(dir.path(), &ClusterName::new("lab")).unwrap();
         let mut journal = open();
         journal.begin(&Task::Restart { preserve: true }, &Scope::default()).unwrap();
-        for step in [StepName::Check, StepName::Look, StepName::Backup] {
+        for step in [StepName::Check, StepName::ReadState, StepName::Backup] {
             journal.done(step, "").unwrap();
         }
         drop(journal);
@@ -88,12 +88,16 @@ mod tests {
         for step in [StepName::Stop, StepName::Start] {
             journal.done(step, "").unwrap();
         }
-        journal.pass(StepName::Clear).unwrap();
-        unfinished.passed(StepName::Clear);
-        assert!(unfinished.is_done(StepName::Clear));
+        journal.pass(StepName::CleanUp).unwrap();
+        unfinished.passed(StepName::CleanUp);
+        assert!(unfinished.is_done(StepName::CleanUp));
         drop(journal);
         let later = open().unfinished().unwrap().clone();
-        assert_eq!(later.next(), Some(StepName::Answer), "the new Ray is not stopped by the skipped step");
+        assert_eq!(
+            later.next(),
+            Some(StepName::WaitForRay),
+            "the new Ray is not stopped by the skipped step"
+        );
         assert!(!later.asks_first());
     }
 

@@ -15,10 +15,10 @@ pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(
             return supervisor::tpu_location(spec).and_then(|_| worker::check(spec, options, task));
         }
         (None, _) if kind.is_of_cluster() => {
-            format!("{} has no cluster file, which `ray` needs to {} it", spec.name, kind.word())
+            format!("{} has no cluster file, which `ray` needs to {} it", spec.name, kind.label())
         }
         (None, _) => format!("{} has no cluster file, which is needed to start a worker", spec.name),
-        (_, provider) => format!("{} is not supported for provider {provider}", kind.word()),
+        (_, provider) => format!("{} is not supported for provider {provider}", kind.label()),
     };
     let hint = if kind.is_of_cluster() {
         let backup = Target::of(&spec.name).line("backup-jobs");

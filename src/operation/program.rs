@@ -4,7 +4,7 @@
 use super::call::Call;
 use super::performer::Performer;
 use super::{failure, then_resume};
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{Problem, Progress, Timestamp};
 use crate::ssh::Terminal;
 use crate::supervisor;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Time without output after which a message reports it.
-const QUIET: Duration = Duration::from_secs(30);
+const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 /// Time without output after which a ray command counts as hung: a setup command may build something silently for half
 /// an hour.
 const SILENCE: Duration = Duration::from_secs(1800);
@@ -26,7 +26,7 @@ const NO_LOGIN: &str = "SSH still not available";
 /// Maximum number of output lines passed on per second.
 const LINES_PER_SECOND: usize = 500;
 /// Number of last lines that are kept to explain a failure.
-const KEPT: usize = 50;
+const MAX_LINES: usize = 50;
 
 impl Performer {
     /// Runs a ray command that changes the cluster, like [`Self::ray`]; a dry run only records it.
@@ -39,7 +39,7 @@ impl Performer {
             let settings = self.autoscaler_setting().iter().copied().map(str::to_owned);
             let ray = self.options.ray.iter().cloned();
             let arguments = arguments.iter().map(|word| word.to_string_lossy().into_owned());
-            let words: Vec<String> = settings.chain(ray).chain(arguments).map(|w| word(&w)).collect();
+            let words: Vec<String> = settings.chain(ray).chain(arguments).map(|w| shell_quote(&w)).collect();
             Call::run(words.join(" "))
         };
         if self.executor.records(line) { Ok((0, Vec::new())) } else { self.ray(arguments, progress).await }
@@ -81,7 +81,7 @@ impl Performer {
             supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), terminal, sender);
         let login_timeout = LOGIN_TIMEOUT[usize::from(self.is_google())];
         let output = ProgramOutput { prompts, ..ProgramOutput::new(progress) };
-        follow(running, lines, output, Limits { quiet: QUIET, silence: SILENCE, login_timeout }).await
+        follow(running, lines, output, Limits { quiet: SILENCE_LIMIT, silence: SILENCE, login_timeout }).await
     }
 }
 
@@ -178,7 +178,7 @@ impl<'a> ProgramOutput<'a> {
         } else {
             self.omitted += 1;
         }
-        if self.last.len() == KEPT {
+        if self.last.len() == MAX_LINES {
             self.last.pop_front();
         }
         self.last.push_back(line);
@@ -220,14 +220,14 @@ mod tests {
         for i in 0..100_000 {
             output.take(i.to_string());
         }
-        assert_eq!(output.end().len(), KEPT);
+        assert_eq!(output.end().len(), MAX_LINES);
         let mut lines = Vec::new();
         while let Ok(Progress::Output(line)) = received.try_recv() {
             lines.push(line);
         }
         assert!(lines.iter().any(|l| l.ends_with("lines omitted)")), "{} lines", lines.len());
         let last: Vec<_> = (99_950..100_000).map(|i| i.to_string()).collect();
-        assert_eq!(lines[lines.len() - KEPT..], last);
+        assert_eq!(lines[lines.len() - MAX_LINES..], last);
     }
 
     #[tokio::test]

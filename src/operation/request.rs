@@ -12,7 +12,7 @@ use super::lock::{others_lock, remove_lock};
 use super::performer::Performer;
 use super::preview::{Detail, preview};
 use super::update;
-use super::worker::{also_removed, is_gone, offer, warnings};
+use super::worker::{is_gone, offer, owned_resources, warnings};
 use crate::model::{
     Changed, ClusterSpec, Consent, JobStatus, Operation, OperationEnd, OperationEvent, OperationKind, Order,
     Preview, Problem, Progress, Refusal, RefusalReason, StepName, Target, Task, Timestamp, Verb,
@@ -113,7 +113,7 @@ impl Request {
         let (spec, wanted) = (self.spec.clone(), task.clone());
         seen.warnings.extend(blocking(move || warnings(&spec, &wanted)).await);
         for worker in task.removal().map_or(&[][..], |(workers, _)| workers) {
-            seen.also.extend(also_removed(&self.spec, &self.environment.options, worker).await);
+            seen.owned_resources.extend(owned_resources(&self.spec, &self.environment.options, worker).await);
         }
         self.report(OperationEvent::Previewed(task, seen)).await;
         Ok(())
@@ -310,7 +310,7 @@ impl Request {
     ) {
         if consent.no_wait {
             // Google processes the request without us.
-            operation.steps.retain(|s| *s == StepName::Ask);
+            operation.steps.retain(|s| *s == StepName::RequestTpus);
         }
         self.report(OperationEvent::Began(operation.clone())).await;
         let (end, changed) = self.steps(&operation, &journal, before, consent, stops).await;
@@ -321,7 +321,7 @@ impl Request {
                 let shortfall = changed.shortfall(&self.spec.name, Timestamp::now());
                 shortfall.map_or_else(|| "done".to_owned(), |missing| format!("done; {}", missing.what))
             }
-            OperationEnd::Cancelled(left) => format!("cancelled; {}", left.words()),
+            OperationEnd::Cancelled(left) => format!("cancelled; {}", left.text()),
             OperationEnd::Abandoned => "abandoned".to_owned(),
             OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
         };

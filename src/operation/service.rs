@@ -42,7 +42,7 @@ pub enum Journals {
     /// Journals are read at intervals, for a screen.
     Watched,
     /// Journals are read only for an order.
-    Asked,
+    OnRequest,
 }
 
 /// A request to the service.

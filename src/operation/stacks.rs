@@ -235,7 +235,7 @@ impl StacksRead {
             StackWorker { moved: before.zip(after).map(|(a, b)| moved(a, b)), ..all[n].clone() }
         };
         let group = |group: Group| StackGroup {
-            top_frame: group.location.words(),
+            top_frame: group.location.text(),
             frames: frames(&group.location),
             workers: group.members.iter().map(|n| worker(*n)).collect(),
         };
@@ -275,7 +275,7 @@ fn frames(location: &StackLocation) -> Vec<String> {
 fn threads(dump: &Dump) -> Vec<StackThread> {
     let thread = |(thread, location): (&crate::stacks::Thread, StackLocation)| StackThread {
         name: thread.name.to_string(),
-        top_frame: location.words(),
+        top_frame: location.text(),
         frames: frames(&location),
     };
     locations(dump).map(thread).collect()

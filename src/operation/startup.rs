@@ -26,7 +26,7 @@ pub struct Services {
     /// Base URL of Secret Manager.
     pub secret_manager: String,
     /// Interval for looking for the head.
-    pub look: Duration,
+    pub poll_interval: Duration,
 }
 
 impl Services {
@@ -38,7 +38,7 @@ impl Services {
         Self {
             compute: there(&endpoints.compute, usual.compute),
             secret_manager: there(&endpoints.secret_manager, usual.secret_manager),
-            look: POLL_INTERVAL,
+            poll_interval: POLL_INTERVAL,
         }
     }
 }
@@ -102,7 +102,7 @@ pub fn startup_script(
         own => node.metadata().remove("startup-script").unwrap_or_default(),
         init => each(&node.init),
         join => in_container(node),
-        look_seconds => services.look.as_secs_f64().to_string(),
+        look_seconds => services.poll_interval.as_secs_f64().to_string(),
     };
     let script = environment.render_str(TEMPLATE, values).map_err(|e| failure(e.to_string(), ""))?;
     if script.len() > LIMIT {

@@ -193,7 +193,7 @@ impl Performer {
             .await
             .map_err(to_problem)?;
         let jobs: BTreeMap<String, &str> =
-            snapshot.jobs.iter().map(|job| (job.key.to_string(), job.status.word())).collect();
+            snapshot.jobs.iter().map(|job| (job.key.to_string(), job.status.label())).collect();
         let words = |(id, before): (&String, &String)| match jobs.get(id) {
             Some(now) if now == before => None,
             Some(now) => Some(format!("{id} {before} -> {now}")),

@@ -47,16 +47,16 @@ impl Types {
 }
 
 /// Maximum plausible count of machines or jobs in a report: larger ones are wrong and would overflow sums.
-const MOST: u32 = 1_000_000;
+const MAX_COUNT: u32 = 1_000_000;
 
 /// Adds to a count, up to the maximum plausible one.
 pub fn add(count: &mut u32, more: u32) {
-    *count = count.saturating_add(more).min(MOST);
+    *count = count.saturating_add(more).min(MAX_COUNT);
 }
 
 /// Sorts demands largest first and failures newest first.
 pub fn in_order(mut report: Autoscaler) -> Autoscaler {
-    report.demands.iter_mut().for_each(|d| d.count = d.count.min(MOST.into()));
+    report.demands.iter_mut().for_each(|d| d.count = d.count.min(MAX_COUNT.into()));
     report.demands.sort_by_key(|d| std::cmp::Reverse(d.count));
     report.failures.sort_by_key(|f| std::cmp::Reverse(f.at));
     report

@@ -116,7 +116,7 @@ impl RayError {
 }
 
 /// Maximum number of characters of a server's message in an error.
-const WORDS: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// The message of an error body, on one line: `msg` of Ray's JSON envelope or the text itself; for a Python traceback,
 /// the message of its innermost exception. Ray's job head wraps the agent's traceback in a sentence of its own that
@@ -135,7 +135,7 @@ pub(super) fn message_of(body: &[u8]) -> String {
     if let Some((_, stderr)) = text.split_once("\n=== stderr ===\n")
         && let Some(why) = stderr.lines().find(has_word)
     {
-        return why.trim().chars().take(WORDS).collect();
+        return why.trim().chars().take(MAX_MESSAGE_CHARS).collect();
     }
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(has_word).collect();
     let after_frames = lines.iter().rposition(|l| l.starts_with("  ")).map_or(0, |frame| frame + 1);
@@ -143,7 +143,7 @@ pub(super) fn message_of(body: &[u8]) -> String {
         message if after_frames > 0 && !message.is_empty() => message.join(" "),
         _ => lines.last().map_or_else(|| "(nothing)".to_owned(), |l| l.trim().to_owned()),
     };
-    line.chars().take(WORDS).collect()
+    line.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -160,7 +160,7 @@ mod tests {
         );
         assert_eq!(message_of(b"  \n"), "(nothing)");
         assert_eq!(message_of(b"x\n."), "x", "a line without a word is skipped");
-        assert_eq!(message_of(&[b'x'; 5000]).len(), WORDS);
+        assert_eq!(message_of(&[b'x'; 5000]).len(), MAX_MESSAGE_CHARS);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 /// Maximum number of bytes of a status before the value, and of a piece that is read from a file.
-const PIECE: usize = 256 << 10;
+const MAX_PIECE_BYTES: usize = 256 << 10;
 /// Key of a length-delimited field (bytes or a message) with this number.
 const fn field(number: u64) -> u64 {
     number << 3 | 2
@@ -73,7 +73,7 @@ impl Gcs {
         start.put_slice(&head);
         let mut left = size as usize;
         let content = std::iter::from_fn(move || {
-            let mut piece = BytesMut::zeroed(left.min(PIECE));
+            let mut piece = BytesMut::zeroed(left.min(MAX_PIECE_BYTES));
             left -= piece.len();
             if piece.is_empty() {
                 return None;
@@ -184,7 +184,7 @@ impl Reply {
                 self.value = Some(length);
                 return Ok(std::mem::take(&mut self.unparsed).freeze().split_off(head));
             }
-            if key != field(1) || length > PIECE as u64 {
+            if key != field(1) || length > MAX_PIECE_BYTES as u64 {
                 return Err(malformed("an unknown field"));
             }
             let end = head + length as usize;

@@ -7,7 +7,7 @@ use super::RayError;
 use prost::encoding::decode_varint;
 
 /// Maximum memory of a response in bytes. A cluster of 10,000 nodes uses about half of it.
-const MOST: u64 = 512 << 20;
+const MAX_RESPONSE_BYTES: u64 = 512 << 20;
 /// Maximum memory of a length-delimited field besides its content: the largest row is a node's, with strings and
 /// maps.
 const ROW: u64 = 336;
@@ -17,9 +17,13 @@ const DEPTH: usize = 8;
 
 /// Fails when a response would use more memory than a cluster of any real size needs.
 pub fn check(path: &str, body: &[u8]) -> Result<(), RayError> {
-    let mut scale = Scale { left: MOST };
+    let mut scale = Scale { left: MAX_RESPONSE_BYTES };
     if scale.message(body, DEPTH) == MemoryEstimate::TooHeavy {
-        let why = format!("its {} bytes would use more than {} MiB of memory", body.len(), MOST >> 20);
+        let why = format!(
+            "its {} bytes would use more than {} MiB of memory",
+            body.len(),
+            MAX_RESPONSE_BYTES >> 20
+        );
         return Err(RayError::Malformed { route: path.to_owned(), why });
     }
     Ok(())
@@ -151,7 +155,7 @@ mod tests {
     fn text_and_bytes_are_not_rows() {
         check("x", &within(1, &vec![b'a'; 60 << 20])).unwrap();
         check("x", &within(1, &br#"{"entrypoint": "python train.py"}"#.repeat(1 << 20))).unwrap();
-        assert_eq!(Scale { left: MOST }.message(b"{}", DEPTH), MemoryEstimate::Other);
+        assert_eq!(Scale { left: MAX_RESPONSE_BYTES }.message(b"{}", DEPTH), MemoryEstimate::Other);
         assert!(check("x", b"").is_ok() && check("x", b"\xff").is_ok(), "the decoder reports the error");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// Deaths within this time of each other are grouped: the hosts of a preempted slice do not die at the same moment.
-const TOGETHER: Duration = Duration::from_secs(120);
+const GROUPING_WINDOW: Duration = Duration::from_secs(120);
 
 /// What the hosts of a row have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -223,7 +223,12 @@ fn folded(mut dead: Vec<Hosts>, nodes: &[Node], now: Timestamp) -> Vec<Hosts> {
             && one.nodes.iter().any(|number| nodes[*number as usize].is_lost(now));
         let joins = |row: &&mut Hosts| match row.key.lost {
             Some((of, first)) if of == cause && first.is_some() == is_loss => {
-                !is_loss || row.ended.as_ref().zip(at).is_some_and(|((last, _), at)| last.age(at) <= TOGETHER)
+                !is_loss
+                    || row
+                        .ended
+                        .as_ref()
+                        .zip(at)
+                        .is_some_and(|((last, _), at)| last.age(at) <= GROUPING_WINDOW)
             }
             _ => false,
         };

@@ -46,7 +46,7 @@ pub enum TpuStatus {
 
 impl TpuStatus {
     /// The status in words, for the screen and JSON.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Ghost => "ghost",
             Self::Incomplete => "incomplete",
@@ -100,7 +100,7 @@ pub enum ManagedBy {
 
 impl ManagedBy {
     /// The manager in words, for the screen and JSON.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Autoscaler => "autoscaler",
             Self::Manual => "manual",

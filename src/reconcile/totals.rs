@@ -21,7 +21,7 @@ pub struct Chips {
 
 impl Chips {
     /// In words, e.g. `v4 84 chips, 32 in Ray, 40 preempted, 64 more requested`; Ray's part only if `ray_known`.
-    pub fn words(&self, generation: &str, ray_known: bool) -> String {
+    pub fn text(&self, generation: &str, ray_known: bool) -> String {
         let chips = |n: u32| grouped(n as usize);
         let mut parts = vec![format!("{} {} chips", printable(generation), chips(self.held))];
         parts.extend(ray_known.then(|| format!("{} in Ray", chips(self.in_ray))));

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The oldest OpenSSH whose messages are understood (`error.rs`). The options that we use are older: `accept-new` and
 /// `RemoteCommand` were added in 7.6.
-const OLDEST: (u32, u32) = (8, 0);
+const MIN_OPENSSH_VERSION: (u32, u32) = (8, 0);
 
 /// The version of an ssh program, e.g. `OpenSSH_9.2p1`; an error when it is too old, or not OpenSSH.
 pub async fn client_version(ssh: &Path) -> Result<String, SshError> {
@@ -15,7 +15,7 @@ pub async fn client_version(ssh: &Path) -> Result<String, SshError> {
     // ssh prints its version on standard error.
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let word = text.split([' ', ',', '\n']).find(|word| word.starts_with("OpenSSH_"));
-    let (major, minor) = OLDEST;
+    let (major, minor) = MIN_OPENSSH_VERSION;
     let unsupported = |what: String| SshError::Local {
         what,
         hint: format!("install OpenSSH {major}.{minor} or later, or set `ssh` in the settings").into(),
@@ -24,7 +24,7 @@ pub async fn client_version(ssh: &Path) -> Result<String, SshError> {
         return Err(unsupported(format!("{} is not OpenSSH", ssh.display())));
     };
     match version(word) {
-        Some(version) if version >= OLDEST => Ok(word.to_owned()),
+        Some(version) if version >= MIN_OPENSSH_VERSION => Ok(word.to_owned()),
         _ => Err(unsupported(format!("{} is {word}, which is too old", ssh.display()))),
     }
 }
@@ -66,7 +66,10 @@ mod tests {
     fn versions_are_compared_by_number() {
         assert_eq!(version("OpenSSH_9.2p1"), Some((9, 2)));
         assert_eq!(version("OpenSSH_10.0"), Some((10, 0)));
-        assert!(version("OpenSSH_10.0p2") > Some(OLDEST) && version("OpenSSH_7.9p1") < Some(OLDEST));
+        assert!(
+            version("OpenSSH_10.0p2") > Some(MIN_OPENSSH_VERSION)
+                && version("OpenSSH_7.9p1") < Some(MIN_OPENSSH_VERSION)
+        );
         assert_eq!(version("Dropbear v2022.83"), None);
         assert_eq!(version("OpenSSH_x.1"), None);
     }

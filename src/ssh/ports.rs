@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
 /// Number of ports tried, beginning with the preferred one.
-const TRIED: u16 = 200;
+const MAX_TRIED_PORTS: u16 = 200;
 
 /// The ports given out so far. One for all clusters, so that two never get the same.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl PortPlan {
     /// binding another program may take it: that is `SshError::PortInUse`, and the next call gives the next port.
     pub fn take(&mut self, first: u16) -> Option<FreePort> {
         let ours = &self.given;
-        let mut ports = (first..=u16::MAX).take(usize::from(TRIED)).filter(|p| !ours.contains(p));
+        let mut ports = (first..=u16::MAX).take(usize::from(MAX_TRIED_PORTS)).filter(|p| !ours.contains(p));
         let mut taken = Vec::new();
         let port = ports.find(|port| {
             let free = is_free(*port);

@@ -108,7 +108,7 @@ impl StackLocation {
     }
 
     /// The location in one line: `W.stuck (gang.py:13) in Event.wait`.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         match (self.at(), self.within()) {
             (None, _) => "idle (no task)".to_owned(),
             (Some(at), None) => at.to_string(),
@@ -132,7 +132,7 @@ mod tests {
         );
         let frames: Vec<_> = location.frames.iter().map(ToString::to_string).collect();
         assert_eq!(frames, ["wait (threading.py:629)", "W.stuck (gang.py:13)", "W.run (gang.py:30)"]);
-        assert_eq!(location.words(), "W.stuck (gang.py:13) in wait");
+        assert_eq!(location.text(), "W.stuck (gang.py:13) in wait");
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
         let location = of(
             "Thread 1 (idle): \"MainThread\"\n    main_loop (/opt/lib/python3.11/site-packages/ray/_private/worker.py:1031)\nThread 2 (active): \"ThreadPoolExecutor-0_0\"\n    step (train.py:9)\n    run (concurrent/futures/thread.py:58)\n    _bootstrap (threading.py:1002)\n",
         );
-        assert_eq!(location.words(), "step (train.py:9)");
+        assert_eq!(location.text(), "step (train.py:9)");
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
             "Thread 1 (idle): \"MainThread\"\n    main_loop (ray/_private/worker.py:1031)\n    <module> (ray/_private/workers/default_worker.py:322)\n",
         );
         assert!(location.is_idle());
-        assert_eq!(location.words(), "idle (no task)");
+        assert_eq!(location.text(), "idle (no task)");
     }
 
     #[test]
@@ -157,9 +157,9 @@ mod tests {
         let location = of(
             "Thread 1 (idle): \"MainThread\"\n    get_objects (ray/_private/worker.py:980)\n    get (ray/_private/worker.py:2962)\n    main (driver.py:10)\n",
         );
-        assert_eq!(location.words(), "main (driver.py:10) in get");
+        assert_eq!(location.text(), "main (driver.py:10) in get");
         let location =
             of("Thread 1 (active): \"MainThread\"\n    __poll (libc.so.6)\n    step (train.py:7)\n");
-        assert_eq!(location.words(), "step (train.py:7) in __poll");
+        assert_eq!(location.text(), "step (train.py:7) in __poll");
     }
 }

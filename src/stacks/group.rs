@@ -48,7 +48,7 @@ mod tests {
     fn a_process_with_another_stack_is_a_group_of_its_own() {
         let dumps: Vec<Dump> = (0..24).map(|n| dump(if n == 17 { 13 } else { 11 })).collect();
         let groups = groups(dumps.iter().enumerate());
-        let found: Vec<_> = groups.iter().map(|g| (g.members.len(), g.location.words())).collect();
+        let found: Vec<_> = groups.iter().map(|g| (g.members.len(), g.location.text())).collect();
         assert_eq!(found, [(23, "step (train.py:11)".to_owned()), (1, "step (train.py:13)".to_owned())]);
         assert_eq!(groups[1].members, [17]);
     }

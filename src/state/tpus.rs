@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// A response of Google older than this, or than two poll intervals if that is longer, is stale. The interval is
 /// usually one minute.
-const STALE: Duration = Duration::from_secs(180);
+const MAX_FRESH_AGE: Duration = Duration::from_secs(180);
 
 /// The known TPUs of a cluster.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Tpus {
     problem: Option<Problem>,
     several_heads: Option<Problem>,
     rows: Vec<Row>,
-    left: Vec<Leftover>,
+    leftovers: Vec<Leftover>,
     coming: DelayedSince,
     late: Vec<DelayedTpu>,
     types: Vec<TypeCount>,
@@ -37,7 +37,7 @@ impl Tpus {
     }
 
     /// The time of Google's last response.
-    pub fn asked(&self) -> Option<Timestamp> {
+    pub fn requested_at(&self) -> Option<Timestamp> {
         self.view.as_ref().map(|v| v.asked)
     }
 
@@ -58,8 +58,8 @@ impl Tpus {
 
     /// Whether Google's response may be out of date, given the poll interval `pace`.
     pub fn is_stale(&self, now: Timestamp, pace: Duration) -> bool {
-        let old = STALE.max(pace * 2);
-        self.problem.is_some() || self.asked().is_some_and(|at| at.age(now) >= old)
+        let old = MAX_FRESH_AGE.max(pace * 2);
+        self.problem.is_some() || self.requested_at().is_some_and(|at| at.age(now) >= old)
     }
 
     /// All slices and requests.
@@ -78,13 +78,13 @@ impl Tpus {
     }
 
     /// Preempted TPUs and suspended requests that are not deleted.
-    pub fn left(&self) -> &[Leftover] {
-        &self.left
+    pub fn leftovers(&self) -> &[Leftover] {
+        &self.leftovers
     }
 
     /// The parts of Google's response that need attention.
     pub(super) fn at_google(&self) -> AtGoogle<'_> {
-        AtGoogle { left: &self.left, late: &self.late, several_heads: self.several_heads.as_ref() }
+        AtGoogle { left: &self.leftovers, late: &self.late, several_heads: self.several_heads.as_ref() }
     }
 
     /// Whether a node is alive in Ray but gone in Google Cloud.
@@ -96,7 +96,7 @@ impl Tpus {
     pub(super) fn take(&mut self, spec: &ClusterSpec, answer: Result<Arc<CloudView>, Problem>) {
         match answer {
             Ok(view) => {
-                self.left = leftovers(spec.name.as_str(), &view);
+                self.leftovers = leftovers(spec.name.as_str(), &view);
                 self.late = self.coming.update(spec.name.as_str(), &view);
                 let ours = view.heads.iter().filter(|head| head.cluster.raw() == spec.name.as_str());
                 let ours: Vec<_> = ours.cloned().collect();

@@ -200,7 +200,7 @@ async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: UpdateSender, a
     options.note.record(&spec.name, "clean-preempted", &format!("started: {} in total", all.len()));
     let done = clean(&spec, &options.google.with_waits(), all, |_, _| {}).await;
     for (leftover, cleaned) in done.iter().flatten() {
-        options.note.record(&spec.name, &leftover.audit_label(), &cleaned.words(Hint::to_string));
+        options.note.record(&spec.name, &leftover.audit_label(), &cleaned.text(Hint::to_string));
     }
     out.send(ClusterEvent::Cleaned(done)).await;
     Done::Cleaned

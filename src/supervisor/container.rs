@@ -3,7 +3,7 @@
 //! in `.bashrc` apply.
 
 use crate::config::Launch;
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{ClusterSpec, Hint, Problem, ProblemKind, Target, Timestamp};
 use crate::ssh::quote;
 
@@ -34,13 +34,13 @@ pub fn inside(
     line: Option<&str>,
     terminal: bool,
 ) -> Result<String, Problem> {
-    Ok(words(&[enter(spec, host, terminal)?, shell(line, terminal)].concat()))
+    Ok(shell_join(&[enter(spec, host, terminal)?, shell(line, terminal)].concat()))
 }
 
 /// A command line that prints a file in the home directory of Ray's user on the head.
 pub fn reading(spec: &ClusterSpec, name: &str) -> Result<String, Problem> {
     let read = ["sh", "-c", &format!("cat ~/{name}")].map(str::to_owned);
-    Ok(words(&[enter(spec, None, false)?, read.to_vec()].concat()))
+    Ok(shell_join(&[enter(spec, None, false)?, read.to_vec()].concat()))
 }
 
 /// A command line that runs a program with its arguments in the container on a machine of the cluster (`None`: the
@@ -52,7 +52,7 @@ pub fn in_container(
 ) -> Result<Option<String>, Problem> {
     let enter = enter(spec, host, false)?;
     let program = program.iter().map(|word| (*word).to_owned());
-    Ok((!enter.is_empty()).then(|| words(&enter.into_iter().chain(program).collect::<Vec<_>>())))
+    Ok((!enter.is_empty()).then(|| shell_join(&enter.into_iter().chain(program).collect::<Vec<_>>())))
 }
 
 /// The arguments that precede a program that runs in the container; `None` if the file names no container.
@@ -69,7 +69,7 @@ fn enter(spec: &ClusterSpec, host: Option<&str>, terminal: bool) -> Result<Vec<S
         return Err(failure(what, "use letters, digits, `_`, `.` and `-` in the cluster file"));
     }
     let program = if launch.use_podman { "podman" } else { "docker" };
-    let login = host.map_or_else(|| "ssh".to_owned(), |host| format!("ssh {}", word(host)));
+    let login = host.map_or_else(|| "ssh".to_owned(), |host| format!("ssh {}", shell_quote(host)));
     let login = Target::of(&spec.name).line(&login);
     let options = if terminal { "-it" } else { "-i" };
     Ok(["sh", "-c", ENTER, "sh", program, name, options, &login].map(str::to_owned).to_vec())
@@ -92,7 +92,7 @@ fn failure(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
 }
 
 /// Joins arguments to a command line.
-pub(super) fn words(words: &[String]) -> String {
+pub(super) fn shell_join(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     format!("exec {}", quoted.join(" "))
 }
@@ -117,13 +117,13 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(12))]
         #[test]
         fn a_word_passes_through_all_shells_unchanged(word in "[^\\x00]{0,30}|['\"\\\\$`!#\n -]{0,12}") {
-            let line = words(&shell(Some(&format!("printf %s {}", quote(&word))), false));
+            let line = shell_join(&shell(Some(&format!("printf %s {}", quote(&word))), false));
             prop_assert_eq!(stdout_of(&line), word.as_bytes());
         }
     }
 
     #[test]
     fn a_comment_ends_with_its_line() {
-        assert_eq!(stdout_of(&words(&shell(Some("echo a # b"), false))), b"a\n");
+        assert_eq!(stdout_of(&shell_join(&shell(Some("echo a # b"), false))), b"a\n");
     }
 }

@@ -155,7 +155,7 @@ impl FileSearcher<'_> {
                 nodes.extend(&request.nodes);
             }
             (Some(hosts), Ok(Some(words))) => {
-                let wanted = Wanted { pattern, words: &words, most: request.most, longest: self.longest };
+                let wanted = Wanted { pattern, grep: &words, most: request.most, longest: self.longest };
                 let logins = Logins::default();
                 let searches = request.nodes.iter().map(|node| logins.search(hosts, node, wanted));
                 let mut searches = stream::iter(searches.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);

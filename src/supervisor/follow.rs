@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Idle time after which the job's status is requested, because its log file does not show that the job has ended.
 const IDLE: Duration = Duration::from_secs(3);
 /// Number of lines to start with through Ray's API, which takes no number of bytes.
-const LINES: u32 = 2000;
+const INITIAL_LINES: u32 = 2000;
 /// Maximum number of bytes, written during an interruption, that a stream that began near the end still reads; of more,
 /// only the end is read.
 const CATCH_UP: u64 = 16 << 20;
@@ -460,7 +460,7 @@ impl Follower {
         let lines = match self.start {
             Start::Beginning | Start::At { .. } => u32::MAX,
             Start::Lines(lines) => lines,
-            Start::Bytes(_) => LINES,
+            Start::Bytes(_) => INITIAL_LINES,
         };
         let clients = clients(self.access_watch.clone());
         if let Some(id) = self.job {

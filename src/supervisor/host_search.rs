@@ -2,7 +2,7 @@
 //! head the command uses the open connection; on other hosts it logs in separately.
 
 use super::Options;
-use super::container::{in_container, words};
+use super::container::{in_container, shell_join};
 use super::log_file::{LOGS, ReadError, script};
 use super::visit::batch;
 use crate::logs::{Grep, LineSplitter, Pattern};
@@ -44,7 +44,7 @@ pub struct HostAccess<'a> {
 pub(super) struct Wanted<'a> {
     pub pattern: &'a Pattern,
     /// The pattern for grep.
-    pub words: &'a Grep,
+    pub grep: &'a Grep,
     /// Maximum number of lines per file, the last matching ones.
     pub most: usize,
     /// Maximum number of bytes sent per line, including its number and position.
@@ -112,7 +112,7 @@ impl HostAccess<'_> {
         wanted: Wanted<'_>,
         inside: bool,
     ) -> Result<Vec<HostFile>, ReadError> {
-        let Grep { expression, drawn, any_case, is_ascii } = wanted.words;
+        let Grep { expression, drawn, any_case, is_ascii } = wanted.grep;
         let (locale, case) = (if *is_ascii { "C" } else { "C.UTF-8" }, if *any_case { "i" } else { "x" });
         let (most, longest) = (wanted.most.to_string(), wanted.longest.to_string());
         // The name appears in the machine's process list; the script is passed as an argument.
@@ -122,7 +122,7 @@ impl HostAccess<'_> {
             in_container(self.spec, host.map(|host| host.internal.raw()), &program)?
                 .ok_or(ReadError::NoFolder)?
         } else {
-            words(&program.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+            shell_join(&program.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
         };
         let mut stream = self.begin(host, line).await?;
         let mut reader = Reader::new(wanted);
@@ -306,7 +306,7 @@ mod tests {
         sh.args([most.to_string(), "1000".to_owned()]).args([&words.expression, &words.drawn]).args(globs);
         let output = sh.output().unwrap();
         assert!(output.status.success(), "{output:?}");
-        let mut reader = Reader::new(Wanted { pattern: &pattern, words: &words, most, longest: 1000 });
+        let mut reader = Reader::new(Wanted { pattern: &pattern, grep: &words, most, longest: 1000 });
         // A chunk may end anywhere.
         output.stdout.chunks(7).for_each(|chunk| reader.push(chunk));
         reader.files().unwrap()
@@ -360,7 +360,7 @@ mod tests {
     fn truncated_output_is_rejected() {
         let pattern = Pattern::parse("x").unwrap();
         let words = Grep::of(&pattern).unwrap().unwrap();
-        let mut reader = Reader::new(Wanted { pattern: &pattern, words: &words, most: 5, longest: 1000 });
+        let mut reader = Reader::new(Wanted { pattern: &pattern, grep: &words, most: 5, longest: 1000 });
         reader.push(b"\x1e0 1 a.log\n1:0:x\n");
         assert_eq!(reader.files(), None);
         assert!(

@@ -6,9 +6,9 @@
 
 mod file;
 mod group;
-mod held;
+mod own;
 
-pub use held::{LockOwnership, OwnLocks};
+pub use own::{LockOwnership, OwnLocks};
 
 use super::access::{Access, run_on};
 use super::cloud::tpu_location;

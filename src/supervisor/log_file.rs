@@ -4,7 +4,7 @@
 pub(super) mod script;
 mod since;
 
-use super::container::{in_container, words};
+use super::container::{in_container, shell_join};
 use crate::logs::Grep;
 use crate::model::{ClusterSpec, Problem, SubmissionId};
 use crate::ssh::{Output, Remote, RemoteStream, SshError};
@@ -43,7 +43,7 @@ pub enum Start {
 #[derive(Clone, Debug)]
 pub struct ContentSearch {
     /// The pattern.
-    pub words: Grep,
+    pub grep: Grep,
     /// Where the part begins. With a number of bytes before the end, everything is searched.
     pub start: Start,
     /// Whether an incomplete last line is searched as well.
@@ -244,9 +244,9 @@ impl LogFile {
     pub async fn search(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
-        words: &Grep,
+        grep: &Grep,
     ) -> Result<Output, ReadError> {
-        let query = ContentSearch::all(words.clone()).arguments();
+        let query = ContentSearch::all(grep.clone()).arguments();
         let script = format!("{}{}", script::GREP, script::SEARCH);
         let output = remote.run(&self.command(spec, ("search", &script), &query)?, SEARCH_TIMEOUT).await?;
         match ReadError::of(output.status) {
@@ -298,7 +298,7 @@ impl LogFile {
         } else {
             None
         };
-        Ok(inside.unwrap_or_else(|| words(&program)))
+        Ok(inside.unwrap_or_else(|| shell_join(&program)))
     }
 }
 
@@ -316,12 +316,12 @@ fn split<'b>(bytes: &'b [u8], separator: &'static [u8]) -> impl Iterator<Item = 
 impl ContentSearch {
     /// The whole file as it is.
     pub const fn all(words: Grep) -> Self {
-        Self { words, start: Start::Beginning, to_end: true, opened: None, received: 0 }
+        Self { grep: words, start: Start::Beginning, to_end: true, opened: None, received: 0 }
     }
 
     /// The arguments of the search scripts after the file name.
     fn arguments(&self) -> [String; 4] {
-        let Grep { expression, drawn, any_case, is_ascii } = &self.words;
+        let Grep { expression, drawn, any_case, is_ascii } = &self.grep;
         // The same part is searched in the same way, whatever was appended after it.
         let (plain, drawn) = match &self.opened {
             Some(opened) if opened.is_drawn => (drawn, drawn),

@@ -10,7 +10,7 @@ const TRIES: usize = 5;
 
 /// The first port that is tried for a service of the cluster at this index in the list; if another program uses it, the
 /// next free one.
-pub fn usual_port(cluster_index: usize, service: Service) -> u16 {
+pub fn default_port(cluster_index: usize, service: Service) -> u16 {
     service.port().saturating_add(u16::try_from(cluster_index).unwrap_or(0))
 }
 
@@ -54,7 +54,7 @@ impl Ports {
         cluster: &ClusterName,
         service: Service,
     ) -> Result<Option<String>, Problem> {
-        let first = usual_port(self.cluster_index, service);
+        let first = default_port(self.cluster_index, service);
         let mut tries = 0;
         loop {
             tries += 1;
@@ -63,7 +63,7 @@ impl Ports {
                     ProblemKind::PortInUse,
                     format!(
                         "no free local port from {first} upwards for the {} of {cluster}",
-                        service.word()
+                        service.label()
                     ),
                     "close programs that listen there (list them: ss -ltnp)",
                     Timestamp::now(),

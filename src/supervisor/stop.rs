@@ -38,7 +38,7 @@ pub(super) async fn stop_and_watch(
     };
     let outcome = match answer {
         Ok(_) => {
-            report(JobStopOutcome::Asked).await;
+            report(JobStopOutcome::Requested).await;
             wait_for_end(&mut ray, &id, EFFECT_TIMEOUT).await
         }
         Err(e) if may_have_arrived(&e) => JobStopOutcome::Unknown { why: e.to_string(), watching: true },
@@ -107,7 +107,7 @@ async fn wait_for_end(ray: &mut CurrentClient, id: &SubmissionId, limit: Duratio
     let mut seen_since = None;
     loop {
         match status(ray.client(), id).await {
-            Ok(status) if status.is_ended() => return JobStopOutcome::Ended(status.word().into()),
+            Ok(status) if status.is_ended() => return JobStopOutcome::Ended(status.label().into()),
             Ok(status) if seen_since.get_or_insert_with(Instant::now).elapsed() > EFFECT_TIMEOUT => {
                 return JobStopOutcome::StillThere(status);
             }

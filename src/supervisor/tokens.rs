@@ -3,7 +3,7 @@
 
 use super::cloud::kind;
 use crate::gcp::{self, GcpError, Google};
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{
     ClusterName, ClusterSpec, Fix, Hint, Problem, ProblemKind, Secret, SecretName, Target, Timestamp, Verb,
 };
@@ -20,7 +20,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a token that a cluster has refused is not tried again as the previous one.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(300);
 /// Number of refused tokens of a cluster that are known.
-const REFUSED: usize = 4;
+const MAX_REFUSED: usize = 4;
 
 /// The latest version of a secret, as fetched and saved.
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ impl TokenManager {
         let of_cluster = all.entry(cluster.clone()).or_default();
         of_cluster.retain(|(known, _)| known != token);
         of_cluster.push_back((token.clone(), Instant::now()));
-        let over = of_cluster.len().saturating_sub(REFUSED);
+        let over = of_cluster.len().saturating_sub(MAX_REFUSED);
         of_cluster.drain(..over);
     }
 
@@ -188,10 +188,10 @@ impl TokenManager {
         })?;
         let origin = format!("version {} of secret {secret}", latest.version);
         let token = token::parse_payload(latest.value.expose(), &origin).map_err(|e| {
-            let (name, project) = (word(&secret.name), word(project));
+            let (name, project) = (shell_quote(&secret.name), shell_quote(project));
             let line = format!("gcloud secrets versions add {name} --project={project} --data-file=-");
-            let aim = "add a version with the token, which is read from standard input";
-            failed(e.to_string(), Fix::command(aim, line).into())
+            let purpose = "add a version with the token, which is read from standard input";
+            failed(e.to_string(), Fix::command(purpose, line).into())
         })?;
         tracing::info!("fetched {origin}");
         Ok((latest.version, token))

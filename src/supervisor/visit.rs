@@ -79,7 +79,7 @@ fn by_name(view: &CloudView, cluster: &str, target: &str) -> Result<TpuHost, Pro
     let host = vm.logins().nth(worker).filter(|h| !h.internal.is_empty() || h.external.is_some());
     host.ok_or_else(|| match vm.hosts.len() {
         0 => problem(
-            format!("{} is {} and has no address", vm.name, vm.state_words()),
+            format!("{} is {} and has no address", vm.name, vm.state_label()),
             "choose another, or wait",
         ),
         n => problem(

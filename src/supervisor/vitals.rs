@@ -25,7 +25,7 @@ const LOGS: usize = 16;
 /// Number of logs per reading of another cluster.
 const LOGS_BACKGROUND: usize = 8;
 /// Number of jobs whose page was opened last, and whose logs are therefore always read.
-const OPENED: usize = 4;
+const MAX_OPENED_JOBS: usize = 4;
 /// Other clusters are read at this multiple of the interval.
 const BACKGROUND_FACTOR: u32 = 4;
 /// Number of lines of the first read of a log, or of each read if few of its lines are progress lines.
@@ -113,7 +113,7 @@ impl Watch {
         let Some(key) = submission.or_else(|| ids.driver.clone().map(JobKey::Driver)) else { return };
         self.opened.retain(|opened| *opened != key);
         self.opened.push(key);
-        let more = self.opened.len().saturating_sub(OPENED);
+        let more = self.opened.len().saturating_sub(MAX_OPENED_JOBS);
         self.opened.drain(..more);
         (self.due, self.is_hurried) = (Instant::now(), true);
     }

@@ -13,11 +13,11 @@ pub(super) const QUESTION: &str = "\x1b]11;?\x07";
 /// How long the first frame waits for the answer. A later answer changes the theme.
 pub(super) const WAIT: Duration = Duration::from_millis(150);
 /// How long after the query a lone Esc is held back: the network may have split the answer after its first byte.
-const SPLIT: Duration = Duration::from_secs(2);
+const ESC_TIMEOUT: Duration = Duration::from_secs(2);
 /// The rest of an answer arrives within this time; otherwise its first byte was a key.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 /// Maximum length of an answer, without its introducer and terminator.
-const LONGEST: usize = 64;
+const MAX_ANSWER_LENGTH: usize = 64;
 
 /// A terminal's background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub(super) struct Answers {
 impl Answers {
     /// With `asked`, an answer is expected.
     pub fn new(asked: bool) -> Self {
-        Self { expected: asked.then(|| Instant::now() + SPLIT), held: Vec::new(), text: None }
+        Self { expected: asked.then(|| Instant::now() + ESC_TIMEOUT), held: Vec::new(), text: None }
     }
 
     /// Whether events are held back that may not be part of an answer.
@@ -135,7 +135,7 @@ impl Answers {
                 if (c.is_ascii_alphanumeric() || ";:/".contains(c))
                     && !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
                     && "11;".starts_with(&text[..text.len().min(3)])
-                    && text.len() < LONGEST =>
+                    && text.len() < MAX_ANSWER_LENGTH =>
             {
                 text.push(c);
             }

@@ -1,6 +1,6 @@
 //! A program that uses the terminal for a while: a login, a pager, an editor.
 
-use super::input::{Asked, QuitSignals};
+use super::input::{QuitSignals, SignalRequest};
 use crate::app::Outcome;
 use crate::model::Target;
 use rustix::process::{Pid, Signal, kill_process};
@@ -32,9 +32,9 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
         tokio::select! {
             ended = child.wait() => break Some(ended),
             asked = signals.ended_or_stopped() => match asked {
-                Asked::Leave => break None,
+                SignalRequest::Quit => break None,
                 // The key stops all programs in the foreground; the shell waits for the console too.
-                Asked::Stop => signals.stop().await,
+                SignalRequest::Stop => signals.stop().await,
             },
         }
     };

@@ -148,9 +148,9 @@ pub struct QuitSignals {
 
 /// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum SignalRequest {
     /// Quit: a terminating signal was received, or the terminal is gone.
-    Leave,
+    Quit,
     /// Stop until the process is continued.
     Stop,
 }
@@ -166,13 +166,13 @@ impl QuitSignals {
     }
 
     /// Resolves when any of them arrives.
-    pub async fn asked(&mut self) -> Asked {
+    pub async fn received(&mut self) -> SignalRequest {
         let [interrupt, quit] = &mut self.interrupts;
         tokio::select! {
-            () = ended(&mut self.ends) => Asked::Leave,
-            _ = interrupt.recv() => Asked::Leave,
-            _ = quit.recv() => Asked::Leave,
-            _ = self.stops.recv() => Asked::Stop,
+            () = ended(&mut self.ends) => SignalRequest::Quit,
+            _ = interrupt.recv() => SignalRequest::Quit,
+            _ = quit.recv() => SignalRequest::Quit,
+            _ = self.stops.recv() => SignalRequest::Stop,
         }
     }
 
@@ -189,10 +189,10 @@ impl QuitSignals {
     }
 
     /// Resolves when a signal arrives that is not sent by a key, or one that asks to stop.
-    pub async fn ended_or_stopped(&mut self) -> Asked {
+    pub async fn ended_or_stopped(&mut self) -> SignalRequest {
         tokio::select! {
-            () = ended(&mut self.ends) => Asked::Leave,
-            _ = self.stops.recv() => Asked::Stop,
+            () = ended(&mut self.ends) => SignalRequest::Quit,
+            _ = self.stops.recv() => SignalRequest::Stop,
         }
     }
 
@@ -220,7 +220,7 @@ async fn ended([terminate, hangup]: &mut [Signal; 2]) {
 /// Resolves when a signal asks the console to quit.
 pub fn quit_signals() -> io::Result<impl Future<Output = ()>> {
     let mut signals = QuitSignals::listen()?;
-    Ok(async move { while signals.asked().await != Asked::Leave {} })
+    Ok(async move { while signals.received().await != SignalRequest::Quit {} })
 }
 
 /// Whether a shell with job control started the console and can continue it. A console started directly by a terminal

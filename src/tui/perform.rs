@@ -232,7 +232,9 @@ impl Performer {
                     lines.add(kind, text);
                 }
             }
-            Effect::WriteFile { path, text, replace, held } => self.write_file(path, text, (replace, held)),
+            Effect::WriteFile { path, text, replace, loaded_lines } => {
+                self.write_file(path, text, (replace, loaded_lines))
+            }
             Effect::ShowText { viewer, text, line } => self.prepare_viewer(viewer, text, line),
             Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
             Effect::SshHead(cluster) => self.login(&cluster),
@@ -261,21 +263,21 @@ impl Performer {
     }
 
     /// Writes lines to a file on a separate thread: it may be on a network home directory.
-    fn write_file(&self, path: String, text: String, (replace, held): (bool, usize)) {
+    fn write_file(&self, path: String, text: String, (replace, loaded_lines): (bool, usize)) {
         let events = self.events.0.clone();
         tokio::task::spawn_blocking(move || {
             let event = match files::write(&path, &text, replace) {
                 Written::Done(file) => {
                     let lines = text.lines().count();
-                    let lines = match held {
-                        held if held > lines => {
-                            format!("the {} of {held} that are shown", counted(lines, "line"))
+                    let lines = match loaded_lines {
+                        loaded_lines if loaded_lines > lines => {
+                            format!("the {} of {loaded_lines} that are shown", counted(lines, "line"))
                         }
                         _ => counted(lines, "line"),
                     };
                     Event::Done(Outcome::Saved(format!("saved {lines} to {}", file.display())))
                 }
-                Written::Exists => Event::FileExists { path, text, held },
+                Written::Exists => Event::FileExists { path, text, loaded_lines },
                 Written::Failed(why) => Event::Done(Outcome::Failed(why)),
             };
             // The console may have quit in the meantime.
@@ -453,7 +455,7 @@ async fn announcing<T>(
         return done;
     }
     // The console may be quitting.
-    let _ = events.send(Event::Done(Outcome::Doing(words)));
+    let _ = events.send(Event::Done(Outcome::Announced(words)));
     work.await
 }
 

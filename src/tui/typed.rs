@@ -21,7 +21,7 @@ impl LineWriter {
         let (lines, mut typed) = mpsc::unbounded_channel::<(Entered, String)>();
         let thread = tokio::task::spawn_blocking(move || {
             while let Some((kind, text)) = typed.blocking_recv() {
-                if let Err(e) = file.add(kind.word(), &text) {
+                if let Err(e) = file.add(kind.label(), &text) {
                     let path = file.path().display();
                     let why = format!("cannot save the input history: {path}: {e}; it will be lost on exit");
                     // The console may be quitting.

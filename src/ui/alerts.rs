@@ -2,7 +2,7 @@
 
 use super::part::DrawContext;
 use super::sentence::wrap;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::diagnose::Finding;
 use crate::model::ClusterName;
 use ratatui::style::{Modifier, Style};
@@ -19,15 +19,15 @@ pub fn lines<'a>(
     let mut lines = Vec::new();
     let text = if stale { d.theme.dim } else { d.theme.text };
     for finding in findings {
-        let (glyph, role) = words::severity_mark(finding.severity);
+        let (glyph, role) = labels::severity_mark(finding.severity);
         let tone = if stale { d.theme.dim } else { d.theme.role(role) };
         let since =
-            finding.age(d.now).map_or_else(String::new, |age| format!(" for {}", words::minutes(age)));
+            finding.age(d.now).map_or_else(String::new, |age| format!(" for {}", labels::minutes(age)));
         let also = match others(finding) {
             others if others.is_empty() => String::new(),
-            others => format!(", also {}", words::named(&others)),
+            others => format!(", also {}", labels::named(&others)),
         };
-        let head = format!("{glyph} {}{since}{also}", finding.word());
+        let head = format!("{glyph} {}{since}{also}", finding.label());
         lines.push((head, tone.add_modifier(Modifier::BOLD)));
         for (words, style) in [(&finding.long, text), (&d.app.hint(&finding.hint), d.theme.dim)] {
             if !words.is_empty() {

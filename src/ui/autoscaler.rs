@@ -5,9 +5,9 @@ use super::grid::{Grid, put};
 use super::part::{DrawContext, Shown};
 use super::{alerts, sentence};
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Head, Width};
+use crate::app::table::column::{ColumnHeader, Width};
 use crate::app::text::describe::ago;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::app::{Area, Cluster, Pane};
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::amount::shape;
@@ -18,15 +18,18 @@ use ratatui::style::Style;
 use std::time::Duration;
 
 /// The monitor's loop takes about 5 s, so a younger report counts as fresh.
-const FRESH: Duration = Duration::from_secs(30);
+const MAX_FRESH_AGE: Duration = Duration::from_secs(30);
 
 /// The columns of a node type; autoscaler v1 reports which nodes are up, not which are busy.
-fn heads(types: &[NodeTypeCount], has_idle: bool) -> Vec<Head> {
-    let number = |title, spare| Head::plain(title, Width::number(4, spare));
+fn headers(types: &[NodeTypeCount], has_idle: bool) -> Vec<ColumnHeader> {
+    let number = |title, spare| ColumnHeader::plain(title, Width::number(4, spare));
     let busy_idle = [number("BUSY", 0), number("IDLE", 1)];
     let up = [number("UP", 0)];
-    let before =
-        [Head::of_names("TYPE", types.iter().map(|t| t.name.raw())), number("MIN", 2), number("MAX", 2)];
+    let before = [
+        ColumnHeader::of_names("TYPE", types.iter().map(|t| t.name.raw())),
+        number("MIN", 2),
+        number("MAX", 2),
+    ];
     let after = [number("PEND", 0), number("LAUN", Width::DISPENSABLE), number("FAIL", 0)];
     [&before[..], if has_idle { &busy_idle } else { &up }, &after].concat()
 }
@@ -68,7 +71,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): 
         let height = u16::try_from(table - below).unwrap_or(u16::MAX).min(inner.bottom() - y);
         let role = Role::Text.unless(stale);
         let grid = Grid {
-            heads: &heads(&report.types, has_idle),
+            headers: &headers(&report.types, has_idle),
             top: below,
             rows: report.types.len(),
             selected: None,
@@ -100,11 +103,13 @@ fn verdict(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
         }
         // The pane shows a report whose time is not known yet.
         (_, None) => ("report age unknown".into(), d.theme.dim),
-        (_, Some(at)) if at.age(d.now) < FRESH => (format!("report <{} s old", FRESH.as_secs()), d.theme.dim),
+        (_, Some(at)) if at.age(d.now) < MAX_FRESH_AGE => {
+            (format!("report <{} s old", MAX_FRESH_AGE.as_secs()), d.theme.dim)
+        }
         (_, Some(at)) => {
             let silent = cluster.findings.iter().any(|f| f.kind == FindingKind::Silent);
             let tone = if silent { d.theme.bad } else { d.theme.dim };
-            (format!("report {} old", words::minutes(at.age(d.now))), tone)
+            (format!("report {} old", labels::minutes(at.age(d.now))), tone)
         }
     }
 }
@@ -114,15 +119,15 @@ pub fn summary(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
     let report = &*cluster.snapshot.autoscaler;
     let wanted = cluster.tally.unmet_demands;
     if let Some(finding) = actionable(cluster).next() {
-        let since = finding.age(d.now).map_or_else(String::new, |age| format!(" {}", words::minutes(age)));
+        let since = finding.age(d.now).map_or_else(String::new, |age| format!(" {}", labels::minutes(age)));
         // The tab already names the autoscaler.
         let word = match finding.kind {
             FindingKind::Stuck => "stuck",
             FindingKind::Silent => "silent",
             FindingKind::AutoscalerError => "error",
-            kind => kind.word(),
+            kind => kind.label(),
         };
-        let (mark, role) = words::severity_mark(finding.severity);
+        let (mark, role) = labels::severity_mark(finding.severity);
         return (format!("{mark} {word}{since}"), d.theme.role(role));
     }
     match () {
@@ -188,7 +193,7 @@ fn lines(cluster: &Cluster, d: &DrawContext<'_>, stale: bool) -> Vec<(String, St
         let age = cluster.pending_since(&p.address).map(|at| at.age(d.now));
         let age = age
             .filter(|age| *age >= Duration::from_secs(60))
-            .map_or_else(String::new, |age| format!(" {}", words::minutes(age)));
+            .map_or_else(String::new, |age| format!(" {}", labels::minutes(age)));
         (format!("◌ {} {}: {status}{age}", p.node_type, p.address), tone(d.theme.text))
     });
     section("LAUNCHING", pending.collect());

@@ -6,7 +6,7 @@ use super::part::{DrawContext, Shown};
 use super::{autoscaler, log, prompt, sentence};
 use crate::app::operation::confirmation::Control;
 use crate::app::pages::issues;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::app::{
     Action, App, Area, Areas, Cluster, Context, Dialog, MessageKind, Page, Pane, Running, Target, View,
 };
@@ -32,7 +32,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
     let read_only = d.app.is_read_only().then(|| ("read-only".to_owned(), d.theme.accent));
     let mut parts: Vec<(String, Style)> = Vec::new();
     if let Some(cluster) = here {
-        parts.push(d.styled(words::link(cluster, d.now)));
+        parts.push(d.styled(labels::link(cluster, d.now)));
         if !cluster.snapshot.ray_version.is_empty() {
             parts.push((format!("Ray {}", cluster.snapshot.ray_version), d.theme.dim));
         }
@@ -51,7 +51,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
             parts.push((text, d.theme.dim));
         }
         parts.extend(read_only);
-        let age = words::age(cluster.age(d.now), d.app.fresh());
+        let age = labels::age(cluster.age(d.now), d.app.fresh());
         let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
         parts.push((format!("data {age}"), tone));
     } else {
@@ -61,7 +61,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
         let oldest = d.app.clusters().iter().filter_map(|c| c.age(d.now)).max();
         if matches!(d.app.view(), View::Table(_)) && oldest.is_some() {
             let tone = if oldest >= Some(d.app.fresh()) { d.theme.warn } else { d.theme.dim };
-            parts.push((format!("oldest data {}", words::age(oldest, d.app.fresh())), tone));
+            parts.push((format!("oldest data {}", labels::age(oldest, d.app.fresh())), tone));
         }
     }
     if let Some(since) = d.app.frozen_since() {
@@ -69,7 +69,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
         parts.truncate(parts.len().saturating_sub(usize::from(here.is_some())));
         let text = format!(
             "FROZEN {}, {} for live",
-            words::minutes(since.age(now)),
+            labels::minutes(since.age(now)),
             d.app.keymap().key_of(Action::Freeze)
         );
         parts.push((text, d.theme.warn.add_modifier(Modifier::BOLD)));
@@ -102,7 +102,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
 /// is cut: `… › us-central2 › job raysubmit_4f1c`. The cluster, whose position in it is also returned, is kept longest.
 fn way(crumbs: &[String], cluster: Option<usize>, room: usize) -> String {
     /// Minimum width of the page's name next to that of its cluster.
-    const LEAST: usize = 8;
+    const MIN_NAME_WIDTH: usize = 8;
     let from =
         |first: usize| format!("{}{}", if first > 0 { "… › " } else { "" }, crumbs[first..].join(" › "));
     let firsts = 0..=cluster.unwrap_or_else(|| crumbs.len().saturating_sub(1));
@@ -112,7 +112,7 @@ fn way(crumbs: &[String], cluster: Option<usize>, room: usize) -> String {
     let Some(cluster) = cluster else { return cut(&from(crumbs.len().saturating_sub(1)), room).into_owned() };
     let name = &crumbs[cluster];
     let beside = room.saturating_sub(name.width() + " › ".width());
-    match crumbs.last().filter(|_| cluster + 1 < crumbs.len() && beside >= LEAST) {
+    match crumbs.last().filter(|_| cluster + 1 < crumbs.len() && beside >= MIN_NAME_WIDTH) {
         // Ids of jobs and names of hosts differ at their ends.
         Some(last) => format!("{name} › {}", cut_middle(last, beside)),
         None => cut_middle(name, room).into_owned(),
@@ -157,16 +157,17 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
         lines.push((format!("{glyph} {}{what}{more}", running.brief()), tone));
     }
     if let Some(lock) = cluster.locked_by_others() {
-        let (since, key) = (words::minutes(lock.since().age(d.now)), d.app.keymap().key_of(Action::Progress));
+        let (since, key) =
+            (labels::minutes(lock.since().age(d.now)), d.app.keymap().key_of(Action::Progress));
         let line = format!("◐ {} ({}, started {since} ago); {key} shows more", lock.brief(d.now), lock.who);
         lines.push((line, d.theme.accent));
     }
     if operating.is_some_and(Running::takes_down) && cluster.problem().is_some() {
         // The operation has stopped the cluster: a lost connection is no issue.
-        let word = operating.map_or("", |running| running.operation.kind().word());
+        let word = operating.map_or("", |running| running.operation.kind().label());
         lines.push((format!("  cluster is down during {word} (expected)"), d.theme.dim));
     } else if let Some(problem) = cluster.problem() {
-        let since = words::minutes(problem.since.age(d.now));
+        let since = labels::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
         let hint = match &cluster.link {
             Some(Link::Retrying { .. } | Link::Connecting { .. }) if problem.hint.is_empty() => {
@@ -177,7 +178,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
         lines.push((format!("  {hint}"), d.theme.text));
     } else {
         if let Some(problem) = cluster.silent_dashboard() {
-            let since = words::minutes(problem.since.age(d.now));
+            let since = labels::minutes(problem.since.age(d.now));
             let what =
                 format!("! {} ({since}); cluster state from the GCS; {WITHOUT_DASHBOARD}", problem.what);
             lines.push((what, d.theme.warn));
@@ -185,8 +186,8 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
         }
         if let Some(restarted) = cluster.finding(FindingKind::Restarted) {
             let since =
-                restarted.age(d.now).map_or_else(String::new, |age| format!(" ({})", words::minutes(age)));
-            let tone = d.theme.role(words::severity(restarted.severity));
+                restarted.age(d.now).map_or_else(String::new, |age| format!(" ({})", labels::minutes(age)));
+            let tone = d.theme.role(labels::severity(restarted.severity));
             lines.push((format!("! {}{since}", restarted.long), tone));
             if !restarted.hint.is_empty() {
                 lines.push((format!("  {}", d.app.hint(&restarted.hint)), d.theme.text));
@@ -217,14 +218,14 @@ pub fn tabs(
     let nodes = match page.listing(Pane::Nodes).filter(|_| page.is_by_slice()) {
         Some(slices) => {
             // Joining and lost nodes are hosts.
-            let unhealthy = words::unhealthy_nodes(cluster);
+            let unhealthy = labels::unhealthy_nodes(cluster);
             let hosts = if unhealthy.is_empty() { "" } else { HOSTS };
             let counts = format!("{}{unhealthy}{hosts}", grouped(cluster.slices()));
             format!("1 {} {}", slices.title(), is_known(counts))
         }
-        None => format!("1 Nodes {}", is_known(words::node_counts(cluster))),
+        None => format!("1 Nodes {}", is_known(labels::node_counts(cluster))),
     };
-    let jobs = format!("2 Jobs {}", is_known(words::job_counts(cluster, d.now)));
+    let jobs = format!("2 Jobs {}", is_known(labels::job_counts(cluster, d.now)));
     let (scaler, tone) = autoscaler::summary(cluster, d);
     let scaler = format!("4 Autoscaler {scaler}");
     let log = format!("3 Log {}", log::summary(cluster, &page.log, d));

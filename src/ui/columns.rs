@@ -9,7 +9,7 @@ use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 /// Maximum width.
-const WIDEST: u16 = 46;
+const MAX_WIDTH: u16 = 46;
 /// Number of lines of the table that remain visible above it if there is room: its border, its titles, some rows.
 const ABOVE: u16 = 6;
 /// Width of the box before a name.
@@ -19,7 +19,7 @@ const BOX: u16 = 4;
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, chooser: &Chooser, areas: &mut Areas) {
     let rows = u16::try_from(chooser.rows.len()).unwrap_or(u16::MAX);
     let room = area.height.saturating_sub(ABOVE).max(area.height.min(8));
-    let (width, height) = (area.width.min(WIDEST), rows.saturating_add(2).min(room));
+    let (width, height) = (area.width.min(MAX_WIDTH), rows.saturating_add(2).min(room));
     let frame = Rect { x: area.right() - width, y: area.bottom() - height, width, height };
     clear(buf, frame);
     let left = format!("Columns of {}", chooser.table);
@@ -48,13 +48,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, chooser: &Chooser
 fn missing(d: &DrawContext<'_>, areas: &Areas) -> Vec<&'static str> {
     let pane = matches!(d.app.view(), View::Cluster(_)).then(|| d.app.pane());
     let (Some(drawn), Some(listing)) = (areas.table_of(pane), d.app.listing()) else { return Vec::new() };
-    let heads = listing.heads(&d.app.cell_context(d.now), drawn.rows.height.into());
-    let why = |(head, (_, width)): (&crate::app::table::column::Head, &(u16, u16))| match width {
+    let headers = listing.headers(&d.app.cell_context(d.now), drawn.rows.height.into());
+    let why = |(head, (_, width)): (&crate::app::table::column::ColumnHeader, &(u16, u16))| match width {
         0 if head.width.hides && head.widest == 0 => "empty",
         0 => "no room",
         _ => "",
     };
-    heads.iter().zip(&drawn.heads).map(why).collect()
+    headers.iter().zip(&drawn.headers).map(why).collect()
 }
 
 /// One column: whether it is shown, its name, its title, and why it is not on the screen.

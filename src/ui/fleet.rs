@@ -8,8 +8,8 @@ use super::{alerts, sentence, table};
 use crate::app::fleet::types::Kind;
 use crate::app::job::state;
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Head, Width};
-use crate::app::text::words;
+use crate::app::table::column::{ColumnHeader, Width};
+use crate::app::text::labels;
 use crate::app::{Action, Cluster, Listing, Run, Sum, TableArea, Target, Totals};
 use crate::diagnose::{Finding, Severity};
 use crate::model::JobStatus;
@@ -27,11 +27,11 @@ const AGE: u16 = 7;
 /// Number of free rows below the table from which the selected row's issues are shown.
 const DETAILS: u16 = 3;
 /// Number of free rows from which its name is shown above its issues even if not all of them fit.
-const NAMED: u16 = 6;
+const MIN_NAMED_ROWS: u16 = 6;
 /// Minimum number of lines of a part: a blank one, the title and two more.
-const LEAST: u16 = 4;
+const MIN_PART_LINES: u16 = 4;
 /// Number of lines that are enough for a part while others lack room.
-const ENOUGH: u16 = 8;
+const ENOUGH_LINES: u16 = 8;
 
 /// Draws it; returns the area of the rows.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> TableArea {
@@ -146,7 +146,7 @@ impl Parts<'_> {
 fn shares(room: u16, needed: &[u16]) -> Vec<u16> {
     let mut left = room;
     let mut given = vec![0; needed.len()];
-    for most in [LEAST, ENOUGH, u16::MAX] {
+    for most in [MIN_PART_LINES, ENOUGH_LINES, u16::MAX] {
         for (i, lines) in needed.iter().enumerate() {
             let more = (*lines).min(if i == 0 { u16::MAX } else { most }) - given[i];
             // A title without two lines below it is useless.
@@ -198,7 +198,7 @@ fn issues(d: &DrawContext<'_>, selected: &Target, width: usize) -> Vec<(String, 
 /// Draws issues; without a line for the name if there is little room, because the selected row is just above.
 fn draw_issues(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, issues: &[(String, Style)]) {
     let body = inside(area);
-    let is_brief = area.height < NAMED && issues.len() > body.height.into();
+    let is_brief = area.height < MIN_NAMED_ROWS && issues.len() > body.height.into();
     let shown = if is_brief { &issues[1..] } else { issues };
     let hidden = shown.len().saturating_sub(body.height.into());
     for (y, (text, style)) in (body.y..body.bottom()).zip(shown) {
@@ -216,12 +216,12 @@ fn draw_kinds(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, kinds: &[Kind])
     // It is shown below the issues of a single cluster.
     const TITLE: &str = "TPUS OF ALL CLUSTERS";
     let name = kinds.iter().map(|kind| kind.name.width()).max().unwrap_or(0).max(TITLE.len());
-    let heads = [
-        Head::plain(TITLE, Width::text(u16::try_from(name).unwrap_or(u16::MAX).min(24), 24, 0)),
-        Head::plain("SLICES", Width::number(6, 0)),
-        Head::plain("CHIPS", Width::number(13, 0)),
-        Head::plain("LOST", Width::number(5, 1)),
-        Head::plain("PENDING", Width::number(8, 1)),
+    let headers = [
+        ColumnHeader::plain(TITLE, Width::text(u16::try_from(name).unwrap_or(u16::MAX).min(24), 24, 0)),
+        ColumnHeader::plain("SLICES", Width::number(6, 0)),
+        ColumnHeader::plain("CHIPS", Width::number(13, 0)),
+        ColumnHeader::plain("LOST", Width::number(5, 1)),
+        ColumnHeader::plain("PENDING", Width::number(8, 1)),
     ];
     let some = |n: usize, role| if n > 0 { Cell::new(grouped(n), role) } else { Cell::text("-") };
     let row = |position: usize| {
@@ -234,7 +234,7 @@ fn draw_kinds(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, kinds: &[Kind])
             some(usize::try_from(kind.pending).unwrap_or(usize::MAX), Role::Text),
         ]
     };
-    Grid { heads: &heads, top: 0, rows: kinds.len(), selected: None }.draw(buf, area, d.theme, row);
+    Grid { headers: &headers, top: 0, rows: kinds.len(), selected: None }.draw(buf, area, d.theme, row);
     not_shown(buf, area, d, kinds.len());
 }
 
@@ -250,10 +250,10 @@ fn not_shown(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, rows: usize) {
 fn draw_recent_changes(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) {
     let body = heading(buf, area, d, "recent changes");
     for (y, change) in (body.y..body.bottom()).zip(d.app.fleet().recent_changes.changes()) {
-        let age = words::minutes(change.at.age(d.now));
+        let age = labels::minutes(change.at.age(d.now));
         put(buf, body.x, y, AGE, true, &age, d.theme.dim);
         // The text is cut before the names of the clusters.
-        let names = words::named(&change.clusters);
+        let names = labels::named(&change.clusters);
         let (x, width) = (body.x + AGE + 1, body.width.saturating_sub(AGE + 1));
         let columns = |text: &str| u16::try_from(text.width()).unwrap_or(u16::MAX);
         let room = width.saturating_sub(columns(&names) + 2);
@@ -274,28 +274,28 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluste
     let id_width = widest(&|run| run.job.short_name().width(), "JOB");
     let owner = widest(&|run| run.job.owner().map_or(1, UnicodeWidthStr::width), "OWNER");
     let tpu = widest(&|run| run.job.accelerator().map_or(1, |tpu| tpu.width()), "TPU TYPE");
-    let heads = [
-        Head::plain("", Width::text(1, 1, 0)),
-        Head { widest: id_width, ..Head::plain("JOB", Width::text(20, 48, 0).firm(48)) },
-        Head { widest: owner, ..Head::plain("OWNER", Width::text(6, 12, 3)) },
-        Head { widest: tpu, ..Head::plain("TPU TYPE", Width::text(8, 16, 1)) },
-        Head::plain("AGE", Width::number(7, 0)),
-        Head::plain("ATTEMPT", Width::number(7, 4)),
-        Head { widest: 28, ..Head::plain("ACTIVITY", Width::rest(9, 60, 0)) },
+    let headers = [
+        ColumnHeader::plain("", Width::text(1, 1, 0)),
+        ColumnHeader { widest: id_width, ..ColumnHeader::plain("JOB", Width::text(20, 48, 0).firm(48)) },
+        ColumnHeader { widest: owner, ..ColumnHeader::plain("OWNER", Width::text(6, 12, 3)) },
+        ColumnHeader { widest: tpu, ..ColumnHeader::plain("TPU TYPE", Width::text(8, 16, 1)) },
+        ColumnHeader::plain("AGE", Width::number(7, 0)),
+        ColumnHeader::plain("ATTEMPT", Width::number(7, 4)),
+        ColumnHeader { widest: 28, ..ColumnHeader::plain("ACTIVITY", Width::rest(9, 60, 0)) },
     ];
     let stale = cluster.is_stale(d.now);
     let row = |position: usize| {
         let Run { job, attempt } = &runs[position];
         let (glyph, role) = state::mark(job, &cluster.vitals);
         let text = Role::Text.unless(stale);
-        let age = job.started.map_or_else(|| "?".to_owned(), |at| words::minutes(at.age(d.now)));
+        let age = job.started.map_or_else(|| "?".to_owned(), |at| labels::minutes(at.age(d.now)));
         let why = cluster
             .pending
             .get(&job.key)
             .filter(|_| job.status == JobStatus::Pending)
-            .map(|why| Cell::text(why.words.as_str()));
+            .map(|why| Cell::text(why.text.as_str()));
         let activity = why.or_else(|| state::activity(job, &cluster.vitals, d.now));
-        let activity = activity.unwrap_or_else(|| Cell::text(cluster.vitals.status(job).word()));
+        let activity = activity.unwrap_or_else(|| Cell::text(cluster.vitals.status(job).label()));
         vec![
             Cell::new(glyph, role.unless(stale)),
             Cell::new(job.short_name(), text).named(),
@@ -306,7 +306,7 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluste
             Cell { role: activity.role.unless(stale), ..activity },
         ]
     };
-    Grid { heads: &heads, top: 0, rows: runs.len(), selected: None }.draw(buf, area, d.theme, row);
+    Grid { headers: &headers, top: 0, rows: runs.len(), selected: None }.draw(buf, area, d.theme, row);
     not_shown(buf, area, d, *all);
 }
 

@@ -13,7 +13,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Maximum width.
-const WIDEST: u16 = 100;
+const MAX_WIDTH: u16 = 100;
 /// Width of the labels.
 const LABEL: u16 = 15;
 
@@ -25,7 +25,7 @@ pub fn draw(
     form: &Form,
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
-    let width = dialog_width(area, WIDEST);
+    let width = dialog_width(area, MAX_WIDTH);
     let inside = usize::from(width.saturating_sub(4)).max(1);
     let words = words(form, d, inside);
     let rows = u16::try_from(form.rows.len()).unwrap_or(u16::MAX);
@@ -54,7 +54,7 @@ pub fn draw(
     for (i, (y, row)) in (inner.y..inner.y + visible).zip(form.rows.iter().skip(top)).enumerate() {
         let focused = top + i == form.at;
         let label = if focused { d.theme.accent } else { d.theme.dim };
-        put(buf, inner.x, y, LABEL, false, row.field.word(), label);
+        put(buf, inner.x, y, LABEL, false, row.field.label(), label);
         let shown = row.shown();
         if focused {
             let rect = Rect { x: inner.x + LABEL, y, width: room + 1, height: 1 };
@@ -92,8 +92,8 @@ pub const DISCARDS: &str = "press esc again to discard what was typed";
 fn words(form: &Form, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> {
     let hint = || form.rows.get(form.at).map_or("", |row| row.field.hint());
     let mut words = Vec::new();
-    if let Some(doing) = &form.doing {
-        words.push((format!("◌ {doing}"), d.theme.dim));
+    if let Some(in_progress) = &form.in_progress {
+        words.push((format!("◌ {in_progress}"), d.theme.dim));
     } else {
         words.extend(form.is_warning().then(|| (DISCARDS.to_owned(), d.theme.warn)));
         let why = crate::model::text::printable(&form.problem);

@@ -95,7 +95,7 @@ pub(super) fn plain(glyph: char) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::text::words;
+    use crate::app::text::labels;
     use crate::diagnose::Severity;
     use crate::model::{JobStatus, NodeState};
     use ratatui::layout::Rect;
@@ -131,11 +131,11 @@ mod tests {
             JobStatus::Failed,
             JobStatus::Unknown,
         ];
-        let issues = [Severity::Bad, Severity::Warn, Severity::Info].map(|s| words::severity_mark(s).0);
+        let issues = [Severity::Bad, Severity::Warn, Severity::Info].map(|s| labels::severity_mark(s).0);
         for glyphs in [
             issues.to_vec(),
-            nodes.map(|s| words::node(s).0).to_vec(),
-            jobs.map(|s| words::job(s).0).to_vec(),
+            nodes.map(|s| labels::node(s).0).to_vec(),
+            jobs.map(|s| labels::job(s).0).to_vec(),
         ] {
             let ascii = |glyph: &str| glyph.chars().map(|c| plain(c).unwrap_or(c)).collect::<String>();
             let full: BTreeSet<&str> = glyphs.iter().copied().collect();

@@ -2,7 +2,7 @@
 
 use super::Theme;
 use crate::app::table::cell::{Cell, Keeps, Role};
-use crate::app::table::column::{Head, Width};
+use crate::app::table::column::{ColumnHeader, Width};
 use crate::app::{Area, TableArea};
 use crate::model::text::{is_plain, width as text_width};
 use ratatui::buffer::Buffer;
@@ -15,43 +15,44 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 pub const GAP: u16 = 1;
 
 /// The widths of columns that fit into that many cells; 0 for omitted ones.
-fn fit(heads: &[Head], total: u16) -> Vec<u16> {
-    let hides = |h: &Head| h.width.hides && h.widest == 0;
-    let mut kept: Vec<bool> = heads.iter().map(|h| !hides(h) && h.width.least > 0).collect();
-    let need = |kept: &[bool], wanted: &dyn Fn(&Head) -> u16| -> u16 {
-        let chosen = heads.iter().zip(kept).filter(|(_, k)| **k);
+fn fit(headers: &[ColumnHeader], total: u16) -> Vec<u16> {
+    let hides = |h: &ColumnHeader| h.width.hides && h.widest == 0;
+    let mut kept: Vec<bool> = headers.iter().map(|h| !hides(h) && h.width.least > 0).collect();
+    let need = |kept: &[bool], wanted: &dyn Fn(&ColumnHeader) -> u16| -> u16 {
+        let chosen = headers.iter().zip(kept).filter(|(_, k)| **k);
         chosen.map(|(h, _)| wanted(h) + GAP).sum::<u16>().saturating_sub(GAP)
     };
     // The shorter forms must be complete as well.
-    let enough = |h: &Head| if h.briefest > 0 { h.briefest.min(natural(h)) } else { natural(h) };
-    let firm = |h: &Head| enough(h).min(h.width.firm).max(least(h));
+    let enough = |h: &ColumnHeader| if h.briefest > 0 { h.briefest.min(natural(h)) } else { natural(h) };
+    let firm = |h: &ColumnHeader| enough(h).min(h.width.firm).max(least(h));
     // First the columns that are easily missed are left out, so that names are complete; then those without any room.
-    for (from, wanted) in [(Width::DISPENSABLE, &firm as &dyn Fn(&Head) -> u16), (1, &least)] {
+    for (from, wanted) in [(Width::DISPENSABLE, &firm as &dyn Fn(&ColumnHeader) -> u16), (1, &least)] {
         while need(&kept, wanted) > total {
-            let sparable = (0..heads.len()).filter(|i| kept[*i] && heads[*i].width.spare >= from);
-            let Some(spare) = sparable.max_by_key(|i| heads[*i].width.spare) else { break };
+            let sparable = (0..headers.len()).filter(|i| kept[*i] && headers[*i].width.spare >= from);
+            let Some(spare) = sparable.max_by_key(|i| headers[*i].width.spare) else { break };
             kept[spare] = false;
         }
     }
-    let mut widths: Vec<u16> = heads.iter().zip(&kept).map(|(h, k)| if *k { least(h) } else { 0 }).collect();
+    let mut widths: Vec<u16> =
+        headers.iter().zip(&kept).map(|(h, k)| if *k { least(h) } else { 0 }).collect();
     let mut left = total.saturating_sub(need(&kept, &least));
-    for i in (0..heads.len()).filter(|i| kept[*i]) {
-        let more = firm(&heads[i]).saturating_sub(widths[i]).min(left);
+    for i in (0..headers.len()).filter(|i| kept[*i]) {
+        let more = firm(&headers[i]).saturating_sub(widths[i]).min(left);
         widths[i] += more;
         left -= more;
     }
     // Text that would be cut is given room before any other column grows.
-    let mut order: Vec<usize> = (0..heads.len()).filter(|i| kept[*i]).collect();
-    order.sort_by_key(|i| heads[*i].width.spare);
+    let mut order: Vec<usize> = (0..headers.len()).filter(|i| kept[*i]).collect();
+    order.sort_by_key(|i| headers[*i].width.spare);
     for i in order {
-        let whole = natural(&heads[i]).saturating_sub(widths[i]);
+        let whole = natural(&headers[i]).saturating_sub(widths[i]);
         // If the complete texts do not fit, their shorter forms need no more than this.
-        let brief = heads[i].briefest.saturating_sub(widths[i]);
-        let more = if whole > left && heads[i].briefest > 0 { brief.min(left) } else { whole.min(left) };
+        let brief = headers[i].briefest.saturating_sub(widths[i]);
+        let more = if whole > left && headers[i].briefest > 0 { brief.min(left) } else { whole.min(left) };
         widths[i] += more;
         left -= more;
     }
-    let growing: Vec<usize> = (0..heads.len()).filter(|i| kept[*i] && heads[*i].width.grows).collect();
+    let growing: Vec<usize> = (0..headers.len()).filter(|i| kept[*i] && headers[*i].width.grows).collect();
     for (n, i) in growing.iter().enumerate() {
         let share = left.div_ceil(u16::try_from(growing.len() - n).unwrap_or(1));
         widths[*i] += share;
@@ -66,20 +67,20 @@ fn fit(heads: &[Head], total: u16) -> Vec<u16> {
 }
 
 /// The minimum width, with room for the arrow of the sort order next to the title.
-fn least(head: &Head) -> u16 {
+fn least(head: &ColumnHeader) -> u16 {
     let titled = u16::try_from(head.title.width()).unwrap_or(0) + 1;
     if head.sorted.is_some() { head.width.least.max(titled) } else { head.width.least }
 }
 
 /// The width at which no text is cut.
-fn natural(head: &Head) -> u16 {
+fn natural(head: &ColumnHeader) -> u16 {
     head.widest.clamp(head.width.least, head.width.most.max(head.width.least)).max(least(head))
 }
 
 /// A table to draw.
 pub struct Grid<'a> {
     /// The columns from left to right.
-    pub heads: &'a [Head],
+    pub headers: &'a [ColumnHeader],
     /// First row to show.
     pub top: usize,
     /// The number of rows.
@@ -97,14 +98,14 @@ impl Grid<'_> {
         theme: &Theme,
         row: impl Fn(usize) -> Vec<Cell<'r>>,
     ) -> TableArea {
-        let widths = fit(self.heads, area.width);
+        let widths = fit(self.headers, area.width);
         if area.height == 0 {
             return TableArea::default();
         }
         let mut x = area.x;
-        let mut heads = Vec::with_capacity(widths.len());
-        for (head, width) in self.heads.iter().zip(&widths) {
-            heads.push((x, *width));
+        let mut headers = Vec::with_capacity(widths.len());
+        for (head, width) in self.headers.iter().zip(&widths) {
+            headers.push((x, *width));
             if *width > 0 {
                 put(buf, x, area.y, *width, head.width.right, &title(head), theme.heading);
                 x += width + GAP;
@@ -117,7 +118,7 @@ impl Grid<'_> {
             self.draw_row(buf, Rect { y, height: 1, ..body }, theme, (&row(position), &widths), chosen);
         }
         let rows = Area { x: body.x, y: body.y, width: body.width, height: body.height };
-        TableArea { rows, heads, ..TableArea::default() }
+        TableArea { rows, headers, ..TableArea::default() }
     }
 
     fn draw_row(
@@ -136,8 +137,8 @@ impl Grid<'_> {
             put(buf, margin, line.y, 1, false, "◆", theme.accent);
         }
         let mut x = line.x;
-        let visible = cells.iter().zip(self.heads).zip(widths).filter(|(_, width)| **width > 0);
-        let visible: Vec<(&Cell<'_>, &Head, u16)> = visible.map(|((c, h), w)| (c, h, *w)).collect();
+        let visible = cells.iter().zip(self.headers).zip(widths).filter(|(_, width)| **width > 0);
+        let visible: Vec<(&Cell<'_>, &ColumnHeader, u16)> = visible.map(|((c, h), w)| (c, h, *w)).collect();
         let mut rest = visible.as_slice();
         while let Some(((cell, head, width), after)) = rest.split_first() {
             let empty = rest.iter().take_while(|(cell, ..)| cell.text.is_empty()).count();
@@ -154,8 +155,9 @@ impl Grid<'_> {
             }
             // A column that is never left out is not covered either: a row without its name could be mistaken for
             // another.
-            let is_covered =
-                |(cell, head, _): &&(&Cell<'_>, &Head, u16)| head.width.spare > 0 || cell.text.is_empty();
+            let is_covered = |(cell, head, _): &&(&Cell<'_>, &ColumnHeader, u16)| {
+                head.width.spare > 0 || cell.text.is_empty()
+            };
             let covered = if cell.spans { after.iter().take_while(is_covered).count() } else { 0 };
             let (covered, after) = after.split_at(covered);
             let style = style_of(cell, theme, chosen);
@@ -188,7 +190,7 @@ fn style_of(cell: &Cell<'_>, theme: &Theme, chosen: Option<Style>) -> Style {
     chosen.map_or(theme.role(role), |selected| theme.selected_cell(role, selected))
 }
 
-fn title(head: &Head) -> Cow<'static, str> {
+fn title(head: &ColumnHeader) -> Cow<'static, str> {
     match head.sorted {
         None => Cow::Borrowed(head.title),
         Some(false) => Cow::Owned(format!("{}▾", head.title)),
@@ -285,30 +287,30 @@ mod tests {
 
     #[test]
     fn less_important_columns_are_dropped_first_and_the_rest_fills_the_line() {
-        let heads = [
-            Head::plain("A", Width::text(10, 10, 0)),
-            Head::plain("B", Width::rest(10, 10, 1)),
-            Head::plain("C", Width::number(5, 2)),
+        let headers = [
+            ColumnHeader::plain("A", Width::text(10, 10, 0)),
+            ColumnHeader::plain("B", Width::rest(10, 10, 1)),
+            ColumnHeader::plain("C", Width::number(5, 2)),
         ];
-        assert_eq!(fit(&heads, 40), [10, 23, 5]);
-        assert_eq!(fit(&heads, 25), [10, 14, 0]);
-        assert_eq!(fit(&heads, 15), [15, 0, 0].map(|w: u16| w.min(10)));
-        assert_eq!(fit(&heads, 4), [4, 0, 0]);
-        assert_eq!(fit(&heads, 0), [0, 0, 0]);
+        assert_eq!(fit(&headers, 40), [10, 23, 5]);
+        assert_eq!(fit(&headers, 25), [10, 14, 0]);
+        assert_eq!(fit(&headers, 15), [15, 0, 0].map(|w: u16| w.min(10)));
+        assert_eq!(fit(&headers, 4), [4, 0, 0]);
+        assert_eq!(fit(&headers, 0), [0, 0, 0]);
     }
 
     #[test]
     fn truncated_and_firm_columns_get_width_before_less_important_ones() {
-        let name = Head { widest: 20, ..Head::plain("NAME", Width::text(8, 30, 0).firm(30)) };
-        let easy = Head { widest: 9, ..Head::plain("EASY", Width::rest(5, 40, 4)) };
-        let empty = Head { widest: 0, ..Head::plain("NONE", Width::text(6, 6, 3).hiding()) };
+        let name = ColumnHeader { widest: 20, ..ColumnHeader::plain("NAME", Width::text(8, 30, 0).firm(30)) };
+        let easy = ColumnHeader { widest: 9, ..ColumnHeader::plain("EASY", Width::rest(5, 40, 4)) };
+        let empty = ColumnHeader { widest: 0, ..ColumnHeader::plain("NONE", Width::text(6, 6, 3).hiding()) };
         assert_eq!(
             fit(&[name, easy, empty], 40),
             [20, 19, 0],
             "complete text, then the rest; nothing without text"
         );
         assert_eq!(fit(&[name, easy], 22), [20, 0], "the less important column is dropped");
-        let sorted = Head { sorted: Some(false), ..Head::plain("LONG", Width::number(4, 0)) };
+        let sorted = ColumnHeader { sorted: Some(false), ..ColumnHeader::plain("LONG", Width::number(4, 0)) };
         assert_eq!(fit(&[sorted], 9), [5], "room for the arrow");
     }
 }

@@ -4,7 +4,7 @@ use super::grid::put;
 use super::part::{DrawContext, split_top};
 use super::table;
 use crate::app::{Area, Areas, Cluster, WorkersPage, WorkersView};
-use crate::job_workers::{FOLDED, WorkersAnswer, WorkersReading, lost_words};
+use crate::job_workers::{FOLDED, WorkersAnswer, WorkersReading, lost_workers_text};
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
@@ -43,7 +43,7 @@ fn draw_tabs(
             put(buf, x, area.y, area.right().saturating_sub(x), false, " │ ", d.theme.border);
             x = x.saturating_add(3);
         }
-        let text = format!("{number} {}", view.words());
+        let text = format!("{number} {}", view.text());
         let width = u16::try_from(text.width()).unwrap_or(0).min(area.right().saturating_sub(x));
         let style = if view == here { d.theme.accent.add_modifier(Modifier::BOLD) } else { d.theme.dim };
         put(buf, x, area.y, width, false, &text, style);
@@ -63,7 +63,7 @@ fn note(cluster: &Cluster, view: WorkersView, d: &DrawContext<'_>) -> Option<(St
         parts.push(format!("not refreshed: {}", printable(&problem.what)));
     }
     if let Some(reading) = &slot.reading {
-        let lost = lost_words(&reading.job_workers.workers);
+        let lost = lost_workers_text(&reading.job_workers.workers);
         let unread =
             reading.job_workers.incomplete.first().map(|first| match reading.job_workers.incomplete.len() {
                 1 => first.clone(),
@@ -86,7 +86,7 @@ fn covers(reading: &WorkersReading) -> Option<String> {
         }
         WorkersAnswer::Lines { whole_since, .. } => {
             let since =
-                whole_since.map(|at| format!("; complete since {}", reading.job_workers.clock.words(at)));
+                whole_since.map(|at| format!("; complete since {}", reading.job_workers.clock.text(at)));
             Some(format!("the last {FOLDED} lines of each file{}", since.unwrap_or_default()))
         }
         WorkersAnswer::Overview { .. } | WorkersAnswer::Cause(_) => None,

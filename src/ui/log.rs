@@ -9,7 +9,7 @@ use super::frame::{Title, inside, pane};
 use super::grid::{cut, cut_middle};
 use super::part::{DrawContext, Shown, split_bottom, split_top};
 use super::text::wrap;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::app::{Action, Area, Cluster, LogView, Older, Pane, Window, could_serve};
 use crate::logs::{Level, clock};
 use crate::model::amount::{bytes, counted, grouped};
@@ -86,14 +86,14 @@ pub fn draw(
 /// Why no line is shown.
 fn nothing(log: &LogView, d: &DrawContext<'_>) -> String {
     let hint = match log.since() {
-        Some(since) if log.held() > 0 => {
+        Some(since) if log.loaded() > 0 => {
             return format!(
                 "no lines since {}; press {} for more",
                 clock(since.time, d.now),
                 d.app.keymap().key_of(Action::Since)
             );
         }
-        _ if log.held() > 0 => "no lines match the filter",
+        _ if log.loaded() > 0 => "no lines match the filter",
         _ if log.is_open() => "no lines yet",
         _ => "no log open: select a job, a node or the autoscaler and open its log",
     };
@@ -102,11 +102,11 @@ fn nothing(log: &LogView, d: &DrawContext<'_>) -> String {
 
 /// What the job of a log waits for, and what could serve it, as the reason why there are no lines.
 fn waits(cluster: &Cluster, log: &LogView, d: &DrawContext<'_>) -> Vec<String> {
-    let Some(LogSource::Job(id)) = log.source().filter(|_| log.held() == 0) else { return Vec::new() };
+    let Some(LogSource::Job(id)) = log.source().filter(|_| log.loaded() == 0) else { return Vec::new() };
     let Some(job) = cluster.job(&JobKey::Submission(id.clone())) else { return Vec::new() };
     let vitals = cluster.vitals.jobs.get(&job.key).filter(|vitals| vitals.is_waiting());
-    let why = cluster.pending.get(&job.key).map(|why| why.words.clone());
-    let why = why.or_else(|| vitals.map(|vitals| vitals.words(d.now)));
+    let why = cluster.pending.get(&job.key).map(|why| why.text.clone());
+    let why = why.or_else(|| vitals.map(|vitals| vitals.text(d.now)));
     let mut lines: Vec<String> = why.into_iter().map(|why| format!("the job {why}")).collect();
     lines.extend(could_serve(job, cluster));
     if !lines.is_empty() {
@@ -153,7 +153,7 @@ fn search(log: &LogView) -> String {
     let sought = cut(&sought, SOUGHT);
     match log.match_number() {
         Some(number) => format!("  /{sought} {} of {}", grouped(number), grouped(count)),
-        None if log.is_looking() => format!("  /{sought} {} so far", grouped(count)),
+        None if log.is_examining() => format!("  /{sought} {} so far", grouped(count)),
         None => format!("  /{sought} {} found", grouped(count)),
     }
 }
@@ -171,7 +171,7 @@ fn filter(log: &LogView) -> String {
     let what = text.into_iter().chain(levels.map(str::to_owned)).collect::<Vec<_>>().join(" ");
     let around =
         if line_filter.around() == 0 { String::new() } else { format!(" ±{}", line_filter.around()) };
-    format!("  &{what}{around}, {} of {} lines", grouped(log.len()), grouped(log.held()))
+    format!("  &{what}{around}, {} of {} lines", grouped(log.len()), grouped(log.loaded()))
 }
 
 /// `since 13:05:00 (5m)`: the time since which lines are shown.
@@ -197,7 +197,7 @@ fn name(cluster: &Cluster, log: &LogView) -> String {
         }
         Some(LogSource::Job(id)) => id.to_string(),
         Some(LogSource::Monitor(name)) => printable(name).into_owned(),
-        Some(LogSource::File { node, name }) => words::log_file(cluster, node, name),
+        Some(LogSource::File { node, name }) => labels::log_file(cluster, node, name),
     }
 }
 
@@ -224,7 +224,7 @@ fn state(log: &LogView, size: Window, d: &DrawContext<'_>) -> (String, Style) {
 /// How much of the log is above the loaded lines.
 fn above(log: &LogView) -> Option<String> {
     match (log.older(), log.above()) {
-        (Older::Asked(_), _) => Some("reading older lines".to_owned()),
+        (Older::Requested(_), _) => Some("reading older lines".to_owned()),
         (_, Some(0)) => Some("from the beginning".to_owned()),
         (_, Some(n)) => Some(format!("{} above", bytes(n as f64))),
         (_, None) => log.is_placed().then(|| "more above".to_owned()),
@@ -246,7 +246,7 @@ fn note(cluster: &Cluster, log: &LogView) -> Option<String> {
                 let why = printable(why);
                 Some(format!("older lines cannot be read: {why}; scroll up to try again"))
             }
-            Older::Failed(_) | Older::Asked(_) | Older::Unasked => None,
+            Older::Failed(_) | Older::Requested(_) | Older::NotRequested => None,
         },
     }
 }

@@ -5,7 +5,7 @@ use super::grid::put;
 use super::part::{DrawContext, Shown};
 use super::text::wrap;
 use crate::app::operation::progress::{Ending, OperationState, Running, StepState};
-use crate::app::text::words::span;
+use crate::app::text::labels::span;
 use crate::app::{Action, Area, Areas};
 use crate::model::text::printable;
 use crate::model::{CancelledState, Hint, StepName};
@@ -115,7 +115,7 @@ fn step(step: StepName, state: &StepState, running: &Running, d: &DrawContext<'_
         StepState::Failed => ("✕", String::new(), d.theme.bad),
     };
     // A result is more informative than the task of the step.
-    let words = if matches!(state, StepState::Done(..)) { step.word() } else { step.what() };
+    let words = if matches!(state, StepState::Done(..)) { step.label() } else { step.what() };
     (format!("{glyph} {} {words}{tail}", running.operation.number(step)), style)
 }
 
@@ -131,7 +131,7 @@ fn verdict(running: &Running, d: &DrawContext<'_>, width: usize, at_length: bool
             if at_length {
                 add(CONTINUES.into(), d.theme.dim);
             }
-            let words = left.map_or("", CancelledState::words);
+            let words = left.map_or("", CancelledState::text);
             add(format!("{} cancels; {words}", key(Action::Cancel)), d.theme.text);
             let hint = left.map_or_else(Hint::none, |left| left.hint(&running.operation.task));
             if !hint.is_empty() {
@@ -146,11 +146,11 @@ fn verdict(running: &Running, d: &DrawContext<'_>, width: usize, at_length: bool
             add("running in another process on this machine; watch it there".into(), d.theme.warn);
         }
         OperationState::Ended(Ending::Cancelled(left)) => {
-            let hint = Hint::from(left.words()).and(left.hint(&running.operation.task));
+            let hint = Hint::from(left.text()).and(left.hint(&running.operation.task));
             add(format!("{}: cancelled; {}", running.operation.title, d.app.hint(&hint)), d.theme.good);
         }
         OperationState::Ended(over) => {
-            add(format!("{}: {}", running.operation.title, over.word()), d.theme.good);
+            add(format!("{}: {}", running.operation.title, over.label()), d.theme.good);
             if let Some(missing) = &running.shortfall {
                 add(format!("✕ {}", missing.what), d.theme.bad);
                 add(format!("  {}", d.app.hint(&missing.hint)), d.theme.text);

@@ -11,9 +11,9 @@ use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 /// Maximum width.
-const WIDEST: u16 = 120;
+const MAX_WIDTH: u16 = 120;
 /// Maximum number of commands visible at once.
-const VISIBLE: usize = 12;
+const MAX_VISIBLE: usize = 12;
 /// Maximum width of the names, unless half of the list is more.
 const NAME: usize = 34;
 
@@ -29,7 +29,7 @@ pub fn above(area: Rect, list: &OfferList) -> Rect {
 
 /// The number of commands that are visible at once.
 fn visible(area: Rect, offers: usize) -> usize {
-    offers.min(VISIBLE).min(usize::from(area.height.saturating_sub(2)).max(1))
+    offers.min(MAX_VISIBLE).min(usize::from(area.height.saturating_sub(2)).max(1))
 }
 
 /// Draws the list at the bottom of the area, with the chosen command visible; nothing while no command is typed.
@@ -49,7 +49,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, list: &OfferList,
     let frame = Rect {
         y: area.bottom() - height,
         height,
-        width: if is_text { area.width } else { area.width.min(WIDEST) },
+        width: if is_text { area.width } else { area.width.min(MAX_WIDTH) },
         ..area
     };
     clear(buf, frame);
@@ -65,7 +65,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, list: &OfferList,
     let shown = &offers[top..top + visible];
     let chosen = prompt.chosen_offer(offers);
     // The widths are those of all commands, so that columns do not move while scrolling.
-    let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0);
+    let name = offers.iter().map(|o| o.text.width()).max().unwrap_or(0);
     // Similar names differ at their ends, so they take the width that the help leaves.
     let width = |text: &str| if text.is_empty() { 0 } else { text.width() + 2 };
     let beside = offers.iter().map(|o| width(&o.help) + width(&o.key)).max().unwrap_or(0);
@@ -94,7 +94,7 @@ fn row(
         (false, false) => (d.theme.dim, d.theme.dim, d.theme.dim),
     };
     let narrow = |columns: usize| u16::try_from(columns).unwrap_or(area.width).min(area.width);
-    let words = printable(&offer.words);
+    let words = printable(&offer.text);
     let is_cut = words.width() > name;
     // A line of a log is read from its beginning.
     let (shown, end) =

@@ -9,7 +9,7 @@ use super::sentence::{self, wrap};
 use super::text::capitalized;
 use crate::app::operation::confirmation::{Check, Control, Plan};
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Head, Width};
+use crate::app::table::column::{ColumnHeader, Width};
 use crate::app::{Action, Area, Areas};
 use crate::model::amount::counted;
 use crate::model::text::printable;
@@ -22,13 +22,13 @@ use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
 /// Maximum width, unless the jobs need more.
-const WIDEST: u16 = 108;
+const MAX_WIDTH: u16 = 108;
 /// Maximum width for jobs with long names.
-const WIDEST_JOBS: u16 = 160;
+const MAX_WIDTH_WITH_JOBS: u16 = 160;
 /// Minimum number of rows of the table: titles and two jobs.
 const TABLE: u16 = 3;
 /// Maximum number of jobs drawn.
-const MOST: usize = 10_000;
+const MAX_JOBS: usize = 10_000;
 
 /// The mark before the focused line.
 const MARK: &str = "▸ ";
@@ -104,11 +104,13 @@ pub fn draw(
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
     let jobs = by_loss(plan);
-    let width =
-        dialog_width(area, JobWidths::new(&jobs, plan).all().saturating_add(4).clamp(WIDEST, WIDEST_JOBS));
+    let width = dialog_width(
+        area,
+        JobWidths::new(&jobs, plan).all().saturating_add(4).clamp(MAX_WIDTH, MAX_WIDTH_WITH_JOBS),
+    );
     let inside = usize::from(width.saturating_sub(4)).max(1);
     let (head, below) = (head(plan, d, inside), below(plan, d, inside));
-    let jobs = jobs.len().min(MOST);
+    let jobs = jobs.len().min(MAX_JOBS);
     let rows = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
     let table = if jobs > 0 { rows(jobs + 1) } else { 0 };
     // Blank lines around the table are dropped first, then jobs, because those can be scrolled. If even few of them
@@ -284,8 +286,8 @@ fn head(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> 
     if !plan.note.is_empty() {
         add(&plan.note, d.theme.warn);
     }
-    if !plan.preview.also.is_empty() {
-        add(&format!("Also deletes {}.", plan.preview.also.join(", ")), d.theme.text);
+    if !plan.preview.owned_resources.is_empty() {
+        add(&format!("Also deletes {}.", plan.preview.owned_resources.join(", ")), d.theme.text);
     }
     for warning in &plan.preview.warnings {
         add(&format!("! {warning}"), d.theme.warn);
@@ -371,7 +373,7 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
         );
         lines.extend(Line::wrapped(&text, d.theme.dim, width));
     }
-    let steps = plan.operation.steps.iter().enumerate().map(|(i, s)| format!("{} {}", i + 1, s.word()));
+    let steps = plan.operation.steps.iter().enumerate().map(|(i, s)| format!("{} {}", i + 1, s.label()));
     // Steps are not split across lines.
     let steps = steps.map(|s| s.replace(' ', "\u{a0}")).collect::<Vec<_>>().join("   ");
     let whole = |line: Line| Line { text: line.text.replace('\u{a0}', " "), ..line };
@@ -402,11 +404,11 @@ fn by_loss(plan: &Plan) -> Vec<&AffectedJob> {
 /// Draws the jobs; returns the first one shown, and the maximum scroll position.
 fn draw_jobs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, plan: &Plan) -> (usize, usize) {
     let jobs = by_loss(plan);
-    let heads = JobWidths::new(&jobs, plan).in_width(area.width).heads(plan);
+    let headers = JobWidths::new(&jobs, plan).in_width(area.width).headers(plan);
     let visible = usize::from(area.height.saturating_sub(1));
     let last = jobs.len().saturating_sub(visible);
     let top = plan.scroll.top().min(last);
-    let grid = Grid { heads: &heads, top, rows: jobs.len(), selected: None };
+    let grid = Grid { headers: &headers, top, rows: jobs.len(), selected: None };
     grid.draw(buf, area, d.theme, |i| jobs.get(i).map(|j| row(j, d, plan)).unwrap_or_default());
     (top, last)
 }
@@ -434,7 +436,7 @@ impl JobWidths {
         let is_shared = lost_alike(plan).is_some();
         Self {
             id: widest(&|j| j.key.to_string().width(), 3, 80),
-            owner: widest(&|j| j.owner_words().width(), 5, 13),
+            owner: widest(&|j| j.owner_label().width(), 5, 13),
             holds: widest(&|j| j.holding().width(), 5, 40),
             restoration: if is_shared { 0 } else { widest(&|j| plan.restoration(j).width(), 10, 80) },
         }
@@ -461,19 +463,19 @@ impl JobWidths {
         self
     }
 
-    fn heads(self, plan: &Plan) -> Vec<Head> {
+    fn headers(self, plan: &Plan) -> Vec<ColumnHeader> {
         let Self { id, owner, holds, restoration } = self;
-        let mut heads = vec![
-            Head::plain("JOB", Width::text(id, id, 0)),
-            Head::plain("OWNER", Width::text(owner, owner, 0)),
-            Head::plain("AGE", Width::number(Self::AGE, 1)),
-            Head::plain("HOLDS", Width::text(holds, holds, 2)),
+        let mut headers = vec![
+            ColumnHeader::plain("JOB", Width::text(id, id, 0)),
+            ColumnHeader::plain("OWNER", Width::text(owner, owner, 0)),
+            ColumnHeader::plain("AGE", Width::number(Self::AGE, 1)),
+            ColumnHeader::plain("HOLDS", Width::text(holds, holds, 2)),
         ];
         if lost_alike(plan).is_none() {
             let title = if plan.operation.kind().is_of_cluster() { "RESTORED" } else { "RUNS ON WORKER" };
-            heads.push(Head::plain(title, Width::rest(restoration, restoration, 0)));
+            headers.push(ColumnHeader::plain(title, Width::rest(restoration, restoration, 0)));
         }
-        heads
+        headers
     }
 }
 
@@ -490,7 +492,7 @@ fn row<'a>(job: &AffectedJob, d: &DrawContext<'_>, plan: &Plan) -> Vec<Cell<'a>>
     let owner = if ours || plan.check != Check::Done { Role::Text } else { Role::Warn };
     vec![
         Cell::text(job.key.to_string()).named(),
-        Cell::new(job.owner_words(), owner),
+        Cell::new(job.owner_label(), owner),
         Cell::text(age),
         Cell::text(job.holding()),
         Cell::new(plan.restoration(job), role),

@@ -66,12 +66,12 @@ pub fn above(
     /// Lines that stay for the page.
     const PAGE: u16 = 4;
     /// Maximum number of lines of a text.
-    const MOST: usize = 3;
+    const MAX_LINES: usize = 3;
     let width = area.width.saturating_sub(2);
     let mut y = area.y;
     for (text, style) in texts {
         let room = usize::from(area.bottom().saturating_sub(y + PAGE));
-        for line in wrap(&text, width.into()).iter().take(room.min(MOST)) {
+        for line in wrap(&text, width.into()).iter().take(room.min(MAX_LINES)) {
             put(buf, (area.x + 1, y), width, line, style, theme);
             y += 1;
         }

@@ -6,7 +6,7 @@ use super::part::{DrawContext, split_top};
 use super::table;
 use crate::app::pages::hosts::{HostsRow, role};
 use crate::app::table::cell::Role;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::app::{Cluster, SlicePage, TableArea, host};
 use crate::diagnose::Severity;
 use crate::model::{Node, NodeId};
@@ -28,7 +28,7 @@ pub fn draw(
 ) -> TableArea {
     let row = HostsRow::find(cluster, cluster_index, key);
     let stale = cluster.is_stale(d.now);
-    let title = table::filtered(&words::hosts(key), &page.list);
+    let title = table::filtered(&labels::hosts(key), &page.list);
     let state = row.map_or("no longer listed", |row| row.state());
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: state, tone: None, focused: true });
     let rows = row.map(|row| host::slice::facts(&row, d.now)).unwrap_or_default();
@@ -71,9 +71,9 @@ fn grid(
         let y = cells.y + 1 + u16::try_from(line).unwrap_or(0);
         let (glyph, tone) = match listed.get(at) {
             Some(node) if worst.is_some_and(|worst| worst.node == node.id) => {
-                (words::severity_mark(Severity::Warn).0, worst.map_or(Role::Warn, role))
+                (labels::severity_mark(Severity::Warn).0, worst.map_or(Role::Warn, role))
             }
-            Some(node) => words::node(node.state),
+            Some(node) => labels::node(node.state),
             None => ("·", Role::Bad),
         };
         let style = d.theme.role(tone.unless(stale));

@@ -57,14 +57,14 @@ fn draw(
 /// there, otherwise on the lower border. If the row matches the filter in a hidden column, that is written instead.
 fn draw_below(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, listing: &dyn Listing, drawn: &TableArea) {
     let seen: Vec<usize> =
-        (0..).zip(&drawn.heads).filter(|(_, (_, width))| *width > 0).map(|(i, _)| i).collect();
+        (0..).zip(&drawn.headers).filter(|(_, (_, width))| *width > 0).map(|(i, _)| i).collect();
     if let Some(text) = listing.matches_unseen(&d.app.cell_context(d.now), &seen) {
         return on_lower_border(buf, area, &text, d.theme.dim);
     }
     let Some(column) = listing.below() else { return };
     let cells = listing.cells(&d.app.cell_context(d.now), listing.cursor());
     let Some(cell) = cells.get(column).filter(|cell| *cell.text != *"-") else { return };
-    let width_of = |i: usize| drawn.heads.get(i).map_or(0, |(_, width)| *width);
+    let width_of = |i: usize| drawn.headers.get(i).map_or(0, |(_, width)| *width);
     let empty = (1..column).rev().take_while(|i| cell.leads && cells[*i].text.is_empty()).map(width_of);
     let width = width_of(column) + empty.filter(|width| *width > 0).map(|width| width + GAP).sum::<u16>();
     if cell.text.width() <= width.into() {
@@ -93,15 +93,15 @@ pub fn rows(
 ) -> TableArea {
     let context = d.app.cell_context(d.now);
     let height = usize::from(area.height.saturating_sub(1));
-    let heads = listing.heads(&context, height);
+    let headers = listing.headers(&context, height);
     let grid = Grid {
-        heads: &heads,
+        headers: &headers,
         top: listing.window(height),
         rows: listing.len(),
         selected: Some((listing.cursor(), selection)),
     };
     let mut drawn = grid.draw(buf, area, d.theme, |position| listing.cells(&context, position));
-    let widths = heads.iter().map(|head| (head.widest, head.briefest)).collect();
+    let widths = headers.iter().map(|head| (head.widest, head.briefest)).collect();
     drawn.texts = TextWidths { version: context.version, widths };
     let body = drawn.rows;
     if listing.is_empty() && body.height > 0 {

@@ -7,8 +7,8 @@ mod contrast;
 #[cfg(test)]
 mod contrast_tests;
 pub mod file;
-mod look;
 mod role;
+mod text_style;
 
 use super::glyphs::Glyphs;
 use crate::app::table::cell::Role as Meaning;

@@ -5,8 +5,8 @@ use super::grid::Grid;
 use super::part::{DrawContext, split_bottom};
 use super::{sentence, table};
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Head, Width};
-use crate::app::text::words;
+use crate::app::table::column::{ColumnHeader, Width};
+use crate::app::text::labels;
 use crate::app::{Cluster, Listing, TableArea, TpusPage};
 use crate::reconcile::{Row, TpuStatus, TypeCount};
 use ratatui::buffer::Buffer;
@@ -52,7 +52,7 @@ pub fn draw(
 
 /// The status and the hint of the selected row, in one line.
 fn hint_line(row: &Row, d: &DrawContext<'_>) -> String {
-    let mut parts = vec![format!("{}: {}", row.name, row.status.word())];
+    let mut parts = vec![format!("{}: {}", row.name, row.status.label())];
     parts.extend(row.note.as_ref().map(ToString::to_string));
     let waits = matches!(row.status, TpuStatus::Incomplete | TpuStatus::NotInRay | TpuStatus::Joining);
     if waits && !row.missing.is_empty() {
@@ -69,7 +69,7 @@ fn problems(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster
     let mut lines: Vec<(String, Style)> = Vec::new();
     lines.extend(cluster.google_wait(d.now).map(|wait| (format!("◌ {wait}"), d.theme.warn)));
     if let Some(problem) = tpus.problem() {
-        let since = words::minutes(problem.since.age(d.now));
+        let since = labels::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
         lines.push((format!("  {}", d.app.hint(&problem.hint)), d.theme.text));
     }
@@ -79,7 +79,7 @@ fn problems(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster
         let text = "! Google could not list everything: there may be more TPUs, and ghosts are not shown";
         lines.push((text.to_owned(), d.theme.warn));
     }
-    if tpus.asked().is_some() && !tpus.knows_ray() {
+    if tpus.requested_at().is_some() && !tpus.knows_ray() {
         let why = cluster.problem().map_or("Ray has not responded yet", |p| p.what.as_str());
         lines.push((format!("! Google's data only: {why}"), d.theme.warn));
     }
@@ -97,20 +97,20 @@ fn types(
     wanted: &[&TypeCount],
     (cluster, top): (&Cluster, usize),
 ) {
-    let heads = [
-        Head::of_names("WORKER TYPE", wanted.iter().map(|t| t.name.as_str())),
-        Head::plain("MIN", Width::number(5, 0)),
-        Head::plain("MAX", Width::number(5, 1)),
-        Head::plain("EXISTING", Width::number(8, 0)),
-        Head::plain("IN RAY", Width::number(7, 0)),
-        Head::plain("MISSING", Width::number(7, 0)),
+    let headers = [
+        ColumnHeader::of_names("WORKER TYPE", wanted.iter().map(|t| t.name.as_str())),
+        ColumnHeader::plain("MIN", Width::number(5, 0)),
+        ColumnHeader::plain("MAX", Width::number(5, 1)),
+        ColumnHeader::plain("EXISTING", Width::number(8, 0)),
+        ColumnHeader::plain("IN RAY", Width::number(7, 0)),
+        ColumnHeader::plain("MISSING", Width::number(7, 0)),
     ];
     let title = Title { left: "Worker types", right: "", tone: None, focused: false };
     let inner = pane(buf, area, d.theme, &title);
     let last = wanted.len().saturating_sub(usize::from(inner.height.saturating_sub(1)));
     let top = top.min(last);
     more_around(buf, area, d.theme, (top, last - top), "");
-    let grid = Grid { heads: &heads, top, rows: wanted.len(), selected: None };
+    let grid = Grid { headers: &headers, top, rows: wanted.len(), selected: None };
     let role = Role::Text.unless(cluster.is_google_stale(d.now));
     grid.draw(buf, inner, d.theme, |position| {
         let Some(count) = wanted.get(position) else { return Vec::new() };

@@ -17,16 +17,16 @@ use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
 /// Width if there is room.
-const WIDEST: u16 = 100;
+const MAX_WIDTH: u16 = 100;
 /// Width of the labels.
 const LABEL: u16 = 10;
 /// Lines below the rows for the hint or error of the focused row. They are reserved so that nothing moves with the
 /// focus.
-const WORDS: u16 = 4;
+const MIN_TEXT_LINES: u16 = 4;
 /// Maximum number of choices shown; the list scrolls.
-const CHOICES: usize = 8;
+const MAX_CHOICES: usize = 8;
 /// Minimum number of lines below the rows, before rows are hidden.
-const LEAST: u16 = 3;
+const MIN_LINES: u16 = 3;
 /// The mark before the chosen item.
 const MARK: &str = "▸ ";
 
@@ -38,11 +38,12 @@ pub fn draw(
     form: &WorkerForm,
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
-    let width = dialog_width(area, WIDEST);
+    let width = dialog_width(area, MAX_WIDTH);
     let inside = usize::from(width.saturating_sub(4)).max(1);
-    let words = words(form, d, inside);
+    let text = text_lines(form, d, inside);
     let rows = u16::try_from(form.rows().len()).unwrap_or(0);
-    let text_height = if rows > 0 { below(form) } else { u16::try_from(words.len()).unwrap_or(WORDS) };
+    let text_height =
+        if rows > 0 { below(form) } else { u16::try_from(text.len()).unwrap_or(MIN_TEXT_LINES) };
     let frame = middle(area, width, rows + text_height + 4 + u16::from(rows > 0));
     clear(buf, frame);
     let cluster = form.cluster.to_string();
@@ -62,15 +63,15 @@ pub fn draw(
     }
     let hidden = (top, usize::from(rows.saturating_sub(upper.height)).saturating_sub(top));
     more_around(buf, frame, d.theme, hidden, if hidden.0 + hidden.1 == 1 { "field " } else { "fields " });
-    let last = if rows > 0 { 0 } else { words.len().saturating_sub(lower.height.into()) };
+    let last = if rows > 0 { 0 } else { text.len().saturating_sub(lower.height.into()) };
     let first = form.scroll.top().min(last);
     more_around(buf, frame, d.theme, (first, last - first), "");
     (areas.dialog_top, areas.dialog_last, areas.dialog_lines) = (first, last, lower.height.into());
-    for (y, (text, style)) in (lower.y..lower.bottom()).zip(words.iter().skip(first)) {
+    for (y, (text, style)) in (lower.y..lower.bottom()).zip(text.iter().skip(first)) {
         sentence::put(buf, (inner.x, y), inner.width, text, *style, d.theme);
     }
     if let Some((choices, chosen)) = form.focused().and_then(|field| form.choices(field)) {
-        let used = u16::try_from(words.len()).unwrap_or(WORDS).min(lower.height);
+        let used = u16::try_from(text.len()).unwrap_or(MIN_TEXT_LINES).min(lower.height);
         let rect = Rect { y: lower.y + used, height: lower.height - used, ..lower };
         draw_choices(buf, rect, d, &choices, chosen);
     }
@@ -85,18 +86,18 @@ pub fn draw(
 fn below(form: &WorkerForm) -> u16 {
     let choices = form.rows().iter().filter_map(|field| form.choices(*field));
     let longest = choices.map(|(choices, _)| choices.len()).max().unwrap_or(0);
-    u16::try_from(longest.min(CHOICES) + 1).unwrap_or(WORDS).max(WORDS)
+    u16::try_from(longest.min(MAX_CHOICES) + 1).unwrap_or(MIN_TEXT_LINES).max(MIN_TEXT_LINES)
 }
 
 /// The areas of the rows and of the text below them. In a small window the blank line is dropped first, then lines of
 /// the text, then rows.
 fn parts(area: Rect, rows: u16, text_height: u16) -> (Rect, Rect) {
-    let visible = rows.min(area.height.saturating_sub(LEAST).max(1)).min(area.height);
-    let gap = u16::from(rows > 0 && area.height - visible > LEAST.max(WORDS));
+    let visible = rows.min(area.height.saturating_sub(MIN_LINES).max(1)).min(area.height);
+    let gap = u16::from(rows > 0 && area.height - visible > MIN_LINES.max(MIN_TEXT_LINES));
     let height = area.height - visible - gap;
     (
         Rect { height: visible, ..area },
-        Rect { y: area.y + visible + gap, height: height.min(text_height.max(LEAST)), ..area },
+        Rect { y: area.y + visible + gap, height: height.min(text_height.max(MIN_LINES)), ..area },
     )
 }
 
@@ -129,7 +130,7 @@ fn row(
     focused: bool,
 ) -> Option<(u16, u16)> {
     let label = if focused { d.theme.accent } else { d.theme.dim };
-    put(buf, area.x, area.y, LABEL.min(area.width), false, field.word(), label);
+    put(buf, area.x, area.y, LABEL.min(area.width), false, field.label(), label);
     let (x, room) = (area.x + LABEL, area.width.saturating_sub(LABEL));
     let style = if focused { d.theme.text.patch(d.theme.marked) } else { d.theme.text };
     if let Some((choices, at)) = form.choices(field) {
@@ -160,7 +161,7 @@ fn row(
 }
 
 /// The text below the rows: a hint or an error.
-fn words(form: &WorkerForm, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> {
+fn text_lines(form: &WorkerForm, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> {
     if form.is_warning() {
         let lines = wrap(DISCARDS, width);
         return lines.into_iter().map(|line| (line, d.theme.warn)).collect();
@@ -200,8 +201,8 @@ fn words(form: &WorkerForm, d: &DrawContext<'_>, width: usize) -> Vec<(String, S
         },
     };
     let mut lines = wrap(&text, width);
-    if lines.len() > usize::from(WORDS) {
-        lines.truncate(WORDS.into());
+    if lines.len() > usize::from(MIN_TEXT_LINES) {
+        lines.truncate(MIN_TEXT_LINES.into());
         if let Some(last) = lines.last_mut() {
             *last = cut(&format!("{last} …"), width).into_owned();
         }

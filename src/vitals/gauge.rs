@@ -321,15 +321,15 @@ impl VitalsTracker {
         if !is_held {
             self.idle = None;
         }
-        let doing = self.doing(holding, is_held, is_alone, now);
-        let since = match &doing {
+        let activity = self.activity(holding, is_held, is_alone, now);
+        let since = match &activity {
             JobActivity::Waiting(wait) => wait.since,
             JobActivity::DriverOnly => self.alone,
             JobActivity::Compiling => self.phase.and_then(|(_, at)| at),
             JobActivity::Silent(at) => Some(*at),
             JobActivity::Training | JobActivity::Running { .. } => None,
         };
-        let mut signs = self.signs(&doing, (is_held, works), is_alone, now);
+        let mut signs = self.signs(&activity, (is_held, works), is_alone, now);
         // A log that was not read yet may show what its machines do not.
         signs.retain(|sign| sign.kind != WarningKind::ChipsIdle || log != LogRead::Unread);
         self.has_log_warning = signs.iter().any(|sign| sign.kind.is_of_log());
@@ -337,7 +337,7 @@ impl VitalsTracker {
         Vitals {
             read: now,
             log,
-            doing,
+            activity,
             since,
             holds,
             nodes: holding.map(|holding| holding.nodes.iter().copied().collect()).unwrap_or_default(),
@@ -349,7 +349,13 @@ impl VitalsTracker {
         }
     }
 
-    fn doing(&self, holding: Option<&Holding>, is_held: bool, is_alone: bool, now: Timestamp) -> JobActivity {
+    fn activity(
+        &self,
+        holding: Option<&Holding>,
+        is_held: bool,
+        is_alone: bool,
+        now: Timestamp,
+    ) -> JobActivity {
         let waits =
             holding.and_then(|holding| holding.waits.iter().find(|wait| !is_held && is_for_chips(wait)));
         // Without running tasks and actors, it waits for its first wait, whatever that is.
@@ -413,7 +419,7 @@ impl VitalsTracker {
             loss: last.loss.or_else(|| series.points().iter().rev().find_map(|point| point.loss)),
             losses: series.losses(LOSSES),
             rate: track.pace.rate().or_else(|| series.rate()),
-            usual_rate: track.pace.usual(),
+            typical_rate: track.pace.typical(),
             ends: left.map(|left| now.plus(left)),
             at: last.time,
             checkpoint: self.saved.last,
@@ -422,27 +428,27 @@ impl VitalsTracker {
 
     fn signs(
         &self,
-        doing: &JobActivity,
+        activity: &JobActivity,
         (is_held, works): (bool, bool),
         is_alone: bool,
         now: Timestamp,
     ) -> Vec<RunWarning> {
         let runs =
-            matches!(doing, JobActivity::Training | JobActivity::Silent(_) | JobActivity::Running { .. });
+            matches!(activity, JobActivity::Training | JobActivity::Silent(_) | JobActivity::Running { .. });
         let seen = self.seen(now);
-        let stalled = self.stalled(doing, seen).filter(|_| runs && (works || is_held));
-        let is_moving = stalled.is_none() && *doing == JobActivity::Training;
+        let stalled = self.stalled(activity, seen).filter(|_| runs && (works || is_held));
+        let is_moving = stalled.is_none() && *activity == JobActivity::Training;
         let slowed = self.slowed().filter(|_| is_moving);
         let late = self.late(seen).filter(|_| is_moving);
         let found = [
             self.not_finite(seen).filter(|_| runs),
             stalled,
             self.diverging(seen).filter(|_| runs),
-            self.abandoned(is_alone, doing, now),
-            self.unused(is_held, doing, now),
+            self.abandoned(is_alone, activity, now),
+            self.unused(is_held, activity, now),
             slowed,
             late,
-            self.waiting(doing, now),
+            self.waiting(activity, now),
         ];
         found.into_iter().flatten().collect()
     }
@@ -466,12 +472,12 @@ impl VitalsTracker {
         Some(RunWarning { kind: WarningKind::Diverging, since: found.first.at.unwrap_or(now), evidence })
     }
 
-    fn stalled(&self, doing: &JobActivity, now: Timestamp) -> Option<RunWarning> {
+    fn stalled(&self, activity: &JobActivity, now: Timestamp) -> Option<RunWarning> {
         let (track, age) = (self.main()?, self.age(now)?);
         let limit = track.stall_limit(self.limits.stalled)?;
         (age >= limit && self.is_seen_twice()).then_some(())?;
         let steps = self.run(now).map(|run| run.steps()).unwrap_or_default();
-        let log = if matches!(doing, JobActivity::Silent(_)) {
+        let log = if matches!(activity, JobActivity::Silent(_)) {
             "its log has no new lines"
         } else {
             "its log has new lines"
@@ -483,8 +489,8 @@ impl VitalsTracker {
     fn slowed(&self) -> Option<RunWarning> {
         let pace = &self.main()?.pace;
         let (slow, now) = (pace.slow()?, pace.rate()?);
-        let less = (1.0 - now / slow.usual) * 100.0;
-        let evidence = format!("{} ({less:.0}% slower)", rate_was(now, slow.usual));
+        let less = (1.0 - now / slow.typical) * 100.0;
+        let evidence = format!("{} ({less:.0}% slower)", rate_was(now, slow.typical));
         Some(RunWarning { kind: WarningKind::Slowed, since: slow.since, evidence })
     }
 
@@ -498,25 +504,25 @@ impl VitalsTracker {
         Some(RunWarning { kind: WarningKind::CheckpointOverdue, since, evidence })
     }
 
-    fn abandoned(&self, is_alone: bool, doing: &JobActivity, now: Timestamp) -> Option<RunWarning> {
+    fn abandoned(&self, is_alone: bool, activity: &JobActivity, now: Timestamp) -> Option<RunWarning> {
         let (limit, since) = (self.limits.driver, self.alone.filter(|_| is_alone && self.had_work)?);
-        let is_late = !limit.is_zero() && *doing == JobActivity::DriverOnly && since.age(now) >= limit;
+        let is_late = !limit.is_zero() && *activity == JobActivity::DriverOnly && since.age(now) >= limit;
         let evidence = "it has no running or pending tasks or actors".to_owned();
         is_late.then_some(RunWarning { kind: WarningKind::DriverAlone, since, evidence })
     }
 
-    fn unused(&self, is_held: bool, doing: &JobActivity, now: Timestamp) -> Option<RunWarning> {
+    fn unused(&self, is_held: bool, activity: &JobActivity, now: Timestamp) -> Option<RunWarning> {
         let (limit, (since, samples)) = (self.limits.idle, self.idle.filter(|_| is_held)?);
         let is_quiet = self.grown.is_none_or(|at| at.age(self.seen(now)) >= limit)
-            && !matches!(doing, JobActivity::Compiling);
+            && !matches!(activity, JobActivity::Compiling);
         let is_idle = !limit.is_zero() && is_quiet && samples > 2 && since.age(now) >= limit;
         let log = if self.read.is_some() { ", and its log has no new line" } else { "" };
         let evidence = format!("its machines are idle{log}");
         is_idle.then_some(RunWarning { kind: WarningKind::ChipsIdle, since, evidence })
     }
 
-    fn waiting(&self, doing: &JobActivity, now: Timestamp) -> Option<RunWarning> {
-        let JobActivity::Waiting(wait) = doing else { return None };
+    fn waiting(&self, activity: &JobActivity, now: Timestamp) -> Option<RunWarning> {
+        let JobActivity::Waiting(wait) = activity else { return None };
         let (limit, since) = (self.limits.pending, wait.since?);
         let is_late = !limit.is_zero() && since.age(now) >= limit;
         let evidence = crate::model::vitals::need(&wait.shape);

@@ -7,9 +7,9 @@ use std::time::Duration;
 /// Minimum duration of a check, so that a pause between two steps is not the whole of it.
 const CHECK: Duration = Duration::from_secs(60);
 /// Minimum number of progress lines in a check.
-const LINES: u32 = 5;
+const MIN_LINES: u32 = 5;
 /// Maximum number of checks that are kept: two hours of a run that writes often.
-const HELD: usize = 128;
+const MAX_CHECKS: usize = 128;
 /// Number of consecutive checks that must be slow: an evaluation or a checkpoint slows one or two down.
 const SLOW: usize = 3;
 /// Number of checks that must be known before those.
@@ -29,7 +29,7 @@ pub(super) struct Slow {
     /// When the lower rate began.
     pub since: Timestamp,
     /// Steps per second before that.
-    pub usual: f64,
+    pub typical: f64,
 }
 
 /// The speed of one run.
@@ -54,12 +54,12 @@ impl Pace {
             return;
         }
         let lasted = from.age(at);
-        if lasted < CHECK || lines + 1 < LINES {
+        if lasted < CHECK || lines + 1 < MIN_LINES {
             self.open = Some((from, first, lines + 1));
             return;
         }
         self.open = Some((at, step, 0));
-        if self.checks.len() == HELD {
+        if self.checks.len() == MAX_CHECKS {
             self.checks.pop_front();
         }
         self.checks.push_back(Check { from, rate: (step - first) as f64 / lasted.as_secs_f64() });
@@ -73,7 +73,7 @@ impl Pace {
         let before = self.checks.len() - SLOW;
         let last = self.checks.range(before..);
         if let Some(slow) = self.slow {
-            if last.clone().all(|check| check.rate > slow.usual * (1.0 - limit)) {
+            if last.clone().all(|check| check.rate > slow.typical * (1.0 - limit)) {
                 self.slow = None;
             }
             return;
@@ -81,14 +81,14 @@ impl Pace {
         if before < BEFORE {
             return;
         }
-        let usual: Vec<f64> = sorted(self.checks.range(..before).map(|check| check.rate));
+        let typical: Vec<f64> = sorted(self.checks.range(..before).map(|check| check.rate));
         // A rate as low as that of one check in ten is not new.
-        let (median, low) = (usual[before / 2], usual[before / 10]);
+        let (median, low) = (typical[before / 2], typical[before / 10]);
         let bound = (median * (1.0 - limit)).min(low);
         if last.clone().all(|check| check.rate < bound) {
             let is_slow = |check: &&Check| check.rate < bound;
             let first = self.checks.iter().rev().take_while(is_slow).last();
-            self.slow = first.map(|check| Slow { since: check.from, usual: median });
+            self.slow = first.map(|check| Slow { since: check.from, typical: median });
         }
     }
 
@@ -98,9 +98,9 @@ impl Pace {
     }
 
     /// The usual steps per second: before the run became slower, or over all checks.
-    pub fn usual(&self) -> Option<f64> {
+    pub fn typical(&self) -> Option<f64> {
         let all = || sorted(self.checks.iter().map(|check| check.rate));
-        self.slow.map(|slow| slow.usual).or_else(|| all().get(self.checks.len() / 2).copied())
+        self.slow.map(|slow| slow.typical).or_else(|| all().get(self.checks.len() / 2).copied())
     }
 
     /// The slowdown, if it is slower than before.
@@ -138,10 +138,10 @@ mod tests {
         assert_eq!(slow(60).slow(), None, "three checks have to be slow");
         let found = slow(120);
         let since = found.slow().unwrap();
-        assert!((since.usual - 0.5).abs() < 1e-9, "{since:?}");
+        assert!((since.typical - 0.5).abs() < 1e-9, "{since:?}");
         let began = Timestamp::from_millis(1_200_000);
         assert!(since.since.age(began).max(began.age(since.since)) < Duration::from_secs(90), "{since:?}");
-        assert!((found.rate().unwrap() - 0.375).abs() < 0.01 && found.usual() == Some(0.5));
+        assert!((found.rate().unwrap() - 0.375).abs() < 0.01 && found.typical() == Some(0.5));
         assert!(slow(5000).slow().is_some(), "however long it lasts");
         let back = run(vec![2.0; 600].into_iter().chain(vec![2.67; 300]).chain(vec![2.0; 150]));
         assert_eq!(back.slow(), None);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Number of lines that are remembered: a sequence of so many equal lines hardly occurs twice.
-const REMEMBERED: usize = 16;
+const MAX_LINES: usize = 16;
 
 /// Hashes of the last lines of a log that were read.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ impl Tail {
         let known = (0..=hashes.len()).rev().find(ends_here);
         let is_gapped = known.is_none() && !self.last.is_empty() && !hashes.is_empty();
         self.last.extend(&hashes[known.unwrap_or(0)..]);
-        let surplus = self.last.len().saturating_sub(REMEMBERED);
+        let surplus = self.last.len().saturating_sub(MAX_LINES);
         self.last.drain(..surplus);
         New { known: known.unwrap_or(0), is_gapped }
     }

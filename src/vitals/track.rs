@@ -7,7 +7,7 @@ use crate::model::{Timestamp, VitalLimits};
 use std::time::Duration;
 
 /// Number of lines that a run must have before it can count as stalled.
-const LINES: u32 = 5;
+const MIN_LINES: u32 = 5;
 
 /// Identifies a track: the task (`train`, `eval`; empty if lines do not report it) and a number of the writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,6 @@ impl Track {
     /// How long it must be silent to count as stalled: at least three times its longest pause. `None` if it has too few
     /// lines, has made its last step, or `limit` is zero.
     pub fn stall_limit(&self, limit: Duration) -> Option<Duration> {
-        (self.lines >= LINES && !limit.is_zero() && !self.is_done()).then(|| limit.max(self.gap * 3))
+        (self.lines >= MIN_LINES && !limit.is_zero() && !self.is_done()).then(|| limit.max(self.gap * 3))
     }
 }

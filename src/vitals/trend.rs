@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// Number of consecutive losses that must be above the trend.
 const OVER: usize = 10;
 /// Maximum and minimum number of losses in the trend: so many that it does not follow a loss that rises slowly.
-const HELD: usize = 512;
+const MAX_SAMPLES: usize = 512;
 const BEFORE: usize = 20;
 /// Number of consecutive losses that must be NaN or infinite: a single one may belong to a skipped batch.
 const NOT_FINITE: u32 = 2;
@@ -55,7 +55,7 @@ impl Trend {
             && let Some(old) = self.recent.pop_front()
             && self.diverging.is_none()
         {
-            if self.base.len() == HELD {
+            if self.base.len() == MAX_SAMPLES {
                 self.base.pop_front();
             }
             self.base.push_back(old.value);

@@ -47,7 +47,7 @@ fn every_new_line_of_the_page_is_parsed() {
         let new: Vec<&str> = lines(now).into_iter().filter(|line| line.contains("marin-tui")).collect();
         assert!(!new.is_empty(), "{before} has no line to type");
         for line in new {
-            let words = desk.words(line);
+            let words = desk.text(line);
             let all = ["marin-tui".to_owned()].into_iter().chain(words.clone());
             Arguments::try_parse_from(all).unwrap_or_else(|e| panic!("{line}: {e}"));
             // It is not an old line itself.
@@ -66,7 +66,7 @@ fn every_old_line_of_the_page_becomes_its_new_line() {
     for (line, now) in rows().filter_map(|(before, now)| Some((ours(before)?, lines(now)[0]))) {
         match desk.renewed(line) {
             Ok(new) => {
-                let (new, now) = (desk.words(&new), desk.words(now));
+                let (new, now) = (desk.text(&new), desk.text(now));
                 let short = |words: Vec<String>| words.join(" ").replace("--cluster ", "-c ");
                 assert_eq!(short(new), short(now), "{line}");
                 run += 1;
@@ -111,7 +111,7 @@ fn every_line_of_the_readme_the_manual_and_the_help_texts_is_parsed() {
     let lines: BTreeSet<String> = lines.chain(of_helps).map(typed).collect();
     assert!(lines.len() > 150, "only {} lines were found", lines.len());
     let refused = |line: &String| {
-        let words = ["marin-tui".to_owned()].into_iter().chain(desk.words(line));
+        let words = ["marin-tui".to_owned()].into_iter().chain(desk.text(line));
         let error = Arguments::try_parse_from(words).err()?;
         let is_shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         (!is_shown).then(|| format!("{line}: {}", error.to_string().lines().next().unwrap_or_default()))
@@ -139,10 +139,10 @@ fn lines_of_ray_s_own_command_are_known() {
     for (line, now) in rows().filter_map(|(before, now)| Some((ray(before)?, lines(now)[0]))) {
         let old = format!("HEAD_SERVER=10.138.0.13; marin-tui {line}");
         let new = match desk.renewed(&old) {
-            Ok(new) => desk.words(&new),
-            Err(why) => desk.words(why.rsplit('`').nth(1).unwrap()),
+            Ok(new) => desk.text(&new),
+            Err(why) => desk.text(why.rsplit('`').nth(1).unwrap()),
         };
-        assert_eq!(without_location(new), without_location(desk.words(now)), "{line}");
+        assert_eq!(without_location(new), without_location(desk.text(now)), "{line}");
         known += 1;
     }
     assert!(known > 10, "{known}");

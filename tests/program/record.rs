@@ -232,9 +232,9 @@ fn same(
         assert!(!state.join(left).exists(), "the dry run of {command} leaves {left}");
     }
 
-    let doing = fixture.spawn(&format!("{command} {consent}"));
+    let running = fixture.spawn(&format!("{command} {consent}"));
     meanwhile(fixture);
-    let (code, _, said) = doing.finish();
+    let (code, _, said) = running.finish();
     assert_eq!(code, Some(0), "{command}: {said}");
     let mut done: Vec<Value> = seen(fixture).into_iter().filter(|s| !only_reads(s)).collect();
     in_order(&mut planned);

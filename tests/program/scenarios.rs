@@ -68,7 +68,7 @@ const SCENARIOS: &[Scenario] = &[
     row("no answer, unchanged", |w| begun(w, &[]), Act::Resume, Refused(RefusalReason::UnknownJobs), Began),
     row(
         "no answer, changed",
-        |w| begun(w, &[StepName::Check, StepName::Look, StepName::Stop]),
+        |w| begun(w, &[StepName::Check, StepName::ReadState, StepName::Stop]),
         Act::Resume,
         Began,
         Began,
@@ -126,14 +126,14 @@ const SCENARIOS: &[Scenario] = &[
     ),
     row(
         "a step that later ones depend on",
-        |w| begun(w, &[StepName::Check, StepName::Look]),
+        |w| begun(w, &[StepName::Check, StepName::ReadState]),
         Act::Skip,
         Refused(RefusalReason::NotSkippable),
         Refused(RefusalReason::NotSkippable),
     ),
     row(
         "a step that may be skipped",
-        |w| begun(w, &[StepName::Check, StepName::Look, StepName::Stop]),
+        |w| begun(w, &[StepName::Check, StepName::ReadState, StepName::Stop]),
         Act::Skip,
         Began,
         Began,
@@ -162,7 +162,7 @@ const SCENARIOS: &[Scenario] = &[
         "read-only, interrupted",
         |w| {
             read_only(w);
-            begun(w, &[StepName::Check, StepName::Look, StepName::Stop])
+            begun(w, &[StepName::Check, StepName::ReadState, StepName::Stop])
         },
         Act::Resume,
         Refused(RefusalReason::ReadOnly),
@@ -181,7 +181,7 @@ const SCENARIOS: &[Scenario] = &[
     row(
         "another operator's mark, interrupted",
         |w| {
-            begun(w, &[StepName::Check, StepName::Look, StepName::Stop]);
+            begun(w, &[StepName::Check, StepName::ReadState, StepName::Stop]);
             marked(w)
         },
         Act::Resume,
@@ -430,7 +430,8 @@ fn is_interrupted(fixture: &CloudFixture) -> bool {
 
 #[test]
 fn a_cancel_before_any_change_leaves_nothing_and_after_one_an_interrupted_operation() {
-    for (done, remains) in [(&[][..], false), (&[StepName::Check, StepName::Look, StepName::Stop][..], true)]
+    for (done, remains) in
+        [(&[][..], false), (&[StepName::Check, StepName::ReadState, StepName::Stop][..], true)]
     {
         let hangs = |fixture: &CloudFixture| {
             let home_dir = fixture.home.path().display().to_string();

@@ -267,7 +267,7 @@ fn a_restart_that_is_killed_at_every_step_is_resumed() {
     let bed = fresh(Ray::Newest);
     let (ids, before) = start_five_jobs(bed);
     let old = session(bed);
-    let steps = ["look", "backup", "stop", "clear", "start", "answer", "restore"];
+    let steps = ["read-state", "backup", "stop", "clean-up", "start", "wait-for-ray", "restore"];
     killed_after_each(bed, &steps, &["restart-cluster", "--yes", "--others"]);
     assert_ne!(session(bed), old);
     check_restored(bed, &ids, &before);
@@ -383,7 +383,7 @@ fn a_manually_added_worker_survives_a_restart_and_is_removed() {
     bed.node_becomes(&node, "DEAD");
 
     // The same again, killed after every step.
-    killed_after_each(bed, &["find", "launch"], &["add-worker", "--host", SPARE, "--yes"]);
+    killed_after_each(bed, &["find", "start-ray"], &["add-worker", "--host", SPARE, "--yes"]);
     assert_eq!(alive().len(), 1, "there is one node, however often the operation was resumed");
     let node = alive()[0].clone();
     let id = bed.submit_with("pinned", "sleep 20", &pin);
@@ -429,7 +429,7 @@ fn a_cluster_that_another_machine_started_is_restarted_despite_a_full_disk_and_a
     let mut resuming = console(bed, &["restart-cluster", "--resume"]);
     let child = resuming.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Stopped at this point, because the next step may be over before the link is cut.
-    once_done(bed, "answer", "pkill -STOP -x marin-tui");
+    once_done(bed, "wait-for-ray", "pkill -STOP -x marin-tui");
     bed.cut("head");
     // `nsenter` stops together with its program, and continues the program when it is continued itself.
     assert!(Command::new("kill").args(["-CONT", &child.id().to_string()]).status().unwrap().success());
@@ -488,7 +488,7 @@ fn a_second_operator_is_refused_during_a_restart_and_followers_continue_with_the
     let restart = restart.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Stopped when Ray is up again and no job is submitted yet: the state that a second operator finds during the
     // restart.
-    once_done(bed, "answer", "pkill -STOP -f '^[^ ]*marin-tui .*restart-clus[t]er'");
+    once_done(bed, "wait-for-ray", "pkill -STOP -f '^[^ ]*marin-tui .*restart-clus[t]er'");
     for command in ["restart-cluster", "stop-cluster"] {
         let out = by_bo(&[command, "--yes", "--others"]).output().unwrap();
         let error = String::from_utf8_lossy(&out.stderr).into_owned();

@@ -74,7 +74,8 @@ fn write_script_of(yaml: &str) {
     let launch = Launch::read(file).unwrap();
     let (_, node) = launch.find("v4-16").unwrap();
     let interval = Duration::from_millis(100);
-    let services = Services { compute: DOUBLE.into(), secret_manager: DOUBLE.into(), look: interval };
+    let services =
+        Services { compute: DOUBLE.into(), secret_manager: DOUBLE.into(), poll_interval: interval };
     let script = startup_script(spec, &launch, node, &services).unwrap();
     fs::write("/srv/startup-script", script).unwrap();
 }

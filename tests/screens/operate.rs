@@ -13,11 +13,11 @@ fn restart() -> Operation {
 
 /// A restart that was interrupted because a machine could not be cleaned up.
 pub fn stopped() -> OperationEvent {
-    use StepName::{Backup, Check, Look, Stop};
+    use StepName::{Backup, Check, ReadState, Stop};
     OperationEvent::Journaled(Some(JournaledOperation {
         operation: restart(),
         since: before(600),
-        done: [Check, Look, Backup, Stop].iter().map(|s| (*s, "seen \x1b[31m".to_owned())).collect(),
+        done: [Check, ReadState, Backup, Stop].iter().map(|s| (*s, "seen \x1b[31m".to_owned())).collect(),
         why: "10.0.0.7 cannot be cleared\x1b]0;x\x07".into(),
         saved: Some("/state/backups/marin-us-central2-1".into()),
         elsewhere: false,
@@ -162,7 +162,7 @@ fn progress_shows_steps_output_and_what_can_be_done() {
     let mut app = shown();
     app.update(Event::Operation(ClusterName::new(CLUSTER), OperationEvent::Began(restart())), before(68));
     press(&mut app, "p");
-    for step in [StepName::Check, StepName::Look] {
+    for step in [StepName::Check, StepName::ReadState] {
         send_event(&mut app, OperationEvent::Progress(Progress::Began(step)));
         send_event(&mut app, OperationEvent::Progress(Progress::Done(step, "2 workers".into())));
     }

@@ -12,7 +12,7 @@ fn cluster_vitals(app: &App) -> ClusterVitals {
         loss: losses.last().copied(),
         losses,
         rate: Some(0.8),
-        usual_rate: Some(1.1),
+        typical_rate: Some(1.1),
         ends: Some(NOW.plus(Duration::from_secs(200_000))),
         at: Some(before(2)),
         checkpoint: Some(Checkpoint { step: Some(18_000), at: Some(before(280)) }),
@@ -20,7 +20,7 @@ fn cluster_vitals(app: &App) -> ClusterVitals {
     let of = |hangs: bool| Vitals {
         read: before(4),
         log: LogRead::At(before(4)),
-        doing: if hangs { JobActivity::Silent(before(1330)) } else { JobActivity::Training },
+        activity: if hangs { JobActivity::Silent(before(1330)) } else { JobActivity::Training },
         since: None,
         holds: Some(vec![("CPU".into(), 4.0), ("TPU".into(), 16.0)]),
         nodes: Vec::new(),

@@ -92,8 +92,8 @@ fn a_removal_lists_affected_jobs_and_options() {
         affected("exp1395_qwen3_32b", "alice", 4.0, there("its entrypoint, 2 tasks run there; may finish")),
         affected("eval-tulu", "bo", 0.0, there("1 actor runs there; may finish")),
     ];
-    let also = vec!["instance template worker-02".into(), "workload policy worker-02".into()];
-    let preview = Preview { jobs, me: "alice".into(), also, ..Preview::default() };
+    let owned_resources = vec!["instance template worker-02".into(), "workload policy worker-02".into()];
+    let preview = Preview { jobs, me: "alice".into(), owned_resources, ..Preview::default() };
     send_preview(&mut app, preview);
     snap("worker_plan_remove", &mut app);
 }
@@ -107,8 +107,8 @@ fn progress_of_adding_a_worker_is_shown_until_it_fails() {
     app.update(Event::Operation(ClusterName::new(CLUSTER), OperationEvent::Began(operation)), before(68));
     press(&mut app, "p");
     let progress = |app: &mut App, p| send_event(app, OperationEvent::Progress(p));
-    progress(&mut app, Progress::Began(StepName::Ask));
-    progress(&mut app, Progress::Done(StepName::Ask, "Google accepted the request".into()));
+    progress(&mut app, Progress::Began(StepName::RequestTpus));
+    progress(&mut app, Progress::Done(StepName::RequestTpus, "Google accepted the request".into()));
     progress(&mut app, Progress::Began(StepName::Capacity));
     progress(&mut app, Progress::Output("ray-worker-manual-1: waiting for resources".into()));
     snap("worker_progress", &mut app);

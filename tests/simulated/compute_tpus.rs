@@ -309,7 +309,7 @@ async fn an_instance_of_a_group_is_deleted_through_its_group() {
     assert!(refused.to_string().contains("a different managed instance group"), "{refused}");
 
     let found = leftovers("a", &seen);
-    let names: Vec<_> = found.iter().map(|l| (l.kind.word(), l.name.raw())).collect();
+    let names: Vec<_> = found.iter().map(|l| (l.kind.label(), l.name.raw())).collect();
     let expected =
         [("instance", "alone"), ("instance", "many-0"), ("instance", "many-1"), ("instance group", "gone")];
     assert_eq!(names, expected);

@@ -219,7 +219,7 @@ pub fn held(driver: &str, nodes: impl IntoIterator<Item = u8>) -> ClusterEvent {
     let vitals = Vitals {
         read: NOW,
         log: LogRead::None,
-        doing: JobActivity::Running { tasks: 0, actors: 1 },
+        activity: JobActivity::Running { tasks: 0, actors: 1 },
         since: None,
         holds: None,
         nodes: nodes.into_iter().map(|n| node(n, "", 0.0, 0.0).id).collect(),

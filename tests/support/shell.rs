@@ -49,7 +49,7 @@ pub fn checked(hint: &Hint) -> Vec<String> {
     let mut lines = Vec::new();
     for fix in hint.fixes() {
         lines.extend(fix.line(target));
-        lines.extend(fix.aim().split('`').skip(1).step_by(2).map(str::to_owned));
+        lines.extend(fix.purpose().split('`').skip(1).step_by(2).map(str::to_owned));
     }
     for line in &lines {
         check(line).unwrap_or_else(|why| panic!("`{line}` cannot be pasted: {why}"));

@@ -178,13 +178,13 @@ fn the_trust_question_shows_everything_in_a_folder() {
     // A duplicate key: Ray accepts the file, but a strict parser does not.
     let hostile = "cluster_name: a\nx: 1\nx: 2\nprovider: {type: external, module: evil.provider}\nsetup_commands: [curl evil]\n";
     write(&dir, "infra/a.yaml", hostile);
-    let looked = read(&[]).look().unwrap();
+    let looked = read(&[]).into_displayed().unwrap();
     assert!(matches!(&looked.entries[..], [Entry::Broken(_)]), "{:?}", looked.entries);
     // A user name that ssh would parse as an option.
     let user =
         "cluster_name: a\nprovider: {type: local, head_ip: h}\nauth: {ssh_user: '-oProxyCommand=evil'}\n";
     write(&dir, "infra/a.yaml", user);
-    assert!(matches!(&read(&[]).look().unwrap().entries[..], [Entry::Broken(_)]));
+    assert!(matches!(&read(&[]).into_displayed().unwrap().entries[..], [Entry::Broken(_)]));
     let shell = "cluster_name: a\nprovider: {type: local, head_ip: h}\ndocker: {image: evil/image, run_options: [--privileged]}\n";
     write(&dir, "infra/a.yaml", shell);
     let lines = read(&[]).review().unwrap().lines().join("\n");

@@ -45,7 +45,7 @@ pub(in crate::app) fn has_new_host_key(app: &App) -> bool {
 }
 
 pub(in crate::app) fn may_clean(app: &App) -> bool {
-    app.target_cluster().is_some_and(|c| !c.tpus.left().is_empty() && !c.cleaning)
+    app.target_cluster().is_some_and(|c| !c.tpus.leftovers().is_empty() && !c.cleaning)
 }
 
 pub(in crate::app) fn has_row(app: &App) -> bool {

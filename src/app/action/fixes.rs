@@ -109,11 +109,11 @@ impl HintContext<'_> {
     pub fn hint(&self, hint: &Hint, here: Option<Context>) -> String {
         let fix = |fix: &Fix| match fix {
             Fix::Text(text) => text.clone(),
-            Fix::Command { aim, line } if aim.is_empty() => format!("run `{line}`"),
-            Fix::Command { aim, line } => format!("{aim}: `{line}`"),
-            Fix::Action { aim, verb, .. } => match self.way_to(*verb, here) {
-                Some(way) => format!("{aim}: {way}"),
-                None => aim.clone(),
+            Fix::Command { purpose, line } if purpose.is_empty() => format!("run `{line}`"),
+            Fix::Command { purpose, line } => format!("{purpose}: `{line}`"),
+            Fix::Action { purpose, verb, .. } => match self.way_to(*verb, here) {
+                Some(way) => format!("{purpose}: {way}"),
+                None => purpose.clone(),
             },
         };
         join_fixes(&hint.fixes().iter().map(fix).collect::<Vec<_>>())

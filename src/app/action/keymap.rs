@@ -43,8 +43,8 @@ impl Chord {
     }
 
     /// The key as [`Self::parse`] reads it; `None` for keys that it does not read.
-    fn words(self) -> Option<String> {
-        let name = NAMED.iter().find(|(_, code)| *code == self.code).map(|(name, _)| (*name).to_owned());
+    fn text(self) -> Option<String> {
+        let name = NAMED_KEYS.iter().find(|(_, code)| *code == self.code).map(|(name, _)| (*name).to_owned());
         let key = match (name, self.code) {
             (Some(name), _) => name,
             (None, KeyCode::Char(c)) if !c.is_control() => c.to_string(),
@@ -58,7 +58,7 @@ impl Chord {
 }
 
 /// Keys that have a name.
-const NAMED: [(&str, KeyCode); 14] = [
+const NAMED_KEYS: [(&str, KeyCode); 14] = [
     ("enter", KeyCode::Enter),
     ("esc", KeyCode::Esc),
     ("tab", KeyCode::Tab),
@@ -76,7 +76,7 @@ const NAMED: [(&str, KeyCode); 14] = [
 ];
 
 fn named(word: &str) -> Option<KeyCode> {
-    let code = NAMED.iter().find(|(name, _)| *name == word).map(|(_, code)| *code);
+    let code = NAMED_KEYS.iter().find(|(name, _)| *name == word).map(|(_, code)| *code);
     let function = || word.strip_prefix('f')?.parse().ok().filter(|n| (1..=12).contains(n));
     code.or_else(|| function().map(KeyCode::F))
 }
@@ -114,7 +114,7 @@ pub enum KeymapError {
 struct Binding {
     keys: Vec<Chord>,
     /// As written in the keymap, for the screen.
-    words: String,
+    text: String,
     action: Action,
 }
 
@@ -172,7 +172,7 @@ impl Keymap {
             let (first, second) = (other.action.describe().name, description.name);
             return Err(KeymapError::Conflict { key: words.into(), first, second });
         }
-        self.bindings.push(Binding { keys, words: words.into(), action });
+        self.bindings.push(Binding { keys, text: words.into(), action });
         Ok(())
     }
 
@@ -195,12 +195,12 @@ impl Keymap {
         let of_key = move |b: &&Binding| b.keys == [pressed];
         let mut found: Vec<&Binding> = self.bindings.iter().filter(of_key).collect();
         found.sort_by_key(|b| Reverse(b.action.describe().contexts.len()));
-        found.into_iter().map(|b| (self.pretty(&b.words), b.action))
+        found.into_iter().map(|b| (self.pretty(&b.text), b.action))
     }
 
     /// A key as the screen shows it; `None` for keys without a name, such as media keys.
     pub fn shown(&self, key: KeyEvent) -> Option<String> {
-        Chord::of(key).words().map(|words| self.pretty(&words))
+        Chord::of(key).text().map(|text| self.pretty(&text))
     }
 
     /// The first key of an action as the screen shows it; empty if it has none.
@@ -210,7 +210,7 @@ impl Keymap {
 
     /// All keys of an action as the screen shows them.
     pub fn keys_of(&self, action: Action) -> impl Iterator<Item = String> {
-        self.bindings.iter().filter(move |b| b.action == action).map(|b| self.pretty(&b.words))
+        self.bindings.iter().filter(move |b| b.action == action).map(|b| self.pretty(&b.text))
     }
 
     /// The actions of a context with their first key, in the order of the table.

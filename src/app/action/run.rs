@@ -7,7 +7,7 @@ use crate::app::log::open::{MONITOR, RAYLET};
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::table::By;
 use crate::app::text::describe;
-use crate::app::{Action, App, Class, Effect, MessageKind, Pane, View};
+use crate::app::{Action, App, Effect, Impact, MessageKind, Pane, View};
 use crate::manual;
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Job, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
@@ -22,7 +22,7 @@ impl App {
         let mut effects = (action.describe().run)(self, action, now);
         if !confirms {
             // An effect that changes a cluster is only carried out from the dialog that the action opens.
-            effects.retain(|effect| effect.class() < Class::Changes);
+            effects.retain(|effect| effect.impact() < Impact::Changes);
         }
         effects
     }
@@ -86,9 +86,9 @@ impl App {
             Question::Quit => vec![Effect::Quit],
             Question::Abandon { cluster } => vec![Effect::Operate(cluster, Order::Abandon)],
             Question::Allow { cluster, order } => vec![Effect::Operate(cluster, *order)],
-            Question::StopJobs(jobs) => self.asked_of_jobs(jobs, Request::StopJob),
+            Question::StopJobs(jobs) => self.request_for_jobs(jobs, Request::StopJob),
             Question::StopOthers(jobs) => self.ask_about_others(jobs, now),
-            Question::DeleteJobs(jobs) => self.asked_of_jobs(jobs, Request::DeleteJob),
+            Question::DeleteJobs(jobs) => self.request_for_jobs(jobs, Request::DeleteJob),
             Question::CleanPreempted { cluster, left } => {
                 let cluster_index = self.fleet.cluster_index(&cluster);
                 cluster_index
@@ -98,8 +98,8 @@ impl App {
             Question::DownloadLog { cluster, stream, pattern } => {
                 self.download_log(cluster, stream, pattern, now)
             }
-            Question::ReplaceFile { path, text, held } => {
-                vec![Effect::WriteFile { path, text, replace: true, held }]
+            Question::ReplaceFile { path, text, loaded_lines } => {
+                vec![Effect::WriteFile { path, text, replace: true, loaded_lines }]
             }
             Question::TrustHostKey { cluster, fingerprint } => {
                 self.toasts.report(MessageKind::Info, format!("{cluster}: accepting the new host key"), now);
@@ -150,7 +150,7 @@ impl App {
             return self.open_log_of_row(now);
         }
         match &self.chosen()[..] {
-            [(cluster_index, job)] => self.open_log_or_say(*cluster_index, log_of_job(job), now),
+            [(cluster_index, job)] => self.open_log_or_report(*cluster_index, log_of_job(job), now),
             _ => self.open_marked_logs(now),
         }
     }
@@ -179,13 +179,13 @@ impl App {
             {
                 self.follow(cluster_index, source)
             }
-            Some(source) => self.open_log_or_say(cluster_index, source, now),
+            Some(source) => self.open_log_or_report(cluster_index, source, now),
             None => Vec::new(),
         }
     }
 
     /// Opens a log in the whole window, or says why there is none.
-    fn open_log_or_say(
+    fn open_log_or_report(
         &mut self,
         cluster_index: usize,
         source: Result<LogSource, String>,
@@ -252,7 +252,7 @@ impl App {
         if let View::JobWorkers(cluster_index) = *self.view() {
             self.fleet.clusters[cluster_index]
                 .job_workers
-                .ask_again(self.pages.job_workers[cluster_index].view.part());
+                .refresh(self.pages.job_workers[cluster_index].view.part());
         }
         if let Some(cluster) = self.target_cluster() {
             let text = format!("{}: refreshing", cluster.name());

@@ -5,8 +5,8 @@ use crate::app::action::availability::{
     has_row, has_submission, has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up,
     may_cancel, may_clean, may_delete, may_log_in, may_open, may_operate, may_skip, may_stop, takes_workers,
 };
-use crate::app::action::class::Class;
 use crate::app::action::context::{Context, FLEET, PAGES};
+use crate::app::action::impact::Impact;
 use crate::app::action::target::Target;
 use crate::app::event::{IntoEffects, Viewer};
 use crate::app::log::{Landmark, LogView};
@@ -25,7 +25,7 @@ pub struct Description {
     /// The action that is described.
     pub action: Action,
     /// The most severe outcome of the action.
-    pub class: Class,
+    pub impact: Impact,
     /// Its name in the keymap and the palette.
     pub name: &'static str,
     /// One or two words for the footer; empty: not in the footer.
@@ -33,7 +33,7 @@ pub struct Description {
     /// One line for the help: an imperative, capitalized.
     pub help: &'static str,
     /// Synonyms, separated by spaces, by which the palette also finds it.
-    pub also: &'static str,
+    pub keywords: &'static str,
     /// The contexts in which it is available.
     pub contexts: &'static [Context],
     /// Whether it has an effect now; the footer omits it otherwise.
@@ -72,7 +72,7 @@ const OF_CHIPS: &[Context] = &[Jobs, AllJobs, Nodes, AllNodes, Tpus, AllTpus, Sl
 const OF_JOBS: &[Context] = &[Jobs, AllJobs, JobWorkers, Job];
 
 macro_rules! actions {
-    ($($class:ident $action:ident $name:literal $label:literal $contexts:expr, $offered:expr, $run:expr, $help:literal $(, also $also:literal)?;)*) => {
+    ($($impact:ident $action:ident $name:literal $label:literal $contexts:expr, $offered:expr, $run:expr, $help:literal $(, keywords $keywords:literal)?;)*) => {
         /// An action that keys can be bound to.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "each is described by its help")]
@@ -84,9 +84,9 @@ macro_rules! actions {
 
         /// The rows of the table below.
         const ROWS: &[Description] = &[$(Description {
-            action: Action::$action, class: Class::$class, name: $name, label: $label, contexts: $contexts,
+            action: Action::$action, impact: Impact::$impact, name: $name, label: $label, contexts: $contexts,
             is_offered: |app, _| call_is_offered($offered, app), run: |app, _, now| call_run($run, app, now), help: $help,
-            also: concat!($($also)?),
+            keywords: concat!($($keywords)?),
         }),*];
 
         /// All actions, in the order of the footer and the help. To add one, add a row below and the function that it
@@ -118,25 +118,25 @@ actions! {
         "Filter the table or the text (!word inverts, owner:NAME in jobs), or search the log";
     Reads SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job], has_fleet, App::begin_search_logs,
         "Search the logs of all clusters, of the page's cluster or job, or of the marked jobs, and list the lines that match",
-        also "grep find";
+        keywords "grep find";
     View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
         "Run an action by name, or open a cluster with `cluster NAME`";
     Ends StopJob "stop-job" "stop" OF_JOBS, may_stop, App::ask_to_stop,
         "Stop the marked jobs, or the selected one, after confirmation, and watch until they have ended",
-        also "kill terminate";
+        keywords "kill terminate";
     Changes DeleteJob "delete-job" "delete" OF_JOBS, may_delete, App::ask_to_delete,
         "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
     View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
         "Show the progress of the cluster's operation";
     Reads Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Table, Autoscaler, Slice, JobWorkers, Node, Job], has_log, App::open_log,
         "Follow the log of the selection: a job's driver (of marked jobs: all together), a worker's file, a node's raylet, the autoscaler's monitor (again: next file)",
-        also "tail";
+        keywords "tail";
     Reads Stacks "stacks" "stacks" &[Jobs, AllJobs, Table, JobWorkers, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
         "Show the Python stacks of the workers of the job, or of the slice's job, with identical stacks grouped (again: refresh)",
-        also "traceback py-spy hang";
+        keywords "traceback py-spy hang";
     Reads Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
         "Show duty cycle and memory of each chip of the slice or the job (again: refresh)",
-        also "usage duty";
+        keywords "usage duty";
     Reads Workers "workers" "workers" &[Jobs, AllJobs, Table, Job], has_job, App::show_workers,
         "Show the workers of the job: which are silent or lag behind, their log lines, the root cause";
     Reads LogWorkers "log-workers" "" &[Log], always, App::show_workers,
@@ -175,34 +175,34 @@ actions! {
         "Save the page as text to a file, without filtered-out lines";
     View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
         "Toggle follow: keep the end of the log in view",
-        also "tail";
+        keywords "tail";
     View Wrap "wrap" "wrap" &[Log], always, |app, now| app.toggle_unless_raw(|show| &mut show.wrap, now),
         "Toggle wrapping of long lines";
     View BySlice "by-slice" "slices" &[Nodes, AllNodes], always, |app, _| app.toggle_slices(),
         "Show nodes by slice, or one by one",
-        also "group";
+        keywords "group";
     Reads Describe "describe" "describe" TABLES, has_row, App::describe,
         "Describe the selection in full",
-        also "details info";
+        keywords "details info";
     Reads Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu, Info, Progress, Text], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the text of a dialog",
-        also "yank clipboard";
+        keywords "yank clipboard";
     Reads CopyOther "copy-list" "" PAGES, always, App::choose_copy,
         "List everything that can be copied from the selection: ids, addresses, commands, errors",
-        also "yank clipboard";
+        keywords "yank clipboard";
     Reads Announce "announce" "" &[Plan], always, |app, _| app.announce(),
         "Copy an announcement of the operation for your team";
     Reads Dashboard "dashboard" "dashboard" PAGES, is_up, |app, _| app.at_cluster(Effect::OpenDashboard),
         "Open the cluster's dashboard in the browser",
-        also "browser web";
+        keywords "browser web";
     Reads Ports "ports" "" PAGES, has_cluster, App::toggle_ports,
         "Open or close local ports for the cluster's dashboard, GCS and Ray client";
     Reads CopyToken "copy-token" "token" PAGES, has_cluster, |app, _| app.at_cluster(Effect::CopyToken),
         "Copy the cluster's token to the clipboard; it is never shown",
-        also "auth";
+        keywords "auth";
     Reads Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
         "Log in over SSH to the head, the selected TPU's host, or the host of the page (a job's driver, the worker whose stack differs); log out to return to the console",
-        also "login terminal";
+        keywords "login terminal";
     Reads Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, JobWorkers, Node, Job, Info, Progress], is_on_google, App::open_tpus,
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
     Reads Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
@@ -211,14 +211,14 @@ actions! {
         "Review a changed host key";
     Ends Restart "restart" "restart" PAGES, may_operate, |app, now| app.plan(Task::Restart { preserve: true }, now),
         "Restart the cluster and restore its jobs (shows affected jobs first)",
-        also "reboot";
+        keywords "reboot";
     Changes Start "start" "" PAGES, has_cluster, App::start_cluster,
         "Start the cluster";
     Ends StopCluster "stop-cluster" "" PAGES, may_operate, |app, now| app.plan(Task::Stop, now),
         "Stop the cluster (shows affected jobs first)";
     Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
         "Add workers to the cluster outside the autoscaler (opens a form)",
-        also "scale";
+        keywords "scale";
     Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job, Info], has_cluster, App::submit_form,
         "Submit a job (opens a form)";
     Changes Resubmit "resubmit" "resubmit" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
@@ -259,17 +259,17 @@ actions! {
         "Go to the previous match of the search";
     View ShowLines "filter-lines" "lines" &[Log], always, |app, _| app.begin_lines(),
         "Show only log lines that match a pattern (!pattern: lines that do not match; empty: all lines)",
-        also "grep filter";
+        keywords "grep filter";
     View MoreContext "more-context" "" &[Log], always, |app, now| app.widen(true, now),
         "Show one more line of context around each match, up to 9";
     View LessContext "less-context" "" &[Log], always, |app, now| app.widen(false, now),
         "Show one fewer line of context around each match";
     Reads SearchWhole "search-file" "" &[Log], always, App::search_whole,
         "Search the whole log for the current pattern, on the head where possible, and list the matches",
-        also "grep find";
+        keywords "grep find";
     View Levels "levels" "" &[Log], always, |app, _| app.in_log(LogView::turn_levels),
         "Show only warnings and errors, then only errors, then all lines",
-        also "warnings severity";
+        keywords "warnings severity";
     View NextError "next-error" "error" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Error, true)),
         "Go to the next line that reports an error";
     View PreviousError "previous-error" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Error, false)),
@@ -310,7 +310,7 @@ actions! {
         "Toggle all columns";
     View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),
         "Choose the columns of the table and their order",
-        also "fields";
+        keywords "fields";
     View MoveUp "move-up" "move up" &[Columns], always, |app, _| app.in_chooser(|chooser| chooser.shift(false)),
         "Move the column up (left in the table)";
     View MoveDown "move-down" "move down" &[Columns], always, |app, _| app.in_chooser(|chooser| chooser.shift(true)),
@@ -319,35 +319,35 @@ actions! {
         "Return to the default columns";
     View SortNext "sort-next" "" TABLES, always, |app, _| app.sort(By::Next),
         "Sort by the next column",
-        also "order";
+        keywords "order";
     View SortPrevious "sort-previous" "" TABLES, always, |app, _| app.sort(By::Previous),
         "Sort by the previous column",
-        also "order";
+        keywords "order";
     View SortDefault "sort-default" "" TABLES, always, |app, _| app.sort(By::Default),
         "Return to the default order",
-        also "order unsorted";
+        keywords "order unsorted";
     View SortInvert "sort-reverse" "" TABLES, always, |app, _| app.sort(By::Reversed),
         "Reverse sort order",
-        also "order descending";
+        keywords "order descending";
     Reads Refresh "refresh" "" PAGES, has_cluster, App::refresh,
         "Refresh the cluster's data now",
-        also "reload";
+        keywords "reload";
     View Freeze "freeze" "" PAGES, always, App::toggle_freeze,
         "Freeze the screen, or return to live data; updates are still received",
-        also "pause";
+        keywords "pause";
     View LastPage "previous-page" "" PAGES, always, |app, _| app.last_page(),
         "Return to the previous page";
     View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show_fleet(),
         "Show the fleet: all clusters, those with issues first";
     View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),
         "Show all messages so far",
-        also "notifications events toasts";
+        keywords "notifications events toasts";
     Reads Audit "audit" "" PAGES, always, |_, _| vec![Effect::ReadAudit],
         "Show the audit log: what this user changed from this machine",
-        also "history";
+        keywords "history";
     View Help "help" "help" SCROLLED, always, |app, _| app.help(),
         "List the keys and their actions",
-        also "keys bindings shortcuts";
+        keywords "keys bindings shortcuts";
     Reads Accept "accept" "" &[Ask], always, App::answer,
         "Confirm";
     View Back "back" "" EVERYWHERE, always, App::back,
@@ -367,11 +367,11 @@ impl Description {
     fn of(page: &'static TablePage) -> Self {
         Self {
             action: Action::Table(page.name),
-            class: Class::View,
+            impact: Impact::View,
             name: page.name,
             label: page.label,
             help: page.help,
-            also: page.also,
+            keywords: page.keywords,
             contexts: page.from,
             is_offered: |app, action| action.page().is_some_and(|page| *app.view() != View::Table(page)),
             run: |app, action, _| {
@@ -453,7 +453,7 @@ impl Action {
 
     /// Whether it can change a cluster; read-only mode refuses it then.
     pub fn changes_a_cluster(self) -> bool {
-        self.describe().class >= Class::Changes
+        self.describe().impact >= Impact::Changes
     }
 
     /// The action with this name in the keymap; `None` if there is no such action.

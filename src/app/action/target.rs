@@ -1,7 +1,7 @@
 //! What an action acts on: the cluster, node, job, slice or TPU under the cursor or on the page.
 
 use crate::app::fleet::Fleet;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::model::text::printable;
 use crate::model::{JobKey, NodeId, Text};
 use crate::reconcile::HostsKey;
@@ -55,7 +55,7 @@ impl Target {
     }
 
     /// What it is, in a few words that are safe to print: `job raysubmit_4f1c`.
-    pub fn words(&self, fleet: &Fleet) -> String {
+    pub fn text(&self, fleet: &Fleet) -> String {
         match self {
             Self::Cluster(_) => "details".to_owned(),
             Self::Broken(index) => {
@@ -74,7 +74,7 @@ impl Target {
             }
             Self::Chips(_, chips) => format!("chips of {}", chips.what),
             Self::Tpu(_, name) => format!("tpu {name}"),
-            Self::Hosts(_, key) => words::hosts(key),
+            Self::Hosts(_, key) => labels::hosts(key),
             Self::Messages => "messages".to_owned(),
         }
     }

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Maximum number of changes kept.
-const KEPT: usize = 50;
+const MAX_CHANGES: usize = 50;
 /// The same change on several clusters within this time is one entry: a poll interval of the fleet.
-const TOGETHER: Duration = Duration::from_secs(60);
+const MERGE_WINDOW: Duration = Duration::from_secs(60);
 
 /// A change of one or more clusters, e.g. a job that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,13 +30,13 @@ impl RecentChanges {
     /// Adds the changes of one state of a cluster, most important first.
     pub fn add(&mut self, cluster: &ClusterName, changes: Vec<String>, now: Timestamp) {
         for what in changes.into_iter().rev() {
-            let mut recent = self.changes.iter_mut().take_while(|change| change.at.age(now) < TOGETHER);
+            let mut recent = self.changes.iter_mut().take_while(|change| change.at.age(now) < MERGE_WINDOW);
             match recent.find(|change| change.what == what && !change.clusters.contains(cluster)) {
                 Some(same) => same.clusters.push(cluster.clone()),
                 None => self.changes.push_front(Change { at: now, what, clusters: vec![cluster.clone()] }),
             }
         }
-        self.changes.truncate(KEPT);
+        self.changes.truncate(MAX_CHANGES);
     }
 
     /// The changes, newest first.

@@ -141,7 +141,7 @@ impl Cluster {
     /// The delay of Google's calls, with a countdown; `None` if there is no delay.
     pub fn google_wait(&self, now: Timestamp) -> Option<String> {
         let (wait, until) = self.google_wait.as_ref().filter(|(_, until)| *until > now)?;
-        Some(wait.words(until.until(now)))
+        Some(wait.text(until.until(now)))
     }
 
     /// The cluster's full name.
@@ -252,7 +252,7 @@ impl Cluster {
     }
 
     /// A node's name and address, for use outside its row: `t1v-n-3 (10.0.0.7)`; `None` if Ray does not list it.
-    pub fn node_words(&self, id: &NodeId) -> Option<String> {
+    pub fn node_label(&self, id: &NodeId) -> Option<String> {
         let node = self.node(id)?;
         let (name, address) = (self.node_name(node), &node.address);
         Some(if name == address { address.to_string() } else { format!("{name} ({address})") })

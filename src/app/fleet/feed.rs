@@ -13,10 +13,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Maximum number of lines about jobs per state; the others are only counted.
-const MOST: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// Maximum number of names that are added to an issue that is reported again.
-const NAMED: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// What was reported about each cluster.
 #[derive(Debug, Default)]
@@ -162,17 +162,17 @@ impl Reported {
                 let long = finding.job().map_or_else(|| finding.long.clone(), about);
                 // The text names the first members; the new ones are why the issue is reported again.
                 let unnamed = joined.into_iter().filter(|name| earlier.is_some() && !long.contains(name));
-                let unnamed: Vec<&str> = unnamed.take(NAMED).collect();
+                let unnamed: Vec<&str> = unnamed.take(MAX_NAMES).collect();
                 let new =
                     if unnamed.is_empty() { String::new() } else { format!("; new: {}", unnamed.join(", ")) };
-                let words = format!("{}: {}: {long}{new}", finding.severity.word(), finding.word());
+                let words = format!("{}: {}: {long}{new}", finding.severity.label(), finding.label());
                 lines.push(hinted(words, &finding.hint.in_commands(target)));
             }
             now.push(issue);
         }
         for gone in self.issues.iter().filter(|earlier| !now.iter().any(|issue| issue.is(earlier))) {
             let of = gone.job.as_ref().map_or_else(String::new, |job| format!(": {}", named(job)));
-            lines.push(format!("resolved: {}{of}", gone.kind.word()));
+            lines.push(format!("resolved: {}{of}", gone.kind.label()));
         }
         self.issues = now;
     }
@@ -189,7 +189,7 @@ impl Reported {
             jobs.iter().filter(|job| was.get(&job.key) != Some(&job.status)).map(|job| describe(job));
         let gone = before.iter().filter(|job| !job.status.is_ended() && !is.contains(&job.key));
         let mut changes = changed.chain(gone.map(|job| format!("job {} is no longer listed", job.key)));
-        lines.extend(changes.by_ref().take(MOST));
+        lines.extend(changes.by_ref().take(MAX_LINES));
         let more = changes.count();
         if more > 0 {
             lines.push(format!("and {} changed", counted(more, "more job")));

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// Maximum number of jobs kept per cluster: as many as the tallest screen shows.
-const KEPT: usize = 20;
+const MAX_JOBS: usize = 20;
 
 /// A job that has not ended.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub fn runs(jobs: &[Arc<Job>], vitals: &ClusterVitals) -> (Vec<Run>, usize) {
         (worst, is_running, Reverse(size(job)), Reverse(job.started), job.key.clone())
     });
     let all = open.len();
-    let first = open.into_iter().take(KEPT);
+    let first = open.into_iter().take(MAX_JOBS);
     (first.map(|job| Run { job: Arc::clone(job), attempt: attempt(job, jobs) }).collect(), all)
 }
 

@@ -3,7 +3,7 @@
 use crate::app::action::target::{ChipsOf, Target};
 use crate::app::pages::details::{Details, Inspected};
 use crate::app::text::describe::{Lines, WARNS, ago, heading};
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::app::view::View;
 use crate::app::{App, Cluster, Effect, Fleet};
 use crate::model::amount::{bytes, counted};
@@ -16,15 +16,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Hosts per line of the grid: with four chips each they take 60 columns.
-const HOSTS: usize = 12;
+const HOSTS_PER_LINE: usize = 12;
 /// Up to this number, hosts are listed one by one with their figures.
-const FEW: usize = 8;
+const MAX_LISTED_HOSTS: usize = 8;
 /// Interval between two reads while the page is shown.
 const AGAIN: Duration = Duration::from_secs(10);
 /// A read without a result after this time is started again: each host that does not respond takes half a minute.
 const LOST: Duration = Duration::from_secs(120);
 /// Maximum number of hosts that are named next to a reason that they share.
-const NAMED: usize = 6;
+const MAX_NAMES: usize = 6;
 
 impl App {
     /// The target hosts: those of the slice of the selected node or TPU, or of the job on the screen.
@@ -46,7 +46,7 @@ impl App {
             Target::Hosts(_, key) => {
                 let alive = cluster.alive_of(&key).into_iter();
                 let has_any = |id: &NodeId| cluster.node(id).is_some_and(has_chips);
-                of(words::hosts(&key), alive.filter(has_any).collect())
+                of(labels::hosts(&key), alive.filter(has_any).collect())
             }
             Target::Tpu(_, name) => of(name.to_string(), of_slice(cluster, name.raw())),
             Target::Job(_, key) => of(key.to_string(), hosts_of_job(cluster, &key, self.stack.details())),
@@ -181,7 +181,7 @@ pub fn lines(
             grid(&mut lines, &hosts, &outliers);
         }
         remarks(&mut lines, &hosts, &outliers);
-        if hosts.len() <= FEW {
+        if hosts.len() <= MAX_LISTED_HOSTS {
             for (_, host) in &hosts {
                 let chips = host.chips().iter().map(|chip| format!("{}  {}", chip.number, figures(chip)));
                 crate::app::text::describe::list(&mut lines, &host.address.to_string(), chips);
@@ -219,10 +219,10 @@ fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(u
         let differs = host.is_behind || outliers.range((*index, 0)..=(*index, u32::MAX)).next().is_some();
         format!("{chips}{}", if differs { '!' } else { ' ' })
     };
-    for (row, hosts) in hosts.chunks(HOSTS).enumerate() {
+    for (row, hosts) in hosts.chunks(HOSTS_PER_LINE).enumerate() {
         let text: String = hosts.iter().map(cell).collect();
         let mark = if text.contains('!') { WARNS } else { "  " };
-        let first = row * HOSTS;
+        let first = row * HOSTS_PER_LINE;
         let label = match hosts.len() {
             1 => format!("host {first}"),
             n => format!("hosts {first}-{}", first + n - 1),
@@ -258,9 +258,9 @@ fn remarks(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet
         }
     }
     for (why, addresses) in silent {
-        let more = addresses.len().saturating_sub(NAMED);
+        let more = addresses.len().saturating_sub(MAX_NAMES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let named: Vec<_> = addresses.iter().take(NAMED).map(String::as_str).collect();
+        let named: Vec<_> = addresses.iter().take(MAX_NAMES).map(String::as_str).collect();
         lines.push(("not read".to_owned(), format!("{}{more}: {why}", named.join(", "))));
     }
 }

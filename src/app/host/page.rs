@@ -43,7 +43,7 @@ fn at_google(node: &Node, cluster: &Cluster) -> Option<(String, String)> {
     let slice = node.slice()?;
     let row = cluster.tpu(slice)?;
     let note = row.note.as_ref().map(|note| format!(", {note}")).unwrap_or_default();
-    Some(("slice".to_owned(), format!("{slice}, {}{note}", row.status.word())))
+    Some(("slice".to_owned(), format!("{slice}, {}{note}", row.status.label())))
 }
 
 fn sections(
@@ -67,7 +67,7 @@ fn sections(
     heading(lines, "Processes");
     let busy = host.processes.iter().filter(|p| !is_idle(p));
     for process in busy.take(PROCESSES) {
-        lines.push((process.pid.to_string(), words(process, cluster, context.now)));
+        lines.push((process.pid.to_string(), process_text(process, cluster, context.now)));
     }
     let more = (host.processes.len() - idle).saturating_sub(PROCESSES);
     if more > 0 {
@@ -99,7 +99,7 @@ fn is_idle(process: &HostProcess) -> bool {
 }
 
 /// `ray::train_step  1.3 GB  98% CPU  3h 02m  worker of train-8b (running, alice)`.
-fn words(process: &HostProcess, cluster: &Cluster, now: Timestamp) -> String {
+fn process_text(process: &HostProcess, cluster: &Cluster, now: Timestamp) -> String {
     let memory = process.memory.map(|n| bytes(n as f64));
     let cpu = process.cpu_percent.map(|cpu| format!("{cpu:.0}% CPU"));
     let age = process.started.map(|at| crate::model::time::brief(at.age(now)));
@@ -111,8 +111,8 @@ fn words(process: &HostProcess, cluster: &Cluster, now: Timestamp) -> String {
                 format!(
                     "worker of {} ({}, {})",
                     job.key,
-                    cluster.vitals.status(job).word(),
-                    job.owner_words()
+                    cluster.vitals.status(job).label(),
+                    job.owner_label()
                 )
             },
         )
@@ -123,9 +123,9 @@ fn words(process: &HostProcess, cluster: &Cluster, now: Timestamp) -> String {
 
 /// The first names, and the number of the others.
 fn names_in_a_line(names: &[Text]) -> String {
-    const NAMED: usize = 3;
-    let named: Vec<String> = names.iter().take(NAMED).map(ToString::to_string).collect();
-    let more = names.len().saturating_sub(NAMED);
+    const MAX_NAMES: usize = 3;
+    let named: Vec<String> = names.iter().take(MAX_NAMES).map(ToString::to_string).collect();
+    let more = names.len().saturating_sub(MAX_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", named.join(", "))
 }

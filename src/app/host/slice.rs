@@ -4,7 +4,7 @@ use crate::app::host::slices::Why;
 use crate::app::pages::hosts::HostsRow;
 use crate::app::table::cell::Role;
 use crate::app::text::describe::Lines;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::model::Timestamp;
 use crate::model::amount::counted;
 use crate::reconcile::HostsKind;
@@ -30,17 +30,17 @@ pub fn facts(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, R
     let draining = if hosts.draining > 0 { format!(", {} draining", hosts.draining) } else { String::new() };
     lines.push(("hosts", format!("{alive}{draining}"), role_of_hosts));
     lines.extend(row.chips().map(|chips| ("chips", format!("{chips} in use"), Role::Text)));
-    let age = hosts.started.map(|at| words::minutes(at.age(now)));
+    let age = hosts.started.map(|at| labels::minutes(at.age(now)));
     lines.extend(age.map(|age| ("up", age, Role::Text)));
     let jobs: Vec<String> = row.jobs().iter().map(|job| job.key.to_string()).collect();
     lines.extend((!jobs.is_empty()).then(|| ("job", jobs.join(", "), Role::Text)));
     let off = "unknown: vitals are off (vitals.every_seconds is 0 in the settings)";
-    lines.extend(row.is_unasked().then(|| ("job", off.to_owned(), Role::Dim)));
+    lines.extend(row.is_not_requested().then(|| ("job", off.to_owned(), Role::Dim)));
     lines.extend(row.loss(now).map(|loss| {
         let is_loss = hosts.is_lost() || hosts.is_incomplete();
         ("lost", loss.strip_prefix("lost ").unwrap_or(&loss).to_owned(), Role::Bad.unless(!is_loss))
     }));
-    if let (Some((text, role)), Some(worst)) = (row.worst_words(now), row.worst(now)) {
+    if let (Some((text, role)), Some(worst)) = (row.worst_text(now), row.worst(now)) {
         let mut about = Vec::new();
         if let Some(Why::Apart(median)) = worst.why {
             about.push(format!("others {median:.0}%"));

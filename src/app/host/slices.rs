@@ -12,7 +12,7 @@ pub const NEARLY_FULL: f64 = 90.0;
 /// same work. In percent of the machine.
 const APART: f64 = 30.0;
 /// Minimum number of hosts for an outlier to be meaningful.
-const SEVERAL: usize = 4;
+const MIN_HOSTS: usize = 4;
 
 /// The host of a slice that is closest to a problem, as far as its figures are known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -172,7 +172,7 @@ pub fn worst<'p>(hosts: impl Iterator<Item = (NodeId, &'p Physical)>) -> Option<
     // If the hosts do different work, none of them stands out.
     let alike = cpus.iter().filter(|(cpu, _)| (cpu - median).abs() <= APART / 2.0).count();
     let is_alone = cpus.len() - alike <= (cpus.len() / 8).max(1);
-    if cpus.len() >= SEVERAL && is_alone && (furthest.0 - median).abs() >= APART {
+    if cpus.len() >= MIN_HOSTS && is_alone && (furthest.0 - median).abs() >= APART {
         return Some(of(furthest, Some(Why::Apart(median))));
     }
     let busiest = of(busiest, None);

@@ -10,7 +10,7 @@ use crate::reconcile::TpuStatus;
 use crate::state::{ClusterState, Tpus};
 
 /// Maximum number of lines in a dialog's list.
-const LISTED: usize = 12;
+const MAX_LINES: usize = 12;
 
 impl App {
     /// Shows the TPUs of the target cluster, and requests them from Google.
@@ -49,7 +49,7 @@ impl App {
     /// Asks for confirmation before preempted TPUs are deleted.
     pub(in crate::app) fn ask_to_clean(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.target_cluster() else { return Vec::new() };
-        let left = cluster.tpus.left().to_vec();
+        let left = cluster.tpus.leftovers().to_vec();
         if cluster.cleaning {
             self.toasts.report(
                 MessageKind::Info,
@@ -68,11 +68,11 @@ impl App {
             vec![row("cluster", cluster.name().to_string()), row("chips", grouped(chips as usize))];
         let named = left
             .iter()
-            .take(LISTED)
-            .map(|l| row(l.kind.word(), format!("{}  {}", l.name, l.accelerator_type)));
+            .take(MAX_LINES)
+            .map(|l| row(l.kind.label(), format!("{}  {}", l.name, l.accelerator_type)));
         rows.extend(named);
-        if left.len() > LISTED {
-            rows.push(row(" ", format!("and {} more", left.len() - LISTED)));
+        if left.len() > MAX_LINES {
+            rows.push(row(" ", format!("and {} more", left.len() - MAX_LINES)));
         }
         rows.push(row("", String::new()));
         rows.push(row(
@@ -168,7 +168,7 @@ fn outcome(done: &[(Leftover, Cleaned)], words: impl Fn(&Hint) -> String) -> (Me
         Some((leftover, cleaned)) => {
             let more =
                 if failed.len() > 1 { format!(" (and {} more)", failed.len() - 1) } else { String::new() };
-            (MessageKind::Bad, format!("{text}; {} {}{more}", leftover.name, cleaned.words(words)))
+            (MessageKind::Bad, format!("{text}; {} {}{more}", leftover.name, cleaned.text(words)))
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::model::LogSource;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// The command as it can be typed.
-    pub words: String,
-    /// The characters of `words` that match the typed text.
+    pub text: String,
+    /// The characters of `text` that match the typed text.
     pub hits: Vec<usize>,
     /// What it does, in one line.
     pub help: String,
@@ -32,7 +32,7 @@ pub struct OfferList {
 /// What choosing an entry of the palette does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OfferKind {
-    /// Runs the command in `words`.
+    /// Runs the command in `text`.
     Command,
     /// Runs the command on this thing.
     On(Target),
@@ -55,8 +55,8 @@ pub enum OfferKind {
 
 impl Offer {
     /// A command that can be run now.
-    pub fn new(words: impl Into<String>, help: impl Into<String>) -> Self {
-        let (words, help) = (words.into(), help.into());
-        Self { words, hits: Vec::new(), help, key: String::new(), is_here: true, kind: OfferKind::Command }
+    pub fn new(text: impl Into<String>, help: impl Into<String>) -> Self {
+        let (text, help) = (text.into(), help.into());
+        Self { text, hits: Vec::new(), help, key: String::new(), is_here: true, kind: OfferKind::Command }
     }
 }

@@ -5,7 +5,7 @@ use crate::model::is_secret_in;
 use std::collections::BTreeMap;
 
 /// Maximum number of entries kept per kind.
-const KEPT: usize = 50;
+const MAX_ENTRIES: usize = 50;
 
 /// The kind of a line; each kind has its own history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ impl Entered {
     const ALL: [Self; 5] = [Self::Filter, Self::Search, Self::Command, Self::Entrypoint, Self::WorkingDir];
 
     /// The name of the kind in the history file.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Filter => "filter",
             Self::Search => "search",
@@ -61,7 +61,7 @@ impl History {
     pub fn saved(lines: &[(String, String)]) -> Self {
         let mut history = Self { is_saved: true, ..Self::default() };
         for (word, text) in lines {
-            if let Some(kind) = Entered::ALL.into_iter().find(|kind| kind.word() == word) {
+            if let Some(kind) = Entered::ALL.into_iter().find(|kind| kind.label() == word) {
                 history.put(kind, text);
             }
         }
@@ -88,7 +88,7 @@ impl History {
         let entries = self.entered.entry(kind).or_default();
         entries.retain(|entry| entry != text);
         entries.push(text.to_owned());
-        if entries.len() > KEPT {
+        if entries.len() > MAX_ENTRIES {
             entries.remove(0);
         }
     }
@@ -172,9 +172,9 @@ mod tests {
         let mut line = Line::new("three");
         assert!(history.recall(Entered::Filter, &mut Recall::default(), &mut line, true));
         assert_eq!(line.text(), "one", "the text in the line is skipped");
-        for i in 0..KEPT + 5 {
+        for i in 0..MAX_ENTRIES + 5 {
             history.keep(Entered::Filter, &i.to_string());
         }
-        assert_eq!(history.latest(Entered::Filter).count(), KEPT);
+        assert_eq!(history.latest(Entered::Filter).count(), MAX_ENTRIES);
     }
 }

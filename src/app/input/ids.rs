@@ -50,7 +50,7 @@ pub(in crate::app) fn resource_ids(fleet: &Fleet, of: Option<usize>, action: Act
                 let owner = Text::from(row.job.owner().unwrap_or("-"));
                 let about = format!(
                     "job, {}, {owner}{}",
-                    row.cluster.vitals.status(row.job).word(),
+                    row.cluster.vitals.status(row.job).label(),
                     on(cluster_index)
                 );
                 let target = Target::Job(cluster_index, row.job.key.clone());
@@ -62,7 +62,7 @@ pub(in crate::app) fn resource_ids(fleet: &Fleet, of: Option<usize>, action: Act
         resource_ids.extend(ordered::<Nodes>(fleet, of).filter(|(_, row)| fits_node(action, row.node)).map(
             |(cluster_index, row)| {
                 let about =
-                    format!("node, {}, {}{}", row.node.state.word(), row.node.address, on(cluster_index));
+                    format!("node, {}, {}{}", row.node.state.label(), row.node.address, on(cluster_index));
                 let name = fleet.clusters[cluster_index].node_name(row.node).to_string();
                 ResourceId { name, about, target: Target::Node(cluster_index, row.node.id) }
             },
@@ -70,7 +70,7 @@ pub(in crate::app) fn resource_ids(fleet: &Fleet, of: Option<usize>, action: Act
     }
     if has(Context::Tpus) {
         resource_ids.extend(ordered::<Slices>(fleet, of).map(|(cluster_index, row)| {
-            let about = format!("TPU, {}{}", row.slice.status.word(), on(cluster_index));
+            let about = format!("TPU, {}{}", row.slice.status.label(), on(cluster_index));
             ResourceId {
                 name: row.slice.name.to_string(),
                 about,

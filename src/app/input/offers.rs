@@ -8,7 +8,7 @@ use crate::app::input::entry::{Offer, OfferKind, OfferList};
 use crate::app::input::history::{Entered, History};
 use crate::app::input::ids::{resource_ids, takes_resource_id};
 use crate::app::input::prompt::{Prompt, PromptKind};
-use crate::app::input::verb::{Argument, Verb, WORDS, split};
+use crate::app::input::verb::{Argument, SYNONYMS, Verb, split};
 use crate::app::screen::pane::Pane;
 use crate::app::table::list::Listing;
 use crate::manual;
@@ -18,7 +18,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use std::cmp::Reverse;
 
 /// Number of recent commands that an empty line offers first.
-const RECENT: usize = 5;
+const MAX_RECENT: usize = 5;
 /// From this number of typed characters on, a command is also found by its synonyms and its help.
 const OF_HELP: usize = 3;
 
@@ -64,7 +64,7 @@ impl PaletteContext<'_> {
             },
             _ if prompt.given.is_empty() => Vec::new(),
             _ => {
-                let names: Vec<&str> = prompt.given.iter().map(|offer| offer.words.as_str()).collect();
+                let names: Vec<&str> = prompt.given.iter().map(|offer| offer.text.as_str()).collect();
                 let hit = |(i, hits): (usize, Vec<usize>)| Offer { hits, ..prompt.given[i].clone() };
                 ranked(typed.trim(), &names).into_iter().map(hit).collect()
             }
@@ -73,41 +73,41 @@ impl PaletteContext<'_> {
 
     /// Recent commands, then commands that are available here, then the others.
     fn all_offers(&self) -> Vec<Offer> {
-        let recent = self.history.latest(Entered::Command).take(RECENT);
+        let recent = self.history.latest(Entered::Command).take(MAX_RECENT);
         let recent = recent.map(|words| Offer::new(words, "recent"));
-        let cluster = WORDS.iter().filter(|(_, verb)| *verb == Verb::Cluster).take(1);
+        let cluster = SYNONYMS.iter().filter(|(_, verb)| *verb == Verb::Cluster).take(1);
         let mut all: Vec<Offer> = actions().iter().map(|d| self.offer_of(d)).collect();
-        all.extend(cluster.map(|(word, verb)| self.offer_of_word(word, *verb)));
+        all.extend(cluster.map(|(word, verb)| self.offer_of_name(word, *verb)));
         all.sort_by_key(|offer| !offer.is_here);
         recent.chain(all).collect()
     }
 
     fn offers_named(&self, typed: &str) -> Vec<Offer> {
         let actions = actions().iter().map(|d| self.offer_of(d));
-        let words = WORDS.iter().filter(|(word, _)| Action::named(word).is_none());
+        let words = SYNONYMS.iter().filter(|(word, _)| Action::named(word).is_none());
         let all: Vec<Offer> =
-            actions.chain(words.map(|(word, verb)| self.offer_of_word(word, *verb))).collect();
-        let names: Vec<&str> = all.iter().map(|offer| offer.words.as_str()).collect();
+            actions.chain(words.map(|(word, verb)| self.offer_of_name(word, *verb))).collect();
+        let names: Vec<&str> = all.iter().map(|offer| offer.text.as_str()).collect();
         let mut ranked = ranked(typed, &names);
         let lower = typed.to_lowercase();
         // A synonym of an action is preferred over a fuzzy match of names.
         let is_synonym = |offer: &Offer| {
-            let also = Action::named(&offer.words).map_or("", |action| action.describe().also);
-            typed.len() >= OF_HELP && also.split(' ').any(|word| word.starts_with(&lower))
+            let keywords = Action::named(&offer.text).map_or("", |action| action.describe().keywords);
+            typed.len() >= OF_HELP && keywords.split(' ').any(|word| word.starts_with(&lower))
         };
         let by_name: Vec<usize> = ranked.iter().map(|(index, _)| *index).collect();
-        let by_word = (0..all.len()).filter(|i| !by_name.contains(i) && is_synonym(&all[*i]));
-        ranked.extend(by_word.map(|i| (i, Vec::new())));
+        let by_synonym = (0..all.len()).filter(|i| !by_name.contains(i) && is_synonym(&all[*i]));
+        ranked.extend(by_synonym.map(|i| (i, Vec::new())));
         let mut found: Vec<Offer> =
             ranked.iter().map(|(i, hits)| Offer { hits: hits.clone(), ..all[*i].clone() }).collect();
         // The synonym of an action that is already listed is redundant.
-        let listed: Vec<Action> = found.iter().filter_map(|offer| Action::named(&offer.words)).collect();
+        let listed: Vec<Action> = found.iter().filter_map(|offer| Action::named(&offer.text)).collect();
         let is_repeated = |word: &str| {
-            let other = WORDS.iter().find(|(known, _)| *known == word && Action::named(known).is_none());
+            let other = SYNONYMS.iter().find(|(known, _)| *known == word && Action::named(known).is_none());
             other.is_some_and(|(_, verb)| matches!(verb, Verb::Act(action) if listed.contains(action)))
         };
-        found.retain(|offer| offer.words == typed || !is_repeated(&offer.words));
-        found.sort_by_key(|offer| (offer.words != typed, !is_synonym(offer), !offer.is_here));
+        found.retain(|offer| offer.text == typed || !is_repeated(&offer.text));
+        found.sort_by_key(|offer| (offer.text != typed, !is_synonym(offer), !offer.is_here));
         if typed.len() >= OF_HELP {
             let is_in_help = |offer: &Offer| offer.help.to_lowercase().contains(&lower);
             let by_name = |i: usize| ranked.iter().any(|(index, _)| *index == i);
@@ -159,10 +159,10 @@ impl PaletteContext<'_> {
         Offer { key, is_here, ..Offer::new(d.name, help) }
     }
 
-    fn offer_of_word(&self, word: &str, verb: Verb) -> Offer {
+    fn offer_of_name(&self, word: &str, verb: Verb) -> Offer {
         let named = |help: &str| Offer::new(word, help);
         match verb {
-            Verb::Act(action) => Offer { words: word.to_owned(), ..self.offer_of(action.describe()) },
+            Verb::Act(action) => Offer { text: word.to_owned(), ..self.offer_of(action.describe()) },
             Verb::Cluster => named("Open a cluster: `cluster NAME`"),
             Verb::Sort => named("Sort the table by a column: `sort COLUMN`; again: in reverse order"),
             Verb::Help => named("Show the keys, or a page of the manual: `help TOPIC`"),
@@ -309,8 +309,8 @@ mod tests {
         assert_eq!(split(" cluster  us east "), ("cluster", Some("us east")));
         assert_eq!(split("jobs"), ("jobs", None));
         // Each synonym is unique, and finds its own verb by its full name.
-        for (i, (word, verb)) in WORDS.iter().enumerate() {
-            assert!(WORDS[..i].iter().all(|(other, _)| other != word), "{word}");
+        for (i, (word, verb)) in SYNONYMS.iter().enumerate() {
+            assert!(SYNONYMS[..i].iter().all(|(other, _)| other != word), "{word}");
             assert_eq!(Verb::named(word), Some(*verb));
         }
     }

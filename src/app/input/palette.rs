@@ -50,11 +50,11 @@ impl App {
         let offers = self.offers();
         let Some(prompt) = &mut self.prompt else { return };
         let Some(offer) = offers.get(prompt.chosen) else { return };
-        let (verb, argument) = split(&offer.words);
+        let (verb, argument) = split(&offer.text);
         let takes_more = Verb::named(verb).and_then(Verb::argument).is_some();
-        let is_whole = offer.words == prompt.line.text().trim();
+        let is_whole = offer.text == prompt.line.text().trim();
         let goes_on = argument.is_none() && takes_more && (is_whole || verb == "cluster");
-        let words = format!("{}{}", offer.words, if goes_on { " " } else { "" });
+        let words = format!("{}{}", offer.text, if goes_on { " " } else { "" });
         prompt.complete(&words);
     }
 
@@ -65,8 +65,8 @@ impl App {
         let chosen = chosen.map(|i| offers.swap_remove(i));
         let Some(prompt) = self.prompt.take().filter(Prompt::has_choice) else { return Vec::new() };
         match chosen {
-            Some(Offer { kind: OfferKind::Text(text), words, .. }) => {
-                vec![Effect::Copy { what: words, text }]
+            Some(Offer { kind: OfferKind::Text(copied), text, .. }) => {
+                vec![Effect::Copy { what: text, text: copied }]
             }
             Some(Offer { kind: OfferKind::Line { at, text }, .. }) => {
                 self.go_to_found(at, &text, now);
@@ -79,8 +79,8 @@ impl App {
                 effects.extend(self.take_stacks(now));
                 effects
             }
-            Some(Offer { kind: OfferKind::On(target), words, .. }) => self.run_on_thing(&words, target, now),
-            Some(Offer { kind: OfferKind::Command, words, .. }) => self.run_command(&words, now),
+            Some(Offer { kind: OfferKind::On(target), text, .. }) => self.run_on_thing(&text, target, now),
+            Some(Offer { kind: OfferKind::Command, text, .. }) => self.run_command(&text, now),
             None if !matches!(prompt.kind, PromptKind::Command | PromptKind::Page) => Vec::new(),
             None => self.run_command(prompt.line.text().trim(), now),
         }
@@ -122,7 +122,7 @@ impl App {
             }
             (Verb::Act(action), Some(name)) if takes_resource_id(action) => {
                 let found = self.palette().resource_ids_for(word, action, name);
-                let names: Vec<&str> = found.iter().filter_map(|offer| split(&offer.words).1).collect();
+                let names: Vec<&str> = found.iter().filter_map(|offer| split(&offer.text).1).collect();
                 let why = match names.as_slice() {
                     [] => format!("`{word}`: nothing named `{name}` found"),
                     several => {

@@ -259,7 +259,7 @@ impl Prompt {
             _ if self.is_chosen => self.chosen,
             Some(typed) if self.kind == PromptKind::Command && Verb::named(verb) != Some(Verb::Help) => {
                 let named: Vec<usize> =
-                    (0..offers.len()).filter(|i| split(&offers[*i].words).1 == Some(typed)).collect();
+                    (0..offers.len()).filter(|i| split(&offers[*i].text).1 == Some(typed)).collect();
                 match named.as_slice() {
                     // A name that exists on several clusters is ambiguous.
                     [only] => *only,

@@ -194,7 +194,7 @@ impl App {
 /// One line that ends with what a key does elsewhere: the first context of each action, as many as fit.
 fn elsewhere_in_short(beginning: &str, found: &[(String, Action)]) -> String {
     /// Maximum width of such a line, in columns, if it names more than one action.
-    const WIDEST: usize = 70;
+    const MAX_WIDTH: usize = 70;
     let mut text = String::new();
     for (_, action) in found {
         let d = action.describe();
@@ -203,7 +203,7 @@ fn elsewhere_in_short(beginning: &str, found: &[(String, Action)]) -> String {
             "" => format!("{beginning}; use it in {context} ({what})"),
             text => format!("{text}, {context} ({what})"),
         };
-        if text.is_empty() || next.width() <= WIDEST {
+        if text.is_empty() || next.width() <= MAX_WIDTH {
             text = next;
         }
     }

@@ -20,7 +20,7 @@ pub(in crate::app) enum Verb {
 }
 
 /// Synonyms besides the names of actions: those that users of k9s, kubectl and Ray type.
-pub(in crate::app) const WORDS: &[(&str, Verb)] = &[
+pub(in crate::app) const SYNONYMS: &[(&str, Verb)] = &[
     ("cluster", Verb::Cluster),
     ("ctx", Verb::Cluster),
     ("use", Verb::Cluster),
@@ -68,9 +68,9 @@ pub(in crate::app) fn split(text: &str) -> (&str, Option<&str>) {
 impl Verb {
     /// The verb with this name, or the only one with this prefix.
     pub(in crate::app) fn named(name: &str) -> Option<Self> {
-        let word = WORDS.iter().find(|(word, _)| *word == name).map(|(_, verb)| *verb);
+        let word = SYNONYMS.iter().find(|(word, _)| *word == name).map(|(_, verb)| *verb);
         word.or_else(|| Action::named(name).map(Self::Act)).or_else(|| {
-            let words = WORDS.iter().filter(|(word, _)| word.starts_with(name)).map(|(_, verb)| *verb);
+            let words = SYNONYMS.iter().filter(|(word, _)| word.starts_with(name)).map(|(_, verb)| *verb);
             let actions = actions().iter().filter(|d| d.name.starts_with(name)).map(|d| Self::Act(d.action));
             let mut begin = words.chain(actions);
             let first = begin.next().filter(|_| !name.is_empty())?;

@@ -3,7 +3,7 @@
 use crate::app::log::LineTarget;
 use crate::app::table::cell::Role;
 use crate::job_workers::{
-    JobWorkers, NamedWorker, Quiet, WorkersAnswer, WorkersReading, certainty_words, first_few, process_of,
+    JobWorkers, NamedWorker, Quiet, WorkersAnswer, WorkersReading, certainty_text, first_few, process_of,
     without_error, worker_of,
 };
 use crate::logs::{Evidence, Followed, untimed};
@@ -12,7 +12,7 @@ use crate::model::amount::counted;
 use crate::model::text::printable;
 
 /// Maximum number of silent workers shown.
-const QUIET: usize = 8;
+const MAX_SILENT_WORKERS: usize = 8;
 /// Maximum number of other errors shown that may have been first.
 const CANDIDATES: usize = 3;
 /// Maximum number of lines of a traceback shown.
@@ -71,9 +71,9 @@ fn quiet_lines(quiet: &[Quiet], job_workers: &JobWorkers) -> Vec<CauseLine> {
         line: (!worker.line.is_empty())
             .then(|| LineTarget { text: worker.line.clone(), ..LineTarget::default() }),
     };
-    let mut lines: Vec<CauseLine> = quiet.iter().take(QUIET).enumerate().map(line).collect();
-    if quiet.len() > QUIET {
-        let more = counted(quiet.len() - QUIET, "more worker");
+    let mut lines: Vec<CauseLine> = quiet.iter().take(MAX_SILENT_WORKERS).enumerate().map(line).collect();
+    if quiet.len() > MAX_SILENT_WORKERS {
+        let more = counted(quiet.len() - MAX_SILENT_WORKERS, "more worker");
         lines.push(CauseLine::plain("", &format!("{more}; see the overview for all of them"), Role::Dim));
     }
     lines
@@ -87,7 +87,7 @@ fn in_log(evidence: &Evidence, text: &str) -> LineTarget {
 
 /// The text of an error, with its kind unless the text begins with that.
 fn error_text(evidence: &Evidence) -> String {
-    let (kind, text) = (evidence.fault.words(), untimed(&evidence.text));
+    let (kind, text) = (evidence.fault.text(), untimed(&evidence.text));
     if text.starts_with(kind) { text.to_owned() } else { format!("{kind}: {text}") }
 }
 
@@ -104,7 +104,7 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
     let plain = CauseLine::plain;
     // One row per part of the sentence, which is wider than a small window.
     let mut parts = findings.summary.split("; ");
-    let mut lines = vec![plain(findings.verdict.word(), parts.next().unwrap_or_default(), Role::Accent)];
+    let mut lines = vec![plain(findings.verdict.label(), parts.next().unwrap_or_default(), Role::Accent)];
     // Enter on the verdict goes to its evidence.
     if let Some(first) = findings.explanation.as_ref().map(|found| &found.first) {
         lines[0].worker = worker_of(first, job_workers);
@@ -126,7 +126,7 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
             line: first.source.map(|_| in_log(first, text)),
             ..CauseLine::of("", first, job_workers, text, Role::Dim)
         }));
-        lines.extend(certainty_words(found).map(|words| plain("certainty", &words, Role::Text)));
+        lines.extend(certainty_text(found).map(|words| plain("certainty", &words, Role::Text)));
         let others = found.candidates.len() + found.before.len();
         for other in found.candidates.iter().chain(&found.before).take(CANDIDATES) {
             let words = error_text(other);
@@ -139,7 +139,7 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
         for followed in found.followed.iter().filter(|followed| !is_itself(followed, first)) {
             let (errors, hosts) =
                 (counted(followed.errors as usize, "error"), counted(followed.hosts, "host"));
-            let kind = followed.fault.words();
+            let kind = followed.fault.text();
             let first = untimed(&followed.first.text);
             let words = format!("{kind}: {errors} on {hosts}, first: {first}");
             lines.push(CauseLine::of("followed by", &followed.first, job_workers, &words, Role::Text));
@@ -155,7 +155,7 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
             lines.push(plain("survived", &words, Role::Dim));
         }
     }
-    let clocks = findings.clock_words(job_workers).into_iter();
+    let clocks = findings.clock_text(job_workers).into_iter();
     lines.extend(clocks.map(|words| plain("clock", &words, Role::Dim)));
     lines
 }

@@ -2,7 +2,7 @@
 
 use crate::app::action::target::Target;
 use crate::app::job::vitals::HOLDS;
-use crate::app::pages::details::{Asked, Details};
+use crate::app::pages::details::{Details, WorkRequest};
 use crate::app::text::describe::{Lines, list};
 use crate::app::{Cluster, Effect, Fleet};
 use crate::model::amount::shape;
@@ -27,7 +27,7 @@ impl Details {
             JobStatus::Succeeded | JobStatus::Stopped => false,
         };
         let ids = does.then(|| job.ids())?;
-        self.work = Asked::Waiting(ids.clone());
+        self.work = WorkRequest::Waiting(ids.clone());
         Some(Effect::Ask(cluster.name().clone(), Request::Work(ids)))
     }
 
@@ -39,9 +39,9 @@ impl Details {
         work: &Result<Box<Work>, String>,
     ) -> bool {
         let is_asked = self.target.cluster_index() == Some(cluster_index)
-            && matches!(&self.work, Asked::Waiting(asked) if asked == job);
+            && matches!(&self.work, WorkRequest::Waiting(asked) if asked == job);
         if is_asked {
-            self.work = Asked::Answered(work.clone());
+            self.work = WorkRequest::Answered(work.clone());
         }
         is_asked
     }
@@ -49,12 +49,12 @@ impl Details {
 
 /// What the driver of a job holds, waits for and does, as far as it was requested and reported; for an ended job, what
 /// it left.
-pub fn lines(asked: &Asked, cluster: &Cluster, is_ended: bool, now: Timestamp) -> Lines {
+pub fn lines(asked: &WorkRequest, cluster: &Cluster, is_ended: bool, now: Timestamp) -> Lines {
     match asked {
-        Asked::No => Vec::new(),
-        Asked::Waiting(_) => vec![(HOLDS.to_owned(), "querying Ray...".to_owned())],
-        Asked::Answered(Ok(work)) => work_lines(work, Some(cluster), is_ended, now),
-        Asked::Answered(Err(why)) => vec![(HOLDS.to_owned(), format!("? ({})", printable(why)))],
+        WorkRequest::No => Vec::new(),
+        WorkRequest::Waiting(_) => vec![(HOLDS.to_owned(), "querying Ray...".to_owned())],
+        WorkRequest::Answered(Ok(work)) => work_lines(work, Some(cluster), is_ended, now),
+        WorkRequest::Answered(Err(why)) => vec![(HOLDS.to_owned(), format!("? ({})", printable(why)))],
     }
 }
 
@@ -67,7 +67,7 @@ fn work_lines(work: &Work, cluster: Option<&Cluster>, is_ended: bool, now: Times
         (true, true) => "nothing: only the driver is running (no tasks, no actors)".to_owned(),
     };
     lines.push((HOLDS.to_owned(), holds));
-    list(&mut lines, "waits for", cut(work.waits.iter().map(|wait| wait.words(now)).collect()));
+    list(&mut lines, "waits for", cut(work.waits.iter().map(|wait| wait.text(now)).collect()));
     list(&mut lines, "tasks", cut(counts(&work.tasks)));
     list(&mut lines, "actors", cut(counts(&work.actors)));
     list(&mut lines, "died", cut(work.died.iter().map(|actor| dead(actor, cluster)).collect()));
@@ -77,7 +77,7 @@ fn work_lines(work: &Work, cluster: Option<&Cluster>, is_ended: bool, now: Times
 /// `Holder h1 on bed-w1 (10.0.0.7): the reason`.
 fn dead(actor: &DeadActor, cluster: Option<&Cluster>) -> String {
     let name = if actor.name.is_empty() { String::new() } else { format!(" {}", actor.name) };
-    let named = actor.node.as_ref().zip(cluster).and_then(|(node, cluster)| cluster.node_words(node));
+    let named = actor.node.as_ref().zip(cluster).and_then(|(node, cluster)| cluster.node_label(node));
     let location = match named {
         Some(name) => format!(" on {name}"),
         None if actor.address.is_empty() => String::new(),
@@ -105,14 +105,15 @@ fn counts(all: &[Counted]) -> Vec<String> {
     let mut sorted: Vec<&Counted> = all.iter().collect();
     sorted.sort_by_key(|c| (Reverse(unfinished(c)), c.name.clone()));
     let words = |c: &Counted| {
-        let states: Vec<String> = c.states.iter().map(|(state, n)| format!("{n} {}", word(state))).collect();
+        let states: Vec<String> =
+            c.states.iter().map(|(state, n)| format!("{n} {}", state_label(state))).collect();
         format!("{}: {}", c.name, states.join(", "))
     };
     sorted.into_iter().map(words).collect()
 }
 
 /// A readable form of Ray's word for a state.
-fn word(state: &Text) -> String {
+fn state_label(state: &Text) -> String {
     match state.raw() {
         "PENDING_NODE_ASSIGNMENT" => "waiting for a node".to_owned(),
         _ => state.to_string().to_lowercase().replace('_', " "),

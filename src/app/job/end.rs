@@ -141,7 +141,7 @@ impl App {
         let is_anothers = |job: &(usize, Arc<Job>)| !of(std::slice::from_ref(job)).is_empty();
         let others: Vec<_> = found.into_iter().filter(is_anothers).collect();
         if others.is_empty() {
-            return self.asked_of_jobs(jobs, Request::StopJob);
+            return self.request_for_jobs(jobs, Request::StopJob);
         }
         let chosen = ChosenJobs { fleet: &self.fleet, jobs: &others };
         let title = format!("Stop {}?", chosen.others(&self.settings.me).brief());
@@ -173,7 +173,7 @@ impl App {
                 JobKey::Driver(id) if job.status.is_ended() => {
                     let text = format!(
                         "{id} was started manually and has ended ({}): there is nothing to stop, and Ray cannot delete its record",
-                        job.status.word()
+                        job.status.label()
                     );
                     self.toasts.answer(text, now);
                 }
@@ -184,7 +184,7 @@ impl App {
                     self.toasts.report(MessageKind::Bad, text, now);
                 }
                 JobKey::Submission(id) => {
-                    let text = format!("{id} {why} ({})", job.status.word());
+                    let text = format!("{id} {why} ({})", job.status.label());
                     self.toasts.answer(text, now);
                 }
             },
@@ -196,7 +196,7 @@ impl App {
     }
 
     /// Confirmed: sends the same request for each job and clears the marks.
-    pub(in crate::app) fn asked_of_jobs(
+    pub(in crate::app) fn request_for_jobs(
         &mut self,
         jobs: Vec<Named>,
         request: fn(SubmissionId) -> Request,
@@ -229,8 +229,8 @@ impl ChosenJobs<'_> {
             let cluster = &self.fleet.clusters[*cluster_index];
             let named = (!is_one).then(|| cluster.name().to_string());
             let age = describe::duration(job, now).unwrap_or_else(|| "?".to_owned());
-            let status = cluster.vitals.status(job).word().to_owned();
-            let cells = [job.short_name().into_owned(), job.owner_words(), age, status];
+            let status = cluster.vitals.status(job).label().to_owned();
+            let cells = [job.short_name().into_owned(), job.owner_label(), age, status];
             named.into_iter().chain(cells).collect::<Vec<_>>()
         };
         let titles = ["CLUSTER", "JOB", "OWNER", "AGE", "STATUS"].map(str::to_owned);

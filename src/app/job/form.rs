@@ -50,7 +50,7 @@ impl Field {
     ];
 
     /// The label of the field.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Command => "command",
             Self::WorkingDir => "working dir",
@@ -132,7 +132,7 @@ pub struct Form {
     /// The focused row; after the rows come Cancel and Submit.
     pub at: usize,
     /// What is in progress, e.g. `submitting`.
-    pub doing: Option<String>,
+    pub in_progress: Option<String>,
     /// Why the last submission failed; empty if it did not.
     pub problem: String,
     /// The warnings that were shown: a job without further ones is submitted.
@@ -156,7 +156,7 @@ impl Form {
             like: None,
             rows: Vec::new(),
             at: 0,
-            doing: None,
+            in_progress: None,
             problem: String::new(),
             seen: Vec::new(),
             scroll: Scroll::default(),
@@ -199,7 +199,7 @@ impl Form {
     /// Whether Esc must be pressed again because typed text would be lost; the form then says so.
     pub fn warn_before_discarding(&mut self) -> bool {
         let now = typed(&self.rows);
-        if self.doing.is_some() || now == typed(&self.filled) || now == self.warned {
+        if self.in_progress.is_some() || now == typed(&self.filled) || now == self.warned {
             return false;
         }
         self.warned = now;
@@ -216,7 +216,7 @@ impl Form {
     pub(in crate::app) fn begin(&mut self) {
         self.problem.clear();
         self.warned.clear();
-        self.doing = Some("submitting".to_owned());
+        self.in_progress = Some("submitting".to_owned());
     }
 
     /// Enter in a row: the next row, and from the last one Submit.
@@ -295,7 +295,7 @@ impl Form {
     /// Handles a key in the focused row. Returns false if the key does not belong to it.
     pub(in crate::app) fn take_key(&mut self, key: KeyEvent, history: &History) -> bool {
         // Text typed while the form is busy would be lost, or would act as keys.
-        if self.doing.is_some() {
+        if self.in_progress.is_some() {
             return is_typed(key);
         }
         if self.recalls(key, history) {
@@ -323,7 +323,7 @@ impl Form {
 
     /// Inserts pasted text in the focused row. Returns false if no row has the focus.
     pub(in crate::app) fn paste(&mut self, text: &str) -> bool {
-        let row = self.rows.get_mut(self.at).filter(|_| self.doing.is_none());
+        let row = self.rows.get_mut(self.at).filter(|_| self.in_progress.is_none());
         let Some(row) = row else { return false };
         row.line.paste(text);
         self.recall = Recall::default();

@@ -12,7 +12,7 @@ impl Cluster {
         let why = self.pending.get(&job.key);
         let finding = why.and_then(|why| self.findings.iter().find(|f| Some(f.kind) == why.finding));
         let pending = why.filter(|_| job.status == JobStatus::Pending).map(|why| Pending {
-            words: why.words.clone(),
+            text: why.text.clone(),
             finding: finding.map(|finding| finding.long.clone()),
             hint: finding.map_or_else(Hint::none, |finding| finding.hint.clone()),
         });
@@ -22,12 +22,12 @@ impl Cluster {
         let signs = signs.filter(|sign| sign.kind != WarningKind::PendingTooLong);
         let findings = self.findings.iter().filter(|finding| finding.job() == Some(&job.key));
         let issues = signs.zip(findings).map(|(sign, finding)| HealthIssue {
-            words: sign.words(self.snapshot.taken),
+            text: sign.text(self.snapshot.taken),
             hint: finding.hint.clone(),
         });
         // A problem of the autoscaler comes before the node types.
         let blocked = finding.filter(|_| pending.is_none());
-        let blocked = blocked.map(|finding| format!("{}: {}", finding.word(), finding.long));
+        let blocked = blocked.map(|finding| format!("{}: {}", finding.label(), finding.long));
         let served = blocked.into_iter().chain(could_serve(job, self)).collect();
         let issues = issues.collect();
         Known { job: Arc::clone(job), snapshot, names, pending, waits: self.waits_of(job), served, issues }
@@ -36,7 +36,7 @@ impl Cluster {
     /// What a running job waits for, if it does nothing else.
     fn waits_of(&self, job: &Job) -> Option<Wait> {
         let vitals = self.vitals.of(job)?;
-        if let JobActivity::Waiting(wait) = &vitals.doing { Some(wait.clone()) } else { None }
+        if let JobActivity::Waiting(wait) = &vitals.activity { Some(wait.clone()) } else { None }
     }
 }
 
@@ -54,10 +54,10 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
 
     /// The verdict about a running job with these warnings.
-    fn verdict_of(kinds: &[WarningKind], doing: JobActivity) -> crate::job_workers::Findings {
+    fn verdict_of(kinds: &[WarningKind], activity: JobActivity) -> crate::job_workers::Findings {
         let job = Arc::new(Job::sample("a", JobStatus::Running));
         let sign = |kind: &WarningKind| RunWarning { kind: *kind, since: NOW, evidence: "1.3 s/step".into() };
-        let vitals = Vitals { signs: kinds.iter().map(sign).collect(), ..Vitals::sample(doing, NOW) };
+        let vitals = Vitals { signs: kinds.iter().map(sign).collect(), ..Vitals::sample(activity, NOW) };
         let jobs = [(job.key.clone(), Arc::new(vitals))].into();
         let cluster_vitals = ClusterVitals { read: Some(NOW), jobs, ..ClusterVitals::default() };
         let snapshot = Snapshot { taken: NOW, jobs: Arc::new(vec![Arc::clone(&job)]), ..Snapshot::default() };

@@ -16,9 +16,9 @@ use crate::model::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Up to this many workers are listed individually; more are counted by slice, and those with problems are named.
-const FEW: usize = 12;
+const MAX_LISTED_WORKERS: usize = 12;
 /// Maximum number of lines of a long list.
-const LISTED: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// Ray's answer about the job: the lines below those of the row.
 pub fn lines(job: &Job, cluster: &Cluster, details: &Details, context: &CellContext<'_>) -> Lines {
@@ -46,7 +46,7 @@ fn sections(
 ) {
     part(lines, "Workers", &answer.workers, |lines, all| workers(lines, all, cluster, context));
     part(lines, "Placement groups", &answer.groups, |lines, groups| {
-        lines.extend(groups.iter().take(LISTED).map(|group| of_group(group, cluster, context.now)));
+        lines.extend(groups.iter().take(MAX_LINES).map(|group| of_group(group, cluster, context.now)));
     });
     heading(lines, "History");
     lines.extend(history(job, answer.workers.as_deref().unwrap_or_default(), cluster, context.now));
@@ -83,7 +83,7 @@ fn failures(workers: &[JobWorker]) -> Vec<(Timestamp, &JobWorker, &Text)> {
 
 /// `first worker failed: t1v-n-7 pid 262 train_step: RESOURCE_EXHAUSTED: ...`.
 fn first_failure(worker: &JobWorker, why: &Text, cluster: &Cluster) -> String {
-    let node = cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());
+    let node = cluster.node_label(&worker.node).unwrap_or_else(|| worker.node.to_string());
     let name = if worker.name.is_empty() { String::new() } else { format!(" {}", worker.name) };
     format!("first worker failed: {node} pid {}{name}: {}", worker.pid, last_line(why))
 }
@@ -119,19 +119,19 @@ fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, context: &Ce
         lines.push((slice.clone(), in_numbers(workers, cluster)));
     }
     let unhealthy = |worker: &&&JobWorker| !health(worker, cluster, context.now).is_empty();
-    let is_few = live.len() <= FEW;
+    let is_few = live.len() <= MAX_LISTED_WORKERS;
     let listed: Vec<&JobWorker> =
         if is_few { live.clone() } else { live.iter().filter(unhealthy).copied().collect() };
-    for worker in listed.iter().take(LISTED) {
+    for worker in listed.iter().take(MAX_LINES) {
         let health = health(worker, cluster, context.now);
-        let node = cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());
+        let node = cluster.node_label(&worker.node).unwrap_or_else(|| worker.node.to_string());
         let mark = if health.is_empty() { "" } else { WARNS };
         let text = format!("{mark}{node} pid {} {}", worker.pid, worker.name);
         let health = if health.is_empty() { String::new() } else { format!(": {health}") };
         lines.push((" ".to_owned(), format!("{}{health}", text.trim_end())));
     }
-    if listed.len() > LISTED {
-        lines.push((" ".to_owned(), format!("and {} more", listed.len() - LISTED)));
+    if listed.len() > MAX_LINES {
+        lines.push((" ".to_owned(), format!("and {} more", listed.len() - MAX_LINES)));
     }
     if !is_few && listed.is_empty() {
         lines.push((" ".to_owned(), "no failures; all hosts are alive".to_owned()));
@@ -211,7 +211,7 @@ fn of_group(group: &PlacementGroup, cluster: &Cluster, now: Timestamp) -> (Strin
     let hosts = match placed.len() {
         0 => String::new(),
         1..=3 => {
-            let names = placed.iter().map(|id| cluster.node_words(id).unwrap_or_else(|| id.to_string()));
+            let names = placed.iter().map(|id| cluster.node_label(id).unwrap_or_else(|| id.to_string()));
             format!(", on {}", names.collect::<Vec<_>>().join(", "))
         }
         n => format!(", on {n} hosts"),
@@ -239,13 +239,13 @@ fn history(job: &Job, workers: &[JobWorker], cluster: &Cluster, now: Timestamp) 
     let hosts: BTreeSet<_> = workers.iter().map(|worker| worker.node).collect();
     let died = hosts.iter().filter_map(|id| cluster.node(id)).filter_map(|node| Some((node.ended?, node)));
     let died = died.filter(|(_, node)| !node.state.is_alive());
-    for (at, node) in died.take(LISTED) {
+    for (at, node) in died.take(MAX_LINES) {
         let why = node.death.as_ref().map(|death| format!(": {}", death.message)).unwrap_or_default();
         events.push((at, format!("{WARNS}its host {} died{why}", cluster.node_name(node))));
     }
-    events.extend(job.ended.map(|at| (at, job.status.word().to_owned())));
+    events.extend(job.ended.map(|at| (at, job.status.label().to_owned())));
     if job.ended.is_none() {
-        events.push((now, cluster.vitals.status(job).word().to_owned()));
+        events.push((now, cluster.vitals.status(job).label().to_owned()));
     }
     events.sort_by_key(|(at, _)| *at);
     let label = |at: Timestamp| if at == now { "now".to_owned() } else { ago(at, now) };

@@ -87,7 +87,7 @@ impl Details {
         };
         let offer = |worker: &StackWorker, help: String| Offer {
             kind: OfferKind::Page(Target::Node(cluster_index, worker.node)),
-            ..Offer::new(worker.words(), help)
+            ..Offer::new(worker.text(), help)
         };
         let (odd, usual): (Vec<_>, Vec<_>) =
             found.groups.iter().rev().partition(|group| group.differs(found));
@@ -97,7 +97,7 @@ impl Details {
         };
         let unread = found.unread.iter();
         let unread = unread.map(|(worker, why)| offer(worker, printable(why).into_owned()));
-        let driver = found.driver.iter().map(|driver| offer(&driver.process, driver.words()));
+        let driver = found.driver.iter().map(|driver| offer(&driver.process, driver.text()));
         let offers = odd.into_iter().flat_map(of_group).chain(unread).chain(driver);
         offers.chain(usual.into_iter().flat_map(of_group)).collect()
     }
@@ -132,27 +132,26 @@ pub fn lines(
     let way = if found.over_ssh { "py-spy ran over SSH" } else { "Ray paused each process for a moment" };
     let looked = format!("{}, {}; {way}", counted(found.workers(), "worker"), ago(found.at, now));
     let mut lines = vec![("read".to_owned(), looked)];
-    lines.extend(vitals.map(|vitals| ("run".to_owned(), vitals.words(now))));
+    lines.extend(vitals.map(|vitals| ("run".to_owned(), vitals.text(now))));
     lines.push((String::new(), String::new()));
     for group in &found.groups {
         let pace = group.pace().map(|pace| format!("  {pace}")).unwrap_or_default();
         let mark = if group.differs(found) { "! " } else { "" };
         lines.push((counted(group.workers.len(), "worker"), format!("{mark}{}{pace}", group.top_frame)));
         lines.extend(group.callers().iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
-        lines.extend(group.named(found).iter().map(|worker| ("on".to_owned(), worker.words())));
+        lines.extend(group.named(found).iter().map(|worker| ("on".to_owned(), worker.text())));
     }
     let unread = found.unread.iter();
     lines.extend(
-        unread
-            .map(|(worker, why)| ("not read".to_owned(), format!("{}: {}", worker.words(), printable(why)))),
+        unread.map(|(worker, why)| ("not read".to_owned(), format!("{}: {}", worker.text(), printable(why)))),
     );
     if let Some(driver) = &found.driver {
         lines.push((String::new(), String::new()));
-        let words = driver.words();
+        let words = driver.text();
         let (label, text) = words.split_once(' ').unwrap_or(("driver", &words));
         lines.push((label.to_owned(), text.to_owned()));
         for thread in driver.threads.iter().flatten() {
-            lines.push((" ".to_owned(), thread.words()));
+            lines.push((" ".to_owned(), thread.text()));
             lines.extend(thread.callers().iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
         }
     }

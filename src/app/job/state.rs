@@ -1,7 +1,7 @@
 //! The actual activity of a job, as text and color of a row: the same in the tables of jobs and below the fleet.
 
 use crate::app::table::cell::{Cell, Role};
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::diagnose::sign_severity;
 use crate::model::text::printable;
 use crate::model::vitals::waits_for;
@@ -10,8 +10,8 @@ use crate::model::{ClusterVitals, Job, JobActivity, JobStatus, Timestamp, Warnin
 /// The glyph of its worst problem, otherwise that of its status.
 pub fn mark(job: &Job, vitals: &ClusterVitals) -> (&'static str, Role) {
     match vitals.wrong(job) {
-        Some(sign) => words::severity_mark(sign_severity(sign)),
-        None => words::job(vitals.status(job)),
+        Some(sign) => labels::severity_mark(sign_severity(sign)),
+        None => labels::job(vitals.status(job)),
     }
 }
 
@@ -33,9 +33,9 @@ pub fn activity(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> Option<Cel
     let Some(vitals) = vitals.of(job) else { return Some(Cell::new("not read yet", Role::Dim)) };
     // The waiting time is not a problem of the job itself, and is shown next to it.
     let wrong = vitals.worst().filter(|sign| sign.kind != WarningKind::PendingTooLong);
-    let role = wrong.map_or(Role::Text, |sign| words::severity(sign_severity(sign.kind)));
-    let cell = Cell::new(vitals.words(now), role);
-    Some(match &vitals.doing {
+    let role = wrong.map_or(Role::Text, |sign| labels::severity(sign_severity(sign.kind)));
+    let cell = Cell::new(vitals.text(now), role);
+    Some(match &vitals.activity {
         JobActivity::Waiting(wait) => cell.or(waits_for(&wait.shape, None, now)),
         _ => cell,
     })

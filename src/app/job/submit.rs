@@ -33,7 +33,7 @@ impl App {
             JobKey::Submission(id) => {
                 let form_id = self.last_ids.form();
                 let mut form = Form::new(form_id, cluster.clone());
-                form.doing = Some(format!("reading the settings of {id}"));
+                form.in_progress = Some(format!("reading the settings of {id}"));
                 self.dialog = Some(Dialog::Form(Box::new(form)));
                 vec![Effect::Fill(cluster, form_id, id)]
             }
@@ -52,7 +52,7 @@ impl App {
                 self.dialog = None;
                 Vec::new()
             }
-            Some(true) if form.doing.is_some() => Vec::new(),
+            Some(true) if form.in_progress.is_some() => Vec::new(),
             Some(true) => {
                 form.begin();
                 let draft = form.draft();
@@ -79,16 +79,16 @@ impl App {
         match (event, form) {
             (FormEvent::Filled(draft), Some(form)) => {
                 form.fill(&draft);
-                form.doing = None;
+                form.in_progress = None;
             }
-            (FormEvent::Doing(words), Some(form)) => form.doing = Some(words),
+            (FormEvent::InProgress(words), Some(form)) => form.in_progress = Some(words),
             (FormEvent::Failed(why), Some(form)) => {
-                form.doing = None;
+                form.in_progress = None;
                 form.problem = why;
                 form.scroll.reset();
             }
             (FormEvent::Warned(warnings), Some(form)) => {
-                form.doing = None;
+                form.in_progress = None;
                 let message = format!("{}; press Submit again to submit it anyway", warnings.join("; "));
                 (form.problem, form.seen) = (message, warnings);
                 form.scroll.reset();
@@ -119,7 +119,7 @@ impl App {
                 self.toasts.report(MessageKind::Good, format!("{cluster}: {id} submitted"), now);
                 return vec![Effect::Ask(cluster.clone(), Request::Refresh)];
             }
-            (FormEvent::Filled(_) | FormEvent::Doing(_), None) => {}
+            (FormEvent::Filled(_) | FormEvent::InProgress(_), None) => {}
         }
         Vec::new()
     }

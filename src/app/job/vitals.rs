@@ -32,7 +32,7 @@ pub(in crate::app) fn wrong(
     now: Timestamp,
 ) -> impl Iterator<Item = (Severity, String)> {
     let signs = cluster.vitals.of(job).into_iter().flat_map(|vitals| &vitals.signs);
-    signs.map(move |sign| (sign_severity(sign.kind), sign.words(now)))
+    signs.map(move |sign| (sign_severity(sign.kind), sign.text(now)))
 }
 
 /// The vitals of a running job, and for a pending one what could serve it; empty before they were read.
@@ -52,7 +52,7 @@ pub(in crate::app) fn lost_if_stopped(job: &Job, cluster: &Cluster, now: Timesta
     let Some(vitals) = vitals else { return Vec::new() };
     let saved = vitals.run.as_ref().map(|run| checkpoint(run, now).unwrap_or_else(|| UNSEEN.to_owned()));
     let holds = vitals.holds.as_deref().filter(|holds| !holds.is_empty()).map(held);
-    let rows = [(HOLDS, holds), ("activity", Some(vitals.words(now))), ("checkpoint", saved)];
+    let rows = [(HOLDS, holds), ("activity", Some(vitals.text(now))), ("checkpoint", saved)];
     rows.into_iter().filter_map(|(label, text)| Some((label.to_owned(), text?))).collect()
 }
 
@@ -60,7 +60,7 @@ pub(in crate::app) fn lost_if_stopped(job: &Job, cluster: &Cluster, now: Timesta
 /// waits for nothing.
 pub fn could_serve(job: &Job, cluster: &Cluster) -> Vec<String> {
     let vitals = cluster.vitals.jobs.get(&job.key);
-    let needs = match (job.status, vitals.map(|vitals| &vitals.doing)) {
+    let needs = match (job.status, vitals.map(|vitals| &vitals.activity)) {
         (JobStatus::Pending, _) => job.requested.as_deref(),
         (JobStatus::Running, Some(JobActivity::Waiting(wait))) => Some(&wait.shape[..]),
         _ => None,
@@ -70,7 +70,7 @@ pub fn could_serve(job: &Job, cluster: &Cluster) -> Vec<String> {
 }
 
 fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
-    let mut lines = vec![("activity".to_owned(), vitals.words(now))];
+    let mut lines = vec![("activity".to_owned(), vitals.text(now))];
     let mut push = |label: &str, text: Option<String>| {
         lines.extend(text.filter(|text| !text.is_empty()).map(|text| (label.to_owned(), text)));
     };
@@ -81,10 +81,10 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
         push("run", Some(run.steps()).filter(|_| run.step.is_some()));
         push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE))));
         let before = || run.rate.map(|now| format!("{} before it went silent", rate(now)));
-        push("rate", if matches!(vitals.doing, JobActivity::Silent(_)) { before() } else { speed(run) });
+        push("rate", if matches!(vitals.activity, JobActivity::Silent(_)) { before() } else { speed(run) });
         push("checkpoint", checkpoint(run, now));
     }
-    push("time left", vitals.left(now).map(brief));
+    push("time left", vitals.time_left(now).map(brief));
     push("restarts", (vitals.restarts > 0).then(|| grouped(vitals.restarts as usize)));
     push("last line", vitals.logged.map(|at| format!("{} ago", brief(at.age(now)))));
     let log = match vitals.log {
@@ -98,7 +98,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
 
 fn speed(run: &Run) -> Option<String> {
     let now = run.rate?;
-    let before = run.usual_rate.filter(|usual| (now / usual - 1.0).abs() > 0.1);
+    let before = run.typical_rate.filter(|usual| (now / usual - 1.0).abs() > 0.1);
     Some(before.map_or_else(|| rate(now), |usual| rate_was(now, usual)))
 }
 

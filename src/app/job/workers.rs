@@ -128,7 +128,7 @@ impl Watched {
     }
 
     /// Reads a part again, at once.
-    pub(in crate::app) fn ask_again(&mut self, part: Part) {
+    pub(in crate::app) fn refresh(&mut self, part: Part) {
         let slot = self.slot_mut(part);
         (slot.asked, slot.ended) = (None, None);
     }

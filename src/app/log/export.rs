@@ -10,7 +10,7 @@ impl App {
     /// Opens the prompt for a file path, with a suggested name.
     pub(in crate::app) fn begin_save(&mut self, now: Timestamp) {
         let name = match self.view() {
-            View::Details(page) => Some(safe_name(&format!("{}.txt", page.target.words(&self.fleet)))),
+            View::Details(page) => Some(safe_name(&format!("{}.txt", page.target.text(&self.fleet)))),
             _ => self.log().filter(|log| log.is_open()).map(|log| match log.source() {
                 Some(source) => file_name(source),
                 None => "logs.txt".to_owned(),
@@ -24,7 +24,12 @@ impl App {
 
     /// Saves the loaded lines, or those of the page, to a file.
     pub(in crate::app) fn save_log(&mut self, path: &str, now: Timestamp) -> Vec<Effect> {
-        let written = |(text, held)| Effect::WriteFile { path: path.to_owned(), text, replace: false, held };
+        let written = |(text, loaded_lines)| Effect::WriteFile {
+            path: path.to_owned(),
+            text,
+            replace: false,
+            loaded_lines,
+        };
         self.lines_taken_out(now).map(written).into_iter().collect()
     }
 
@@ -41,9 +46,9 @@ impl App {
             let lines = text.lines().count();
             return Some((text + "\n", lines));
         }
-        let held = self.log().map_or(0, crate::app::LogView::held);
+        let loaded_lines = self.log().map_or(0, crate::app::LogView::loaded);
         let why = match self.log().map(crate::app::LogView::taken_out) {
-            Some(Some(text)) if !text.is_empty() => return Some((text, held)),
+            Some(Some(text)) if !text.is_empty() => return Some((text, loaded_lines)),
             Some(None) => "the lines are still being filtered; try again in a moment",
             Some(Some(_)) | None => "the log shows no lines",
         };
@@ -55,7 +60,7 @@ impl App {
     pub(in crate::app) fn ask_to_replace(
         &mut self,
         path: String,
-        (text, held): (String, usize),
+        (text, loaded_lines): (String, usize),
         now: Timestamp,
     ) {
         self.dirty = true;
@@ -69,7 +74,7 @@ impl App {
             (String::new(), "The file already exists. Its content will be replaced.".to_owned()),
         ];
         let title = format!("Replace {shown}?");
-        let question = Question::ReplaceFile { path, text, held };
+        let question = Question::ReplaceFile { path, text, loaded_lines };
         self.dialog = Some(Dialog::ask(question, title, lines, "Replace file"));
     }
 }

@@ -97,8 +97,8 @@ impl LogView {
 
     /// The text of the current line, if it is loaded.
     pub fn current(&self) -> Option<&str> {
-        let number = self.at.filter(|at| (self.held.first()..self.held.end()).contains(at))?;
-        self.held.get(self.held.index_of(number)).map(Line::text)
+        let number = self.at.filter(|at| (self.buffer.first()..self.buffer.end()).contains(at))?;
+        self.buffer.get(self.buffer.index_of(number)).map(Line::text)
     }
 
     /// A line in the window that Ray has marked as repeated: the current line, or else the last such one.
@@ -125,9 +125,9 @@ impl LogView {
     pub fn next_match(&mut self, forward: bool) -> Option<Step> {
         let next = self.next_of(self.search.found(), forward);
         // The newest lines are examined first, so a closer match may be found later only above the window.
-        let is_near = !forward || self.number(self.seen().start) >= self.search.looked_from(&self.held);
+        let is_near = !forward || self.number(self.seen().start) >= self.search.examined_from(&self.buffer);
         let is_certain = is_near && matches!(next, Some((_, Step::Next)));
-        let is_done = self.search.is_done(&self.held) && self.line_filter.is_done(&self.held);
+        let is_done = self.search.is_done(&self.buffer) && self.line_filter.is_done(&self.buffer);
         if !(is_certain || is_done) {
             self.sought = Some(forward);
             return Some(Step::Pending);
@@ -216,18 +216,18 @@ impl LogView {
         let seen = self.seen();
         let here = self.at.filter(|at| (self.number(seen.start)..self.number(seen.end)).contains(at));
         let here = here.unwrap_or_else(|| self.number(seen.start));
-        self.line_filter.taken_out(&self.held).take_while(|number| *number < here).count() + 1
+        self.line_filter.taken_out(&self.buffer).take_while(|number| *number < here).count() + 1
     }
 
     /// The lines as they are saved: those that match filter and time, including hidden noise; `None` while not all have
     /// been examined.
     pub fn taken_out(&self) -> Option<String> {
-        if !self.line_filter.is_done(&self.held) {
+        if !self.line_filter.is_done(&self.buffer) {
             return None;
         }
         let mut text = String::new();
-        for number in self.line_filter.taken_out(&self.held) {
-            if let Some(line) = self.held.get(self.held.index_of(number)) {
+        for number in self.line_filter.taken_out(&self.buffer) {
+            if let Some(line) = self.buffer.get(self.buffer.index_of(number)) {
                 text.push_str(&self.with_part(number, line.text()));
                 text.push('\n');
             }
@@ -321,7 +321,7 @@ mod tests {
         view.set_filter(filter("[05]$"));
         assert_eq!((view.len(), first(&view), view.follows()), (40, "line 105", false));
         push(&mut view, 200..206);
-        assert_eq!((view.len(), view.held()), (42, 206), "received lines are filtered as well");
+        assert_eq!((view.len(), view.loaded()), (42, 206), "received lines are filtered as well");
         view.widen(true);
         assert_eq!(
             view.visible().take(4).collect::<Vec<_>>(),
@@ -387,7 +387,7 @@ mod tests {
         lines(&mut view, (0..10_000).map(line).collect());
         while view.examine_more() {}
         view.set_search(pattern("line 7 "));
-        assert!(view.is_looking());
+        assert!(view.is_examining());
         assert_eq!(view.next_match(false), Some(Step::Pending));
         while view.examine_more() {}
         assert!(first(&view).starts_with("line 7 ") && view.match_number() == Some(1));

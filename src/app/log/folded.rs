@@ -34,7 +34,7 @@ impl LogView {
             return None;
         }
         let number = self.number(index);
-        let of = |number: u64| noise(self.held.get(self.held.index_of(number)).map(Line::text)?);
+        let of = |number: u64| noise(self.buffer.get(self.buffer.index_of(number)).map(Line::text)?);
         let first = of(number)?;
         let end = self.number(index + 1);
         let mut from = vec![first.from];
@@ -91,7 +91,7 @@ mod tests {
         );
         push(&mut view, 11..60);
         view.go_to_top();
-        assert_eq!((view.len(), view.held()), (58, 60));
+        assert_eq!((view.len(), view.loaded()), (58, 60));
         assert_eq!(view.folded(5).unwrap(), "… 3 lines of libtpu and XLA");
         assert_eq!((view.folded(6), view.folded(7).unwrap().as_str()), (None, "… 1 line of XLA"));
         view.scroll(8);

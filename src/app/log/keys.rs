@@ -101,12 +101,12 @@ impl App {
 
     /// Examines more lines of the log on the screen, if there are any. Returns whether these were the last.
     pub(in crate::app) fn examine_more(&mut self) -> bool {
-        self.log_mut().is_some_and(|log| log.is_looking() && !log.examine_more())
+        self.log_mut().is_some_and(|log| log.is_examining() && !log.examine_more())
     }
 
     /// Whether lines of the log on the screen still have to be searched or filtered: the loop should return at once.
     pub fn is_at_work(&self) -> bool {
-        self.log().is_some_and(LogView::is_looking)
+        self.log().is_some_and(LogView::is_examining)
     }
 }
 

@@ -56,9 +56,9 @@ impl Filter {
 }
 
 /// The level of a line; an indented line without a level, such as a frame of a traceback, has that of the line above.
-fn level_of(held: &LogBuffer, number: u64) -> Option<Level> {
-    for number in (number.saturating_sub(FRAMES).max(held.first())..=number).rev() {
-        let text = held.get(held.index_of(number))?.text();
+fn level_of(buffer: &LogBuffer, number: u64) -> Option<Level> {
+    for number in (number.saturating_sub(FRAMES).max(buffer.first())..=number).rev() {
+        let text = buffer.get(buffer.index_of(number))?.text();
         let own = level(text);
         if own.is_some() || !prefixed(text).text.starts_with([' ', '\t']) {
             return own;
@@ -77,32 +77,33 @@ impl Default for LineFilter {
 
 impl LineFilter {
     /// Examines some lines. Returns whether all have been examined.
-    pub fn step(&mut self, held: &LogBuffer) -> bool {
+    pub fn step(&mut self, buffer: &LogBuffer) -> bool {
         if self.is_filtered() {
             let (filter, least) = (&self.filter, self.least);
-            return self.matches.step(held, |number, line| {
-                filter.accepts(line) && least.is_none_or(|least| level_of(held, number) >= Some(least))
+            return self.matches.step(buffer, |number, line| {
+                filter.accepts(line) && least.is_none_or(|least| level_of(buffer, number) >= Some(least))
             });
         }
         let is_noise = |line: &Line| noise(line.text()).is_some();
-        let above =
-            |number: u64| (number > held.first()).then(|| held.get(held.index_of(number - 1))).flatten();
+        let above = |number: u64| {
+            (number > buffer.first()).then(|| buffer.get(buffer.index_of(number - 1))).flatten()
+        };
         !self.is_quiet
-            || self.hidden.step(held, |number, line| is_noise(line) && above(number).is_some_and(is_noise))
+            || self.hidden.step(buffer, |number, line| is_noise(line) && above(number).is_some_and(is_noise))
     }
 
     /// Whether every loaded line has been examined.
-    pub fn is_done(&self, held: &LogBuffer) -> bool {
+    pub fn is_done(&self, buffer: &LogBuffer) -> bool {
         match (self.is_filtered(), self.is_quiet) {
-            (true, _) => self.matches.is_done(held),
-            (false, true) => self.hidden.is_done(held),
+            (true, _) => self.matches.is_done(buffer),
+            (false, true) => self.hidden.is_done(buffer),
             (false, false) => true,
         }
     }
 
     /// Lines were added above the first one.
     pub fn came_above(&mut self, first: u64) {
-        self.hidden.look_again(first);
+        self.hidden.examine_again(first);
     }
 
     /// Whether only matching lines are shown.
@@ -137,8 +138,8 @@ impl LineFilter {
     }
 
     /// Whether lines at the beginning are left out.
-    pub fn is_late(&self, held: &LogBuffer) -> bool {
-        self.from > held.first()
+    pub fn is_late(&self, buffer: &LogBuffer) -> bool {
+        self.from > buffer.first()
     }
 
     /// The typed text; empty without a filter.
@@ -174,59 +175,59 @@ impl LineFilter {
     }
 
     /// The numbers of the shown lines, and of those that are hidden as noise.
-    pub fn taken_out(&self, held: &LogBuffer) -> Box<dyn Iterator<Item = u64> + '_> {
-        let from = self.from.max(held.first());
+    pub fn taken_out(&self, buffer: &LogBuffer) -> Box<dyn Iterator<Item = u64> + '_> {
+        let from = self.from.max(buffer.first());
         if self.is_filtered() {
             return Box::new(self.matches.lines().iter().copied().skip_while(move |number| *number < from));
         }
-        Box::new(from..held.end())
+        Box::new(from..buffer.end())
     }
 
     /// The number of lines that are shown.
-    pub fn len(&self, held: &LogBuffer) -> usize {
-        self.rank(held, held.end()) - self.rank(held, self.from)
+    pub fn len(&self, buffer: &LogBuffer) -> usize {
+        self.rank(buffer, buffer.end()) - self.rank(buffer, self.from)
     }
 
     /// The number of the line at an index among the shown lines; after the last index, one more than the last number.
-    pub fn number(&self, held: &LogBuffer, index: usize) -> u64 {
-        let rank = index.saturating_add(self.rank(held, self.from));
+    pub fn number(&self, buffer: &LogBuffer, index: usize) -> u64 {
+        let rank = index.saturating_add(self.rank(buffer, self.from));
         if self.is_filtered() {
-            return self.matches.lines().get(rank).copied().unwrap_or(held.end());
+            return self.matches.lines().get(rank).copied().unwrap_or(buffer.end());
         }
         // The number of hidden lines above it, by bisection over the shown lines above each hidden one.
-        let hidden = self.hidden_lines(held);
+        let hidden = self.hidden_lines(buffer);
         let (mut low, mut high) = (hidden.start, hidden.end);
         while low < high {
             let middle = usize::midpoint(low, high);
-            let above = held.index_of(self.hidden.lines()[middle]) - (middle - hidden.start);
+            let above = buffer.index_of(self.hidden.lines()[middle]) - (middle - hidden.start);
             if above <= rank { low = middle + 1 } else { high = middle }
         }
         let above = (rank + low - hidden.start) as u64;
-        held.first().saturating_add(above).min(held.end())
+        buffer.first().saturating_add(above).min(buffer.end())
     }
 
     /// The index of a line among the shown lines, or of the next one that is shown.
-    pub fn index_of(&self, held: &LogBuffer, number: u64) -> usize {
-        self.rank(held, number.max(self.from)) - self.rank(held, self.from)
+    pub fn index_of(&self, buffer: &LogBuffer, number: u64) -> usize {
+        self.rank(buffer, number.max(self.from)) - self.rank(buffer, self.from)
     }
 
     /// The number of matching lines above a number, regardless of the first line that may be shown.
-    fn rank(&self, held: &LogBuffer, number: u64) -> usize {
-        let number = number.clamp(held.first(), held.end());
+    fn rank(&self, buffer: &LogBuffer, number: u64) -> usize {
+        let number = number.clamp(buffer.first(), buffer.end());
         let above = |incremental_filter: &IncrementalFilter| {
             incremental_filter.lines().partition_point(|n| *n < number)
         };
         if self.is_filtered() {
             return above(&self.matches);
         }
-        let hidden = self.hidden_lines(held);
-        held.index_of(number) - above(&self.hidden).clamp(hidden.start, hidden.end) + hidden.start
+        let hidden = self.hidden_lines(buffer);
+        buffer.index_of(number) - above(&self.hidden).clamp(hidden.start, hidden.end) + hidden.start
     }
 
     /// The indices of the loaded hidden lines.
-    fn hidden_lines(&self, held: &LogBuffer) -> Range<usize> {
+    fn hidden_lines(&self, buffer: &LogBuffer) -> Range<usize> {
         let above = |number: u64| self.hidden.lines().partition_point(|n| *n < number);
-        if self.is_quiet { above(held.first())..above(held.end()) } else { 0..0 }
+        if self.is_quiet { above(buffer.first())..above(buffer.end()) } else { 0..0 }
     }
 }
 
@@ -241,46 +242,46 @@ mod tests {
         /// Indices and numbers agree with an examination of every line.
         #[test]
         fn places_and_numbers_agree(lines in prop::collection::vec(any::<bool>(), 0..60), late in 0u64..70, quiet: bool) {
-            let mut held = LogBuffer::new(usize::MAX, usize::MAX);
+            let mut buffer = LogBuffer::new(usize::MAX, usize::MAX);
             for is_noise in &lines {
-                held.push(if *is_noise { NOISE } else { "step" }.into());
+                buffer.push(if *is_noise { NOISE } else { "step" }.into());
             }
             let mut line_filter = LineFilter::default();
             line_filter.set_quiet(quiet);
-            line_filter.set_from(held.first() + late);
-            while !line_filter.step(&held) {}
+            line_filter.set_from(buffer.first() + late);
+            while !line_filter.step(&buffer) {}
             let is_shown = |n: usize| !(quiet && n > 0 && lines[n] && lines[n - 1]) && n as u64 >= late;
             let shown: Vec<u64> =
-                (0..lines.len()).filter(|n| is_shown(*n)).map(|n| held.first() + n as u64).collect();
-            prop_assert_eq!(line_filter.len(&held), shown.len());
+                (0..lines.len()).filter(|n| is_shown(*n)).map(|n| buffer.first() + n as u64).collect();
+            prop_assert_eq!(line_filter.len(&buffer), shown.len());
             for (index, number) in shown.iter().enumerate() {
-                prop_assert_eq!(line_filter.number(&held, index), *number);
-                prop_assert_eq!(line_filter.index_of(&held, *number), index);
+                prop_assert_eq!(line_filter.number(&buffer, index), *number);
+                prop_assert_eq!(line_filter.index_of(&buffer, *number), index);
                 prop_assert!(line_filter.is_shown(*number));
             }
-            prop_assert_eq!(line_filter.number(&held, shown.len()), held.end());
-            for number in held.first()..held.end() {
-                prop_assert_eq!(line_filter.index_of(&held, number), shown.partition_point(|n| *n < number));
+            prop_assert_eq!(line_filter.number(&buffer, shown.len()), buffer.end());
+            for number in buffer.first()..buffer.end() {
+                prop_assert_eq!(line_filter.index_of(&buffer, number), shown.partition_point(|n| *n < number));
             }
         }
     }
 
     #[test]
     fn noise_that_continues_above_has_one_count() {
-        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
+        let mut buffer = LogBuffer::new(usize::MAX, usize::MAX);
         let part = |lines: std::ops::Range<u64>| crate::model::LogPart {
             lines: lines.clone().map(|_| NOISE.into()).collect(),
             bytes: lines.start..lines.end,
             begin: Some(0),
         };
         let mut line_filter = LineFilter::default();
-        held.append(part(5..10));
-        while !line_filter.step(&held) {}
-        assert_eq!(line_filter.len(&held), 1);
-        let first = held.first();
-        held.prepend(part(0..5));
+        buffer.append(part(5..10));
+        while !line_filter.step(&buffer) {}
+        assert_eq!(line_filter.len(&buffer), 1);
+        let first = buffer.first();
+        buffer.prepend(part(0..5));
         line_filter.came_above(first);
-        while !line_filter.step(&held) {}
-        assert_eq!((line_filter.len(&held), line_filter.number(&held, 0)), (1, held.first()));
+        while !line_filter.step(&buffer) {}
+        assert_eq!((line_filter.len(&buffer), line_filter.number(&buffer, 0)), (1, buffer.first()));
     }
 }

@@ -121,7 +121,7 @@ impl LogView {
 
     /// Lines and errors over time, in at most that many bins; `None` while no line has a time.
     pub fn histogram(&self, most: usize) -> Option<Histogram> {
-        self.times.any().histogram(self.held.end(), self.errors.lines(), most)
+        self.times.any().histogram(self.buffer.end(), self.errors.lines(), most)
     }
 
     /// The bins of a histogram that the window shows.
@@ -161,20 +161,20 @@ impl LogView {
     /// the loaded range.
     pub fn jump(&mut self, typed: &str, now: Timestamp) -> Result<(), String> {
         let typed = typed.trim();
-        if self.held.is_empty() {
+        if self.buffer.is_empty() {
             return Err("no lines are loaded".to_owned());
         }
         if let Ok(number) = typed.parse::<u64>() {
-            let held = self.held();
-            if number == 0 || number > held as u64 {
-                return Err(format!("lines 1 to {held} are loaded"));
+            let loaded = self.loaded();
+            if number == 0 || number > loaded as u64 {
+                return Err(format!("lines 1 to {loaded} are loaded"));
             }
-            self.go_to_line(self.held.first() + number - 1);
+            self.go_to_line(self.buffer.first() + number - 1);
             return Ok(());
         }
         if let Some(percent) = typed.strip_suffix('%').and_then(|n| n.trim().parse::<u64>().ok()) {
-            let lines = self.held() as u64;
-            self.go_to_line(self.held.first() + (lines * percent.min(100) / 100).min(lines - 1));
+            let lines = self.loaded() as u64;
+            self.go_to_line(self.buffer.first() + (lines * percent.min(100) / 100).min(lines - 1));
             return Ok(());
         }
         let time = self.typed_time(typed, now)?;

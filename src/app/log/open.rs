@@ -3,9 +3,9 @@
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::{LineTarget, Opened};
-use crate::app::pages::cluster::Left;
+use crate::app::pages::cluster::PreviousLog;
 use crate::app::table::natural::natural;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::app::view::View;
 use crate::app::{App, Cluster, Effect};
 use crate::job_workers::Part;
@@ -40,7 +40,7 @@ impl App {
         let below = self.stack.pages().iter().rposition(|view| view.shows_log(cluster_index));
         let is_over_another = below.is_some_and(|at| at + 1 < self.stack.pages().len());
         if let Some((at, opened)) = below.zip(page.log.opened()).filter(|_| is_over_another) {
-            page.left.push(Left { at, opened, line: page.log.here() });
+            page.previous_logs.push(PreviousLog { at, opened, line: page.log.here() });
         }
         is_over_another
     }
@@ -69,25 +69,27 @@ impl App {
     pub(in crate::app) fn forget_logs(&mut self) {
         let (stack, top) = (self.stack.pages(), self.stack.pages().len().saturating_sub(1));
         for (cluster_index, page) in self.pages.cluster.iter_mut().enumerate() {
-            page.left.retain(|left| left.at < top && stack[left.at].shows_log(cluster_index));
+            page.previous_logs
+                .retain(|previous| previous.at < top && stack[previous.at].shows_log(cluster_index));
         }
     }
 
     /// The log from which the pages below this one were opened, and its cluster.
-    pub(in crate::app) fn log_below(&self, at: usize) -> Option<(usize, Left)> {
+    pub(in crate::app) fn log_below(&self, at: usize) -> Option<(usize, PreviousLog)> {
         let cluster_index = self.stack.pages().get(at)?.cluster_index()?;
-        let left = self.pages.cluster[cluster_index].left.iter().find(|left| left.at == at)?;
-        Some((cluster_index, left.clone()))
+        let previous =
+            self.pages.cluster[cluster_index].previous_logs.iter().find(|previous| previous.at == at)?;
+        Some((cluster_index, previous.clone()))
     }
 
     /// Shows a log again to which a page returns.
     pub(in crate::app) fn return_to_log(
         &mut self,
-        (cluster_index, left): (usize, Left),
+        (cluster_index, previous): (usize, PreviousLog),
         now: Timestamp,
     ) -> Vec<Effect> {
-        match left.opened {
-            Opened::One(source) => self.show_log(cluster_index, source, left.line),
+        match previous.opened {
+            Opened::One(source) => self.show_log(cluster_index, source, previous.line),
             opened if self.pages.cluster[cluster_index].log.opened().as_ref() == Some(&opened) => Vec::new(),
             // Its lines are read again, so the position of the cursor is not known.
             Opened::Several(logs) => {
@@ -131,7 +133,7 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
         let id = job.submission_id()?.clone();
         Some(offer(
             id.to_string(),
-            format!("driver, {}", cluster.vitals.status(job).word()),
+            format!("driver, {}", cluster.vitals.status(job).label()),
             LogSource::Job(id),
         ))
     };
@@ -141,13 +143,13 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
     let job_workers = [Part::Overview, Part::Lines, Part::Cause]
         .into_iter()
         .find_map(|part| cluster.job_workers.job_workers(part));
-    let in_order = |a: &Offer, b: &Offer| natural(&a.words, &b.words);
+    let in_order = |a: &Offer, b: &Offer| natural(&a.text, &b.text);
     let mut of_workers = Vec::new();
     for worker in
         job_workers.iter().flat_map(|job_workers| &job_workers.workers).filter(|worker| !worker.is_lost)
     {
         of_workers.extend(worker.process.files.iter().map(|name| {
-            let words = words::log_file(cluster, &worker.process.node, name);
+            let words = labels::log_file(cluster, &worker.process.node, name);
             let source = LogSource::File { node: worker.process.node, name: name.clone() };
             offer(words, format!("worker {}", worker.process.name), source)
         }));
@@ -162,7 +164,7 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
     }
     let of_node = |node: &Node, name: &str| {
         let name = Text::from(name);
-        let words = words::log_file(cluster, &node.id, &name);
+        let words = labels::log_file(cluster, &node.id, &name);
         let of = if node.is_head { "head" } else { "node" };
         offer(words, of.to_owned(), LogSource::File { node: node.id, name })
     };

@@ -95,7 +95,7 @@ impl LogView {
     pub fn scroll(&mut self, by: isize) {
         self.sought_line = None;
         if by < 0 {
-            self.ask_again();
+            self.retry_older();
         }
         let here = self.top(self.size);
         self.show(here.saturating_add_signed(by));
@@ -107,15 +107,15 @@ impl LogView {
 
     /// Goes to the first loaded line; the lines above it are requested.
     pub fn go_to_top(&mut self) {
-        self.ask_again();
+        self.retry_older();
         self.show(0);
     }
 
     /// Requests again what could not be read.
-    fn ask_again(&mut self) {
+    fn retry_older(&mut self) {
         (self.aim, self.sought_line) = (None, None);
         if let Older::Failed(_) = self.older {
-            self.older = Older::Unasked;
+            self.older = Older::NotRequested;
         }
     }
 

@@ -79,7 +79,9 @@ impl App {
         let Some((log, cluster)) = self.log().zip(self.current().map(|c| c.name().clone())) else { return };
         let size = match log.placed() {
             Some((all, true)) => format!("about {}", bytes(all as f64)),
-            Some((held, false)) => format!("unknown; at least the {} that are loaded", bytes(held as f64)),
+            Some((buffer, false)) => {
+                format!("unknown; at least the {} that are loaded", bytes(buffer as f64))
+            }
             None => "unknown".to_owned(),
         };
         let most = bytes(DOWNLOADED as f64);

@@ -16,9 +16,9 @@ impl LogView {
     /// limit.
     pub fn seek(&mut self, line: LineTarget) {
         self.aim = None;
-        let since = (!self.held.is_empty()).then(|| self.times.near());
+        let since = (!self.buffer.is_empty()).then(|| self.times.near());
         self.sought_line = Some(LineSeek { line, best: None, since, may_read: false });
-        self.look_for(self.held.first()..self.held.end(), self.times.near());
+        self.search_received(self.buffer.first()..self.buffer.end(), self.times.near());
     }
 
     /// The current line, or the one in the middle of the window; `None` while the end is followed.
@@ -26,8 +26,9 @@ impl LogView {
         let seen = self.seen();
         let index = seen.clone().find(|index| self.is_at(*index)).unwrap_or(seen.start + seen.len() / 2);
         let number = self.number(index);
-        let text = |number: u64| self.held.get(self.held.index_of(number)).map(|line| line.text().to_owned());
-        let first = self.held.first().max(number.saturating_sub(CONTEXT as u64));
+        let text =
+            |number: u64| self.buffer.get(self.buffer.index_of(number)).map(|line| line.text().to_owned());
+        let first = self.buffer.first().max(number.saturating_sub(CONTEXT as u64));
         let line = text(number).filter(|_| !self.follow)?;
         Some(LineTarget { text: line, before: (first..number).filter_map(text).collect(), at: None })
     }
@@ -43,7 +44,7 @@ impl LogView {
     }
 
     /// Searches the received lines.
-    pub(super) fn look_for(&mut self, came: Range<u64>, now: Timestamp) {
+    pub(super) fn search_received(&mut self, came: Range<u64>, now: Timestamp) {
         let Some(mut sought) = self.sought_line.take() else { return };
         if !came.is_empty() {
             sought.since.get_or_insert(now);
@@ -62,23 +63,23 @@ impl LogView {
     }
 
     fn best_match(&self, line: &LineTarget, came: Range<u64>) -> Option<(usize, u64)> {
-        let text = |number: u64| self.held.get(self.held.index_of(number)).map(Line::text);
+        let text = |number: u64| self.buffer.get(self.buffer.index_of(number)).map(Line::text);
         let is_it = |number: &u64| text(*number).is_some_and(|text| text.ends_with(&line.text));
         // If the size of the log above is unknown, as is common through the dashboard, positions start at an arbitrary
         // number, and only the text identifies the line.
-        let at = line.at.zip(self.held.begin()).map(|(at, begin)| begin + at);
-        if let Some((at, start)) = at.zip(self.held.start()) {
+        let at = line.at.zip(self.buffer.begin()).map(|(at, begin)| begin + at);
+        if let Some((at, start)) = at.zip(self.buffer.start()) {
             if at < start {
                 return None;
             }
             // A match at its position is certain; elsewhere it counts only if the file was rewritten since then.
-            let there = self.held.around(at).and_then(|numbers| numbers.into_iter().find(is_it));
+            let there = self.buffer.around(at).and_then(|numbers| numbers.into_iter().find(is_it));
             if let Some(number) = there {
                 return came.contains(&number).then_some((usize::MAX, number));
             }
         }
         let same_above = |number: u64| {
-            let above = (self.held.first()..number).rev().map_while(text);
+            let above = (self.buffer.first()..number).rev().map_while(text);
             above.zip(line.before.iter().rev()).take_while(|(here, there)| here == there).count()
         };
         came.filter(is_it).map(|number| (same_above(number), number)).max()
@@ -93,7 +94,7 @@ impl LogView {
         }
         sought.may_read = true;
         let is_found = sought.best.is_some();
-        let is_far = self.held.placed().is_none_or(|bytes| bytes > self.memory as u64 / 2);
+        let is_far = self.buffer.placed().is_none_or(|bytes| bytes > self.memory as u64 / 2);
         let is_all = self.above() == Some(0) || matches!(self.older, Older::Failed(_));
         if !(is_found || is_far || is_all) {
             return false;

@@ -55,7 +55,7 @@ impl LogView {
     /// Adds lines with the numbers of their logs.
     fn add_joined(&mut self, lines: Vec<(u16, Line)>, now: Timestamp) {
         let (numbers, lines): (Vec<u16>, Vec<Line>) = lines.into_iter().unzip();
-        let end = self.held.end();
+        let end = self.buffer.end();
         if let Some(joined) = &mut self.joined {
             if joined.from.is_empty() {
                 joined.first = end;
@@ -64,7 +64,7 @@ impl LogView {
         }
         self.add(lines.into(), now);
         if let Some(joined) = &mut self.joined {
-            let gone = self.held.first().saturating_sub(joined.first).min(joined.from.len() as u64);
+            let gone = self.buffer.first().saturating_sub(joined.first).min(joined.from.len() as u64);
             joined.from.drain(..gone as usize);
             joined.first += gone;
         }
@@ -82,7 +82,7 @@ impl LogView {
         // Lines that waited here are older than those received there.
         let mut lines: Vec<(u16, Line)> =
             joined.merge.take_all().into_iter().map(|line| (line.source as u16, line.item)).collect();
-        lines.extend(later.from.into_iter().zip(after.held.into_part().lines));
+        lines.extend(later.from.into_iter().zip(after.buffer.into_part().lines));
         (joined.merge, joined.parts) = (later.merge, later.parts);
         self.end = joined.end();
         self.add_joined(lines, now);

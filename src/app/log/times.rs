@@ -74,9 +74,9 @@ impl Times {
     }
 
     /// Drops lines that are no longer loaded.
-    pub fn keep(&mut self, held: Range<u64>) {
-        self.own.keep(held.clone());
-        self.came.keep(held);
+    pub fn keep(&mut self, buffer: Range<u64>) {
+        self.own.keep(buffer.clone());
+        self.came.keep(buffer);
     }
 
     /// Whether lines received now may be of any age.

@@ -18,7 +18,7 @@ const MEMORY: usize = 64_000_000;
 pub struct LogView {
     pub(super) source: Option<LogSource>,
     pub(super) stream: StreamId,
-    pub(super) held: LogBuffer,
+    pub(super) buffer: LogBuffer,
     /// Maximum number of bytes loaded.
     pub(super) memory: usize,
     /// The state of the lines above the loaded ones.
@@ -58,9 +58,9 @@ pub struct LogView {
 pub enum Older {
     /// They are requested when they scroll into view.
     #[default]
-    Unasked,
+    NotRequested,
     /// The part that ends at this position was requested.
-    Asked(u64),
+    Requested(u64),
     /// They cannot be read, with the reason. Scrolling up requests them again.
     Failed(String),
 }
@@ -70,9 +70,9 @@ impl Default for LogView {
         Self {
             source: None,
             stream: StreamId(0),
-            held: LogBuffer::new(usize::MAX, MEMORY),
+            buffer: LogBuffer::new(usize::MAX, MEMORY),
             memory: MEMORY,
-            older: Older::Unasked,
+            older: Older::NotRequested,
             top: 0,
             follow: true,
             show: Show::default(),
@@ -117,8 +117,8 @@ impl LogView {
 
     fn begin_any(&mut self, source: Option<LogSource>, stream: StreamId, joined: Option<Joined>) {
         let (show, size, memory, runs) = (self.show, self.size, self.memory, self.runs.emptied());
-        let held = LogBuffer::new(usize::MAX, memory);
-        *self = Self { source, stream, held, memory, show, runs, size, joined, ..Self::default() };
+        let buffer = LogBuffer::new(usize::MAX, memory);
+        *self = Self { source, stream, buffer, memory, show, runs, size, joined, ..Self::default() };
         self.line_filter.set_quiet(self.show.folds());
     }
 
@@ -130,7 +130,7 @@ impl LogView {
     /// Limits the loaded lines to that many bytes.
     pub fn limit(&mut self, memory: usize) {
         self.memory = memory;
-        self.held.limit(usize::MAX, memory);
+        self.buffer.limit(usize::MAX, memory);
     }
 
     /// Adds received lines. Lines of a stream that was closed in the meantime are dropped.
@@ -147,12 +147,12 @@ impl LogView {
 
     /// Adds received lines at the end.
     pub(super) fn add(&mut self, part: LogPart, now: Timestamp) {
-        let came = self.held.append(part);
-        self.held.trim();
-        self.marks.retain(|mark| *mark >= self.held.first());
+        let came = self.buffer.append(part);
+        self.buffer.trim();
+        self.marks.retain(|mark| *mark >= self.buffer.first());
         self.times.came(&came, now);
         self.examine_more();
-        self.look_for(came.start.max(self.held.first())..came.end, now);
+        self.search_received(came.start.max(self.buffer.first())..came.end, now);
         self.times.compare(&came, now);
     }
 
@@ -171,25 +171,25 @@ impl LogView {
         }
         self.older = match part {
             Ok(part) => {
-                let (is_nothing, first) = (part.bytes.is_empty(), self.held.first());
+                let (is_nothing, first) = (part.bytes.is_empty(), self.buffer.first());
                 self.runs.read_above(&part.lines, self.times.near());
-                self.held.prepend(part);
+                self.buffer.prepend(part);
                 self.line_filter.came_above(first);
-                self.look_for(self.held.first()..first, self.times.near());
-                self.marks.retain(|mark| *mark < self.held.end());
+                self.search_received(self.buffer.first()..first, self.times.near());
+                self.marks.retain(|mark| *mark < self.buffer.end());
                 if is_nothing && self.above() != Some(0) {
                     Older::Failed("there are no older lines".to_owned())
                 } else {
-                    Older::Unasked
+                    Older::NotRequested
                 }
             }
             Err(why) => Older::Failed(why),
         };
         match self.aim.take() {
-            Some(Aim::Line(at, text)) if matches!(self.older, Older::Unasked) => {
+            Some(Aim::Line(at, text)) if matches!(self.older, Older::NotRequested) => {
                 self.go_to_match(at, &text);
             }
-            aim => self.aim = aim.filter(|_| matches!(self.older, Older::Unasked)),
+            aim => self.aim = aim.filter(|_| matches!(self.older, Older::NotRequested)),
         }
         self.examine_more();
     }
@@ -197,12 +197,12 @@ impl LogView {
     /// Position of the end of the part that should be read now: the first loaded line is in the window, and there are
     /// lines above it. One part is requested at a time, and none with a filter, which might read the whole log.
     pub fn ask_older(&mut self) -> Option<u64> {
-        let is_all = !self.line_filter.is_filtered() && !self.line_filter.is_late(&self.held);
+        let is_all = !self.line_filter.is_filtered() && !self.line_filter.is_late(&self.buffer);
         let is_in_view = is_all && self.top(self.size) == 0;
         let is_in_view = is_in_view || self.aim.is_some() || self.wants_older();
-        let is_wanted = self.older == Older::Unasked && is_in_view && self.above() != Some(0);
-        let start = self.held.start().filter(|_| is_wanted)?;
-        self.older = Older::Asked(start);
+        let is_wanted = self.older == Older::NotRequested && is_in_view && self.above() != Some(0);
+        let start = self.buffer.start().filter(|_| is_wanted)?;
+        self.older = Older::Requested(start);
         Some(start)
     }
 
@@ -213,23 +213,23 @@ impl LogView {
 
     /// Number of bytes of the log above the loaded lines; `None` if unknown.
     pub fn above(&self) -> Option<u64> {
-        self.held.above()
+        self.buffer.above()
     }
 
     /// Number of bytes of the log that are loaded, and whether nothing above them is missing; `None` if unknown.
     pub fn placed(&self) -> Option<(u64, bool)> {
         let above = self.above();
-        Some((self.held.placed()? + above.unwrap_or(0), above.is_some()))
+        Some((self.buffer.placed()? + above.unwrap_or(0), above.is_some()))
     }
 
     /// Whether the position of the lines in the log is known.
     pub fn is_placed(&self) -> bool {
-        self.held.start().is_some()
+        self.buffer.start().is_some()
     }
 
     /// Whether the newest lines were dropped to make room for older ones: the end has to be opened again.
     pub fn is_cut(&self) -> bool {
-        self.held.is_cut()
+        self.buffer.is_cut()
     }
 
     /// What is open; `None` if no log is.
@@ -257,7 +257,7 @@ impl LogView {
 
     /// All of its lines, to be added to another view of the same stream.
     pub fn into_batch(self) -> LogBatch {
-        LogBatch { stream: self.stream, part: self.held.into_part(), end: self.end }
+        LogBatch { stream: self.stream, part: self.buffer.into_part(), end: self.end }
     }
 
     /// Whether a log is open, or several.
@@ -283,16 +283,16 @@ impl LogView {
     /// Examines some of the new lines: whether they are shown, match, report an error. A call takes a few milliseconds
     /// at most. Returns whether more are left.
     pub fn examine_more(&mut self) -> bool {
-        let is_shown = self.line_filter.step(&self.held);
-        let is_searched = self.search.step(&self.held);
-        let (times, held) = (&mut self.times, &self.held);
-        times.keep(held.first()..held.end());
-        let is_classified = self.errors.step(held, |number, line| {
+        let is_shown = self.line_filter.step(&self.buffer);
+        let is_searched = self.search.step(&self.buffer);
+        let (times, buffer) = (&mut self.times, &self.buffer);
+        times.keep(buffer.first()..buffer.end());
+        let is_classified = self.errors.step(buffer, |number, line| {
             times.record(number, line.text());
             level(line.text()) == Some(Level::Error)
         });
         let has_runs = self.joined.as_ref().is_none_or(Joined::is_one_run);
-        let is_read = !has_runs || self.runs.step(held, times.near());
+        let is_read = !has_runs || self.runs.step(buffer, times.near());
         self.keep_since();
         if is_classified {
             self.reach_time();
@@ -307,24 +307,24 @@ impl LogView {
     }
 
     /// Whether there are lines that have not been examined.
-    pub fn is_looking(&self) -> bool {
+    pub fn is_examining(&self) -> bool {
         let (line_filter, search, errors, runs) = (&self.line_filter, &self.search, &self.errors, &self.runs);
         let has_runs = self.joined.as_ref().is_none_or(Joined::is_one_run);
-        let held = &self.held;
-        !(line_filter.is_done(held)
-            && search.is_done(held)
-            && errors.is_done(held)
-            && (!has_runs || runs.is_done(held)))
+        let buffer = &self.buffer;
+        !(line_filter.is_done(buffer)
+            && search.is_done(buffer)
+            && errors.is_done(buffer)
+            && (!has_runs || runs.is_done(buffer)))
     }
 
     /// The number of loaded lines, shown or not.
-    pub fn held(&self) -> usize {
-        self.held.len()
+    pub fn loaded(&self) -> usize {
+        self.buffer.len()
     }
 
     /// The number of lines that are shown.
     pub fn len(&self) -> usize {
-        self.line_filter.len(&self.held)
+        self.line_filter.len(&self.buffer)
     }
 
     /// Whether no line is shown.
@@ -334,17 +334,17 @@ impl LogView {
 
     /// The line at an index among the shown lines.
     pub fn line(&self, index: usize) -> Option<&Line> {
-        self.held.get(self.held.index_of(self.number(index)))
+        self.buffer.get(self.buffer.index_of(self.number(index)))
     }
 
     /// The number of the line at an index; after the last index, one more than the last number.
     pub(super) fn number(&self, index: usize) -> u64 {
-        self.line_filter.number(&self.held, index)
+        self.line_filter.number(&self.buffer, index)
     }
 
     /// The index of a line by its number, or of the next one that is shown.
     pub(super) fn index_of(&self, number: u64) -> usize {
-        self.line_filter.index_of(&self.held, number)
+        self.line_filter.index_of(&self.buffer, number)
     }
 }
 

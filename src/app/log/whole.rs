@@ -23,11 +23,11 @@ impl LogView {
     /// whether there is one.
     pub fn go_to_text(&mut self, text: &str) -> bool {
         self.aim = None;
-        let found = (0..self.held.len())
+        let found = (0..self.buffer.len())
             .rev()
-            .find(|index| self.held.get(*index).is_some_and(|line| line.text().starts_with(text)));
+            .find(|index| self.buffer.get(*index).is_some_and(|line| line.text().starts_with(text)));
         if let Some(index) = found {
-            self.go_to_shown(self.held.first() + index as u64);
+            self.go_to_shown(self.buffer.first() + index as u64);
         }
         found.is_some()
     }
@@ -46,7 +46,7 @@ impl LogView {
     /// removed.
     pub fn go_to_match(&mut self, at: u64, text: &str) -> MatchPosition {
         self.aim = None;
-        if let Some(start) = self.held.start().filter(|start| at < *start) {
+        if let Some(start) = self.buffer.start().filter(|start| at < *start) {
             let above = start - at;
             if above > self.memory as u64 {
                 return MatchPosition::TooFar(above);
@@ -55,9 +55,10 @@ impl LogView {
             self.aim = Some(Aim::Line(at, text.to_owned()));
             return MatchPosition::Above(above);
         }
-        let Some(numbers) = self.held.around(at) else { return MatchPosition::Gone };
+        let Some(numbers) = self.buffer.around(at) else { return MatchPosition::Gone };
         let is_it = |line: &Line| line.text().starts_with(text);
-        let found = numbers.into_iter().find(|n| self.held.get(self.held.index_of(*n)).is_some_and(is_it));
+        let found =
+            numbers.into_iter().find(|n| self.buffer.get(self.buffer.index_of(*n)).is_some_and(is_it));
         let Some(number) = found else { return MatchPosition::Gone };
         self.go_to_shown(number);
         MatchPosition::Loaded
@@ -81,7 +82,7 @@ impl LogView {
         let Some(Aim::Time(time, goes)) = self.aim else { return };
         let times = self.times.any();
         let is_there = times.span().is_some_and(|(first, _)| first < time);
-        let is_far = self.held.placed().is_none_or(|bytes| bytes > self.memory as u64 / 2);
+        let is_far = self.buffer.placed().is_none_or(|bytes| bytes > self.memory as u64 / 2);
         if !is_there && !is_far && self.above() != Some(0) {
             return;
         }

@@ -3,7 +3,7 @@
 use crate::app::input::line::Line;
 use crate::app::operation::confirmation::{Check, Control, Plan};
 use crate::app::operation::progress::{OperationState, Running, StepState};
-use crate::app::operation::workers::state_left;
+use crate::app::operation::workers::abandoned_state;
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
 use crate::app::{Action, App, Cluster, Context, Effect, MessageKind, View};
@@ -234,7 +234,7 @@ impl App {
             lines.push(line("hint", self.hint_in(&later.into(), Some(Context::Ask))));
         }
         lines.push(line("", String::new()));
-        let remaining = state_left(&running.operation.task, running.step());
+        let remaining = abandoned_state(&running.operation.task, running.step());
         lines.push(line("", self.hint_in(&remaining, Some(Context::Ask))));
         let question = Question::Abandon { cluster: cluster.clone() };
         let title = format!("Abandon the interrupted operation on {cluster}?");
@@ -300,7 +300,7 @@ impl App {
                 }
             }
             OperationEvent::Progress(progress) => {
-                let answers = matches!(progress, Progress::Done(crate::model::StepName::Answer, _));
+                let answers = matches!(progress, Progress::Done(crate::model::StepName::WaitForRay, _));
                 if let Some(running) = self.fleet.named_mut(name).and_then(|c| c.running.as_mut()) {
                     running.take(progress, now);
                 }
@@ -346,11 +346,11 @@ impl App {
                 (String::new(), "Nothing has been changed yet. Allow it to continue anyway.".to_owned()),
             ];
             let question = Question::Allow { cluster: name.clone(), order };
-            let title = format!("Allow {} on {name}?", kind.word());
+            let title = format!("Allow {} on {name}?", kind.label());
             self.dialog = Some(Dialog::ask(question, title, lines.to_vec(), "Allow"));
         } else {
             let why = problem.joined(&self.hint_in(&problem.hint, None));
-            let text = format!("{name}: cannot start {}: {why}", kind.word());
+            let text = format!("{name}: cannot start {}: {why}", kind.label());
             self.toasts.report(MessageKind::Bad, text, now);
             if self.is_watched(name) && self.fleet.named_mut(name).is_some_and(|c| c.running.is_none()) {
                 return self.pop(now);
@@ -403,7 +403,7 @@ impl App {
         let Some(running) = self.fleet.named_mut(name).and_then(|c| c.running.as_mut()) else { return };
         running.end(end.clone(), now);
         let task = running.operation.task.clone();
-        let remaining = state_left(&task, running.step());
+        let remaining = abandoned_state(&task, running.step());
         let of_cluster = running.operation.kind().is_of_cluster();
         let title = running.operation.title.clone();
         let workers = match running.steps.last() {
@@ -421,7 +421,7 @@ impl App {
                 None => (MessageKind::Good, format!("{title}: done; {workers}")),
             },
             OperationEnd::Cancelled(left) => {
-                let left = Hint::from(left.words()).and(left.hint(&task));
+                let left = Hint::from(left.text()).and(left.hint(&task));
                 (MessageKind::Info, format!("{title}: cancelled; {}", self.hint_in(&left, None)))
             }
             OperationEnd::Abandoned if of_cluster => {

@@ -280,7 +280,7 @@ impl Plan {
                 }
                 Restoration::Lost(why) => format!(": will be lost: {}", printable(why)),
             };
-            format!("- {} ({}){restoration}", job.key, job.owner_words())
+            format!("- {} ({}){restoration}", job.key, job.owner_label())
         };
         let first = self.operation.announcement();
         std::iter::once(first).chain(self.preview.jobs.iter().map(line)).collect::<Vec<_>>().join("\n")
@@ -290,7 +290,7 @@ impl Plan {
     pub fn restoration(&self, job: &AffectedJob) -> String {
         match &job.restoration {
             Restoration::Lost(what) if !self.operation.kind().is_of_cluster() => printable(what).into_owned(),
-            restoration => restoration.words(),
+            restoration => restoration.text(),
         }
     }
 

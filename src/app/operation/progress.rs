@@ -8,7 +8,7 @@ use crate::model::{
 use std::collections::VecDeque;
 
 /// Maximum number of output lines kept.
-const KEPT: usize = 500;
+const MAX_OUTPUT_LINES: usize = 500;
 
 /// The status of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub enum Ending {
 
 impl Ending {
     /// The outcome in one word.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Cancelled(_) => "cancelled",
@@ -117,7 +117,7 @@ impl Running {
             }
             Progress::Output(line) => {
                 self.output.push_back(log_line(&line));
-                if self.output.len() > KEPT {
+                if self.output.len() > MAX_OUTPUT_LINES {
                     self.output.pop_front();
                 }
             }
@@ -169,7 +169,7 @@ impl Running {
 
     /// `restart 4/9`; when it is interrupted, `restart 4/9 interrupted`.
     pub fn brief(&self) -> String {
-        let word = self.operation.kind().word();
+        let word = self.operation.kind().label();
         let position = self.step().map_or_else(String::new, |s| {
             format!(" {}/{}", self.operation.number(s), self.operation.steps.len())
         });
@@ -177,7 +177,7 @@ impl Running {
             OperationState::Running | OperationState::Elsewhere => format!("{word}{position}"),
             OperationState::Cancelling => format!("cancelling {word}"),
             OperationState::Interrupted(..) => format!("{word}{position} interrupted"),
-            OperationState::Ended(over) => format!("{word} {}", over.word()),
+            OperationState::Ended(over) => format!("{word} {}", over.label()),
         }
     }
 
@@ -234,7 +234,7 @@ mod tests {
     fn it_can_be_cancelled_until_it_changes_something() {
         let mut running = restart();
         let later = T0.plus(std::time::Duration::from_secs(7));
-        for step in [StepName::Check, StepName::Look, StepName::Backup] {
+        for step in [StepName::Check, StepName::ReadState, StepName::Backup] {
             running.take(Progress::Began(step), T0);
             assert!(running.may_be_cancelled() && !running.takes_down(), "{step:?}");
             running.take(Progress::Done(step, "seen".into()), later);
@@ -252,7 +252,7 @@ mod tests {
         let journaled = JournaledOperation {
             operation: restart().operation,
             since: T0,
-            done: vec![(StepName::Check, "ok".into()), (StepName::Look, "2 workers".into())],
+            done: vec![(StepName::Check, "ok".into()), (StepName::ReadState, "2 workers".into())],
             why: "the disk is full".into(),
             saved: None,
             elsewhere: false,

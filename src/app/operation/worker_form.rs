@@ -26,7 +26,7 @@ pub enum WorkerField {
 
 impl WorkerField {
     /// The label of the field.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Type => "type",
             Self::Capacity => "capacity",

@@ -191,8 +191,8 @@ fn no_host(row: &Row, remove: &str) -> String {
 }
 
 /// The state that an abandoned operation leaves at a step, and how to change it.
-pub(in crate::app) fn state_left(task: &Task, step: Option<StepName>) -> Hint {
-    let asked = step != Some(StepName::Ask);
+pub(in crate::app) fn abandoned_state(task: &Task, step: Option<StepName>) -> Hint {
+    let asked = step != Some(StepName::RequestTpus);
     match task.kind() {
         OperationKind::AddWorker if matches!(task, Task::AddWorker(NewWorker::Host { .. })) => {
             "the host stays as it is".into()

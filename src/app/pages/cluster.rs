@@ -15,7 +15,7 @@ use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId, Timesta
 
 /// A log that was left for another one of its cluster.
 #[derive(Clone, Debug)]
-pub struct Left {
+pub struct PreviousLog {
     /// Number of the page, from the first one, that showed it.
     pub at: usize,
     /// The log, or several.
@@ -39,7 +39,7 @@ pub struct ClusterPage {
     /// The log that is open.
     pub log: LogView,
     /// Logs to which Esc returns from the pages that were opened from them; the earliest first.
-    pub left: Vec<Left>,
+    pub previous_logs: Vec<PreviousLog>,
     /// The state of the job whose log could not be read, at that time; `None` for a job that was not listed.
     log_failed_at: Option<JobStatus>,
     /// The scroll position of the autoscaler pane.
@@ -61,7 +61,7 @@ impl ClusterPage {
             is_by_slice: true,
             jobs: List::new(Some(cluster_index)),
             log: LogView::default(),
-            left: Vec::new(),
+            previous_logs: Vec::new(),
             log_failed_at: None,
             autoscaler: Scroll::default(),
             operation: OperationPage::default(),

@@ -7,9 +7,9 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::fleet::trend::sparkline;
 use crate::app::operation::progress::Running;
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, RowIndex, When, Width};
+use crate::app::table::column::{Column, Kind, RowIndex, Visibility, Width};
 use crate::app::table::facts::CellContext;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::diagnose::{Finding, FindingKind, Severity, unhealthy_runs};
 use crate::model::amount::number;
 use crate::model::text::printable;
@@ -43,7 +43,7 @@ impl Kind for Clusters {
 
     const LACKS: &'static str = "no clusters";
     const FIELDS: &'static [&'static str] = &["cluster", "issue"];
-    const WORDS: &'static [&'static str] = &["connection"];
+    const ALSO_SEARCHED: &'static [&'static str] = &["connection"];
 
     fn title(_: Option<usize>) -> &'static str {
         "Clusters"
@@ -94,7 +94,7 @@ impl Kind for Clusters {
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         match *row {
-            Known(_, c) => [("cluster", c.name().as_str()), ("issue", c.worst().map_or("", |f| f.word()))],
+            Known(_, c) => [("cluster", c.name().as_str()), ("issue", c.worst().map_or("", |f| f.label()))],
             Broken(_, _, file, _) => [("cluster", file), ("issue", "broken file")],
         }
         .into_iter()
@@ -122,7 +122,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         id: "mark",
         title: "",
         width: Width::text(1, 1, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| match row {
             Known(_, cluster) => mark(cluster, context),
             Broken(..) => Cell::new("✕", Role::Bad),
@@ -133,7 +133,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         id: "cluster",
         title: "CLUSTER",
         width: Width::text(13, 32, 0).firm(24),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: name,
         order: Some(|a, b| {
             let name = |row: &Row<'_>| match row {
@@ -148,7 +148,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         title: "CONN",
         // A problem matters more than the latency.
         width: Width::text(4, 10, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| match row {
             Known(_, cluster) => link(cluster, context),
             Broken(_, _, file, problem) => broken(file, problem, context),
@@ -159,7 +159,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         id: "ray",
         title: "RAY",
         width: Width::text(7, 7, 8),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| known(row, |c| Cell::new(c.snapshot.ray_version.shown(), Role::Dim)),
         order: None,
     },
@@ -167,12 +167,12 @@ const COLUMNS: &[Column<Clusters>] = &[
         id: "nodes",
         title: "NODES",
         width: Width::text(9, 16, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             known(row, |c| {
                 // In a narrow column, lost nodes matter more than joining ones.
-                let brief = aligned(&words::node_counts_in_brief(c), NODES);
-                Cell::new(aligned(&words::node_counts(c), NODES), Role::Text.unless(c.is_stale(context.now)))
+                let brief = aligned(&labels::node_counts_in_brief(c), NODES);
+                Cell::new(aligned(&labels::node_counts(c), NODES), Role::Text.unless(c.is_stale(context.now)))
                     .or(brief)
             })
         },
@@ -182,7 +182,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         id: "bar",
         title: "",
         width: Width::text(BAR, BAR, 4),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let stale = |c: &Cluster| Role::Text.unless(c.is_stale(context.now));
             of(row, |c| Cell::new(bar(&c.tally), stale(c)))
@@ -193,7 +193,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         id: "chips",
         title: "CHIPS",
         width: Width { most: 17, ..Width::number(9, 1) },
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let role = |c: &Cluster| Role::Text.unless(c.is_stale(context.now));
             known(row, |c| Cell::new(chips(&c.tally), role(c)).ungrouping())
@@ -204,7 +204,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         id: "usage",
         title: "USAGE",
         width: Width::text(HISTORY.1, HISTORY.0, 7),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             of(row, |c| {
                 let [long, brief] = [HISTORY.0, HISTORY.1].map(|n| sparkline(c.trend.levels(n.into())));
@@ -217,10 +217,10 @@ const COLUMNS: &[Column<Clusters>] = &[
         id: "jobs",
         title: "JOBS",
         width: Width::text(9, 12, 2),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             known(row, |c| {
-                let counts = words::job_counts(c, context.now);
+                let counts = labels::job_counts(c, context.now);
                 let brief = counts.replace(' ', "");
                 Cell::new(aligned(&counts, JOBS), Role::Text.unless(c.is_stale(context.now))).or(brief)
             })
@@ -234,7 +234,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         id: "pending",
         title: "PENDING",
         width: Width::number(8, 5),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             known(row, |c| match c.tally.unmet_demands {
                 0 => Cell::new("-", Role::Text.unless(c.is_stale(context.now))),
@@ -247,10 +247,10 @@ const COLUMNS: &[Column<Clusters>] = &[
         id: "data-age",
         title: "AGE",
         width: Width::number(5, 6),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let role = |c: &Cluster| if c.is_stale(context.now) { Role::Warn } else { Role::Text };
-            of(row, |c| Cell::new(words::age(c.age(context.now), context.fresh), role(c)))
+            of(row, |c| Cell::new(labels::age(c.age(context.now), context.fresh), role(c)))
         },
         order: None,
     },
@@ -258,7 +258,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         id: "issue",
         title: "ISSUE",
         width: Width::rest(20, 200, 0).firm(28),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| of(row, |c| issue(c, context)),
         order: None,
     },
@@ -346,15 +346,15 @@ fn link(cluster: &Cluster, context: &CellContext<'_>) -> Cell<'static> {
     if cluster.problem().is_some() && cluster.operating().is_some_and(Running::takes_down) {
         return Cell::new("◌ down", Role::Accent).or("◌");
     }
-    let (text, role) = words::link(cluster, context.now);
+    let (text, role) = labels::link(cluster, context.now);
     match &cluster.link {
         Some(Link::Up { dashboard: Some(_), .. }) => Cell::new("! GCS only", role).or("!"),
         Some(Link::Up { latency: Some(latency), .. }) => {
-            Cell::new(format!("● {}", words::trip(*latency)), role).or("●")
+            Cell::new(format!("● {}", labels::trip(*latency)), role).or("●")
         }
         Some(Link::Connecting { .. }) => Cell::new("◌ opening", role).or("◌"),
         Some(Link::Retrying { at, .. }) => {
-            Cell::new(format!("✕ in {}", words::countdown(at.until(context.now))), role).or("✕")
+            Cell::new(format!("✕ in {}", labels::countdown(at.until(context.now))), role).or("✕")
         }
         Some(Link::Stopped { .. }) => Cell::new("✕ down", role).or("✕"),
         Some(Link::Up { .. }) => Cell::new(text, role).or("●"),
@@ -375,12 +375,12 @@ fn issue<'f>(cluster: &'f Cluster, context: &CellContext<'_>) -> Cell<'f> {
         );
     }
     if let Some(problem) = cluster.problem() {
-        let (kind, since) = (problem.kind.words(), words::minutes(problem.since.age(context.now)));
+        let (kind, since) = (problem.kind.text(), labels::minutes(problem.since.age(context.now)));
         let text = problem.joined(&context.hint(&problem.hint));
         return Cell::new(format!("{kind} {since}: {text}"), Role::Bad);
     }
     let age = cluster.age(context.now).filter(|age| *age >= context.fresh);
-    let old = age.map(|age| format!("data {} old", words::age(Some(age), context.fresh)));
+    let old = age.map(|age| format!("data {} old", labels::age(Some(age), context.fresh)));
     let words = |finding: &Finding| {
         let unhealthy_runs = unhealthy_runs(&cluster.findings);
         // A single unhealthy run that is the worst finding is named by it.
@@ -389,11 +389,11 @@ fn issue<'f>(cluster: &'f Cluster, context: &CellContext<'_>) -> Cell<'f> {
         });
         let unhealthy_runs =
             unhealthy_runs.map(|unhealthy_runs| format!("{unhealthy_runs}; ")).unwrap_or_default();
-        format!("{unhealthy_runs}{}", words::finding(finding, context.now))
+        format!("{unhealthy_runs}{}", labels::finding(finding, context.now))
     };
     match (cluster.worst(), old) {
         (Some(finding), Some(old)) => Cell::new(format!("{old}; {}", words(finding)), Role::Dim),
-        (Some(finding), None) => Cell::new(words(finding), words::severity(finding.severity)),
+        (Some(finding), None) => Cell::new(words(finding), labels::severity(finding.severity)),
         (None, Some(old)) => Cell::new(old, Role::Warn),
         (None, None) => Cell::new(if cluster.known { "" } else { "-" }, Role::Dim),
     }

@@ -2,9 +2,9 @@
 
 use crate::app::fleet::cluster::Cluster;
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::model::Timestamp;
 
 /// Rows that belong to one cluster and have one state.
@@ -38,7 +38,7 @@ pub const fn mark<K: Member>() -> Column<K> {
         id: "mark",
         title: "",
         width: Width::text(1, 1, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let (glyph, role) = K::mark(row);
             Cell::new(glyph, role.unless(K::is_stale(row, context)))
@@ -53,7 +53,7 @@ pub const fn cluster<K: Member>() -> Column<K> {
         id: "cluster",
         title: "CLUSTER",
         width: Width::text(12, 32, 0).firm(20),
-        when: When::Across,
+        visibility: Visibility::AllClusters,
         cell: |row, context| {
             context.fleet.name_cell(K::cluster(row), Role::Text.unless(K::is_stale(row, context)))
         },
@@ -67,9 +67,9 @@ pub const fn age<K: Member>(id: &'static str, title: &'static str, spare: u8) ->
         id,
         title,
         width: Width::number(7, spare),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
-            let age = K::since(row).map_or_else(|| "?".into(), |at| words::minutes(at.age(context.now)));
+            let age = K::since(row).map_or_else(|| "?".into(), |at| labels::minutes(at.age(context.now)));
             Cell::new(age, K::text(row, context))
         },
         order: Some(|a, b| K::since(b).cmp(&K::since(a))),

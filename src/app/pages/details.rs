@@ -16,7 +16,7 @@ pub struct Details {
     /// What is shown.
     pub target: Target,
     /// The work of a job's driver in Ray, requested when its page is opened.
-    pub work: Asked,
+    pub work: WorkRequest,
     /// The stacks of a job's workers, taken when that page is opened.
     pub stacks: Stacks,
     /// Ray's answer about a job or a host, requested when its page is opened.
@@ -35,7 +35,7 @@ pub struct Details {
 
 /// The state of the request for a driver's work in Ray.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum WorkRequest {
     /// It is not requested.
     No,
     /// Requested for this driver.
@@ -77,7 +77,7 @@ impl Details {
     pub fn of(target: Target) -> Self {
         Self {
             target,
-            work: Asked::No,
+            work: WorkRequest::No,
             stacks: Stacks::No,
             inspected: Box::new(Inspected::No),
             chips: None,

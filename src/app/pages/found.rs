@@ -7,11 +7,11 @@ use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::log::results::{Found, SearchState};
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::table::list::List;
 use crate::app::table::natural::natural;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::app::view::TablePage;
 use crate::logs::{Pattern, clock, prefixed, untimed};
 use crate::model::amount::{counted, grouped};
@@ -24,7 +24,7 @@ pub static PAGE: TablePage = TablePage {
     name: "found",
     label: "",
     help: "Show the results of the last log search across clusters",
-    also: "",
+    keywords: "",
     crumb: "found",
     context: Context::Table,
     from: PAGES_BUT_LOGS,
@@ -55,7 +55,7 @@ type Row<'f> = FoundRow<'f>;
 
 impl FoundRow<'_> {
     fn host(&self) -> String {
-        words::host(self.cluster, &self.file.node)
+        labels::host(self.cluster, &self.file.node)
     }
 
     /// `10.0.0.7/4123 err` of a worker, `driver raysubmit_4f1c` of a job, `10.0.0.7 raylet.out` of another file.
@@ -63,7 +63,7 @@ impl FoundRow<'_> {
         let name = self.file.name.raw();
         match SubmissionId::of_driver_log(name) {
             Some(id) => format!("driver {id}"),
-            None => words::log_file(self.cluster, &self.file.node, &self.file.name),
+            None => labels::log_file(self.cluster, &self.file.node, &self.file.name),
         }
     }
 }
@@ -231,7 +231,7 @@ const COLUMNS: &[Column<FoundLines>] = &[
         id: "cluster",
         title: "CLUSTER",
         width: Width::text(8, 24, 1).firm(24),
-        when: When::Across,
+        visibility: Visibility::AllClusters,
         cell: |row, context| {
             let name = row.cluster.name();
             let short = context.fleet.short_name(name).unwrap_or_else(|| name.to_string());
@@ -243,7 +243,7 @@ const COLUMNS: &[Column<FoundLines>] = &[
         id: "source",
         title: "SOURCE",
         width: Width::text(12, 36, 0).firm(24),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| Cell::new(row.source(), Role::Text).ending(),
         order: None,
     },
@@ -251,7 +251,7 @@ const COLUMNS: &[Column<FoundLines>] = &[
         id: "time",
         title: "TIME",
         width: Width::text(8, 18, 2).firm(18).hiding(),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let time = row.line.time.map(|at| clock(at, context.now));
             Cell::new(time.unwrap_or_default(), Role::Dim)
@@ -262,7 +262,7 @@ const COLUMNS: &[Column<FoundLines>] = &[
         id: "line",
         title: "LINE",
         width: Width::rest(20, 400, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| row.line_cell(context),
         order: None,
     },

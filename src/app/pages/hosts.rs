@@ -7,11 +7,11 @@ use crate::app::host::slices::{Why, Worst};
 use crate::app::pages::common::{self, Member};
 use crate::app::pages::nodes::host_counts;
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::table::natural::natural;
-use crate::app::text::describe::death_word;
-use crate::app::text::words;
+use crate::app::text::describe::death_label;
+use crate::app::text::labels;
 use crate::diagnose::{ASSEMBLY, Severity};
 use crate::model::amount::{counted, grouped, number};
 use crate::model::{DeathReason, Job, Timestamp};
@@ -127,12 +127,12 @@ impl<'f> HostsRow<'f> {
         let lost = &self.hosts.key.lost;
         let word = if lost.is_some() { self.state() } else { "lost" };
         // The word already says "lost".
-        let cause = lost.map(|(reason, _)| death_word(reason)).filter(|cause| *cause != word);
+        let cause = lost.map(|(reason, _)| death_label(reason)).filter(|cause| *cause != word);
         parts.extend(cause.map(str::to_owned));
         // Ray's message about an intended end adds nothing.
         let has_message = !message.is_empty() && !matches!(lost, Some((DeathReason::Expected, _)));
         let parts = Some(parts.join(", ")).filter(|parts| !parts.is_empty());
-        let what = [Some(format!("{word} {} ago", words::minutes(ended.age(now)))), parts];
+        let what = [Some(format!("{word} {} ago", labels::minutes(ended.age(now)))), parts];
         let what = what.into_iter().chain([has_message.then(|| message.to_string())]).flatten();
         Some(what.collect::<Vec<_>>().join(": "))
     }
@@ -150,7 +150,7 @@ impl<'f> HostsRow<'f> {
     }
 
     /// Whether the jobs on its alive hosts are not requested because of the settings.
-    pub fn is_unasked(&self) -> bool {
+    pub fn is_not_requested(&self) -> bool {
         self.cluster.vitals.limits.every.is_zero() && self.hosts.alive > 0 && self.jobs().is_empty()
     }
 
@@ -162,7 +162,7 @@ impl<'f> HostsRow<'f> {
     }
 
     /// That host in words: `mem 93% w-7`. If its name begins with the slice's, only the rest is shown.
-    pub fn worst_words(&self, now: Timestamp) -> Option<(String, Role)> {
+    pub fn worst_text(&self, now: Timestamp) -> Option<(String, Role)> {
         let worst = self.worst(now)?;
         let name = self.cluster.node(&worst.node).map(|node| self.cluster.node_name(node).shown())?;
         let slice = self.hosts.name.shown();
@@ -318,7 +318,7 @@ impl Member for HostsTable {
             "incomplete" => ("◐", Role::Bad),
             "draining" => ("◐", Role::Text),
             _ if row.hosts.key.kind == HostsKind::Head => ("⌂", Role::Good),
-            _ if row.has_outlier() => words::severity_mark(Severity::Warn),
+            _ if row.has_outlier() => labels::severity_mark(Severity::Warn),
             _ => ("●", Role::Good),
         }
     }
@@ -339,7 +339,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
         id: "slice",
         title: "SLICE",
         width: Width::text(12, 24, 0).firm(16),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| Cell::new(row.name(), HostsTable::text(row, context)).ending(),
         order: Some(|a, b| natural(&a.name(), &b.name())),
     },
@@ -347,7 +347,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
         id: "type",
         title: "TYPE",
         width: Width::text(7, 16, 3),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let cell = Cell::new(row.kind(), HostsTable::text(row, context)).named();
             // Google's pages use this word.
@@ -359,7 +359,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
         id: "topology",
         title: "TOPOLOGY",
         width: Width::text(8, 10, 9).hiding(),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let topology = &row.hosts.topology;
             let text = if topology.is_empty() { Cow::Borrowed("-") } else { topology.shown() };
@@ -371,7 +371,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
         id: "hosts",
         title: "HOSTS",
         width: Width { most: 11, ..Width::number(7, 0) },
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let role = if row.state() == "incomplete" { Role::Bad } else { HostsTable::text(row, context) };
             Cell::new(row.counted(), role.unless(HostsTable::is_stale(row, context))).ungrouping()
@@ -382,7 +382,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
         id: "state",
         title: "STATE",
         width: Width::text(10, 18, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: state,
         order: Some(|a, b| a.state().cmp(b.state())),
     },
@@ -390,7 +390,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
         id: "chips",
         title: "CHIPS",
         width: Width { most: 13, ..Width::number(9, 2) },
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let chips = row.chips().unwrap_or_else(|| "-".into());
             Cell::new(chips, HostsTable::text(row, context)).ungrouping()
@@ -401,9 +401,9 @@ const COLUMNS: &[Column<HostsTable>] = &[
         id: "job",
         title: "JOB",
         width: Width::rest(10, 24, 4),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| match row.jobs() {
-            [] => Cell::new(if row.is_unasked() { "vitals off" } else { "-" }, Role::Dim),
+            [] => Cell::new(if row.is_not_requested() { "vitals off" } else { "-" }, Role::Dim),
             [job] => {
                 let cell = Cell::new(job.key.to_string(), HostsTable::text(row, context)).named();
                 cell.or(job.short_name())
@@ -423,10 +423,10 @@ const COLUMNS: &[Column<HostsTable>] = &[
         id: "load",
         title: "HOST LOAD",
         width: Width::text(12, 24, 5),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let stale = HostsTable::is_stale(row, context);
-            match row.worst_words(context.now) {
+            match row.worst_text(context.now) {
                 Some((text, role)) => {
                     // The figure comes before a name that is too long.
                     let brief = text.rsplit_once(' ').map_or("", |(figure, _)| figure).to_owned();

@@ -6,10 +6,10 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::pages::common::{self, Member};
 use crate::app::screen::pane::Pane;
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::table::list::List;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::app::view::TablePage;
 use crate::diagnose::{Finding, FindingKind, Severity, Subject};
 use crate::model::Timestamp;
@@ -23,7 +23,7 @@ pub static PAGE: TablePage = TablePage {
     name: "issues",
     label: "issues",
     help: "Show the issues and warnings of all clusters in one table",
-    also: "alerts alarms problems",
+    keywords: "alerts alarms problems",
     crumb: "issues",
     context: Context::Table,
     from: PAGES_BUT_LOGS,
@@ -108,9 +108,9 @@ impl Kind for Issues {
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         [
-            ("issue", row.finding.word()),
+            ("issue", row.finding.label()),
             ("details", row.finding.long.as_str()),
-            ("severity", row.finding.severity.word()),
+            ("severity", row.finding.severity.label()),
             ("cluster", row.cluster.name().as_str()),
         ]
         .into_iter()
@@ -141,7 +141,7 @@ impl Member for Issues {
     }
 
     fn mark(row: &Row<'_>) -> (&'static str, Role) {
-        words::severity_mark(row.finding.severity)
+        labels::severity_mark(row.finding.severity)
     }
 
     fn since(row: &Row<'_>) -> Option<Timestamp> {
@@ -160,19 +160,19 @@ const COLUMNS: &[Column<Issues>] = &[
         id: "issue",
         title: "ISSUE",
         width: Width::text(12, 24, 0).firm(24),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| {
             let (_, role) = Issues::mark(row);
-            Cell::new(Cow::Borrowed(row.finding.word()), role)
+            Cell::new(Cow::Borrowed(row.finding.label()), role)
         },
-        order: Some(|a, b| a.finding.word().cmp(b.finding.word())),
+        order: Some(|a, b| a.finding.label().cmp(b.finding.label())),
     },
     common::age("age", "AGE", 1),
     Column {
         id: "details",
         title: "DETAILS",
         width: Width::rest(20, 200, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let hint = context.hint(&row.finding.hint);
             let long = row.finding.long.as_str();

@@ -6,9 +6,9 @@ use crate::app::fleet::trend::curve;
 use crate::app::job::state;
 use crate::app::pages::common::{self, Member};
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::model::amount::{grouped, number};
 use crate::model::text::printable;
 use crate::model::time::brief;
@@ -41,7 +41,7 @@ impl Kind for Jobs {
     const LACKS: &'static str = "no jobs";
     const BELOW: Option<&'static str> = Some("message");
     const FIELDS: &'static [&'static str] = &["job", "owner", "status", "entrypoint", "message", "cluster"];
-    const WORDS: &'static [&'static str] = &["activity"];
+    const ALSO_SEARCHED: &'static [&'static str] = &["activity"];
 
     fn title(of: Option<usize>) -> &'static str {
         if of.is_some() { "Jobs" } else { "All jobs" }
@@ -107,7 +107,7 @@ impl Kind for Jobs {
         [
             ("job", j.key.raw()),
             ("owner", j.owner().unwrap_or_default()),
-            ("status", status(row).word()),
+            ("status", status(row).label()),
             ("entrypoint", j.entrypoint.raw()),
             ("message", message(row).unwrap_or_default()),
             ("cluster", row.cluster.name().as_str()),
@@ -150,7 +150,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "job",
         title: "JOB",
         width: Width::text(20, 80, 0).firm(40),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: name,
         order: Some(|a, b| a.job.key.cmp(&b.job.key)),
     },
@@ -158,7 +158,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "owner",
         title: "OWNER",
         width: Width::text(8, 16, 2),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             Cell::new(row.job.owner().map_or(Cow::Borrowed("-"), printable), Jobs::text(row, context))
         },
@@ -169,13 +169,13 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "STATUS",
         // The activity and the glyph say as much.
         width: Width::text(9, 9, Width::DISPENSABLE),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let status = status(row);
-            let (_, role) = words::job(status);
+            let (_, role) = labels::job(status);
             match row.job.submission_id() {
                 Some(id) if row.cluster.stopping.contains(id) => Cell::new("stopping…", Role::Text),
-                _ => Cell::new(status.word(), role.unless(row.cluster.is_stale(context.now))),
+                _ => Cell::new(status.label(), role.unless(row.cluster.is_stale(context.now))),
             }
         },
         order: Some(|a, b| status(a).cmp(&status(b))),
@@ -185,7 +185,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "ACTIVITY",
         // `step 23,995/200,000`.
         width: Width::text(19, 28, 0).hiding(),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| match state::activity(row.job, &row.cluster.vitals, context.now) {
             Some(cell) => Cell { role: cell.role.unless(row.cluster.is_stale(context.now)), ..cell },
             None => Cell::new("-", Role::Dim),
@@ -196,7 +196,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "chips",
         title: "CHIPS",
         width: Width { hides: true, ..Width::number(5, 4) },
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let chips = vitals(row).and_then(Vitals::chips).map_or_else(|| "-".into(), |(_, n)| number(n));
             Cell::new(chips, Jobs::text(row, context))
@@ -207,7 +207,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "loss",
         title: "LOSS",
         width: Width { right: true, ..Width::text(5, 16, Width::DISPENSABLE).hiding() },
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let run = vitals(row).and_then(|vitals| vitals.run.as_ref());
             let losses = run.map(|run| curve(&run.losses, CURVE)).unwrap_or_default();
@@ -224,10 +224,11 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "time-left",
         title: "LEFT",
         width: Width { hides: true, ..Width::number(7, 4) },
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
-            let left =
-                vitals(row).and_then(|vitals| vitals.left(context.now)).map_or_else(|| "-".into(), brief);
+            let left = vitals(row)
+                .and_then(|vitals| vitals.time_left(context.now))
+                .map_or_else(|| "-".into(), brief);
             Cell::new(left, Jobs::text(row, context))
         },
         order: None,
@@ -238,9 +239,9 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "ENDED",
         // How long ago it was.
         width: Width { hides: true, ..Width::number(7, 4) },
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
-            let ended = row.job.ended.map_or_else(|| "-".into(), |at| words::minutes(at.age(context.now)));
+            let ended = row.job.ended.map_or_else(|| "-".into(), |at| labels::minutes(at.age(context.now)));
             Cell::new(ended, Jobs::text(row, context))
         },
         order: Some(|a, b| b.job.ended.cmp(&a.job.ended)),
@@ -249,7 +250,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "entrypoint",
         title: "ENTRYPOINT",
         width: Width::rest(14, 48, 6),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let cell = Cell::new(row.job.entrypoint.shown(), Jobs::text(row, context));
             match script(row.job.entrypoint.raw()) {
@@ -263,10 +264,10 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "message",
         title: "MESSAGE",
         width: Width::rest(16, 80, 4).hiding(),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             if let Some(sign) = wrong(row) {
-                return Cell::new(sign.words(context.now), Jobs::text(row, context));
+                return Cell::new(sign.text(context.now), Jobs::text(row, context));
             }
             let words = message(row).and_then(Job::in_a_line);
             let words = words.as_deref().map_or(Cow::Borrowed("-"), printable).into_owned();
@@ -278,7 +279,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "duration",
         title: "DURATION",
         width: Width { hides: true, ..Width::number(8, 5) },
-        when: When::Wide,
+        visibility: Visibility::Wide,
         cell: |row, context| {
             let took = match (row.job.started, row.job.ended) {
                 (Some(from), Some(to)) => brief(from.age(to)),
@@ -292,7 +293,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "rate",
         title: "RATE",
         width: Width::text(11, 13, 7),
-        when: When::Wide,
+        visibility: Visibility::Wide,
         cell: |row, context| {
             let per_second = vitals(row).and_then(|vitals| vitals.run.as_ref()?.rate);
             Cell::new(per_second.map_or_else(|| "-".into(), rate), Jobs::text(row, context))
@@ -304,7 +305,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "CKPT",
         // How long ago the last checkpoint was saved.
         width: Width::number(7, 7),
-        when: When::Wide,
+        visibility: Visibility::Wide,
         cell: |row, context| {
             let saved = vitals(row).and_then(|vitals| vitals.run.as_ref()?.checkpoint?.at);
             let saved = saved.map_or_else(|| "-".into(), |at| brief(at.age(context.now)));
@@ -316,7 +317,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "restarts",
         title: "RESTARTS",
         width: Width::number(8, 7),
-        when: When::Wide,
+        visibility: Visibility::Wide,
         cell: |row, context| {
             let restarts = vitals(row).map_or_else(|| "-".into(), |vitals| vitals.restarts.to_string());
             Cell::new(restarts, Jobs::text(row, context))
@@ -327,7 +328,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "driver",
         title: "DRIVER",
         width: Width::text(10, 12, 7),
-        when: When::Wide,
+        visibility: Visibility::Wide,
         cell: |row, _| {
             let driver = row.job.driver.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
             Cell::new(driver, Role::Dim)
@@ -390,7 +391,7 @@ fn name<'f>(row: &Row<'f>, context: &CellContext<'f>) -> Cell<'f> {
 fn message<'f>(row: &Row<'f>) -> Option<&'f str> {
     match status(row) {
         JobStatus::Running => None,
-        JobStatus::Pending => row.cluster.pending.get(&row.job.key).map(|why| why.words.as_str()),
+        JobStatus::Pending => row.cluster.pending.get(&row.job.key).map(|why| why.text.as_str()),
         _ => Some(row.job.message.raw()),
     }
 }

@@ -5,11 +5,11 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::host::slices::{NEARLY_FULL, share};
 use crate::app::pages::common::{self, Member};
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::table::natural::natural;
-use crate::app::text::describe::death_word;
-use crate::app::text::words;
+use crate::app::text::describe::death_label;
+use crate::app::text::labels;
 use crate::model::amount::{counted, grouped, number};
 use crate::model::{Node, NodeId, NodeState, Physical, Resource, Text, Timestamp};
 use crate::reconcile::{HostsKey, HostsKind};
@@ -85,7 +85,7 @@ impl Kind for Nodes {
             ("address", n.address.raw()),
             ("host", n.hostname.raw()),
             ("type", n.node_type.raw()),
-            ("state", n.state.word()),
+            ("state", n.state.label()),
             ("slice", n.slice().map_or("", Text::raw)),
             ("cluster", row.cluster.name().as_str()),
         ]
@@ -126,7 +126,7 @@ impl Member for Nodes {
     }
 
     fn mark(row: &Row<'_>) -> (&'static str, Role) {
-        let (glyph, role) = words::node(row.node.state);
+        let (glyph, role) = labels::node(row.node.state);
         match () {
             () if row.cluster.tpus.is_ghost(row.node) => ("◇", Role::Bad),
             // A node that died long ago, or was stopped, is not a current problem.
@@ -154,7 +154,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "node",
         title: "NODE",
         width: Width::text(15, 48, 0).firm(20),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| Cell::new(row.name.shown(), Nodes::text(row, context)).ending(),
         order: Some(|a, b| natural(a.name.raw(), b.name.raw())),
     },
@@ -162,7 +162,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "address",
         title: "ADDRESS",
         width: Width::text(15, 15, 8).hiding(),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             // An address that is also the name is shown in the name's column.
             let address =
@@ -175,7 +175,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "type",
         title: "TYPE",
         width: Width::text(8, 32, 3),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let kind = match (row.node.is_head, row.node.node_type.is_empty()) {
                 (true, _) => Cow::Borrowed("head"),
@@ -193,7 +193,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "state",
         title: "STATE",
         width: Width::text(8, 8, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: state,
         order: Some(|a, b| a.node.state.cmp(&b.node.state)),
     },
@@ -201,7 +201,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "cpu",
         title: "RAY CPU",
         width: Width::number(7, 1),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             Cell::new(used(row.node.resources.get("CPU"), number), Nodes::text(row, context))
         },
@@ -211,7 +211,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "mem",
         title: "RAY GB",
         width: Width::number(7, 6),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             Cell::new(used(row.node.resources.get("memory"), gigabytes), Nodes::text(row, context))
         },
@@ -221,7 +221,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "tpu",
         title: "RAY TPU",
         width: Width::number(7, 2),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let chips = row.node.resources.get("TPU").or_else(|| row.node.resources.get("GPU"));
             Cell::new(used(chips, number), Nodes::text(row, context))
@@ -232,7 +232,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "cpu%",
         title: "CPU%",
         width: Width::number(4, 4),
-        when: When::Usually,
+        visibility: Visibility::Always,
         // A busy CPU is normal on a TPU host; full memory or a full disk ends jobs.
         cell: |row, context| percent(row, context, |p| p.cpu_percent, f64::INFINITY),
         order: None,
@@ -241,7 +241,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "mem%",
         title: "MEM%",
         width: Width::number(4, 5),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| percent(row, context, |p| share(p.memory), NEARLY_FULL),
         order: None,
     },
@@ -249,7 +249,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "disk%",
         title: "DISK%",
         width: Width::number(5, 7),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| percent(row, context, |p| share(p.disk), NEARLY_FULL),
         order: None,
     },
@@ -258,7 +258,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "slice",
         title: "SLICE",
         width: Width::text(12, 40, 5),
-        when: When::Wide,
+        visibility: Visibility::Wide,
         cell: |row, context| {
             let slice = row.node.slice().map_or(Cow::Borrowed("-"), |slice| slice.shown());
             Cell::new(slice, Nodes::text(row, context)).ending()
@@ -272,7 +272,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "id",
         title: "ID",
         width: Width::text(8, 56, 6),
-        when: When::Wide,
+        visibility: Visibility::Wide,
         cell: |row, _| Cell::new(row.node.id.to_string(), Role::Dim),
         order: None,
     },
@@ -280,7 +280,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         id: "instance",
         title: "INSTANCE",
         width: Width::text(8, 40, 7),
-        when: When::Wide,
+        visibility: Visibility::Wide,
         cell: |row, _| Cell::new(row.node.instance_id.shown(), Role::Dim).ending(),
         order: None,
     },
@@ -317,13 +317,13 @@ fn state<'f>(row: &Row<'f>, context: &CellContext<'f>) -> Cell<'f> {
     let (_, role) = Nodes::mark(row);
     let role = role.unless(Nodes::is_stale(row, context));
     if row.node.state != NodeState::Dead {
-        let word = if row.cluster.tpus.is_ghost(row.node) { "ghost" } else { row.node.state.word() };
+        let word = if row.cluster.tpus.is_ghost(row.node) { "ghost" } else { row.node.state.label() };
         return Cell::new(word, role);
     }
-    let when = row.node.ended.map_or_else(|| "?".into(), |t| words::minutes(t.age(context.now)));
+    let when = row.node.ended.map_or_else(|| "?".into(), |t| labels::minutes(t.age(context.now)));
     let why = row.node.death.as_ref().map_or_else(String::new, |death| {
         let message = if death.message.is_empty() { String::new() } else { format!(": {}", death.message) };
-        format!("{} {when} ago{message}", death_word(death.reason))
+        format!("{} {when} ago{message}", death_label(death.reason))
     });
     let why = if why.is_empty() { format!("{when} ago") } else { why };
     Cell::new(format!("dead     {why}"), role).or("dead").spanning()

@@ -4,9 +4,9 @@ use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::pages::common::{self, Member};
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::model::amount::grouped;
 use crate::model::cloud::Capacity;
 use crate::model::{Text, Timestamp};
@@ -52,8 +52,10 @@ impl Kind for Slices {
         let tpus = &cluster.tpus;
         let chips = tpus.chips();
         let mut parts: Vec<String> =
-            chips.iter().map(|(generation, chips)| chips.words(generation, tpus.knows_ray())).collect();
-        parts.extend(tpus.asked().map(|at| format!("Google {} ago", words::minutes(at.age(context.now)))));
+            chips.iter().map(|(generation, chips)| chips.text(generation, tpus.knows_ray())).collect();
+        parts.extend(
+            tpus.requested_at().map(|at| format!("Google {} ago", labels::minutes(at.age(context.now)))),
+        );
         let role = if cluster.is_google_stale(context.now) { Role::Warn } else { Role::Dim };
         Cell::new(parts.join(" · "), role)
     }
@@ -61,8 +63,8 @@ impl Kind for Slices {
     fn why_empty(context: &CellContext<'_>, of: Option<usize>) -> String {
         let tpus = || context.fleet.each(of).map(|(_, cluster)| &cluster.tpus);
         match () {
-            () if tpus().any(|t| t.asked().is_some()) && of.is_some() => "no TPUs here",
-            () if tpus().any(|t| t.asked().is_some()) => "no TPUs on any cluster",
+            () if tpus().any(|t| t.requested_at().is_some()) && of.is_some() => "no TPUs here",
+            () if tpus().any(|t| t.requested_at().is_some()) => "no TPUs on any cluster",
             () if tpus().any(|t| t.problem().is_some()) => "no data: Google has not responded yet",
             () => "querying Google Cloud",
         }
@@ -94,9 +96,9 @@ impl Kind for Slices {
         let words = [
             ("name", s.name.raw()),
             ("type", s.accelerator_type.raw()),
-            ("status", s.status.word()),
-            ("managed-by", s.keeper.word()),
-            ("capacity", s.capacity.map_or("", Capacity::word)),
+            ("status", s.status.label()),
+            ("managed-by", s.keeper.label()),
+            ("capacity", s.capacity.map_or("", Capacity::label)),
         ];
         let addresses = s.logins.iter().map(|h| ("address", h.internal.raw()));
         words.into_iter().chain(addresses).chain([("cluster", row.cluster.name().as_str())])
@@ -141,10 +143,10 @@ const COLUMNS: &[Column<Slices>] = &[
         id: "status",
         title: "STATUS",
         width: Width::text(12, 22, 0).firm(22),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let (_, role) = status(row.slice.status);
-            let cell = Cell::new(row.slice.status.word(), role.unless(Slices::is_stale(row, context)));
+            let cell = Cell::new(row.slice.status.label(), role.unless(Slices::is_stale(row, context)));
             match row.slice.status {
                 // The most important fact is that it uses quota.
                 TpuStatus::HoldsQuota => cell.or("holds quota"),
@@ -157,7 +159,7 @@ const COLUMNS: &[Column<Slices>] = &[
         id: "name",
         title: "NAME",
         width: Width::text(18, 48, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| Cell::new(row.slice.name.shown(), Slices::text(row, context)).ending(),
         order: Some(|a, b| a.slice.name.cmp(&b.slice.name)),
     },
@@ -165,7 +167,7 @@ const COLUMNS: &[Column<Slices>] = &[
         id: "type",
         title: "TYPE",
         width: Width::text(13, 20, 1),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let kind = &row.slice.accelerator_type;
             Cell::new(if kind.is_empty() { "-".into() } else { kind.shown() }, Slices::text(row, context))
@@ -176,7 +178,7 @@ const COLUMNS: &[Column<Slices>] = &[
         id: "chips",
         title: "CHIPS",
         width: Width::number(6, 3),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| Cell::new(grouped(row.slice.chips as usize), Slices::text(row, context)),
         order: Some(|a, b| b.slice.chips.cmp(&a.slice.chips)),
     },
@@ -184,7 +186,7 @@ const COLUMNS: &[Column<Slices>] = &[
         id: "in-ray",
         title: "IN RAY",
         width: Width::number(7, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| Cell::new(in_ray(row), Slices::text(row, context)),
         order: Some(|a, b| b.slice.hosts.1.cmp(&a.slice.hosts.1)),
     },
@@ -192,9 +194,9 @@ const COLUMNS: &[Column<Slices>] = &[
         id: "capacity",
         title: "CAPACITY",
         width: Width::text(11, 11, 5),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
-            Cell::new(row.slice.capacity.map_or("-", Capacity::word), Slices::text(row, context))
+            Cell::new(row.slice.capacity.map_or("-", Capacity::label), Slices::text(row, context))
         },
         order: None,
     },
@@ -202,8 +204,8 @@ const COLUMNS: &[Column<Slices>] = &[
         id: "managed",
         title: "MANAGED BY",
         width: Width::text(10, 16, 6),
-        when: When::Usually,
-        cell: |row, context| Cell::new(row.slice.keeper.word(), Slices::text(row, context)),
+        visibility: Visibility::Always,
+        cell: |row, context| Cell::new(row.slice.keeper.label(), Slices::text(row, context)),
         order: None,
     },
     common::age("age", "AGE", 4),
@@ -211,7 +213,7 @@ const COLUMNS: &[Column<Slices>] = &[
         id: "hint",
         title: "HINT",
         width: Width::rest(33, 120, 7),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, context| {
             let advice = match &row.slice.note {
                 Some(note) => note.shown(),
@@ -225,13 +227,13 @@ const COLUMNS: &[Column<Slices>] = &[
 
 /// Chips of all clusters by generation, and the age of Google's oldest answer.
 fn counts_of_all(context: &CellContext<'_>) -> Cell<'static> {
-    let all = || context.fleet.clusters.iter().filter(|cluster| cluster.tpus.asked().is_some());
+    let all = || context.fleet.clusters.iter().filter(|cluster| cluster.tpus.requested_at().is_some());
     let knows_ray = all().all(|cluster| cluster.tpus.knows_ray());
     let chips = chips_by_generation(all().flat_map(|cluster| cluster.tpus.rows()));
     let mut parts: Vec<String> =
-        chips.iter().map(|(generation, chips)| chips.words(generation, knows_ray)).collect();
-    let oldest = all().filter_map(|cluster| cluster.tpus.asked()).min();
-    parts.extend(oldest.map(|at| format!("Google {} ago", words::minutes(at.age(context.now)))));
+        chips.iter().map(|(generation, chips)| chips.text(generation, knows_ray)).collect();
+    let oldest = all().filter_map(|cluster| cluster.tpus.requested_at()).min();
+    parts.extend(oldest.map(|at| format!("Google {} ago", labels::minutes(at.age(context.now)))));
     let role = if all().any(|cluster| cluster.is_google_stale(context.now)) { Role::Warn } else { Role::Dim };
     Cell::new(parts.join(" · "), role)
 }

@@ -32,7 +32,7 @@ pub struct TableArea {
     /// The area of its rows; the titles are in the line above.
     pub rows: Area,
     /// Left edge and width of each of its columns; width 0 if there was no room.
-    pub heads: Vec<(u16, u16)>,
+    pub headers: Vec<(u16, u16)>,
     /// The widths of the texts in its columns.
     pub texts: TextWidths,
 }
@@ -50,7 +50,7 @@ impl TableArea {
     /// The column whose title is at this position.
     pub(in crate::app) fn head_at(&self, column: u16, row: u16) -> Option<usize> {
         let is_there = |(x, width): &(u16, u16)| (*x..x.saturating_add(*width)).contains(&column);
-        (row + 1 == self.rows.y).then(|| self.heads.iter().position(is_there)).flatten()
+        (row + 1 == self.rows.y).then(|| self.headers.iter().position(is_there)).flatten()
     }
 }
 

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, HashSet};
 impl App {
     /// Applies the columns from the settings, by the name of their table, and the saved layout.
     #[must_use]
-    pub fn arranged(mut self, usual: &BTreeMap<String, Vec<String>>, layout: &Layout) -> Self {
-        for (table, columns) in usual {
-            self.pages.named_mut(table).for_each(|listing| listing.set_usual(columns));
+    pub fn arranged(mut self, defaults: &BTreeMap<String, Vec<String>>, layout: &Layout) -> Self {
+        for (table, columns) in defaults {
+            self.pages.named_mut(table).for_each(|listing| listing.set_default(columns));
         }
         for (table, layout) in &layout.tables {
             self.lay_out(table, layout);
@@ -36,7 +36,7 @@ impl App {
         let layout = TableLayout { wide: !layout.wide, ..layout };
         let pane = matches!(self.view(), View::Cluster(_)).then_some(self.split.focused);
         let has_room = |(_, width): &(u16, u16)| *width > 0;
-        if layout.wide && self.areas.table_of(pane).is_some_and(|drawn| !drawn.heads.iter().all(has_room)) {
+        if layout.wide && self.areas.table_of(pane).is_some_and(|drawn| !drawn.headers.iter().all(has_room)) {
             let choose = self.keyboard.keymap.key_of(Action::Columns);
             let text = format!("no room for all columns; a wider window shows more, {choose} chooses them");
             self.toasts.answer(text, now);

@@ -107,7 +107,7 @@ pub enum Question {
         /// The lines as they were when they were to be saved.
         text: String,
         /// Number of lines including hidden ones.
-        held: usize,
+        loaded_lines: usize,
     },
     /// Download a log and search it.
     DownloadLog {

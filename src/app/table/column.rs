@@ -52,7 +52,7 @@ pub trait Kind: Debug + Send + 'static {
     const FIELDS: &'static [&'static str];
 
     /// Columns outside [`Self::FIELDS`] that a filter searches all the same, because operators type what they see.
-    const WORDS: &'static [&'static str] = &[];
+    const ALSO_SEARCHED: &'static [&'static str] = &[];
 
     /// All columns, in the order of the screen.
     fn columns() -> &'static [Column<Self>];
@@ -109,7 +109,7 @@ pub struct Column<K: Kind + ?Sized> {
     pub title: &'static str,
     pub width: Width,
     /// When it is shown.
-    pub when: When,
+    pub visibility: Visibility,
     /// Returns the cell of a row.
     pub cell: CellOf<K>,
     /// Compares two rows by this column; `None` if it cannot be sorted by.
@@ -123,13 +123,13 @@ pub type OrderOf<K> = for<'f> fn(&<K as Kind>::Row<'f>, &<K as Kind>::Row<'f>) -
 
 /// When a column is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum Visibility {
     /// Always, if there is room.
-    Usually,
+    Always,
     /// In wide tables only.
     Wide,
     /// In tables of all clusters.
-    Across,
+    AllClusters,
 }
 
 /// The width of a column.
@@ -186,7 +186,7 @@ impl Width {
 
 /// A column's title as a table shows it, with the widest of its texts.
 #[derive(Clone, Copy, Debug)]
-pub struct Head {
+pub struct ColumnHeader {
     /// Its title above the table, in capitals.
     pub title: &'static str,
     /// How wide it is.
@@ -199,7 +199,7 @@ pub struct Head {
     pub sorted: Option<bool>,
 }
 
-impl Head {
+impl ColumnHeader {
     /// A column of a small table that is not sorted.
     pub const fn plain(title: &'static str, width: Width) -> Self {
         Self { title, width, widest: width.least, briefest: 0, sorted: None }

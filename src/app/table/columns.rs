@@ -5,15 +5,15 @@
 pub struct Shown {
     order: Vec<(usize, bool)>,
     /// The default columns.
-    usual: Vec<(usize, bool)>,
+    default: Vec<(usize, bool)>,
     /// Whether all of them are shown.
     pub is_wide: bool,
 }
 
 impl Shown {
     /// Starts with the default columns.
-    pub fn new(usual: Vec<(usize, bool)>) -> Self {
-        Self { order: usual.clone(), usual, is_wide: false }
+    pub fn new(default: Vec<(usize, bool)>) -> Self {
+        Self { order: default.clone(), default, is_wide: false }
     }
 
     /// All columns, from left to right.
@@ -31,7 +31,7 @@ impl Shown {
     pub fn chosen(&self) -> Option<Vec<usize>> {
         let shown = |order: &[(usize, bool)]| order.iter().filter(|c| c.1).map(|c| c.0).collect();
         let chosen: Vec<usize> = shown(&self.order);
-        (chosen != shown(&self.usual)).then_some(chosen)
+        (chosen != shown(&self.default)).then_some(chosen)
     }
 
     /// Shows these columns in this order; if none of them exists, the default ones.
@@ -40,26 +40,26 @@ impl Shown {
     }
 
     /// Makes these columns the default ones, and shows them.
-    pub fn set_usual(&mut self, usual: &[usize]) {
-        self.usual = self.ordered(usual);
-        self.order.clone_from(&self.usual);
+    pub fn set_default(&mut self, default: &[usize]) {
+        self.default = self.ordered(default);
+        self.order.clone_from(&self.default);
     }
 
     /// These columns in this order. Each of the others is hidden after the one that it follows by default, so that it
     /// reappears at its expected position.
     fn ordered(&self, chosen: &[usize]) -> Vec<(usize, bool)> {
-        let mut order: Vec<(usize, bool)> = Vec::with_capacity(self.usual.len());
+        let mut order: Vec<(usize, bool)> = Vec::with_capacity(self.default.len());
         for index in chosen {
             let is_there = |order: &[(usize, bool)]| order.iter().any(|(other, _)| other == index);
-            if is_there(&self.usual) && !is_there(&order) {
+            if is_there(&self.default) && !is_there(&order) {
                 order.push((*index, true));
             }
         }
         if order.is_empty() {
-            return self.usual.clone();
+            return self.default.clone();
         }
         let mut before = None;
-        for (index, _) in &self.usual {
+        for (index, _) in &self.default {
             let at = |order: &[(usize, bool)], wanted| order.iter().position(|(other, _)| *other == wanted);
             if at(&order, *index).is_none() {
                 let behind = before.and_then(|before| at(&order, before)).map_or(0, |at| at + 1);
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_default_columns_come_from_the_settings() {
         let mut columns = five();
-        columns.set_usual(&[4, 1]);
+        columns.set_default(&[4, 1]);
         assert_eq!((shown(&columns), columns.chosen()), (vec![4, 1], None));
         columns.choose(&[1]);
         assert_eq!(columns.chosen(), Some(vec![1]));
@@ -124,9 +124,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_column_is_lost(chosen in proptest::collection::vec(0_usize..8, 0..8), usual in proptest::collection::vec(0_usize..8, 0..8)) {
+        fn no_column_is_lost(chosen in proptest::collection::vec(0_usize..8, 0..8), default in proptest::collection::vec(0_usize..8, 0..8)) {
             let mut columns = five();
-            columns.set_usual(&usual);
+            columns.set_default(&default);
             columns.choose(&chosen);
             let mut all: Vec<usize> = columns.all().collect();
             all.sort_unstable();

@@ -12,7 +12,7 @@ use regex::{Regex, RegexBuilder};
 use std::fmt;
 
 /// Maximum size of a compiled regular expression, in bytes.
-const COMPILED: usize = 1 << 20;
+const MAX_REGEX_BYTES: usize = 1 << 20;
 /// Pairs of names that operators use for the same column.
 const SYNONYMS: [[&str; 2]; 3] = [["state", "status"], ["command", "entrypoint"], ["node", "name"]];
 
@@ -220,7 +220,7 @@ impl Needle {
     }
 
     fn regex(pattern: &str) -> Result<Self, FilterError> {
-        let compiled = RegexBuilder::new(pattern).case_insensitive(true).size_limit(COMPILED).build();
+        let compiled = RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_REGEX_BYTES).build();
         compiled.map(Self::Regex).map_err(|e| {
             let why = e.to_string();
             // A syntax error takes several lines; the last one has the reason.

@@ -6,7 +6,7 @@ use crate::app::fleet::Fleet;
 use crate::app::screen::areas::{TableArea, TextWidths};
 use crate::app::table::cell::Cell;
 use crate::app::table::chooser::Choice;
-use crate::app::table::column::{Column, Head, Kind, RowIndex, When};
+use crate::app::table::column::{Column, ColumnHeader, Kind, RowIndex, Visibility};
 use crate::app::table::columns::Shown;
 use crate::app::table::facts::CellContext;
 use crate::app::table::filter::Filter;
@@ -20,7 +20,7 @@ use std::fmt::Debug;
 use unicode_width::UnicodeWidthStr;
 
 /// Number of rows whose texts decide the width of columns: the first of the data, so that scrolling does not change it.
-const MEASURED: usize = 64;
+const MEASURED_ROWS: usize = 64;
 
 /// The name of the cluster in filters; the last of the field names if rows have one.
 const CLUSTER: &str = "cluster";
@@ -52,12 +52,12 @@ impl<K: Kind> List<K> {
 
     /// The rows of a cluster, or of all.
     pub fn new(of: Option<usize>) -> Self {
-        let usual = |column: &Column<K>| match column.when {
-            When::Usually => Some(true),
-            When::Wide => Some(false),
-            When::Across => of.is_none().then_some(true),
+        let shown = |column: &Column<K>| match column.visibility {
+            Visibility::Always => Some(true),
+            Visibility::Wide => Some(false),
+            Visibility::AllClusters => of.is_none().then_some(true),
         };
-        let columns = (0..).zip(K::columns()).filter_map(|(i, column)| Some((i, usual(column)?)));
+        let columns = (0..).zip(K::columns()).filter_map(|(i, column)| Some((i, shown(column)?)));
         Self {
             of,
             within: None,
@@ -191,7 +191,7 @@ pub trait Listing: Debug + Send {
     /// Shows these columns.
     fn lay_out(&mut self, layout: &TableLayout);
     /// Makes these columns the default ones.
-    fn set_usual(&mut self, ids: &[String]);
+    fn set_default(&mut self, ids: &[String]);
 
     /// The number of rows that match the filter.
     fn len(&self) -> usize;
@@ -210,7 +210,7 @@ pub trait Listing: Debug + Send {
     /// The current filter.
     fn filter(&self) -> &Filter;
     /// The titles of the columns that are shown in a window of this height, with the widest of their texts.
-    fn heads(&self, context: &CellContext<'_>, height: usize) -> Vec<Head>;
+    fn headers(&self, context: &CellContext<'_>, height: usize) -> Vec<ColumnHeader>;
     /// The title of the sort column; `None` for the table's own order.
     fn sorted_by(&self) -> Option<&'static str>;
     /// The cells at a position, one per shown column.
@@ -249,7 +249,7 @@ impl<K: Kind> Listing for List<K> {
             id,
             |i, filter| {
                 let text_of = |id: &str| text_of::<K>(fleet, (row_indices[i].0, &rows[i]), id);
-                filter.matches_row(searched::<K>(&rows[i], is_across), K::WORDS, text_of)
+                filter.matches_row(searched::<K>(&rows[i], is_across), K::ALSO_SEARCHED, text_of)
             },
             |a, b, sort| compare(columns, &rows[a], &rows[b], sort),
         );
@@ -345,8 +345,8 @@ impl<K: Kind> Listing for List<K> {
         self.texts = TextWidths::default();
     }
 
-    fn set_usual(&mut self, ids: &[String]) {
-        self.columns.set_usual(&Self::column_indices(ids));
+    fn set_default(&mut self, ids: &[String]) {
+        self.columns.set_default(&Self::column_indices(ids));
         self.texts = TextWidths::default();
     }
 
@@ -374,10 +374,10 @@ impl<K: Kind> Listing for List<K> {
         self.table.filter()
     }
 
-    fn heads(&self, context: &CellContext<'_>, height: usize) -> Vec<Head> {
+    fn headers(&self, context: &CellContext<'_>, height: usize) -> Vec<ColumnHeader> {
         let sort = self.table.sort();
         let rows: LazyCell<Vec<K::Row<'_>>, _> = LazyCell::new(|| {
-            let measured = self.row_indices.iter().take(MEASURED);
+            let measured = self.row_indices.iter().take(MEASURED_ROWS);
             measured.filter_map(|row_index| K::at(context.fleet, *row_index)).collect()
         });
         let is_measured = context.version > 0 && self.texts.version == context.version;
@@ -396,7 +396,7 @@ impl<K: Kind> Listing for List<K> {
                 Some(known) if known.0 > 0 || !c.width.hides => known,
                 _ => widest(c, &rows, context),
             };
-            Head {
+            ColumnHeader {
                 title: c.title,
                 width: c.width,
                 widest,

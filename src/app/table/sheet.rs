@@ -3,7 +3,7 @@
 use crate::app::action::fixes::HintContext;
 use crate::app::action::keymap::Keymap;
 use crate::app::fleet::Fleet;
-use crate::app::table::column::{Kind, When};
+use crate::app::table::column::{Kind, Visibility};
 use crate::app::table::facts::CellContext;
 use crate::model::Timestamp;
 
@@ -31,7 +31,8 @@ pub fn sheet<K: Kind>(
     let mut rows: Vec<K::Row<'_>> =
         K::rows(fleet, None).map(|(_, row)| row).filter(|row| wanted(row)).collect();
     rows.sort_by(|a, b| K::order(a, b));
-    let columns = || K::columns().iter().filter(|c| c.when == When::Usually && !c.title.is_empty());
+    let columns =
+        || K::columns().iter().filter(|c| c.visibility == Visibility::Always && !c.title.is_empty());
     let mut titles: Vec<&'static str> = columns().map(|column| column.title).collect();
     titles.push("NOTE");
     let mut cells: Vec<Vec<String>> = Vec::new();

@@ -12,7 +12,7 @@ use crate::app::view::View;
 use crate::app::{App, Effect};
 use crate::model::Target as Command;
 use crate::model::amount::counted;
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::service::Service;
 use crate::model::{JobKey, Timestamp};
 
@@ -132,7 +132,7 @@ impl App {
         let line = |what: &str, command: &str| (what.to_owned(), Command::of(cluster.name()).line(command));
         let mut values = Vec::new();
         if let Target::Job(_, JobKey::Submission(id)) = target {
-            values.push(line("log command", &format!("job-logs {}", word(&id.to_string()))));
+            values.push(line("log command", &format!("job-logs {}", shell_quote(&id.to_string()))));
         }
         values.push(line("ssh command", "ssh"));
         let port = cluster.ports.get(&Service::Dashboard);

@@ -67,7 +67,7 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
     }
     if let Some(death) = &node.death {
         let sign = if death.reason == DeathReason::Expected { "" } else { BROKEN };
-        push(&mut lines, "cause", format!("{sign}{}: {}", death_word(death.reason), death.message));
+        push(&mut lines, "cause", format!("{sign}{}: {}", death_label(death.reason), death.message));
     }
     // Ray uses a node's address as its name if it was given none.
     let name = cluster.node_name(node);
@@ -82,7 +82,7 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
     push(&mut lines, "host name", node.hostname.to_string());
     push(&mut lines, "type", node.node_type.to_string());
     push(&mut lines, "instance", node.instance_id.to_string());
-    push(&mut lines, "state", node.state.word());
+    push(&mut lines, "state", node.state.label());
     push(&mut lines, "started", node.started.map(|t| ago(t, now)).unwrap_or_default());
     push(&mut lines, "ended", node.ended.map(|t| ago(t, now)).unwrap_or_default());
     let idle = node.idle_ms.map(|ms| brief(std::time::Duration::from_millis(ms)));
@@ -113,7 +113,7 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
 }
 
 /// Ray's reason for a node's death, as a word.
-pub fn death_word(reason: DeathReason) -> &'static str {
+pub fn death_label(reason: DeathReason) -> &'static str {
     match reason {
         DeathReason::Unspecified => "unknown",
         DeathReason::Expected => "stopped",
@@ -130,15 +130,15 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
         push(&mut lines, "issue", format!("{BROKEN}failed{}", error.unwrap_or_default()));
     }
     if let Some(why) = cluster.pending.get(&job.key) {
-        push(&mut lines, "reason", format!("{WARNS}{}", why.words));
+        push(&mut lines, "reason", format!("{WARNS}{}", why.text));
         if let Some(finding) = cluster.findings.iter().find(|f| Some(f.kind) == why.finding) {
             let sign = sign(finding.severity);
-            push(&mut lines, "issue", format!("{sign}{}: {}", finding.word(), finding.long));
+            push(&mut lines, "issue", format!("{sign}{}: {}", finding.label(), finding.long));
             push(&mut lines, "hint", words(&finding.hint));
         }
     }
     for (severity, text) in vitals::wrong(job, cluster, now) {
-        push(&mut lines, severity.word(), format!("{}{text}", sign(severity)));
+        push(&mut lines, severity.label(), format!("{}{text}", sign(severity)));
     }
     for finding in cluster.findings.iter().filter(|finding| finding.job() == Some(&job.key)) {
         push(&mut lines, "hint", words(&finding.hint));
@@ -151,7 +151,7 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
     push(&mut lines, "kind", kind);
     push(&mut lines, "driver id", job.driver.as_ref().map(ToString::to_string).unwrap_or_default());
     push(&mut lines, "owner", job.owner().map(|o| Text::from(o).to_string()).unwrap_or_default());
-    push(&mut lines, "status", cluster.vitals.status_words(job));
+    push(&mut lines, "status", cluster.vitals.status_text(job));
     lines.extend(vitals::lines(job, cluster, now));
     push(&mut lines, "requested", job.requested.as_deref().map(shape).unwrap_or_default());
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
@@ -173,7 +173,7 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
 }
 
 fn driver_location(id: &NodeId, cluster: &Cluster) -> String {
-    cluster.node_words(id).map_or_else(|| id.to_string(), |name| format!("{name}, {id}"))
+    cluster.node_label(id).map_or_else(|| id.to_string(), |name| format!("{name}, {id}"))
 }
 
 /// How long a job ran, or has been running or pending; `None` if its start is unknown.
@@ -190,7 +190,7 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
     }
     for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
         let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
-        let text = format!("{}{}: {}{since}", sign(finding.severity), finding.word(), finding.long);
+        let text = format!("{}{}: {}{since}", sign(finding.severity), finding.label(), finding.long);
         push(&mut lines, "issue", text);
         push(&mut lines, "hint", words(&finding.hint));
     }
@@ -200,7 +200,7 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
     push(&mut lines, "file", file.unwrap_or_default());
     push(&mut lines, "provider", c.spec.provider.name().to_owned());
     push(&mut lines, "zone", c.spec.zone.clone().unwrap_or_default());
-    push(&mut lines, "head", c.spec.head_words());
+    push(&mut lines, "head", c.spec.head_text());
     let ports = crate::model::service::addresses(c.name(), &c.ports);
     push(&mut lines, "local ports", ports);
     push(&mut lines, "ray", c.snapshot.ray_version.to_string());
@@ -221,7 +221,7 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
 /// A job as a line: state, duration, owner.
 pub fn in_a_line(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> String {
     let age = duration(job, now).map(|d| format!(" {d}")).unwrap_or_default();
-    format!("{}{age}, {}", vitals.status(job).word(), job.owner_words())
+    format!("{}{age}, {}", vitals.status(job).label(), job.owner_label())
 }
 
 /// The lines of the question before a job is stopped, including the progress that would be lost.
@@ -229,9 +229,9 @@ pub fn before_stop(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     push(&mut lines, "cluster", cluster.name().to_string());
     push(&mut lines, "job", job.key.to_string());
-    push(&mut lines, "owner", job.owner_words());
+    push(&mut lines, "owner", job.owner_label());
     let age = duration(job, now).map(|d| format!(" for {d}")).unwrap_or_default();
-    push(&mut lines, "status", format!("{}{age}", cluster.vitals.status(job).word()));
+    push(&mut lines, "status", format!("{}{age}", cluster.vitals.status(job).label()));
     lines.extend(crate::app::job::vitals::lost_if_stopped(job, cluster, now));
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
     lines.push((String::new(), String::new()));
@@ -254,15 +254,15 @@ pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now:
         }
     };
     push("name", row.name.to_string());
-    push("status", row.status.word().into());
+    push("status", row.status.label().into());
     push("hint", words(&row.hint()));
     push("Google state", row.state.as_ref().map_or_else(|| "not found".into(), ToString::to_string));
     push("note", row.note.as_ref().map(ToString::to_string).unwrap_or_default());
     push("type", row.accelerator_type.to_string());
     push("chips", grouped(row.chips as usize));
     push("node type", row.ray_type.as_ref().map(ToString::to_string).unwrap_or_default());
-    push("capacity", row.capacity.map_or("", Capacity::word).into());
-    push("managed by", row.keeper.word().into());
+    push("capacity", row.capacity.map_or("", Capacity::label).into());
+    push("managed by", row.keeper.label().into());
     push("requested", row.created.map(|t| ago(t, now)).unwrap_or_default());
     for (i, host) in row.logins.iter().enumerate() {
         let in_ray = match () {

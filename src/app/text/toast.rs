@@ -1,6 +1,6 @@
 //! Short messages. Errors stay until they are dismissed; all are kept for the list of messages.
 
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::model::text::printable;
 use crate::model::{ClusterName, Timestamp};
 use std::collections::VecDeque;
@@ -9,9 +9,9 @@ use std::time::Duration;
 /// How long messages other than errors stay on the screen.
 const STAY: Duration = Duration::from_secs(5);
 /// Maximum number of messages kept.
-const KEPT: usize = 200;
+const MAX_MESSAGES: usize = 200;
 /// Maximum number of messages on the screen.
-const SHOWN: usize = 4;
+const MAX_VISIBLE: usize = 4;
 
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub enum Cause {
 
 impl Cause {
     /// The end of a sentence that begins with the clusters.
-    const fn words(self) -> &'static str {
+    const fn text(self) -> &'static str {
         match self {
             Self::Ports => "use other local ports than usual",
             Self::Connection => "have connection messages",
@@ -78,7 +78,7 @@ struct Note {
 
 impl Note {
     fn line(&self) -> String {
-        printable(&format!("{}: {}", words::named(&self.clusters), self.text)).into_owned()
+        printable(&format!("{}: {}", labels::named(&self.clusters), self.text)).into_owned()
     }
 }
 
@@ -87,7 +87,7 @@ impl Toasts {
     pub fn report(&mut self, kind: MessageKind, text: impl Into<String>, now: Timestamp) {
         let toast = self.show(kind, &text.into(), now);
         self.messages.push_front(toast);
-        self.messages.truncate(KEPT);
+        self.messages.truncate(MAX_MESSAGES);
     }
 
     /// Shows the answer to a key, which the list of messages does not keep.
@@ -99,7 +99,7 @@ impl Toasts {
         let toast = Toast { kind, text: printable(text).into_owned(), at: now };
         self.shown.retain(|t| t.text != toast.text);
         self.shown.push(toast.clone());
-        if self.shown.len() > SHOWN {
+        if self.shown.len() > MAX_VISIBLE {
             // Errors stay until they are dismissed, but not instead of the new message.
             let earlier = &self.shown[..self.shown.len() - 1];
             let oldest = earlier.iter().position(|t| t.kind != MessageKind::Bad).unwrap_or(0);
@@ -126,7 +126,7 @@ impl Toasts {
         let sum = |notes: &[Note]| {
             let clusters: Vec<&ClusterName> =
                 notes.iter().filter(of_cause).flat_map(|known| &known.clusters).collect();
-            format!("{} {}; {more}", words::named(&clusters), cause.words())
+            format!("{} {}; {more}", labels::named(&clusters), cause.text())
         };
         // Messages that the new one supersedes leave the screen.
         let mut outdated: Vec<String> =

@@ -5,7 +5,7 @@ use super::super::{columns, hints};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{Cleaned, Fix, Hint, Leftover, Target, Text};
-use crate::operation::{Ended, FullDisk, HostFound, LeftProcess, Subject};
+use crate::operation::{Ended, FullDisk, HostFound, LeftoverProcess, Subject};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Row {
             [] => format!("preempted by Google ({} chips)", leftover.chips),
             holds => format!("all of its {} TPU VMs were preempted", holds.len()),
         };
-        Self { kind: leftover.kind.word(), host: None, name: leftover.name.raw().to_owned(), proof, outcome }
+        Self { kind: leftover.kind.label(), host: None, name: leftover.name.raw().to_owned(), proof, outcome }
     }
 
     /// The leftovers of a host, with the results so far.
@@ -51,7 +51,7 @@ impl Row {
             let known = ended.iter().find(|(of, _)| of == subject);
             known.map_or(Outcome::Planned, |(_, ended)| Outcome::Host(ended.clone()))
         };
-        let process = |p: &LeftProcess| {
+        let process = |p: &LeftoverProcess| {
             let age = brief(Duration::from_secs(p.age));
             let devices: Vec<_> = p.devices.iter().map(ToString::to_string).collect();
             let holds =
@@ -100,7 +100,7 @@ impl Row {
     }
 
     /// The result in words; for something that is only reported, what to do about it.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let (outcome, why) = self.outcome();
         why.map_or_else(|| outcome.to_owned(), |why| format!("{outcome}: {why}"))
     }
@@ -171,7 +171,7 @@ pub(super) fn print(out: &mut impl Write, rows: &[Row], reach: &Reach) -> io::Re
     let cells = |row: &Row| {
         let host = row.host.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
         let hint = row.hint(reach).map(|hint| hint.in_commands(Target::of(&reach.spec.name)));
-        let outcome = hint.map_or_else(|| row.words(), |hint| format!("{}; {hint}", row.words()));
+        let outcome = hint.map_or_else(|| row.text(), |hint| format!("{}; {hint}", row.text()));
         vec![row.kind.to_owned(), host, row.name.clone(), row.proof.clone(), outcome]
     };
     let cells: Vec<_> = rows.iter().map(cells).collect();

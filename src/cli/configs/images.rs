@@ -5,7 +5,7 @@ use crate::cli::output;
 use crate::cli::reach::Reach;
 use crate::config::{Settings, yaml};
 use crate::infra::{self, State, Table};
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{ImageName, Target, Text, Timestamp};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
@@ -86,7 +86,7 @@ pub fn run(image: &ImageName, stem: &str, settings: &Settings, as_json: bool) ->
     if !exists {
         bail!(
             "{image} does not exist: push it, or set another tag (`{}`)",
-            Target::default().line(&format!("configs set-image TAG {}", word(stem)))
+            Target::default().line(&format!("configs set-image TAG {}", shell_quote(stem)))
         );
     }
     Ok(())

@@ -91,7 +91,7 @@ impl Update {
             if !writes {
                 continue;
             }
-            if mode.yes || question(planned).is_none_or(|q| asked(&mut out, mode, &q).unwrap_or(false)) {
+            if mode.yes || question(planned).is_none_or(|q| confirm(&mut out, mode, &q).unwrap_or(false)) {
                 infra::write(planned).with_context(|| format!("cannot write {}", planned.file.display()))?;
                 written.push(*planned);
             } else {
@@ -136,7 +136,7 @@ fn question(planned: &Planned) -> Option<String> {
     edited.then(|| format!("{file} was edited manually. Overwrite the lines marked `-` above?"))
 }
 
-fn asked(out: &mut impl Write, mode: Mode, question: &str) -> io::Result<bool> {
+fn confirm(out: &mut impl Write, mode: Mode, question: &str) -> io::Result<bool> {
     if mode.json || !io::stdin().is_terminal() {
         if !mode.json {
             writeln!(out, "{question} Use --yes to confirm.")?;

@@ -3,7 +3,7 @@
 use crate::cli::tool::{self, Ran};
 use crate::config::{self, Env};
 use crate::model::Secret;
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use std::fs;
@@ -120,7 +120,7 @@ impl Private<'_> {
     pub async fn log_in(&self, host: &str, token: &Secret) -> Result<()> {
         let file = self.folder.path().join("token");
         config::write_first(&file, token).context("cannot write the token for the login")?;
-        let login = self.command(&login_words(host));
+        let login = self.command(&login_args(host));
         let shell = ["sh", "-c", "exec \"$@\" <\"$0\""].map(str::to_owned);
         let command: Vec<String> =
             shell.into_iter().chain([file.to_string_lossy().into_owned()]).chain(login).collect();
@@ -137,11 +137,11 @@ impl Private<'_> {
 }
 
 /// The arguments of a login to a registry.
-pub(super) fn login_words(host: &str) -> [&str; 5] {
+pub(super) fn login_args(host: &str) -> [&str; 5] {
     ["login", "--username", "oauth2accesstoken", "--password-stdin", host]
 }
 
 /// A command line quoted for a shell.
 pub(super) fn line(command: &[String]) -> String {
-    command.iter().map(|one| word(one)).collect::<Vec<_>>().join(" ")
+    command.iter().map(|one| shell_quote(one)).collect::<Vec<_>>().join(" ")
 }

@@ -8,7 +8,7 @@ use crate::cli::reach::{Progress, confirm};
 use crate::cli::targets::{Targets, repositories};
 use crate::cli::{audit, configs, output};
 use crate::gcp::{GcpError, Google};
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{ImageName, Registry, Target};
 use crate::operation::{Audit, Call};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -58,7 +58,7 @@ pub(super) async fn run(
     if options.dry_run {
         let mut calls: Vec<Call> = missing.iter().map(|registry| Call::from(&creation(registry))).collect();
         for registry in &registries {
-            let login = engine::line(&engine.command(&engine::login_words(&registry.host())));
+            let login = engine::line(&engine.command(&engine::login_args(&registry.host())));
             calls.push(Call::run(login).noted("reads an access token of your Google login"));
             for tag in &tags {
                 let remote = remote(registry, name, tag);
@@ -157,8 +157,8 @@ fn used(targets: &Targets, image: &str, tag: &str, regions: &[String], writes: O
         return configs::set_image(&targets.folder, &targets.table, tag, &stems, mode)
             .context("the image was pushed, but its tag was not written");
     }
-    let words: Vec<String> = stems.iter().map(|stem| word(stem)).collect();
-    let rest = format!("configs set-image {} {}", word(tag), words.join(" "));
+    let words: Vec<String> = stems.iter().map(|stem| shell_quote(stem)).collect();
+    let rest = format!("configs set-image {} {}", shell_quote(tag), words.join(" "));
     eprintln!("to use it: `{}`", Target::default().line(rest.trim_end()));
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::failed;
 use super::reader::{JobReader, clock_time, report_incomplete, reporting};
 use crate::app::Cluster;
 use crate::job_workers::{
-    Findings, JobWorkers, Known, Verdict, certainty_words, first_few, process_of, without_error,
+    Findings, JobWorkers, Known, Verdict, certainty_text, first_few, process_of, without_error,
 };
 use crate::logs::{Certainty, Evidence, Explanation};
 use crate::model::amount::counted;
@@ -105,14 +105,14 @@ fn print(
     job_workers: &JobWorkers,
     target: Target<'_>,
 ) -> io::Result<()> {
-    writeln!(out, "{}: {}", found.verdict.word(), found.summary)?;
+    writeln!(out, "{}: {}", found.verdict.label(), found.summary)?;
     for line in found.evidence.iter().take(TRACE) {
         writeln!(out, "  {line}")?;
     }
     if let Some(cause) = &found.explanation {
         print_cause(out, cause, job_workers, found.verdict)?;
     }
-    for clock in found.clock_words(job_workers) {
+    for clock in found.clock_text(job_workers) {
         writeln!(out, "clock of {clock}")?;
     }
     for fix in found.hint.fixes() {
@@ -128,12 +128,12 @@ fn for_scripts(findings: &Findings, job_workers: &JobWorkers, target: Target<'_>
     let found = findings.explanation.as_ref();
     let mut value = json!({
         "submission_id": job.submission_id().map(|id| id.0.raw()), "job_id": job.driver.as_ref().map(|id| id.0.raw()),
-        "status": job.status.word(), "verdict": findings.verdict.word(), "summary": findings.summary,
+        "status": job.status.label(), "verdict": findings.verdict.label(), "summary": findings.summary,
         "evidence": findings.evidence, "workers": job_workers.workers.len(),
         "first": found.map(|f| one(&f.first, job_workers)), "certainty": found.map(|f| certainty(f.certainty)),
         "candidates": found.map(|f| f.candidates.iter().map(|e| one(e, job_workers)).collect::<Vec<_>>()),
         "followed": found.map(|f| f.followed.iter().map(|followed| json!({
-            "kind": followed.fault.words(), "errors": followed.errors, "hosts": followed.hosts,
+            "kind": followed.fault.text(), "errors": followed.errors, "hosts": followed.hosts,
             "first": one(&followed.first, job_workers),
         })).collect::<Vec<_>>()),
         "without_error": found.map(|f| without_error(f, job_workers)),
@@ -159,7 +159,7 @@ const fn certainty(certainty: Certainty) -> &'static str {
 /// As JSON: `kind`, `host`, `process`, `time_ms`, `text`, `trace`.
 fn one(evidence: &Evidence, job_workers: &JobWorkers) -> Value {
     json!({
-        "kind": evidence.fault.words(), "host": evidence.host, "process": process_of(evidence, job_workers),
+        "kind": evidence.fault.text(), "host": evidence.host, "process": process_of(evidence, job_workers),
         "time_ms": evidence.time.map(Timestamp::as_millis), "text": evidence.text, "trace": evidence.trace,
     })
 }
@@ -177,7 +177,7 @@ fn print_cause(
     } else {
         "the earliest of the last errors in the logs"
     };
-    writeln!(out, "{label}: {}{}: {}", time(first), process_of(first, job_workers), first.fault.words())?;
+    writeln!(out, "{label}: {}{}: {}", time(first), process_of(first, job_workers), first.fault.text())?;
     let skipped = first.trace.len().saturating_sub(TRACE);
     if skipped > 0 {
         writeln!(out, "    ... {skipped} lines")?;
@@ -186,14 +186,14 @@ fn print_cause(
         writeln!(out, "    {line}")?;
     }
     writeln!(out, "    {}", first.text)?;
-    if let Some(words) = certainty_words(found) {
+    if let Some(words) = certainty_text(found) {
         writeln!(out, "  {words}")?;
     }
     for followed in &found.followed {
         writeln!(
             out,
             "followed by: {}: {} on {}; the first {}{}: {}",
-            followed.fault.words(),
+            followed.fault.text(),
             counted(followed.errors as usize, "error"),
             counted(followed.hosts, "host"),
             time(&followed.first),

@@ -4,7 +4,7 @@
 
 use super::super::reach::Reach;
 use crate::logs::{Grep, LineSplitter};
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{
     JobStatus, Line, Liveness, LogSource, Node, NodeId, OperationKind, OperationLock, Problem, SubmissionId,
     Target, Text, Timestamp,
@@ -384,8 +384,8 @@ impl<'a> Following<'a> {
     /// Prints that the timeout expired and how to continue.
     pub fn gave_up(&self, id: &SubmissionId) {
         let (name, limit) = (&self.reach.spec.name, self.limit.unwrap_or_default().as_secs());
-        let state = self.seen.map_or("unknown", JobStatus::word);
-        let again = Target::of(name).line(&format!("wait-job {}", word(id.0.raw())));
+        let state = self.seen.map_or("unknown", JobStatus::label);
+        let again = Target::of(name).line(&format!("wait-job {}", shell_quote(id.0.raw())));
         eprintln!(
             "{name}: timed out after {limit} s without a response; last status of {id}: {state}; to wait again: `{again}`"
         );

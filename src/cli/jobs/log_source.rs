@@ -13,9 +13,9 @@ use anyhow::{Result, bail};
 use bytes::Bytes;
 
 /// Number of lines read or searched through the dashboard, which has to send them all.
-const SEARCHED: u32 = 100_000;
+const MAX_SEARCHED_LINES: u32 = 100_000;
 /// After this many lines without a time, the log is assumed to have no times.
-const UNTIMED: u32 = 100_000;
+const MAX_UNTIMED_LINES: u32 = 100_000;
 /// Numbers of lines before the end that are tried, in this order, to find the first line of a time.
 const STEPS: [u32; 4] = [1000, 10_000, 100_000, 1_000_000];
 
@@ -98,17 +98,17 @@ impl<'a> LogSource<'a> {
         } else {
             let job = client.job(id).await.map_err(failed(self.reach))?.job;
             let Some(node) = job.driver_node else {
-                eprintln!("{id} is {}: no log yet", job.status.word());
+                eprintln!("{id} is {}: no log yet", job.status.label());
                 return Ok(None);
             };
             *self.node.insert(node)
         };
-        let lines = if let Start::Lines(lines) = start { lines } else { SEARCHED };
+        let lines = if let Start::Lines(lines) = start { lines } else { MAX_SEARCHED_LINES };
         let log = client.read_job_log(id, node, lines).await.map_err(failed(self.reach))?;
         let received = log.split(|b| *b == b'\n').count();
-        if !matches!(start, Start::Lines(_)) && received > SEARCHED as usize {
+        if !matches!(start, Start::Lines(_)) && received > MAX_SEARCHED_LINES as usize {
             let verb = if words.is_some() { "searched" } else { "read" };
-            let n = grouped(SEARCHED as usize);
+            let n = grouped(MAX_SEARCHED_LINES as usize);
             eprintln!("only the last {n} lines were {verb}, through the dashboard; -n reads more");
         }
         Ok(Some(LogBytes::Read(log)))
@@ -187,7 +187,7 @@ impl<'a> LogSource<'a> {
                     break time;
                 }
             };
-            let is_all = time.is_none() && (read < lines as usize || lines >= UNTIMED);
+            let is_all = time.is_none() && (read < lines as usize || lines >= MAX_UNTIMED_LINES);
             if is_all || time.is_some_and(|time| time < since) {
                 return Ok(Start::Lines(lines));
             }

@@ -25,7 +25,7 @@ const ENDS: u32 = 1000;
 /// Maximum number of lines found per file, the last ones.
 const MAX_MATCHES: usize = 10_000;
 /// The hosts of a row are named if there are at most this many.
-const FEW: usize = 3;
+const MAX_NAMED_HOSTS: usize = 3;
 
 /// Options of `job-logs` about a job's workers.
 #[derive(Clone, Copy, Debug, Args)]
@@ -140,7 +140,7 @@ async fn search(
         }
         all.push((*worker, *is_err, lines));
     }
-    eprintln!("searched: {}", tally.words(ENDS));
+    eprintln!("searched: {}", tally.text(ENDS));
     tally.unsearched(ENDS).iter().for_each(|what| eprintln!("{what}"));
     job_workers.incomplete.extend(tally.incomplete);
     // The order of the results is arbitrary.
@@ -214,7 +214,7 @@ fn print_folded(
             continue;
         }
         let time = row.time.map_or_else(|| "-".repeat(18), |(first, _)| clock_time(first));
-        let who = if writers.len() <= FEW && workers.len() > FEW {
+        let who = if writers.len() <= MAX_NAMED_HOSTS && workers.len() > MAX_NAMED_HOSTS {
             format!("[{}] ", writers.join(", "))
         } else {
             String::new()
@@ -247,7 +247,7 @@ fn row_for_scripts(row: &Row, writers: &[String], (missing, of): (&[String], usi
     json!({
         "first_ms": row.time.map(|(first, _)| first.as_millis()), "last_ms": row.time.map(|(_, last)| last.as_millis()),
         "workers": writers.len(), "total_workers": of, "lines": row.times(),
-        "level": row.level.map(level_word), "step": row.step, "text": row.text, "trace": row.trace,
+        "level": row.level.map(level_label), "step": row.step, "text": row.text, "trace": row.trace,
         "written_by": writers, "missing": missing, "repeated": row.repeated().as_ref().map(repeated_for_scripts),
     })
 }
@@ -257,7 +257,7 @@ pub(super) fn repeated_for_scripts(repeated: &Repeated) -> Value {
     json!({ "count": repeated.count, "pattern": repeated.pattern })
 }
 
-const fn level_word(level: crate::logs::Level) -> &'static str {
+const fn level_label(level: crate::logs::Level) -> &'static str {
     use crate::logs::Level;
     match level {
         Level::Debug => "debug",

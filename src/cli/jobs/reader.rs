@@ -4,7 +4,7 @@ use super::super::reach::{Progress, Reach};
 use super::super::seen;
 use super::status::find;
 use crate::app::Cluster;
-use crate::job_workers::{JobWorkers, lost_words};
+use crate::job_workers::{JobWorkers, lost_workers_text};
 use crate::model::Timestamp;
 use crate::model::time::brief;
 use crate::operation::WorkerReader;
@@ -38,12 +38,12 @@ impl<'a> JobReader<'a> {
 
 /// Shows progress messages.
 pub(super) fn reporting(progress: &Progress) -> impl Fn(String) + Sync + '_ {
-    |doing| progress.show(doing)
+    |text| progress.show(text)
 }
 
 /// Reports on stderr what could not be read of the list of workers.
 pub(super) fn report_incomplete(job_workers: &JobWorkers) {
-    for part in job_workers.incomplete.iter().cloned().chain(lost_words(&job_workers.workers)) {
+    for part in job_workers.incomplete.iter().cloned().chain(lost_workers_text(&job_workers.workers)) {
         eprintln!("incomplete: {part}");
     }
 }

@@ -124,7 +124,7 @@ pub(super) fn show(
     progress: &Progress,
 ) -> anyhow::Result<()> {
     let row = |(id, job): (&String, &Result<Job, RayError>)| match job {
-        Ok(job) => vec![id.clone(), job.owner_words(), job.status.word().to_owned()],
+        Ok(job) => vec![id.clone(), job.owner_label(), job.status.label().to_owned()],
         Err(error) => vec![id.clone(), "?".to_owned(), error.to_string()],
     };
     let rows: Vec<_> = ids.iter().zip(jobs).map(row).collect();

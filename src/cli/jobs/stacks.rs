@@ -67,7 +67,7 @@ pub(super) async fn run(
         print(&found, arguments.frames)?;
     }
     for (worker, why) in &found.unread {
-        eprintln!("{}: {}", worker.words(), printable(why));
+        eprintln!("{}: {}", worker.text(), printable(why));
     }
     Ok(if found.unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -95,7 +95,7 @@ async fn driver(text: &str, reach: &Reach, client: &crate::ray::Client) -> anyho
         answer => answer.map_err(failed(reach))?,
     };
     detail.job.driver.ok_or_else(|| {
-        let what = format!("{text} is {}: it has no workers yet", detail.job.status.word());
+        let what = format!("{text} is {}: it has no workers yet", detail.job.status.label());
         reach.error(&Problem::new(ProblemKind::Other, what, Hint::default(), Timestamp::now()))
     })
 }
@@ -109,12 +109,12 @@ fn print(found: &JobStacks, frames: bool) -> std::io::Result<()> {
         if frames {
             group.callers().iter().try_for_each(|frame| writeln!(out, "         {frame}"))?;
         }
-        group.named(found).iter().try_for_each(|worker| writeln!(out, "         {}", worker.words()))?;
+        group.named(found).iter().try_for_each(|worker| writeln!(out, "         {}", worker.text()))?;
     }
     if let Some(driver) = &found.driver {
-        writeln!(out, "{}", driver.words())?;
+        writeln!(out, "{}", driver.text())?;
         for thread in driver.threads.iter().flatten() {
-            writeln!(out, "       {}", thread.words())?;
+            writeln!(out, "       {}", thread.text())?;
             let shown = thread.callers().into_iter().filter(|_| frames);
             shown.into_iter().try_for_each(|frame| writeln!(out, "         {frame}"))?;
         }
@@ -122,7 +122,7 @@ fn print(found: &JobStacks, frames: bool) -> std::io::Result<()> {
     raylet_lines(&found.raylets).iter().try_for_each(|line| writeln!(out, "raylets: {line}"))?;
     for raylet in found.raylets.iter().filter(|_| frames) {
         writeln!(out, "  {} pid {}", raylet.host, raylet.pid)?;
-        raylet.threads.iter().try_for_each(|thread| writeln!(out, "         {}", thread.words()))?;
+        raylet.threads.iter().try_for_each(|thread| writeln!(out, "         {}", thread.text()))?;
     }
     out.flush()
 }

@@ -54,7 +54,7 @@ pub(super) async fn run(
             value["vitals"] = serde_json::Value::Null;
         }
         value["node_id"] = job.driver_node.map(|id| id.to_string()).into();
-        value["node"] = job.driver_node.and_then(|id| cluster.node_words(&id)).into();
+        value["node"] = job.driver_node.and_then(|id| cluster.node_label(&id)).into();
         output::json(&value)?;
         return Ok(ExitCode::SUCCESS);
     }

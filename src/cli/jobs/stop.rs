@@ -3,7 +3,7 @@
 use super::super::reach::{Progress, Reach, confirm};
 use super::follow::id;
 use super::several::{AT_ONCE, SeveralArguments, named, nothing_to_do, read, report, show, would};
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{Fix, Hint, Job, JobKey, JobStatus, JobStopOutcome, Others, Target};
 use crate::ray::RayError;
 use crate::supervisor::stop_job;
@@ -13,7 +13,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Maximum number of ids that a suggested command line repeats.
-const TYPED: usize = 20;
+const MAX_IDS: usize = 20;
 
 /// Options of `stop-job`.
 #[derive(Debug, Args)]
@@ -88,7 +88,7 @@ impl Stop<'_> {
     fn would(&self, jobs: &[Result<Job, RayError>]) -> anyhow::Result<ExitCode> {
         let row = |((id, other), job): ((_, &Option<Others>), &Result<Job, RayError>)| match (job, other) {
             (Err(error), _) => (id, false, error.to_string()),
-            (Ok(job), _) if job.status.is_ended() => (id, true, format!("already {}", job.status.word())),
+            (Ok(job), _) if job.status.is_ended() => (id, true, format!("already {}", job.status.label())),
             (Ok(_), Some(_)) if !self.arguments.others => (id, false, "needs --others".to_owned()),
             (Ok(_), _) => (id, true, "would be stopped".to_owned()),
         };
@@ -111,18 +111,18 @@ impl Stop<'_> {
         let target = Target::of(&self.reach.spec.name);
         let yes = if self.arguments.common.yes { " --yes" } else { "" };
         let line = |ids: &[String], option: &str| {
-            let words: Vec<_> = ids.iter().map(|id| word(id)).collect();
+            let words: Vec<_> = ids.iter().map(|id| shell_quote(id)).collect();
             target.line(&format!("stop-job {}{option}{yes}", words.join(" ")))
         };
         let typed = &self.arguments.common.ids;
         let mut hint = Hint::from("ask their owners");
-        hint = hint.and(if typed.len() > TYPED {
+        hint = hint.and(if typed.len() > MAX_IDS {
             Fix::from("then repeat the command with --others")
         } else {
             Fix::command("then allow it", line(typed, " --others"))
         });
         let own = self.ids(false);
-        if (1..=TYPED).contains(&own.len()) {
+        if (1..=MAX_IDS).contains(&own.len()) {
             hint = hint.and(Fix::command("or stop only the jobs that do not need --others", line(&own, "")));
         }
         let (name, all) = (&self.reach.spec.name, self.all());
@@ -186,7 +186,7 @@ pub(super) async fn stop(
         JobStopOutcome::StillThere(status) => (id, false, still_there(status)),
         JobStopOutcome::Unknown { why, .. } => (id, false, not_known(&why)),
         JobStopOutcome::Failed(why) => (id, false, why),
-        JobStopOutcome::Asked => (id, false, "stop requested".into()),
+        JobStopOutcome::Requested => (id, false, "stop requested".into()),
     };
     let rows: Vec<_> = stop.ids.iter().zip(outcomes).map(row).collect();
     report(&rows, common.json)
@@ -202,5 +202,5 @@ fn still_there(status: JobStatus) -> String {
         JobStatus::Pending => "Ray ignores stop requests for pending jobs; stop it once it is running",
         _ => "try again",
     };
-    format!("stop requested, but the job is still {}; {hint}", status.word())
+    format!("stop requested, but the job is still {}; {hint}", status.label())
 }

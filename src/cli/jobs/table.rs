@@ -29,7 +29,7 @@ fn row(job: &Job, now: Timestamp) -> Vec<String> {
         command.push('…');
     }
     let owner = job.owner().unwrap_or("-").to_owned();
-    vec![job.key.to_string(), job.status.word().into(), owner, age, command]
+    vec![job.key.to_string(), job.status.label().into(), owner, age, command]
 }
 
 /// The fields of a job in JSON, of a cluster in this state.
@@ -46,11 +46,11 @@ pub fn row_for_scripts(job: &Job, state: &ClusterState) -> serde_json::Value {
         .as_ref()
         .map(|all| all.iter().map(|(name, amount)| (name.raw().to_owned(), json!(amount))).collect());
     let mut value = json!({
-        "submission_id": submission, "job_id": driver.map(|id| id.0.raw()), "status": job.status.word(),
+        "submission_id": submission, "job_id": driver.map(|id| id.0.raw()), "status": job.status.label(),
         "owner": job.owner(), "entrypoint": job.entrypoint.raw(), "message": job.message.raw(),
         "error_type": job.error_type.raw(), "started_ms": job.started.map(Timestamp::as_millis),
         "ended_ms": job.ended.map(Timestamp::as_millis), "metadata": metadata, "exit_code": job.exit_code,
-        "requested": requested, "reason": state.pending.get(&job.key).map(|why| why.words.as_str()),
+        "requested": requested, "reason": state.pending.get(&job.key).map(|why| why.text.as_str()),
     });
     if state.vitals.read.is_some() {
         value["vitals"] = super::vitals::for_scripts(job, state);

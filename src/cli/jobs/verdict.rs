@@ -18,7 +18,7 @@ pub(super) fn conclude(
 ) -> ExitCode {
     match ended {
         Ok(status) => {
-            eprintln!("{id} {}", status.word());
+            eprintln!("{id} {}", status.label());
             verdict(status)
         }
         Err(FollowError::GaveUp) => {

@@ -66,21 +66,21 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
     };
     let late = || {
         let since = pending_too_long(job, state.vitals.limits.pending, now)?;
-        Some(format!("{} for {}", WarningKind::PendingTooLong.words(), brief(since.age(now))))
+        Some(format!("{} for {}", WarningKind::PendingTooLong.text(), brief(since.age(now))))
     };
     vec![
         job.key.to_string(),
-        state.vitals.status(job).word().to_owned(),
+        state.vitals.status(job).label().to_owned(),
         job.owner().unwrap_or("-").to_owned(),
         or_dash(job.started.map(|at| brief(at.age(now)))),
-        or_dash(vitals.map(|vitals| vitals.words(now)).or_else(pends)),
+        or_dash(vitals.map(|vitals| vitals.text(now)).or_else(pends)),
         or_dash(vitals.and_then(Vitals::chips).map(|(_, n)| number(n))),
         or_dash(run.and_then(|run| run.loss).map(loss)),
         or_dash(run.and_then(|run| run.rate).map(rate)),
-        or_dash(vitals.and_then(|vitals| vitals.left(now)).map(brief)),
+        or_dash(vitals.and_then(|vitals| vitals.time_left(now)).map(brief)),
         or_dash(run.and_then(|run| run.checkpoint?.at).map(|at| brief(at.age(now)))),
         or_dash(vitals.map(|vitals| vitals.restarts.to_string())),
-        or_dash(vitals.and_then(Vitals::worst).map(|sign| sign.words(now)).or_else(late)),
+        or_dash(vitals.and_then(Vitals::worst).map(|sign| sign.text(now)).or_else(late)),
     ]
 }
 
@@ -99,17 +99,17 @@ pub(super) fn for_scripts(job: &Job, state: &ClusterState) -> Value {
         |wait| json!({"resources": pairs(&wait.shape), "count": wait.count, "since_ms": millis(wait.since)}),
     );
     let signs = vitals.signs.iter().map(|sign| {
-        json!({"kind": sign.kind.words(), "since_ms": sign.since.as_millis(), "evidence": sign.evidence})
+        json!({"kind": sign.kind.text(), "since_ms": sign.since.as_millis(), "evidence": sign.evidence})
     });
     let nodes: Vec<String> = vitals.nodes.iter().map(ToString::to_string).collect();
     let saved = run.and_then(|run| run.checkpoint);
     json!({
-        "activity": vitals.word(), "description": vitals.words(vitals.read), "since_ms": millis(vitals.since),
+        "activity": vitals.label(), "description": vitals.text(vitals.read), "since_ms": millis(vitals.since),
         "chips": vitals.chips().map(|(_, n)| n), "holds": vitals.holds.as_deref().map(pairs), "node_ids": nodes,
         "waiting_for": waits.collect::<Vec<_>>(),
         "step": run.and_then(|run| run.step), "steps": run.and_then(|run| run.total), "loss": loss,
         "losses": run.map(|run| &run.losses), "steps_per_second": run.and_then(|run| run.rate),
-        "usual_steps_per_second": run.and_then(|run| run.usual_rate), "expected_end_ms": millis(run.and_then(|run| run.ends)),
+        "usual_steps_per_second": run.and_then(|run| run.typical_rate), "expected_end_ms": millis(run.and_then(|run| run.ends)),
         "last_step_ms": millis(run.and_then(|run| run.at)), "last_line_ms": millis(vitals.logged),
         "checkpoint": saved.map(|saved| json!({"step": saved.step, "at_ms": millis(saved.at)})),
         "restarts": vitals.restarts, "warnings": signs.collect::<Vec<_>>(), "read_ms": vitals.read.as_millis(),

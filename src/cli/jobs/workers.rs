@@ -5,7 +5,7 @@ use super::super::columns;
 use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::reader::{JobReader, report_incomplete, reporting};
-use crate::job_workers::{CALLED, NamedWorker, age_words, worker_overview};
+use crate::job_workers::{CALLED, NamedWorker, age_text, worker_overview};
 use crate::logs::Answer;
 use crate::model::Timestamp;
 use crate::model::amount::counted;
@@ -39,7 +39,7 @@ pub struct WorkersArguments {
 }
 
 /// Maximum length of a line in the table, in characters.
-const SHOWN: usize = 120;
+const MAX_LINE_CHARS: usize = 120;
 
 /// Prints the overview.
 pub(super) async fn run(
@@ -75,14 +75,14 @@ pub(super) async fn run(
 fn row(answer: &Answer, worker: &NamedWorker) -> Vec<String> {
     let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     let step = answer.step.map_or_else(|| "-".to_owned(), |step| step.to_string());
-    let line: String = answer.line.trim().chars().take(SHOWN).collect();
+    let line: String = answer.line.trim().chars().take(MAX_LINE_CHARS).collect();
     vec![
         worker.host.clone(),
         or_dash(&worker.slice),
         worker.process.pid.to_string(),
         or_dash(&worker.process.name.shown()),
         step,
-        age_words(answer.age),
+        age_text(answer.age),
         or_dash(&answer.reason),
         line,
     ]
@@ -94,8 +94,8 @@ fn for_scripts(answer: &Answer, worker: &NamedWorker) -> Value {
     json!({
         "node_id": worker.process.node.to_string(), "host": worker.host, "slice": or_null(&worker.slice),
         "pid": worker.process.pid, "name": or_null(worker.process.name.raw()),
-        "state": worker.state_word(), "step": answer.step,
-        "time_ms": answer.time.map(Timestamp::as_millis), "note": answer.remark.word(),
+        "state": worker.state_label(), "step": answer.step,
+        "time_ms": answer.time.map(Timestamp::as_millis), "note": answer.remark.label(),
         "reason": or_null(&answer.reason), "line": or_null(&answer.line),
         "files": worker.process.files.iter().map(crate::model::Text::raw).collect::<Vec<_>>(),
     })

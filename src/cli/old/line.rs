@@ -1,6 +1,6 @@
 //! A command line in parts, for rewriting an old one.
 
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{is_secret_in, named_secrets};
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ impl Line {
     }
 
     /// The words of the line without the program's name.
-    pub fn words(&self) -> Vec<String> {
+    pub fn args(&self) -> Vec<String> {
         let tail = self.tail.iter().flat_map(|tail| std::iter::once(REST.to_owned()).chain(tail.clone()));
         [&self.first, &self.name, &self.rest].into_iter().flatten().cloned().chain(tail).collect()
     }
@@ -66,7 +66,7 @@ impl Line {
             None if !is_plain(&word) => word,
             _ => "...".to_owned(),
         };
-        let words = shown.words().into_iter().map(|w| word(&safe(w)));
+        let words = shown.args().into_iter().map(|w| shell_quote(&safe(w)));
         std::iter::once("marin-tui".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
     }
 
@@ -165,6 +165,8 @@ pub fn is_plain(word: &str) -> bool {
 pub fn one(all: Vec<String>, what: &str) -> Result<Option<String>, String> {
     match &all[..] {
         [] | [_] => Ok(all.into_iter().next()),
-        [a, b, ..] => Err(format!("{what} is given twice: {} and {}; give it once", word(a), word(b))),
+        [a, b, ..] => {
+            Err(format!("{what} is given twice: {} and {}; give it once", shell_quote(a), shell_quote(b)))
+        }
     }
 }

@@ -188,7 +188,7 @@ mod tests {
             ("x -e A 1", "--env A=1 -- x"),
         ] {
             let line = submitted(old).unwrap();
-            assert_eq!((line.words().join(" "), line.why), (new.to_owned(), None), "{old}");
+            assert_eq!((line.args().join(" "), line.why), (new.to_owned(), None), "{old}");
         }
         assert!(submitted("-e A x").unwrap().why.unwrap().contains("could be"));
         for wrong in ["-e A 1 2 -- x", "-e A=1 2 -- x", "x -- y"] {
@@ -201,7 +201,7 @@ mod tests {
         let env = Env::new(&[("HF_TOKEN", "a"), ("WANDB_API_KEY", "b")], "/");
         let mut line = submitted("-e HF_TOKEN c -- x").unwrap();
         pass_variables(&mut line, &env);
-        assert_eq!(line.words().join(" "), "--env HF_TOKEN=c --pass-env WANDB_API_KEY -- x");
+        assert_eq!(line.args().join(" "), "--env HF_TOKEN=c --pass-env WANDB_API_KEY -- x");
     }
 
     #[test]
@@ -211,6 +211,6 @@ mod tests {
         assert!(line.why.is_some());
         let line = submitted("--extra tpu x.py").unwrap();
         assert_eq!(line.tail.unwrap(), ["uv run --extra tpu x.py"]);
-        assert_eq!(submitted("--auto-stop -- x").unwrap().words(), ["--", "x"]);
+        assert_eq!(submitted("--auto-stop -- x").unwrap().args(), ["--", "x"]);
     }
 }

@@ -88,12 +88,12 @@ pub(super) fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::R
         let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(now)));
         let restoration = match &job.restoration {
             Restoration::Lost(what) if !is_of_cluster => printable(what).into_owned(),
-            restoration => restoration.words(),
+            restoration => restoration.text(),
         };
         vec![
             job.key.to_string(),
-            job.owner_words(),
-            job.status.word().to_owned(),
+            job.owner_label(),
+            job.status.label().to_owned(),
             age,
             job.holding(),
             restoration,

@@ -52,7 +52,8 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
 /// A row for each missing permission, or one for all.
 fn of_project(project: &str, lacks: &[Lack]) -> Vec<Check> {
     let row = |lack: &Lack| {
-        let what = format!("missing permissions, needed to {}: {}", lack.need.aim, lack.missing.join(", "));
+        let what =
+            format!("missing permissions, needed to {}: {}", lack.need.purpose, lack.missing.join(", "));
         let hint = format!(
             "ask the owner of {project} for {}, or for a role with these permissions",
             lack.need.role

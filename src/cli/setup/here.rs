@@ -5,7 +5,7 @@ use super::report::{Check, Status};
 use crate::cli::directories::{make_folders, token_sources};
 use crate::cli::tool;
 use crate::config::{self, Env, Settings, Sources};
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{Fix, HeadAddress, Hint, Secret};
 use crate::supervisor;
 use std::path::Path;
@@ -95,7 +95,7 @@ pub(super) async fn ray(setup: &Setup, head: Option<&str>) -> Check {
     }
     let version = head.map_or_else(String::new, |version| format!("=={version}"));
     let install = || {
-        let line = format!("python3 -m pip install {}", word(&format!("ray[default]{version}")));
+        let line = format!("python3 -m pip install {}", shell_quote(&format!("ray[default]{version}")));
         Hint::from(Fix::command("install Ray", line)).and("or set the command as `ray` in the settings")
     };
     let needed = "needed to start, restart and stop clusters";

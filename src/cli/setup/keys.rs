@@ -5,7 +5,7 @@ use super::report::{Check, Status};
 use crate::cli::tool;
 use crate::config;
 use crate::gcp::SecretVersion;
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{ClusterSpec, Fix, HeadAddress, Hint, Secret, SecretName};
 use crate::supervisor::{self, KeyFault};
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ impl Key<'_> {
         match self.latest(secret).await {
             Ok(SecretVersion { version, value }) if !is_same(self.file, &value) => {
                 let what = format!("differs from version {version} of secret {secret}; it was not changed");
-                let file = word(&self.file.to_string_lossy());
+                let file = shell_quote(&self.file.to_string_lossy());
                 let line = format!("mv {file} {file}.old && {}", self.setup.again);
                 self.needs(
                     what,
@@ -121,14 +121,14 @@ impl Key<'_> {
         match is_key(&value).await {
             Ok(true) => {}
             Ok(false) => {
-                let project = word(secret.project.as_deref().unwrap_or_default());
+                let project = shell_quote(secret.project.as_deref().unwrap_or_default());
                 let line = format!(
                     "gcloud secrets versions add {} --project={project} --data-file=-",
-                    word(&secret.name)
+                    shell_quote(&secret.name)
                 );
-                let aim = "add a version with the private key, which is read from standard input";
+                let purpose = "add a version with the private key, which is read from standard input";
                 return self
-                    .needs(format!("{which} does not contain a private key"), Fix::command(aim, line));
+                    .needs(format!("{which} does not contain a private key"), Fix::command(purpose, line));
             }
             Err(e) => return self.needs(format!("cannot check {which}: {e}"), Hint::none()),
         }

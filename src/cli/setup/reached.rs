@@ -6,7 +6,7 @@ use crate::cli::GlobalArguments;
 use crate::cli::directories::token_sources;
 use crate::cli::reach::Reach;
 use crate::model::amount::counted;
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{ClusterSpec, Fix, Problem};
 use crate::supervisor::TokenManager;
 use crate::token::Source;
@@ -43,7 +43,7 @@ async fn token(setup: &Setup, manager: &Arc<TokenManager>, of: String, specs: &[
     let Some(here) = found.iter().find_map(|found| found.as_ref().err()) else {
         let exposed = found.iter().flatten().find(|found| found.exposed).map(|found| &found.source);
         if let Some(Source::File(file)) = exposed {
-            let fix = Fix::command("", format!("chmod 600 {}", word(&file.to_string_lossy())));
+            let fix = Fix::command("", format!("chmod 600 {}", shell_quote(&file.to_string_lossy())));
             return Check::needs(name, of, format!("others can read {}", file.display()), fix);
         }
         let from = found.first().and_then(|found| found.as_ref().ok()).map(|found| found.source.to_string());

@@ -18,7 +18,7 @@ pub(super) enum Status {
 }
 
 impl Status {
-    const fn word(self) -> &'static str {
+    const fn label(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Fixed => "fixed",
@@ -32,7 +32,7 @@ impl Status {
         match self {
             Self::ActionNeeded => "needs-action",
             Self::NotNeeded => "not-needed",
-            other => other.word(),
+            other => other.label(),
         }
     }
 }
@@ -79,7 +79,7 @@ impl Check {
     }
 
     fn row(&self) -> Vec<String> {
-        vec![self.status.word().into(), self.name.into(), self.of.clone(), self.what.clone()]
+        vec![self.status.label().into(), self.name.into(), self.of.clone(), self.what.clone()]
     }
 
     fn as_json(&self) -> Value {

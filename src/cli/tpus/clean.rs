@@ -48,14 +48,14 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
     let record = |leftover: &Leftover, cleaned: &Cleaned| {
         eprintln!(
             "{} {}: {}",
-            leftover.kind.word(),
+            leftover.kind.label(),
             leftover.name,
-            printable(&cleaned.words(Hint::to_string))
+            printable(&cleaned.text(Hint::to_string))
         );
     };
     let done = supervisor::clean(&reach.spec, google, found, record).await.map_err(|p| reach.error(&p))?;
     for (leftover, cleaned) in &done {
-        reach.note(&leftover.audit_label(), &cleaned.words(Hint::to_string));
+        reach.note(&leftover.audit_label(), &cleaned.text(Hint::to_string));
     }
     let done: Vec<_> = done.into_iter().map(|(leftover, cleaned)| (leftover, Some(cleaned))).collect();
     reported(&done)
@@ -66,7 +66,7 @@ fn counted(all: &[Leftover]) -> String {
     let chips: u32 = all.iter().map(|l| l.chips).sum();
     let of = |kind: LeftoverKind| {
         let n = all.iter().filter(|l| l.kind == kind).count();
-        (n > 0).then(|| format!("{n} {}{}", kind.word(), if n == 1 { "" } else { "s" }))
+        (n > 0).then(|| format!("{n} {}{}", kind.label(), if n == 1 { "" } else { "s" }))
     };
     let kinds = [
         LeftoverKind::TpuVm,
@@ -97,12 +97,12 @@ fn print(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     let now = Timestamp::now();
     let cells = |(leftover, cleaned): &Row| {
         vec![
-            leftover.kind.word().to_owned(),
+            leftover.kind.label().to_owned(),
             leftover.name.raw().to_owned(),
             leftover.accelerator_type.raw().to_owned(),
             leftover.chips.to_string(),
             leftover.created.map_or_else(|| "-".into(), |at| brief(at.age(now))),
-            cleaned.as_ref().map_or_else(|| "would be deleted".into(), |c| c.words(Hint::to_string)),
+            cleaned.as_ref().map_or_else(|| "would be deleted".into(), |c| c.text(Hint::to_string)),
         ]
     };
     let cells: Vec<_> = rows.iter().map(cells).collect();
@@ -118,7 +118,7 @@ fn for_scripts((leftover, cleaned): &Row) -> Value {
         Some(Cleaned::Failed { what, hint }) => ("failed", Some(what), Some(hint)),
     };
     let mut value = json!({
-        "kind": leftover.kind.word(), "name": leftover.name.raw(),
+        "kind": leftover.kind.label(), "name": leftover.name.raw(),
         "accelerator_type": leftover.accelerator_type.raw(), "chips": leftover.chips,
         "outcome": outcome, "reason": why,
     });

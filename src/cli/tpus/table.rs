@@ -69,7 +69,7 @@ impl Answers<'_> {
             writeln!(out)?;
         }
         for (generation, chips) in chips {
-            writeln!(out, "{}", chips.words(generation, self.nodes.is_ok()))?;
+            writeln!(out, "{}", chips.text(generation, self.nodes.is_ok()))?;
         }
         let hints = hints(self.spec, rows, types);
         if !hints.is_empty() {
@@ -128,7 +128,7 @@ fn cells(row: &Row, now: Timestamp, ray: bool) -> Vec<String> {
     let (hosts, joined) = row.hosts;
     let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
     vec![
-        row.status.word().into(),
+        row.status.label().into(),
         row.name.raw().into(),
         or_dash(row.accelerator_type.raw().to_owned()),
         row.chips.to_string(),
@@ -138,8 +138,8 @@ fn cells(row: &Row, now: Timestamp, ray: bool) -> Vec<String> {
             (false, hosts) => format!("?/{hosts}"),
             (true, hosts) => format!("{joined}/{hosts}"),
         },
-        row.capacity.map_or("-", Capacity::word).into(),
-        row.keeper.word().into(),
+        row.capacity.map_or("-", Capacity::label).into(),
+        row.keeper.label().into(),
         row.created.map_or_else(|| "-".into(), |at| brief(at.age(now))),
         row.note.as_ref().map_or_else(String::new, |n| n.raw().to_owned()),
     ]
@@ -178,7 +178,7 @@ fn hints(spec: &ClusterSpec, rows: &[Row], types: &[TypeCount]) -> Vec<String> {
         };
         let word = match status {
             TpuStatus::HoldsQuota if mine.len() > 1 => "preempted, hold quota",
-            status => status.word(),
+            status => status.label(),
         };
         lines.push(format!("{} {word}: {hint}{missing}", mine.len()));
     }
@@ -197,10 +197,10 @@ fn hints(spec: &ClusterSpec, rows: &[Row], types: &[TypeCount]) -> Vec<String> {
 fn row_for_scripts(row: &Row, target: Target<'_>) -> Value {
     let raw = |texts: &[Text]| texts.iter().map(|t| t.raw().to_owned()).collect::<Vec<_>>();
     let mut value = json!({
-        "status": row.status.word(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
+        "status": row.status.label(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
         "chips": row.chips, "resource": row.resource, "state": row.state.as_ref().map(Text::raw), "node_type": row.ray_type.as_ref().map(Text::raw),
         "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
-        "capacity": row.capacity.map(Capacity::word), "managed_by": row.keeper.word(),
+        "capacity": row.capacity.map(Capacity::label), "managed_by": row.keeper.label(),
         "created_ms": row.created.map(Timestamp::as_millis), "note": row.note.as_ref().map(Text::raw),
     });
     hints::add(&mut value, Some(&row.hint()), target);

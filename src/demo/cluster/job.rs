@@ -18,7 +18,7 @@ const WAITS: &str = "Job has not started yet. It may be waiting for resources (C
 
 /// The resources that an entrypoint itself requests, apart from its tasks.
 #[derive(Clone, Debug, Default)]
-pub(in crate::demo) struct Asked {
+pub(in crate::demo) struct RequestedResources {
     pub cpus: f64,
     pub gpus: f64,
     /// Bytes of memory.
@@ -50,7 +50,7 @@ pub(in crate::demo) struct SimJob {
     /// `runtime_env` as Ray returns it, including secrets.
     pub runtime_env: Option<Value>,
     /// The resources that the entrypoint itself requests.
-    pub asked: Asked,
+    pub asked: RequestedResources,
     /// When a requested stop takes effect, in milliseconds since the epoch.
     pub stopping: Option<i64>,
     /// When its driver starts, in milliseconds since the epoch; `None` if only the simulation's turnover starts it.
@@ -97,7 +97,10 @@ impl SimJob {
                 "pip": {"packages": ["jax[tpu]==0.6.2", "levanter>=1.2", "haliax"], "pip_check": false},
                 "config": {"setup_timeout_seconds": 1800},
             })),
-            asked: Asked { cpus: f64::from(u8::from(n.is_multiple_of(5))), ..Asked::default() },
+            asked: RequestedResources {
+                cpus: f64::from(u8::from(n.is_multiple_of(5))),
+                ..RequestedResources::default()
+            },
             stopping: None,
             starting: None,
             log,
@@ -131,7 +134,7 @@ impl SimJob {
             ended,
             metadata: Some(json!({})),
             runtime_env: Some(json!({})),
-            asked: Asked::default(),
+            asked: RequestedResources::default(),
             stopping: None,
             starting: None,
             log: Log::none(),
@@ -194,8 +197,8 @@ impl SimJob {
     }
 
     /// Ray's name for the status.
-    pub fn status_word(&self) -> String {
-        self.status.word().to_uppercase()
+    pub fn status_label(&self) -> String {
+        self.status.label().to_uppercase()
     }
 
     /// The JSON in `/api/jobs/` and `/api/jobs/{id}`, cached until the job changes.
@@ -214,7 +217,7 @@ impl SimJob {
             "job_id": self.driver,
             "submission_id": self.submission,
             "driver_info": driver_info.map(|id| json!({"id": id, "node_ip_address": HEAD_IP, "pid": DRIVER_PID.to_string()})),
-            "status": self.status_word(),
+            "status": self.status_label(),
             "entrypoint": self.entrypoint,
             "message": self.message,
             "error_type": self.error,
@@ -239,7 +242,7 @@ impl SimJob {
 
     fn info(&self, head: NodeId) -> String {
         let mut info = json!({
-            "status": self.status_word(),
+            "status": self.status_label(),
             "entrypoint": self.entrypoint,
             "message": self.message,
             "error_type": self.error,

@@ -1,6 +1,6 @@
 //! The Jobs API: one job, its whole log, stop, delete, submit.
 
-use super::super::cluster::job::{Asked, SimJob};
+use super::super::cluster::job::{RequestedResources, SimJob};
 use super::super::cluster::log::Log;
 use super::super::connection::{Body, text};
 use super::super::json::dumps;
@@ -72,7 +72,7 @@ pub(super) fn stop(id: &str, shared: &Shared) -> Response<Body> {
 
 /// `DELETE /api/jobs/{id}`: only a job that has ended can be deleted.
 pub(super) fn delete(id: &str, shared: &Shared) -> Response<Body> {
-    shared.now(|c| match c.job(id).map(|j| (j.submission.is_some(), j.status.is_ended(), j.status_word())) {
+    shared.now(|c| match c.job(id).map(|j| (j.submission.is_some(), j.status.is_ended(), j.status_label())) {
         None => unknown(id),
         Some((false, ..)) => text(StatusCode::BAD_REQUEST, "Can only delete submission type jobs"),
         Some((true, false, word)) => text(
@@ -113,7 +113,7 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
             ended: None,
             metadata: body.get("metadata").filter(|m| m.is_object()).cloned(),
             runtime_env: body.get("runtime_env").filter(|m| m.is_object()).cloned(),
-            asked: Asked {
+            asked: RequestedResources {
                 cpus: body["entrypoint_num_cpus"].as_f64().unwrap_or(0.0),
                 gpus: body["entrypoint_num_gpus"].as_f64().unwrap_or(0.0),
                 memory: body["entrypoint_memory"].as_i64().unwrap_or(0),

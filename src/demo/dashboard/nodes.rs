@@ -16,7 +16,7 @@ const NO_JOB: &str = "ffffffff";
 const IDLE_PID: u32 = 612;
 
 /// Ray's name for a death reason.
-pub(super) fn reason_word(reason: DeathReason) -> &'static str {
+pub(super) fn reason_name(reason: DeathReason) -> &'static str {
     match reason {
         DeathReason::Unspecified => "UNSPECIFIED",
         DeathReason::Expected => "EXPECTED_TERMINATION",
@@ -66,7 +66,7 @@ impl SimNode {
             "node_id": self.id.to_string(),
             "node_ip": self.ip,
             "is_head_node": self.is_head,
-            "state": self.state_word(),
+            "state": self.state_label(),
             "state_message": self.state_message(),
             "node_name": self.ip,
             "resources_total": self.resources.iter().map(|(n, t, _)| (n.clone(), json!(t))).collect::<Map<_, _>>(),
@@ -80,7 +80,7 @@ impl SimNode {
     }
 
     /// `ALIVE` or `DEAD`.
-    pub fn state_word(&self) -> &'static str {
+    pub fn state_label(&self) -> &'static str {
         if self.is_alive() { "ALIVE" } else { "DEAD" }
     }
 
@@ -170,7 +170,7 @@ impl SimNode {
                 "numWorkers": 0, "objectStoreUsedMemory": 0, "objectStoreAvailableMemory": store as u64,
                 "storeStats": {"objectStoreBytesAvail": (store as u64).to_string()},
                 "nodeId": self.id.to_string(), "state": "DEAD", "endTimeMs": end.at.to_string(),
-                "deathInfo": {"reason": reason_word(end.reason), "reasonMessage": end.message},
+                "deathInfo": {"reason": reason_name(end.reason), "reasonMessage": end.message},
                 "nodeManagerAddress": "", "rayletSocketName": "", "objectStoreSocketName": "",
                 "nodeManagerPort": 0, "objectManagerPort": 0, "nodeManagerHostname": "", "metricsExportPort": 0,
                 "runtimeEnvAgentPort": 0, "metricsAgentPort": 0, "dashboardAgentListenPort": 0,

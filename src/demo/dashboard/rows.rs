@@ -10,7 +10,7 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 /// `RAY_MAX_LIMIT_FROM_API_SERVER`.
-const MOST: usize = 10_000;
+const MAX_ROWS: usize = 10_000;
 
 /// Columns that filters support.
 pub(super) struct Columns(&'static [&'static str]);
@@ -45,10 +45,10 @@ pub(super) fn answer(
 ) -> Response<Body> {
     let limit = match query.get("limit").map(str::parse::<usize>) {
         None => 100,
-        Some(Ok(n)) if n <= MOST => n,
+        Some(Ok(n)) if n <= MAX_ROWS => n,
         Some(Ok(n)) => {
             return refuse(&format!(
-                "Given limit {n} exceeds the supported limit {MOST}. Use a lower limit."
+                "Given limit {n} exceeds the supported limit {MAX_ROWS}. Use a lower limit."
             ));
         }
         Some(Err(_)) => {

@@ -265,7 +265,7 @@ fn driver(job: &SimJob, head: NodeId, skip_submission: bool) -> Option<JobTableD
 fn submission_info(job: &SimJob, head: NodeId) -> JobsApiInfo {
     let pairs = job.metadata.iter().filter_map(|m| m.as_object()).flatten();
     JobsApiInfo {
-        status: job.status_word(),
+        status: job.status_label(),
         entrypoint: job.entrypoint.clone(),
         message: job.message.clone(),
         error_type: job.error.map(str::to_owned),

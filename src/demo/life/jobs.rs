@@ -38,7 +38,7 @@ const SET_UP: f64 = 35_000.0;
 /// How long a scripted run without a failure lasts after the simulation begins, in milliseconds.
 const FOREVER: i64 = 30 * 24 * 3_600_000;
 /// Maximum number of gangs that are kept, with their log files.
-const REMEMBERED: usize = 64;
+const MAX_GANGS: usize = 64;
 /// Share of the jobs that fail when their slice is preempted.
 const GIVES_UP: f64 = 0.25;
 
@@ -289,7 +289,7 @@ impl Engine {
             slows,
             end: None,
         });
-        let surplus = self.gangs.len().saturating_sub(REMEMBERED);
+        let surplus = self.gangs.len().saturating_sub(MAX_GANGS);
         self.gangs.drain(..surplus);
         if fails {
             self.plan(takes - FOLLOW, Event::Break(job, turn));

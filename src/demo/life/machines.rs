@@ -9,7 +9,7 @@ use super::slice::{Slice, Stage};
 use super::tale::What;
 
 /// Time until the autoscaler deletes the machines of a dead slice, in milliseconds.
-const NOTICED: i64 = 45_000;
+const DELETION_DELAY: i64 = 45_000;
 
 impl Engine {
     /// All TPU VMs that Google lists.
@@ -21,7 +21,7 @@ impl Engine {
 
     fn tpu_vm(&self, slice: &Slice, state: &'static str) -> TpuVm {
         let kind = &self.kinds[slice.kind];
-        let hosts = if slice.stage == Stage::Asked { 0 } else { kind.slice.hosts };
+        let hosts = if slice.stage == Stage::Requested { 0 } else { kind.slice.hosts };
         TpuVm {
             name: slice.name.clone(),
             accelerator: kind.slice.pod_type.to_string(),
@@ -36,7 +36,7 @@ impl Engine {
     pub(super) fn record_lost(&mut self, id: u64, slice: Slice) {
         if slice.stage != Stage::Deleted {
             self.left.insert(id, slice);
-            self.plan(NOTICED, Event::Noticed(id));
+            self.plan(DELETION_DELAY, Event::Noticed(id));
         }
     }
 
@@ -64,7 +64,7 @@ impl Engine {
         self.left.retain(|_, s| s.name != name);
         let Some((&id, slice)) = self.slices.iter_mut().find(|(_, s)| s.name == name) else { return };
         let kind = &mut self.kinds[slice.kind];
-        if matches!(slice.stage, Stage::Asked | Stage::Joining) {
+        if matches!(slice.stage, Stage::Requested | Stage::Joining) {
             kind.coming -= 1;
         }
         kind.free.remove(&id);
@@ -76,7 +76,7 @@ impl Engine {
 /// Google's name for the state.
 fn state(stage: Stage) -> &'static str {
     match stage {
-        Stage::Asked => "CREATING",
+        Stage::Requested => "CREATING",
         Stage::Joining | Stage::Complete => "READY",
         Stage::Taken | Stage::Deleted => "PREEMPTED",
     }

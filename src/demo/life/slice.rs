@@ -51,7 +51,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Requested from Google.
-    Asked,
+    Requested,
     /// The machines exist, and hosts are joining.
     Joining,
     /// All hosts have joined.

@@ -19,7 +19,7 @@ const IDLE: i64 = 300_000;
 /// Time until the autoscaler retries a failed launch, in milliseconds.
 const AGAIN: i64 = 60_000;
 /// Maximum number of dead nodes that the GCS keeps.
-const REMEMBERED: usize = 1000;
+const MAX_DEAD_NODES: usize = 1000;
 
 impl Engine {
     /// Creates the initial slices, complete with all hosts.
@@ -79,7 +79,7 @@ impl Engine {
             job: None,
             hosts: Vec::new(),
             turn: 0,
-            stage: Stage::Asked,
+            stage: Stage::Requested,
             since,
             first_host,
         };
@@ -128,7 +128,7 @@ impl Engine {
     /// Google has created the machines, or refuses to.
     pub(super) fn launched(&mut self, cluster: &mut State, id: u64) {
         let refused = self.life.refusal.filter(|_| self.random.unit() < self.life.refused);
-        let Some(slice) = self.slices.get_mut(&id).filter(|s| s.stage == Stage::Asked) else { return };
+        let Some(slice) = self.slices.get_mut(&id).filter(|s| s.stage == Stage::Requested) else { return };
         self.changed = true;
         let Some(refusal) = refused else {
             slice.stage = Stage::Joining;
@@ -291,7 +291,7 @@ impl Engine {
         let Some(slice) = self.slices.remove(&id) else { return };
         let kind = &mut self.kinds[slice.kind];
         kind.up -= 1;
-        kind.coming -= usize::from(matches!(slice.stage, Stage::Asked | Stage::Joining));
+        kind.coming -= usize::from(matches!(slice.stage, Stage::Requested | Stage::Joining));
         kind.free.remove(&id);
         self.changed = true;
         if let Some(job) = slice.job {
@@ -326,7 +326,7 @@ impl Engine {
         for slice in self.slices.values().filter(|_| !self.stuck) {
             let (kind, joined) = (&self.kinds[slice.kind], slice.hosts.len());
             match slice.stage {
-                Stage::Asked => match view.launching.iter_mut().find(|l| l.node_type == kind.name) {
+                Stage::Requested => match view.launching.iter_mut().find(|l| l.node_type == kind.name) {
                     Some(launching) => launching.count += 1,
                     None => view.launching.push(Launching {
                         node_type: kind.name.clone(),
@@ -351,7 +351,7 @@ impl Engine {
 /// Removes the oldest dead nodes: the GCS keeps a thousand.
 fn forget(nodes: &mut Vec<SimNode>) {
     let dead = nodes.iter().filter(|n| !n.is_alive()).count();
-    let mut surplus = dead.saturating_sub(REMEMBERED);
+    let mut surplus = dead.saturating_sub(MAX_DEAD_NODES);
     if surplus > 0 {
         nodes.retain(|n| {
             let stays = n.is_alive() || surplus == 0;

@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 /// The scripts that a cleanup runs on a host, from standard input.
-const LOOK: &str = include_str!("../../../assets/cleanup-look.sh");
+const INSPECT: &str = include_str!("../../../assets/cleanup-inspect.sh");
 const END: &str = include_str!("../../../assets/cleanup-end.sh");
 /// The script that prints the time for each line that it reads.
 const CLOCK: &str = include_str!("../../../assets/clock.sh");
@@ -84,13 +84,13 @@ impl Workers {
             return (String::new(), NOT_FOUND);
         };
         match input {
-            LOOK => (self.look(address), 0),
+            INSPECT => (self.inspect(address), 0),
             END => (self.end(address, locks, processes), 0),
             _ => (String::new(), NOT_FOUND),
         }
     }
 
-    fn look(&self, address: &str) -> String {
+    fn inspect(&self, address: &str) -> String {
         let (runs, first) = self.shared.now(|c| {
             let workers = || c.nodes.iter().filter(|n| !n.is_head && n.end.is_none());
             let runs = workers().any(|n| n.ip == address);
@@ -271,10 +271,13 @@ mod tests {
             head.shared.now(|c| c.nodes.iter().find(|n| n.end.is_some()).map(|n| n.ip.clone())).unwrap();
         assert!(alive.iter().all(|ip| workers.has(ip)) && !workers.has(&dead) && !workers.has("8.8.8.8"));
         let line = |more: &str| format!("exec sh -c 'sudo or \"$@\"' sh '/proc' '^/dev/x$' {more}");
-        let look = |ip: &String| workers.run(ip, &line("'/tmp/libtpu_lockfile*'"), LOOK).0;
-        let with = |ip: &&String| look(ip).contains("lock\t/tmp/libtpu_lockfile\n");
+        let inspect = |ip: &String| workers.run(ip, &line("'/tmp/libtpu_lockfile*'"), INSPECT).0;
+        let with = |ip: &&String| inspect(ip).contains("lock\t/tmp/libtpu_lockfile\n");
         let host = alive.iter().filter(with).collect::<Vec<_>>();
-        assert_eq!((host.len(), alive.iter().filter(|ip| look(ip).contains("ray::train")).count()), (1, 1));
+        assert_eq!(
+            (host.len(), alive.iter().filter(|ip| inspect(ip).contains("ray::train")).count()),
+            (1, 1)
+        );
         let end = |more: &str| workers.run(host[0], &line(more), END).0;
         assert_eq!(
             end("'/tmp/l*' 4321:1"),
@@ -282,7 +285,7 @@ mod tests {
         );
         assert_eq!(end("'/tmp/l*' 4321:40000"), "ended\t4321\nremoved\t/tmp/libtpu_lockfile\nend\n");
         assert_eq!(end("'' 4321:40000"), "gone\t4321\nend\n");
-        assert!(look(host[0]).ends_with("end\n") && !look(host[0]).contains("4321"));
+        assert!(inspect(host[0]).ends_with("end\n") && !inspect(host[0]).contains("4321"));
         assert_eq!(workers.run(host[0], "rm -rf /", "").1, NOT_FOUND);
         let time = Workers::time("exec sh -c 'while read -r x; do date +%s.%N; done'").unwrap();
         assert!(time.trim_end().parse::<f64>().is_ok_and(|seconds| seconds > 1e9), "{time}");

@@ -23,7 +23,7 @@ struct Share {
 }
 
 impl Share {
-    fn words(&self, drains: bool) -> String {
+    fn text(&self, drains: bool) -> String {
         let count = |n: usize, word: &str| match n {
             0 => None,
             1 => Some(format!("1 {word}")),
@@ -101,13 +101,13 @@ pub(in super::super) async fn running_on(
     let mut rows: Vec<(Option<Job>, AffectedJob)> = Vec::new();
     for job in &jobs {
         if let Some(share) = shares.get(&job.key) {
-            let restoration = Restoration::Lost(share.words(drains));
+            let restoration = Restoration::Lost(share.text(drains));
             rows.push((Some((*job).clone()), AffectedJob { restoration, ..AffectedJob::of(job) }));
         }
     }
     // Something that outlives its job, such as a detached actor.
     for (key, share) in shares.iter().filter(|(key, _)| !jobs.iter().any(|j| j.key == **key)) {
-        let restoration = Restoration::Lost(share.words(drains));
+        let restoration = Restoration::Lost(share.text(drains));
         let (key, status) = (key.clone(), JobStatus::Unknown);
         rows.push((None, AffectedJob { key, owner: None, status, started: None, holds: None, restoration }));
     }
@@ -186,10 +186,10 @@ mod tests {
             one("09000000", "actor", "left_over"),
         ];
         let shares = shares(&jobs, &[here], &running);
-        assert_eq!(shares[&submitted].words(false), "its entrypoint, 2 tasks run there");
-        assert_eq!(shares[&by_hand].words(false), "its entrypoint runs there");
+        assert_eq!(shares[&submitted].text(false), "its entrypoint, 2 tasks run there");
+        assert_eq!(shares[&by_hand].text(false), "its entrypoint runs there");
         let orphan = JobKey::Driver(JobId("09000000".into()));
-        assert_eq!(shares[&orphan].words(true), "1 actor runs there; may finish");
+        assert_eq!(shares[&orphan].text(true), "1 actor runs there; may finish");
         assert_eq!(shares.len(), 3);
     }
 }

@@ -4,7 +4,7 @@
 use super::super::failure;
 use super::super::problem::problem;
 use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, VmState};
-use crate::model::command_line::word;
+use crate::model::command_line::shell_quote;
 use crate::model::{ClusterSpec, Problem, Target, Text};
 use crate::supervisor::{self, Options};
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub struct Selection {
 
 impl Selection {
     /// The selection in words.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         let kind = self.kind.as_ref().map(|kind| format!("of type {}", Text::from(kind.as_str())));
         let preempted = self.preempted.then(|| "preempted".to_owned());
         let words: Vec<String> =
@@ -54,7 +54,7 @@ pub async fn select(
     let unmanaged = options.google.tpus_of_kind(&location, "unmanaged").await.map_err(|e| problem(&e))?;
     let (names, mut left) = chosen(&view, &unmanaged, selection);
     left.extend(waiting(&view, spec, selection).map(|request| {
-        let line = Target::of(&spec.name).line(&format!("remove-worker {}", word(request.raw())));
+        let line = Target::of(&spec.name).line(&format!("remove-worker {}", shell_quote(request.raw())));
         format!("{request}: this request is still waiting for capacity; `{line}` deletes it")
     }));
     Ok((names, left))

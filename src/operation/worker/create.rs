@@ -75,7 +75,7 @@ impl Performer {
             Err(e @ GcpError::Exists { .. }) => {
                 let Some(there) = google.part(location, kind, name).await? else { return Err(e.into()) };
                 same(part, &there, location)?;
-                progress.report(format!("{name}: the {} already exists", kind.word()));
+                progress.report(format!("{name}: the {} already exists", kind.label()));
                 return Ok(());
             }
             Err(e) => return Err(e.into()),
@@ -85,7 +85,7 @@ impl Performer {
         self.facts.worker.made.push(made);
         self.keep_facts(journal).await.map_err(|problem| CreateError { problem, is_temporary: true })?;
         google.end(begun).await?;
-        progress.report(format!("{name}: {} created", kind.word()));
+        progress.report(format!("{name}: {} created", kind.label()));
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl Performer {
         let made: Vec<CreatedPart> =
             self.facts.worker.made.iter().rev().filter(|m| m.name == name).cloned().collect();
         for part in made {
-            let word = part.kind.word();
+            let word = part.kind.label();
             let removed = match google.part_deletion(location, &part).await {
                 Ok(Some(deletion)) => self.executor.google(google, &deletion, None).await.map(|()| true),
                 Ok(None) => Ok(false),
@@ -136,7 +136,7 @@ async fn listed(google: &Google, location: &TpuLocation, name: &str) -> Result<O
 
 fn follows(there: &TpuVm, request: &ComputeRequest) -> Result<(), Problem> {
     let is_over = there.state.is_gone() || matches!(there.state, VmState::Stopped | VmState::Deleting);
-    let over = is_over.then(|| format!("it is {}", there.state.word()));
+    let over = is_over.then(|| format!("it is {}", there.state.label()));
     let wanted = Text::new(request.accelerator.as_str());
     check_existing(
         &request.name,
@@ -179,7 +179,7 @@ fn same(part: &Part, there: &Value, location: &TpuLocation) -> Result<(), Create
     if differs.is_empty() {
         return Ok(());
     }
-    let (word, name) = (part.kind.word(), &part.name);
+    let (word, name) = (part.kind.label(), &part.name);
     let what = format!("the {word} {name} already exists and is different: {}", differs.join("; "));
     let hint = Hint::from(format!("choose another name, or delete it: `{}`", deletion(part, location)));
     Err(CreateError { problem: failure(what, hint), is_temporary: false })

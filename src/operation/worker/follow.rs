@@ -134,16 +134,16 @@ fn status(view: &CloudView, location: &TpuLocation, name: &str) -> Result<Seen, 
             let vm = view.vms.iter().find(|vm| queued.nodes.contains(&vm.name));
             let Some(vm) = vm else { return Ok("active".into()) };
             if vm.state.is_gone() {
-                return Err(failure(format!("{name} is already {}", vm.state_words()), again));
+                return Err(failure(format!("{name} is already {}", vm.state_label()), again));
             }
             let hosts: Vec<String> = vm.hosts.iter().map(|h| h.raw().to_owned()).collect();
             let is_up = vm.state == VmState::Ready && !hosts.is_empty();
-            let word = format!("active, its TPU VM is {}", vm.state_words());
+            let word = format!("active, its TPU VM is {}", vm.state_label());
             let name = Some(name.to_owned());
             let up = || Machine { queued: name.clone(), vm: name, hosts, ..Machine::default() };
             Ok(Seen { word, up: is_up.then(up) })
         }
-        _ => Ok(queued.state_words().as_str().into()),
+        _ => Ok(queued.state_label().as_str().into()),
     }
 }
 
@@ -151,7 +151,7 @@ fn status(view: &CloudView, location: &TpuLocation, name: &str) -> Result<Seen, 
 fn made_with_compute(vm: &TpuVm, again: Hint) -> Result<Seen, Problem> {
     let note = vm.unhealthy.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     if vm.state.is_gone() || matches!(vm.state, VmState::Stopped | VmState::Deleting) {
-        return Err(failure(format!("{} is already {}{note}", vm.name, vm.state.word()), again));
+        return Err(failure(format!("{} is already {}{note}", vm.name, vm.state.label()), again));
     }
     let hosts: Vec<String> = vm.hosts.iter().map(|h| h.raw().to_owned()).collect();
     let is_up = vm.state == VmState::Ready
@@ -164,5 +164,5 @@ fn made_with_compute(vm: &TpuVm, again: Hint) -> Result<Seen, Problem> {
         vms: vec![MachineVm::from(vm)],
         ..Machine::default()
     };
-    Ok(Seen { word: format!("{}{note}", vm.state.word()), up: is_up.then(up) })
+    Ok(Seen { word: format!("{}{note}", vm.state.label()), up: is_up.then(up) })
 }

@@ -101,7 +101,11 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits until these addresses have no alive nodes in Ray, for at most `within`; returns those that still have one.
-    pub(super) async fn left(&mut self, hosts: &[String], within: Duration) -> Result<Vec<String>, Problem> {
+    pub(super) async fn wait_until_gone(
+        &mut self,
+        hosts: &[String],
+        within: Duration,
+    ) -> Result<Vec<String>, Problem> {
         let deadline = Instant::now() + within.max(POLL_INTERVAL);
         loop {
             match self.refresh().await {

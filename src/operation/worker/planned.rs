@@ -127,7 +127,7 @@ fn find_in(
 }
 
 /// The resources that this program created for a worker and deletes with it, in words.
-pub(in super::super) async fn also_removed(
+pub(in super::super) async fn owned_resources(
     spec: &ClusterSpec,
     options: &Options,
     worker: &str,
@@ -137,7 +137,7 @@ pub(in super::super) async fn also_removed(
     let Ok(Some(machine)) = find(spec, options, worker, true).await else { return Vec::new() };
     match machine::created_for(&options.google, &location, &machine).await {
         Ok(made) => {
-            made.iter().map(|(kind, _)| format!("{} {}", kind.word(), printable(machine.name()))).collect()
+            made.iter().map(|(kind, _)| format!("{} {}", kind.label(), printable(machine.name()))).collect()
         }
         Err(e) => vec![format!("its instance template and workload policy, if they can be read: {e}")],
     }

@@ -154,7 +154,7 @@ fn follows(there: &QueuedResource, request: &QueuedRequest) -> Result<(), Proble
     let wanted = queued_resource(&request.body);
     let is_over = matches!(there.state, QueuedState::Suspended | QueuedState::Failed | QueuedState::Deleting);
     let why = || there.error.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-    let over = is_over.then(|| format!("it is {}{}", there.state.word(), why()));
+    let over = is_over.then(|| format!("it is {}{}", there.state.label(), why()));
     check_existing(
         &request.name,
         (&there.accelerator_type, there.capacity, over),
@@ -175,7 +175,7 @@ pub(super) fn check_existing(
         differs.push(format!("type {kind}, not {wanted}"));
     }
     if capacity != by {
-        differs.push(format!("capacity {}, not {}", capacity.word(), by.word()));
+        differs.push(format!("capacity {}, not {}", capacity.label(), by.label()));
     }
     differs.extend(over);
     if differs.is_empty() {

@@ -48,14 +48,14 @@ impl Performer {
         let progress = StepProgress(progress);
         match step {
             StepName::Find => self.find(journal, &progress).await,
-            StepName::Ask => self.ask(journal, &progress).await,
+            StepName::RequestTpus => self.ask(journal, &progress).await,
             StepName::Capacity => self.capacity(journal, &progress).await,
-            StepName::Launch => self.launch(&progress).await,
+            StepName::StartRay => self.launch(&progress).await,
             StepName::Join => self.join(&progress).await,
             StepName::Drain => self.drain(async |facts| journal.keep(facts).await, &progress).await,
             StepName::Remove => self.remove(&progress).await,
-            StepName::Leave => self.leave(&progress).await,
-            _ => Err(failure(format!("`{}` is not a step of a worker operation", step.word()), "")),
+            StepName::WaitUntilGone => self.leave(&progress).await,
+            _ => Err(failure(format!("`{}` is not a step of a worker operation", step.label()), "")),
         }
     }
 
@@ -329,7 +329,7 @@ impl Performer {
         let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
         progress.report(format!("waiting up to {} s for running work to end", left.as_secs()));
         let mut watch = Watch::open(self).await?;
-        let still = watch.left(&self.machine()?.hosts, left).await?;
+        let still = watch.wait_until_gone(&self.machine()?.hosts, left).await?;
         Ok(if still.is_empty() {
             "running work has ended".to_owned()
         } else {
@@ -376,9 +376,9 @@ impl Performer {
     async fn remove_made(&self, made: Vec<(PartKind, Change)>, progress: &StepProgress<'_>) {
         for (kind, deletion) in made {
             match self.executor.google(&self.options.google, &deletion, None).await {
-                Ok(()) => progress.report(format!("{} {} removed", kind.word(), self.name())),
+                Ok(()) => progress.report(format!("{} {} removed", kind.label(), self.name())),
                 Err(GcpError::NotFound { .. }) => {}
-                Err(e) => progress.report(format!("{} {} was not deleted: {e}", kind.word(), self.name())),
+                Err(e) => progress.report(format!("{} {} was not deleted: {e}", kind.label(), self.name())),
             }
         }
     }
@@ -408,7 +408,7 @@ impl Performer {
 
     async fn still_there(&self, hosts: &[String]) -> Result<Vec<String>, Problem> {
         let mut watch = Watch::open(self).await?;
-        watch.left(hosts, Duration::ZERO).await
+        watch.wait_until_gone(hosts, Duration::ZERO).await
     }
 
     async fn leave(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
@@ -428,7 +428,7 @@ impl Performer {
             Err(problem) => return Err(problem),
         };
         progress.report("waiting for Ray to report it dead");
-        let still = watch.left(&machine.hosts, LEAVE_TIMEOUT).await;
+        let still = watch.wait_until_gone(&machine.hosts, LEAVE_TIMEOUT).await;
         match still?.as_slice() {
             [] => Ok(format!("{name} is gone")),
             still => {

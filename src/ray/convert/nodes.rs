@@ -176,7 +176,7 @@ fn row(row: &NodeRow, words: &Interner) -> Option<Node> {
         state: if dead { NodeState::Dead } else { NodeState::Alive },
         started: row.start_time_ms.millis(),
         ended: row.end_time_ms.millis(),
-        death: dead.then(|| death_in_words(&row.state_message.0, words)),
+        death: dead.then(|| parse_death(&row.state_message.0, words)),
         idle_ms: None,
         resources,
         labels: row.labels.0.iter().map(|(k, v)| (words.text(k), words.text(&v.0))).collect(),
@@ -184,14 +184,14 @@ fn row(row: &NodeRow, words: &Interner) -> Option<Node> {
 }
 
 /// Parses `Unexpected termination: health check failed` (`compose_state_message` in Ray's `dashboard/utils.py`).
-fn death_in_words(message: &str, words: &Interner) -> Death {
-    const WORDS: [(&str, DeathReason); 4] = [
+fn parse_death(message: &str, words: &Interner) -> Death {
+    const REASONS: [(&str, DeathReason); 4] = [
         ("Expected termination", DeathReason::Expected),
         ("Unexpected termination", DeathReason::Unexpected),
         ("Terminated due to preemption", DeathReason::Preempted),
         ("Terminated due to idle (no Ray activity)", DeathReason::Expected),
     ];
-    let known = WORDS.iter().find_map(|(word, reason)| Some((message.strip_prefix(word)?, *reason)));
+    let known = REASONS.iter().find_map(|(word, reason)| Some((message.strip_prefix(word)?, *reason)));
     let (rest, reason) = known.unwrap_or((message, DeathReason::Unspecified));
     death_of(reason, rest.trim_start_matches(": "), words)
 }

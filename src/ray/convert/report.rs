@@ -88,7 +88,7 @@ impl Report<'_> {
         let mut names = Names::default();
         activity.node_type_mapping.0.values().for_each(|t| names.insert(&t.0));
         for node in lists(&activity.pending_nodes).chain(lists(&activity.failed_nodes)) {
-            names.insert(word(node, 1));
+            names.insert(text_at(node, 1));
         }
         for availability in activity.node_availability_summary.0.node_availabilities.0.values() {
             names.insert(&availability.0.node_type.0);
@@ -125,15 +125,15 @@ impl Report<'_> {
             add(&mut types.of(names.recover(name)).launching, number(*count));
         }
         for node in lists(&activity.pending_nodes) {
-            types.of(word(node, 1)).pending += 1;
-            let [address, node_type, status] = [0, 1, 2].map(|i| Text::from(word(node, i)));
+            types.of(text_at(node, 1)).pending += 1;
+            let [address, node_type, status] = [0, 1, 2].map(|i| Text::from(text_at(node, i)));
             out.pending.push(PendingNode { node_type, address, status });
         }
         for node in lists(&activity.failed_nodes) {
             out.failures.push(LaunchFailure {
-                node_type: Text::from(word(node, 1)),
+                node_type: Text::from(text_at(node, 1)),
                 count: 1,
-                reason: Text::from(format!("the node at {} failed", word(node, 0))),
+                reason: Text::from(format!("the node at {} failed", text_at(node, 0))),
                 at: None,
             });
         }
@@ -262,7 +262,7 @@ fn lists(value: &Value) -> impl Iterator<Item = &Vec<Value>> {
 }
 
 /// The string at one index of a list.
-fn word(list: &[Value], at: usize) -> &str {
+fn text_at(list: &[Value], at: usize) -> &str {
     list.get(at).and_then(Value::as_str).unwrap_or_default()
 }
 

@@ -28,13 +28,13 @@ struct Position {
 
 impl Position {
     /// Number of bytes that are kept to compare the ends of logs.
-    const REMEMBERED: usize = 4 << 10;
+    const MAX_COMPARED_BYTES: usize = 4 << 10;
 
     fn advance(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.step(*byte);
         }
-        let surplus = self.tail.len().saturating_sub(Self::REMEMBERED);
+        let surplus = self.tail.len().saturating_sub(Self::MAX_COMPARED_BYTES);
         self.tail.drain(..surplus);
     }
 

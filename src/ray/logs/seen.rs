@@ -25,7 +25,7 @@ pub enum Found {
 
 impl Seen {
     /// Maximum number of bytes that are compared, and number that must match unless fewer are known.
-    const REMEMBERED: usize = 16 << 10;
+    const MAX_COMPARED_BYTES: usize = 16 << 10;
     const ENOUGH: usize = 2 << 10;
 
     /// No known bytes of a file; its next lines begin at this position.
@@ -46,8 +46,8 @@ impl Seen {
     /// Adds the whole lines that follow.
     pub fn advance(&mut self, lines: &[u8]) {
         self.at += lines.len() as u64;
-        self.end.extend_from_slice(&lines[lines.len().saturating_sub(Self::REMEMBERED)..]);
-        let surplus = self.end.len().saturating_sub(Self::REMEMBERED);
+        self.end.extend_from_slice(&lines[lines.len().saturating_sub(Self::MAX_COMPARED_BYTES)..]);
+        let surplus = self.end.len().saturating_sub(Self::MAX_COMPARED_BYTES);
         self.end.drain(..surplus);
     }
 

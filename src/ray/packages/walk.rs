@@ -19,7 +19,7 @@ pub(super) struct Entry {
 }
 
 /// Maximum depth; a deeper path is a loop of links.
-const DEEPEST: usize = 256;
+const MAX_DEPTH: usize = 256;
 
 /// All entries under `root` that no pattern excludes; links are followed.
 pub(super) fn walk(root: &Path, excludes: &[String]) -> Result<Vec<Entry>, PackError> {
@@ -38,7 +38,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn visit(&mut self, path: &Path, depth: usize) -> Result<(), PackError> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(PackError::Refused(format!("{} has a loop of symbolic links", path.display())));
         }
         let before = self.rules.len();

@@ -62,7 +62,7 @@ fn lines_with_colors_or_overwritten_text_are_found() {
     assert_eq!(matched(&file, &query).1, format!("{inode} {size} 0 1\n{red}\n"));
     // The part above the colors is searched again in the same way.
     query.opened = Some(Opened { inode, size: 6, from: 0, is_drawn: false });
-    query.words = words("plain");
+    query.grep = words("plain");
     assert_eq!(matched(&file, &query).1, format!("{inode} 6 0 1\nplain\n"));
 }
 

@@ -1,6 +1,6 @@
 //! Follows files of one host together with a single command, which is restarted at the last positions if it ends.
 
-use super::super::container::{in_container, words};
+use super::super::container::{in_container, shell_join};
 use super::super::follow::{LogAccess, LogAccessWatch};
 use super::super::host_search::HostAccess;
 use super::super::log_file::{LOGS, ReadError, script};
@@ -221,7 +221,7 @@ impl HostFiles {
     fn command(&self) -> Result<String, ReadError> {
         let program = self.files.program();
         if !self.inside {
-            return Ok(words(&program));
+            return Ok(shell_join(&program));
         }
         let program: Vec<&str> = program.iter().map(String::as_str).collect();
         in_container(&self.spec, self.host.as_ref().map(|host| host.internal.raw()), &program)?

@@ -131,8 +131,8 @@ fn draw_row(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView, ro
     let rest = Rect { x: area.x + lead, width: area.width - lead, ..area };
     let shown = cut(&text[row.part.clone()], rest.width.into());
     buf.set_stringn(rest.x, rest.y, &shown, rest.width.into(), style);
-    for (range, look) in row.line.looks() {
-        paint(buf, rest, row, range, d.theme.look(look));
+    for (range, style) in row.line.styles() {
+        paint(buf, rest, row, range, d.theme.text_style(style));
     }
     let found = if log.is_at(row.index) { d.theme.found_here } else { d.theme.found };
     for range in log.search().pattern().matches_in(text) {

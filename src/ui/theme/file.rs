@@ -28,7 +28,7 @@ const MODIFIERS: &[(&str, Modifier)] = &[
 ];
 
 /// The colors of the terminal, by name.
-const NAMED: &[(&str, Color)] = &[
+const NAMED_COLORS: &[(&str, Color)] = &[
     ("default", Color::Reset),
     ("black", Color::Black),
     ("red", Color::Red),
@@ -150,12 +150,12 @@ impl<const FULL: bool> TryFrom<String> for Words<FULL> {
 
 /// Parses the name of a color, or `#rrggbb`.
 fn color(word: &str) -> Option<Color> {
-    let named = NAMED.iter().find(|(name, _)| *name == word).map(|(_, color)| *color);
+    let named = NAMED_COLORS.iter().find(|(name, _)| *name == word).map(|(_, color)| *color);
     named.or_else(|| word.starts_with('#').then(|| word.parse().ok()).flatten())
 }
 
 fn unknown(word: &str, full: bool) -> String {
-    let names = NAMED.iter().map(|(name, _)| *name).chain(full.then_some("#rrggbb"));
+    let names = NAMED_COLORS.iter().map(|(name, _)| *name).chain(full.then_some("#rrggbb"));
     let words = MODIFIERS.iter().map(|(name, _)| *name).chain(["on"]);
     let list = |names: Vec<&str>| names.join(", ");
     format!("`{word}` is not a color; use {}, with {}", list(names.collect()), list(words.collect()))

@@ -77,13 +77,13 @@ fn a_healthy_run_has_no_sign_for_an_hour() {
         watched.log = all[..at as usize / 2].to_vec();
         let vitals = watched.poll(at);
         let words = format!("step {}/20,000", crate::model::amount::grouped(at as usize / 2 - 1));
-        assert_eq!((kinds(&vitals), vitals.words(after(at))), (vec![], words));
+        assert_eq!((kinds(&vitals), vitals.text(after(at))), (vec![], words));
     }
     let vitals = watched.poll(3600);
     let run = vitals.run.as_ref().unwrap();
-    assert_eq!((run.total, run.rate, run.usual_rate), (Some(20_000), Some(0.5), Some(0.5)));
+    assert_eq!((run.total, run.rate, run.typical_rate), (Some(20_000), Some(0.5), Some(0.5)));
     assert_eq!((vitals.chips().map(|(_, n)| n), run.losses.len()), (Some(4.0), LOSSES));
-    assert!(vitals.left(after(3600)).is_some_and(|left| left.as_secs() > 3500));
+    assert!(vitals.time_left(after(3600)).is_some_and(|left| left.as_secs() > 3500));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_run_that_stops_is_stalled_after_a_while_and_recovers_with_the_next_step() {
     assert_eq!(kinds(&watched.poll(1700)), [], "eight minutes");
     let vitals = watched.poll(1830);
     assert_eq!(kinds(&vitals), [WarningKind::Stalled]);
-    assert_eq!((vitals.signs[0].since, vitals.words(after(1830))), (after(1198), "silent 10m".into()));
+    assert_eq!((vitals.signs[0].since, vitals.text(after(1830))), (after(1198), "silent 10m".into()));
     assert!(vitals.signs[0].evidence.contains("at step 599/20,000, its log has no new lines"), "{vitals:?}");
     let autoscaler = "(autoscaler +20m0s) Adding 1 node(s) of type tpu_slice_v4_8.";
     watched.log.push(Line::from(autoscaler));
@@ -104,7 +104,7 @@ fn a_run_that_stops_is_stalled_after_a_while_and_recovers_with_the_next_step() {
     watched.log.push(written(1880, "WARNING waited for a batch"));
     let vitals = watched.poll(1890);
     assert_eq!(
-        (kinds(&vitals), vitals.words(after(1890))),
+        (kinds(&vitals), vitals.text(after(1890))),
         (vec![WarningKind::Stalled], "step 599/20,000".into())
     );
     watched.log.push(step(1900, 600, 3.4));
@@ -221,7 +221,7 @@ fn writers_and_tasks_are_kept_apart() {
     watched.poll(600);
     let vitals = watched.poll(630);
     assert_eq!(
-        (kinds(&vitals), vitals.restarts, vitals.words(after(630))),
+        (kinds(&vitals), vitals.restarts, vitals.text(after(630))),
         (vec![], 0, "step 299/20,000".into())
     );
 }
@@ -262,7 +262,7 @@ fn the_activity_of_a_job_without_steps_comes_from_ray_and_its_phases() {
         let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
         gauge.read(log, None, Clock::utc(after(at)));
         let vitals = gauge.vitals(&job(), Some(&holding), after(at));
-        (vitals.words(after(at)), kinds(&vitals))
+        (vitals.text(after(at)), kinds(&vitals))
     };
     let cpu = Holding { holds: [("CPU".to_owned(), 1.0)].into(), actors: 1, ..Holding::default() };
     let waits = Holding { waits: vec![wait], ..cpu.clone() };
@@ -297,7 +297,7 @@ fn extreme_figures_are_displayed_and_raise_no_other_alarm() {
     };
     gauge.measured(Some(f64::INFINITY), Some(f64::NAN), after(400));
     let vitals = gauge.vitals(&job(), Some(&huge), after(400));
-    assert!(!vitals.words(after(400)).is_empty());
+    assert!(!vitals.text(after(400)).is_empty());
     assert!(kinds(&vitals).iter().all(|kind| *kind == WarningKind::NotFinite), "{:?}", vitals.signs);
     let run = vitals.run.expect("its lines have steps");
     assert!(run.losses.iter().all(|loss| loss.is_finite()), "{:?}", run.losses);
@@ -346,7 +346,7 @@ fn a_bar_that_overwrites_itself_is_read_each_time() {
         gauge.read(&[], Some(&Line::from(bar.as_str())), Clock::utc(at));
         let vitals = gauge.vitals(&job(), Some(&holding()), at);
         assert_eq!(kinds(&vitals), []);
-        words = vitals.words(at);
+        words = vitals.text(at);
     }
     assert_eq!(words, "step 39/100");
 }
@@ -358,7 +358,7 @@ fn truncated_lists_and_a_log_without_times_prove_nothing() {
     for at in [0, 60, 500] {
         gauge.read(&lines, None, Clock::utc(after(at)));
         let vitals = gauge.vitals(&job(), Some(&holding()), after(at));
-        assert_eq!((kinds(&vitals), vitals.words(after(at))), (vec![], "step 49/900".into()));
+        assert_eq!((kinds(&vitals), vitals.text(after(at))), (vec![], "step 49/900".into()));
     }
     let vitals = gauge.vitals(&job(), None, after(9000));
     assert_eq!((vitals.holds, vitals.nodes.len()), (None, 0));
@@ -392,9 +392,9 @@ fn a_log_that_was_not_read_again_is_not_silent() {
     let ask = |watched: &mut Watched, at: u64| watched.gauge.vitals(&job(), Some(&holding()), after(at));
     // Only other runs were read for half an hour.
     let vitals = ask(&mut watched, 3000);
-    assert_eq!((kinds(&vitals), vitals.doing.clone()), (vec![], JobActivity::Training));
+    assert_eq!((kinds(&vitals), vitals.activity.clone()), (vec![], JobActivity::Training));
     assert_eq!(
-        (vitals.log, vitals.words(after(3000))),
+        (vitals.log, vitals.text(after(3000))),
         (LogRead::At(after(1200)), "step 599, 30m ago".into())
     );
     watched.log = steps(0..1500);
@@ -419,7 +419,7 @@ fn a_run_whose_steps_are_among_lines_that_were_not_read_is_not_stalled() {
         watched.log = ending(at);
         let vitals = watched.poll(at);
         assert_eq!(
-            (kinds(&vitals), vitals.doing),
+            (kinds(&vitals), vitals.activity),
             (vec![], JobActivity::Training),
             "at {at}: no step is among the last lines"
         );
@@ -437,9 +437,9 @@ fn a_run_whose_steps_are_among_lines_that_were_not_read_is_not_stalled() {
 fn a_log_that_was_not_read_yet_is_reported_as_such() {
     let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let vitals = gauge.vitals(&job(), Some(&holding()), after(0));
-    assert_eq!((vitals.log, vitals.words(after(0))), (LogRead::Unread, "1 task, log not read yet".into()));
+    assert_eq!((vitals.log, vitals.text(after(0))), (LogRead::Unread, "1 task, log not read yet".into()));
     let by_hand = Job { key: crate::model::JobKey::Driver(crate::model::JobId("0a000000".into())), ..job() };
-    assert_eq!(gauge.vitals(&by_hand, Some(&holding()), after(0)).words(after(0)), "1 task");
+    assert_eq!(gauge.vitals(&by_hand, Some(&holding()), after(0)).text(after(0)), "1 task");
 }
 
 #[test]

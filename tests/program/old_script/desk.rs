@@ -115,7 +115,7 @@ impl Desk {
     }
 
     /// The arguments that the program gets from a line.
-    pub fn words(&self, line: &str) -> Vec<String> {
+    pub fn text(&self, line: &str) -> Vec<String> {
         let file = self.at("words");
         let _ = fs::remove_file(&file);
         let ran = Ran::of(&self.shell(line).env("WORDS", &file).output().unwrap());
@@ -126,7 +126,7 @@ impl Desk {
 
     /// The line in its current form, or the reason why it is not run.
     pub fn renewed(&self, line: &str) -> Result<String, String> {
-        let words = self.words(line);
+        let words = self.text(line);
         let renewed = old::renew(&words, &Arguments::command(), &Env::new(&[], self.dir.path()))?;
         Ok(renewed.map_or_else(|| line.to_owned(), |renewed| renewed.line))
     }

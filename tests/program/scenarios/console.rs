@@ -118,7 +118,7 @@ impl<'a> Console<'a> {
 
     /// Resumes the interrupted restart that is shown, or skips its failed step.
     pub(super) fn resumes(&mut self, act: Act, allows: bool) -> Verdict {
-        let done = [StepName::Check, StepName::Look, StepName::Stop];
+        let done = [StepName::Check, StepName::ReadState, StepName::Stop];
         let shown = JournaledOperation {
             operation: Operation::new(RESTART, cluster()),
             since: Timestamp::now(),

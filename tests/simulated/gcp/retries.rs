@@ -105,7 +105,7 @@ async fn a_patient_call_waits_as_requested_and_reports_the_wait_once() {
     let wait = soon("the wait is reported", waits.recv()).await.unwrap();
     assert_eq!((wait.project.as_str(), wait.asked), (PROJECT, Duration::from_secs(2)));
     assert!(
-        wait.words(wait.left).starts_with("Waiting 2 s as requested by Google (quota exceeded: "),
+        wait.text(wait.left).starts_with("Waiting 2 s as requested by Google (quota exceeded: "),
         "{wait:?}"
     );
     double.recover();

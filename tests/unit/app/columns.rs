@@ -15,7 +15,7 @@ fn jobs(app: &App) -> Vec<&'static str> {
 
 /// The titles of the jobs pane as drawn.
 fn titles(app: &App) -> Vec<&'static str> {
-    page(app).jobs.heads(&app.cell_context(NOW), 60).iter().map(|head| head.title).collect()
+    page(app).jobs.headers(&app.cell_context(NOW), 60).iter().map(|head| head.title).collect()
 }
 
 fn remembered(columns: &[&str], wide: bool) -> [Effect; 1] {
@@ -163,7 +163,10 @@ fn the_width_of_a_column_depends_on_the_data_and_not_on_the_cursor() {
     state.jobs = Arc::new(all);
     send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
     let after = drawn(&mut app);
-    assert!(after.texts.widths[owner].0 == 20 && after.heads[owner].1 > before.heads[owner].1, "{after:?}");
+    assert!(
+        after.texts.widths[owner].0 == 20 && after.headers[owner].1 > before.headers[owner].1,
+        "{after:?}"
+    );
 }
 
 #[test]
@@ -176,7 +179,7 @@ fn a_table_is_sorted_by_the_columns_that_are_shown() {
     paint(&mut app, 200, 60);
     let table = areas(&app, 200, 60).jobs.unwrap();
     let status = jobs(&app).iter().position(|id| *id == "status").unwrap();
-    point(&mut app, CLICK, table.heads[status].0, table.rows.y - 1);
+    point(&mut app, CLICK, table.headers[status].0, table.rows.y - 1);
     assert_eq!(page(&app).jobs.sorted_by(), Some("STATUS"), "a click sorts by the column under it");
 }
 

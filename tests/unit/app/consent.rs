@@ -1,32 +1,32 @@
 //! Effects that end jobs or change a cluster leave the console only through a dialog.
 
 use super::*;
-use marin_tui::app::{Action, Class};
+use marin_tui::app::{Action, Impact};
 use marin_tui::model::cloud::{Capacity, CloudView, TpuVm, VmState};
 
 /// Every action that may change a cluster: how to reach its target on the sample cluster, and the dialog that it opens.
 /// The list is written manually: it fails for a new action that is missing here, and for one whose class is lowered.
-const ASKS: &[(Action, Class, &str, Context)] = &[
-    (Action::StopJob, Class::Ends, "", Context::Ask),
-    (Action::Restart, Class::Ends, "", Context::Plan),
-    (Action::StopCluster, Class::Ends, "", Context::Plan),
-    (Action::RemoveWorker, Class::Ends, "1G", Context::Plan),
-    (Action::InitWorker, Class::Ends, "1G", Context::Plan),
-    (Action::DeleteJob, Class::Changes, "G", Context::Ask),
-    (Action::CleanPreempted, Class::Changes, "T", Context::Ask),
-    (Action::HostKey, Class::Changes, "", Context::Ask),
-    (Action::Start, Class::Changes, "", Context::Plan),
-    (Action::AddWorker, Class::Changes, "", Context::Form),
-    (Action::Submit, Class::Changes, "", Context::Form),
-    (Action::Resubmit, Class::Changes, "", Context::Form),
+const ASKS: &[(Action, Impact, &str, Context)] = &[
+    (Action::StopJob, Impact::Ends, "", Context::Ask),
+    (Action::Restart, Impact::Ends, "", Context::Plan),
+    (Action::StopCluster, Impact::Ends, "", Context::Plan),
+    (Action::RemoveWorker, Impact::Ends, "1G", Context::Plan),
+    (Action::InitWorker, Impact::Ends, "1G", Context::Plan),
+    (Action::DeleteJob, Impact::Changes, "G", Context::Ask),
+    (Action::CleanPreempted, Impact::Changes, "T", Context::Ask),
+    (Action::HostKey, Impact::Changes, "", Context::Ask),
+    (Action::Start, Impact::Changes, "", Context::Plan),
+    (Action::AddWorker, Impact::Changes, "", Context::Form),
+    (Action::Submit, Impact::Changes, "", Context::Form),
+    (Action::Resubmit, Impact::Changes, "", Context::Form),
 ];
 
 /// Keys of the progress page of an operation that was confirmed when it started.
-const IN_PROGRESS: &[(Action, Class)] = &[
-    (Action::Resume, Class::Ends),
-    (Action::SkipStep, Class::Ends),
-    (Action::Abandon, Class::Changes),
-    (Action::Cancel, Class::Changes),
+const IN_PROGRESS: &[(Action, Impact)] = &[
+    (Action::Resume, Impact::Ends),
+    (Action::SkipStep, Impact::Ends),
+    (Action::Abandon, Impact::Changes),
+    (Action::Cancel, Impact::Changes),
 ];
 
 fn preempted() -> ClusterEvent {
@@ -76,22 +76,22 @@ fn at(keys: &str, action: Action) -> App {
 
 #[test]
 fn an_action_that_changes_a_cluster_only_opens_its_dialog() {
-    for (action, class, keys, dialog) in ASKS {
-        assert_eq!(action.describe().class, *class, "{action:?}");
+    for (action, impact, keys, dialog) in ASKS {
+        assert_eq!(action.describe().impact, *impact, "{action:?}");
         let mut app = at(keys, *action);
         let effects = app.act(*action, NOW);
         assert_eq!(app.context(), *dialog, "{action:?}");
-        assert!(effects.iter().all(|effect| effect.class() <= Class::Reads), "{action:?}: {effects:?}");
+        assert!(effects.iter().all(|effect| effect.impact() <= Impact::Reads), "{action:?}: {effects:?}");
         // Cancel has the focus: pressing it has no effect either.
         if *dialog != Context::Form {
-            assert!(press(&mut app, "<enter>").iter().all(|e| e.class() <= Class::Reads), "{action:?}");
+            assert!(press(&mut app, "<enter>").iter().all(|e| e.impact() <= Impact::Reads), "{action:?}");
         }
     }
-    for (action, class) in IN_PROGRESS {
+    for (action, impact) in IN_PROGRESS {
         let description = action.describe();
         assert_eq!(
-            (description.class, description.contexts),
-            (*class, &[Context::Progress][..]),
+            (description.impact, description.contexts),
+            (*impact, &[Context::Progress][..]),
             "{action:?}"
         );
     }
@@ -100,10 +100,10 @@ fn an_action_that_changes_a_cluster_only_opens_its_dialog() {
         .map(|(action, ..)| *action)
         .chain(IN_PROGRESS.iter().map(|(action, _)| *action))
         .collect();
-    for description in actions().iter().filter(|d| d.class >= Class::Changes) {
+    for description in actions().iter().filter(|d| d.impact >= Impact::Changes) {
         assert!(listed.contains(&description.action), "{:?} is missing above", description.action);
     }
-    assert_eq!(listed.len(), actions().iter().filter(|d| d.class >= Class::Changes).count());
+    assert_eq!(listed.len(), actions().iter().filter(|d| d.impact >= Impact::Changes).count());
 }
 
 #[test]
@@ -111,11 +111,11 @@ fn confirmed_actions_are_carried_out() {
     let done = |action, keys: &str, confirm: &str| {
         let mut app = at(keys, action);
         app.act(action, NOW);
-        press(&mut app, confirm).iter().map(Effect::class).max()
+        press(&mut app, confirm).iter().map(Effect::impact).max()
     };
-    assert_eq!(done(Action::StopJob, "", "y"), Some(Class::Ends));
-    assert_eq!(done(Action::DeleteJob, "G", "y"), Some(Class::Changes));
-    assert_eq!(done(Action::CleanPreempted, "T", "<tab><enter>"), Some(Class::Changes));
+    assert_eq!(done(Action::StopJob, "", "y"), Some(Impact::Ends));
+    assert_eq!(done(Action::DeleteJob, "G", "y"), Some(Impact::Changes));
+    assert_eq!(done(Action::CleanPreempted, "T", "<tab><enter>"), Some(Impact::Changes));
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn copied(effects: &[Effect]) -> (String, String) {
 }
 
 fn listed(app: &App) -> Vec<String> {
-    app.offers().into_iter().map(|offer| offer.words).collect()
+    app.offers().into_iter().map(|offer| offer.text).collect()
 }
 
 #[test]

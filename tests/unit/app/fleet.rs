@@ -1,7 +1,7 @@
 //! The fleet: rows by issue, totals and alerts, all nodes and all jobs.
 
 use super::*;
-use marin_tui::app::text::words;
+use marin_tui::app::text::labels;
 use marin_tui::app::{Change, PollIntervals};
 use marin_tui::diagnose::{FindingKind, Severity};
 use marin_tui::model::cloud::CloudView;
@@ -86,7 +86,7 @@ fn a_reconnect_attempt_does_not_change_the_screen() {
     let of = |app: &mut App| {
         let panes = areas(app, 120, 40);
         let [nodes, jobs] =
-            [panes.nodes, panes.jobs].map(|table| table.map(|table| (table.rows, table.heads)));
+            [panes.nodes, panes.jobs].map(|table| table.map(|table| (table.rows, table.headers)));
         let cluster = app.current().unwrap();
         (cluster.problem().cloned(), cluster.is_stale(NOW), app.fleet().alerts(), nodes, jobs)
     };
@@ -434,7 +434,7 @@ fn recent_changes_are_kept_and_the_first_state_is_not_a_change() {
     Arc::make_mut(&mut state.jobs)[0] = Arc::new(failed);
     send_update(&mut app, "beta", ClusterEvent::Snapshot(Arc::new(state)));
     send_update(&mut app, "gamma", ClusterEvent::Link(gone()));
-    let line = |change: &Change| format!("{}: {}", words::named(&change.clusters), change.what);
+    let line = |change: &Change| format!("{}: {}", labels::named(&change.clusters), change.what);
     let recent_changes: Vec<String> = app.fleet().recent_changes.changes().map(line).collect();
     assert!(recent_changes[0].starts_with("gamma: down"), "the newest first: {recent_changes:?}");
     assert!(

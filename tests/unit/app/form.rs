@@ -154,7 +154,7 @@ fn a_job_read_for_a_closed_form_does_not_fill_another_form() {
     press(&mut app, "<esc>je");
     let second = form(&app).id;
     send_event_to(&mut app, first, filled(JOBS[0], "the first job"));
-    assert!(form(&app).doing.is_some() && form(&app).draft().entrypoint.is_empty(), "{:?}", form(&app));
+    assert!(form(&app).in_progress.is_some() && form(&app).draft().entrypoint.is_empty(), "{:?}", form(&app));
     send_event_to(&mut app, second, filled(JOBS[1], "the second job"));
     go_to(&mut app, Field::Command);
     press(&mut app, " --more");
@@ -177,7 +177,7 @@ fn the_outcome_of_a_closed_form_is_reported_and_does_not_change_the_open_form() 
     let closed = form(&app).id;
     press(&mut app, "<esc>nsleep 2");
     let open = form(&app).clone();
-    send_event_to(&mut app, closed, FormEvent::Doing("uploading".into()));
+    send_event_to(&mut app, closed, FormEvent::InProgress("uploading".into()));
     send_event_to(&mut app, closed, FormEvent::Failed("its package is gone".into()));
     assert_eq!(*form(&app), open);
     assert!(said(&app).contains("its package is gone"));
@@ -242,7 +242,7 @@ fn events_reach_a_form_below_a_text() {
     let below = below.id;
     send_event_to(&mut app, below, filled(JOBS[0], "python eval.py"));
     press(&mut app, "<esc>");
-    assert_eq!((form(&app).draft().entrypoint.as_str(), &form(&app).doing), ("python eval.py", &None));
+    assert_eq!((form(&app).draft().entrypoint.as_str(), &form(&app).in_progress), ("python eval.py", &None));
     press_submit(&mut app);
     app.update(Event::Audit(Ok(vec![("now".into(), "something".into())])), NOW);
     send_event_to(&mut app, below, FormEvent::Submitted(id("raysubmit_1")));

@@ -155,7 +155,7 @@ fn the_page_of_a_host_shows_the_jobs_of_its_processes_and_opens_its_files() {
     let host = press(&mut app, "!");
     assert!(matches!(&host[..], [Effect::SshHost(_, to)] if to.internal == node.address), "{host:?}");
     assert_eq!(press(&mut app, "<enter>"), []);
-    let files: Vec<&str> = app.prompt().unwrap().given.iter().map(|offer| offer.words.as_str()).collect();
+    let files: Vec<&str> = app.prompt().unwrap().given.iter().map(|offer| offer.text.as_str()).collect();
     assert_eq!(files, ["raylet.out", "raylet.err"], "folders are not listed");
     press(&mut app, "<down>");
     let opened = press(&mut app, "<enter>");

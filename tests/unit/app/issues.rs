@@ -6,7 +6,7 @@ use marin_tui::diagnose::FindingKind;
 /// Opens the table of issues, with the row of this kind under the cursor.
 fn at(app: &mut App, kind: FindingKind) {
     press(app, "E");
-    press(app, &format!("/{}<enter>", kind.word()));
+    press(app, &format!("/{}<enter>", kind.label()));
     assert_eq!(app.listing().unwrap().len(), 1, "{kind:?}");
 }
 

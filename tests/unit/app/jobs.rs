@@ -133,10 +133,10 @@ fn a_stop_is_watched_until_the_job_is_seen_ended() {
         send_update(app, CLUSTER, ClusterEvent::JobStop { id: id("eval-tulu-99"), outcome });
         app.current().unwrap().stopping.contains(&id("eval-tulu-99"))
     };
-    assert!(outcome(&mut app, JobStopOutcome::Asked));
+    assert!(outcome(&mut app, JobStopOutcome::Requested));
     assert!(!outcome(&mut app, JobStopOutcome::StillThere(JobStatus::Running)));
     assert!(said(&app).contains("still running"));
-    outcome(&mut app, JobStopOutcome::Asked);
+    outcome(&mut app, JobStopOutcome::Requested);
     assert!(!outcome(&mut app, JobStopOutcome::Ended("stopped".into())));
     assert!(said(&app).contains("has ended (stopped)"));
     let unknown = |watching| JobStopOutcome::Unknown { why: "timed out".into(), watching };

@@ -33,7 +33,7 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         assert_eq!(app.context(), context);
         press(&mut app, ":");
         let here = app.offers().into_iter().filter(|offer| offer.is_here);
-        let offered: Vec<String> = here.map(|offer| offer.words).collect();
+        let offered: Vec<String> = here.map(|offer| offer.text).collect();
         press(&mut app, "<esc>");
         for d in actions() {
             // These accept their target by name instead.
@@ -320,7 +320,7 @@ fn errors_on_the_screen_leave_room_for_answers_and_keep_the_newest() {
     for n in 1..=4 {
         app.update(Event::Done(Outcome::Failed(format!("error {n}"))), NOW);
     }
-    app.update(Event::Done(Outcome::Doing("an answer".into())), NOW);
+    app.update(Event::Done(Outcome::Announced("an answer".into())), NOW);
     let shown = |app: &App| app.toasts().shown().iter().map(|t| t.text.clone()).collect::<Vec<_>>();
     assert_eq!(shown(&app), ["error 2", "error 3", "error 4", "an answer"]);
     let ports = |text: &str| ClusterEvent::Note(text.into());
@@ -442,7 +442,7 @@ fn the_whole_log_is_searched_on_the_head_and_a_match_can_be_opened() {
     send_update(&mut app, CLUSTER, answer(Ok(found(&[]))));
     assert!(app.prompt().is_none() && said(&app).contains("no match in the whole log"));
     send_update(&mut app, CLUSTER, answer(Ok(found(&[90, 910, 990]))));
-    let offers: Vec<String> = app.offers().into_iter().map(|offer| offer.words).collect();
+    let offers: Vec<String> = app.offers().into_iter().map(|offer| offer.text).collect();
     assert_eq!(offers, ["91 step 90", "911 step 910", "991 step 990"]);
     press(&mut app, "<up><enter>");
     assert_eq!(app.log().unwrap().current(), Some("step 910"));

@@ -236,7 +236,7 @@ fn the_wheel_and_titles_work_in_every_table() {
         paint(&mut app, 200, 40);
         let table = areas(&app, 200, 40).table.unwrap();
         let sortable = app.listing().unwrap().choices().iter().position(|c| c.id == "cluster").unwrap();
-        point(&mut app, CLICK, table.heads[sortable].0, table.rows.y - 1);
+        point(&mut app, CLICK, table.headers[sortable].0, table.rows.y - 1);
         assert_eq!(app.listing().unwrap().sorted_by(), Some("CLUSTER"), "{keys}");
         point(&mut app, MouseEventKind::ScrollDown, table.rows.x, table.rows.y);
         assert_eq!(app.listing().unwrap().cursor(), if wheels { 3 } else { 0 }, "{keys}");

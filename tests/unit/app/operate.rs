@@ -275,7 +275,7 @@ fn progress_can_be_watched_closed_and_reopened() {
     let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
     send_update(&mut app, CLUSTER, ClusterEvent::Link(Link::Retrying { problem: lost, at: NOW }));
     assert_eq!(app.fleet().alerts(), 0, "a cluster is expected to be unreachable during a restart");
-    let answer = Progress::Done(StepName::Answer, "session".into());
+    let answer = Progress::Done(StepName::WaitForRay, "session".into());
     assert_eq!(send_event(&mut app, OperationEvent::Progress(answer)), [asks(Request::Refresh)]);
     let ended = send_event(&mut app, OperationEvent::Ended(OperationEnd::Done));
     assert_eq!(ended, [asks(Request::Operated(false)), asks(Request::Refresh)]);
@@ -292,7 +292,7 @@ fn an_interrupted_operation_opens_automatically_and_can_be_resumed_skipped_or_ab
         saved: Some("/state/backups/x".into()),
         elsewhere,
     };
-    let before_clear = [StepName::Check, StepName::Look, StepName::Backup, StepName::Stop];
+    let before_clear = [StepName::Check, StepName::ReadState, StepName::Backup, StepName::Stop];
     let mut app = shown();
     send_event(&mut app, OperationEvent::Journaled(Some(journaled(&before_clear[..2], true))));
     assert!(app.dialog().is_none(), "another process is running it: no dialog is opened");

@@ -4,7 +4,7 @@ use super::*;
 use marin_tui::app::Offer;
 
 fn words(app: &App) -> Vec<String> {
-    app.offers().into_iter().map(|offer| offer.words).collect()
+    app.offers().into_iter().map(|offer| offer.text).collect()
 }
 
 fn first(app: &App) -> Offer {
@@ -20,10 +20,10 @@ fn typed_letters_are_matched_and_ranked() {
     assert_eq!(words(&app)[..2], ["start", "restart"]);
     press(&mut app, "<^u>stj");
     let offer = first(&app);
-    assert_eq!((offer.words.as_str(), offer.key.as_str()), ("stop-job", "s"));
+    assert_eq!((offer.text.as_str(), offer.key.as_str()), ("stop-job", "s"));
     let mut hits = offer.hits.clone();
     hits.sort_unstable();
-    assert_eq!(hits.iter().map(|i| &offer.words[*i..=*i]).collect::<String>(), "stj");
+    assert_eq!(hits.iter().map(|i| &offer.text[*i..=*i]).collect::<String>(), "stj");
     press(&mut app, "<^u>browser");
     assert_eq!(words(&app), ["dashboard"], "by its help");
     press(&mut app, "<^u>zzz");
@@ -59,7 +59,7 @@ fn an_action_is_found_by_synonyms_from_other_tools() {
         ("KEYS", "help"),
     ] {
         press(&mut app, &format!(":<^u>{typed}"));
-        assert_eq!(first(&app).words, meant, "{typed}: {:?}", words(&app));
+        assert_eq!(first(&app).text, meant, "{typed}: {:?}", words(&app));
         press(&mut app, "<esc>");
     }
     let mut app = shown();
@@ -123,7 +123,7 @@ fn unavailable_actions_are_listed_last_and_report_where_they_are_available() {
     let offers = app.offers();
     let away = offers.iter().position(|o| !o.is_here).unwrap();
     assert!(offers[away..].iter().all(|o| !o.is_here));
-    assert!(offers[away..].iter().any(|o| o.words == "follow"));
+    assert!(offers[away..].iter().any(|o| o.text == "follow"));
     press(&mut app, "follow<enter>");
     assert!(said(&app).contains("log pane"), "{}", said(&app));
     let mut app = shown().with_read_only(true);
@@ -189,12 +189,12 @@ fn a_choice_stays_on_its_entry_when_events_change_the_list() {
     let mut app = shown();
     press(&mut app, ":stop-job <down><down>");
     let chosen = app.prompt().unwrap().chosen;
-    let wanted = app.offers()[chosen].words.clone();
+    let wanted = app.offers()[chosen].text.clone();
     let new = Arc::new(job("job-new", JobStatus::Running, "alice", 1));
     let mut jobs = snapshot();
     jobs.jobs = Arc::new(std::iter::once(new).chain(jobs.jobs.iter().cloned()).collect());
     send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(jobs)));
-    assert_eq!(app.offers()[app.prompt().unwrap().chosen].words, wanted);
+    assert_eq!(app.offers()[app.prompt().unwrap().chosen].text, wanted);
     press(&mut app, "<enter>");
     let stopped = wanted.strip_prefix("stop-job ").unwrap();
     let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };

@@ -189,8 +189,8 @@ fn a_cluster_is_searched_from_its_page_and_all_clusters_from_the_fleet() {
     let mut app = app(&[CLUSTER, "marin-eu"]);
     app.start(None);
     for name in [CLUSTER, "marin-eu"] {
-        send_update(&mut app, name, News::Link(up()));
-        send_update(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+        send_update(&mut app, name, ClusterEvent::Link(up()));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(snapshot())));
     }
     let asked = |effects: &[Effect]| -> Vec<String> {
         let name = |effect: &Effect| match effect {
@@ -324,7 +324,7 @@ fn esc_returns_to_the_log_in_the_pane_of_its_cluster() {
 fn another_log_is_chosen_from_a_list_by_letters_of_its_name() {
     let mut app = shown();
     press(&mut app, "3zgl");
-    let offers: Vec<String> = app.offers().into_iter().map(|offer| offer.words).collect();
+    let offers: Vec<String> = app.offers().into_iter().map(|offer| offer.text).collect();
     assert!(offers.contains(&"monitor.err".to_owned()), "{offers:?}");
     for name in ["raylet.out", "gcs_server.out", "dashboard.log"] {
         assert!(offers.iter().any(|words| words.ends_with(&format!(" {name}"))), "{offers:?}");

@@ -13,8 +13,8 @@ fn by_slice() -> App {
 }
 
 fn cells(app: &App) -> Vec<String> {
-    let (listing, look) = (app.listing().unwrap(), app.cell_context(NOW));
-    let row = |p| listing.cells(&look, p).iter().map(|c| c.text.to_string()).collect::<Vec<_>>().join("|");
+    let (listing, context) = (app.listing().unwrap(), app.cell_context(NOW));
+    let row = |p| listing.cells(&context, p).iter().map(|c| c.text.to_string()).collect::<Vec<_>>().join("|");
     (0..listing.len()).map(row).collect()
 }
 

@@ -117,7 +117,7 @@ fn processes_can_be_opened_logged_in_to_copied_and_saved() {
     };
     assert_eq!(host(&press(&mut app, "!")), "10.0.0.19", "the worker whose stack differs");
     press(&mut app, "<enter>");
-    let offers: Vec<String> = app.offers().iter().map(|offer| offer.words.clone()).collect();
+    let offers: Vec<String> = app.offers().iter().map(|offer| offer.text.clone()).collect();
     assert_eq!(
         offers[..3],
         ["tb-w19 (10.0.0.19) pid 262 W", "tb-w20 (10.0.0.20) pid 262 W", "tb-w1 (10.0.0.1) pid 867 driver"]
@@ -135,7 +135,7 @@ fn processes_can_be_opened_logged_in_to_copied_and_saved() {
     );
     assert!(text.contains("\non  tb-w19 (10.0.0.19) pid 262 W\n"), "{text}");
     press(&mut app, "Y");
-    assert!(app.offers().iter().any(|offer| offer.words == "on" && offer.help.contains("10.0.0.19")));
+    assert!(app.offers().iter().any(|offer| offer.text == "on" && offer.help.contains("10.0.0.19")));
     let saved = press(&mut app, "<esc><^s><enter>");
     let [Effect::WriteFile { path, text: written, replace: false, .. }] = &saved[..] else {
         panic!("{saved:?}")
@@ -145,8 +145,11 @@ fn processes_can_be_opened_logged_in_to_copied_and_saved() {
     // The file exists: what was to be saved replaces it, although another page is on the screen by now.
     let (path, written) = (path.clone(), written.clone());
     press(&mut app, "<esc><esc>l");
-    app.update(Event::FileExists { path: path.clone(), text: written.clone(), held: 9 }, NOW);
-    assert_eq!(press(&mut app, "y"), [Effect::WriteFile { path, text: written, replace: true, held: 9 }]);
+    app.update(Event::FileExists { path: path.clone(), text: written.clone(), loaded_lines: 9 }, NOW);
+    assert_eq!(
+        press(&mut app, "y"),
+        [Effect::WriteFile { path, text: written, replace: true, loaded_lines: 9 }]
+    );
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn typed_lines_are_saved_and_restored_if_there_is_a_file() {
     press(&mut app, "/<up>");
     assert_eq!(app.prompt().unwrap().line.text(), "tul");
     let saved = |effects: Vec<Effect>| match effects.as_slice() {
-        [Effect::Save(kind, text), ..] => (kind.word(), text.clone()),
+        [Effect::Save(kind, text), ..] => (kind.label(), text.clone()),
         other => panic!("{other:?}"),
     };
     assert_eq!(saved(press(&mut app, "<^u>carol<enter>")), ("filter", "carol".to_owned()));

@@ -436,13 +436,13 @@ fn read_only_refuses_the_form_and_the_dialogs() {
 
 #[test]
 fn waiting_for_google_can_be_cancelled_and_the_outcome_is_reported() {
-    use StepName::{Ask, Capacity};
+    use StepName::{Capacity, RequestTpus};
     let task = queued("tpu_worker", "preemptible", &["a"]);
     let mut app = shown();
-    start_operation(&mut app, task.clone(), &[Ask]);
+    start_operation(&mut app, task.clone(), &[RequestTpus]);
     press(&mut app, "p");
     assert_eq!(press(&mut app, "C"), [], "the request is being sent");
-    send_event(&mut app, OperationEvent::Progress(Progress::Done(Ask, "asked".into())));
+    send_event(&mut app, OperationEvent::Progress(Progress::Done(RequestTpus, "asked".into())));
     send_event(&mut app, OperationEvent::Progress(Progress::Began(Capacity)));
     let running = app.watched().unwrap();
     assert_eq!((running.brief().as_str(), running.takes_down()), ("add worker 2/3", false));

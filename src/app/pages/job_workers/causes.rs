@@ -6,7 +6,7 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::job::cause::CauseLine;
 use crate::app::log::LineTarget;
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::job_workers::Part;
 use crate::model::amount::counted;
@@ -113,7 +113,7 @@ const COLUMNS: &[Column<Causes>] = &[
         id: "event",
         title: "EVENT",
         width: Width::text(11, 11, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| {
             Cell::new(row.line.label, if row.line.role == Role::Text { Role::Dim } else { row.line.role })
         },
@@ -123,10 +123,10 @@ const COLUMNS: &[Column<Causes>] = &[
         id: "time",
         title: "TIME",
         width: Width::text(12, 18, 2).firm(18).hiding(),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| {
             let job_workers = row.cluster.job_workers.job_workers(Part::Cause);
-            let time = row.line.time.zip(job_workers).map(|(at, job_workers)| job_workers.clock.words(at));
+            let time = row.line.time.zip(job_workers).map(|(at, job_workers)| job_workers.clock.text(at));
             Cell::new(time.unwrap_or_default(), Role::Dim)
         },
         order: None,
@@ -135,7 +135,7 @@ const COLUMNS: &[Column<Causes>] = &[
         id: "process",
         title: "PROCESS",
         width: Width::text(10, 36, 1).firm(20).hiding(),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| Cell::text(row.line.who.as_str()).ending(),
         order: None,
     },
@@ -143,7 +143,7 @@ const COLUMNS: &[Column<Causes>] = &[
         id: "text",
         title: "TEXT",
         width: Width::rest(20, 400, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| Cell::new(row.line.text.as_str(), row.line.role).leading(),
         order: None,
     },

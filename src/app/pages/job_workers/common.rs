@@ -5,7 +5,7 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::log::{CONTEXT, LineTarget};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::facts::CellContext;
-use crate::app::text::words;
+use crate::app::text::labels;
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLine};
 use crate::logs::{Level, level};
 use crate::model::text::printable;
@@ -59,8 +59,8 @@ pub fn state(
     let mut parts = Vec::new();
     if let Some(reading) = &slot.reading {
         parts.push(what(&reading.job_workers));
-        parts.push(format!("{} ago", words::span(reading.at.age(context.now))));
-        parts.push(reading.cost.words());
+        parts.push(format!("{} ago", labels::span(reading.at.age(context.now))));
+        parts.push(reading.cost.text());
     }
     if slot.asked.is_some() {
         parts.push("reading".to_owned());

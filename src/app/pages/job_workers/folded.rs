@@ -6,7 +6,7 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::job::workers::{FoldedLine, Watched};
 use crate::app::log::LineTarget;
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::job_workers::{JobWorkers, NamedWorker, Part, Peers, WorkerLine};
 use crate::logs::{Member, Row as Alike, untimed};
@@ -37,7 +37,7 @@ pub struct FoldedRow<'f> {
 type Row<'f> = FoldedRow<'f>;
 
 /// Up to this many hosts of a row are named.
-const FEW: usize = 3;
+const MAX_NAMED_HOSTS: usize = 3;
 
 impl<'f> FoldedRow<'f> {
     /// The worker and time of the row; if it is of several workers, those of the first one.
@@ -102,13 +102,14 @@ impl<'f> FoldedRow<'f> {
             let worker = self.job_workers.workers.get(worker);
             worker.map(|worker| self.job_workers.short_host(&worker.host)).unwrap_or_default()
         };
-        if members.len() <= FEW && self.among.workers > FEW {
+        if members.len() <= MAX_NAMED_HOSTS && self.among.workers > MAX_NAMED_HOSTS {
             return members.iter().map(|m| name(m.source as usize)).collect::<Vec<_>>().join(", ");
         }
         if missing.is_empty() {
             return String::new();
         }
-        let named: Vec<&str> = missing.iter().take(FEW).map(|worker| name(*worker as usize)).collect();
+        let named: Vec<&str> =
+            missing.iter().take(MAX_NAMED_HOSTS).map(|worker| name(*worker as usize)).collect();
         match missing.len() - named.len() {
             0 => format!("not {}", named.join(", ")),
             more => format!("not {} and {more} more", named.join(", ")),
@@ -232,13 +233,13 @@ const COLUMNS: &[Column<FoldedLines>] = &[
         id: "time",
         title: "TIME",
         width: Width::text(12, 18, 1).firm(18),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| {
             let time = match row.line {
                 FoldedLine::Row(_) => row.alike.time.map(|(first, _)| first),
                 _ => row.member().and_then(|member| member.time),
             };
-            let time = time.map(|at| row.job_workers.clock.words(at)).unwrap_or_default();
+            let time = time.map(|at| row.job_workers.clock.text(at)).unwrap_or_default();
             Cell::new(time, Role::Dim)
         },
         order: None,
@@ -247,7 +248,7 @@ const COLUMNS: &[Column<FoldedLines>] = &[
         id: "workers",
         title: "WORKERS",
         width: Width::text(10, 28, 0).firm(20),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| match row.worker() {
             Some(worker) if matches!(row.line, FoldedLine::Missing(..)) => {
                 Cell::new(worker.who(), Role::Warn).ending()
@@ -269,7 +270,7 @@ const COLUMNS: &[Column<FoldedLines>] = &[
         id: "hosts",
         title: "HOSTS",
         width: Width::text(8, 36, 2).firm(20).hiding(),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| {
             let is_row = matches!(row.line, FoldedLine::Row(_));
             Cell::new(if is_row { row.who() } else { String::new() }, Role::Warn)
@@ -280,7 +281,7 @@ const COLUMNS: &[Column<FoldedLines>] = &[
         id: "line",
         title: "LINE",
         width: Width::rest(20, 400, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| {
             let role = match row.line {
                 FoldedLine::Row(_) if !row.alike.trace.is_empty() => Role::Bad,

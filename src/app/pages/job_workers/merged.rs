@@ -6,7 +6,7 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::job::workers::Watched;
 use crate::app::log::LineTarget;
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLine};
 use crate::logs::untimed;
@@ -135,9 +135,9 @@ const COLUMNS: &[Column<Merged>] = &[
         id: "time",
         title: "TIME",
         width: Width::text(12, 18, 1).firm(18),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| {
-            let time = row.entry.time.map_or_else(|| "-".to_owned(), |at| row.job_workers.clock.words(at));
+            let time = row.entry.time.map_or_else(|| "-".to_owned(), |at| row.job_workers.clock.text(at));
             Cell::new(time, Role::Dim)
         },
         order: None,
@@ -146,7 +146,7 @@ const COLUMNS: &[Column<Merged>] = &[
         id: "slice",
         title: "SLICE",
         width: Width::text(8, 16, 5).hiding(),
-        when: When::Wide,
+        visibility: Visibility::Wide,
         cell: |row, _| slice_cell(row.job_workers, row.worker),
         order: Some(|a, b| a.worker.slice.cmp(&b.worker.slice)),
     },
@@ -154,7 +154,7 @@ const COLUMNS: &[Column<Merged>] = &[
         id: "host",
         title: "HOST",
         width: Width::text(10, 28, 0).firm(16),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| {
             Cell::new(row.job_workers.short_host(&row.worker.host), hue(row.entry.worker)).ending()
         },
@@ -164,7 +164,7 @@ const COLUMNS: &[Column<Merged>] = &[
         id: "pid",
         title: "PID",
         width: Width::number(7, 4),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| Cell::new(row.worker.process.pid.to_string(), hue(row.entry.worker)),
         order: Some(|a, b| a.worker.process.pid.cmp(&b.worker.process.pid)),
     },
@@ -172,7 +172,7 @@ const COLUMNS: &[Column<Merged>] = &[
         id: "line",
         title: "LINE",
         width: Width::rest(20, 400, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| Cell::new(untimed(row.entry.line.text()), role(row.entry.line.text())),
         order: None,
     },

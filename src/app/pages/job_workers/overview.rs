@@ -5,12 +5,10 @@ use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::log::LineTarget;
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::table::natural::natural;
-use crate::job_workers::{
-    JobWorkers, NamedWorker, Part, WorkersAnswer, age_words, remark_counts, steps_words,
-};
+use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkersAnswer, age_text, remark_counts, steps_text};
 use crate::logs::{Answer, WorkerNote, untimed};
 use crate::model::amount::{counted, grouped};
 use std::cmp::{Ordering, Reverse};
@@ -91,7 +89,7 @@ impl Kind for Overview {
         state(context, of, Part::Overview, |job_workers| {
             let workers = counted(job_workers.workers.len(), "worker");
             let how =
-                [remark_counts(answers), steps_words(answers)].into_iter().filter(|words| !words.is_empty());
+                [remark_counts(answers), steps_text(answers)].into_iter().filter(|words| !words.is_empty());
             let how = how.collect::<Vec<_>>().join(", ");
             if how.is_empty() { workers } else { format!("{workers}: {how}") }
         })
@@ -130,8 +128,8 @@ impl Kind for Overview {
             ("host", row.worker.host.as_str()),
             ("slice", row.worker.slice.as_str()),
             ("name", row.worker.process.name.raw()),
-            ("note", row.answer.remark.word().unwrap_or_default()),
-            ("state", row.worker.state_word()),
+            ("note", row.answer.remark.label().unwrap_or_default()),
+            ("state", row.worker.state_label()),
             ("line", row.answer.line.as_str()),
             ("cluster", row.cluster.name().as_str()),
         ]
@@ -152,7 +150,7 @@ const COLUMNS: &[Column<Overview>] = &[
         id: "host",
         title: "HOST",
         width: Width::text(10, 32, 0).firm(24),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| Cell::new(row.job_workers.short_host(&row.worker.host), row.role()).ending(),
         order: Some(|a, b| natural(&a.worker.host, &b.worker.host)),
     },
@@ -160,7 +158,7 @@ const COLUMNS: &[Column<Overview>] = &[
         id: "slice",
         title: "SLICE",
         width: Width::text(8, 24, 5).hiding(),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| slice_cell(row.job_workers, row.worker),
         order: Some(|a, b| natural(&a.worker.slice, &b.worker.slice)),
     },
@@ -168,7 +166,7 @@ const COLUMNS: &[Column<Overview>] = &[
         id: "pid",
         title: "PID",
         width: Width::number(7, 4),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| Cell::text(row.worker.process.pid.to_string()),
         order: Some(|a, b| a.worker.process.pid.cmp(&b.worker.process.pid)),
     },
@@ -176,7 +174,7 @@ const COLUMNS: &[Column<Overview>] = &[
         id: "rank",
         title: "RANK",
         width: Width::number(5, 6).hiding(),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| Cell::text(row.answer.rank.map(|rank| rank.to_string()).unwrap_or_default()),
         order: Some(|a, b| a.answer.rank.cmp(&b.answer.rank)),
     },
@@ -184,7 +182,7 @@ const COLUMNS: &[Column<Overview>] = &[
         id: "name",
         title: "NAME",
         width: Width::text(6, 24, 7),
-        when: When::Wide,
+        visibility: Visibility::Wide,
         cell: |row, _| Cell::text(row.worker.process.name.shown()),
         order: Some(|a, b| a.worker.process.name.cmp(&b.worker.process.name)),
     },
@@ -192,10 +190,10 @@ const COLUMNS: &[Column<Overview>] = &[
         id: "step",
         title: "STEP",
         width: Width::number(9, 3),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| {
             let step = row.answer.step.map(|step| grouped(step as usize));
-            let phase = || row.answer.phase.map(|phase| phase.word().to_owned());
+            let phase = || row.answer.phase.map(|phase| phase.label().to_owned());
             Cell::text(step.or_else(phase).unwrap_or_else(|| "-".to_owned()))
         },
         order: Some(|a, b| a.answer.step.cmp(&b.answer.step)),
@@ -204,15 +202,15 @@ const COLUMNS: &[Column<Overview>] = &[
         id: "age",
         title: "AGE",
         width: Width::number(7, 2),
-        when: When::Usually,
-        cell: |row, _| Cell::text(age_words(row.answer.age)),
+        visibility: Visibility::Always,
+        cell: |row, _| Cell::text(age_text(row.answer.age)),
         order: Some(|a, b| Reverse(a.answer.age).cmp(&Reverse(b.answer.age))),
     },
     Column {
         id: "note",
         title: "NOTE",
         width: Width::text(6, 44, 1).firm(24).hiding(),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| Cell::new(row.answer.reason.as_str(), row.role()),
         order: Some(|a, b| a.answer.remark.cmp(&b.answer.remark)),
     },
@@ -220,7 +218,7 @@ const COLUMNS: &[Column<Overview>] = &[
         id: "line",
         title: "LAST LINE",
         width: Width::rest(16, 240, 0),
-        when: When::Usually,
+        visibility: Visibility::Always,
         cell: |row, _| Cell::text(untimed(row.answer.line.trim())),
         order: None,
     },

@@ -36,7 +36,7 @@ impl WorkersView {
     }
 
     /// The name of the table on its tab.
-    pub const fn words(self) -> &'static str {
+    pub const fn text(self) -> &'static str {
         match self {
             Self::Overview => "overview",
             Self::Folded => "folded",

@@ -111,7 +111,7 @@ fn a_history_has_jobs_in_all_states_and_dead_hosts() {
     let cluster = cluster(Life { past_minutes: 600, ..Life::default() });
     let count = |s| cluster.jobs[20..].iter().filter(|j| j.status == s).count();
     for status in [JobStatus::Running, JobStatus::Succeeded, JobStatus::Failed] {
-        assert!(count(status) > 0, "none is {}", status.word());
+        assert!(count(status) > 0, "none is {}", status.label());
     }
     assert!(cluster.nodes.iter().filter(|n| !n.is_alive()).count() > 10);
     assert!(of_type(&cluster, "tpu_worker") >= 4, "min_workers");

@@ -2,7 +2,7 @@
 
 use crate::app::fleet::cluster::{AGED, Cluster};
 use crate::app::table::cell::Role;
-use crate::app::text::describe::death_word;
+use crate::app::text::describe::death_label;
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::amount::{self, grouped};
 use crate::model::time::brief;
@@ -50,7 +50,7 @@ pub fn finding(finding: &Finding, now: Timestamp) -> String {
     }
     let since = finding.age(now).map_or_else(String::new, |age| format!(" {}", minutes(age)));
     let details = if finding.short.is_empty() { String::new() } else { format!(": {}", finding.short) };
-    format!("{}{since}{details}", finding.word())
+    format!("{}{since}{details}", finding.label())
 }
 
 /// Lost nodes as a phrase, because their details begin with a number: `1 node lost 25m ago`.
@@ -139,16 +139,16 @@ pub fn link(cluster: &Cluster, now: Timestamp) -> (String, Role) {
         None => ("○ waiting".into(), Role::Dim),
         Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), Role::Dim),
         Some(Link::Up { dashboard: Some(problem), .. }) => {
-            (format!("! {} {}", problem.kind.words(), minutes(problem.since.age(now))), Role::Warn)
+            (format!("! {} {}", problem.kind.text(), minutes(problem.since.age(now))), Role::Warn)
         }
         Some(Link::Up { latency, .. }) => {
             let tone = if cluster.is_stale(now) { Role::Warn } else { Role::Good };
             (latency.map_or_else(|| "● up".into(), |latency| format!("● up {}", trip(latency))), tone)
         }
         Some(Link::Retrying { problem, at }) => {
-            (format!("✕ {}, retry in {}", problem.kind.words(), countdown(at.until(now))), Role::Bad)
+            (format!("✕ {}, retry in {}", problem.kind.text(), countdown(at.until(now))), Role::Bad)
         }
-        Some(Link::Stopped { problem }) => (format!("✕ {}", problem.kind.words()), Role::Bad),
+        Some(Link::Stopped { problem }) => (format!("✕ {}", problem.kind.text()), Role::Bad),
     }
 }
 
@@ -206,7 +206,7 @@ pub fn hosts(key: &HostsKey) -> String {
         HostsKind::Type if key.name.is_empty() => "workers".to_owned(),
         HostsKind::Type => format!("workers of {}", key.name),
         HostsKind::Dead => match key.lost {
-            Some((reason, _)) => format!("hosts {}", death_word(reason)),
+            Some((reason, _)) => format!("hosts {}", death_label(reason)),
             None => "dead hosts".to_owned(),
         },
     }

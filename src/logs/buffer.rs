@@ -219,69 +219,73 @@ mod tests {
         LogPart { lines: text, bytes: lines.start * 10..lines.end * 10, begin: Some(0) }
     }
 
-    fn texts(held: &LogBuffer) -> Vec<u64> {
-        held.lines.iter().map(|l| l.text()[5..].parse().unwrap()).collect()
+    fn texts(buffer: &LogBuffer) -> Vec<u64> {
+        buffer.lines.iter().map(|l| l.text()[5..].parse().unwrap()).collect()
     }
 
     #[test]
     fn numbers_stay_while_old_lines_go() {
-        let mut held = LogBuffer::new(3, usize::MAX);
+        let mut buffer = LogBuffer::new(3, usize::MAX);
         for n in 0..5 {
-            assert_eq!(held.push(format!("line {n}").into()), FIRST + n);
-            held.trim();
+            assert_eq!(buffer.push(format!("line {n}").into()), FIRST + n);
+            buffer.trim();
         }
-        assert_eq!((held.first(), held.end(), held.len()), (FIRST + 2, FIRST + 5, 3));
-        assert_eq!(held.get(held.index_of(FIRST + 3)).map(Line::text), Some("line 3"));
-        assert_eq!(held.index_of(FIRST), 0, "it was dropped");
+        assert_eq!((buffer.first(), buffer.end(), buffer.len()), (FIRST + 2, FIRST + 5, 3));
+        assert_eq!(buffer.get(buffer.index_of(FIRST + 3)).map(Line::text), Some("line 3"));
+        assert_eq!(buffer.index_of(FIRST), 0, "it was dropped");
     }
 
     #[test]
     fn bytes_are_bounded() {
         let line = Line::from("x".repeat(1000));
-        let mut held = LogBuffer::new(usize::MAX, 10 * line.bytes());
+        let mut buffer = LogBuffer::new(usize::MAX, 10 * line.bytes());
         for _ in 0..100 {
-            held.push(line.clone());
-            held.trim();
+            buffer.push(line.clone());
+            buffer.trim();
         }
-        assert_eq!((held.len(), held.bytes), (10, 10 * line.bytes()));
+        assert_eq!((buffer.len(), buffer.bytes), (10, 10 * line.bytes()));
     }
 
     #[test]
     fn older_parts_go_in_front_and_no_number_changes() {
-        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
-        let shown = held.append(part(50..60)).start;
-        assert_eq!((held.start(), held.above()), (Some(500), Some(500)));
-        assert!(held.prepend(part(10..20)).is_none(), "it does not touch what is held");
-        assert_eq!(held.prepend(part(20..50)), Some(shown - 30..shown));
-        held.append(part(60..70));
-        assert_eq!(texts(&held), (20..70).collect::<Vec<_>>());
-        assert_eq!(held.get(held.index_of(shown)).unwrap().text(), "line 0050");
-        held.prepend(part(0..20)).unwrap();
-        assert_eq!(held.above(), Some(0), "from the beginning");
+        let mut buffer = LogBuffer::new(usize::MAX, usize::MAX);
+        let shown = buffer.append(part(50..60)).start;
+        assert_eq!((buffer.start(), buffer.above()), (Some(500), Some(500)));
+        assert!(buffer.prepend(part(10..20)).is_none(), "it does not touch what is held");
+        assert_eq!(buffer.prepend(part(20..50)), Some(shown - 30..shown));
+        buffer.append(part(60..70));
+        assert_eq!(texts(&buffer), (20..70).collect::<Vec<_>>());
+        assert_eq!(buffer.get(buffer.index_of(shown)).unwrap().text(), "line 0050");
+        buffer.prepend(part(0..20)).unwrap();
+        assert_eq!(buffer.above(), Some(0), "from the beginning");
     }
 
     #[test]
     fn dropped_lines_have_the_same_numbers_when_read_again() {
-        let mut held = LogBuffer::new(30, usize::MAX);
-        let first = held.append(part(0..20)).start;
-        held.append(part(20..40));
-        held.trim();
-        assert_eq!((texts(&held)[0], held.start()), (10, Some(200)));
-        assert_eq!(held.prepend(part(0..20)), Some(first..first + 20));
-        assert_eq!(texts(&held), (0..30).collect::<Vec<_>>(), "the newest ones are dropped for them");
-        assert!(held.is_cut() && held.append(part(40..41)).is_empty());
+        let mut buffer = LogBuffer::new(30, usize::MAX);
+        let first = buffer.append(part(0..20)).start;
+        buffer.append(part(20..40));
+        buffer.trim();
+        assert_eq!((texts(&buffer)[0], buffer.start()), (10, Some(200)));
+        assert_eq!(buffer.prepend(part(0..20)), Some(first..first + 20));
+        assert_eq!(texts(&buffer), (0..30).collect::<Vec<_>>(), "the newest ones are dropped for them");
+        assert!(buffer.is_cut() && buffer.append(part(40..41)).is_empty());
     }
 
     #[test]
     fn lines_that_do_not_follow_replace_the_held_lines() {
-        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
-        let before = held.append(part(0..10));
-        let after = held.append(part(900..910));
+        let mut buffer = LogBuffer::new(usize::MAX, usize::MAX);
+        let before = buffer.append(part(0..10));
+        let after = buffer.append(part(900..910));
         assert!(after.start >= before.end, "a number is never given twice");
-        assert_eq!((texts(&held), held.above()), ((900..910).collect(), Some(9000)));
+        assert_eq!((texts(&buffer), buffer.above()), ((900..910).collect(), Some(9000)));
         let note = LogPart { lines: vec!["truncated".into()], ..LogPart::default() };
-        held.append(note);
-        assert_eq!((held.len(), held.start()), (11, Some(9000)), "a word of ours has no place in the file");
+        buffer.append(note);
+        assert_eq!(
+            (buffer.len(), buffer.start()),
+            (11, Some(9000)),
+            "a word of ours has no place in the file"
+        );
     }
 
     proptest! {
@@ -289,20 +293,20 @@ mod tests {
         fn the_held_lines_are_contiguous(
             limit in 1usize..60, steps in prop::collection::vec((any::<bool>(), 1u64..30), 1..40)
         ) {
-            let (mut held, mut next) = (LogBuffer::new(limit, usize::MAX), 500);
+            let (mut buffer, mut next) = (LogBuffer::new(limit, usize::MAX), 500);
             for (is_older, lines) in steps {
-                match held.start() {
+                match buffer.start() {
                     Some(start) if is_older => {
                         let end = start / 10;
-                        prop_assert!(held.prepend(part(end.saturating_sub(lines)..end)).is_some());
+                        prop_assert!(buffer.prepend(part(end.saturating_sub(lines)..end)).is_some());
                     }
                     _ => {
-                        held.append(part(next..next + lines));
+                        buffer.append(part(next..next + lines));
                         next += lines;
-                        held.trim();
+                        buffer.trim();
                     }
                 }
-                let all = texts(&held);
+                let all = texts(&buffer);
                 prop_assert!(all.len() <= limit && all.windows(2).all(|w| w[0] + 1 == w[1]), "{:?}", all);
             }
         }

@@ -2,11 +2,11 @@
 
 use super::{Colors, Theme};
 use crate::app::table::cell::Role;
-use crate::model::{Colour, Look};
+use crate::model::{SgrColor, TextStyle};
 use ratatui::style::{Color, Modifier, Style};
 
 /// The sixteen colors of the terminal in order (ECMA-48, and `aixterm` for the bright ones).
-const NAMED: [Color; 16] = [
+const ANSI_COLORS: [Color; 16] = [
     Color::Black,
     Color::Red,
     Color::Green,
@@ -32,14 +32,14 @@ const HUES: [u8; Role::HUES] = [4, 5, 6, 12, 13, 14];
 impl Theme {
     /// The style of one of several items to be distinguished; after the last one, the first one again.
     pub fn hue(&self, number: usize) -> Style {
-        let colour = Some(Colour::Indexed(HUES[number % HUES.len()]));
-        self.look(Look { colour, ..Look::default() })
+        let color = Some(SgrColor::Indexed(HUES[number % HUES.len()]));
+        self.text_style(TextStyle { color, ..TextStyle::default() })
     }
 
     /// The style of a look. Text in the same color as its background is shown without both.
-    pub fn look(&self, look: Look) -> Style {
-        let colour = |colour: Option<Colour>| colour.and_then(|colour| color(colour, self.colors));
-        let (mut front, mut behind) = (colour(look.colour), colour(look.behind));
+    pub fn text_style(&self, style: TextStyle) -> Style {
+        let nearest = |color: Option<SgrColor>| color.and_then(|color| nearest_color(color, self.colors));
+        let (mut front, mut behind) = (nearest(style.color), nearest(style.behind));
         if front == behind {
             (front, behind) = (None, None);
         }
@@ -47,11 +47,11 @@ impl Theme {
             front = front.and_then(|front| self.on_ground(front));
         }
         let modifiers = [
-            (look.bold, Modifier::BOLD),
-            (look.dim, Modifier::DIM),
-            (look.italic, Modifier::ITALIC),
-            (look.underline, Modifier::UNDERLINED),
-            (look.reverse, Modifier::REVERSED),
+            (style.bold, Modifier::BOLD),
+            (style.dim, Modifier::DIM),
+            (style.italic, Modifier::ITALIC),
+            (style.underline, Modifier::UNDERLINED),
+            (style.reverse, Modifier::REVERSED),
         ];
         let modifiers = modifiers.into_iter().filter(|(is_set, _)| *is_set).map(|(_, modifier)| modifier);
         Style { fg: front, bg: behind, add_modifier: modifiers.collect(), ..Style::default() }
@@ -73,14 +73,14 @@ impl Theme {
 }
 
 /// The nearest supported color; `None` without colors.
-fn color(colour: Colour, colors: Colors) -> Option<Color> {
-    match (colour, colors) {
+fn nearest_color(color: SgrColor, colors: Colors) -> Option<Color> {
+    match (color, colors) {
         (_, Colors::None) => None,
-        (Colour::Indexed(n @ 0..16), _) => Some(NAMED[usize::from(n)]),
-        (Colour::Indexed(n), Colors::Full) => Some(Color::Indexed(n)),
-        (Colour::Direct(r, g, b), Colors::Full) => Some(Color::Rgb(r, g, b)),
-        (Colour::Indexed(n), Colors::Sixteen) => Some(nearest(of_256(n))),
-        (Colour::Direct(r, g, b), Colors::Sixteen) => Some(nearest([r, g, b])),
+        (SgrColor::Indexed(n @ 0..16), _) => Some(ANSI_COLORS[usize::from(n)]),
+        (SgrColor::Indexed(n), Colors::Full) => Some(Color::Indexed(n)),
+        (SgrColor::Direct(r, g, b), Colors::Full) => Some(Color::Rgb(r, g, b)),
+        (SgrColor::Indexed(n), Colors::Sixteen) => Some(nearest(of_256(n))),
+        (SgrColor::Direct(r, g, b), Colors::Sixteen) => Some(nearest([r, g, b])),
     }
 }
 
@@ -107,7 +107,7 @@ fn nearest(light: [u8; 3]) -> Color {
     }
     let middle = least / 2 + most / 2;
     let bits = light.map(|part| usize::from(part > middle));
-    NAMED[bits[0] + 2 * bits[1] + 4 * bits[2] + if most > 215 { 8 } else { 0 }]
+    ANSI_COLORS[bits[0] + 2 * bits[1] + 4 * bits[2] + if most > 215 { 8 } else { 0 }]
 }
 
 #[cfg(test)]
@@ -115,20 +115,20 @@ mod tests {
     use super::super::file::ThemeFile;
     use super::*;
 
-    fn fg(colour: Colour, colors: Colors) -> Option<Color> {
-        Theme::new(colors).look(Look { colour: Some(colour), ..Look::default() }).fg
+    fn fg(color: SgrColor, colors: Colors) -> Option<Color> {
+        Theme::new(colors).text_style(TextStyle { color: Some(color), ..TextStyle::default() }).fg
     }
 
     #[test]
     fn colors_are_mapped_to_those_of_the_terminal() {
-        assert_eq!(fg(Colour::Indexed(1), Colors::Sixteen), Some(Color::Red));
-        assert_eq!(fg(Colour::Indexed(214), Colors::Full), Some(Color::Indexed(214)));
-        assert_eq!(fg(Colour::Indexed(196), Colors::Sixteen), Some(Color::LightRed));
-        assert_eq!(fg(Colour::Indexed(28), Colors::Sixteen), Some(Color::Green));
-        assert_eq!(fg(Colour::Indexed(244), Colors::Sixteen), Some(Color::DarkGray));
-        assert_eq!(fg(Colour::Direct(20, 40, 230), Colors::Sixteen), Some(Color::LightBlue));
-        let bold = Look { colour: Some(Colour::Indexed(1)), bold: true, ..Look::default() };
-        assert_eq!(Theme::new(Colors::None).look(bold), Style::new().add_modifier(Modifier::BOLD));
+        assert_eq!(fg(SgrColor::Indexed(1), Colors::Sixteen), Some(Color::Red));
+        assert_eq!(fg(SgrColor::Indexed(214), Colors::Full), Some(Color::Indexed(214)));
+        assert_eq!(fg(SgrColor::Indexed(196), Colors::Sixteen), Some(Color::LightRed));
+        assert_eq!(fg(SgrColor::Indexed(28), Colors::Sixteen), Some(Color::Green));
+        assert_eq!(fg(SgrColor::Indexed(244), Colors::Sixteen), Some(Color::DarkGray));
+        assert_eq!(fg(SgrColor::Direct(20, 40, 230), Colors::Sixteen), Some(Color::LightBlue));
+        let bold = TextStyle { color: Some(SgrColor::Indexed(1)), bold: true, ..TextStyle::default() };
+        assert_eq!(Theme::new(Colors::None).text_style(bold), Style::new().add_modifier(Modifier::BOLD));
     }
 
     #[test]
@@ -136,18 +136,21 @@ mod tests {
         for colors in [Colors::Full, Colors::Sixteen] {
             let [light, dark] =
                 ["light", "dark"].map(|name| ThemeFile::built_in(name).unwrap().theme(colors).on_terminal());
-            let tag = Look { colour: Some(Colour::Indexed(3)), ..Look::default() };
-            assert_eq!((light.look(tag).fg, dark.look(tag).fg), (light.warn.fg, Some(Color::Yellow)));
+            let tag = TextStyle { color: Some(SgrColor::Indexed(3)), ..TextStyle::default() };
+            assert_eq!(
+                (light.text_style(tag).fg, dark.text_style(tag).fg),
+                (light.warn.fg, Some(Color::Yellow))
+            );
             // A background set by the program is kept as it is.
-            let badge = Look { behind: Some(Colour::Indexed(0)), ..tag };
-            assert_eq!(light.look(badge).fg, Some(Color::Yellow));
+            let badge = TextStyle { behind: Some(SgrColor::Indexed(0)), ..tag };
+            assert_eq!(light.text_style(badge).fg, Some(Color::Yellow));
         }
     }
 
     #[test]
     fn text_is_never_hidden_by_its_color() {
-        let black = Some(Colour::Indexed(0));
-        let hidden = Look { colour: black, behind: black, ..Look::default() };
-        assert_eq!(Theme::new(Colors::Full).look(hidden), Style::new());
+        let black = Some(SgrColor::Indexed(0));
+        let hidden = TextStyle { color: black, behind: black, ..TextStyle::default() };
+        assert_eq!(Theme::new(Colors::Full).text_style(hidden), Style::new());
     }
 }

@@ -4,7 +4,7 @@
 /// refuses actions by it; and effects of the last two classes leave the console only through a dialog
 /// ([`crate::app::App::act`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Class {
+pub enum Impact {
     /// Changes only what is on the screen.
     View,
     /// Reads from a cluster, copies or opens a connection; or confirms a question whose action was already checked.

@@ -1,5 +1,5 @@
 //! Determines which processes and files on a host are proved to be left over, from the output of
-//! `assets/cleanup-look.sh`. Pure.
+//! `assets/cleanup-inspect.sh`. Pure.
 //!
 //! A process counts as left over only if all of these hold:
 //!
@@ -25,7 +25,7 @@ const FULL: u8 = 90;
 
 /// A process that is proved to be left over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftProcess {
+pub struct LeftoverProcess {
     /// Its process id on the host.
     pub pid: u32,
     /// Start time in clock ticks since boot: together with the id it identifies the process uniquely.
@@ -53,9 +53,9 @@ pub struct FullDisk {
 
 /// The leftovers of one host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostLeft {
+pub struct HostLeftovers {
     /// Processes that may be ended.
-    pub processes: Vec<LeftProcess>,
+    pub processes: Vec<LeftoverProcess>,
     /// Lock files of libtpu, unless a process other than those holds a TPU or may hold one.
     pub locks: Vec<Text>,
     /// Descriptions of processes that hold a TPU outside any raylet and are not proved to be left over.
@@ -185,12 +185,12 @@ impl ScriptOutput {
 }
 
 /// Parses the script's output. `ended` are the jobs that Ray lists as ended. `None` if the script did not complete.
-pub fn left(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeft> {
+pub fn parse(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeftovers> {
     let output = parsed(text);
     if !output.is_whole {
         return None;
     }
-    let mut found = HostLeft { unreadable: output.unreadable, ..HostLeft::default() };
+    let mut found = HostLeftovers { unreadable: output.unreadable, ..HostLeftovers::default() };
     let mut others = false;
     for (&pid, process) in output.processes.iter().filter(|(_, p)| !matches!(p.state.as_str(), "Z" | "X")) {
         let devices: Vec<Text> =
@@ -211,7 +211,7 @@ pub fn left(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeft> {
         match proof {
             Ok(proof) => {
                 let (start, age) = (process.start, output.age(process));
-                found.processes.push(LeftProcess { pid, start, name, age, devices, proof });
+                found.processes.push(LeftoverProcess { pid, start, name, age, devices, proof });
             }
             Err(why) => {
                 others |= holds;
@@ -234,12 +234,12 @@ mod tests {
 
     const LINES: &str = "clock\t1000\t100\nprocess\t1\t0\t1\tS\tsystemd\nprocess\t50\t1\t50000\tS\traylet\n";
 
-    fn found(more: &str, ended: &[&str]) -> HostLeft {
+    fn found(more: &str, ended: &[&str]) -> HostLeftovers {
         let ended = ended.iter().map(|id| JobId(Text::from(*id))).collect();
-        left(&format!("{LINES}{more}end\n"), &ended).unwrap()
+        parse(&format!("{LINES}{more}end\n"), &ended).unwrap()
     }
 
-    fn pids(found: &HostLeft) -> Vec<u32> {
+    fn pids(found: &HostLeftovers) -> Vec<u32> {
         found.processes.iter().map(|p| p.pid).collect()
     }
 
@@ -269,7 +269,7 @@ mod tests {
         let dead = found("process\t70\t1\t40000\tZ\tray::train\n", &[]);
         assert!(pids(&dead).is_empty());
         let alone = LINES.replace("raylet", "bash") + "process\t70\t1\t60000\tS\tray::IDLE\nend\n";
-        assert_eq!(left(&alone, &BTreeSet::new()).unwrap().processes[0].proof, "no raylet runs on the host");
+        assert_eq!(parse(&alone, &BTreeSet::new()).unwrap().processes[0].proof, "no raylet runs on the host");
     }
 
     #[test]
@@ -289,8 +289,8 @@ mod tests {
     fn full_disks_are_reported_and_truncated_output_is_rejected() {
         let disks = found("disk\t89\t10\t/\ndisk\t97\t2048\t/tmp\ndisk\tx\t1\t/x\n", &[]).disks;
         assert_eq!(disks, [FullDisk { mount: "/tmp".into(), used: 97, free: 2048 * 1024 }]);
-        assert_eq!(left(LINES, &BTreeSet::new()), None);
-        assert_eq!(left("", &BTreeSet::new()), None);
+        assert_eq!(parse(LINES, &BTreeSet::new()), None);
+        assert_eq!(parse("", &BTreeSet::new()), None);
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
         let text =
             format!("{LINES}holds\t50\t/dev/accel0\njob\t50\t01000000\nlock\t/x\ndisk\t99\t1\t/\nend\n");
         crate::model::fuzz::fuzz(&[text.into_bytes()], |bytes| {
-            if let Some(found) = left(&String::from_utf8_lossy(bytes), &BTreeSet::new()) {
+            if let Some(found) = parse(&String::from_utf8_lossy(bytes), &BTreeSet::new()) {
                 assert!(found.processes.iter().all(|p| !p.proof.is_empty()));
             }
         });
