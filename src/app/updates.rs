@@ -52,13 +52,15 @@ impl App {
         self.dirty = true;
     }
 
+    #[allow(clippy::too_many_lines, reason = "one arm for each kind of event")]
     fn apply_event(&mut self, cluster_index: usize, update: Update, now: Timestamp) -> Vec<Effect> {
+        use ClusterEvent as E;
         // Pages of the fleet show every cluster.
         let on_screen = self.view().cluster_index().is_none_or(|shown| shown == cluster_index);
         let cluster = &mut self.fleet.clusters[cluster_index];
         let before = cluster.take(update.state);
         match update.event {
-            ClusterEvent::Link(link) => {
+            E::Link(link) => {
                 let asks = matches!(&link, Link::Stopped { problem } if matches!(problem.kind, ProblemKind::HostKeyChanged { .. }));
                 if before.link == cluster.link {
                     return Vec::new();
@@ -76,7 +78,7 @@ impl App {
                     self.toasts.report(MessageKind::Bad, why, now);
                 }
             }
-            ClusterEvent::Snapshot(_) => {
+            E::Snapshot(_) => {
                 let restarted = before.finding(FindingKind::Restarted).map(|f| f.since);
                 let changed = cluster.differs(&before);
                 if let Some(finding) = cluster.finding(FindingKind::Restarted)
@@ -102,7 +104,7 @@ impl App {
                     return page.follow_on(&mut with);
                 }
             }
-            ClusterEvent::Vitals(cluster_vitals) => {
+            E::Vitals(cluster_vitals) => {
                 let snapshot = Arc::clone(&cluster.snapshot);
                 cluster.sliced.hold(&cluster_vitals, &snapshot);
                 self.dirty |= on_screen;
@@ -110,12 +112,12 @@ impl App {
                     self.rearrange(cluster_index);
                 }
             }
-            ClusterEvent::Physical(figures) => {
+            E::Physical(figures) => {
                 for (id, physical) in figures {
                     self.dirty |= cluster.measure(id, physical, now) && on_screen;
                 }
             }
-            ClusterEvent::Log(batch) => {
+            E::Log(batch) => {
                 let cluster_index = self.pages.reading(cluster_index, batch.stream);
                 let on_screen = on_screen || self.view().shows_log(cluster_index);
                 let batch = match &mut self.frozen {
@@ -127,42 +129,42 @@ impl App {
                     self.dirty |= on_screen && self.view().cluster_index().is_some();
                 }
             }
-            ClusterEvent::OlderLog { stream, part } => {
+            E::OlderLog { stream, part } => {
                 self.pages.cluster[cluster_index].log.take_older(stream, part);
                 self.dirty |= on_screen && self.view().cluster_index().is_some();
             }
-            ClusterEvent::LogZone { stream, utc_offset } => {
-                self.apply_log_zone(cluster_index, stream, utc_offset, now)
+            E::LogZone { stream, utc_offset } => {
+                self.apply_log_zone(cluster_index, stream, utc_offset, now);
             }
-            ClusterEvent::LogMatches { stream, pattern, found } => {
-                self.apply_log_matches(stream, &pattern, found, now)
+            E::LogMatches { stream, pattern, found } => {
+                self.apply_log_matches(stream, &pattern, found, now);
             }
-            ClusterEvent::FileSearch(id, swept) => self.apply_file_search(cluster_index, id, swept, now),
-            ClusterEvent::LogDownload { stream, bytes } => self.apply_log_download(stream, bytes, now),
-            ClusterEvent::JobStop { id, outcome } => {
+            E::FileSearch(id, swept) => self.apply_file_search(cluster_index, id, swept, now),
+            E::LogDownload { stream, bytes } => self.apply_log_download(stream, bytes, now),
+            E::JobStop { id, outcome } => {
                 return self.apply_job_stop(&update.cluster, &id, &outcome, now);
             }
-            ClusterEvent::JobDelete { id, outcome } => {
+            E::JobDelete { id, outcome } => {
                 return self.apply_job_delete(update.cluster, &id, outcome, now);
             }
-            ClusterEvent::Cloud(_) => self.apply_cloud(cluster_index, &before, now),
-            ClusterEvent::Cleaned(done) => self.apply_cleaned(cluster_index, done, now),
-            ClusterEvent::Work { job, work } => {
+            E::Cloud(_) => self.apply_cloud(cluster_index, &before, now),
+            E::Cleaned(done) => self.apply_cleaned(cluster_index, done, now),
+            E::Work { job, work } => {
                 self.answer_details(|page| page.take_work(cluster_index, &job, &work));
             }
-            ClusterEvent::Inspected(subject, answer) => {
+            E::Inspected(subject, answer) => {
                 let answer = Arc::new(answer.map(|inspection| *inspection));
                 self.answer_details(|page| page.take_answer(cluster_index, &subject, &answer, now));
             }
-            ClusterEvent::Cost(cost) => cluster.cost = cost,
-            ClusterEvent::Lock(lock) => {
+            E::Cost(cost) => cluster.cost = cost,
+            E::Lock(lock) => {
                 cluster.lock = lock;
                 self.dirty = true;
                 self.arrange_fleet();
             }
-            ClusterEvent::Ports { open, notes } => self.apply_ports(cluster_index, open, &notes, now),
-            ClusterEvent::Note(note) => {
-                self.report_of_cluster(&update.cluster, Cause::Connection, &note, now)
+            E::Ports { open, notes } => self.apply_ports(cluster_index, open, &notes, now),
+            E::Note(note) => {
+                self.report_of_cluster(&update.cluster, Cause::Connection, &note, now);
             }
         }
         Vec::new()

@@ -173,7 +173,7 @@ async fn until_up(spec: &ClusterSpec, receiver: &mut mpsc::Receiver<Update>) -> 
         match update.event {
             ClusterEvent::Link(Link::Up { token_auth, .. }) => return Ok(token_auth),
             ClusterEvent::Link(Link::Connecting { phase, .. }) => {
-                eprintln!("{}: {}", spec.name, phase_text(phase))
+                eprintln!("{}: {}", spec.name, phase_text(phase));
             }
             ClusterEvent::Link(Link::Stopped { problem }) => return Err(failed(&problem)),
             // A retry cannot succeed without action by the operator.

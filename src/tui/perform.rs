@@ -233,7 +233,7 @@ impl Performer {
                 }
             }
             Effect::WriteFile { path, text, replace, loaded_lines } => {
-                self.write_file(path, text, (replace, loaded_lines))
+                self.write_file(path, text, (replace, loaded_lines));
             }
             Effect::ShowText { viewer, text, line } => self.prepare_viewer(viewer, text, line),
             Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
