@@ -91,8 +91,8 @@ Examples:
 
 /// A terminal console for operating Ray clusters over SSH.
 #[derive(Debug, Parser)]
-#[command(name = "marin-tui", version, about, after_help = EXAMPLES, override_help = overview::help())]
-#[command(disable_help_subcommand = true)]
+#[command(name = "marin-tui", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(override_help = overview::help(&Command::augment_subcommands(clap::Command::default()), EXAMPLES))]
 pub struct Arguments {
     /// Options that every command takes.
     #[command(flatten)]

@@ -13,7 +13,7 @@ use crate::model::{
     ClusterEvent, ClusterName, Job, JobKey, JobStatus, JobStopOutcome, Link, LogSource, ProblemKind,
     StreamId, SubmissionId, Timestamp,
 };
-use crate::state::Update;
+use crate::state::{ClusterState, Update};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -52,59 +52,18 @@ impl App {
         self.dirty = true;
     }
 
-    #[allow(clippy::too_many_lines, reason = "one arm for each kind of event")]
     fn apply_event(&mut self, cluster_index: usize, update: Update, now: Timestamp) -> Vec<Effect> {
-        use ClusterEvent as E;
-        // Pages of the fleet show every cluster.
-        let on_screen = self.view().cluster_index().is_none_or(|shown| shown == cluster_index);
+        let on_screen = self.is_on_screen(cluster_index);
         let cluster = &mut self.fleet.clusters[cluster_index];
         let before = cluster.take(update.state);
         match update.event {
-            E::Link(link) => {
-                let asks = matches!(&link, Link::Stopped { problem } if matches!(problem.kind, ProblemKind::HostKeyChanged { .. }));
-                if before.link == cluster.link {
-                    return Vec::new();
-                }
-                self.dirty |= on_screen;
-                // The connection is an issue itself, and Google's TPUs are joined with the nodes of a connected cluster.
-                self.rearrange(cluster_index);
-                if asks && on_screen {
-                    // A question would be answered by a key that was meant for the page.
-                    let why = format!(
-                        "{}: the host key has changed; {} shows both keys",
-                        update.cluster,
-                        self.keyboard.keymap.key_of(Action::HostKey)
-                    );
-                    self.toasts.report(MessageKind::Bad, why, now);
-                }
+            ClusterEvent::Link(link) => {
+                self.apply_link((cluster_index, &update.cluster), &link, &before, now);
             }
-            E::Snapshot(_) => {
-                let restarted = before.finding(FindingKind::Restarted).map(|f| f.since);
-                let changed = cluster.differs(&before);
-                if let Some(finding) = cluster.finding(FindingKind::Restarted)
-                    && Some(finding.since) != restarted
-                {
-                    let tone =
-                        if finding.severity == Severity::Info { MessageKind::Info } else { MessageKind::Bad };
-                    self.toasts.report(tone, format!("{}: {}", update.cluster, finding.long), now);
-                }
-                self.dirty |= changed && on_screen;
-                let is_noted = cluster.note_use();
-                self.dirty |= is_noted && *self.view() == View::Clusters;
-                if self.is_frozen() {
-                    return Vec::new();
-                }
-                if changed {
-                    self.report_failed(cluster_index, &before.snapshot.jobs, now);
-                    self.marks.keep(cluster_index, &self.fleet.clusters[cluster_index].snapshot.jobs);
-                    self.rearrange(cluster_index);
-                }
-                if matches!(*self.view(), View::Cluster(shown) | View::Log(shown) if shown == cluster_index) {
-                    let (page, mut with) = self.following(cluster_index);
-                    return page.follow_on(&mut with);
-                }
+            ClusterEvent::Snapshot(_) => {
+                return self.apply_snapshot((cluster_index, &update.cluster), &before, now);
             }
-            E::Vitals(cluster_vitals) => {
+            ClusterEvent::Vitals(cluster_vitals) => {
                 let snapshot = Arc::clone(&cluster.snapshot);
                 cluster.sliced.hold(&cluster_vitals, &snapshot);
                 self.dirty |= on_screen;
@@ -112,12 +71,12 @@ impl App {
                     self.rearrange(cluster_index);
                 }
             }
-            E::Physical(figures) => {
+            ClusterEvent::Physical(figures) => {
                 for (id, physical) in figures {
                     self.dirty |= cluster.measure(id, physical, now) && on_screen;
                 }
             }
-            E::Log(batch) => {
+            ClusterEvent::Log(batch) => {
                 let cluster_index = self.pages.reading(cluster_index, batch.stream);
                 let on_screen = on_screen || self.view().shows_log(cluster_index);
                 let batch = match &mut self.frozen {
@@ -129,45 +88,107 @@ impl App {
                     self.dirty |= on_screen && self.view().cluster_index().is_some();
                 }
             }
-            E::OlderLog { stream, part } => {
+            ClusterEvent::OlderLog { stream, part } => {
                 self.pages.cluster[cluster_index].log.take_older(stream, part);
                 self.dirty |= on_screen && self.view().cluster_index().is_some();
             }
-            E::LogZone { stream, utc_offset } => {
+            ClusterEvent::LogZone { stream, utc_offset } => {
                 self.apply_log_zone(cluster_index, stream, utc_offset, now);
             }
-            E::LogMatches { stream, pattern, found } => {
+            ClusterEvent::LogMatches { stream, pattern, found } => {
                 self.apply_log_matches(stream, &pattern, found, now);
             }
-            E::FileSearch(id, swept) => self.apply_file_search(cluster_index, id, swept, now),
-            E::LogDownload { stream, bytes } => self.apply_log_download(stream, bytes, now),
-            E::JobStop { id, outcome } => {
+            ClusterEvent::FileSearch(id, swept) => self.apply_file_search(cluster_index, id, swept, now),
+            ClusterEvent::LogDownload { stream, bytes } => self.apply_log_download(stream, bytes, now),
+            ClusterEvent::JobStop { id, outcome } => {
                 return self.apply_job_stop(&update.cluster, &id, &outcome, now);
             }
-            E::JobDelete { id, outcome } => {
+            ClusterEvent::JobDelete { id, outcome } => {
                 return self.apply_job_delete(update.cluster, &id, outcome, now);
             }
-            E::Cloud(_) => self.apply_cloud(cluster_index, &before, now),
-            E::Cleaned(done) => self.apply_cleaned(cluster_index, done, now),
-            E::Work { job, work } => {
+            ClusterEvent::Cloud(_) => self.apply_cloud(cluster_index, &before, now),
+            ClusterEvent::Cleaned(done) => self.apply_cleaned(cluster_index, done, now),
+            ClusterEvent::Work { job, work } => {
                 self.answer_details(|page| page.take_work(cluster_index, &job, &work));
             }
-            E::Inspected(subject, answer) => {
+            ClusterEvent::Inspected(subject, answer) => {
                 let answer = Arc::new(answer.map(|inspection| *inspection));
                 self.answer_details(|page| page.take_answer(cluster_index, &subject, &answer, now));
             }
-            E::Cost(cost) => cluster.cost = cost,
-            E::Lock(lock) => {
+            ClusterEvent::Cost(cost) => cluster.cost = cost,
+            ClusterEvent::Lock(lock) => {
                 cluster.lock = lock;
                 self.dirty = true;
                 self.arrange_fleet();
             }
-            E::Ports { open, notes } => self.apply_ports(cluster_index, open, &notes, now),
-            E::Note(note) => {
+            ClusterEvent::Ports { open, notes } => self.apply_ports(cluster_index, open, &notes, now),
+            ClusterEvent::Note(note) => {
                 self.report_of_cluster(&update.cluster, Cause::Connection, &note, now);
             }
         }
         Vec::new()
+    }
+
+    fn apply_link(
+        &mut self,
+        (cluster_index, name): (usize, &ClusterName),
+        link: &Link,
+        before: &ClusterState,
+        now: Timestamp,
+    ) {
+        let on_screen = self.is_on_screen(cluster_index);
+        let asks = matches!(link, Link::Stopped { problem } if matches!(problem.kind, ProblemKind::HostKeyChanged { .. }));
+        if before.link == self.fleet.clusters[cluster_index].link {
+            return;
+        }
+        self.dirty |= on_screen;
+        // The connection is an issue itself, and Google's TPUs are joined with the nodes of a connected cluster.
+        self.rearrange(cluster_index);
+        if asks && on_screen {
+            // A question would be answered by a key that was meant for the page.
+            let key = self.keyboard.keymap.key_of(Action::HostKey);
+            let why = format!("{name}: the host key has changed; {key} shows both keys");
+            self.toasts.report(MessageKind::Bad, why, now);
+        }
+    }
+
+    fn apply_snapshot(
+        &mut self,
+        (cluster_index, name): (usize, &ClusterName),
+        before: &ClusterState,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let on_screen = self.is_on_screen(cluster_index);
+        let cluster = &mut self.fleet.clusters[cluster_index];
+        let restarted = before.finding(FindingKind::Restarted).map(|f| f.since);
+        let changed = cluster.differs(before);
+        if let Some(finding) = cluster.finding(FindingKind::Restarted)
+            && Some(finding.since) != restarted
+        {
+            let tone = if finding.severity == Severity::Info { MessageKind::Info } else { MessageKind::Bad };
+            self.toasts.report(tone, format!("{name}: {}", finding.long), now);
+        }
+        self.dirty |= changed && on_screen;
+        let is_noted = cluster.note_use();
+        self.dirty |= is_noted && *self.view() == View::Clusters;
+        if self.is_frozen() {
+            return Vec::new();
+        }
+        if changed {
+            self.report_failed(cluster_index, &before.snapshot.jobs, now);
+            self.marks.keep(cluster_index, &self.fleet.clusters[cluster_index].snapshot.jobs);
+            self.rearrange(cluster_index);
+        }
+        if matches!(*self.view(), View::Cluster(shown) | View::Log(shown) if shown == cluster_index) {
+            let (page, mut with) = self.following(cluster_index);
+            return page.follow_on(&mut with);
+        }
+        Vec::new()
+    }
+
+    /// Whether the page shows data of the cluster. Pages of the fleet show every cluster.
+    fn is_on_screen(&self, cluster_index: usize) -> bool {
+        self.view().cluster_index().is_none_or(|shown| shown == cluster_index)
     }
 
     /// Sets the time zone of the head that writes a log, also for lines that are received behind a frozen screen.

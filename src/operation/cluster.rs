@@ -342,15 +342,15 @@ impl Performer {
             ]);
             return Err(failure(what, hint));
         }
-        let mut result = format!("{} restored", counted(restored.len() - failed.len(), "job"));
         self.facts.not_restored.clone_from(&failed);
+        let mut results = vec![format!("{} restored", counted(restored.len() - failed.len(), "job"))];
         if !failed.is_empty() {
-            result += &format!("; not restored: {} (saved in {})", failed.join(", "), folder.display());
+            results.push(format!("not restored: {} (saved in {})", failed.join(", "), folder.display()));
         }
         if !self.facts.drivers.is_empty() {
-            result += &format!("; ended: {} (started manually)", self.facts.drivers.join(", "));
+            results.push(format!("ended: {} (started manually)", self.facts.drivers.join(", ")));
         }
-        Ok(result)
+        Ok(results.join("; "))
     }
 
     /// Removes the lock of an operation that is over, before the journal is ended: if the program is killed in between,

@@ -142,7 +142,7 @@ impl FileSearcher<'_> {
     ) -> Result<SearchTally, RayError> {
         // A receiver that is gone also drops the search.
         let send = |matches| drop(progress.send(SearchProgress::Matches(matches)));
-        let node_searched = || drop(progress.send(SearchProgress::NodeSearched));
+        let node_searched = |_: NodeId| drop(progress.send(SearchProgress::NodeSearched));
         let mut tally = SearchTally::default();
         let zone = self.client.utc_offset().await.unwrap_or_default();
         let clock = Clock { near: Timestamp::now(), utc_offset: zone };
@@ -166,7 +166,7 @@ impl FileSearcher<'_> {
                             nodes.push(node);
                         }
                         Ok(of_node) => {
-                            node_searched();
+                            node_searched(node.node);
                             for HostFile { name, found: matches } in of_node {
                                 match matches {
                                     Err(why) => {
@@ -207,7 +207,7 @@ impl FileSearcher<'_> {
         let mut remaining: Vec<NodeId> = nodes.iter().map(|node| node.node).collect();
         while let Some((node, name, bytes)) = reads.next().await {
             if let Some(current) = remaining.iter().position(|remaining| *remaining == node) {
-                remaining.drain(..current).for_each(|_| node_searched());
+                remaining.drain(..current).for_each(node_searched);
             }
             match bytes {
                 Ok(bytes) => {
@@ -223,7 +223,7 @@ impl FileSearcher<'_> {
                 Err(e) => tally.incomplete.push(format!("cannot read {} {name}: {e}", address(node))),
             }
         }
-        remaining.iter().for_each(|_| node_searched());
+        remaining.into_iter().for_each(node_searched);
         if empty > 0 && empty == tally.files {
             tally.incomplete.push(EMPTY_OR_FAILED.to_owned());
         }

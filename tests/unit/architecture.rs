@@ -249,8 +249,8 @@ fn the_gcs_receives_only_complete_node_ids() {
 fn colors_are_defined_in_themes_only() {
     let outside =
         |path: &Path| !path.ends_with("ui/theme.rs") && !path.to_string_lossy().contains("/ui/theme/");
-    let named =
-        sources().into_iter().filter(|(_, path, text)| outside(path) && code(text).contains("Color::"));
+    let color = regex::Regex::new(r"\bColor::").unwrap();
+    let named = sources().into_iter().filter(|(_, path, text)| outside(path) && color.is_match(&code(text)));
     let wrong: Vec<String> = named.map(|(_, path, _)| path.display().to_string()).collect();
     assert!(wrong.is_empty(), "a colour is named outside of the themes: {}", wrong.join(", "));
 }
