@@ -203,8 +203,12 @@ fn a_cluster_is_searched_from_its_page_and_all_clusters_from_the_fleet() {
     let name = app.target_cluster().unwrap().name().to_string();
     press(&mut app, "g/");
     assert_eq!(app.search_scope_label(), name);
-    assert_eq!(asked(&press(&mut app, "boom<enter>")), [name.clone()]);
-    assert_eq!(asked(&press(&mut app, "g/bang<enter>")), [name.clone()], "another search covers the same");
+    assert_eq!(asked(&press(&mut app, "boom<enter>")), *std::slice::from_ref(&name));
+    assert_eq!(
+        asked(&press(&mut app, "g/bang<enter>")),
+        *std::slice::from_ref(&name),
+        "another search covers the same"
+    );
     assert!(counts(&app).contains(&name), "{}", counts(&app));
 }
 
