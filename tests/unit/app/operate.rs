@@ -283,6 +283,24 @@ fn progress_can_be_watched_closed_and_reopened() {
 }
 
 #[test]
+fn a_restart_that_could_not_submit_all_jobs_is_not_reported_as_a_success() {
+    let mut app = shown();
+    send_event(&mut app, OperationEvent::Began(restart()));
+    let changed = Changed {
+        saved: Some("/backups/one".into()),
+        not_restored: vec!["orphan".into()],
+        ..Changed::default()
+    };
+    send_event(&mut app, OperationEvent::Changed(changed));
+    send_event(&mut app, OperationEvent::Ended(OperationEnd::Done));
+    let said = said(&app);
+    assert!(said.contains("not restored: orphan") && said.contains("restore-jobs /backups/one"), "{said}");
+    press(&mut app, "<esc>p");
+    let shortfall = app.watched().unwrap().shortfall.as_ref().map(|missing| missing.what.as_str());
+    assert_eq!(shortfall, Some("not restored: orphan"), "its page keeps it");
+}
+
+#[test]
 fn an_interrupted_operation_opens_automatically_and_can_be_resumed_skipped_or_abandoned() {
     let journaled = |done: &[StepName], elsewhere| JournaledOperation {
         operation: restart(),
