@@ -189,6 +189,23 @@ fn progress_shows_steps_output_and_what_can_be_done() {
 }
 
 #[test]
+fn a_completed_restart_shows_the_jobs_that_are_missing_and_how_to_restore_them() {
+    let mut app = shown();
+    send_event(&mut app, OperationEvent::Began(restart()));
+    let not_restored = vec!["orphan".into()];
+    let saved = Some("/backups/one".into());
+    send_event(&mut app, OperationEvent::Changed(Changed { saved, not_restored, ..Changed::default() }));
+    send_event(&mut app, OperationEvent::Ended(OperationEnd::Done));
+    press(&mut app, "<esc>p");
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let text = seen(&mut app, width, height);
+        for needed in ["restart done", "✕ not restored: orphan", "restore-jobs /backups/one"] {
+            assert!(text.contains(needed), "{needed} is missing at {width}x{height}:\n{text}");
+        }
+    }
+}
+
+#[test]
 fn an_interrupted_operation_is_shown_with_its_actions() {
     let mut app = shown();
     send_event(&mut app, stopped());
