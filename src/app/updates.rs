@@ -98,7 +98,7 @@ impl App {
             ClusterEvent::LogMatches { stream, pattern, found } => {
                 self.apply_log_matches(stream, &pattern, found, now);
             }
-            ClusterEvent::FileSearch(id, swept) => self.apply_file_search(cluster_index, id, swept, now),
+            ClusterEvent::FileSearch(id, event) => self.apply_file_search(cluster_index, id, event, now),
             ClusterEvent::LogDownload { stream, bytes } => self.apply_log_download(stream, bytes, now),
             ClusterEvent::JobStop { id, outcome } => {
                 return self.apply_job_stop(&update.cluster, &id, &outcome, now);

@@ -10,8 +10,8 @@ const MAX_LINES: usize = 10_000;
 pub struct Searched {
     /// The pattern as it was typed.
     pub sought: String,
-    /// What was searched.
-    pub scope: SearchScope,
+    /// What was searched; `None` for the lines that one line of a driver's log stands for.
+    pub scope: Option<SearchScope>,
     /// The same in words that are safe to print.
     pub of: String,
     /// Number of lines at the end of a file that are searched if its host cannot be logged in to.
@@ -27,8 +27,6 @@ pub enum SearchScope {
     Cluster(usize),
     /// The logs of these jobs, each with the index of its cluster.
     Jobs(Vec<(usize, JobKey)>),
-    /// The lines that one line of a driver's log stands for.
-    RepeatedLine,
 }
 
 /// The results of the last search on a cluster.
@@ -82,12 +80,12 @@ impl Found {
     }
 
     /// Handles an event of a search. Returns whether it is this search.
-    pub(in crate::app) fn take(&mut self, id: FileSearchId, swept: FileSearchEvent) -> bool {
+    pub(in crate::app) fn take(&mut self, id: FileSearchId, event: FileSearchEvent) -> bool {
         let SearchState::Searching { nodes, .. } = self.state else { return false };
         if id != self.id {
             return false;
         }
-        match swept {
+        match event {
             FileSearchEvent::Found(files) => {
                 for mut file in files {
                     let room = MAX_LINES.saturating_sub(self.rows.len());

@@ -53,9 +53,7 @@ impl App {
             SearchScope::Jobs(jobs) => {
                 jobs.iter().any(|(cluster_index, _)| self.fleet.clusters[*cluster_index].is_up())
             }
-            SearchScope::AllClusters | SearchScope::RepeatedLine => {
-                self.fleet.clusters.iter().any(|cluster| cluster.is_up())
-            }
+            SearchScope::AllClusters => self.fleet.clusters.iter().any(|cluster| cluster.is_up()),
         };
         if is_searchable {
             self.prompt = Some(Prompt::new(PromptKind::Logs, ""));
@@ -75,9 +73,7 @@ impl App {
             return SearchScope::Jobs(vec![(cluster_index, job.key.clone())]);
         }
         let last = self.fleet.searched.as_ref().filter(|_| *self.view() == View::Table(&found::PAGE));
-        if let Some(scope) =
-            last.map(|last| last.scope.clone()).filter(|scope| *scope != SearchScope::RepeatedLine)
-        {
+        if let Some(scope) = last.and_then(|last| last.scope.clone()) {
             return scope;
         }
         if self.marked() > 0 {
@@ -96,7 +92,7 @@ impl App {
 
     fn scope_label(&self, scope: &SearchScope) -> String {
         match scope {
-            SearchScope::AllClusters | SearchScope::RepeatedLine => "all clusters".to_owned(),
+            SearchScope::AllClusters => "all clusters".to_owned(),
             SearchScope::Cluster(cluster_index) => self.fleet.clusters[*cluster_index].name().to_string(),
             SearchScope::Jobs(jobs) => match jobs.as_slice() {
                 [(cluster_index, key)] => self.fleet.clusters[*cluster_index].job_name(key),
@@ -124,7 +120,9 @@ impl App {
             let jobs = match &scope {
                 SearchScope::Cluster(only) if *only != cluster_index => return None,
                 SearchScope::Jobs(jobs) => jobs,
-                _ => return Some((cluster_index, files_of_all(cluster))),
+                SearchScope::AllClusters | SearchScope::Cluster(_) => {
+                    return Some((cluster_index, files_of_all(cluster)));
+                }
             };
             let is_sought =
                 |job: &&Arc<Job>| jobs.iter().any(|(of, key)| *of == cluster_index && job.key == *key);
@@ -134,8 +132,8 @@ impl App {
         });
         let asked: Vec<_> = asked.collect();
         let of = self.scope_label(&scope);
-        let searched = Searched { sought: typed.to_owned(), scope, of, lines: LINES };
-        self.sweep(asked, searched, (typed, OF_EACH), now)
+        let searched = Searched { sought: typed.to_owned(), scope: Some(scope), of, lines: LINES };
+        self.search_files(asked, searched, (typed, OF_EACH), now)
     }
 
     /// Shows the lines that a line of a driver's log with the suffix `[repeated Nx across cluster]` stands for, from
@@ -162,12 +160,12 @@ impl App {
         let asked = vec![(cluster_index, files_of_workers(cluster, job))];
         let Repeated { count, text, pattern } = repeated;
         let of = format!("the workers of {}; Ray deduplicated {count}", job.key);
-        let searched = Searched { sought: text, scope: SearchScope::RepeatedLine, of, lines: LINES };
-        self.sweep(asked, searched, (&pattern, OF_WORKER), now)
+        let searched = Searched { sought: text, scope: None, of, lines: LINES };
+        self.search_files(asked, searched, (&pattern, OF_WORKER), now)
     }
 
     /// Sends the search to these clusters, and shows the page of results.
-    fn sweep(
+    fn search_files(
         &mut self,
         asked: Vec<(usize, Files)>,
         searched: Searched,
@@ -191,8 +189,8 @@ impl App {
             }
             let nodes = by_node(cluster, files);
             cluster.found = Found::begin(id, nodes.len());
-            let sweep = FileSearch { id, pattern: pattern.to_owned(), nodes, lines: LINES, most };
-            effects.push(Effect::Ask(cluster.name().clone(), Request::SearchFiles(Box::new(sweep))));
+            let request = FileSearch { id, pattern: pattern.to_owned(), nodes, lines: LINES, most };
+            effects.push(Effect::Ask(cluster.name().clone(), Request::SearchFiles(Box::new(request))));
         }
         for message in unknown {
             self.toasts.report(MessageKind::Bad, message, now);
@@ -208,10 +206,10 @@ impl App {
         &mut self,
         cluster_index: usize,
         id: FileSearchId,
-        swept: FileSearchEvent,
+        event: FileSearchEvent,
         now: Timestamp,
     ) {
-        let message = match &swept {
+        let message = match &event {
             FileSearchEvent::Found(_) | FileSearchEvent::NodesSearched(_) => None,
             FileSearchEvent::Failed(why) => Some((MessageKind::Bad, format!("logs not searched: {why}"))),
             FileSearchEvent::Done(tally) => {
@@ -226,7 +224,7 @@ impl App {
             }
         };
         let cluster = &mut self.fleet.clusters[cluster_index];
-        if !cluster.found.take(id, swept) {
+        if !cluster.found.take(id, event) {
             return;
         }
         if let Some((tone, message)) = message {
