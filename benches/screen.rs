@@ -7,7 +7,7 @@ mod fleet;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fleet::Fleet;
-use marin_tui::app::{App, Event, Keymap, Listed};
+use marin_tui::app::{App, Event, Keymap, Listed, actions};
 use marin_tui::model::{
     ClusterEvent, ClusterName, ClusterSpec, GoogleNames, HeadAddress, HostName, Provider, Snapshot, SshAuth,
     Timestamp,
@@ -59,7 +59,7 @@ fn spec(name: &str) -> ClusterSpec {
 }
 
 fn keymap() -> Keymap {
-    Keymap::with_changes(&BTreeMap::new()).expect("the default keymap is valid")
+    Keymap::with_changes(actions(), &BTreeMap::new()).expect("the default keymap is valid")
 }
 
 fn app() -> App {

@@ -24,6 +24,7 @@ mod view;
 pub use action::context::Context;
 pub use action::impact::Impact;
 pub use action::keymap::{Keymap, KeymapError};
+pub use action::list::{action_named, actions};
 pub use action::table::Action;
 pub use action::target::Target;
 pub use event::{Effect, Event, Outcome, Viewer};

@@ -22,6 +22,8 @@ pub mod tpus;
 use super::fleet::Fleet;
 use super::view::{TablePage, View};
 use crate::app::action::context::{Context, PAGES, PAGES_BUT_LOGS};
+use crate::app::action::impact::Impact;
+use crate::app::action::table::Description;
 use crate::app::table::list::{List, Listing};
 use crate::reconcile::HostsKey;
 use cluster::ClusterPage;
@@ -37,11 +39,14 @@ use tpus::TpusPage;
 
 /// The nodes of all clusters.
 pub static ALL_NODES: TablePage = TablePage {
-    name: "all-nodes",
-    label: "all nodes",
-    help: "Show the nodes of all clusters in one table",
-    keywords: "machines",
-    from: PAGES_BUT_LOGS,
+    opener: Description {
+        impact: Impact::View,
+        name: "all-nodes",
+        label: "all nodes",
+        help: "Show the nodes of all clusters in one table",
+        keywords: "machines",
+        contexts: PAGES_BUT_LOGS,
+    },
     crumb: "all nodes",
     context: Context::AllNodes,
     list: || Box::new(List::<Nodes>::new(None).holding_top()),
@@ -49,11 +54,14 @@ pub static ALL_NODES: TablePage = TablePage {
 
 /// The jobs of all clusters.
 pub static ALL_JOBS: TablePage = TablePage {
-    name: "all-jobs",
-    label: "all jobs",
-    help: "Show the jobs of all clusters in one table",
-    keywords: "user owner",
-    from: PAGES,
+    opener: Description {
+        impact: Impact::View,
+        name: "all-jobs",
+        label: "all jobs",
+        help: "Show the jobs of all clusters in one table",
+        keywords: "user owner",
+        contexts: PAGES,
+    },
     crumb: "all jobs",
     context: Context::AllJobs,
     list: || Box::new(List::<Jobs>::new(None).holding_top()),
@@ -61,11 +69,14 @@ pub static ALL_JOBS: TablePage = TablePage {
 
 /// The TPUs of all clusters.
 pub static ALL_TPUS: TablePage = TablePage {
-    name: "all-tpus",
-    label: "all TPUs",
-    help: "Show the TPUs of all clusters in Google Cloud in one table",
-    keywords: "quota",
-    from: PAGES,
+    opener: Description {
+        impact: Impact::View,
+        name: "all-tpus",
+        label: "all TPUs",
+        help: "Show the TPUs of all clusters in Google Cloud in one table",
+        keywords: "quota",
+        contexts: PAGES,
+    },
     crumb: "all TPUs",
     context: Context::AllTpus,
     list: || Box::new(List::<Slices>::new(None).holding_top()),
@@ -76,7 +87,7 @@ pub static TABLES: &[&TablePage] = &[&ALL_NODES, &ALL_JOBS, &ALL_TPUS, &issues::
 
 /// The table of all clusters with that name.
 pub fn table(name: &str) -> Option<&'static TablePage> {
-    TABLES.iter().copied().find(|page| page.name == name)
+    TABLES.iter().copied().find(|page| page.opener.name == name)
 }
 
 fn number(page: &TablePage) -> Option<usize> {

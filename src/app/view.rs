@@ -5,6 +5,7 @@ use super::pages::details::Details;
 use super::pages::page::Page;
 use super::screen::pane::Pane;
 use crate::app::action::context::Context;
+use crate::app::action::table::{Action, Description};
 use crate::app::text::labels;
 use crate::reconcile::HostsKey;
 
@@ -98,25 +99,24 @@ impl View {
     }
 }
 
-/// A page that consists of one table of the rows of all clusters, and the action that opens it.
+/// A page that consists of one table of the rows of all clusters.
 #[derive(Debug)]
 pub struct TablePage {
-    /// The action's name in the keymap and the palette.
-    pub name: &'static str,
-    /// One or two words for the footer; empty: not in the footer.
-    pub label: &'static str,
-    /// One line for the help: an imperative, capitalized.
-    pub help: &'static str,
-    /// Synonyms, separated by spaces, by which the palette also finds it.
-    pub keywords: &'static str,
-    /// The contexts in which it can be opened.
-    pub from: &'static [Context],
+    /// The action that opens it.
+    pub opener: Description,
     /// Its name in the line at the top.
     pub crumb: &'static str,
     /// The context in which its keys are looked up: [`Context::Table`] if its rows have no actions of their own.
     pub context: Context,
     /// Creates its table.
     pub list: fn() -> Box<dyn Page>,
+}
+
+impl TablePage {
+    /// The action that opens it.
+    pub const fn action(&'static self) -> Action {
+        Action::Table(&self.opener)
+    }
 }
 
 impl PartialEq for TablePage {

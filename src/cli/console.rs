@@ -3,7 +3,7 @@
 use super::directories::{make_folders, token_sources};
 use super::reach::{progress_patterns, runtime};
 use super::{DisplayArguments, GlobalArguments, appearance, feed, output};
-use crate::app::{App, Event, Keymap, Listed, Outcome, PollIntervals};
+use crate::app::{App, Event, Keymap, Listed, Outcome, PollIntervals, actions};
 use crate::config::{self, Config, Entry, Env, Folders, Settings, TypedLines};
 use crate::model::{Layout, Timestamp};
 use crate::operation::Environment;
@@ -43,7 +43,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         None => None,
     };
     let looks = appearance::chosen(&arguments.display, &config.settings, env, &folders)?;
-    let keymap = Keymap::with_changes(&config.settings.keys)?.spelled_out(config.settings.plain);
+    let keymap = Keymap::with_changes(actions(), &config.settings.keys)?.spelled_out(config.settings.plain);
     let mut options = options(&config.settings, env, &folders, token_sources);
     options.patterns = progress_patterns(&config.settings)?;
     let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();

@@ -3,7 +3,7 @@
 use super::reach::{Progress, Reach};
 use super::{columns, output, seen};
 use crate::app::pages::nodes::{NodeRow, Nodes};
-use crate::app::{Cluster, Fleet, Keymap, sheet};
+use crate::app::{Cluster, Fleet, Keymap, actions, sheet};
 use crate::model::{Death, Node, Resource, SnapshotPart, Text, Timestamp};
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<Ex
         output::json(&nodes.map(|node| for_scripts(node, &cluster)).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (keymap, fleet) = (Keymap::with_changes(&BTreeMap::new())?, Fleet::of(cluster));
+    let (keymap, fleet) = (Keymap::with_changes(actions(), &BTreeMap::new())?, Fleet::of(cluster));
     let table = sheet::<Nodes>((&fleet, &keymap), Timestamp::now(), |row: &NodeRow<'_>| wanted(row.node));
     columns::print(&mut output::stdout(), &table.titles, &table.rows)?;
     Ok(ExitCode::SUCCESS)

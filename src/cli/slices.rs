@@ -3,7 +3,7 @@
 use super::reach::{Progress, Reach};
 use super::{columns, output, seen};
 use crate::app::pages::hosts::{HostsRow, HostsTable};
-use crate::app::{Cluster, Fleet, Keymap, sheet};
+use crate::app::{Cluster, Fleet, Keymap, actions, sheet};
 use crate::model::{JobStatus, SnapshotPart, Text, Timestamp};
 use crate::reconcile::{Hosts, HostsKind};
 use crate::supervisor;
@@ -31,7 +31,7 @@ pub(super) fn run(
         output::json(&rows.map(|row| for_scripts(&row, &cluster)).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (keymap, fleet) = (Keymap::with_changes(&BTreeMap::new())?, Fleet::of(cluster));
+    let (keymap, fleet) = (Keymap::with_changes(actions(), &BTreeMap::new())?, Fleet::of(cluster));
     let table = sheet::<HostsTable>((&fleet, &keymap), Timestamp::now(), |row| wanted(row.hosts));
     columns::print(&mut output::stdout(), &table.titles, &table.rows)?;
     Ok(ExitCode::SUCCESS)

@@ -4,6 +4,7 @@ use super::frame::{Title, clear, pane};
 use super::grid::{cut, cut_middle, put};
 use super::part::{DrawContext, Shown};
 use super::{autoscaler, log, prompt, sentence};
+use crate::app::action::list::label_in;
 use crate::app::operation::confirmation::Control;
 use crate::app::pages::issues;
 use crate::app::text::labels;
@@ -307,7 +308,7 @@ fn alerts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas) 
     let x = area.right() - width - 1;
     put(buf, x, area.y, width, false, &text, d.theme.bad);
     if d.app.dialog().is_none() {
-        areas.hints.push((Action::Table(issues::PAGE.name), Area { x, y: area.y, width, height: 1 }));
+        areas.hints.push((issues::PAGE.action(), Area { x, y: area.y, width, height: 1 }));
     }
     Rect { width: area.width - width - 3, ..area }
 }
@@ -367,7 +368,7 @@ fn hints(d: &DrawContext<'_>) -> Vec<(Action, &'static str)> {
         }
         context => {
             let shown =
-                d.app.keymap().hints(context).filter(|(a, _)| a.is_offered(d.app) && *a != Action::Help);
+                d.app.keymap().hints(context).filter(|(a, _)| d.app.offers_action(*a) && *a != Action::Help);
             let labelled =
                 shown.map(|(a, _)| (a, label(d, a, context))).filter(|(_, label)| !label.is_empty());
             let mut hints: Vec<_> = labelled.chain([(Action::Help, "help")]).collect();
@@ -393,7 +394,7 @@ fn label(d: &DrawContext<'_>, action: Action, context: Context) -> &'static str 
         {
             "root cause"
         }
-        _ => action.describe().label_in(context),
+        _ => label_in(action, context),
     }
 }
 

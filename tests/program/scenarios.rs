@@ -9,7 +9,7 @@ use crate::pty::Pty;
 use crate::until::until;
 use console::Console;
 use marin_tui::app::operation::confirmation::Control;
-use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed};
+use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed, actions};
 use marin_tui::demo::google::PROJECT;
 use marin_tui::model::{
     ClusterName, Consent, JournaledOperation, Operation, OperationEvent, OperationKind, OperationLock, Order,

@@ -1,7 +1,7 @@
 //! The fleet in every state: empty, loading, running, stale, broken; all nodes and all jobs.
 
 use super::*;
-use marin_tui::app::{Keymap, Listed};
+use marin_tui::app::{Keymap, Listed, actions};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn with_broken_file(names: &[&str]) -> App {
         "indent this line with spaces: YAML does not allow tabs",
     );
     listed.push(Listed::Broken { file: "infra/lab.yaml".into(), problem });
-    App::new(listed, Keymap::with_changes(&BTreeMap::new()).unwrap())
+    App::new(listed, Keymap::with_changes(actions(), &BTreeMap::new()).unwrap())
 }
 
 /// Workers of one type, `busy` of them with all chips in use; no pending demand.

@@ -22,7 +22,7 @@ mod workers;
 mod workers_reading;
 
 use crate::sample::*;
-use marin_tui::app::{self, App, Event};
+use marin_tui::app::{self, App, Event, actions};
 use marin_tui::model::*;
 use marin_tui::ui::{Colors, Theme, draw};
 use ratatui::Terminal;
@@ -391,7 +391,7 @@ fn tpus(answer: ClusterEvent) -> App {
     };
     let node_types = vec![limits("tpu_worker", 4), limits("tpu_slice_v4_32", 0)];
     let spec = ClusterSpec { node_types, ..spec(CLUSTER) };
-    let keymap = marin_tui::app::Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
+    let keymap = app::Keymap::with_changes(actions(), &std::collections::BTreeMap::new()).unwrap();
     let mut app = App::new(vec![marin_tui::app::Listed::Cluster(spec)], keymap);
     app.start(None);
     send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));

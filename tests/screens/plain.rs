@@ -1,7 +1,7 @@
 //! Plain screens: ASCII only, with the same columns as the others; and themes that paint their background.
 
 use super::*;
-use marin_tui::app::{Keymap, Listed};
+use marin_tui::app::{Keymap, Listed, actions};
 use marin_tui::ui::{Glyphs, ThemeFile};
 use ratatui::style::Color;
 
@@ -19,7 +19,8 @@ fn painted(app: &mut App, theme: &Theme, width: u16, height: u16) -> Buffer {
 fn plain_screens_are_ascii_and_keep_their_columns() {
     let plain = Theme::new(Colors::Full).with(Glyphs::Plain);
     for keys in ["", "1", "2", "3z", "4", "?", "s", "d", "/x", ":", "R", "T", "n", "N", "J", "c", "m"] {
-        let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap().spelled_out(true);
+        let keymap =
+            Keymap::with_changes(actions(), &std::collections::BTreeMap::new()).unwrap().spelled_out(true);
         let listed = ["marin-us-central2", "marin-us-east5"].map(|name| Listed::Cluster(spec(name))).to_vec();
         let mut app = App::new(listed, keymap);
         app.start(Some(&ClusterName::new(CLUSTER)));

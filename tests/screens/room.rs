@@ -1,7 +1,7 @@
 //! What is omitted when space is short, and what is always shown.
 
 use super::*;
-use marin_tui::app::{Effect, Keymap, Listed, View};
+use marin_tui::app::{Effect, Keymap, Listed, View, actions};
 use std::collections::BTreeMap;
 
 const LONG: &str = "ray-run-dara-exp964_custom_chat_with_a_long_name-ac58bf";
@@ -73,7 +73,7 @@ fn worker_types_use_the_available_space() {
         gives: Vec::new(),
     };
     let spec = ClusterSpec { node_types: (0..8).map(limits).collect(), ..spec(CLUSTER) };
-    let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
+    let keymap = Keymap::with_changes(actions(), &BTreeMap::new()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec)], keymap);
     app.start(None);
     send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));

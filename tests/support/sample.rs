@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use marin_tui::app::{App, Cluster, Effect, Event, Keymap, Listed};
+use marin_tui::app::{App, Cluster, Effect, Event, Keymap, Listed, actions};
 use marin_tui::model::*;
 use marin_tui::state::{ClusterState, Update};
 use std::collections::BTreeMap;
@@ -157,7 +157,7 @@ pub fn snapshot() -> Snapshot {
 }
 
 pub fn app(clusters: &[&str]) -> App {
-    let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
+    let keymap = Keymap::with_changes(actions(), &BTreeMap::new()).unwrap();
     // One row per node: grouping by slice has separate tests.
     let layout = Layout { by_slice: Some(false), ..Layout::default() };
     let listed = clusters.iter().map(|c| Listed::Cluster(spec(c))).collect();

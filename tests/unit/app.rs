@@ -26,11 +26,10 @@ mod workers;
 
 use crate::sample::*;
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use marin_tui::app::action::table::actions;
 use marin_tui::app::pages::{ALL_JOBS, ALL_NODES};
 use marin_tui::app::{
     App, Area, ClusterPage, Context, Dialog, Effect, Event, Listing, Outcome, Pane, Sum, TablePage, Target,
-    View,
+    View, actions,
 };
 use marin_tui::model::*;
 use marin_tui::ui::{Colors, Theme, draw};

@@ -173,6 +173,8 @@ fn imports_go_downward_only() {
 #[test]
 fn files_have_no_dependency_cycles() {
     let arrows = arrows(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let of_table = &arrows["app/action/keymap.rs"]["app/action/table.rs"];
+    assert!(of_table.contains("Action"), "names that a macro defines count, too: {of_table:?}");
     let found = circles(&arrows);
     let listed: BTreeSet<Vec<String>> =
         CIRCLES.iter().map(|circle| circle.iter().map(|f| (*f).to_owned()).collect()).collect();

@@ -2,9 +2,8 @@
 //! names exists, and every one that exists is named.
 
 use clap::{Command, CommandFactory as _};
-use marin_tui::app::Keymap;
-use marin_tui::app::action::table::actions;
 use marin_tui::app::pages::tables;
+use marin_tui::app::{Keymap, actions};
 use marin_tui::cli::Arguments;
 use marin_tui::cli::overview::GROUPS;
 use marin_tui::manual::PAGES;
@@ -82,10 +81,10 @@ fn sources(folder: &str) -> String {
 
 #[test]
 fn the_table_of_keys_is_the_keymap() {
-    let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
-    let rows = actions().iter().map(|description| {
-        let keys: Vec<String> = keymap.keys_of(description.action).map(|key| format!("`{key}`")).collect();
-        format!("| {} | {} |", keys.join(" "), description.help)
+    let keymap = Keymap::with_changes(actions(), &BTreeMap::new()).unwrap();
+    let rows = actions().iter().map(|action| {
+        let keys: Vec<String> = keymap.keys_of(*action).map(|key| format!("`{key}`")).collect();
+        format!("| {} | {} |", keys.join(" "), action.describe().help)
     });
     let table = page("keys").split("| --- | --- |\n").nth(1).unwrap().split("\n\n").next().unwrap();
     assert_eq!(table.lines().collect::<Vec<_>>(), rows.collect::<Vec<_>>());
@@ -100,7 +99,7 @@ fn the_names_of_keys_are_accepted() {
         for key in [name.to_owned(), format!("alt-{name}")] {
             let changes = BTreeMap::from([("stop-job".to_owned(), vec![key.clone()])]);
             // A key that is already bound in a context is valid all the same.
-            let refused = Keymap::with_changes(&changes).err().map(|error| error.to_string());
+            let refused = Keymap::with_changes(actions(), &changes).err().map(|error| error.to_string());
             assert!(
                 refused.as_ref().is_none_or(|error| error.contains("is bound to both")),
                 "{key}: {refused:?}"

@@ -1,7 +1,7 @@
 //! The keymap: which action each key is bound to. The default keys are defined in `assets/keymap.yaml` only.
 
 use crate::app::action::context::Context;
-use crate::app::action::table::{Action, actions};
+use crate::app::action::table::Action;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -132,19 +132,24 @@ pub enum Meaning {
 /// The keys of every action.
 #[derive(Clone, Debug, Default)]
 pub struct Keymap {
+    actions: &'static [Action],
     bindings: Vec<Binding>,
     /// Whether the screen spells key names out in ASCII.
     spelled: bool,
 }
 
 impl Keymap {
-    /// The default keys, with the keys of some actions replaced.
-    pub fn with_changes(changes: &BTreeMap<String, Vec<String>>) -> Result<Self, KeymapError> {
+    /// The default keys of these actions, with the keys of some replaced.
+    pub fn with_changes(
+        actions: &'static [Action],
+        changes: &BTreeMap<String, Vec<String>>,
+    ) -> Result<Self, KeymapError> {
         let mut keys: BTreeMap<String, Vec<String>> = serde_yaml::from_str(DEFAULT)?;
         keys.extend(changes.iter().map(|(k, v)| (k.clone(), v.clone())));
-        let mut keymap = Self { bindings: Vec::new(), spelled: false };
+        let mut keymap = Self { actions, bindings: Vec::new(), spelled: false };
         for (name, words) in &keys {
-            let action = Action::named(name).ok_or_else(|| KeymapError::UnknownAction(name.clone()))?;
+            let named = actions.iter().find(|action| action.describe().name == name);
+            let action = *named.ok_or_else(|| KeymapError::UnknownAction(name.clone()))?;
             for word in words {
                 keymap.bind(action, word)?;
             }
@@ -215,8 +220,8 @@ impl Keymap {
 
     /// The actions of a context with their first key, in the order of the table.
     pub fn hints(&self, context: Context) -> impl Iterator<Item = (Action, String)> {
-        let here = actions().iter().filter(move |d| d.contexts.contains(&context));
-        here.filter_map(|d| Some((d.action, self.keys_of(d.action).next()?)))
+        let here = self.actions.iter().filter(move |action| action.describe().contexts.contains(&context));
+        here.filter_map(|action| Some((*action, self.keys_of(*action).next()?)))
     }
 
     /// `ctrl-r` as `^r`, `enter` as `⏎` unless key names are spelled out.
@@ -233,6 +238,7 @@ impl Keymap {
 #[cfg(test)]
 mod tests {
     use crate::app::action::keymap::*;
+    use crate::app::action::list::actions;
 
     fn key(code: KeyCode, modifiers: KeyModifiers) -> KeyEvent {
         KeyEvent::new(code, modifiers)
@@ -240,15 +246,15 @@ mod tests {
 
     #[test]
     fn every_action_has_a_key_without_conflicts() {
-        let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
-        for description in actions() {
-            assert!(keymap.keys_of(description.action).next().is_some(), "{} has no key", description.name);
+        let keymap = Keymap::with_changes(actions(), &BTreeMap::new()).unwrap();
+        for action in actions() {
+            assert!(keymap.keys_of(*action).next().is_some(), "{action:?} has no key");
         }
     }
 
     #[test]
     fn the_meaning_of_a_key_depends_on_the_context() {
-        let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
+        let keymap = Keymap::with_changes(actions(), &BTreeMap::new()).unwrap();
         let y = key(KeyCode::Char('y'), KeyModifiers::NONE);
         assert_eq!(keymap.meaning(Context::Jobs, &[], y), Meaning::Action(Action::Copy));
         assert_eq!(keymap.meaning(Context::Ask, &[], y), Meaning::Action(Action::Accept));
@@ -265,7 +271,8 @@ mod tests {
     #[test]
     fn changes_are_validated() {
         let change = |action: &str, key: &str| {
-            Keymap::with_changes(&BTreeMap::from([(action.to_owned(), vec![key.to_owned()])])).map(|_| ())
+            Keymap::with_changes(actions(), &BTreeMap::from([(action.to_owned(), vec![key.to_owned()])]))
+                .map(|_| ())
         };
         assert!(change("stop-job", "K").is_ok());
         assert!(matches!(change("stop-jobs", "x"), Err(KeymapError::UnknownAction(_))));

@@ -1,7 +1,7 @@
 //! Runs actions.
 
 use crate::app::action::context::Context;
-use crate::app::action::table::actions;
+use crate::app::action::list::actions;
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::open::{MONITOR, RAYLET};
 use crate::app::screen::dialog::{Dialog, Question};
@@ -19,7 +19,7 @@ impl App {
             return Vec::new();
         }
         let confirms = self.context().confirms();
-        let mut effects = (action.describe().run)(self, action, now);
+        let mut effects = self.run(action, now);
         if !confirms {
             // An effect that changes a cluster is only carried out from the dialog that the action opens.
             effects.retain(|effect| effect.impact() < Impact::Changes);
@@ -310,13 +310,17 @@ impl App {
     /// The keys of this context with their help, what the states mean, then the keys of other contexts.
     fn help_lines(&self) -> Vec<(String, String)> {
         let context = self.context();
-        let row = |d: &crate::app::action::table::Description, prefix: &str| {
-            let keys: Vec<String> = self.keyboard.keymap.keys_of(d.action).collect();
+        let row = |action: Action, prefix: &str| {
+            let keys: Vec<String> = self.keyboard.keymap.keys_of(action).collect();
+            let d = action.describe();
             (keys.join(" "), format!("{prefix}{}  ({})", d.help, d.name))
         };
-        let here = actions().iter().filter(|d| d.contexts.contains(&context)).map(|d| row(d, ""));
-        let others = actions().iter().filter(|d| !d.contexts.contains(&context));
-        let others = others.map(|d| row(d, &format!("in {}: ", d.contexts_text())));
+        let (here, others): (Vec<Action>, Vec<Action>) =
+            actions().iter().partition(|action| action.describe().contexts.contains(&context));
+        let here = here.into_iter().map(|action| row(action, ""));
+        let others = others
+            .into_iter()
+            .map(|action| row(action, &format!("in {}: ", action.describe().contexts_text())));
         let blank = || (String::new(), String::new());
         let titled = |title: &str| [blank(), (String::new(), title.to_owned())];
         here.chain(titled("states"))

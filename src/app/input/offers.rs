@@ -2,7 +2,8 @@
 
 use crate::app::action::context::Context;
 use crate::app::action::keymap::Keymap;
-use crate::app::action::table::{Action, Description, actions};
+use crate::app::action::list::{action_named, actions};
+use crate::app::action::table::Action;
 use crate::app::fleet::Fleet;
 use crate::app::input::entry::{Offer, OfferKind, OfferList};
 use crate::app::input::history::{Entered, History};
@@ -76,15 +77,15 @@ impl PaletteContext<'_> {
         let recent = self.history.latest(Entered::Command).take(MAX_RECENT);
         let recent = recent.map(|words| Offer::new(words, "recent"));
         let cluster = SYNONYMS.iter().filter(|(_, verb)| *verb == Verb::Cluster).take(1);
-        let mut all: Vec<Offer> = actions().iter().map(|d| self.offer_of(d)).collect();
+        let mut all: Vec<Offer> = actions().iter().map(|action| self.offer_of(*action)).collect();
         all.extend(cluster.map(|(word, verb)| self.offer_of_name(word, *verb)));
         all.sort_by_key(|offer| !offer.is_here);
         recent.chain(all).collect()
     }
 
     fn offers_named(&self, typed: &str) -> Vec<Offer> {
-        let actions = actions().iter().map(|d| self.offer_of(d));
-        let words = SYNONYMS.iter().filter(|(word, _)| Action::named(word).is_none());
+        let actions = actions().iter().map(|action| self.offer_of(*action));
+        let words = SYNONYMS.iter().filter(|(word, _)| action_named(word).is_none());
         let all: Vec<Offer> =
             actions.chain(words.map(|(word, verb)| self.offer_of_name(word, *verb))).collect();
         let names: Vec<&str> = all.iter().map(|offer| offer.text.as_str()).collect();
@@ -92,7 +93,7 @@ impl PaletteContext<'_> {
         let lower = typed.to_lowercase();
         // A synonym of an action is preferred over a fuzzy match of names.
         let is_synonym = |offer: &Offer| {
-            let keywords = Action::named(&offer.text).map_or("", |action| action.describe().keywords);
+            let keywords = action_named(&offer.text).map_or("", |action| action.describe().keywords);
             typed.len() >= OF_HELP && keywords.split(' ').any(|word| word.starts_with(&lower))
         };
         let by_name: Vec<usize> = ranked.iter().map(|(index, _)| *index).collect();
@@ -101,9 +102,9 @@ impl PaletteContext<'_> {
         let mut found: Vec<Offer> =
             ranked.iter().map(|(i, hits)| Offer { hits: hits.clone(), ..all[*i].clone() }).collect();
         // The synonym of an action that is already listed is redundant.
-        let listed: Vec<Action> = found.iter().filter_map(|offer| Action::named(&offer.text)).collect();
+        let listed: Vec<Action> = found.iter().filter_map(|offer| action_named(&offer.text)).collect();
         let is_repeated = |word: &str| {
-            let other = SYNONYMS.iter().find(|(known, _)| *known == word && Action::named(known).is_none());
+            let other = SYNONYMS.iter().find(|(known, _)| *known == word && action_named(known).is_none());
             other.is_some_and(|(_, verb)| matches!(verb, Verb::Act(action) if listed.contains(action)))
         };
         found.retain(|offer| offer.text == typed || !is_repeated(&offer.text));
@@ -150,19 +151,19 @@ impl PaletteContext<'_> {
         }
     }
 
-    fn offer_of(&self, d: &Description) -> Offer {
-        let refused = self.refused.filter(|_| d.action.changes_a_cluster());
-        let is_here =
-            (d.contexts.contains(&self.context) || takes_resource_id(d.action)) && refused.is_none();
+    fn offer_of(&self, action: Action) -> Offer {
+        let d = action.describe();
+        let refused = self.refused.filter(|_| action.changes_a_cluster());
+        let is_here = (d.contexts.contains(&self.context) || takes_resource_id(action)) && refused.is_none();
         let help = refused.map_or(d.help.to_owned(), |when| format!("refused {when}: {}", d.help));
-        let key = self.keymap.key_of(d.action);
+        let key = self.keymap.key_of(action);
         Offer { key, is_here, ..Offer::new(d.name, help) }
     }
 
     fn offer_of_name(&self, word: &str, verb: Verb) -> Offer {
         let named = |help: &str| Offer::new(word, help);
         match verb {
-            Verb::Act(action) => Offer { text: word.to_owned(), ..self.offer_of(action.describe()) },
+            Verb::Act(action) => Offer { text: word.to_owned(), ..self.offer_of(action) },
             Verb::Cluster => named("Open a cluster: `cluster NAME`"),
             Verb::Sort => named("Sort the table by a column: `sort COLUMN`; again: in reverse order"),
             Verb::Help => named("Show the keys, or a page of the manual: `help TOPIC`"),
@@ -295,8 +296,8 @@ mod tests {
 
     #[test]
     fn the_name_of_an_action_runs_that_action() {
-        for d in actions().iter().filter(|d| d.action != Action::Help) {
-            assert_eq!(Verb::named(d.name), Some(Verb::Act(d.action)), "{}", d.name);
+        for action in actions().iter().filter(|action| **action != Action::Help) {
+            assert_eq!(Verb::named(action.describe().name), Some(Verb::Act(*action)), "{action:?}");
         }
     }
 

@@ -1,7 +1,9 @@
 //! The first word of a command in the palette, and the arguments that it takes.
 
-use crate::app::action::table::{Action, actions};
+use crate::app::action::list::{action_named, actions};
+use crate::app::action::table::Action;
 use crate::app::input::ids::takes_resource_id;
+use crate::app::pages::{ALL_JOBS, ALL_NODES};
 use crate::app::screen::pane::Pane;
 
 /// The meaning of the first word of a command.
@@ -24,8 +26,8 @@ pub(in crate::app) const SYNONYMS: &[(&str, Verb)] = &[
     ("cluster", Verb::Cluster),
     ("ctx", Verb::Cluster),
     ("use", Verb::Cluster),
-    ("jobs", Verb::Pane(Pane::Jobs, Some(Action::Table("all-jobs")))),
-    ("nodes", Verb::Pane(Pane::Nodes, Some(Action::Table("all-nodes")))),
+    ("jobs", Verb::Pane(Pane::Jobs, Some(ALL_JOBS.action()))),
+    ("nodes", Verb::Pane(Pane::Nodes, Some(ALL_NODES.action()))),
     ("autoscaler", Verb::Pane(Pane::Autoscaler, None)),
     ("logs", Verb::Act(Action::Log)),
     ("fleet", Verb::Act(Action::Clusters)),
@@ -69,9 +71,10 @@ impl Verb {
     /// The verb with this name, or the only one with this prefix.
     pub(in crate::app) fn named(name: &str) -> Option<Self> {
         let word = SYNONYMS.iter().find(|(word, _)| *word == name).map(|(_, verb)| *verb);
-        word.or_else(|| Action::named(name).map(Self::Act)).or_else(|| {
+        word.or_else(|| action_named(name).map(Self::Act)).or_else(|| {
             let words = SYNONYMS.iter().filter(|(word, _)| word.starts_with(name)).map(|(_, verb)| *verb);
-            let actions = actions().iter().filter(|d| d.name.starts_with(name)).map(|d| Self::Act(d.action));
+            let actions =
+                actions().iter().filter(|a| a.describe().name.starts_with(name)).map(|a| Self::Act(*a));
             let mut begin = words.chain(actions);
             let first = begin.next().filter(|_| !name.is_empty())?;
             begin.all(|other| other == first).then_some(first)

@@ -2,7 +2,8 @@
 
 use super::job_workers::line_role;
 use crate::app::action::context::{Context, PAGES_BUT_LOGS};
-use crate::app::action::table::Action;
+use crate::app::action::impact::Impact;
+use crate::app::action::table::{Action, Description};
 use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::log::results::{Found, SearchState};
@@ -21,13 +22,16 @@ use std::cmp::Ordering;
 
 /// The table.
 pub static PAGE: TablePage = TablePage {
-    name: "found",
-    label: "",
-    help: "Show the results of the last log search across clusters",
-    keywords: "",
+    opener: Description {
+        impact: Impact::View,
+        name: "found",
+        label: "",
+        help: "Show the results of the last log search across clusters",
+        keywords: "",
+        contexts: PAGES_BUT_LOGS,
+    },
     crumb: "found",
     context: Context::Table,
-    from: PAGES_BUT_LOGS,
     list: || Box::new(List::<FoundLines>::new(None)),
 };
 
@@ -114,7 +118,7 @@ impl Kind for FoundLines {
     }
 
     fn name(_: Option<usize>) -> &'static str {
-        PAGE.name
+        PAGE.opener.name
     }
 
     fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {

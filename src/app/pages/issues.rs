@@ -1,6 +1,8 @@
 //! The issues of all clusters, in one table.
 
 use crate::app::action::context::{Context, PAGES_BUT_LOGS};
+use crate::app::action::impact::Impact;
+use crate::app::action::table::Description;
 use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::pages::common::{self, Member};
@@ -20,13 +22,16 @@ use std::cmp::{Ordering, Reverse};
 
 /// The table of the issues and warnings of all clusters.
 pub static PAGE: TablePage = TablePage {
-    name: "issues",
-    label: "issues",
-    help: "Show the issues and warnings of all clusters in one table",
-    keywords: "alerts alarms problems",
+    opener: Description {
+        impact: Impact::View,
+        name: "issues",
+        label: "issues",
+        help: "Show the issues and warnings of all clusters in one table",
+        keywords: "alerts alarms problems",
+        contexts: PAGES_BUT_LOGS,
+    },
     crumb: "issues",
     context: Context::Table,
-    from: PAGES_BUT_LOGS,
     list: || Box::new(List::<Issues>::new(None).holding_top()),
 };
 
@@ -68,7 +73,7 @@ impl Kind for Issues {
     }
 
     fn name(_: Option<usize>) -> &'static str {
-        PAGE.name
+        PAGE.opener.name
     }
 
     fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {

@@ -15,7 +15,7 @@ impl<'a> Console<'a> {
         let environment = fixture.environment();
         // The app does not know that it is read-only: here the service has to refuse changes.
         let listed = environment.clusters.iter().cloned().map(Listed::Cluster).collect();
-        let mut app = App::new(listed, Keymap::with_changes(&BTreeMap::default()).unwrap());
+        let mut app = App::new(listed, Keymap::with_changes(actions(), &BTreeMap::default()).unwrap());
         let effects = app.start(Some(&cluster()));
         let (updates, mut receiver) = mpsc::channel(64);
         fixture.runtime.spawn(async move { while receiver.recv().await.is_some() {} });

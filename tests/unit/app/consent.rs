@@ -100,10 +100,11 @@ fn an_action_that_changes_a_cluster_only_opens_its_dialog() {
         .map(|(action, ..)| *action)
         .chain(IN_PROGRESS.iter().map(|(action, _)| *action))
         .collect();
-    for description in actions().iter().filter(|d| d.impact >= Impact::Changes) {
-        assert!(listed.contains(&description.action), "{:?} is missing above", description.action);
+    let changing = || actions().iter().filter(|action| action.describe().impact >= Impact::Changes);
+    for action in changing() {
+        assert!(listed.contains(action), "{action:?} is missing above");
     }
-    assert_eq!(listed.len(), actions().iter().filter(|d| d.impact >= Impact::Changes).count());
+    assert_eq!(listed.len(), changing().count());
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn confirmed_actions_are_carried_out() {
 fn only_confirming_contexts_let_effects_through() {
     use Context::{Ask, Form, Plan, Progress};
     let contexts: std::collections::BTreeSet<Context> =
-        actions().iter().flat_map(|d| d.contexts).copied().collect();
+        actions().iter().flat_map(|action| action.describe().contexts).copied().collect();
     let confirming: Vec<Context> = contexts.into_iter().filter(|context| context.confirms()).collect();
     assert_eq!(confirming, [Progress, Ask, Plan, Form]);
 }

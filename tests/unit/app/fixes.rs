@@ -1,13 +1,13 @@
 //! Hints: the keys that they name are those of the current keymap, and work where the hint says.
 
 use super::*;
-use marin_tui::app::{Keymap, Listed};
+use marin_tui::app::{Keymap, Listed, actions};
 use std::collections::BTreeMap;
 
 /// The sample cluster with these changes to the keymap.
 fn with_keys(changes: &[(&str, &str)]) -> App {
     let changes = changes.iter().map(|(action, key)| ((*action).to_owned(), vec![(*key).to_owned()]));
-    let keymap = Keymap::with_changes(&changes.collect::<BTreeMap<_, _>>()).unwrap();
+    let keymap = Keymap::with_changes(actions(), &changes.collect::<BTreeMap<_, _>>()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap);
     app.start(None);
     send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
@@ -109,13 +109,14 @@ fn a_hint_names_the_key_of_the_changed_keymap() {
     assert_eq!(app.hint(&restart), "restart the cluster: f9");
     // An action without a key is shown by its name in the palette.
     let changes = BTreeMap::from([("restart".to_owned(), Vec::new())]);
-    let app = App::new(vec![Listed::Cluster(spec(CLUSTER))], Keymap::with_changes(&changes).unwrap());
+    let app =
+        App::new(vec![Listed::Cluster(spec(CLUSTER))], Keymap::with_changes(actions(), &changes).unwrap());
     assert_eq!(app.hint(&restart), "restart the cluster: :restart");
 }
 
 #[test]
 fn read_only_hints_name_no_actions_that_change_a_cluster() {
-    let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
+    let keymap = Keymap::with_changes(actions(), &BTreeMap::new()).unwrap();
     let app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).with_read_only(true);
     assert_eq!(app.hint(&Verb::Restart.to("restart the cluster").into()), "restart the cluster");
     assert_eq!(app.hint(&Verb::Tpus.to("list them").into()), "list them: T");

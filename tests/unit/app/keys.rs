@@ -7,8 +7,9 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
     let mut app = shown();
     press(&mut app, "?");
     let Some(Dialog::Text { lines, .. }) = app.dialog() else { panic!("no help: {:?}", app.dialog()) };
-    for d in actions() {
-        let keys: Vec<String> = app.keymap().keys_of(d.action).collect();
+    for action in actions() {
+        let d = action.describe();
+        let keys: Vec<String> = app.keymap().keys_of(*action).collect();
         assert!(!keys.is_empty(), "{} has no key", d.name);
         let line = lines.iter().find(|(_, text)| text.ends_with(&format!("({})", d.name)));
         let (shown, _) = line.unwrap_or_else(|| panic!("{} is not in the help", d.name));
@@ -35,7 +36,7 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         let here = app.offers().into_iter().filter(|offer| offer.is_here);
         let offered: Vec<String> = here.map(|offer| offer.text).collect();
         press(&mut app, "<esc>");
-        for d in actions() {
+        for d in actions().iter().map(|action| action.describe()) {
             // These accept their target by name instead.
             let names =
                 ["stop-job", "delete-job", "log", "describe", "resubmit", "remove-worker", "init-worker"];
@@ -46,7 +47,8 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         reached.extend(offered);
     }
     // A dialog has no palette over it, and the page of workers has not been opened.
-    let out_of_reach = actions().iter().filter(|d| !reached.iter().any(|c| c == d.name));
+    let names = actions().iter().map(|action| action.describe().name);
+    let out_of_reach = names.filter(|name| !reached.iter().any(|reached| reached == name));
     let unreachable_names = [
         "overview",
         "folded",
@@ -63,7 +65,7 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         "reset",
         "accept",
     ];
-    assert_eq!(out_of_reach.map(|d| d.name).collect::<Vec<_>>(), unreachable_names);
+    assert_eq!(out_of_reach.collect::<Vec<_>>(), unreachable_names);
 }
 
 #[test]

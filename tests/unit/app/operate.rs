@@ -3,7 +3,7 @@
 use super::*;
 use marin_tui::app::operation::confirmation::{Check, Control};
 use marin_tui::app::operation::progress::{Ending, OperationState};
-use marin_tui::app::{Keymap, Listed};
+use marin_tui::app::{Keymap, Listed, actions};
 
 fn orders(order: Order) -> Effect {
     Effect::Operate(ClusterName::new(CLUSTER), order)
@@ -339,7 +339,7 @@ fn an_interrupted_operation_opens_automatically_and_can_be_resumed_skipped_or_ab
 
 #[test]
 fn read_only_refuses_actions_that_change_a_cluster_with_a_message() {
-    let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
+    let keymap = Keymap::with_changes(actions(), &std::collections::BTreeMap::new()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).with_read_only(true);
     app.start(None);
     send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
@@ -363,12 +363,12 @@ fn read_only_refuses_actions_that_change_a_cluster_with_a_message() {
         "host-key",
     ];
     for name in changing {
-        let action = marin_tui::app::Action::named(name).unwrap();
+        let action = marin_tui::app::action_named(name).unwrap();
         assert_eq!(app.act(action, NOW), [], "{name}");
         assert!(app.dialog().is_none() && said(&app).starts_with(&format!("{name} refused: read-only")));
     }
-    for d in actions().iter().filter(|d| !changing.contains(&d.name)) {
-        assert!(!d.action.changes_a_cluster(), "{} is refused; is it in the list above?", d.name);
+    for action in actions().iter().filter(|action| !changing.contains(&action.describe().name)) {
+        assert!(!action.changes_a_cluster(), "{action:?} is refused; is it in the list above?");
     }
     assert!(!footer(&mut app).contains("R restart"));
     // The progress of an operation can still be seen.

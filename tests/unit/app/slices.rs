@@ -25,7 +25,7 @@ fn is_page_of(app: &App, slice: &str) -> bool {
 
 #[test]
 fn the_nodes_pane_is_grouped_by_slice_by_default_and_keeps_the_choice() {
-    let keymap = marin_tui::app::Keymap::with_changes(&BTreeMap::default()).unwrap();
+    let keymap = marin_tui::app::Keymap::with_changes(actions(), &BTreeMap::default()).unwrap();
     let listed = vec![marin_tui::app::Listed::Cluster(spec(CLUSTER))];
     let mut app = App::new(listed, keymap);
     app.start(None);

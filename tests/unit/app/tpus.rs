@@ -103,7 +103,7 @@ fn it_opens_on_the_target_cluster_and_returns() {
 
 #[test]
 fn other_providers_have_no_tpu_view() {
-    let keymap = marin_tui::app::Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
+    let keymap = marin_tui::app::Keymap::with_changes(actions(), &std::collections::BTreeMap::new()).unwrap();
     let local = ClusterSpec { provider: marin_tui::model::Provider::Local, ..spec("lab") };
     let mut app = App::new(vec![marin_tui::app::Listed::Cluster(local)], keymap);
     app.start(None);

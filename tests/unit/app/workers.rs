@@ -4,7 +4,7 @@ use super::*;
 use marin_tui::app::operation::confirmation::{Check, Control};
 use marin_tui::app::operation::progress::{Ending, OperationState};
 use marin_tui::app::operation::worker_form::{Offered, WorkerField, WorkerForm};
-use marin_tui::app::{Keymap, Listed};
+use marin_tui::app::{Keymap, Listed, actions};
 use marin_tui::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 
 fn orders(order: Order) -> Effect {
@@ -423,7 +423,7 @@ fn in_the_tpu_table_a_worker_is_addressed_by_its_name() {
 
 #[test]
 fn read_only_refuses_the_form_and_the_dialogs() {
-    let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
+    let keymap = Keymap::with_changes(actions(), &std::collections::BTreeMap::new()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).with_read_only(true);
     app.start(None);
     send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));

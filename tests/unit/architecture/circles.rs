@@ -64,6 +64,34 @@ fn outside(tokens: &[TokenTree], file: &mut File) {
         }
         define(this, file);
         inside(this, file);
+        for body in macro_bodies(this) {
+            define_in_macro(&body, file);
+        }
+    }
+}
+
+/// The bodies of the arms of a `macro_rules!` item; none for any other item.
+fn macro_bodies(item: &[TokenTree]) -> Vec<Vec<TokenTree>> {
+    let [.., arms] = item else { return Vec::new() };
+    let Some(arms) = group(arms, Delimiter::Brace).filter(|_| item.iter().any(is_macro_rules)) else {
+        return Vec::new();
+    };
+    let arms: Vec<TokenTree> = arms.into_iter().collect();
+    let bodies = arms.iter().enumerate().filter(|(at, _)| *at > 0 && is_mark(&arms[at - 1], '>'));
+    bodies.filter_map(|(_, t)| group(t, Delimiter::Brace)).map(|body| body.into_iter().collect()).collect()
+}
+
+fn is_macro_rules(token: &TokenTree) -> bool {
+    word(token).is_some_and(|w| w == "macro_rules")
+}
+
+/// Records the items that a macro of this file defines: they belong to the file, wherever their rows are.
+fn define_in_macro(body: &[TokenTree], file: &mut File) {
+    let mut rest = body;
+    while let Some(length) = item(rest) {
+        let (this, after) = rest.split_at(length);
+        define(this, file);
+        rest = after;
     }
 }
 
