@@ -11,8 +11,8 @@ use super::preview::would_back_up;
 use super::{failure, then_resume};
 use crate::model::amount::counted;
 use crate::model::{
-    AutoscalerVersion, CancelledState, Fix, Hint, Job, NodeState, Operation, Problem, Progress, Snapshot,
-    SnapshotPart, StepName, Task, Text, Timestamp, Verb,
+    AutoscalerVersion, CancelledState, Fix, Hint, Job, JobStatus, NodeState, Operation, Problem, Progress,
+    Snapshot, SnapshotPart, StepName, Task, Text, Timestamp, Verb,
 };
 use crate::ray::{Poller, RayError};
 use crate::supervisor;
@@ -244,8 +244,11 @@ impl Performer {
                 let row = |job: &Arc<Job>| (job.key.to_string(), job.status.label().to_owned());
                 self.facts.running = open().map(row).collect();
             }
-            let jobs: Vec<String> =
-                open().filter_map(|j| j.submission_id()).map(|id| id.0.raw().to_owned()).collect();
+            let submissions =
+                || open().filter_map(|job| Some((job.submission_id()?.0.raw().to_owned(), job)));
+            let jobs: Vec<String> = submissions().map(|(id, _)| id).collect();
+            let is_pending = |job: &Job| job.status == JobStatus::Pending;
+            let pending = submissions().filter(|(_, job)| is_pending(job)).map(|(id, _)| id).collect();
             let identity = session.client.version().await.map_err(to_problem)?;
             let autoscaler = match snapshot.autoscaler.version {
                 AutoscalerVersion::V1 => Some(1),
@@ -253,19 +256,30 @@ impl Performer {
                 AutoscalerVersion::None => None,
             };
             let drivers = open().filter(|j| j.submission_id().is_none()).map(|j| j.key.to_string()).collect();
-            Ok::<_, Problem>((identity.session.raw().to_owned(), workers, jobs, drivers, autoscaler))
+            let session = identity.session.raw().to_owned();
+            Ok::<_, Problem>(Facts {
+                session,
+                workers,
+                jobs,
+                pending,
+                drivers,
+                autoscaler,
+                ..self.facts.clone()
+            })
         }
         .await;
-        let (name, workers, jobs, drivers, autoscaler) = found?;
-        let summary =
-            format!("{}, {} not ended", counted(workers.len(), "worker"), counted(jobs.len(), "job"));
-        let manual = self.manual(&workers).await?;
+        let facts = found?;
+        let summary = format!(
+            "{}, {} not ended",
+            counted(facts.workers.len(), "worker"),
+            counted(facts.jobs.len(), "job")
+        );
+        let manual = self.manual(&facts.workers).await?;
         let summary = match manual.len() {
             0 => summary,
             n => format!("{summary}; {} added manually", counted(n, "worker")),
         };
-        self.facts =
-            Facts { session: name, workers, manual, jobs, drivers, autoscaler, ..self.facts.clone() };
+        self.facts = Facts { manual, ..facts };
         Ok(summary)
     }
 

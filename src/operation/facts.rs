@@ -27,6 +27,8 @@ pub struct Facts {
     pub deleted_head: Option<String>,
     /// Submission ids of the jobs that had not ended.
     pub jobs: Vec<String>,
+    /// Submission ids of those among them that Ray had not started: once restored, nobody waits for their start.
+    pub pending: Vec<String>,
     /// Ids of the jobs that had not ended and that were started manually, so that nobody can submit them again.
     pub drivers: Vec<String>,
     /// Ids of the jobs that could not be submitted again.

@@ -5,8 +5,7 @@ use super::executor::NOT_AWAITED;
 use super::performer::{POLL_INTERVAL, Performer, WAIT_LIMIT};
 use super::{failure, then_resume};
 use crate::model::{
-    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SnapshotPart, SubmissionId, Task, Text,
-    Timestamp,
+    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SnapshotPart, Task, Text, Timestamp,
 };
 use crate::ray::Poller;
 use crate::supervisor;
@@ -21,7 +20,7 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 const REJOIN_DELAY: Duration = Duration::from_secs(45);
 /// How long workers may take to rejoin before they are reported as missing: the autoscaler runs their setup commands.
 const WORKERS_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long jobs may take to start once the workers are back.
+/// How long jobs that had been started before may take to start again once the workers are back.
 const SETTLE_TIME: Duration = Duration::from_secs(20);
 
 impl Performer {
@@ -162,7 +161,8 @@ impl Performer {
                     !snapshot.nodes.iter().filter(alive).any(|n| n.address.raw() == address.as_str())
                 };
                 let missing: Vec<&String> = expected.iter().filter(is_missing).collect();
-                let waiting = self.saved_jobs(&snapshot.jobs, JobStatus::Pending);
+                let pending = self.saved_jobs(&snapshot.jobs, JobStatus::Pending);
+                let is_settled = pending.iter().all(|id| self.facts.pending.contains(id));
                 if !missing.is_empty() {
                     settled = Instant::now() + SETTLE_TIME;
                 }
@@ -174,15 +174,15 @@ impl Performer {
                     deadline = Instant::now() + WORKERS_TIMEOUT;
                     continue;
                 }
-                if (missing.is_empty() && waiting == 0) || over {
+                if (missing.is_empty() && is_settled) || over {
                     let names: Vec<_> = missing.iter().map(|a| Text::from(a.as_str()).to_string()).collect();
                     let missing = if names.is_empty() {
                         self.all_back()
                     } else {
                         format!("missing: {}", names.join(", "))
                     };
-                    let runs = self.saved_jobs(&snapshot.jobs, JobStatus::Running);
-                    break Ok(format!("{missing}; {runs} jobs running, {waiting} pending"));
+                    let running = self.saved_jobs(&snapshot.jobs, JobStatus::Running).len();
+                    break Ok(format!("{missing}; {running} jobs running, {} pending", pending.len()));
                 }
             }
             match snapshot {
@@ -220,9 +220,11 @@ impl Performer {
         "all workers have rejoined".into()
     }
 
-    fn saved_jobs(&self, jobs: &[Arc<Job>], status: JobStatus) -> usize {
-        let ours = |id: &SubmissionId| self.facts.jobs.iter().any(|j| j == id.0.raw());
-        jobs.iter().filter(|j| j.status == status && j.submission_id().is_some_and(ours)).count()
+    /// The submission ids of the saved jobs that have this status now.
+    fn saved_jobs(&self, jobs: &[Arc<Job>], status: JobStatus) -> Vec<String> {
+        let with_status = jobs.iter().filter(|job| job.status == status);
+        let ids = with_status.filter_map(|job| Some(job.submission_id()?.0.raw().to_owned()));
+        ids.filter(|id| self.facts.jobs.contains(id)).collect()
     }
 
     /// The autoscaler version stays the same unless the operator chooses another: v2, the default of `ray up`, does not
