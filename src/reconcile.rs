@@ -43,7 +43,7 @@ pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: 
     // If Google's response is incomplete, an address that it does not list proves nothing.
     if cloud.is_whole() {
         let known: BTreeSet<&str> = cloud.vms.iter().flat_map(|vm| vm.hosts.iter().map(Text::raw)).collect();
-        rows.extend(ghosts(&alive.unwrap_or_default(), &known, cloud.asked));
+        rows.extend(ghosts(&alive.unwrap_or_default(), &known, cloud.queried));
     }
     rows.sort_by(|a, b| (a.status, a.name.raw()).cmp(&(b.status, b.name.raw())));
     rows
@@ -203,11 +203,11 @@ fn resize_row(request: &ResizeRequest) -> Row {
 
 /// Nodes with TPUs that are alive in Ray, but belong to no machine at Google. The hosts of a slice share a resource
 /// named after it. Nodes that registered after the request to Google are ignored.
-fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestamp) -> Vec<Row> {
+fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, queried: Timestamp) -> Vec<Row> {
     let mut slices: BTreeMap<Text, Vec<&Node>> = BTreeMap::new();
     for (address, node) in alive.iter().filter(|(address, _)| !known.contains(*address)) {
         let has_tpus = node.resources.get("TPU").is_some_and(|r| r.total > 0.0);
-        if !has_tpus || node.started.is_none_or(|at| at >= asked) {
+        if !has_tpus || node.started.is_none_or(|at| at >= queried) {
             continue;
         }
         let slice = node.resources.0.iter().map(|r| &r.name).find(|n| n.raw().ends_with("-tpu"));
@@ -314,7 +314,7 @@ mod tests {
             queued,
             complete: true,
             unlisted: None,
-            asked: NOW,
+            queried: NOW,
             heads: Vec::new(),
             resizes: Vec::new(),
         };
@@ -384,7 +384,7 @@ mod tests {
             made("taken", VmState::Preempted, &["10.7.0.5", "10.7.0.6"]),
             made("queued", VmState::Waiting, &[]),
         ];
-        let cloud = CloudView { vms, complete: true, asked: NOW, ..CloudView::default() };
+        let cloud = CloudView { vms, complete: true, queried: NOW, ..CloudView::default() };
         let rows = reconcile("c", &cloud, Some(&nodes), NOW);
         let actual: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.status, r.hosts, r.chips)).collect();
         let expected = [
@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(
             reconcile(
                 "c",
-                &CloudView { complete: true, unlisted: None, asked: NOW, ..cloud },
+                &CloudView { complete: true, unlisted: None, queried: NOW, ..cloud },
                 Some(&nodes),
                 NOW
             )
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn a_node_that_registered_after_the_request_to_google_is_not_a_ghost() {
         let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)])];
-        let cloud = CloudView { complete: true, unlisted: None, asked: ago(61), ..CloudView::default() };
+        let cloud = CloudView { complete: true, unlisted: None, queried: ago(61), ..CloudView::default() };
         assert!(reconcile("c", &cloud, Some(&nodes), NOW).is_empty());
     }
 
@@ -466,7 +466,7 @@ mod tests {
             vm("up", "v4-16", VmState::Ready, &["10.0.0.2", "10.0.0.3"], 100),
             vm("leak", "v4-8", VmState::Preempted, &["10.0.0.4"], 100),
         ];
-        let cloud = CloudView { vms, complete: true, unlisted: None, asked: NOW, ..CloudView::default() };
+        let cloud = CloudView { vms, complete: true, unlisted: None, queried: NOW, ..CloudView::default() };
         let rows = reconcile("c", &cloud, None, NOW);
         let actual: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.status, r.missing.len())).collect();
         assert_eq!(actual, [("leak", TpuStatus::HoldsQuota, 0), ("up", TpuStatus::Up, 0)]);

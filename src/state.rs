@@ -336,7 +336,7 @@ mod tests {
             vms: vec![vm],
             complete: true,
             unlisted: None,
-            asked: at(5),
+            queried: at(5),
             ..CloudView::default()
         })))
     }
@@ -357,7 +357,7 @@ mod tests {
         let seen = |heads: &[RunningHead], secs| {
             ClusterEvent::Cloud(Ok(Arc::new(CloudView {
                 heads: heads.to_vec(),
-                asked: at(secs),
+                queried: at(secs),
                 ..CloudView::default()
             })))
         };
@@ -409,7 +409,7 @@ mod tests {
             let mut view = CloudView::clone(&view);
             view.vms[0].state = VmState::from_api(api_state);
             view.vms[0].api_state = api_state.into();
-            view.asked = at(minutes * 60);
+            view.queried = at(minutes * 60);
             ClusterEvent::Cloud(Ok(Arc::new(view)))
         };
         let mut state = state();

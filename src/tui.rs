@@ -60,10 +60,10 @@ pub async fn run(
     let (themes, mut theme) = watch::channel(choice.on(choice.guess));
     let mut asks = choice.asks;
     loop {
-        let mut asked = SignalRequest::Quit;
+        let mut request = SignalRequest::Quit;
         let exit = {
             let mut guard = terminal::Guard::take(mouse)?;
-            let quit = pin!(async { asked = signals.received().await });
+            let quit = pin!(async { request = signals.received().await });
             let asks = std::mem::take(&mut asks);
             let (choice, themes) = (*choice, themes.clone());
             let keys = input::Keys::read(asks, move |background| _ = themes.send(choice.on(background)))?;
@@ -79,7 +79,7 @@ pub async fn run(
             }
         };
         match exit {
-            Exit::Quit if asked == SignalRequest::Quit => break,
+            Exit::Quit if request == SignalRequest::Quit => break,
             Exit::Quit | Exit::Stop => {
                 signals.stop().await;
                 // The window may have another size now; everything is redrawn.

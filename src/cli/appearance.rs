@@ -77,9 +77,9 @@ fn load(name: &str, env: &Env, folders: &Folders, depth_left: usize) -> anyhow::
 }
 
 /// The colors to use: those of the option, or else according to `NO_COLOR` (no-color.org), `COLORTERM` and `TERM`.
-fn colors(asked: Option<Colors>, env: &Env) -> ui::Colors {
+fn colors(chosen: Option<Colors>, env: &Env) -> ui::Colors {
     let term = env.var("TERM").unwrap_or_default();
-    match asked {
+    match chosen {
         Some(Colors::None) => ui::Colors::None,
         Some(Colors::Full) => ui::Colors::Full,
         None if env.var("NO_COLOR").is_some() || term == "dumb" => ui::Colors::None,

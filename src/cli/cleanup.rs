@@ -194,16 +194,16 @@ impl Round<'_> {
     }
 
     async fn find_leftovers(&self) -> anyhow::Result<Found> {
-        let (reach, asked) = (self.reach, self.arguments);
+        let (reach, arguments) = (self.reach, self.arguments);
         let progress = Progress::new();
         let mut found = Found::default();
-        let on_hosts = asked.covers(Part::Processes) || asked.covers(Part::Disk);
+        let on_hosts = arguments.covers(Part::Processes) || arguments.covers(Part::Disk);
         let cloud = if reach.spec.provider == Provider::Gcp {
             progress.show("querying Google");
             match supervisor::ask_cloud(&reach.spec, &reach.options.google).await {
                 Ok(view) => Some(view),
                 // Ray can list its hosts, but not what Google has.
-                Err(problem) if !asked.covers(Part::Tpus) => {
+                Err(problem) if !arguments.covers(Part::Tpus) => {
                     found.gaps.push(format!("Google did not respond: {}", problem.what));
                     None
                 }
@@ -212,7 +212,7 @@ impl Round<'_> {
         } else {
             None
         };
-        if let Some(view) = cloud.as_ref().filter(|_| asked.covers(Part::Tpus)) {
+        if let Some(view) = cloud.as_ref().filter(|_| arguments.covers(Part::Tpus)) {
             found.tpus = leftovers(reach.spec.name.as_str(), view);
             if !view.is_whole() {
                 found.gaps.push("Google could not list everything, so more TPUs may be left".to_owned());

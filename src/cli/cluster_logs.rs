@@ -228,10 +228,10 @@ async fn with(
     let failed = |e: RayError| reach.error(&e.problem(Timestamp::now()));
     progress.show("reading the nodes");
     let cluster = super::seen::read_open(reach, session).await?;
-    let asked = arguments.node.as_deref();
-    let nodes = chosen(&cluster, asked.unwrap_or("head")).map_err(|problem| reach.error(&problem))?;
-    let is_all = asked == Some(ALL);
-    let default = if is_all { Some(WORKERS) } else { asked.is_none().then_some(MONITOR) };
+    let node = arguments.node.as_deref();
+    let nodes = chosen(&cluster, node.unwrap_or("head")).map_err(|problem| reach.error(&problem))?;
+    let is_all = node == Some(ALL);
+    let default = if is_all { Some(WORKERS) } else { node.is_none().then_some(MONITOR) };
     let Some(file) = arguments.file.as_deref().or(default) else {
         let files = session.client.log_files(nodes[0].id, "*").await.map_err(failed)?;
         return list(&files, nodes[0], arguments.json);
@@ -244,8 +244,8 @@ async fn with(
         return follow(arguments, reach, session, (&cluster, nodes[0], &Text::from(file))).await;
     }
     if arguments.grep.is_some() {
-        let asked = arguments.file.as_deref();
-        let of_node = |node: &Node| if is_all { with_drivers(asked, node) } else { vec![file.to_owned()] };
+        let named = arguments.file.as_deref();
+        let of_node = |node: &Node| if is_all { with_drivers(named, node) } else { vec![file.to_owned()] };
         let search = Search { arguments, reach, session, cluster: &cluster, is_of_all: false };
         let searched = search.run(globs(&nodes, of_node), progress).await?;
         if !is_pattern && searched.tally.files == 0 && searched.tally.incomplete.is_empty() {
@@ -253,7 +253,7 @@ async fn with(
         }
         if is_all || is_pattern {
             eprintln!("{}", searched.text(arguments));
-        } else if searched.lines == 0 && asked.is_none() {
+        } else if searched.lines == 0 && named.is_none() {
             eprintln!("no matching lines in {file} on the head; --node all searches the logs of all nodes");
         }
         searched.report_unsearched(arguments);
@@ -378,7 +378,7 @@ impl Search<'_> {
         let is_one = !self.is_of_all && nodes.len() == 1 && nodes[0].globs.iter().all(|g| !g.contains('*'));
         let most = arguments.max_count.unwrap_or(if self.is_of_all { OF_EACH } else { OF_ONE });
         let lines = arguments.lines();
-        let asked =
+        let wanted =
             FileSearch { id: FileSearchId(0), pattern: pattern.text().to_owned(), nodes, lines, most };
         let searcher = FileSearcher { client: &channel.client, hosts, longest: MAX_LINE };
         let (found, mut matches_of_files) = mpsc::unbounded_channel();
@@ -397,7 +397,7 @@ impl Search<'_> {
             anyhow::Ok(())
         };
         let search = async {
-            let tally = searcher.search(&asked, pattern, found).await;
+            let tally = searcher.search(&wanted, pattern, found).await;
             tally.map_err(|e| reach.error(&e.problem(Timestamp::now())))
         };
         let (tally, ()) = tokio::try_join!(search, print_all)?;

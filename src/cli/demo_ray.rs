@@ -24,10 +24,10 @@ pub struct RayArguments {
 
 /// Sends the arguments to the demo, prints its output and exits with its code. Questions are asked in a terminal only,
 /// as Ray does.
-pub fn run(asked: &RayArguments) -> anyhow::Result<ExitCode> {
-    let mut words = asked.words.clone();
+pub fn run(arguments: &RayArguments) -> anyhow::Result<ExitCode> {
+    let mut words = arguments.words.clone();
     loop {
-        match pass_on(&asked.socket, &words)? {
+        match pass_on(&arguments.socket, &words)? {
             Answer::Ended(code) => return Ok(ExitCode::from(code)),
             Answer::Asks(question) => {
                 if !stdin().is_terminal() {
@@ -90,7 +90,7 @@ mod tests {
         ] {
             let given = [&["marin-tui", "demo-ray", "/s"], words].concat();
             match Arguments::try_parse_from(given).unwrap().command {
-                Some(Command::DemoRay(asked)) => assert_eq!(asked.words, words),
+                Some(Command::DemoRay(arguments)) => assert_eq!(arguments.words, words),
                 other => panic!("{other:?}"),
             }
         }

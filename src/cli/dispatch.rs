@@ -18,9 +18,9 @@ use std::process::ExitCode;
 /// Runs the command of the arguments, or the console when there is none.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { global, command, renewed } = arguments;
-    let asked = &global.sources;
-    let given = Given::files(asked.infra.as_deref(), asked.config.as_deref());
-    given.at(asked.address.as_deref(), asked.gcs.as_deref()).keep();
+    let arguments = &global.sources;
+    let given = Given::files(arguments.infra.as_deref(), arguments.config.as_deref());
+    given.at(arguments.address.as_deref(), arguments.gcs.as_deref()).keep();
     let Some(command) = command else { return open_console(global) };
     if let Some(done) = without_files(command) {
         return done;
@@ -34,23 +34,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let loaded = config::read(&sources, &env, Timestamp::now())?;
     let chosen = global.sources.cluster.as_deref();
-    if let Command::Clusters(asked) = command
-        && !asked.wide
+    if let Command::Clusters(arguments) = command
+        && !arguments.wide
     {
         // This command only prints, so it needs no trust.
-        return list::run(*asked, &loaded.into_displayed()?, chosen);
+        return list::run(*arguments, &loaded.into_displayed()?, chosen);
     }
     let (mut config, env) = trust::admit(loaded, &env)?;
     config.settings.read_only |= global.read_only;
     command.allowed(config.settings.read_only)?;
     match command {
-        Command::Clusters(asked) => list::run(*asked, &config, chosen),
-        Command::Status(asked) => status::run(asked, global, &config, &env),
+        Command::Clusters(arguments) => list::run(*arguments, &config, chosen),
+        Command::Status(arguments) => status::run(arguments, global, &config, &env),
         Command::Token { action } => done(token::run(action, &config, &env, chosen)),
-        Command::Auth(asked) => done(auth::run(asked, &config, &env, chosen)),
+        Command::Auth(arguments) => done(auth::run(arguments, &config, &env, chosen)),
         Command::AuthEnv { shell } => done(token::auth_env(*shell, &config, &env, chosen)),
-        Command::ClusterLogs(asked) if asked.is_of_all() => {
-            cluster_logs::run_all(asked, &Reach::all(global, &config, &env)?)
+        Command::ClusterLogs(arguments) if arguments.is_of_all() => {
+            cluster_logs::run_all(arguments, &Reach::all(global, &config, &env)?)
         }
         _ => {
             let reach = Reach::new(global, &config, env).map_err(|e| unnamed(e, renewed.as_deref()))?;
@@ -73,13 +73,13 @@ fn done(ran: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
 }
 
 fn sources(global: &GlobalArguments) -> Sources {
-    let asked = &global.sources;
+    let arguments = &global.sources;
     Sources {
-        infra: asked.infra.clone(),
-        config: asked.config.clone(),
-        address: asked.address.clone(),
-        gcs: asked.gcs.clone(),
-        cluster: asked.cluster.clone(),
+        infra: arguments.infra.clone(),
+        config: arguments.config.clone(),
+        address: arguments.address.clone(),
+        gcs: arguments.gcs.clone(),
+        cluster: arguments.cluster.clone(),
     }
 }
 
@@ -101,10 +101,10 @@ fn open_console(global: &GlobalArguments) -> anyhow::Result<ExitCode> {
 fn without_files(command: &Command) -> Option<anyhow::Result<ExitCode>> {
     Some(match command {
         #[cfg(feature = "demo")]
-        Command::DemoRay(asked) => demo_ray::run(asked),
+        Command::DemoRay(arguments) => demo_ray::run(arguments),
         Command::Help { words } => done(manual::run(words, Arguments::command())),
-        Command::Man(asked) => done(man::run(asked, Arguments::command())),
-        Command::Completions(asked) => done(completions::run(*asked)),
+        Command::Man(arguments) => done(man::run(arguments, Arguments::command())),
+        Command::Completions(arguments) => done(completions::run(*arguments)),
         Command::Config { action: ConfigAction::Print } => {
             print!("{}", config::DEFAULTS);
             Ok(ExitCode::SUCCESS)
@@ -125,14 +125,14 @@ fn without_clusters(
     Some(match command {
         Command::Demo(options) => done(demo::run(options, global, env)),
         Command::Audit { json } => done(audit::print(&audit::log(env, &config::Folders::new(env)), *json)),
-        Command::Backups(asked) => settings()
+        Command::Backups(arguments) => settings()
             .map_err(Into::into)
-            .and_then(|settings| backups::run(asked, &config::Folders::new(env), &settings, env)),
+            .and_then(|settings| backups::run(arguments, &config::Folders::new(env), &settings, env)),
         Command::Configs { action } => done(configs::run(action, sources, env)),
         Command::Image { action } => allowed().and_then(|()| image::run(action, sources, env)),
         Command::Registry { action } => allowed().and_then(|()| registry::run(action, sources, env)),
-        Command::Trust(asked) => done(trust::run(asked, sources, env.clone())),
-        Command::Setup(asked) => setup::run(asked, global, sources, env),
+        Command::Trust(arguments) => done(trust::run(arguments, sources, env.clone())),
+        Command::Setup(arguments) => setup::run(arguments, global, sources, env),
         _ => return None,
     })
 }
@@ -142,16 +142,16 @@ fn on_cluster(command: &Command, reach: &Reach) -> anyhow::Result<ExitCode> {
     match command {
         Command::Workers(command) => workers::run(command, reach),
         Command::Operate(command) => operate::run(command, reach),
-        Command::UpdateCluster(asked) => update::run(asked, reach),
+        Command::UpdateCluster(arguments) => update::run(arguments, reach),
         Command::Jobs(command) => jobs::run(command, reach),
         Command::Forward(which) => forward::run(which, reach),
         Command::Ssh(host) => ssh::run(host, reach),
-        Command::Exec(asked) => exec::run(asked, reach),
-        Command::ListNodes(asked) => nodes::run(asked, reach),
-        Command::Chips(asked) => chips::run(asked, reach),
-        Command::ClusterLogs(asked) => cluster_logs::run(asked, reach),
+        Command::Exec(arguments) => exec::run(arguments, reach),
+        Command::ListNodes(arguments) => nodes::run(arguments, reach),
+        Command::Chips(arguments) => chips::run(arguments, reach),
+        Command::ClusterLogs(arguments) => cluster_logs::run(arguments, reach),
         Command::Tpus(command) => tpus::run(command, reach),
-        Command::RunCleanup(asked) => cleanup::run(asked, reach),
+        Command::RunCleanup(arguments) => cleanup::run(arguments, reach),
         _ => unreachable!("a command without a cluster has run before"),
     }
 }

@@ -47,7 +47,7 @@ impl Action {
     /// The command's name if it changes anything outside this machine.
     pub(super) fn changes(&self) -> Option<&'static str> {
         match self {
-            Self::Push(asked) if !asked.options.dry_run => Some("image push"),
+            Self::Push(arguments) if !arguments.options.dry_run => Some("image push"),
             _ => None,
         }
     }
@@ -81,8 +81,8 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
         let mut signals = Signals::listen()?;
         let work = async {
             match action {
-                Action::Build(asked) => build(asked, &engine, &targets).await,
-                Action::Push(asked) => push::run(asked, &engine, &targets, &audit).await,
+                Action::Build(arguments) => build(arguments, &engine, &targets).await,
+                Action::Push(arguments) => push::run(arguments, &engine, &targets, &audit).await,
             }
         };
         // Dropping the work ends its child processes and removes its files.
@@ -93,8 +93,8 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
     })
 }
 
-async fn build(asked: &BuildArguments, engine: &Engine, targets: &Targets) -> Result<()> {
-    let BuildArguments { options, ray_version } = asked;
+async fn build(arguments: &BuildArguments, engine: &Engine, targets: &Targets) -> Result<()> {
+    let BuildArguments { options, ray_version } = arguments;
     if let Some(version) = ray_version.as_deref().filter(|v| crate::model::tag_fault(v).is_some()) {
         bail!("`{version}` is not a version of Ray; write it as 2.53.0");
     }

@@ -45,26 +45,30 @@ struct Known<'a> {
 }
 
 /// Prints all clusters and all broken files, or the chosen cluster.
-pub(super) fn run(asked: ListArguments, config: &Config, chosen: Option<&str>) -> anyhow::Result<ExitCode> {
+pub(super) fn run(
+    arguments: ListArguments,
+    config: &Config,
+    chosen: Option<&str>,
+) -> anyhow::Result<ExitCode> {
     let only = chosen.map(|name| config::resolve(name, &config.entries)).transpose()?;
     let is_selected = |e: &&Entry| only.is_none_or(|only| e.cluster().is_some_and(|c| c.name == only.name));
     let entries = || config.entries.iter().filter(is_selected);
     let clusters: Vec<&ClusterSpec> = entries().filter_map(Entry::cluster).collect();
     let (heads, is_complete) =
-        if asked.wide { Reach::block_on(read_heads(&clusters, config))? } else { (Heads::new(), true) };
+        if arguments.wide { Reach::block_on(read_heads(&clusters, config))? } else { (Heads::new(), true) };
     let code = if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let all = config.entries.iter().filter_map(Entry::cluster);
     let known = Known {
         cluster_indices: all.zip(0..).map(|(c, cluster_index)| (&c.name, cluster_index)).collect(),
         heads,
     };
-    if asked.json {
+    if arguments.json {
         output::json(&entries().map(|e| as_json(e, &known)).collect::<Vec<_>>())?;
         return Ok(code);
     }
     let mut out = output::stdout();
-    let rows: Vec<Vec<String>> = clusters.iter().map(|spec| as_row(spec, &known, asked.wide)).collect();
-    let titles: &[&str] = if asked.wide {
+    let rows: Vec<Vec<String>> = clusters.iter().map(|spec| as_row(spec, &known, arguments.wide)).collect();
+    let titles: &[&str] = if arguments.wide {
         &["CLUSTER", "PROVIDER", "PROJECT", "ZONE", "HEAD", "INTERNAL", "EXTERNAL", "PORTS", "FILE"]
     } else {
         &["CLUSTER", "PROVIDER", "HEAD", "PORTS", "FILE"]

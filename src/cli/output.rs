@@ -43,8 +43,8 @@ pub fn is_terminal() -> bool {
 pub fn is_gone() -> bool {
     let out = io::stdout();
     let mut out = [PollFd::new(&out, PollFlags::empty())];
-    let asked = rustix::event::poll(&mut out, Some(&Timespec::default()));
-    asked.is_ok() && out[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+    let polled = rustix::event::poll(&mut out, Some(&Timespec::default()));
+    polled.is_ok() && out[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// Whether stderr is a terminal, so that questions can be asked there.

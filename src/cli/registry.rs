@@ -36,8 +36,8 @@ pub enum Action {
 impl Action {
     /// The command's name if it changes anything outside this machine.
     pub(super) fn changes(&self) -> Option<&'static str> {
-        let Self::CleanupPolicy(asked) = self;
-        (!asked.dry_run).then_some("registry cleanup-policy")
+        let Self::CleanupPolicy(arguments) = self;
+        (!arguments.dry_run).then_some("registry cleanup-policy")
     }
 }
 
@@ -112,11 +112,11 @@ impl Planned {
 
 /// Runs the subcommand.
 pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
-    let Action::CleanupPolicy(asked) = action;
+    let Action::CleanupPolicy(arguments) = action;
     let purpose = "change the cleanup policies of the registries in it, with your Google login";
     let targets = Targets::read(sources, env, purpose)?;
-    let registries = targets.registries(None, &asked.regions)?;
-    if registries.len() > 1 && asked.regions.is_empty() && !asked.all {
+    let registries = targets.registries(None, &arguments.regions)?;
+    if registries.len() > 1 && arguments.regions.is_empty() && !arguments.all {
         let regions: Vec<&str> = registries.iter().map(|r| r.location.as_str()).collect();
         bail!("several registries; choose with --region, or use --all: {}", regions.join(", "));
     }
@@ -124,34 +124,34 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
     let audit = audit::log(env, &Folders::new(env));
     Reach::block_on(async {
         let progress = Progress::new();
-        let cleanup = Cleanup { older_than_days: asked.older_than, keep: asked.keep };
+        let cleanup = Cleanup { older_than_days: arguments.older_than, keep: arguments.keep };
         let mut plan = Vec::new();
         for registry in registries {
             progress.show(format!("reading {registry}"));
             plan.push(read(&google, registry, cleanup).await);
         }
-        show(&plan, asked)?;
-        for planned in plan.iter().filter(|planned| planned.changes(asked.enforce)) {
+        show(&plan, arguments)?;
+        for planned in plan.iter().filter(|planned| planned.changes(arguments.enforce)) {
             progress.show(format!("checking which images are in use in {}", planned.registry));
             warn(&google, &targets, &planned.registry, cleanup).await;
         }
         progress.discard();
-        let number = plan.iter().filter(|planned| planned.changes(asked.enforce)).count();
-        if number > 0 && !asked.dry_run {
+        let number = plan.iter().filter(|planned| planned.changes(arguments.enforce)).count();
+        if number > 0 && !arguments.dry_run {
             let question = format!(
                 "Set the policies of {}: delete images older than {}, but keep the newest {} of each?",
                 repositories(number),
-                counted(asked.older_than as usize, "day"),
-                asked.keep
+                counted(arguments.older_than as usize, "day"),
+                arguments.keep
             );
-            confirm(&question, asked.yes)?;
+            confirm(&question, arguments.yes)?;
         }
-        for planned in plan.iter_mut().filter(|planned| planned.changes(asked.enforce)) {
-            let enforces = asked.enforce && planned.is_trial;
+        for planned in plan.iter_mut().filter(|planned| planned.changes(arguments.enforce)) {
+            let enforces = arguments.enforce && planned.is_trial;
             let change = google.policies_change(&planned.registry, &planned.after, enforces);
-            if asked.dry_run {
+            if arguments.dry_run {
                 planned.outcome = "would be set";
-                if !asked.json {
+                if !arguments.json {
                     println!("{}", Call::from(&change));
                 }
                 continue;
@@ -160,13 +160,13 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
             set(&google, planned, &change).await;
             let what = format!(
                 "registry cleanup-policy: delete images older than {}, keep {}",
-                counted(asked.older_than as usize, "day"),
-                asked.keep
+                counted(arguments.older_than as usize, "day"),
+                arguments.keep
             );
             let outcome = planned.problem.as_ref().map_or(Ok(planned.outcome), |(why, _)| Err(why));
             audit::of_registry(&audit, &planned.registry, &what, outcome);
         }
-        report(&plan, asked)
+        report(&plan, arguments)
     })
 }
 
@@ -204,13 +204,13 @@ async fn read(google: &Google, registry: Registry, cleanup: Cleanup) -> Planned 
 }
 
 /// Shows what would change, and with which calls.
-fn show(plan: &[Planned], asked: &PolicyArguments) -> Result<()> {
-    for planned in plan.iter().filter(|planned| !asked.json && planned.changes(asked.enforce)) {
+fn show(plan: &[Planned], arguments: &PolicyArguments) -> Result<()> {
+    for planned in plan.iter().filter(|planned| !arguments.json && planned.changes(arguments.enforce)) {
         let text = |policies: &Map<String, Value>| format!("{:#}\n", Value::from(policies.clone()));
         let name = planned.registry.to_string();
         print_diff(&mut output::stdout(), Path::new(&name), &text(&planned.before), &text(&planned.after))?;
     }
-    for planned in plan.iter().filter(|planned| planned.is_trial && !asked.enforce) {
+    for planned in plan.iter().filter(|planned| planned.is_trial && !arguments.enforce) {
         eprintln!(
             "{}: its policies are in dry-run mode (cleanupPolicyDryRun), so nothing is deleted; --enforce turns it off",
             planned.registry
@@ -258,8 +258,8 @@ async fn set(google: &Google, planned: &mut Planned, change: &Change) {
     }
 }
 
-fn report(plan: &[Planned], asked: &PolicyArguments) -> Result<ExitCode> {
-    if asked.json {
+fn report(plan: &[Planned], arguments: &PolicyArguments) -> Result<ExitCode> {
+    if arguments.json {
         output::json(&plan.iter().map(Planned::as_json).collect::<Vec<_>>())?;
     } else {
         for planned in plan {

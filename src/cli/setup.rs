@@ -38,14 +38,14 @@ and removes other users' access to your private key. An existing file is never r
 Exit codes: 0 everything is ok, 1 you need to take action.";
 
 /// This command line, without `--check`.
-fn again(asked: &SetupArguments, global: &SourceArguments) -> String {
+fn again(arguments: &SetupArguments, global: &SourceArguments) -> String {
     let path = |path: &PathBuf| shell_quote(&path.to_string_lossy());
     let options = [
         ("--infra", global.infra.as_ref().map(path)),
         ("--config", global.config.as_ref().map(path)),
         ("-c", global.cluster.as_deref().map(shell_quote)),
         ("setup", Some(String::new())),
-        ("--key-secret", asked.key_secret.as_deref().map(shell_quote)),
+        ("--key-secret", arguments.key_secret.as_deref().map(shell_quote)),
     ];
     let words = options.into_iter().filter_map(|(name, value)| Some(format!(" {name} {}", value?)));
     let line: String = words.map(|words| words.trim_end().to_owned()).collect();
@@ -54,16 +54,16 @@ fn again(asked: &SetupArguments, global: &SourceArguments) -> String {
 
 /// Runs all checks and prints them.
 pub(super) fn run(
-    asked: &SetupArguments,
+    arguments: &SetupArguments,
     global: &GlobalArguments,
     sources: &Sources,
     env: &Env,
 ) -> anyhow::Result<ExitCode> {
-    if let Some(name) = asked.key_secret.as_ref().filter(|name| !SecretName::is_name(name)) {
+    if let Some(name) = arguments.key_secret.as_ref().filter(|name| !SecretName::is_name(name)) {
         bail!("`{name}` is not a secret name; use its short name: letters, digits, - and _");
     }
-    let mut checks = vec![here::settings(asked, sources, env)];
-    let (config, env, found) = clusters((asked, &global.sources), sources, env)?;
+    let mut checks = vec![here::settings(arguments, sources, env)];
+    let (config, env, found) = clusters((arguments, &global.sources), sources, env)?;
     let chosen = global.sources.cluster.as_deref();
     let clusters = match chosen {
         Some(name) if !config.entries.is_empty() => vec![config::resolve(name, &config.entries)?.clone()],
@@ -79,8 +79,8 @@ pub(super) fn run(
             google: google(&config.settings),
             folders: Folders::new(&env),
             clusters,
-            fixes: !asked.check,
-            again: again(asked, &global.sources),
+            fixes: !arguments.check,
+            again: again(arguments, &global.sources),
             progress: Progress::new(),
             config,
             env,
@@ -98,7 +98,7 @@ pub(super) fn run(
         checks.push(here::ray(&setup, version.as_deref()).await);
         Ok(checks)
     })?;
-    report::print(&checks, asked.json)?;
+    report::print(&checks, arguments.json)?;
     match checks.iter().filter(|check| check.status == Status::ActionNeeded).count() {
         0 => Ok(ExitCode::SUCCESS),
         n => {
@@ -110,7 +110,7 @@ pub(super) fn run(
 
 /// The settings and clusters that can be read, and messages about the cluster files.
 fn clusters(
-    (asked, global): (&SetupArguments, &SourceArguments),
+    (arguments, global): (&SetupArguments, &SourceArguments),
     sources: &Sources,
     env: &Env,
 ) -> anyhow::Result<(Config, Env, Option<Check>)> {
@@ -124,7 +124,7 @@ fn clusters(
             let with = SourceArguments { infra: Some("DIR".into()), ..global.clone() };
             let hint = Hint::from(Fix::command(
                 "copy or check out Ray's cluster files, and give their directory",
-                again(asked, &with),
+                again(arguments, &with),
             ));
             let hint =
                 hint.and("or set `infra` in the settings").and("or connect to a dashboard with --address");
@@ -142,7 +142,7 @@ fn clusters(
         .is_none_or(|review| loaded.is_named() || review.state(&records) == TrustState::Trusted);
     let admitted = if is_trusted {
         loaded.admit(&records)
-    } else if !asked.check && io::stdin().is_terminal() {
+    } else if !arguments.check && io::stdin().is_terminal() {
         Ok(trust::admit(loaded, env)?)
     } else {
         let folder = loaded.review().map(|review| review.folder.display().to_string()).unwrap_or_default();
@@ -152,7 +152,7 @@ fn clusters(
     };
     Ok(match admitted {
         Ok((mut config, env)) => {
-            if let Some(name) = &asked.key_secret {
+            if let Some(name) = &arguments.key_secret {
                 config.settings.ssh_key_secret = Some(name.clone());
             }
             let read = config.entries.iter().filter_map(Entry::cluster).count();

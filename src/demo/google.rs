@@ -131,7 +131,7 @@ impl Google {
     }
 
     /// The number of requests whose method and URI contain `words`.
-    pub fn asked(&self, words: &str) -> usize {
+    pub fn requests_with(&self, words: &str) -> usize {
         self.state().requests.iter().filter(|r| r.contains(words)).count()
     }
 

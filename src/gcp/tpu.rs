@@ -107,7 +107,7 @@ impl Google {
         if zone != "-" {
             heads.keep_within(zone);
         }
-        Ok(CloudView { vms, queued, resizes, heads: heads.running_heads(), complete, unlisted, asked: now })
+        Ok(CloudView { vms, queued, resizes, heads: heads.running_heads(), complete, unlisted, queried: now })
     }
 
     /// TPU VMs of this cluster with this label `ray-node-type`: `worker` is managed by the autoscaler, `unmanaged` was

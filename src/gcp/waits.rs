@@ -26,7 +26,7 @@ pub(super) struct Waits {
 /// A wait that a service asked for.
 struct Wait {
     error: GcpError,
-    asked: Duration,
+    requested: Duration,
     until: Instant,
     is_announced: bool,
 }
@@ -39,9 +39,9 @@ impl Waits {
 
     /// Records the wait that this error of a service asks for, if any.
     pub fn record(&self, service: &str, error: &GcpError) {
-        let Some(asked) = error.retry_after() else { return };
+        let Some(requested) = error.retry_after() else { return };
         let now = Instant::now();
-        let until = now + asked;
+        let until = now + requested;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, wait| wait.until > now);
         // Concurrent calls all get such a response; they count as one wait, the longest.
@@ -50,7 +50,7 @@ impl Waits {
             .is_some_and(|known| known.is_announced && known.until + MAX_UNANNOUNCED > until);
         if open.get(service).is_none_or(|known| known.until < until) {
             let error = error.clone();
-            open.insert(service.to_owned(), Wait { error, asked, until, is_announced });
+            open.insert(service.to_owned(), Wait { error, requested, until, is_announced });
         }
     }
 
@@ -67,7 +67,7 @@ impl Waits {
         let Some(listener) = self.listener.get() else { return };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(wait) =
-            open.get_mut(service).filter(|wait| !wait.is_announced && wait.asked > MAX_UNANNOUNCED)
+            open.get_mut(service).filter(|wait| !wait.is_announced && wait.requested > MAX_UNANNOUNCED)
         else {
             return;
         };
@@ -77,7 +77,7 @@ impl Waits {
         let announcement = GoogleWait {
             project: project.to_owned(),
             reason: wait.error.to_string(),
-            asked: wait.asked,
+            requested: wait.requested,
             left,
         };
         drop(open);
@@ -124,7 +124,7 @@ mod tests {
         let waits = Waits::default();
         let announced = Arc::new(Mutex::new(Vec::new()));
         let sink = announced.clone();
-        waits.listen(move |wait| sink.lock().unwrap().push((wait.project, wait.asked.as_secs())));
+        waits.listen(move |wait| sink.lock().unwrap().push((wait.project, wait.requested.as_secs())));
         for (service, seconds) in [("s", 60), ("s", 60), ("s", 90), (LOGIN, 60), ("short", 1)] {
             waits.record(service, &busy(seconds));
             waits.begins(service, "p");

@@ -251,7 +251,7 @@ pub struct CloudView {
     /// Why TPUs created with Compute Engine are missing here, if they are.
     pub unlisted: Option<Text>,
     /// Time of the query.
-    pub asked: Timestamp,
+    pub queried: Timestamp,
 }
 
 impl CloudView {

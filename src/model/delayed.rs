@@ -29,8 +29,8 @@ impl DelayedSince {
         let mut late = Vec::new();
         for vm in coming {
             let known = before.remove(&vm.name).filter(|(state, _)| *state == vm.api_state);
-            let since = vm.state_since().or(known.map(|(_, since)| since)).unwrap_or(view.asked);
-            if vm.is_late(since, view.asked) {
+            let since = vm.state_since().or(known.map(|(_, since)| since)).unwrap_or(view.queried);
+            if vm.is_late(since, view.queried) {
                 late.push(DelayedTpu { name: vm.name.clone(), api_state: vm.api_state.clone(), since });
             }
             self.0.insert(vm.name.clone(), (vm.api_state.clone(), since));

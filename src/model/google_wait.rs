@@ -11,7 +11,7 @@ pub struct GoogleWait {
     /// Google's error message; safe to print.
     pub reason: String,
     /// The requested time to wait.
-    pub asked: Duration,
+    pub requested: Duration,
     /// The remaining time.
     pub left: Duration,
 }
@@ -19,8 +19,8 @@ pub struct GoogleWait {
 impl GoogleWait {
     /// The wait in words, with the given remaining time.
     pub fn text(&self, left: Duration) -> String {
-        let Self { reason, asked, .. } = self;
-        format!("Waiting {} s as requested by Google ({reason}); {}", asked.as_secs(), Self::next(left))
+        let Self { reason, requested, .. } = self;
+        format!("Waiting {} s as requested by Google ({reason}); {}", requested.as_secs(), Self::next(left))
     }
 
     /// When the call is repeated; never `0 s`.

@@ -199,7 +199,7 @@ mod tests {
             queued,
             complete: true,
             unlisted: None,
-            asked: Timestamp::default(),
+            queried: Timestamp::default(),
             heads: Vec::new(),
             resizes: Vec::new(),
         };

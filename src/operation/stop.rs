@@ -233,7 +233,7 @@ mod tests {
         program("pgrep", "exit 1");
         program(
             "docker",
-            "echo \"$@\" >>asked\ncase $1 in stop) [ -e stuck ] || : >stopped;; ps) [ -e stopped ] || echo 4f2a;; esac",
+            "echo \"$@\" >>calls\ncase $1 in stop) [ -e stuck ] || : >stopped;; ps) [ -e stopped ] || echo 4f2a;; esac",
         );
         let clear = || {
             let mut shell = std::process::Command::new("/bin/sh");
@@ -246,7 +246,7 @@ mod tests {
         assert!(!stuck.status.success() && stderr.contains("Ray's container is still running"), "{stderr}");
         std::fs::remove_file(at("stuck")).unwrap();
         assert!(clear().status.success());
-        let asked = std::fs::read_to_string(at("asked")).unwrap();
-        assert_eq!(asked, "stop ray_box\nps -q -f name=^ray_box$\n".repeat(2));
+        let calls = std::fs::read_to_string(at("calls")).unwrap();
+        assert_eq!(calls, "stop ray_box\nps -q -f name=^ray_box$\n".repeat(2));
     }
 }

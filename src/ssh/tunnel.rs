@@ -238,8 +238,8 @@ impl Tunnel {
 
     /// Asks the master for forwards, over its socket: `ssh -O forward` would be another process per login.
     async fn ask_for(&self, forwards: &[Forward]) -> Result<(), SshError> {
-        let asked = ask_for(forwards, &self.sockets, self.remote.socket());
-        let why = match timeout(LOCAL_ANSWER, asked).await {
+        let answer = ask_for(forwards, &self.sockets, self.remote.socket());
+        let why = match timeout(LOCAL_ANSWER, answer).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(e)) => printable(&e.to_string()).into_owned(),
             Err(_) => "ssh's control master does not respond".into(),

@@ -38,7 +38,7 @@ impl Tpus {
 
     /// The time of Google's last response.
     pub fn requested_at(&self) -> Option<Timestamp> {
-        self.view.as_ref().map(|v| v.asked)
+        self.view.as_ref().map(|v| v.queried)
     }
 
     /// Whether Google listed everything.
@@ -101,7 +101,7 @@ impl Tpus {
                 let ours = view.heads.iter().filter(|head| head.cluster.raw() == spec.name.as_str());
                 let ours: Vec<_> = ours.cloned().collect();
                 let project = spec.google.project.as_deref().unwrap_or_default();
-                let several = several_heads(&spec.name, project, &ours, view.asked);
+                let several = several_heads(&spec.name, project, &ours, view.queried);
                 self.several_heads = several.map(|several| dated(several, self.several_heads.as_ref()));
                 (self.view, self.problem) = (Some(view), None);
             }
@@ -113,7 +113,7 @@ impl Tpus {
     pub(super) fn join(&mut self, spec: &ClusterSpec, snapshot: &Snapshot, ray_known: bool) {
         let Some(view) = self.view.clone() else { return };
         let nodes = ray_known.then_some(snapshot.nodes.as_slice());
-        let now = view.asked.max(snapshot.taken);
+        let now = view.queried.max(snapshot.taken);
         self.ray_known = ray_known;
         self.rows = reconcile(spec.name.as_str(), &view, nodes, now);
         // Google's response does not contain the start of a repair.

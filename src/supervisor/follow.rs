@@ -186,7 +186,7 @@ impl Follower {
                 () = &mut over => return Ok(()),
                 // If the sender is gone, the program is shutting down.
                 changed = self.access_watch.changed() => return changed.map_err(|_| Closed),
-                before = self.out.asked() => self.send_older(before).await?,
+                before = self.out.older_request() => self.send_older(before).await?,
             }
         }
     }
@@ -272,7 +272,7 @@ impl Follower {
                     Ok(None) => return Ok(Ended::Broken("the remote command ended".to_owned())),
                     Err(error) => return self.unread(error.into()).await,
                 },
-                before = self.out.asked() => self.send_older(before).await?,
+                before = self.out.older_request() => self.send_older(before).await?,
                 changed = self.access_watch.changed() => {
                     changed.map_err(|_| Closed)?;
                     if self.access_watch.borrow_and_update().is_none() {

@@ -108,7 +108,7 @@ async fn read(
                 Some(FileEvent::Complete) => return out.complete().await,
                 None => return Err(Closed),
             },
-            _ = out.asked() => {
+            _ = out.older_request() => {
                 let why = "older lines are not read while several logs are followed together";
                 out.send(LogEvent::Older(Err(why.to_owned()))).await?;
             }

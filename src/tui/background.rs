@@ -92,8 +92,8 @@ pub(super) struct Answers {
 
 impl Answers {
     /// With `asked`, an answer is expected.
-    pub fn new(asked: bool) -> Self {
-        Self { expected: asked.then(|| Instant::now() + ESC_TIMEOUT), held: Vec::new(), text: None }
+    pub fn new(is_queried: bool) -> Self {
+        Self { expected: is_queried.then(|| Instant::now() + ESC_TIMEOUT), held: Vec::new(), text: None }
     }
 
     /// Whether events are held back that may not be part of an answer.

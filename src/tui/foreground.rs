@@ -31,7 +31,7 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
     let ended = loop {
         tokio::select! {
             ended = child.wait() => break Some(ended),
-            asked = signals.ended_or_stopped() => match asked {
+            request = signals.ended_or_stopped() => match request {
                 SignalRequest::Quit => break None,
                 // The key stops all programs in the foreground; the shell waits for the console too.
                 SignalRequest::Stop => signals.stop().await,

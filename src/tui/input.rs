@@ -47,14 +47,14 @@ pub struct Keys {
 impl Keys {
     /// Reads standard input until dropped. The background that the terminal reports goes to `report`; with `asked`, a
     /// report is expected.
-    pub fn read(asked: bool, report: impl Fn(Background) + Send + 'static) -> io::Result<Self> {
+    pub fn read(is_queried: bool, report: impl Fn(Background) + Send + 'static) -> io::Result<Self> {
         let resized = signal(SignalKind::window_change())?;
         let (stopped, stop) = io::pipe()?;
         let (send, events) = mpsc::unbounded_channel();
         let (end, ended) = channel();
         std::thread::Builder::new().name("keys".into()).spawn(move || {
             let _end: std::sync::mpsc::Sender<()> = end;
-            forward(&stopped, &send, Answers::new(asked), report);
+            forward(&stopped, &send, Answers::new(is_queried), report);
         })?;
         Ok(Self { events, resized, stop: Some(stop), ended })
     }

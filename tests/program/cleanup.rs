@@ -245,7 +245,7 @@ fn a_cleanup_deletes_tpus_and_reports_unreachable_hosts_and_low_disks() {
         "{}",
         rows[1]
     );
-    assert_eq!(fixture.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE"), 0);
     let (code, rows, said) = worker.rows("--only tpus -y");
     assert_eq!((code, rows[0]["outcome"].as_str()), (Some(0), Some("deleted")), "{said}");
     assert_eq!(fixture.deletions().len(), 1);

@@ -485,8 +485,8 @@ fn resubmitting_a_job_reads_no_local_files_that_its_record_names() {
     pty.wait("the record", |t| t.contains("id_ed25519"));
     pty.send(&format!("{BACK}\r"));
     pty.wait_text("which is not used");
-    let asked = fixture.head().cost().requests;
-    assert!(!asked.keys().any(|route| route.starts_with("/api/packages")), "{asked:?}");
+    let requests = fixture.head().cost().requests;
+    assert!(!requests.keys().any(|route| route.starts_with("/api/packages")), "{requests:?}");
     let after = fixture.head().submissions(JobStatus::Pending).len()
         + fixture.head().submissions(JobStatus::Running).len();
     assert_eq!((before, after), (1, 1));

@@ -434,11 +434,11 @@ async fn a_request_for_a_drivers_work_fails_when_the_connection_is_lost() {
         .await;
     let member = console.fleet.member("a").unwrap();
     member.head.set_faults(vec![FaultRule { path: "/api/v0/tasks".into(), fault: Fault::Stall }]);
-    let asked = || member.head.cost().requests.get("/api/v0/tasks").copied();
-    let before = asked();
+    let requests = || member.head.cost().requests.get("/api/v0/tasks").copied();
+    let before = requests();
     console.ask("a", Request::Work(ours.clone()));
     soon("the head is asked", async {
-        while asked() == before {
+        while requests() == before {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })

@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 
 /// A stub: `docker inspect --type container -f FORMAT NAME` and `docker exec OPTIONS NAME COMMAND..`.
 const DOCKER: &str = r#"#!/bin/bash
-echo "$*" >>"$(dirname "$0")/asked"
+echo "$*" >>"$(dirname "$0")/calls"
 says=$(cat "$(dirname "$0")/says" 2>/dev/null)
 [ -z "$says" ] || { echo "$says" >&2; exit 1; }
 command=$1
@@ -106,8 +106,8 @@ impl Fixture {
         fs::set_permissions(self.there.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    fn asked(&self) -> String {
-        fs::read_to_string(self.there.path().join("asked")).unwrap_or_default()
+    fn calls(&self) -> String {
+        fs::read_to_string(self.there.path().join("calls")).unwrap_or_default()
     }
 
     fn command(&self, cluster: &str, args: &[&str]) -> Command {
@@ -178,9 +178,9 @@ fn it_runs_in_the_container_with_its_shell_and_its_exit_code() {
         assert_eq!(child.wait_with_output().unwrap().stdout, said.as_bytes());
     }
     assert!(
-        !fixture.asked().contains("-it"),
+        !fixture.calls().contains("-it"),
         "no terminal is requested when there is none: {}",
-        fixture.asked()
+        fixture.calls()
     );
 }
 
@@ -196,7 +196,7 @@ fn a_command_run_from_a_terminal_gets_a_terminal() {
     let mut command = fixture.terminal(&["--", "test -t 0 && test -t 1 && echo both of $CONTAINER"]);
     command.wait_text("both of ray_docker");
     assert_eq!(command.wait_exit().exit_code(), 0);
-    assert_eq!(fixture.asked().matches("exec -it ray_docker bash").count(), 2, "{}", fixture.asked());
+    assert_eq!(fixture.calls().matches("exec -it ray_docker bash").count(), 2, "{}", fixture.calls());
 }
 
 #[test]

@@ -389,7 +389,7 @@ fn an_untrusted_folder_is_not_used_without_a_confirmation() {
     let mut command = program(&fixture.file("src"));
     command.args(["image", "build"]).env("PATH", format!("{}:/usr/bin:/bin", fixture.file("bin").display()));
     command.env("STUB", fixture.file("stub"));
-    let asked = Ran::of(&command.output().unwrap()).bad();
-    assert!(asked.contains("No terminal to confirm") && fixture.lines("calls").is_empty(), "{asked}");
+    let question = Ran::of(&command.output().unwrap()).bad();
+    assert!(question.contains("No terminal to confirm") && fixture.lines("calls").is_empty(), "{question}");
     assert!(Path::new(&fixture.file("src/infra")).is_dir());
 }

@@ -125,10 +125,10 @@ fn the_files_of_a_node_are_listed_once_until_something_changes() {
     let nodes = fixture.head.nodes();
     let mut listed = Listed::default();
     let read = |listed: &mut Listed, nodes: &[NodeId]| {
-        let asked = || fixture.head.cost().requests.get("/api/v0/logs").copied().unwrap_or(0);
-        let before = asked();
+        let requests = || fixture.head.cost().requests.get("/api/v0/logs").copied().unwrap_or(0);
+        let before = requests();
         let gang = fixture.runtime.block_on(client.gang(&driver, nodes, listed)).unwrap();
-        (gang.workers, gang.requests, asked() - before)
+        (gang.workers, gang.requests, requests() - before)
     };
     let (first, requests, listings) = read(&mut listed, &nodes);
     assert!(listings >= nodes.len() as u64 && requests as u64 == 4 + listings, "{requests} {listings}");

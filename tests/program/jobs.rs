@@ -42,8 +42,8 @@ impl HeadFixture {
             let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
             let url = format!("http://{}{path}", self.head.dashboard);
             let body = serde_json::to_vec(body).unwrap();
-            let asked = client.post(url).bearer_auth(TOKEN).header("content-type", "application/json");
-            assert!(asked.body(body).send().await.unwrap().status().is_success());
+            let request = client.post(url).bearer_auth(TOKEN).header("content-type", "application/json");
+            assert!(request.body(body).send().await.unwrap().status().is_success());
         });
     }
 

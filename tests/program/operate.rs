@@ -39,7 +39,7 @@ impl Fixture {
 
     /// Replaces the ray command.
     fn ray(&self, script: &str) {
-        self.file("ray", &format!("#!/bin/sh\ncd {0}\necho \"$@\" >>asked\n{script}\n", self.path("")));
+        self.file("ray", &format!("#!/bin/sh\ncd {0}\necho \"$@\" >>calls\n{script}\n", self.path("")));
         fs::set_permissions(self.path("ray"), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
@@ -87,8 +87,8 @@ impl Fixture {
     }
 
     /// The arguments of all ray calls so far.
-    fn asked(&self) -> String {
-        fs::read_to_string(self.path("asked")).unwrap_or_default()
+    fn calls(&self) -> String {
+        fs::read_to_string(self.path("calls")).unwrap_or_default()
     }
 }
 
@@ -97,7 +97,7 @@ fn a_ray_command_that_fails_is_found_before_anything_is_stopped() {
     let fixture = Fixture::new("echo 'no module named ray' >&2; exit 1");
     let mut shown = fixture.transcript();
     fixture.shows(&mut shown, &["restart-cluster", "--yes", "--others"], 1);
-    assert_eq!(fixture.asked(), "--version\n");
+    assert_eq!(fixture.calls(), "--version\n");
     assert_eq!(fixture.refused(&["restart-cluster", "--yes", "--others"]), "interrupted");
     assert!(fixture.run(&["restart-cluster", "--abandon"]).status.success());
     fixture.shows(&mut shown, &["restart-cluster", "--abandon"], 1);
@@ -110,7 +110,7 @@ fn a_head_that_is_gone_is_stopped_only_with_consent() {
     let fixture = Fixture::new("echo 'ray, version 2.60.0'");
     let said = fixture.fails(&["restart-cluster", "--yes", "--others"]);
     assert!(said.contains("--preserve-jobs=0"), "{said}");
-    assert_eq!(fixture.asked(), "--version\n", "nothing was stopped");
+    assert_eq!(fixture.calls(), "--version\n", "nothing was stopped");
     assert_eq!(fixture.refused(&["stop-cluster", "--resume", "--others"]), "different-operation");
     let log = String::from_utf8(fixture.run(&["audit"]).stdout).unwrap();
     assert!(log.contains("restart lab") && log.contains("stopped: "), "{log}");
@@ -124,7 +124,7 @@ fn nothing_is_done_without_confirmation_or_in_a_dry_run() {
     fixture.shows(&mut shown, &["restart-cluster", "--others"], 1);
     fixture.shows(&mut shown, &["restart-cluster", "--dry-run", "--preserve-jobs=0"], 0);
     shown.is("a_restart_that_nobody_confirms");
-    assert_eq!(fixture.asked(), "--version\n", "a dry run checks the ray command, as the restart does");
+    assert_eq!(fixture.calls(), "--version\n", "a dry run checks the ray command, as the restart does");
     assert!(fixture.run(&["restart-cluster", "--preserve-jobs=maybe"]).status.code() == Some(2));
 }
 
@@ -151,7 +151,7 @@ fn read_only_refuses_what_changes_a_cluster_by_switch_and_by_setting() {
         }
     }
     assert!(fixture.run(&["--read-only", "start-cluster", "--dry-run"]).status.success());
-    assert_eq!(fixture.asked() + &locked.asked(), "--version\n");
+    assert_eq!(fixture.calls() + &locked.calls(), "--version\n");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn two_operations_cannot_run_on_one_cluster() {
     let mut both = [start(), start()];
     let over = |child: &mut Child| child.try_wait().unwrap().is_some();
     until("one of two is refused", || both.iter_mut().any(over));
-    until("the other one is at work", || !fixture.asked().is_empty());
+    until("the other one is at work", || !fixture.calls().is_empty());
     let [one, other] = both;
     let [mut first, second] = if fixture.holds(one.id()) { [one, other] } else { [other, one] };
     let refused = second.wait_with_output().unwrap();
@@ -174,7 +174,7 @@ fn two_operations_cannot_run_on_one_cluster() {
         said.contains(": restart lab, started ") && said.contains("s ago, ") && said.contains(&who),
         "{said}"
     );
-    assert_eq!(fixture.asked(), "--version\n");
+    assert_eq!(fixture.calls(), "--version\n");
     first.kill().unwrap();
     first.wait().unwrap();
     // A killed process holds nothing, and its operation is found again; another program resumes it.
@@ -190,7 +190,7 @@ fn the_console_waits_for_a_command_and_resumes_its_operation() {
     let fixture = Fixture::new("exec sleep 600");
     let mut first =
         fixture.command(&["restart-cluster", "--yes", "--others"]).stderr(Stdio::null()).spawn().unwrap();
-    until("the command is at work", || !fixture.asked().is_empty());
+    until("the command is at work", || !fixture.calls().is_empty());
     let (infra, settings) = (fixture.path("infra"), fixture.path("settings.yaml"));
     let home = fixture.home.path().to_str().unwrap();
     let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--infra", &infra, "--config", &settings];
@@ -204,17 +204,17 @@ fn the_console_waits_for_a_command_and_resumes_its_operation() {
     first.kill().unwrap();
     first.wait().unwrap();
     console.wait_text("restart 1/9 interrupted");
-    assert_eq!(fixture.asked(), "--version\n");
+    assert_eq!(fixture.calls(), "--version\n");
     fixture.ray(&up("exit 1"));
     console.send("p");
     console.wait_text("resumes at this step");
     console.send("u");
     // The owners of the affected jobs are unknown: the console asks for permission, as the command asks for --others.
     console.wait_text("Allow it to continue");
-    assert_eq!(fixture.asked(), "--version\n");
+    assert_eq!(fixture.calls(), "--version\n");
     console.send("y");
     console.wait_text("restart 2/9 interrupted");
-    assert_eq!(fixture.asked(), "--version\n--version\n");
+    assert_eq!(fixture.calls(), "--version\n--version\n");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn other_providers_are_refused() {
     let mut shown = fixture.transcript();
     fixture.shows(&mut shown, &["restart-cluster", "--yes", "--others"], 1);
     shown.is("a_provider_that_is_not_supported");
-    assert_eq!(fixture.asked(), "");
+    assert_eq!(fixture.calls(), "");
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn a_ray_up_that_fails_is_reported_and_run_again() {
     // A signal from elsewhere (the kernel, out of memory) is treated like any other exit.
     fixture.ray(&up("kill -9 $$"));
     assert!(fixture.fails(&["start-cluster", "--resume"]).contains("exit code 137"));
-    assert_eq!(fixture.asked().lines().filter(|l| l.starts_with("up ")).count(), 3);
+    assert_eq!(fixture.calls().lines().filter(|l| l.starts_with("up ")).count(), 3);
 }
 
 /// Colors, a bell, a title, invalid UTF-8, a progress bar, a line of 64 MB, and 200,000 short ones.

@@ -138,7 +138,7 @@ fn a_head_started_after_the_first_check_is_not_touched() {
     assert!(said.contains("(theirs, id "), "{said}");
     assert!(said.contains("it was not changed") && said.contains("--abandon"), "{said}");
     assert_eq!(fixture.deletions(), Vec::<String>::new());
-    assert_eq!(fixture.asked(), ["--version"], "`ray down` is not run either");
+    assert_eq!(fixture.calls(), ["--version"], "`ray down` is not run either");
 }
 
 /// The list contained the head, but the instance itself has another label.
@@ -149,7 +149,7 @@ fn a_head_is_read_again_right_before_it_is_deleted() {
     let hold = Arc::new(Semaphore::new(0));
     fixture.double.fail_at("GET", "/zones/us-central2-b/instances/", Fault::Held(hold.clone()));
     let stopping = fixture.spawn("stop-cluster --yes --others");
-    until("the head itself is read", || fixture.double.asked("zones/us-central2-b/instances/") > 0);
+    until("the head itself is read", || fixture.double.requests_with("zones/us-central2-b/instances/") > 0);
     fixture.double.state().instances[0]["labels"]["ray-cluster-name"] = json!("marin-b");
     hold.add_permits(1);
     let (code, _, said) = stopping.finish();
@@ -165,7 +165,7 @@ fn workers_of_a_head_started_in_the_meantime_are_skipped() {
     let hold = Arc::new(Semaphore::new(0));
     fixture.double.fail_at("GET", "/zones/us-central2-b/instances/", Fault::Held(hold.clone()));
     let stopping = fixture.spawn("stop-cluster --yes --others");
-    until("the head itself is read", || fixture.double.asked("zones/us-central2-b/instances/") > 0);
+    until("the head itself is read", || fixture.double.requests_with("zones/us-central2-b/instances/") > 0);
     another_head(&fixture);
     hold.add_permits(1);
     let (code, _, said) = stopping.finish();
@@ -253,7 +253,7 @@ fn a_preempted_tpu_that_was_recreated_is_not_deleted() {
     let hold = Arc::new(Semaphore::new(0));
     fixture.double.fail_at("GET", "/nodes/lost", Fault::Held(hold.clone()));
     let cleaning = fixture.spawn("clean-preempted --yes");
-    until("it is read once more", || fixture.double.asked("/nodes/lost") > 0);
+    until("it is read once more", || fixture.double.requests_with("/nodes/lost") > 0);
     fixture.double.state().nodes[0]["createTime"] = json!("2026-11-21T08:00:00Z");
     hold.add_permits(1);
     let (_, out, said) = cleaning.finish();

@@ -200,7 +200,7 @@ fn ctrl_c_ends_every_log_command_while_the_head_does_not_respond() {
     // A head that never responds, and one on which the requests about nodes and files hang.
     for path in ["", "/api/v0/"] {
         fixture.head().set_faults(vec![FaultRule { path: path.into(), fault: Fault::Stall }]);
-        let asked = || {
+        let requests = || {
             let requests = fixture.head().cost().requests;
             requests.iter().filter(|(route, _)| route.starts_with(path)).map(|(_, times)| times).sum::<u64>()
         };
@@ -216,9 +216,9 @@ fn ctrl_c_ends_every_log_command_while_the_head_does_not_respond() {
             commands.extend(["-f", "-g line", "-f -g line"].map(|words| format!("job-logs {words} {id}")));
         }
         for words in commands {
-            let before = asked();
+            let before = requests();
             let running = fixture.start(&words);
-            until("it waits for the head", || asked() > before);
+            until("it waits for the head", || requests() > before);
             let (out, err) = interrupted(running);
             assert_eq!(out, "", "{words}: {err}");
         }

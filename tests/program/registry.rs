@@ -101,10 +101,10 @@ fn policies_are_shown_confirmed_set_and_read_again() {
         16
     );
     // A second run has nothing to do and needs no confirmation.
-    let before = fixture.double.asked("PATCH");
+    let before = fixture.double.requests_with("PATCH");
     let again = fixture.run("--region us-central2").good();
     assert!(again.ends_with(": unchanged\n") && again.lines().count() == 1, "{again}");
-    assert_eq!(fixture.double.asked("PATCH"), before);
+    assert_eq!(fixture.double.requests_with("PATCH"), before);
 }
 
 #[test]

@@ -47,7 +47,7 @@ const DENIED: google::Fault =
 
 /// Waits until `ray up` runs, asserts that the old head is deleted, and starts the new one.
 fn renew(fixture: &mut CloudFixture) {
-    until("ray up is run", || fixture.asked().iter().any(|w| w == "up"));
+    until("ray up is run", || fixture.calls().iter().any(|w| w == "up"));
     assert!(fixture.double.state().instances.is_empty());
     fixture.head_of(|s| s.jobs = 0);
 }
@@ -72,7 +72,10 @@ fn a_connection_lost_during_the_backup_changes_nothing() {
     let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("[3/9] failed") && said.contains("restart marin-a stopped"), "{said}");
-    assert!(fixture.double.asked("DELETE") == 0 && fixture.asked() == ["--version"], "nothing was stopped");
+    assert!(
+        fixture.double.requests_with("DELETE") == 0 && fixture.calls() == ["--version"],
+        "nothing was stopped"
+    );
     assert_eq!(known(&fixture, 0), ["one", "two"]);
     let backups = fs::read_dir(fixture.home.path().join(".local/state/marin-tui/backups")).unwrap();
     for folder in backups.map(Result::unwrap) {
@@ -103,8 +106,8 @@ fn a_connection_lost_during_the_restore_submits_nothing_twice() {
         FaultRule { path: "/api/jobs/".into(), fault: Fault::HalfBody },
     ]);
     fixture.file("is-up", "");
-    let asked = |path: &str| fixture.heads[1].0.cost().requests.get(path).copied().unwrap_or_default();
-    until("it checks whether the last job exists", || asked("/api/jobs/two") > 0);
+    let requests = |path: &str| fixture.heads[1].0.cost().requests.get(path).copied().unwrap_or_default();
+    until("it checks whether the last job exists", || requests("/api/jobs/two") > 0);
     fixture.heads[1].1.drop_connections();
     let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(1), "{said}");
@@ -124,8 +127,8 @@ fn a_connection_lost_during_the_restore_submits_nothing_twice() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("[8/9] 3 jobs restored") && said.contains("already done"), "{said}");
     assert_eq!(known(&fixture, 1), ["one", "three", "two"]);
-    assert_eq!(asked("/api/jobs/"), 3, "each job was submitted once");
-    assert_eq!(fixture.asked(), ["--version", "down", "up", "--version"]);
+    assert_eq!(requests("/api/jobs/"), 3, "each job was submitted once");
+    assert_eq!(fixture.calls(), ["--version", "down", "up", "--version"]);
 }
 
 /// Jobs change while they are saved, and while a killed restart waits to be resumed.
@@ -191,7 +194,7 @@ fn a_ray_that_refuses_our_token_is_not_restarted() {
     assert_eq!(out.status.code(), Some(1), "{said}");
     assert!(said.contains("refuses this token"), "{said}");
     assert!(said.contains("start marin-a stopped") && said.contains("then resume"), "{said}");
-    assert_eq!(fixture.asked(), ["--version"]);
+    assert_eq!(fixture.calls(), ["--version"]);
 }
 
 #[test]
@@ -207,7 +210,10 @@ fn a_full_disk_during_the_backup_stops_nothing() {
     assert!(said.contains("[3/9] failed: cannot write") && said.contains("free disk space there"), "{said}");
     assert!(said.contains("nothing was changed") && said.contains("then resume"), "{said}");
     assert!(!said.contains("jobs saved in") && !said.contains("choose another directory"), "{said}");
-    assert!(fixture.double.asked("DELETE") == 0 && fixture.asked() == ["--version"], "nothing was stopped");
+    assert!(
+        fixture.double.requests_with("DELETE") == 0 && fixture.calls() == ["--version"],
+        "nothing was stopped"
+    );
     assert_eq!(known(&fixture, 0), ["big"]);
     assert_eq!(fixture.refused("restart-cluster --yes").0, "interrupted");
 
@@ -226,7 +232,7 @@ fn a_full_disk_for_the_journal_begins_no_step() {
     let (code, said) = on_a_full_disk(&fixture, "restart-cluster --yes --others --preserve-jobs=0", 0);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("cannot write the journal"), "{said}");
-    assert!(fixture.double.asked("DELETE") == 0 && fixture.asked().is_empty(), "{said}");
+    assert!(fixture.double.requests_with("DELETE") == 0 && fixture.calls().is_empty(), "{said}");
 }
 
 /// A resumed operation does not end jobs that the user has not been shown.
@@ -240,7 +246,7 @@ fn a_resumed_stop_checks_the_affected_jobs_again() {
     fixture.program("ray", "echo 'ray, version 2.60.0'\n");
     let (reason, said) = fixture.refused("stop-cluster --resume");
     assert!(reason == "others-jobs" && said.contains("hers"), "{reason}: {said}");
-    assert_eq!(fixture.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE"), 0);
     fixture.heads[0].0.set_faults(trouble("", Fault::HangUp));
     assert_eq!(fixture.refused("stop-cluster --resume").0, "unknown-jobs");
     fixture.heads[0].0.set_faults(Vec::new());
@@ -295,7 +301,7 @@ fn a_cluster_of_the_same_name_in_another_zone_stays() {
     let theirs = compute::instance("us-west1-a", "theirs", &labels, "10.0.0.9", Some("34.0.0.9"));
     fixture.double.state().instances.push(theirs);
     let restarting = fixture.spawn("restart-cluster --yes --others");
-    until("ray up is run", || fixture.asked().iter().any(|w| w == "up"));
+    until("ray up is run", || fixture.calls().iter().any(|w| w == "up"));
     let left = || fixture.double.state().instances.iter().map(|i| i["name"].clone()).collect::<Vec<_>>();
     assert_eq!(left(), ["theirs"]);
     fixture.head_of(|s| s.jobs = 0);
@@ -316,8 +322,8 @@ fn a_ray_that_does_not_accept_jobs_yet_is_retried() {
     renew(&mut fixture);
     fixture.heads[1].0.set_faults(trouble("/api/jobs/", Fault::Status(500)));
     fixture.file("is-up", "");
-    let asked = || fixture.heads[1].0.cost().requests.get("/api/jobs/one").copied().unwrap_or_default();
-    until("it retries", || asked() > 1);
+    let requests = || fixture.heads[1].0.cost().requests.get("/api/jobs/one").copied().unwrap_or_default();
+    until("it retries", || requests() > 1);
     fixture.heads[1].0.set_faults(Vec::new());
     let (code, _, said) = restarting.finish();
     assert!(code == Some(0) && said.contains("2 jobs restored"), "{said}");
@@ -333,7 +339,7 @@ fn a_ray_whose_dashboard_is_silent_is_not_started_again() {
     fixture.heads[0].0.set_faults(trouble("/", Fault::Status(503)));
     let (code, _, said) = fixture.run("start-cluster --resume");
     assert!(code == Some(1) && said.contains("then resume"), "{said}");
-    assert!(!fixture.asked().iter().any(|w| w == "up"), "{said}");
+    assert!(!fixture.calls().iter().any(|w| w == "up"), "{said}");
 }
 
 /// The same name in another directory of cluster files is another cluster.
@@ -347,7 +353,7 @@ fn an_operation_is_resumed_with_the_file_that_it_started_with() {
     fixture.file("other/a.yaml", &file);
     let (code, _, said) = fixture.run("--infra other restart-cluster --resume");
     assert!(code == Some(1) && said.contains("was started with") && said.contains("other/a.yaml"), "{said}");
-    assert!(!fixture.asked().iter().any(|w| w == "down"), "{said}");
+    assert!(!fixture.calls().iter().any(|w| w == "down"), "{said}");
     let (code, _, said) = fixture.run("--infra infra restart-cluster --abandon");
     assert_eq!(code, Some(0), "{said}");
 }

@@ -286,13 +286,13 @@ fn read_only(fixture: &CloudFixture) {
 fn fixture() -> CloudFixture {
     let fixture = CloudFixture::new();
     let home_dir = fixture.home.path().display();
-    fixture.program("ray", &format!("echo \"$@\" >>{home_dir}/asked\nexit 1\n"));
+    fixture.program("ray", &format!("echo \"$@\" >>{home_dir}/calls\nexit 1\n"));
     fixture
 }
 
 fn has_begun(fixture: &CloudFixture) -> bool {
     // The head's address is looked up with other arguments.
-    fixture.asked().iter().any(|word| word == "--version")
+    fixture.calls().iter().any(|word| word == "--version")
 }
 
 fn by_command(scenario: &Scenario, allows: bool) -> Verdict {
@@ -394,9 +394,9 @@ fn a_job_submitted_between_preview_and_confirmation_is_not_ended() {
 
     let mut by_command = fixture();
     head(&mut by_command, &["me"]);
-    let mut asked = by_command.command("restart-cluster --preserve-jobs=0");
-    asked.env("USER", "me");
-    let mut terminal = Pty::of(&asked, 160, 40);
+    let mut command = by_command.command("restart-cluster --preserve-jobs=0");
+    command.env("USER", "me");
+    let mut terminal = Pty::of(&command, 160, 40);
     terminal.wait_text("Type the cluster name");
     job(&by_command, 1, "bo");
     terminal.send("marin-a\r");
@@ -419,7 +419,7 @@ fn one_login_serves_from_the_start_to_a_resumed_operation() {
     let meant = Consent { expected_kind: Some(OperationKind::Restart), ..Consent::default() };
     console.perform(vec![Effect::Operate(cluster(), Order::Resume(meant))]);
     console.wait_for_event(is_stopped);
-    assert_eq!(fixture.asked().iter().filter(|word| *word == "--version").count(), 2);
+    assert_eq!(fixture.calls().iter().filter(|word| *word == "--version").count(), 2);
     assert_eq!(fixture.heads[0].1.logins() - before, 1);
 }
 
@@ -436,7 +436,7 @@ fn a_cancel_before_any_change_leaves_nothing_and_after_one_an_interrupted_operat
         let hangs = |fixture: &CloudFixture| {
             let home_dir = fixture.home.path().display().to_string();
             let script = format!(
-                "echo \"$@\" >>{home_dir}/asked\nwhile [ ! -e {home_dir}/go-on ]; do sleep 0.05; done\nexit 1\n"
+                "echo \"$@\" >>{home_dir}/calls\nwhile [ ! -e {home_dir}/go-on ]; do sleep 0.05; done\nexit 1\n"
             );
             fixture.program("ray", &script);
         };

@@ -29,14 +29,14 @@ fn a_suggested_line_uses_the_same_cluster() {
         fixture.ok(&["submit-job", "--no-wait", "--submission-id", id, "--", "true"]);
         fixture.head.turn_job(id, JobStatus::Running);
     }
-    let asked = fixture.command(&["stop-job", "--yes", "one"]);
+    let command = fixture.command(&["stop-job", "--yes", "one"]);
     let refused = fixture.run(&["stop-job", "--yes", "one"]).exits(1);
     let line = suggested(&refused.err);
     for option in ["--config ", "--address http://", "--gcs ", "stop-job one --others --yes"] {
         assert!(line.contains(option), "{line}");
     }
     assert!(!line.contains(" -c "), "{line}");
-    let done = typed(line, &asked).good();
+    let done = typed(line, &command).good();
     assert!(done.contains("stopped"), "{done}");
     assert_eq!(fixture.head.submissions(JobStatus::Stopped), ["one"]);
 }

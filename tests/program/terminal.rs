@@ -89,8 +89,8 @@ fn the_theme_suits_the_background_and_the_response_is_not_read_as_keys() {
     let blue = Some(vt100::Color::Idx(4));
     let cyan = Some(vt100::Color::Idx(6));
     let mut console = Console::start();
-    let asked = |pty: &Pty| pty.raw().windows(7).filter(|bytes| *bytes == b"\x1b]11;?\x07").count();
-    assert_eq!(asked(&console.pty), 1);
+    let requests = |pty: &Pty| pty.raw().windows(7).filter(|bytes| *bytes == b"\x1b]11;?\x07").count();
+    assert_eq!(requests(&console.pty), 1);
     let before = console.pty.wait("dark, until an answer comes", |_| accent(&console.pty) == cyan);
     // Much too late, and then split into pieces by a slow network.
     console.pty.send(LIGHT);

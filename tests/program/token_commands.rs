@@ -208,9 +208,9 @@ fn a_new_version_is_kept_without_being_read_back() {
     fixture.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
     let denied = Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "", message: "no" };
     fixture.double.fail_at("GET", ":access", denied);
-    let before = fixture.double.asked(":access");
+    let before = fixture.double.requests_with(":access");
     fixture.run("token init-secret --cluster b --rotate --yes").good();
-    assert_eq!(fixture.double.asked(":access"), before);
+    assert_eq!(fixture.double.requests_with(":access"), before);
     let kept = fs::read_to_string(fixture.kept("RAY_AUTH_TOKEN_STAGING")).unwrap();
     let stored = fixture.double.state().secrets["RAY_AUTH_TOKEN_STAGING"][1].payload.clone();
     assert_eq!(kept.trim().as_bytes(), stored);
@@ -303,7 +303,7 @@ fn without_a_login_or_certificates_the_hint_comes_at_once() {
     run("GOOGLE_APPLICATION_CREDENTIALS", fixture.file("broken.json").to_str());
     run("SSL_CERT_FILE", Some("/nowhere.pem"));
     transcript.is("tokens_without_a_login_or_certificates");
-    assert_eq!(fixture.double.asked(":access"), 0);
+    assert_eq!(fixture.double.requests_with(":access"), 0);
 }
 
 #[test]

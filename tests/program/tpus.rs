@@ -269,7 +269,7 @@ fn a_command_waits_as_long_as_google_requests_and_reports_it() {
     fixture.double.fail("/nodes", Fault::Busy(3));
     let mut command = fixture.command("tpus --cluster a");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("Google has refused", || fixture.double.asked("/nodes") > 0);
+    until("Google has refused", || fixture.double.requests_with("/nodes") > 0);
     fixture.double.recover();
     let ran = Ran::of(&child.wait_with_output().unwrap()).exits(0);
     assert!(ran.err.contains("Waiting 3 s as requested by Google (quota exceeded: "), "{}", ran.err);
@@ -329,13 +329,13 @@ fn only_this_clusters_leftovers_are_deleted_and_each_is_verified() {
         "{}",
         unasked.err
     );
-    assert_eq!(fixture.double.asked("DELETE"), 0, "{:?}", fixture.double.requests());
+    assert_eq!(fixture.double.requests_with("DELETE"), 0, "{:?}", fixture.double.requests());
 
     let ran = fixture.run("clean-preempted -c a --yes").exits(0);
     assert_eq!(ran.out.matches("deleted").count(), 6, "{}", ran.out);
     assert_eq!(fixture.left(), STAY);
-    assert_eq!(fixture.double.asked("DELETE"), 6);
-    assert_eq!(fixture.double.asked("force=true"), 0, "nothing is forced");
+    assert_eq!(fixture.double.requests_with("DELETE"), 6);
+    assert_eq!(fixture.double.requests_with("force=true"), 0, "nothing is forced");
     let log = fixture.run("audit").exits(0).out;
     assert!(
         log.contains("clean-preempted tpu vm taken")
@@ -360,7 +360,9 @@ fn one_failed_deletion_does_not_stop_the_others() {
     // Its TPU VM still exists, so the request that holds it is kept too.
     assert_eq!(of("q-held")["outcome"], "skipped");
     assert_eq!(
-        fixture.double.asked("DELETE /v2/projects/hai-test/locations/us-central2-b/queuedResources/q-held"),
+        fixture
+            .double
+            .requests_with("DELETE /v2/projects/hai-test/locations/us-central2-b/queuedResources/q-held"),
         0
     );
     assert!(fixture.run("audit").exits(0).out.contains("permission denied by Google"));
@@ -379,7 +381,7 @@ fn tpus_that_recover_before_their_deletion_are_not_touched() {
     fixture.double.fail_at("GET", "/nodes/", Fault::Held(changed.clone()));
     let mut child = fixture.command("clean-preempted -c a --yes --json");
     let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("each is read again", || fixture.double.asked("/nodes/") >= 3);
+    until("each is read again", || fixture.double.requests_with("/nodes/") >= 3);
     fixture.nodes(&[
         node("back", "v4-8", "READY", &["10.9.1.1"]),
         tpu::node(ZONE, "moved", "v4-8", "PREEMPTED", &labels("marin-b"), &[]),
@@ -394,7 +396,7 @@ fn tpus_that_recover_before_their_deletion_are_not_touched() {
     );
     assert_eq!(of("moved")["reason"], "it now belongs to a different cluster");
     assert_eq!(of("gone")["outcome"], "already gone");
-    assert_eq!(fixture.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE"), 0);
 }
 
 #[test]
@@ -427,7 +429,7 @@ fn a_name_that_would_change_the_url_is_never_deleted() {
     fixture.nodes(&[node("left?force=true", "v4-8", "PREEMPTED", &[]), node("..", "v4-8", "PREEMPTED", &[])]);
     let ran = fixture.run("clean-preempted -c a --yes").exits(1);
     assert!(ran.out.contains("not a valid Google Cloud name"), "{}", ran.out);
-    assert_eq!(fixture.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE"), 0);
     assert_eq!(fixture.left().len(), 2);
 }
 
@@ -449,7 +451,7 @@ fn a_wide_list_has_the_addresses_of_heads_at_google() {
     ];
     let rows = fixture.run("clusters --json").exits(0).json();
     assert_eq!((&rows[1]["project"], &rows[1]["machines"]), (&json!(PROJECT), &Value::Null));
-    assert_eq!(fixture.double.asked("/compute/"), 0, "a list without --wide does not query Google");
+    assert_eq!(fixture.double.requests_with("/compute/"), 0, "a list without --wide does not query Google");
     let rows = fixture.run("clusters --wide --json").exits(0).json();
     let ours = json!([{"name": "ours", "zone": ZONE, "internal": "10.0.0.1", "external": "34.0.0.1"}]);
     assert_eq!((&rows[0]["machines"], &rows[1]["machines"]), (&Value::Null, &ours), "{rows:#}");

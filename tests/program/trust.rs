@@ -138,7 +138,7 @@ impl Fixture {
             fs::read_dir(self.dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
         let proofs: Vec<String> = names.filter(|n| n.starts_with("proof-of")).collect();
         assert!(proofs.is_empty(), "{when}: {proofs:?}");
-        assert_eq!(self.double.asked(""), 0, "{when}: Google was asked");
+        assert_eq!(self.double.requests_with(""), 0, "{when}: Google was asked");
         let heard = self.silent.accept().map_err(|e| e.kind());
         assert_eq!(heard.unwrap_err(), std::io::ErrorKind::WouldBlock, "{when}: the address was contacted");
         assert!(!self.file("home/.cache/marin-tui").exists(), "{when}: a token was kept");
@@ -184,7 +184,7 @@ fn nothing_of_an_untrusted_folder_is_used_before_a_confirmation() {
     fixture.run("-c asker list-jobs");
     assert!(fixture.file("proof-of-ray").exists());
     fixture.good("-c thief token fetch");
-    assert!(fixture.double.asked("STOLEN") > 0);
+    assert!(fixture.double.requests_with("STOLEN") > 0);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_table_of_clusters_alone_does_not_query_google() {
     fixture.assert_untouched("a table alone");
     // A directory named on the command line was chosen by the user.
     fixture.run("--infra infra configs images us-central2");
-    assert!(fixture.double.asked("") > 0);
+    assert!(fixture.double.requests_with("") > 0);
 }
 
 #[test]
@@ -368,8 +368,8 @@ fn the_console_asks_on_the_terminal_before_it_opens() {
         Pty::start(&["sh", "-c", &line], &env, 120, 40)
     };
     let mut pty = open();
-    let asked = pty.wait_text("Trust this directory with this content? [y/N]");
-    assert!(asked.contains("touch ") && !pty.screen(vt100::Screen::alternate_screen), "{asked}");
+    let question = pty.wait_text("Trust this directory with this content? [y/N]");
+    assert!(question.contains("touch ") && !pty.screen(vt100::Screen::alternate_screen), "{question}");
     fixture.assert_untouched("the question");
     pty.send("\r");
     assert_eq!(pty.wait_exit().exit_code(), 1);

@@ -40,11 +40,11 @@ fn a_second_operator_is_refused_and_takes_over_what_a_killed_program_left() {
     fixture.head_of(|s| s.jobs = 0);
     let mut first = by(&fixture, "alice", "restart-cluster --yes --others");
     let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until("ray up is run", || fixture.asked().iter().any(|w| w == "up"));
+    until("ray up is run", || fixture.calls().iter().any(|w| w == "up"));
     let (note, ports) = mark(&fixture).unwrap();
     assert_eq!((note["who"].as_str(), note["title"].as_str()), (Some("alice@desk"), Some("restart marin-a")));
     assert_eq!((ports[0]["name"].as_str(), ports[0]["port"].as_u64()), (Some("step"), Some(6)));
-    let asked = fixture.double.asked("DELETE");
+    let requests = fixture.double.requests_with("DELETE");
 
     // While the cluster is down the mark still exists.
     for words in
@@ -56,7 +56,7 @@ fn a_second_operator_is_refused_and_takes_over_what_a_killed_program_left() {
         assert!(said.contains("restart by alice, step 6 of 9"), "{words}: {said}");
         assert!(said.contains("`ps -p ") && said.contains("--take-over"), "{words}: {said}");
     }
-    assert_eq!(fixture.double.asked("DELETE"), asked, "the second operator has changed nothing");
+    assert_eq!(fixture.double.requests_with("DELETE"), requests, "the second operator has changed nothing");
 
     first.kill().unwrap();
     first.wait().unwrap();
@@ -94,7 +94,7 @@ fn a_mark_is_removed_with_its_operation_and_a_running_operation_stops_when_taken
     fixture.file("hold-down", "");
     fixture.head_of(|s| s.jobs = 0);
     let first = by(&fixture, "alice", "stop-cluster --yes --others").stderr(Stdio::piped()).spawn().unwrap();
-    until("ray down is run again", || fixture.asked().iter().filter(|w| *w == "down").count() == 2);
+    until("ray down is run again", || fixture.calls().iter().filter(|w| *w == "down").count() == 2);
     let second =
         by(&fixture, "bo", "start-cluster --yes --take-over").stderr(Stdio::piped()).spawn().unwrap();
     until("bo has the mark", || mark(&fixture).is_some_and(|(note, _)| note["who"] == "bo@desk"));
@@ -104,7 +104,7 @@ fn a_mark_is_removed_with_its_operation_and_a_running_operation_stops_when_taken
     assert!(!out.status.success() && said.contains("this operation was taken over"), "{said}");
     assert!(said.contains("start by bo") && said.contains("[4/4] failed"), "{said}");
     assert_eq!(mark(&fixture).unwrap().0["who"], "bo@desk", "only its owner removes a mark");
-    until("bo's ray up is run", || fixture.asked().iter().any(|w| w == "up"));
+    until("bo's ray up is run", || fixture.calls().iter().any(|w| w == "up"));
     rustix::process::kill_process(rustix::process::Pid::from_child(&second), rustix::process::Signal::INT)
         .unwrap();
     second.wait_with_output().unwrap();

@@ -11,7 +11,7 @@ use std::fs;
 /// Asks for confirmation as `ray up --no-restart` does. With the file `replaces` its head machine differs. The test
 /// writes the head's file, then `is-up`.
 const RAY: &str = r#"cd "$(dirname "$0")"
-echo "$@" >>asked
+echo "$@" >>calls
 case "$*" in
   *--version*) echo 'ray, version 2.60.0'; exit ;;
   *--no-restart*) ;;
@@ -22,12 +22,12 @@ esac
 echo 'Cluster Ray runtime will not be restarted due to `--no-restart`.'
 [ -t 0 ] || { echo 'This command requires user confirmation.'; exit 1; }
 read -r answer
-echo "answered $answer" >>asked
+echo "answered $answer" >>calls
 [ "$answer" = y ] || exit 1
 if [ -e replaces ]; then
   echo 'Currently running head node is out-of-date with cluster configuration'
   read -r answer
-  echo "answered $answer" >>asked
+  echo "answered $answer" >>calls
   [ "$answer" = y ] && touch launched
   echo Exiting...
   exit 1
@@ -99,8 +99,8 @@ impl Fixture {
         ran
     }
 
-    fn asked(&self) -> String {
-        fs::read_to_string(self.0.home.path().join("asked")).unwrap_or_default()
+    fn calls(&self) -> String {
+        fs::read_to_string(self.0.home.path().join("calls")).unwrap_or_default()
     }
 
     fn launched(&self) -> bool {
@@ -110,7 +110,7 @@ impl Fixture {
     /// Applies the file, as the ray command would after the confirmation.
     fn applies(&self, words: &str) -> (Option<i32>, String, String) {
         let running = self.0.spawn(words);
-        until("ray was answered", || self.asked().contains("answered y"));
+        until("ray was answered", || self.calls().contains("answered y"));
         self.runs();
         self.0.file("is-up", "");
         running.finish()
@@ -126,7 +126,7 @@ fn a_cluster_that_matches_its_file_needs_no_update() {
     }
     shown.is("a_cluster_that_runs_as_its_file_says");
     assert_eq!(fixture.run("update-cluster --json").exits(0).json(), json!([]));
-    assert_eq!(fixture.asked(), "");
+    assert_eq!(fixture.calls(), "");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_raised_limit_is_applied_and_the_jobs_stay() {
     fixture.shows(&mut shown, "update-cluster --dry-run", 0);
     fixture.shows(&mut shown, "update-cluster", 1);
     shown.is("a_limit_that_is_raised");
-    assert_eq!(fixture.asked(), "--version\n", "a dry run only checks the ray command");
+    assert_eq!(fixture.calls(), "--version\n", "a dry run only checks the ray command");
     assert_eq!(fixture.run("--read-only update-cluster --yes --json").refused().0, "read-only");
 
     let jobs = fixture.run("list-jobs --json").good();
@@ -164,7 +164,7 @@ fn changes_that_need_a_restart_are_refused_or_restart_the_cluster() {
     fixture.shows(&mut shown, "update-cluster --yes", 1);
     let ran = fixture.run("update-cluster --yes --json").exits(1);
     assert_eq!(ran.json(), json!([{"name": "marin-a", "refused": "needs-restart"}]));
-    assert_eq!(fixture.asked(), "");
+    assert_eq!(fixture.calls(), "");
     let ran = fixture.run("update-cluster --restart-ray --dry-run").exits(0);
     assert!(ran.err.contains("restart marin-a: ") && ran.err.contains("RESTORED"), "{}", ran.err);
     let ran = fixture.run("update-cluster --restart-ray --yes --json");
@@ -184,9 +184,9 @@ fn a_head_is_neither_replaced_nor_started_twice() {
     let mut shown = fixture.transcript();
     fixture.shows(&mut shown, "update-cluster --yes", 1);
     assert!(
-        fixture.asked().ends_with("answered y\nanswered n\n") && !fixture.launched(),
+        fixture.calls().ends_with("answered y\nanswered n\n") && !fixture.launched(),
         "{}",
-        fixture.asked()
+        fixture.calls()
     );
     fixture.run("update-cluster --abandon").good();
     fs::remove_file(fixture.0.home.path().join("replaces")).unwrap();
@@ -196,7 +196,7 @@ fn a_head_is_neither_replaced_nor_started_twice() {
     assert!(!fixture.launched());
     // It is resumed once the cause is removed.
     fs::remove_file(fixture.0.home.path().join("knows-no-head")).unwrap();
-    fs::write(fixture.0.home.path().join("asked"), "").unwrap();
+    fs::write(fixture.0.home.path().join("calls"), "").unwrap();
     let (reason, said) = fixture.run("update-cluster --yes --json").refused();
     assert!(reason == "interrupted" && said.contains("(apply)"), "{reason}: {said}");
     let (code, _, err) = fixture.applies("update-cluster --resume");
@@ -259,14 +259,14 @@ fn a_cluster_that_cannot_be_compared_is_not_updated() {
     let words = "update-cluster --yes";
     let ran = Ran::of(&gone.command(words).output().unwrap()).exits(1);
     Transcript::new(gone.home.path()).with(words, &ran).is("an_update_of_a_cluster_that_is_gone");
-    assert_eq!(fixture.asked(), "");
+    assert_eq!(fixture.calls(), "");
     // A file that Ray refuses, and one that is not valid YAML.
     fixture.edit("max_workers: 6", "max_workers: 4");
     fixture.runs();
     fixture.edit("max_workers: 4", "max_workers: 6");
     fixture.0.file("invalid", "");
     fixture.shows(&mut shown, "update-cluster --yes", 1);
-    assert!(!fixture.asked().contains("answered"), "{}", fixture.asked());
+    assert!(!fixture.calls().contains("answered"), "{}", fixture.calls());
     fixture.0.file("infra/a.yaml", "cluster_name: [\n");
     fixture.shows(&mut shown, "update-cluster --yes", 1);
     shown.is("updates_that_cannot_be_compared");
@@ -280,7 +280,7 @@ fn an_operation_of_another_operator_blocks_the_update() {
     fs::create_dir(&home).unwrap();
     let mut first = fixture.0.command("update-cluster --yes");
     let mut first = first.env("HOME", &home).env("USER", "alice").env("HOSTNAME", "desk").spawn().unwrap();
-    until("ray was answered", || fixture.asked().contains("answered y"));
+    until("ray was answered", || fixture.calls().contains("answered y"));
     let ran = fixture.run("update-cluster --yes").exits(1);
     assert!(
         ran.err.contains("operation by alice@desk") && ran.err.contains("update by alice, step 3 of 4"),

@@ -58,7 +58,7 @@ impl Fixture {
     /// From now on ssh only records its arguments.
     fn record(&self) {
         let real = "case \"$1\" in -G) exec ssh \"$@\";; esac";
-        let log = self.home.path().join("asked");
+        let log = self.home.path().join("calls");
         let ssh =
             self.file("ssh", &format!("#!/bin/sh\n{real}\nprintf '%s\\n' \"$@\" > {}\n", log.display()));
         fs::set_permissions(&ssh, fs::Permissions::from_mode(0o700)).unwrap();
@@ -68,7 +68,7 @@ impl Fixture {
     fn recorded(&self, args: &[&str]) -> Vec<String> {
         let out = self.run(args);
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        let text = fs::read_to_string(self.home.path().join("asked")).unwrap();
+        let text = fs::read_to_string(self.home.path().join("calls")).unwrap();
         text.lines().map(str::to_owned).collect()
     }
 
@@ -152,12 +152,15 @@ fn the_connection_through_the_head_is_one_proxy_command() {
     let fixture = Fixture::new();
     fixture.nodes(&[node("ray-marin-a-worker-1-tpu", &["10.128.0.8", "10.128.0.9"])]);
     fixture.record();
-    let asked = fixture.recorded(&["ssh", "-c", "a", "ray-marin-a-worker-1-tpu/1", "--", "uptime"]);
-    let at = asked.iter().position(|a| a == "--").unwrap();
-    assert_eq!(asked[at..], ["--", "10.128.0.9", "uptime"]);
-    assert!(asked.contains(&"HostKeyAlias=ray-marin-a-worker-1-tpu.1.marin-a".to_owned()), "{asked:?}");
-    assert!(asked.contains(&"StrictHostKeyChecking=accept-new".to_owned()), "{asked:?}");
-    let proxy = asked.iter().find(|a| a.starts_with("ProxyCommand=")).unwrap();
+    let arguments = fixture.recorded(&["ssh", "-c", "a", "ray-marin-a-worker-1-tpu/1", "--", "uptime"]);
+    let at = arguments.iter().position(|a| a == "--").unwrap();
+    assert_eq!(arguments[at..], ["--", "10.128.0.9", "uptime"]);
+    assert!(
+        arguments.contains(&"HostKeyAlias=ray-marin-a-worker-1-tpu.1.marin-a".to_owned()),
+        "{arguments:?}"
+    );
+    assert!(arguments.contains(&"StrictHostKeyChecking=accept-new".to_owned()), "{arguments:?}");
+    let proxy = arguments.iter().find(|a| a.starts_with("ProxyCommand=")).unwrap();
     assert!(proxy.ends_with(&format!(" -W '[%h]:%p' -- '{REACHED}'")), "{proxy}");
 }
 
@@ -169,13 +172,13 @@ fn an_external_address_is_reached_directly() {
     fixture.nodes(&[open]);
     fixture.record();
     for target in ["open", "10.128.0.8", "203.0.113.7"] {
-        let asked = fixture.recorded(&["ssh", "-c", "a", target]);
-        assert_eq!(asked.last().unwrap(), "203.0.113.7");
-        assert!(!asked.iter().any(|a| a.starts_with("ProxyCommand")), "{asked:?}");
+        let arguments = fixture.recorded(&["ssh", "-c", "a", target]);
+        assert_eq!(arguments.last().unwrap(), "203.0.113.7");
+        assert!(!arguments.iter().any(|a| a.starts_with("ProxyCommand")), "{arguments:?}");
     }
     // Google does not know this address: a node without TPUs.
-    let asked = fixture.recorded(&["ssh", "-c", "a", "10.128.0.77"]);
-    assert!(asked.iter().any(|a| a.starts_with("ProxyCommand")), "{asked:?}");
+    let arguments = fixture.recorded(&["ssh", "-c", "a", "10.128.0.77"]);
+    assert!(arguments.iter().any(|a| a.starts_with("ProxyCommand")), "{arguments:?}");
 }
 
 #[test]
@@ -188,8 +191,8 @@ fn an_address_is_used_unchanged_when_google_cannot_be_queried() {
     let out = fixture.run(&["ssh", "-c", "a", "10.128.0.8"]);
     let said = text(&out.stderr);
     assert!(out.status.success() && said.contains("not you") && said.contains("as given"), "{said}");
-    let asked = fs::read_to_string(fixture.home.path().join("asked")).unwrap();
-    assert!(asked.contains("ProxyCommand=") && asked.contains("\n10.128.0.8\n"), "{asked}");
+    let arguments = fs::read_to_string(fixture.home.path().join("calls")).unwrap();
+    assert!(arguments.contains("ProxyCommand=") && arguments.contains("\n10.128.0.8\n"), "{arguments}");
     assert!(fixture.fails(&["ssh", "-c", "a", "some-name"]).contains("ask the project's owner"));
 }
 
@@ -208,5 +211,5 @@ fn an_address_or_a_name_that_could_be_an_option_is_refused() {
     assert!(fixture.fails(&["ssh", "-c", "a", "ray-1/4"]).contains("use 0 to 0"));
     assert!(fixture.fails(&["ssh", "-c", "a", "nobody"]).contains(" -c marin-a tpus`"));
     assert!(fixture.fails(&["ssh", "-c", "a", "a b"]).contains("is not a host"));
-    assert!(!fixture.home.path().join("asked").exists(), "ssh was started");
+    assert!(!fixture.home.path().join("calls").exists(), "ssh was started");
 }

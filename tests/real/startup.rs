@@ -152,8 +152,8 @@ fn a_worker_finds_its_head_and_rejoins_it() {
 
         // Compute Engine fails: the running Ray continues.
         google.fail("/compute/", Fault::Html(502));
-        let asked = google.asked("/aggregated/");
-        until("its requests have failed", || google.asked("/aggregated/") > asked + 3);
+        let requests = google.requests_with("/aggregated/");
+        until("its requests have failed", || google.requests_with("/aggregated/") > requests + 3);
         google.recover();
         assert_eq!(joins().len(), 1);
 
@@ -298,8 +298,8 @@ fn hostile_values_are_only_values() {
             "2026-11-20T09:00:00.000-08:00",
             "RUNNING",
         );
-        let asked = google.asked("/aggregated/");
-        until("it has polled again", || google.asked("/aggregated/") > asked + 2);
+        let requests = google.requests_with("/aggregated/");
+        until("it has polled again", || google.requests_with("/aggregated/") > requests + 2);
         script.kill().unwrap();
         script.wait().unwrap();
         let left: Vec<_> = fs::read_dir("/srv/stub").unwrap().map(|e| e.unwrap().file_name()).collect();

@@ -6,12 +6,12 @@ use marin_tui::app::Effect;
 
 /// Presses a key, and answers the page's request.
 fn press_and_answer(app: &mut App, key: &str) {
-    let asked = press(app, key);
-    let asked = asked.into_iter().find_map(|effect| match effect {
+    let requests = press(app, key);
+    let requests = requests.into_iter().find_map(|effect| match effect {
         Effect::JobWorkers(cluster, known, part) => Some((cluster, known.job.key.clone(), part)),
         _ => None,
     });
-    if let Some((cluster, key, part)) = asked {
+    if let Some((cluster, key, part)) = requests {
         let event = Ok(reading(app, part));
         app.update(Event::JobWorkers(cluster, key, part, Arc::new(event)), NOW);
     }

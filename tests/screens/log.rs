@@ -76,11 +76,11 @@ fn toggles_keep_the_current_line_on_the_screen() {
 fn lines_of_several_logs_are_shown_with_their_names() {
     let mut app = shown();
     let effects = press(&mut app, " j<down> l");
-    let asked = effects.iter().find_map(|effect| match effect {
+    let requests = effects.iter().find_map(|effect| match effect {
         app::Effect::Ask(_, Request::FollowSeveral(logs)) => Some(logs.clone()),
         _ => None,
     });
-    let [(first, ..), (second, ..)] = asked.as_deref().unwrap() else { panic!("{effects:?}") };
+    let [(first, ..), (second, ..)] = requests.as_deref().unwrap() else { panic!("{effects:?}") };
     for (stream, second) in [(*first, 1), (*second, 2)] {
         let line = |n: u32| Line::from(format!("2026-11-21 13:5{n}:0{second},000 [INFO] step {n} loss 2.5"));
         let part = (0..9).map(line).collect::<Vec<_>>().into();

@@ -374,7 +374,7 @@ fn cloud() -> cloud::CloudView {
         queued: vec![refused],
         complete: true,
         unlisted: None,
-        asked: before(70),
+        queried: before(70),
         heads: Vec::new(),
         resizes: Vec::new(),
     }
@@ -428,7 +428,7 @@ fn unknown_tpus() {
     press(&mut app, "<esc>T");
     snap("tpus_no_login", &mut app);
     // No ghosts are reported if Google may have left nodes out.
-    let empty = cloud::CloudView { complete: false, asked: before(1), ..cloud::CloudView::default() };
+    let empty = cloud::CloudView { complete: false, queried: before(1), ..cloud::CloudView::default() };
     send_update(&mut app, CLUSTER, ClusterEvent::Cloud(Ok(Arc::new(empty))));
     let seen = text(&paint(&mut app, Colors::None, 80, 24));
     assert!(seen.contains("no TPUs here") && seen.contains("could not list everything"), "{seen}");

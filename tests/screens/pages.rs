@@ -108,8 +108,8 @@ fn the_page_of_chips() {
     while app.target_node().is_none_or(|(_, node)| node.is_head || !node.state.is_alive()) {
         press(&mut app, "j");
     }
-    let asked = press(&mut app, "%");
-    let Some(Effect::Chips(cluster, nodes)) = asked.into_iter().next() else { panic!("nothing is read") };
+    let requests = press(&mut app, "%");
+    let Some(Effect::Chips(cluster, nodes)) = requests.into_iter().next() else { panic!("nothing is read") };
     snap("page_chips_reading", &mut app);
     let chip = |number, duty| ChipUse {
         number,

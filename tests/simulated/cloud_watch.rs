@@ -182,7 +182,10 @@ async fn clusters_of_one_zone_share_its_cloud_view() {
     let views =
         [fixture.cloud().await.unwrap(), fixture.cloud().await.unwrap(), fixture.cloud().await.unwrap()];
     assert!(views.iter().all(|view| Arc::ptr_eq(view, &views[0])), "stored once");
-    assert_eq!((fixture.double.asked("/nodes"), fixture.double.asked("/queuedResources")), (1, 1));
+    assert_eq!(
+        (fixture.double.requests_with("/nodes"), fixture.double.requests_with("/queuedResources")),
+        (1, 1)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,10 +221,10 @@ async fn a_deletion_during_a_request_causes_another_request() {
     let left = leftovers("c1", &fixture.cloud().await.unwrap());
     let until = Arc::new(Semaphore::new(0));
     fixture.double.fail("/queuedResources", Fault::Held(until.clone()));
-    let requests = fixture.double.asked("/queuedResources");
+    let requests = fixture.double.requests_with("/queuedResources");
     fixture.ask(Request::Cloud);
     let repeated = async {
-        while fixture.double.asked("/queuedResources") == requests {
+        while fixture.double.requests_with("/queuedResources") == requests {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -259,8 +262,8 @@ async fn another_operators_mark_is_reported_while_the_head_is_unreachable() {
     assert_eq!(fixture.event("the next step", is).await.unwrap().step, 5);
     // While the mark cannot be read, the last known state is kept.
     fixture.double.fail("instanceGroups", Fault::Html(502));
-    let asked = fixture.double.asked("instanceGroups");
-    while fixture.double.asked("instanceGroups") < asked + 3 {
+    let requests = fixture.double.requests_with("instanceGroups");
+    while fixture.double.requests_with("instanceGroups") < requests + 3 {
         tokio::task::yield_now().await;
     }
     fixture.double.recover();

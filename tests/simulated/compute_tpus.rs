@@ -99,7 +99,7 @@ async fn resize_requests_are_shown_beside_the_instances_of_a_group() {
     // None of them is a leftover.
     assert!(leftovers("a", &seen).is_empty());
     // A bulk group has no resize requests, nor has a group for which the list is rejected.
-    assert_eq!(double.asked("whole/resizeRequests"), 0);
+    assert_eq!(double.requests_with("whole/resizeRequests"), 0);
     let refuse = Fault::Refuse { code: 400, status: "", reason: "invalid", message: "not for TPUs" };
     double.fail("resizeRequests", refuse);
     let seen = view(&google).await;
@@ -178,7 +178,7 @@ async fn groups_and_instances_are_listed_with_the_nodes_of_cloud_tpu() {
     assert_eq!(named(&view, "coming").unhealthy, Some("no capacity".into()));
     assert!(view.vms.iter().all(|vm| vm.ray_cluster == Some("a".into())));
     // The template is read only for groups without all their instances.
-    assert_eq!(double.asked("instanceTemplates"), 2);
+    assert_eq!(double.requests_with("instanceTemplates"), 2);
 }
 
 #[tokio::test]
@@ -275,7 +275,7 @@ async fn a_group_is_deleted_only_if_it_matches_the_selection() {
     }
     double.state().managers.clear();
     assert_eq!(ask(None).await.unwrap(), None);
-    assert_eq!(double.asked("DELETE"), 0);
+    assert_eq!(double.requests_with("DELETE"), 0);
 }
 
 #[tokio::test]
@@ -344,7 +344,7 @@ async fn a_resource_that_changed_since_it_was_listed_is_not_deleted() {
         let done = google.clean(&location(), found.clone(), |_, _| {}).await;
         assert!(matches!(&done[0].1, Cleaned::Skipped(_)), "{done:?}");
     }
-    assert_eq!(double.asked("DELETE"), 0);
+    assert_eq!(double.requests_with("DELETE"), 0);
     double.state().instances = hosts;
     double.state().failing_operations = Some("in use by another".into());
     let done = google.clean(&location(), found, |_, _| {}).await;

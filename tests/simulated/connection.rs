@@ -156,10 +156,10 @@ async fn a_command_restores_a_lost_connection_without_polling() {
     // Reconnects automatically, without a waiting request.
     fixture.server.drop_connections();
     until(connection, "a connection", |s| matches!(s, ConnectionState::Up(_))).await;
-    let asked = fixture.head().cost().requests;
+    let requests = fixture.head().cost().requests;
     let tables =
-        asked.keys().filter(|r| r.contains("GetAll") || r.contains("/nodes") || r.ends_with("/jobs/"));
-    assert_eq!(tables.count(), 0, "{asked:?}");
+        requests.keys().filter(|r| r.contains("GetAll") || r.contains("/nodes") || r.ends_with("/jobs/"));
+    assert_eq!(tables.count(), 0, "{requests:?}");
     attached.close().await;
 }
 

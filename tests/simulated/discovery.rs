@@ -58,7 +58,7 @@ impl Fixture {
         options.google = google(&self.double, home);
         options.run_dir = home.join("run");
         fs::create_dir(&options.run_dir).unwrap();
-        let log = home.join("asked");
+        let log = home.join("calls");
         options.ssh = self.script("ssh", &format!("echo \"$@\" >> {}; exit 255", log.display()));
         options.ray = vec![self.script("ray", "echo 10.9.9.9").display().to_string()];
         options
@@ -66,7 +66,7 @@ impl Fixture {
 
     /// The command lines of `ssh`.
     fn reached(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.dir.path().join("asked")).unwrap_or_default();
+        let text = fs::read_to_string(self.dir.path().join("calls")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 

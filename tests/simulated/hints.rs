@@ -281,7 +281,7 @@ impl Bed {
     async fn error_of(&self, name: &'static str, value: &Path) -> GcpError {
         let value = value.as_os_str().to_owned();
         let login = Login::application_default();
-        let login = login.in_environment(move |asked| (asked == name).then(|| value.clone()));
+        let login = login.in_environment(move |requests| (requests == name).then(|| value.clone()));
         error(&at(&self.double, login)).await
     }
 
@@ -514,8 +514,10 @@ async fn every_type_of_login_is_accepted() {
     let machine = Login::application_default()
         .in_environment(move |name| (name == "GCE_METADATA_HOST").then(|| host.clone().into()));
     assert!(at(&double, machine).latest_version(PROJECT, NAME).await.is_ok());
-    assert!(double.asked("serviceAccounts/ci@hai-test.iam.gserviceaccount.com:generateAccessToken") > 0);
-    assert!(double.asked("POST /v1/token") > 0);
+    assert!(
+        double.requests_with("serviceAccounts/ci@hai-test.iam.gserviceaccount.com:generateAccessToken") > 0
+    );
+    assert!(double.requests_with("POST /v1/token") > 0);
 }
 
 /// Checks the commands of this program in hints with its own parser.

@@ -49,7 +49,7 @@ async fn missing_permissions_are_queried_in_one_call() {
     let (google, _home) = client(&double);
     let lacks = google.lacks(PROJECT).await.unwrap();
     assert!(lacks.len() == NEEDS.len() && lacks.iter().all(|lack| lack.missing.is_empty()), "{lacks:?}");
-    assert_eq!(double.asked("POST /v3/projects/hai-test:testIamPermissions"), 1);
+    assert_eq!(double.requests_with("POST /v3/projects/hai-test:testIamPermissions"), 1);
     double.state().denied.insert("tpu.nodes.delete".into());
     let lacks = google.lacks(PROJECT).await.unwrap();
     let missing: Vec<_> = lacks.iter().filter(|lack| !lack.missing.is_empty()).collect();

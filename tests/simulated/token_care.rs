@@ -106,7 +106,7 @@ async fn the_first_token_is_fetched_and_stored_readable_by_its_owner_only() {
     // Google is not queried again.
     fixture.double.fail("/", Fault::HangUp);
     assert_eq!(fixture.manager().token(&fixture.spec).await.unwrap().expose(), OLD);
-    assert_eq!(fixture.double.asked(":access"), 1);
+    assert_eq!(fixture.double.requests_with(":access"), 1);
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn a_refused_token_is_replaced_by_the_latest_version_with_one_request() {
     let manager = fixture.manager();
     assert_eq!(manager.renew(&fixture.spec, &old).await.unwrap().expose(), NEW);
     assert_eq!(fs::read_to_string(fixture.default_file()).unwrap().trim(), NEW);
-    let asked = fixture.double.asked(":access");
+    let requests = fixture.double.requests_with(":access");
     for _ in 0..3 {
         let problem = manager.renew(&fixture.spec, &Secret::new(NEW)).await.unwrap_err();
         assert_eq!(problem.kind, ProblemKind::TokenRefused);
@@ -156,7 +156,7 @@ async fn a_refused_token_is_replaced_by_the_latest_version_with_one_request() {
         );
         assert!(!exposes(&problem));
     }
-    assert_eq!(fixture.double.asked(":access"), asked, "a recent response is reused");
+    assert_eq!(fixture.double.requests_with(":access"), requests, "a recent response is reused");
     // Another process has renewed the file in the meantime.
     put(&fixture.kept(), "tok-third");
     assert_eq!(manager.renew(&fixture.spec, &Secret::new(NEW)).await.unwrap().expose(), "tok-third");
@@ -177,14 +177,14 @@ async fn a_slow_secret_delays_no_other_and_is_requested_once() {
         came.lock().unwrap().push(token.expose().to_owned());
     };
     tokio::join!(fetch(&slow), fetch(&slow), async {
-        while fixture.double.asked("RAY_AUTH_TOKEN_SLOW") == 0 {
+        while fixture.double.requests_with("RAY_AUTH_TOKEN_SLOW") == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         fetch(&fixture.spec).await;
         permits.add_permits(2);
     });
     assert_eq!(came.into_inner().unwrap(), [NEW, OLD, OLD]);
-    assert_eq!(fixture.double.asked("RAY_AUTH_TOKEN_SLOW"), 1);
+    assert_eq!(fixture.double.requests_with("RAY_AUTH_TOKEN_SLOW"), 1);
 }
 
 #[tokio::test]

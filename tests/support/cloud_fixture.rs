@@ -50,7 +50,7 @@ impl CloudFixture {
         fixture.program(
             "ray",
             &format!(
-                "echo \"$@\" >>{home_dir}/asked\necho 'ray, version 2.60.0'\n\
+                "echo \"$@\" >>{home_dir}/calls\necho 'ray, version 2.60.0'\n\
                  [ \"$1\" != up ] || while [ ! -e {home_dir}/is-up ]; do sleep 0.1; done\n\
                  [ \"$1\" != down ] || while [ -e {home_dir}/hold-down ]; do sleep 0.1; done\n"
             ),
@@ -171,9 +171,9 @@ impl CloudFixture {
     }
 
     /// The subcommands with which `ray` was called so far.
-    pub fn asked(&self) -> Vec<String> {
-        let asked = fs::read_to_string(self.home.path().join("asked")).unwrap_or_default();
-        asked.lines().filter_map(|l| l.split(' ').next()).map(str::to_owned).collect()
+    pub fn calls(&self) -> Vec<String> {
+        let requests = fs::read_to_string(self.home.path().join("calls")).unwrap_or_default();
+        requests.lines().filter_map(|l| l.split(' ').next()).map(str::to_owned).collect()
     }
 
     /// The requested deletions, except those of instance groups, which mark operations.

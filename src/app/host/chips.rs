@@ -82,16 +82,16 @@ impl Details {
     /// Requests a read of the page's chips.
     fn ask_for_chips(&mut self, fleet: &Fleet, now: Timestamp) -> Option<Effect> {
         let Target::Chips(cluster_index, chips) = &self.target else { return None };
-        self.chips_asked = Some(now);
+        self.chips_requested = Some(now);
         Some(Effect::Chips(fleet.clusters[*cluster_index].name().clone(), chips.nodes.to_vec()))
     }
 
     /// Time until the page's chips are read again: [`AGAIN`] after the last result.
     pub(in crate::app) fn next_chips(&self, now: Timestamp) -> Option<Duration> {
         let Target::Chips(..) = &self.target else { return None };
-        match (self.chips_asked, self.chips_read) {
+        match (self.chips_requested, self.chips_read) {
             // A read that is in progress may be lost.
-            (Some(asked), _) => Some(LOST.saturating_sub(asked.age(now))),
+            (Some(requested), _) => Some(LOST.saturating_sub(requested.age(now))),
             (None, Some(read)) => Some(AGAIN.saturating_sub(read.age(now))),
             (None, None) => None,
         }
@@ -108,7 +108,7 @@ impl Details {
         let is_it = matches!(&self.target, Target::Chips(of, chips) if *of == cluster_index && *chips.nodes == *nodes);
         if is_it {
             self.chips = Some(Arc::clone(result));
-            (self.chips_asked, self.chips_read) = (None, Some(now));
+            (self.chips_requested, self.chips_read) = (None, Some(now));
         }
         is_it
     }

@@ -17,7 +17,7 @@ impl Details {
     fn inspect(&mut self, fleet: &Fleet) -> Option<Effect> {
         let (cluster, subject) = self.subject(fleet)?;
         match &mut *self.inspected {
-            Inspected::Answered(asked, ..) => asked.clone_from(&subject),
+            Inspected::Answered(shown, ..) => shown.clone_from(&subject),
             other => *other = Inspected::Waiting(subject.clone()),
         }
         Some(Effect::Ask(cluster.name().clone(), Request::Inspect(subject)))
@@ -51,14 +51,14 @@ impl Details {
         now: Timestamp,
     ) -> bool {
         let is_subject = match &*self.inspected {
-            Inspected::Waiting(asked) | Inspected::Answered(asked, ..) => asked == subject,
+            Inspected::Waiting(shown) | Inspected::Answered(shown, ..) => shown == subject,
             Inspected::No => false,
         };
-        let is_asked = is_subject && self.target.cluster_index() == Some(cluster_index);
-        if is_asked {
+        let is_requested = is_subject && self.target.cluster_index() == Some(cluster_index);
+        if is_requested {
             *self.inspected = Inspected::Answered(subject.clone(), now, Arc::clone(answer));
         }
-        is_asked
+        is_requested
     }
 
     /// The log files of the page's host; empty if they are unknown.

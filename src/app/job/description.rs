@@ -38,19 +38,19 @@ impl Details {
         job: &JobIds,
         work: &Result<Box<Work>, String>,
     ) -> bool {
-        let is_asked = self.target.cluster_index() == Some(cluster_index)
-            && matches!(&self.work, WorkRequest::Waiting(asked) if asked == job);
-        if is_asked {
+        let is_requested = self.target.cluster_index() == Some(cluster_index)
+            && matches!(&self.work, WorkRequest::Waiting(request) if request == job);
+        if is_requested {
             self.work = WorkRequest::Answered(work.clone());
         }
-        is_asked
+        is_requested
     }
 }
 
 /// What the driver of a job holds, waits for and does, as far as it was requested and reported; for an ended job, what
 /// it left.
-pub fn lines(asked: &WorkRequest, cluster: &Cluster, is_ended: bool, now: Timestamp) -> Lines {
-    match asked {
+pub fn lines(request: &WorkRequest, cluster: &Cluster, is_ended: bool, now: Timestamp) -> Lines {
+    match request {
         WorkRequest::No => Vec::new(),
         WorkRequest::Waiting(_) => vec![(HOLDS.to_owned(), "querying Ray...".to_owned())],
         WorkRequest::Answered(Ok(work)) => work_lines(work, Some(cluster), is_ended, now),

@@ -67,11 +67,11 @@ impl Details {
         result: &Arc<Result<JobStacks, Problem>>,
     ) -> bool {
         let is_of = matches!(&self.stacks, Stacks::Waiting(of) | Stacks::Answered(of, _) if of == driver);
-        let is_asked = is_of && self.target.cluster_index() == Some(cluster_index);
-        if is_asked {
+        let is_requested = is_of && self.target.cluster_index() == Some(cluster_index);
+        if is_requested {
             self.stacks = Stacks::Answered(driver.clone(), Arc::clone(result));
         }
-        is_asked
+        is_requested
     }
 
     /// The stacks of the page, once they were taken.

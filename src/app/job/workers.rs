@@ -40,7 +40,7 @@ pub struct Slot {
     /// Why the last one failed, if it did.
     pub problem: Option<Problem>,
     /// Start time of the current reading.
-    pub asked: Option<Timestamp>,
+    pub requested: Option<Timestamp>,
     /// When the last one ended.
     ended: Option<Timestamp>,
 }
@@ -70,8 +70,8 @@ impl FoldedLine {
 impl Slot {
     /// How long until the next reading; `None` if nothing is read automatically.
     fn wait(&self, part: Part, now: Timestamp) -> Option<Duration> {
-        if let Some(asked) = self.asked {
-            return Some(LOST.saturating_sub(asked.age(now)));
+        if let Some(requested) = self.requested {
+            return Some(LOST.saturating_sub(requested.age(now)));
         }
         let Some(ended) = self.ended else { return Some(Duration::ZERO) };
         let pause = match (&self.problem, &self.reading) {
@@ -122,15 +122,15 @@ impl Watched {
     /// Records that a part is being read. A reading of another part is cancelled.
     pub(in crate::app) fn ask(&mut self, part: Part, now: Timestamp) {
         for slot in [&mut self.overview, &mut self.lines, &mut self.cause] {
-            slot.asked = None;
+            slot.requested = None;
         }
-        self.slot_mut(part).asked = Some(now);
+        self.slot_mut(part).requested = Some(now);
     }
 
     /// Reads a part again, at once.
     pub(in crate::app) fn refresh(&mut self, part: Part) {
         let slot = self.slot_mut(part);
-        (slot.asked, slot.ended) = (None, None);
+        (slot.requested, slot.ended) = (None, None);
     }
 
     /// Stores a reading; returns whether it is of the watched job.
@@ -145,7 +145,7 @@ impl Watched {
             return false;
         }
         let slot = self.slot_mut(part);
-        (slot.asked, slot.ended) = (None, Some(now));
+        (slot.requested, slot.ended) = (None, Some(now));
         match &**reading {
             Ok(reading) => (slot.reading, slot.problem) = (Some(Arc::new(reading.clone())), None),
             Err(problem) => slot.problem = Some(problem.clone()),

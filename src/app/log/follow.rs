@@ -32,17 +32,19 @@ impl ClusterPage {
         now: Timestamp,
     ) -> Vec<Effect> {
         let mut effects = self.unfollow(with.fleet);
-        let mut asked: BTreeMap<ClusterName, Vec<_>> = BTreeMap::new();
+        let mut by_cluster: BTreeMap<ClusterName, Vec<_>> = BTreeMap::new();
         let mut streams = Vec::new();
         for log in logs {
             let stream = with.ids.stream();
             let wanted = (stream, log.source.clone(), log.host.clone());
-            asked.entry(log.cluster.clone()).or_default().push(wanted);
+            by_cluster.entry(log.cluster.clone()).or_default().push(wanted);
             streams.push((log, stream));
         }
         self.awaited = None;
         self.log.begin_several(streams, now);
-        effects.extend(asked.into_iter().map(|(name, logs)| Effect::Ask(name, Request::FollowSeveral(logs))));
+        effects.extend(
+            by_cluster.into_iter().map(|(name, logs)| Effect::Ask(name, Request::FollowSeveral(logs))),
+        );
         effects
     }
 

@@ -116,7 +116,7 @@ impl App {
             prompt.keep(&mut self.history);
         }
         let scope = self.search_scope();
-        let asked = self.fleet.clusters.iter().enumerate().filter_map(|(cluster_index, cluster)| {
+        let by_cluster = self.fleet.clusters.iter().enumerate().filter_map(|(cluster_index, cluster)| {
             let jobs = match &scope {
                 SearchScope::Cluster(only) if *only != cluster_index => return None,
                 SearchScope::Jobs(jobs) => jobs,
@@ -130,10 +130,10 @@ impl App {
             let files: Files = sought.flat_map(|job| files_of_job(cluster, job)).collect();
             (!files.is_empty()).then_some((cluster_index, files))
         });
-        let asked: Vec<_> = asked.collect();
+        let by_cluster: Vec<_> = by_cluster.collect();
         let of = self.scope_label(&scope);
         let searched = Searched { sought: typed.to_owned(), scope: Some(scope), of, lines: LINES };
-        self.search_files(asked, searched, (typed, OF_EACH), now)
+        self.search_files(by_cluster, searched, (typed, OF_EACH), now)
     }
 
     /// Shows the lines that a line of a driver's log with the suffix `[repeated Nx across cluster]` stands for, from
@@ -157,17 +157,17 @@ impl App {
             self.toasts.report(MessageKind::Info, message, now);
             return Vec::new();
         };
-        let asked = vec![(cluster_index, files_of_workers(cluster, job))];
+        let by_cluster = vec![(cluster_index, files_of_workers(cluster, job))];
         let Repeated { count, text, pattern } = repeated;
         let of = format!("the workers of {}; Ray deduplicated {count}", job.key);
         let searched = Searched { sought: text, scope: None, of, lines: LINES };
-        self.search_files(asked, searched, (&pattern, OF_WORKER), now)
+        self.search_files(by_cluster, searched, (&pattern, OF_WORKER), now)
     }
 
     /// Sends the search to these clusters, and shows the page of results.
     fn search_files(
         &mut self,
-        asked: Vec<(usize, Files)>,
+        by_cluster: Vec<(usize, Files)>,
         searched: Searched,
         (pattern, most): (&str, usize),
         now: Timestamp,
@@ -179,7 +179,7 @@ impl App {
         self.fleet.clusters.iter_mut().for_each(|cluster| cluster.found = Found::default());
         let mut effects = Vec::new();
         let mut unknown = Vec::new();
-        for (cluster_index, files) in asked {
+        for (cluster_index, files) in by_cluster {
             let cluster = &mut self.fleet.clusters[cluster_index];
             if files.is_empty() {
                 let why = "Ray has not listed its nodes";

@@ -192,12 +192,12 @@ fn no_host(row: &Row, remove: &str) -> String {
 
 /// The state that an abandoned operation leaves at a step, and how to change it.
 pub(in crate::app) fn abandoned_state(task: &Task, step: Option<StepName>) -> Hint {
-    let asked = step != Some(StepName::RequestTpus);
+    let is_requested = step != Some(StepName::RequestTpus);
     match task.kind() {
         OperationKind::AddWorker if matches!(task, Task::AddWorker(NewWorker::Host { .. })) => {
             "the host stays as it is".into()
         }
-        OperationKind::AddWorker if asked => {
+        OperationKind::AddWorker if is_requested => {
             Hint::from("Google keeps the request, and its TPU is billed once it exists")
                 .and(Verb::RemoveWorker.on(task.worker(), "delete it"))
         }

@@ -24,7 +24,7 @@ pub struct Details {
     /// The utilization of the page's chips; `None` while it is read.
     pub chips: Option<Arc<Result<Chips, Problem>>>,
     /// When the chips of the page were last requested, while there is no result of that request.
-    pub chips_asked: Option<Timestamp>,
+    pub chips_requested: Option<Timestamp>,
     /// When the last result was received.
     pub chips_read: Option<Timestamp>,
     /// The text of the filter: only lines that match it are shown.
@@ -81,7 +81,7 @@ impl Details {
             stacks: Stacks::No,
             inspected: Box::new(Inspected::No),
             chips: None,
-            chips_asked: None,
+            chips_requested: None,
             chips_read: None,
             filter: String::new(),
             scroll: Scroll::default(),

@@ -30,7 +30,7 @@ impl App {
         let now_empty = gone.map(|(cluster_index, _)| (*cluster_index, Vec::new()));
         let changed = self.visible.iter().filter(|now| !before.contains(now)).cloned();
         let name = |cluster_index: usize| self.fleet.clusters[cluster_index].name().clone();
-        let asked = now_empty.chain(changed);
-        asked.map(|(cluster_index, ids)| Effect::Ask(name(cluster_index), Request::Visible(ids))).collect()
+        let requests = now_empty.chain(changed);
+        requests.map(|(cluster_index, ids)| Effect::Ask(name(cluster_index), Request::Visible(ids))).collect()
     }
 }

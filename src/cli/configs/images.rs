@@ -50,11 +50,11 @@ fn docker_image(text: &str, file: &Path) -> Result<String> {
 /// Lists the image builds with their tags, newest first.
 pub fn run(image: &ImageName, stem: &str, settings: &Settings, as_json: bool) -> Result<()> {
     let google = google(settings);
-    let asked = async {
+    let read = async {
         let images = google.images(image).await;
         images.map_err(|e| anyhow!("cannot list the images of {stem}: {e}; {}", e.hint()))
     };
-    let builds = Reach::block_on(asked)?;
+    let builds = Reach::block_on(read)?;
     let tagged = || builds.iter().filter(|b| !b.tags.is_empty());
     let used = |tag: &str| tag == image.tag;
     if as_json {

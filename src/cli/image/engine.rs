@@ -93,8 +93,9 @@ impl Engine {
         };
         // The current context, e.g. that of Docker Desktop, is in the user's configuration, which is left out.
         if self.kind == Kind::Docker && !self.has_host {
-            let asked = self.quiet(&["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]).await?;
-            let host = asked.lines.last().filter(|line| asked.code == 0 && line.contains("://"));
+            let output =
+                self.quiet(&["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]).await?;
+            let host = output.lines.last().filter(|line| output.code == 0 && line.contains("://"));
             settings.extend(host.map(|host| format!("DOCKER_HOST={}", host.trim())));
         }
         Ok(Private { engine: self, folder, settings })

@@ -33,12 +33,12 @@ pub struct PushArguments {
 
 /// Pushes the image to every registry. A failure for one does not affect the others.
 pub(super) async fn run(
-    asked: &PushArguments,
+    arguments: &PushArguments,
     engine: &Engine,
     targets: &Targets,
     audit: &Audit,
 ) -> Result<()> {
-    let PushArguments { options, regions, set_image, yes } = asked;
+    let PushArguments { options, regions, set_image, yes } = arguments;
     let name = targets.image(options.image.as_deref())?;
     let registries = targets.registries(Some(name), regions)?;
     let tag = tag::for_push(options, &targets.folder, engine, name).await?;

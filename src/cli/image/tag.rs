@@ -89,8 +89,8 @@ pub(super) async fn for_push(
         bail!("{} is not in a git repository; give a tag with --tag", folder.display());
     };
     // Listed with the newest first.
-    let asked = engine.quiet(&["image", "ls", "--format", "{{.Tag}}", image]).await?;
-    let tags = asked.require_success("listing the images of this machine")?;
+    let listed = engine.quiet(&["image", "ls", "--format", "{{.Tag}}", image]).await?;
+    let tags = listed.require_success("listing the images of this machine")?;
     let is_of_commit = |tag: &&String| {
         let date = tag.trim().strip_suffix(&mark).and_then(|date| date.strip_suffix('-'));
         date.is_some_and(|date| date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit()))

@@ -120,7 +120,7 @@ async fn search(
         writers.insert((log.node.id, log.name.clone()), (log.worker, log.is_err));
         nodes.entry(log.node.id).or_insert_with(node).globs.push(log.name.raw().to_owned());
     }
-    let asked = FileSearch {
+    let wanted = FileSearch {
         id: FileSearchId(0),
         pattern: pattern.text().to_owned(),
         nodes: nodes.into_values().collect(),
@@ -129,7 +129,7 @@ async fn search(
     };
     let searcher = FileSearcher { client: &channel.client, hosts, longest: LineSplitter::WHOLE };
     let (found, mut matches) = mpsc::unbounded_channel();
-    let tally = searcher.search(&asked, pattern, found).await.map_err(failed(reach))?;
+    let tally = searcher.search(&wanted, pattern, found).await.map_err(failed(reach))?;
     let mut all = Vec::new();
     while let Some(progress) = matches.recv().await {
         let SearchProgress::Matches(FileMatches { node, name, lines, more, .. }) = progress else { continue };

@@ -41,8 +41,8 @@ pub(super) struct Setup {
 impl Setup {
     /// Whether Google is needed: for machines, or for a token.
     pub(super) fn needs_google(&self) -> bool {
-        let is_asked =
+        let is_named =
             |spec: &ClusterSpec| spec.provider == Provider::Gcp || spec.google.token_secret.is_some();
-        self.clusters.iter().any(is_asked)
+        self.clusters.iter().any(is_named)
     }
 }

@@ -11,15 +11,15 @@ use crate::supervisor;
 use std::path::Path;
 
 /// Checks the settings file, and writes it on request.
-pub(super) fn settings(asked: &SetupArguments, sources: &Sources, env: &Env) -> Check {
+pub(super) fn settings(arguments: &SetupArguments, sources: &Sources, env: &Env) -> Check {
     let name = "settings";
     let file = sources.config.as_deref().map_or_else(|| Settings::file(env), |named| env.expand(named));
     let of = file.display().to_string();
     let is_there = file.exists();
-    if asked.write_settings && !is_there {
+    if arguments.write_settings && !is_there {
         let folder = sources.infra.as_deref().unwrap_or(Path::new("infra"));
         let infra = Some(env.expand(folder)).filter(|folder| folder.exists());
-        let text = config::first_settings(infra.as_deref(), asked.key_secret.as_deref());
+        let text = config::first_settings(infra.as_deref(), arguments.key_secret.as_deref());
         return match text.map(|text| config::write_first(&file, &Secret::new(text))) {
             Ok(Ok(())) => Check::new(name, of, Status::Fixed, "created with all defaults"),
             Ok(Err(e)) => {
@@ -31,7 +31,7 @@ pub(super) fn settings(asked: &SetupArguments, sources: &Sources, env: &Env) -> 
     }
     match Settings::read(sources.config.as_deref(), env) {
         Err(e) => Check::needs(name, of, e.what(), e.hint),
-        Ok(_) if asked.write_settings => {
+        Ok(_) if arguments.write_settings => {
             Check::new(name, of, Status::Ok, "already exists; it was not changed")
         }
         Ok(_) if is_there => Check::new(name, of, Status::Ok, "read"),

@@ -93,8 +93,8 @@ pub(super) async fn head(setup: &Setup, global: &GlobalArguments, ready: bool) -
         Err(e) => return (Check::needs(name, of, format!("{e:#}"), ""), None),
     };
     setup.progress.show(format!("connecting to {}", counted(all.len(), "cluster")));
-    let asked = all.iter().map(|reach| Box::pin(answer(setup, reach)));
-    match select_ok(asked).await {
+    let requests = all.iter().map(|reach| Box::pin(answer(setup, reach)));
+    match select_ok(requests).await {
         Ok(((cluster, version), _)) => {
             let what = format!("it responds and accepts the token; Ray {version}");
             (Check::new(name, cluster, Status::Ok, what), Some(version))

@@ -117,7 +117,7 @@ impl Answers<'_> {
         let mut ray = json!({"answered": problem.is_none(), "error": problem.map(|p| &p.what)});
         hints::add(&mut ray, problem.map(|p| &p.hint), target);
         json!({
-            "cluster": self.spec.name.as_str(), "zone": self.spec.zone, "queried_ms": self.cloud.asked.as_millis(),
+            "cluster": self.spec.name.as_str(), "zone": self.spec.zone, "queried_ms": self.cloud.queried.as_millis(),
             "complete": self.cloud.is_whole(), "unlisted": self.cloud.unlisted.as_ref().map(Text::raw),
             "ray": ray, "chips": chips, "types": types, "rows": rows.iter().map(|row| row_for_scripts(row, target)).collect::<Vec<_>>(),
         })

@@ -46,7 +46,7 @@ mod tests {
         for (n, cpus) in [(0, 0.0), (1, 2.0), (2, 0.3), (3, 40.0)] {
             let status = if n == 3 { JobStatus::Pending } else { JobStatus::Running };
             let mut job = SimJob::invent(&mut Random::new(n), n as usize, T0, status, Log::none());
-            job.asked.cpus = cpus;
+            job.requested.cpus = cpus;
             assert!(cluster.add(job));
         }
         assert_eq!(advance(&mut cluster), (2.3, None), "a pending job holds nothing");

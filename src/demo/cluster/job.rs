@@ -50,7 +50,7 @@ pub(in crate::demo) struct SimJob {
     /// `runtime_env` as Ray returns it, including secrets.
     pub runtime_env: Option<Value>,
     /// The resources that the entrypoint itself requests.
-    pub asked: RequestedResources,
+    pub requested: RequestedResources,
     /// When a requested stop takes effect, in milliseconds since the epoch.
     pub stopping: Option<i64>,
     /// When its driver starts, in milliseconds since the epoch; `None` if only the simulation's turnover starts it.
@@ -97,7 +97,7 @@ impl SimJob {
                 "pip": {"packages": ["jax[tpu]==0.6.2", "levanter>=1.2", "haliax"], "pip_check": false},
                 "config": {"setup_timeout_seconds": 1800},
             })),
-            asked: RequestedResources {
+            requested: RequestedResources {
                 cpus: f64::from(u8::from(n.is_multiple_of(5))),
                 ..RequestedResources::default()
             },
@@ -134,7 +134,7 @@ impl SimJob {
             ended,
             metadata: Some(json!({})),
             runtime_env: Some(json!({})),
-            asked: RequestedResources::default(),
+            requested: RequestedResources::default(),
             stopping: None,
             starting: None,
             log: Log::none(),
@@ -193,7 +193,7 @@ impl SimJob {
     /// CPUs that its entrypoint holds on the driver's node, the head, while it runs.
     pub fn held_cpus(&self) -> f64 {
         let is_held = self.submission.is_some() && self.status == JobStatus::Running;
-        if is_held { self.asked.cpus } else { 0.0 }
+        if is_held { self.requested.cpus } else { 0.0 }
     }
 
     /// Ray's name for the status.
@@ -249,10 +249,10 @@ impl SimJob {
             "start_time": self.started,
             "end_time": self.ended,
             "metadata": self.metadata,
-            "entrypoint_num_cpus": self.asked.cpus,
-            "entrypoint_num_gpus": self.asked.gpus,
-            "entrypoint_memory": self.asked.memory,
-            "entrypoint_resources": self.asked.resources,
+            "entrypoint_num_cpus": self.requested.cpus,
+            "entrypoint_num_gpus": self.requested.gpus,
+            "entrypoint_memory": self.requested.memory,
+            "entrypoint_resources": self.requested.resources,
             "driver_agent_http_address": self.has_started().then(|| format!("http://{HEAD_IP}:52365")),
             "driver_node_id": self.has_started().then(|| head.to_string()),
             "driver_exit_code": self.exit_code(),

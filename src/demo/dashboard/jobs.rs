@@ -113,7 +113,7 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
             ended: None,
             metadata: body.get("metadata").filter(|m| m.is_object()).cloned(),
             runtime_env: body.get("runtime_env").filter(|m| m.is_object()).cloned(),
-            asked: RequestedResources {
+            requested: RequestedResources {
                 cpus: body["entrypoint_num_cpus"].as_f64().unwrap_or(0.0),
                 gpus: body["entrypoint_num_gpus"].as_f64().unwrap_or(0.0),
                 memory: body["entrypoint_memory"].as_i64().unwrap_or(0),

@@ -273,7 +273,7 @@ fn submission_info(job: &SimJob, head: NodeId) -> JobsApiInfo {
         end_time: job.ended.map(i64::unsigned_abs),
         metadata: pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect(),
         runtime_env_json: job.runtime_env.as_ref().map(dumps),
-        entrypoint_num_cpus: Some(job.asked.cpus),
+        entrypoint_num_cpus: Some(job.requested.cpus),
         driver_agent_http_address: Some(format!("http://{HEAD_IP}:52365")),
         driver_node_id: Some(head.to_string()),
         driver_exit_code: job.exit_code(),

@@ -37,7 +37,7 @@ impl Engine {
         let owner = OWNERS.into_iter().find(|known| *known == user)?;
         let experiment = EXPERIMENTS.into_iter().find(|known| *known == experiment)?;
         let kind = self.kinds.iter().position(|k| k.slice.pod_type == pod_type);
-        let asked = submission["entrypoint_resources"].as_object();
+        let requested = submission["entrypoint_resources"].as_object();
         let run = Run {
             diverges: None,
             seed: self.random.next(),
@@ -49,7 +49,7 @@ impl Engine {
             chips: kind.map_or(64, |k| self.kinds[k].slice.hosts as u64 * 4),
             bucket: self.life.bucket.clone(),
         };
-        let pends = kind.is_none() || asked.is_some_and(|a| a.keys().any(|k| k.starts_with("TPU-")));
+        let pends = kind.is_none() || requested.is_some_and(|a| a.keys().any(|k| k.starts_with("TPU-")));
         Some(Resubmission { run, kind, pends })
     }
 }

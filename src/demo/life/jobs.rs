@@ -127,7 +127,7 @@ impl Engine {
         row.submission = Some(run.id.clone());
         row.entrypoint = entrypoint(&run);
         row.metadata = Some(label(&run));
-        row.asked.cpus = 0.0;
+        row.requested.cpus = 0.0;
         let mut tale = Tale::new(run);
         tale.turn(row.started, What::Begins);
         tale.turn(row.started + 6000, What::Trains { step: 0, ip: ip.as_str().into(), pace: train::STEADY });
@@ -415,8 +415,8 @@ fn table_row(random: &mut Random, index: usize, now: i64, work: &Work) -> SimJob
     row.entrypoint = entrypoint(run);
     row.metadata = Some(label(run));
     // The head of these clusters offers no CPU: a driver that requested one could not be scheduled there.
-    row.asked.cpus = 0.0;
-    row.asked.resources = work.pends.then(|| json!({format!("TPU-{}-head", run.pod_type): 1.0}));
+    row.requested.cpus = 0.0;
+    row.requested.resources = work.pends.then(|| json!({format!("TPU-{}-head", run.pod_type): 1.0}));
     row
 }
 
@@ -488,7 +488,7 @@ mod tests {
         for _ in 0..300 {
             cluster.advance(cluster.now + 60_000);
             for (job_index, job) in cluster.jobs.iter().enumerate() {
-                if job.asked.resources.is_some() && job.status == JobStatus::Running {
+                if job.requested.resources.is_some() && job.status == JobStatus::Running {
                     assert!(
                         !cluster.hosts_of(job_index).is_empty(),
                         "{:?} runs without a slice",

@@ -219,9 +219,9 @@ impl Client {
         listed.keep(job, nodes);
         let known = self.known(job, &mut gang.cut).await?;
         let known_here = &known;
-        let asked = |node| async move { (node, self.worker_files(node, job, known_here).await) };
+        let listing = |node| async move { (node, self.worker_files(node, job, known_here).await) };
         let unlisted = nodes.iter().filter(|node| !listed.is_complete(node, known_here));
-        let listings = unlisted.copied().map(asked);
+        let listings = unlisted.copied().map(listing);
         let mut listings = stream::iter(listings.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
         while let Some((node, answer)) = listings.next().await {
             match answer {

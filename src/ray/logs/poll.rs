@@ -218,7 +218,7 @@ impl Poll {
                 () = &mut over => return Ok(()),
                 _ = self.clients.sent() => return Ok(()),
                 () = ends(&mut self.ended), if !is_over => return Ok(()),
-                before = self.out.asked() => self.answer(before).await?,
+                before = self.out.older_request() => self.answer(before).await?,
             }
         }
     }
@@ -226,7 +226,7 @@ impl Poll {
     /// Reads older parts on request, until the stream is closed.
     async fn give_older(&mut self) -> Result<(), Closed> {
         loop {
-            let before = self.out.asked().await;
+            let before = self.out.older_request().await;
             self.answer(before).await?;
         }
     }

@@ -55,8 +55,8 @@ impl Tail {
     {
         const BATCHES: usize = 8;
         let (sender, events) = mpsc::channel(BATCHES);
-        let (older, asked) = mpsc::unbounded_channel();
-        let following = follow(Outlet::new(sender, asked, longest));
+        let (older, older_requests) = mpsc::unbounded_channel();
+        let following = follow(Outlet::new(sender, older_requests, longest));
         // An error means that the stream was closed: there is no receiver.
         let task = tokio::spawn(async move { following.await.unwrap_or(()) });
         Self { events, older, task: task.abort_handle() }
@@ -142,7 +142,7 @@ impl CurrentClient {
 pub struct Outlet {
     sender: mpsc::Sender<LogEvent>,
     /// Requests for older parts: the positions where they end.
-    asked: mpsc::UnboundedReceiver<u64>,
+    older_requests: mpsc::UnboundedReceiver<u64>,
     splitter: LineSplitter,
     batch: LogPart,
     /// Position of the next byte.
@@ -166,11 +166,24 @@ impl Outlet {
     /// Maximum number of bytes that are split into lines at a time: a frame may consist of line feeds only.
     pub(super) const PIECE: usize = 64 << 10;
 
-    fn new(sender: mpsc::Sender<LogEvent>, asked: mpsc::UnboundedReceiver<u64>, longest: usize) -> Self {
+    fn new(
+        sender: mpsc::Sender<LogEvent>,
+        older_requests: mpsc::UnboundedReceiver<u64>,
+        longest: usize,
+    ) -> Self {
         let splitter = LineSplitter::new(longest);
         let since = Instant::now();
         let batch = LogPart::default();
-        Self { sender, asked, splitter, batch, at: 0, since, has_output: false, is_interrupted: false }
+        Self {
+            sender,
+            older_requests,
+            splitter,
+            batch,
+            at: 0,
+            since,
+            has_output: false,
+            is_interrupted: false,
+        }
     }
 
     /// Sets the position of the next byte, which begins a line. Earlier bytes are passed on, including an unfinished
@@ -273,8 +286,8 @@ impl Outlet {
     }
 
     /// The next request for an older part: the position where it ends. Never resolves when no more requests can follow.
-    pub async fn asked(&mut self) -> u64 {
-        match self.asked.recv().await {
+    pub async fn older_request(&mut self) -> u64 {
+        match self.older_requests.recv().await {
             Some(before) => before,
             None => std::future::pending().await,
         }
@@ -309,8 +322,8 @@ mod tests {
 
     fn outlet() -> (Outlet, mpsc::Receiver<LogEvent>) {
         let (sender, events) = mpsc::channel(2);
-        let (_, asked) = mpsc::unbounded_channel();
-        (Outlet::new(sender, asked, LineSplitter::ON_A_SCREEN), events)
+        let (_, older_requests) = mpsc::unbounded_channel();
+        (Outlet::new(sender, older_requests, LineSplitter::ON_A_SCREEN), events)
     }
 
     #[test]

@@ -230,7 +230,7 @@ impl Channel {
         }
         let drivers = match drivers {
             None if started && self.drivers_pace.is_cheap() => Some(self.ask_drivers().await?),
-            asked => asked,
+            other => other,
         };
         if let Some(body) = drivers {
             let bytes = body.len();

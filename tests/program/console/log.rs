@@ -84,8 +84,8 @@ fn a_log_without_ssh_is_downloaded_and_searched() {
     pty.send("/step\r");
     pty.wait_text("/step");
     pty.send("g/");
-    let asked = pty.wait_text("Download log");
-    assert!(asked.contains("no SSH connection") && asked.contains("up to 1.0 "), "{asked}");
+    let question = pty.wait_text("Download log");
+    assert!(question.contains("no SSH connection") && question.contains("up to 1.0 "), "{question}");
     pty.send("\t\r");
     pty.wait_text("lines of the whole log");
     pty.send("\r");

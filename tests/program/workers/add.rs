@@ -17,7 +17,7 @@ fn a_worker_is_requested_and_followed_until_it_has_joined() {
     assert_eq!((&node["labels"], &node["acceleratorType"]), (&labels("unmanaged"), &json!("v4-8")));
     assert!(node["schedulingConfig"].is_null(), "the queued resource has the capacity");
     assert!(node["metadata"]["startup-script"].as_str().unwrap().starts_with("#!"));
-    assert!(fixture.double.asked("POST /v2alpha1/") == 1, "best effort is known to v2alpha1 only");
+    assert!(fixture.double.requests_with("POST /v2alpha1/") == 1, "best effort is known to v2alpha1 only");
     fixture.turn("extra", "PROVISIONING");
     adding.wait_for("extra: provisioning");
     fixture.grant("extra");
@@ -42,21 +42,21 @@ fn a_worker_is_requested_and_followed_until_it_has_joined() {
 fn a_worker_is_requested_with_flex_start() {
     let mut fixture = CloudFixture::new();
     fixture.head();
-    let asked = "add-worker --type v4-8 --capacity flex_start --name flex --yes --no-wait";
-    let (code, _, said) = fixture.run(asked);
+    let command = "add-worker --type v4-8 --capacity flex_start --name flex --yes --no-wait";
+    let (code, _, said) = fixture.run(command);
     assert_eq!(code, Some(0), "{said}");
     let sent = fixture.double.state().queued[0].clone();
     assert_eq!(
         (&sent["provisioningModel"], &sent["runDuration"]),
         (&json!("FLEX_START"), &json!({"maxRunDuration": "604800s"}))
     );
-    assert_eq!(fixture.double.asked("POST /v2alpha1/"), 1, "v2 has no field for it");
+    assert_eq!(fixture.double.requests_with("POST /v2alpha1/"), 1, "v2 has no field for it");
     let (_, out, _) = fixture.run("tpus --json");
     let rows: Value = serde_json::from_str(&out).unwrap();
     let row = rows["rows"].as_array().unwrap().iter().find(|row| row["name"] == "flex").unwrap();
     assert_eq!((&row["capacity"], &row["status"]), (&json!("flex-start"), &json!("waiting")), "{row}");
     // The same request is followed; a request with another capacity is refused.
-    let (code, _, said) = fixture.run(asked);
+    let (code, _, said) = fixture.run(command);
     assert!(code == Some(0) && said.contains("already requested from Google"), "{said}");
     let (code, _, said) = fixture.run("add-worker --type v4-8 --name flex --yes --no-wait");
     assert!(code == Some(1) && said.contains("capacity flex-start, not spot"), "{said}");
@@ -69,7 +69,7 @@ fn a_worker_is_requested_with_flex_start() {
         let field = json!({"provisioningModel": "FLEX_START", "runDuration": {"maxRunDuration": "3600s"}});
         settings["tpu_capacity"] = json!({"flex-start": {"api": api, "field": field}});
         fixture.file("config.yaml", &settings.to_string());
-        let of_settings = asked.replace("--name flex", &format!("--name {api}"));
+        let of_settings = command.replace("--name flex", &format!("--name {api}"));
         let (code, _, said) = fixture.run(&of_settings);
         assert!(code == ends && said.contains(wanted), "{api}: {said}");
     }
@@ -93,7 +93,11 @@ fn a_failed_request_is_reported_with_a_hint() {
     );
     let reservation = format!("projects/{PROJECT}/locations/{ZONE}/reservations/-");
     assert_eq!(calls[0]["body"]["reservationName"], reservation.as_str());
-    assert_eq!(fixture.double.asked("POST"), fixture.double.asked("POST /token"), "a dry run sends nothing");
+    assert_eq!(
+        fixture.double.requests_with("POST"),
+        fixture.double.requests_with("POST /token"),
+        "a dry run sends nothing"
+    );
     let (code, _, said) = fixture.run("add-worker --type v9-8 --yes");
     assert!(code == Some(1) && said.contains("available types: tpu_worker"), "{said}");
     let (code, _, said) = fixture.run("add-worker --type v4-8 --name ../x --yes");

@@ -39,18 +39,18 @@ fn a_restart_deletes_the_head_first_and_keeps_manually_added_workers() {
     assert!(!out.contains("by-hand") && !out.contains("others"), "{out}");
     assert!(out.contains(r#""method":"POST","url":"/api/jobs/""#) && !out.contains("ssh "), "{out}");
     assert!(out.contains(r#""HF_TOKEN":"***""#), "a variable is a secret: {out}");
-    assert_eq!(fixture.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE"), 0);
 
     let restarting = fixture.spawn("restart-cluster --yes --others --preserve-jobs=0");
-    until("ray up is run", || fixture.asked().iter().any(|w| w == "up"));
+    until("ray up is run", || fixture.calls().iter().any(|w| w == "up"));
     assert_eq!(fixture.double.state().instances.len(), 0, "the head is gone before ray up");
     fixture.head();
     fixture.file("is-up", "");
     let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("1 manually added workers have rejoined"), "{said}");
-    let asked = fixture.asked();
-    assert_eq!(asked, ["--version", "--version", "down", "up"], "the dry run checks the ray command, too");
+    let requests = fixture.calls();
+    assert_eq!(requests, ["--version", "--version", "down", "up"], "the dry run checks the ray command, too");
     let deleted = fixture.deletions();
     assert!(deleted.len() == 3 && deleted[0].contains("/instances/7"), "{deleted:?}");
     let names = fixture.double.state().nodes.iter().map(|n| n["name"].to_string()).collect::<String>();
@@ -120,9 +120,9 @@ fn a_dry_restart_of_a_local_cluster_names_each_machine_and_each_job() {
     assert_eq!(code, Some(0), "{said}");
     assert!(!out.contains("10.128.0.2") && out.contains("ssh 127.0.0.11 "), "{out}");
     assert!(
-        fixture.asked().iter().all(|word| word == "--version"),
+        fixture.calls().iter().all(|word| word == "--version"),
         "nothing was done: {:?}",
-        fixture.asked()
+        fixture.calls()
     );
 }
 
@@ -136,14 +136,14 @@ fn a_cluster_is_started() {
         "{out}{said}"
     );
     let starting = fixture.spawn("start-cluster");
-    until("ray up is run", || fixture.asked().iter().any(|w| w == "up"));
+    until("ray up is run", || fixture.calls().iter().any(|w| w == "up"));
     fixture.head();
     fixture.file("is-up", "");
     let (code, _, said) = starting.finish();
     assert_eq!(code, Some(0), "{said}");
     // The dry run checked the ray command, too.
     assert_eq!(
-        (fixture.asked(), fixture.deletions().len()),
+        (fixture.calls(), fixture.deletions().len()),
         (["--version", "--version", "up"].map(str::to_owned).to_vec(), 0)
     );
     // It is running: nothing is started again.
@@ -154,7 +154,7 @@ fn a_cluster_is_started() {
             "{out}{said}"
         );
     }
-    assert_eq!(fixture.asked().iter().filter(|w| *w == "up").count(), 1);
+    assert_eq!(fixture.calls().iter().filter(|w| *w == "up").count(), 1);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_cluster_is_stopped_head_first_then_its_tpus_in_parallel_then_ray_down() {
     });
     assert!(deletions()[0].contains(&format!("/instances/{head}")), "{:#?}", deletions());
     all.add_permits(3);
-    until("ray down is run", || fixture.asked().iter().any(|w| w == "down"));
+    until("ray down is run", || fixture.calls().iter().any(|w| w == "down"));
     {
         let state = fixture.double.state();
         assert!(state.instances.is_empty(), "the machines are gone before ray down");
@@ -186,5 +186,5 @@ fn a_cluster_is_stopped_head_first_then_its_tpus_in_parallel_then_ray_down() {
     fs::remove_file(fixture.home.path().join("hold-down")).unwrap();
     let (code, _, said) = stopping.finish();
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(fixture.asked(), ["--version", "down"]);
+    assert_eq!(fixture.calls(), ["--version", "down"]);
 }

@@ -78,7 +78,11 @@ fn a_slice_is_created_part_by_part_followed_and_removed_with_its_parts() {
         format!("{base}/zones/{ZONE}/instanceGroupManagers"),
     ];
     assert_eq!(urls, wanted);
-    assert_eq!(fixture.double.asked("POST"), fixture.double.asked("POST /token"), "a dry run sends nothing");
+    assert_eq!(
+        fixture.double.requests_with("POST"),
+        fixture.double.requests_with("POST /token"),
+        "a dry run sends nothing"
+    );
     let made = "Created by marin-tui for cluster marin-a";
     assert_eq!(
         calls[0]["body"],
@@ -324,5 +328,5 @@ fn impossible_requests_are_refused_before_anything_is_sent() {
         let (code, _, said) = fixture.run(&format!("add-worker {words} --yes"));
         assert!(code == Some(1) && said.contains(refused) && said.contains(hint), "{words}: {said}");
     }
-    assert_eq!(fixture.double.asked("POST"), fixture.double.asked("POST /token"));
+    assert_eq!(fixture.double.requests_with("POST"), fixture.double.requests_with("POST /token"));
 }

@@ -118,7 +118,7 @@ fn a_node_of_a_manually_added_worker_names_the_worker() {
     pty.wait_text(&format!("{WORKER} (marin-a)"));
     pty.wait_text("it is the host of by-hand");
     pty.wait_text("task runs there");
-    assert_eq!(fixture.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE"), 0);
     pty.send("\x03");
     assert!(pty.wait_exit().success());
 }

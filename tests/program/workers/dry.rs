@@ -88,11 +88,11 @@ fn each_dry_run_is_one_list_on_a_cluster_in_google_cloud() {
     fixture.double.state().nodes.push(tpu::node(ZONE, "gone", "v4-8", "PREEMPTED", &labels("worker"), &[]));
     let cleaned = fixture.list("clean-preempted --dry-run");
     assert_eq!((&cleaned[0]["name"], &cleaned[0]["outcome"]), (&json!("gone"), &json!("would be deleted")));
-    assert_eq!(fixture.double.asked("DELETE") + fixture.double.asked("PATCH"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE") + fixture.double.requests_with("PATCH"), 0);
     assert!(
-        fixture.asked().iter().all(|word| word == "--version"),
+        fixture.calls().iter().all(|word| word == "--version"),
         "nothing was done: {:?}",
-        fixture.asked()
+        fixture.calls()
     );
 }
 
@@ -126,9 +126,9 @@ fn each_dry_run_is_one_list_on_a_local_cluster() {
         (&json!("true"), &json!(1.0))
     );
     assert!(
-        fixture.asked().iter().all(|word| word == "--version"),
+        fixture.calls().iter().all(|word| word == "--version"),
         "nothing was done: {:?}",
-        fixture.asked()
+        fixture.calls()
     );
     fixture.heads.clear();
     assert_eq!(short(&fixture.planned("start-cluster")), ["up"]);
@@ -138,7 +138,7 @@ fn each_dry_run_is_one_list_on_a_local_cluster() {
 fn a_started_cluster_is_reported_as_a_list() {
     let mut fixture = CloudFixture::new();
     let starting = fixture.spawn("start-cluster --json");
-    until("ray up is run", || fixture.asked().iter().any(|w| w == "up"));
+    until("ray up is run", || fixture.calls().iter().any(|w| w == "up"));
     fixture.head();
     fixture.file("is-up", "");
     let (code, out, said) = starting.finish();
@@ -201,8 +201,8 @@ fn secrets_in_a_startup_script_cause_a_warning_before_it_is_sent() {
     }
     assert!(!out.contains("hunter2"), "{out}");
 
-    let asked = fixture.planned("add-worker --type v4-8 --name extra");
-    let metadata = &asked[0]["body"]["tpu"]["nodeSpec"][0]["node"]["metadata"];
+    let requests = fixture.planned("add-worker --type v4-8 --name extra");
+    let metadata = &requests[0]["body"]["tpu"]["nodeSpec"][0]["node"]["metadata"];
     let script = metadata["startup-script"].as_str().unwrap();
     assert!(script.contains("mount /dev/sdb /data"), "the file's own script runs, too");
     assert_eq!(metadata["api-token"], "hunter2hunter2", "other metadata of the file is kept");

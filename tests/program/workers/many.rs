@@ -54,7 +54,7 @@ fn several_workers_are_removed_one_after_the_other() {
         calls.iter().map(|c| c["url"].as_str().unwrap().rsplit('/').next().unwrap()).collect();
     assert_eq!(urls, ["a", "b", "c"], "{out}");
     assert!(HOSTS[..3].iter().all(|host| said.contains(host)) && said.contains("WORKER  HOSTS"), "{said}");
-    assert_eq!(fixture.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE"), 0);
 
     let mut removing = fixture.spawn("remove-worker a b c a --now --yes --json");
     removing.wait_for("a: waiting for Ray");
@@ -183,7 +183,7 @@ fn jobs_of_all_workers_are_shown_and_must_be_allowed() {
     let (reason, said) = fixture.refused("remove-worker a b c --yes");
     assert!(reason == "worker-busy" && said.contains("RUNS ON WORKER"), "{reason}: {said}");
     assert_eq!(fixture.refused("remove-worker a b c --now --yes").0, "others-jobs");
-    assert_eq!(fixture.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE"), 0);
     let removing = fixture.spawn("remove-worker a b c --now --others --yes --parallel 3");
     until("all are deleted in parallel", || fixture.at_google().is_empty());
     for _ in 0..3 {
@@ -265,5 +265,5 @@ fn errors_in_a_list_of_workers_are_reported_before_anything_is_done() {
         let (code, _, said) = fixture.run(&format!("remove-worker {wrong} --yes"));
         assert_eq!(code, Some(2), "{wrong}: {said}");
     }
-    assert_eq!(fixture.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE"), 0);
 }

@@ -19,7 +19,7 @@ fn a_worker_is_removed_with_consent_and_completely() {
     for words in ["remove-worker by-hand --now --yes", "init-worker by-hand --yes"] {
         assert_eq!(fixture.refused(words).0, "others-jobs", "{words}");
     }
-    assert_eq!(fixture.double.asked("DELETE") + fixture.double.asked("PATCH"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE") + fixture.double.requests_with("PATCH"), 0);
 
     fixture.double.fail_at(
         "DELETE",
@@ -93,7 +93,7 @@ fn a_live_tpu_vm_is_removed_from_google_and_from_ray() {
     fixture.double.state().nodes.push(node);
     let (code, out, said) = fixture.run("remove-worker by-hand --dry-run");
     assert!(code == Some(0) && format!("{out}{said}").contains("by-hand"), "{out}{said}");
-    assert_eq!(fixture.double.asked("DELETE"), 0);
+    assert_eq!(fixture.double.requests_with("DELETE"), 0);
     let removing = fixture.spawn("remove-worker by-hand --now --yes");
     until("google has deleted it", || fixture.double.state().nodes.is_empty());
     for node in fixture.heads[0].0.nodes().into_iter().skip(1) {

@@ -13,19 +13,23 @@ async fn permanent_errors_are_not_retried_and_transient_ones_twice() {
     let google = client(&double);
     double.fail("aggregated", Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" });
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
-    assert_eq!(double.asked("aggregated"), 1);
+    assert_eq!(double.requests_with("aggregated"), 1);
     double.recover();
     double.fail("aggregated", Fault::Html(502));
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
-    assert_eq!(double.asked("aggregated"), 4, "a request that gets a load balancer's page is retried");
+    assert_eq!(
+        double.requests_with("aggregated"),
+        4,
+        "a request that gets a load balancer's page is retried"
+    );
     double.recover();
     double.fail("aggregated", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
-    assert_eq!(double.asked("aggregated"), 7);
+    assert_eq!(double.requests_with("aggregated"), 7);
     double.recover();
     double.fail("aggregated", Fault::SignIn);
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
-    assert_eq!(double.asked("aggregated"), 8, "a request that gets a network's sign-in page is not");
+    assert_eq!(double.requests_with("aggregated"), 8, "a request that gets a network's sign-in page is not");
 }
 
 #[tokio::test]
@@ -36,7 +40,7 @@ async fn retry_after_is_respected() {
     for path in ["aggregated", ":access"] {
         // Longer than the time limit of a call: reported, and not requested again before.
         double.fail(path, Fault::Busy(90));
-        let before = double.asked(path);
+        let before = double.requests_with(path);
         let error = match path {
             ":access" => google.latest_version(PROJECT, NAME).await.map(drop),
             _ => google.machines(PROJECT, Role::Head, None).await.map(drop),
@@ -44,7 +48,7 @@ async fn retry_after_is_respected() {
         .unwrap_err();
         assert_eq!(error.retry_after(), Some(Duration::from_secs(90)), "{path}: {error:?}");
         assert!(error.hint().to_string().contains("wait 90 s"), "{}", error.hint());
-        assert_eq!(double.asked(path), before + 1, "{path}");
+        assert_eq!(double.requests_with(path), before + 1, "{path}");
         double.recover();
     }
     // Until then no call is sent to these services for this project; other projects are not affected.
@@ -57,13 +61,13 @@ async fn retry_after_is_respected() {
     // A short wait is awaited, and then the call succeeds.
     let google = client(&double);
     double.fail("aggregated", Fault::Busy(1));
-    let before = double.asked("aggregated");
+    let before = double.requests_with("aggregated");
     let asking = tokio::spawn({
         let google = google.clone();
         async move { google.machines(PROJECT, Role::Head, None).await }
     });
     let refused = async {
-        while double.asked("aggregated") == before {
+        while double.requests_with("aggregated") == before {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -103,7 +107,7 @@ async fn a_patient_call_waits_as_requested_and_reports_the_wait_once() {
         tokio::spawn(async move { google.machines(PROJECT, role, None).await })
     });
     let wait = soon("the wait is reported", waits.recv()).await.unwrap();
-    assert_eq!((wait.project.as_str(), wait.asked), (PROJECT, Duration::from_secs(2)));
+    assert_eq!((wait.project.as_str(), wait.requested), (PROJECT, Duration::from_secs(2)));
     assert!(
         wait.text(wait.left).starts_with("Waiting 2 s as requested by Google (quota exceeded: "),
         "{wait:?}"
@@ -130,12 +134,12 @@ async fn a_change_is_retried_only_if_google_has_not_started_it() {
     double.fail("/token", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
     let error = add().await.unwrap_err();
     assert!(matches!(error, GcpError::Unavailable { code: 503, .. }), "{error:?}");
-    assert_eq!((double.asked("/token"), double.asked(":addVersion")), (3, 0));
+    assert_eq!((double.requests_with("/token"), double.requests_with(":addVersion")), (3, 0));
     double.recover();
     // The retry time requested by Google: too late for this call, or soon enough.
     double.fail(":addVersion", Fault::Busy(90));
     assert_eq!(add().await.unwrap_err().retry_after(), Some(Duration::from_secs(90)));
-    assert_eq!(double.asked(":addVersion"), 1);
+    assert_eq!(double.requests_with(":addVersion"), 1);
     double.recover();
     let google = client(&double);
     let add = || {
@@ -145,7 +149,7 @@ async fn a_change_is_retried_only_if_google_has_not_started_it() {
     double.fail(":addVersion", Fault::Busy(1));
     let adding = tokio::spawn(add());
     let refused = async {
-        while double.asked(":addVersion") == 1 {
+        while double.requests_with(":addVersion") == 1 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -153,8 +157,8 @@ async fn a_change_is_retried_only_if_google_has_not_started_it() {
     double.recover();
     assert_eq!(adding.await.unwrap(), Ok("2".into()));
     // The change may have been made: requested once.
-    let before = double.asked(":addVersion");
+    let before = double.requests_with(":addVersion");
     double.fail(":addVersion", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
     assert!(add().await.is_err());
-    assert_eq!(double.asked(":addVersion"), before + 1);
+    assert_eq!(double.requests_with(":addVersion"), before + 1);
 }

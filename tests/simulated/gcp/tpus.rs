@@ -33,7 +33,7 @@ async fn deletions_are_polled_until_done() {
     google.execute(&of_head).await.unwrap();
     google.execute(&of_vm).await.unwrap();
     assert!(double.state().instances.is_empty() && double.state().nodes.is_empty());
-    assert!(double.asked("/operations/") >= 8, "{:?}", double.requests());
+    assert!(double.requests_with("/operations/") >= 8, "{:?}", double.requests());
     let gone = google.execute(&of_head).await;
     assert!(matches!(gone, Err(GcpError::NotFound { .. })), "{gone:?}");
 }
@@ -70,7 +70,7 @@ async fn a_deletion_is_built_only_for_the_selected_machine() {
     other["id"] = json!("123");
     double.state().instances = vec![other];
     assert_eq!(ask().await.unwrap(), None);
-    assert_eq!(double.asked("DELETE"), 0);
+    assert_eq!(double.requests_with("DELETE"), 0);
 }
 
 /// Cloud TPU deletes by name, and a queued resource together with all its nodes.
@@ -138,7 +138,7 @@ async fn a_recreated_tpu_or_one_with_other_nodes_is_not_deleted() {
     assert!(all().await.unwrap_err().to_string().contains("ray-cluster-name is b"));
     double.state().queued.clear();
     assert_eq!(all().await.unwrap(), None);
-    assert_eq!(double.asked("DELETE"), 0);
+    assert_eq!(double.requests_with("DELETE"), 0);
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn tpus_and_queued_resources_of_a_zone() {
     let [q1, q2] = view.queued.as_slice() else { panic!("{:?}", view.queued) };
     assert_eq!((q1.state, q1.capacity), (QueuedState::Waiting, Capacity::BestEffort));
     assert_eq!((q2.capacity, q2.nodes.clone()), (Capacity::Reserved, vec!["s-0".into(), "s-1".into()]));
-    assert!(view.complete && view.asked == now);
+    assert!(view.complete && view.queried == now);
     assert_eq!(google.tpus(PROJECT, "-", now).await.unwrap().vms[2].state, VmState::Unknown);
 
     let chosen = ChosenQueued { name: "q1".into(), created: q1.created, vms: Vec::new() };

@@ -64,7 +64,7 @@ async fn a_session_recovers_from_a_rotation() {
     .await;
     assert_eq!(states.get(), 1, "the snapshot arrives with the first response");
     assert_eq!(supervisor.token(&fixture.spec.name).unwrap().expose(), NEW);
-    assert_eq!(fixture.double.asked(":access"), 2);
+    assert_eq!(fixture.double.requests_with(":access"), 2);
 
     // The head first: the latest version is refused, and reported as such.
     head.set_token(Some(Secret::new("tok-third")));
@@ -138,7 +138,7 @@ async fn a_command_renews_a_rotated_token_or_names_the_refused_version() {
     session.close().await;
     assert_eq!(fs::read_to_string(fixture.kept()).unwrap().trim(), NEW, "the next command uses it");
     connect().await.unwrap().close().await;
-    assert_eq!(fixture.double.asked(":access"), 1);
+    assert_eq!(fixture.double.requests_with(":access"), 1);
 
     head.set_token(Some(Secret::new("tok-third")));
     let problem = connect().await.err().unwrap();
@@ -148,7 +148,7 @@ async fn a_command_renews_a_rotated_token_or_names_the_refused_version() {
         "{problem:?}"
     );
     assert!(problem.hint.to_string().contains("restart it") && !exposes(&problem), "{problem:?}");
-    assert_eq!(fixture.double.asked(":access"), 2, "requested once");
+    assert_eq!(fixture.double.requests_with(":access"), 2, "requested once");
 
     // Google is unreachable: the stored version is named nevertheless.
     fixture.double.fail(":access", Fault::HangUp);

@@ -51,7 +51,7 @@ fn preempted() -> ClusterEvent {
         queued: Vec::new(),
         complete: true,
         unlisted: None,
-        asked: before(20),
+        queried: before(20),
         heads: Vec::new(),
         resizes: Vec::new(),
     })))

@@ -112,7 +112,7 @@ fn data_within_a_long_poll_interval_is_not_stale() {
     send_update(
         &mut app,
         "alpha",
-        ClusterEvent::Cloud(Ok(Arc::new(CloudView { asked: NOW, ..CloudView::default() }))),
+        ClusterEvent::Cloud(Ok(Arc::new(CloudView { queried: NOW, ..CloudView::default() }))),
     );
     let at = |age: Duration| calm("alpha").taken.plus(age);
     let stale = |app: &App, age: Duration| app.clusters()[0].is_stale(at(age));
@@ -356,7 +356,7 @@ fn the_selection_of_all_clusters_follows_its_row_through_updates() {
 fn machine_figures_are_requested_from_each_cluster_and_cancelled() {
     let mut app = fleet();
     press(&mut app, "N");
-    let asked = |effects: Vec<Effect>| {
+    let requests = |effects: Vec<Effect>| {
         let one = |e: Effect| match e {
             Effect::Ask(name, Request::Visible(ids)) => (name.to_string(), ids.len()),
             other => panic!("{other:?}"),
@@ -364,10 +364,10 @@ fn machine_figures_are_requested_from_each_cluster_and_cancelled() {
         effects.into_iter().map(one).collect::<std::collections::BTreeMap<_, _>>()
     };
     let all = |n: usize| NAMES.map(|name| (name.to_owned(), n)).into();
-    assert_eq!(asked(paint(&mut app, 120, 40).0), all(2));
+    assert_eq!(requests(paint(&mut app, 120, 40).0), all(2));
     assert_eq!(paint(&mut app, 120, 40).0, []);
     press(&mut app, "q");
-    assert_eq!(asked(paint(&mut app, 120, 40).0), all(0));
+    assert_eq!(requests(paint(&mut app, 120, 40).0), all(0));
 }
 
 #[test]

@@ -16,11 +16,11 @@ fn worker(node: NodeId, pid: u32, state: WorkerState) -> JobWorker {
 }
 
 fn subject(effects: &[Effect]) -> Subject {
-    let asked = effects.iter().find_map(|effect| match effect {
+    let requests = effects.iter().find_map(|effect| match effect {
         Effect::Ask(_, Request::Inspect(subject)) => Some(subject.clone()),
         _ => None,
     });
-    asked.unwrap_or_else(|| panic!("{effects:?}"))
+    requests.unwrap_or_else(|| panic!("{effects:?}"))
 }
 
 fn answer(app: &mut App, subject: &Subject, result: Result<Inspection, String>) {
@@ -54,13 +54,13 @@ fn job_inspection(hosts: &[NodeId]) -> JobInspection {
 #[test]
 fn the_page_of_a_job_shows_failed_workers_and_pending_groups() {
     let mut app = shown();
-    let asked = subject(&press(&mut app, "d"));
+    let requests = subject(&press(&mut app, "d"));
     has(&app, "workers: querying Ray...");
     let hosts = hosts(&app);
     let other = Subject::Host(hosts[0]);
     answer(&mut app, &other, Err("another page's".into()));
     has(&app, "workers: querying Ray...");
-    answer(&mut app, &asked, Ok(Inspection::Job(job_inspection(&hosts))));
+    answer(&mut app, &requests, Ok(Inspection::Job(job_inspection(&hosts))));
     let page = rows(&app);
     let unhealthy = page.iter().find(|row| row.contains("pid 263")).unwrap();
     assert!(
@@ -74,7 +74,7 @@ fn the_page_of_a_job_shows_failed_workers_and_pending_groups() {
     has(&app, ": step 7 loss=2.1");
     // On a refresh the page is unchanged until the answer arrives.
     let again = subject(&press(&mut app, "<^r>"));
-    assert_eq!((&again, rows(&app)), (&asked, page));
+    assert_eq!((&again, rows(&app)), (&requests, page));
     answer(&mut app, &again, Err("Ray returned HTTP 500: \u{1b}[31mno".into()));
     has(&app, "workers: ? (Ray returned HTTP 500: ·[31mno)");
 }
@@ -82,11 +82,11 @@ fn the_page_of_a_job_shows_failed_workers_and_pending_groups() {
 #[test]
 fn of_many_workers_only_those_with_problems_are_named() {
     let mut app = shown();
-    let asked = subject(&press(&mut app, "d"));
+    let requests = subject(&press(&mut app, "d"));
     let hosts = hosts(&app);
     let workers = (0..200).map(|n| worker(hosts[n % 2], 1000 + n as u32, WorkerState::Running)).collect();
     let many = JobInspection { workers: Ok(workers), ..job_inspection(&hosts) };
-    answer(&mut app, &asked, Ok(Inspection::Job(many)));
+    answer(&mut app, &requests, Ok(Inspection::Job(many)));
     let page = rows(&app);
     assert!(page.iter().any(|row| row.contains("workers on") && row.contains("running")), "{page:#?}");
     assert!(!page.iter().any(|row| row.contains("pid 1000")), "{page:#?}");
@@ -94,7 +94,7 @@ fn of_many_workers_only_those_with_problems_are_named() {
     let workers =
         (0..200).map(|n| worker(if n == 7 { gone } else { hosts[0] }, 1000 + n, WorkerState::Running));
     let many = JobInspection { workers: Ok(workers.collect()), ..job_inspection(&hosts) };
-    answer(&mut app, &asked, Ok(Inspection::Job(many)));
+    answer(&mut app, &requests, Ok(Inspection::Job(many)));
     let page = rows(&app);
     assert!(
         page.iter().any(|row| row.contains("pid 1007") && row.ends_with("its node no longer exists")),
@@ -105,11 +105,11 @@ fn of_many_workers_only_those_with_problems_are_named() {
 #[test]
 fn parts_that_could_not_be_read_show_the_reason() {
     let mut app = shown();
-    let asked = subject(&press(&mut app, "d"));
+    let requests = subject(&press(&mut app, "d"));
     let no = || "no \u{1b}[2J route".to_owned();
     let nothing =
         JobInspection { environment: Err(no()), groups: Err(no()), workers: Err(no()), log: Err(no()) };
-    answer(&mut app, &asked, Ok(Inspection::Job(nothing)));
+    answer(&mut app, &requests, Ok(Inspection::Job(nothing)));
     let unread = rows(&app).iter().filter(|row| **row == "not read: no ·[2J route").count();
     assert_eq!(unread, 4, "{:#?}", rows(&app));
 }
@@ -143,9 +143,9 @@ fn the_page_of_a_host_shows_the_jobs_of_its_processes_and_opens_its_files() {
         press(&mut app, "j");
     }
     let node = app.target_node().unwrap().1.clone();
-    let asked = subject(&press(&mut app, "d"));
-    assert_eq!(asked, Subject::Host(node.id));
-    answer(&mut app, &asked, Ok(Inspection::Host(host_inspection(job.0.raw()))));
+    let requests = subject(&press(&mut app, "d"));
+    assert_eq!(requests, Subject::Host(node.id));
+    answer(&mut app, &requests, Ok(Inspection::Host(host_inspection(job.0.raw()))));
     let page = rows(&app);
     let serves = page.iter().find(|row| row.starts_with("262: ")).unwrap();
     assert!(serves.contains("ray::train  2.0 GB  98% CPU  30m  worker of "), "{serves}");
@@ -213,8 +213,8 @@ fn a_host_with_idle_chips_is_marked_in_the_grid_and_named() {
         }
         press(&mut app, "j");
     }
-    let asked = press(&mut app, "%");
-    let [Effect::Chips(cluster, nodes)] = &asked[..] else { panic!("{asked:?}") };
+    let requests = press(&mut app, "%");
+    let [Effect::Chips(cluster, nodes)] = &requests[..] else { panic!("{requests:?}") };
     assert!(rows(&app)[0].contains("reading the chips of"), "{:?}", rows(&app));
     let mut hosts: Vec<HostChips> = (0..16).map(|n| host_chips(nodes[0], n, 96.0)).collect();
     hosts[13] = HostChips { is_behind: true, ..host_chips(nodes[0], 13, 2.0) };
@@ -263,8 +263,8 @@ fn the_page_of_chips_is_refreshed_while_it_is_shown() {
         all.jobs.insert(job, vitals);
     }
     send_update(&mut app, CLUSTER, vitals_event);
-    let asked = press(&mut app, "%");
-    let [Effect::Chips(cluster, nodes)] = &asked[..] else { panic!("{asked:?}") };
+    let requests = press(&mut app, "%");
+    let [Effect::Chips(cluster, nodes)] = &requests[..] else { panic!("{requests:?}") };
     let (cluster, nodes) = (cluster.clone(), nodes.clone());
     let wants = |effects: Vec<Effect>| effects.iter().any(|effect| matches!(effect, Effect::Chips(..)));
     let at = |seconds: u64| NOW.plus(Duration::from_secs(seconds));

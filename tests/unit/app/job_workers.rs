@@ -11,11 +11,11 @@ use marin_tui::logs::{Clock, WorkerNote};
 
 /// Answers the page's request.
 pub(super) fn answer(app: &mut App, effects: &[Effect]) {
-    let asked = effects.iter().find_map(|effect| match effect {
+    let requests = effects.iter().find_map(|effect| match effect {
         Effect::JobWorkers(cluster, known, part) => Some((cluster.clone(), known.job.key.clone(), *part)),
         _ => None,
     });
-    let (cluster, key, part) = asked.unwrap_or_else(|| panic!("{effects:?}"));
+    let (cluster, key, part) = requests.unwrap_or_else(|| panic!("{effects:?}"));
     let event = Ok(reading(app, part));
     let effects = app.update(Event::JobWorkers(cluster, key, part, Arc::new(event)), NOW);
     assert_eq!(effects, [], "an answer does not cause another read");
@@ -39,8 +39,8 @@ fn row_here(app: &App) -> String {
 fn opened() -> App {
     let mut app = shown();
     paint(&mut app, 120, 40);
-    let asked = press(&mut app, "w");
-    answer(&mut app, &asked);
+    let requests = press(&mut app, "w");
+    answer(&mut app, &requests);
     app
 }
 
@@ -106,8 +106,8 @@ fn a_frozen_screen_reads_nothing_and_catches_up() {
 fn tables_toggle_in_place() {
     let mut app = opened();
     press(&mut app, "j");
-    let asked = press(&mut app, "3");
-    answer(&mut app, &asked);
+    let requests = press(&mut app, "3");
+    answer(&mut app, &requests);
     assert!(row_here(&app).contains("| 104 | INFO step 1000"), "the worker that lags: {}", row_here(&app));
     assert_eq!(press(&mut app, "2"), [], "folded lines use the lines that were already read");
     assert!(row_here(&app).contains("INFO step 1000 loss 2.8"), "{}", row_here(&app));
@@ -120,8 +120,8 @@ fn tables_toggle_in_place() {
 #[test]
 fn a_folded_row_names_missing_workers_and_expands_to_all_workers() {
     let mut app = opened();
-    let asked = press(&mut app, "2");
-    answer(&mut app, &asked);
+    let requests = press(&mut app, "2");
+    answer(&mut app, &requests);
     press(&mut app, "/step 1200<enter>");
     assert!(row_here(&app).contains("6 of 8 | not "), "{}", row_here(&app));
     assert!(row_here(&app).ends_with("▸ INFO step 1200 loss 2.0"), "{}", row_here(&app));
@@ -160,8 +160,8 @@ fn a_worker_opens_its_file_and_its_host() {
 #[test]
 fn the_first_cause_is_read_once_and_opens_its_log() {
     let mut app = opened();
-    let asked = press(&mut app, "4");
-    answer(&mut app, &asked);
+    let requests = press(&mut app, "4");
+    answer(&mut app, &requests);
     let all: Vec<String> = (0..rows(&app).len()).map(|position| row(&app, position)).collect();
     let first = all.iter().position(|row| row.starts_with("first error")).unwrap();
     assert!(all[first].ends_with("/105 | exception: ValueError: bad"), "{all:#?}");
@@ -177,12 +177,12 @@ fn the_first_cause_is_read_once_and_opens_its_log() {
 #[test]
 fn silent_workers_of_a_hanging_job_are_rows_that_open_their_logs() {
     let mut app = opened();
-    let asked = press(&mut app, "4");
-    let job = asked.iter().find_map(|effect| match effect {
+    let requests = press(&mut app, "4");
+    let job = requests.iter().find_map(|effect| match effect {
         Effect::JobWorkers(cluster, known, Part::Cause) => Some((cluster.clone(), known.job.key.clone())),
         _ => None,
     });
-    let (cluster, key) = job.unwrap_or_else(|| panic!("{asked:?}"));
+    let (cluster, key) = job.unwrap_or_else(|| panic!("{requests:?}"));
     let job_workers = reading(&app, Part::Overview).job_workers;
     let WorkersAnswer::Overview { answers, last } = reading(&app, Part::Overview).what else {
         panic!("an overview")
@@ -252,12 +252,12 @@ fn read_errors_are_shown_and_earlier_data_is_kept() {
 fn a_failed_job_opens_with_the_first_cause_and_is_not_refreshed() {
     let mut app = shown();
     press(&mut app, "/dclm<enter>");
-    let asked = press(&mut app, "w");
-    let known = asked.iter().find_map(|effect| match effect {
+    let requests = press(&mut app, "w");
+    let known = requests.iter().find_map(|effect| match effect {
         Effect::JobWorkers(_, known, Part::Cause) => Some((**known).clone()),
         _ => None,
     });
-    let known = known.unwrap_or_else(|| panic!("{asked:?}"));
+    let known = known.unwrap_or_else(|| panic!("{requests:?}"));
     let key = known.job.key.clone();
     let job_workers = JobWorkers::new(known, Vec::new(), Clock::utc(NOW));
     let answer = |app: &mut App, what: WorkersAnswer| {
@@ -355,8 +355,8 @@ fn the_logs_of_all_workers_open_over_the_page_that_was_opened_from_a_log() {
     press(&mut app, "2l");
     let log = app.log().unwrap().source().cloned();
     assert_eq!((app.context(), log.is_some()), (Context::Log, true));
-    let asked = press(&mut app, "gw");
-    answer(&mut app, &asked);
+    let requests = press(&mut app, "gw");
+    answer(&mut app, &requests);
     let effects = press(&mut app, "f");
     assert!(
         effects.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::FollowSeveral(_)))),

@@ -216,11 +216,11 @@ fn the_logs_of_marked_jobs_are_followed_together() {
     let mut app = shown();
     press(&mut app, " j<down> ");
     let effects = press(&mut app, "l");
-    let asked = effects.iter().find_map(|effect| match effect {
+    let requests = effects.iter().find_map(|effect| match effect {
         Effect::Ask(_, Request::FollowSeveral(logs)) => Some(logs.clone()),
         _ => None,
     });
-    let [(first, LogSource::Job(_), None), (second, LogSource::Job(_), None)] = asked.as_deref().unwrap()
+    let [(first, LogSource::Job(_), None), (second, LogSource::Job(_), None)] = requests.as_deref().unwrap()
     else {
         panic!("{effects:?}")
     };
@@ -248,11 +248,11 @@ fn the_logs_of_marked_jobs_are_followed_together() {
 fn esc_returns_to_several_logs() {
     let mut app = shown();
     let followed = |effects: &[Effect]| {
-        let asked = effects.iter().find_map(|effect| match effect {
+        let requests = effects.iter().find_map(|effect| match effect {
             Effect::Ask(_, Request::FollowSeveral(logs)) => Some(logs),
             _ => None,
         });
-        asked.map(|logs| logs.iter().map(|(_, source, _)| source.clone()).collect::<Vec<_>>())
+        requests.map(|logs| logs.iter().map(|(_, source, _)| source.clone()).collect::<Vec<_>>())
     };
     press(&mut app, " j<down> ");
     let both = followed(&press(&mut app, "l"));
@@ -348,14 +348,14 @@ fn page_rows(app: &App) -> Vec<String> {
 #[test]
 fn a_job_page_queries_ray_about_its_driver_and_ignores_other_answers() {
     let mut app = shown();
-    let asked = press(&mut app, "d");
+    let requests = press(&mut app, "d");
     let driver = JobId("0a000000".into());
     let ids = app.target_job().map(|(_, j)| j).unwrap().ids();
     assert_eq!((&ids.driver, ids.submission.is_some()), (&Some(driver), true));
     let request = Effect::Ask(ClusterName::new(CLUSTER), Request::Work(ids.clone()));
     assert!(
-        matches!(&asked[..], [Effect::Ask(_, Request::Inspect(_)), work] if *work == request),
-        "{asked:?}"
+        matches!(&requests[..], [Effect::Ask(_, Request::Inspect(_)), work] if *work == request),
+        "{requests:?}"
     );
     let before = page_rows(&app);
     assert!(before.contains(&"holds: querying Ray...".to_owned()), "{before:?}");
@@ -382,8 +382,8 @@ fn the_driver_of_an_ended_job_is_not_queried() {
     let mut app = shown();
     press(&mut app, "G");
     assert!(app.target_job().map(|(_, j)| j).unwrap().status.is_ended());
-    let asked = press(&mut app, "d");
-    assert!(matches!(&asked[..], [Effect::Ask(_, Request::Inspect(_))]), "{asked:?}");
+    let requests = press(&mut app, "d");
+    assert!(matches!(&requests[..], [Effect::Ask(_, Request::Inspect(_))]), "{requests:?}");
     assert!(!page_rows(&app).iter().any(|row| row.starts_with("holds")));
 }
 

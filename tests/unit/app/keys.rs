@@ -431,8 +431,8 @@ fn the_whole_log_is_searched_on_the_head_and_a_match_can_be_opened() {
     press(&mut app, "g/");
     assert!(said(&app).contains("no search; / starts one"), "{}", said(&app));
     press(&mut app, "/step 9.0<enter>");
-    let asked = press(&mut app, "g/");
-    assert_eq!(asked, [asks(Request::SearchLog(stream, "step 9.0".into()))]);
+    let requests = press(&mut app, "g/");
+    assert_eq!(requests, [asks(Request::SearchLog(stream, "step 9.0".into()))]);
     let found = |numbers: &[u64]| LogMatches {
         last: numbers.iter().map(|n| LogMatch { number: n + 1, at: Some(n * 10), line: text(*n) }).collect(),
         has_more: false,
@@ -470,8 +470,8 @@ fn a_log_without_ssh_access_is_downloaded_only_after_confirmation() {
     assert!(text.contains("no SSH connection") && text.contains("at least the 500 B"), "{text}");
     assert_eq!(press(&mut app, "<enter>"), [], "Cancel is focused");
     send_update(&mut app, CLUSTER, answer(Err(remote())));
-    let asked = press(&mut app, "<tab><enter>");
-    assert_eq!(asked, [asks(Request::DownloadLog(stream, "step 4".into()))]);
+    let requests = press(&mut app, "<tab><enter>");
+    assert_eq!(requests, [asks(Request::DownloadLog(stream, "step 4".into()))]);
     send_update(&mut app, CLUSTER, ClusterEvent::LogDownload { stream, bytes: 20_000_000 });
     assert!(said(&app).contains("20.0 MB searched so far"), "{}", said(&app));
     let found = |n: u64| LogMatch { number: n + 1, at: None, line: format!("step {n}").into() };

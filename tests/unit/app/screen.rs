@@ -30,9 +30,9 @@ fn machine_figures_are_requested_only_for_rows_on_the_screen() {
     press(&mut app, "3z");
     assert!(visible(&paint(&mut app, 200, 60).0).is_empty(), "no node on the screen");
     let mut app = shown();
-    let asked = visible(&paint(&mut app, 200, 60).0);
+    let requests = visible(&paint(&mut app, 200, 60).0);
     assert!(
-        !asked.is_empty() && asked.iter().all(|n| ![20, 21].contains(&n[0])),
+        !requests.is_empty() && requests.iter().all(|n| ![20, 21].contains(&n[0])),
         "dead nodes have no figures"
     );
 }

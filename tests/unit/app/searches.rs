@@ -159,8 +159,8 @@ fn a_cluster_with_unknown_nodes_is_not_searched_and_is_reported() {
     app.start(None);
     send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
     send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
-    let asked = press(&mut app, "g/boom<enter>");
-    assert_eq!(asked.iter().filter(|e| matches!(e, Effect::Ask(_, Request::SearchFiles(_)))).count(), 1);
+    let requests = press(&mut app, "g/boom<enter>");
+    assert_eq!(requests.iter().filter(|e| matches!(e, Effect::Ask(_, Request::SearchFiles(_)))).count(), 1);
     assert!(said(&app).contains("marin-eu: logs not searched"), "{}", said(&app));
     assert!(counts(&app).contains("1 cluster not searched"), "{}", counts(&app));
 }
@@ -191,21 +191,21 @@ fn a_cluster_is_searched_from_its_page_and_all_clusters_from_the_fleet() {
         send_update(&mut app, name, ClusterEvent::Link(up()));
         send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(snapshot())));
     }
-    let asked = |effects: &[Effect]| -> Vec<String> {
+    let requests = |effects: &[Effect]| -> Vec<String> {
         let name = |effect: &Effect| match effect {
             Effect::Ask(name, Request::SearchFiles(_)) => Some(name.to_string()),
             _ => None,
         };
         effects.iter().filter_map(name).collect()
     };
-    assert_eq!(asked(&press(&mut app, "g/boom<enter>")).len(), 2);
+    assert_eq!(requests(&press(&mut app, "g/boom<enter>")).len(), 2);
     press(&mut app, "<esc><enter>");
     let name = app.target_cluster().unwrap().name().to_string();
     press(&mut app, "g/");
     assert_eq!(app.search_scope_label(), name);
-    assert_eq!(asked(&press(&mut app, "boom<enter>")), *std::slice::from_ref(&name));
+    assert_eq!(requests(&press(&mut app, "boom<enter>")), *std::slice::from_ref(&name));
     assert_eq!(
-        asked(&press(&mut app, "g/bang<enter>")),
+        requests(&press(&mut app, "g/bang<enter>")),
         *std::slice::from_ref(&name),
         "another search covers the same"
     );
@@ -302,8 +302,8 @@ fn esc_returns_to_the_log_in_the_pane_of_its_cluster() {
     press(&mut app, "3z");
     let driver = app.log().unwrap().source().cloned();
     assert!(driver.is_some());
-    let asked = press(&mut app, "gw");
-    super::job_workers::answer(&mut app, &asked);
+    let requests = press(&mut app, "gw");
+    super::job_workers::answer(&mut app, &requests);
     let at_work = press(&mut app, "<enter>");
     assert!(at_work.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))));
     assert!(app.context() == Context::Log && app.log().unwrap().source() != driver.as_ref());

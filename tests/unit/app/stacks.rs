@@ -37,8 +37,8 @@ fn one_key_shows_the_worker_whose_stack_differs() {
     let mut app = shown();
     let driver = JobId("0a000000".into());
     let cluster = ClusterName::new(CLUSTER);
-    let asked = press(&mut app, "W");
-    assert_eq!(asked, [Effect::Stacks(cluster.clone(), driver.clone())]);
+    let requests = press(&mut app, "W");
+    assert_eq!(requests, [Effect::Stacks(cluster.clone(), driver.clone())]);
     assert!(rows(&app)[0].contains("reading the workers"), "{:?}", rows(&app));
 
     let answer = |app: &mut App, driver: &JobId, result| {

@@ -38,7 +38,7 @@ fn cloud() -> ClusterEvent {
         queued: Vec::new(),
         complete: true,
         unlisted: None,
-        asked: before(20),
+        queried: before(20),
         heads: Vec::new(),
         resizes: Vec::new(),
     })))
@@ -238,7 +238,7 @@ fn a_delay_requested_by_google_is_counted_down_and_then_removed() {
     let wait = |project: &str| GoogleWait {
         project: project.to_owned(),
         reason: "quota exceeded: no more reads".into(),
-        asked: Duration::from_secs(42),
+        requested: Duration::from_secs(42),
         left: Duration::from_millis(41_500),
     };
     let seen = |app: &mut App, now: Timestamp| {

@@ -323,7 +323,7 @@ fn a_host_names_its_slice_and_a_reassigned_address_is_refused() {
         queued: Vec::new(),
         complete: true,
         unlisted: None,
-        asked: before(20),
+        queried: before(20),
         heads: Vec::new(),
         resizes: Vec::new(),
     };
@@ -395,7 +395,7 @@ fn in_the_tpu_table_a_worker_is_addressed_by_its_name() {
         queued: vec![refused],
         complete: true,
         unlisted: None,
-        asked: before(20),
+        queried: before(20),
         heads: Vec::new(),
         resizes: Vec::new(),
     };
@@ -442,16 +442,16 @@ fn waiting_for_google_can_be_cancelled_and_the_outcome_is_reported() {
     start_operation(&mut app, task.clone(), &[RequestTpus]);
     press(&mut app, "p");
     assert_eq!(press(&mut app, "C"), [], "the request is being sent");
-    send_event(&mut app, OperationEvent::Progress(Progress::Done(RequestTpus, "asked".into())));
+    send_event(&mut app, OperationEvent::Progress(Progress::Done(RequestTpus, "calls".into())));
     send_event(&mut app, OperationEvent::Progress(Progress::Began(Capacity)));
     let running = app.watched().unwrap();
     assert_eq!((running.brief().as_str(), running.takes_down()), ("add worker 2/3", false));
     assert_eq!(press(&mut app, "C"), [orders(Order::Cancel)]);
     press(&mut app, "<esc><esc>");
     let how = Operation::new(task, ClusterName::new(CLUSTER)).cancelled_at(Capacity).unwrap();
-    let asked = send_event(&mut app, OperationEvent::Ended(OperationEnd::Cancelled(how)));
+    let requests = send_event(&mut app, OperationEvent::Ended(OperationEnd::Cancelled(how)));
     assert_eq!(
-        asked,
+        requests,
         [asks(Request::Refresh), asks(Request::Cloud)],
         "the connection to the cluster is unaffected"
     );

@@ -62,7 +62,7 @@ pub fn state(
         parts.push(format!("{} ago", labels::span(reading.at.age(context.now))));
         parts.push(reading.cost.text());
     }
-    if slot.asked.is_some() {
+    if slot.requested.is_some() {
         parts.push("reading".to_owned());
     }
     if slot.problem.is_some() {

@@ -292,7 +292,7 @@ fn an_accelerator_type_that_no_node_type_offers_is_infeasible() {
     assert!(cluster.autoscaling().launching.is_empty());
     let job = cluster.jobs.last().unwrap();
     assert_eq!(job.status, JobStatus::Pending);
-    assert_eq!(job.asked.resources.as_ref().unwrap()["TPU-v4-4096-head"], 1.0);
+    assert_eq!(job.requested.resources.as_ref().unwrap()["TPU-v4-4096-head"], 1.0);
 }
 
 #[test]
