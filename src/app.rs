@@ -34,7 +34,7 @@ pub use fleet::cluster::{Cluster, Listed};
 pub use fleet::feed::Feed;
 pub use fleet::intervals::PollIntervals;
 pub use fleet::runs::Run;
-pub use fleet::trend::{FULL, Trend};
+pub use fleet::trend::{HIGHEST_LEVEL, Trend};
 pub use fleet::{Fleet, Totals};
 pub use input::entry::{Offer, OfferKind, OfferList};
 pub use input::history::Entered;
@@ -438,7 +438,7 @@ impl App {
                 matches!(cluster.link, Some(Link::Retrying { .. })) || cluster.google_wait(now).is_some();
             match cluster.age(now) {
                 _ if counting => next = next.min(SECOND),
-                Some(age) if age >= fleet::cluster::AGED => {}
+                Some(age) if age >= fleet::cluster::SHOWN_IN_MINUTES => {}
                 Some(age) if age >= self.fresh() => next = next.min(SECOND),
                 Some(age) => next = next.min(self.fresh().saturating_sub(age)),
                 None => {}

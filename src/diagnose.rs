@@ -20,12 +20,12 @@ mod vitals;
 pub use autoscaler::{NO_NODE_JOINS, STUCK_AFTER};
 pub use demand::LAUNCH_RETRIES;
 pub use finding::{Finding, FindingKind, Severity, Subject};
-pub use history::{GAP, History, SILENT_AFTER, SILENT_AT_ONCE};
+pub use history::{History, MAX_GAP, SILENT_AFTER, SILENT_AT_ONCE};
 pub use nodes::JUST_NOW;
 pub use pending::{Pending, pending};
 pub use restart::{Restart, RestartedBy};
 pub use served::{infeasible, served};
-pub use slices::{ASSEMBLY, Slice, slices};
+pub use slices::{MAX_ASSEMBLY, Slice, slices};
 pub use vitals::{of_jobs, pending_too_long, sign_severity, unhealthy_runs};
 
 use crate::model::{DelayedTpu, Leftover, Link, Problem, Snapshot};

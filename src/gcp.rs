@@ -1,7 +1,7 @@
 //! A Google Cloud client: Secret Manager through Google's own crate, Compute Engine, Cloud TPU, Artifact Registry and
 //! Cloud Resource Manager as REST calls. It knows nothing of Ray except the labels of its machines.
 //!
-//! A call without a response fails after [`CALL`] (no retry starts after that), with an error that has an exact hint.
+//! A call without a response fails after [`ATTEMPT_TIMEOUT`] (no retry starts after that), with an error that has an exact hint.
 //! Base URLs are a plain value, so that private endpoints and tests can replace Google's.
 
 mod change;
@@ -37,7 +37,7 @@ pub use compute::{Head, Instance, Machines, Role};
 pub use error::GcpError;
 pub use groups::InstanceGroup;
 pub use identity::Identity;
-pub use limits::{CALL, WAIT_LIMIT};
+pub use limits::{ATTEMPT_TIMEOUT, WAIT_LIMIT};
 pub use location::TpuLocation;
 pub use login::{Login, credentials};
 pub use needs::{NEEDS, Need};

@@ -18,7 +18,7 @@ pub use explain::{
     worker_of,
 };
 pub use known::{HealthIssue, Known, Pending};
-pub use lines::{FOLDED, Folded, Peers, WorkerLine, fold, found_in_order, in_order};
-pub use overview::{CALLED, last_files, remark_counts, steps_text, worker_overview};
+pub use lines::{DEFAULT_LINES, Folded, Peers, WorkerLine, fold, found_in_order, in_order};
+pub use overview::{OVERVIEW_LINES, last_files, remark_counts, steps_text, worker_overview};
 pub use reading::{Part, ReadingCost, WorkersAnswer, WorkersReading};
 pub use worker::{JobWorkers, NamedWorker, Tail, WorkerLog, age_text, first_few, lost_workers_text};

@@ -41,7 +41,7 @@ pub use level::{Level, level};
 pub use lines::LineSplitter;
 pub use live_merge::LiveMerge;
 pub use merge::{Merge, Merged};
-pub use noise::{KNOWN as KNOWN_NOISE, Noise, noise};
+pub use noise::{KNOWN_NOISE, Noise, noise};
 pub use normal::{Shape, normal, shape};
 pub use overview::{Answer, Dated, Overview, Worker, WorkerNote};
 pub use pattern::{Pattern, PatternError};

@@ -84,7 +84,7 @@ pub use layout::{Layout, PaneLayout, TableLayout};
 pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{FollowedLog, Line, LogBatch, LogEnd, LogPart, LogSource, StreamId};
-pub use log_match::{DOWNLOADED, LogMatch, LogMatches, NotSearched};
+pub use log_match::{LogMatch, LogMatches, MAX_DOWNLOAD, NotSearched};
 pub use named::{Named, is_named, named, without_first_word};
 pub use node::{
     Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip, node_names,

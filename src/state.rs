@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A new Ray session seen within this time after the end of an operation is attributed to that operation.
-const AFTERWARDS: Duration = Duration::from_secs(120);
+const ATTRIBUTED_FOR: Duration = Duration::from_secs(120);
 
 /// An event of one cluster, and its state after it.
 #[derive(Clone, Debug)]
@@ -193,7 +193,7 @@ impl ClusterState {
             Operated::No => false,
             Operated::Now => true,
             // An operation that ended long ago did not cause it.
-            Operated::Before(until) => until.age(now) < AFTERWARDS,
+            Operated::Before(until) => until.age(now) < ATTRIBUTED_FOR,
         };
         let is_theirs = |lock: &&OperationLock| {
             lock.liveness(now) == Liveness::Fresh && lock.command.ends_with("-cluster")

@@ -69,7 +69,7 @@ pub async fn run(
             let keys = input::Keys::read(asks, move |background| _ = themes.send(choice.on(background)))?;
             if asks {
                 guard.ask(background::QUESTION)?;
-                let _ = tokio::time::timeout(background::WAIT, theme.changed()).await;
+                let _ = tokio::time::timeout(background::ANSWER_TIMEOUT, theme.changed()).await;
             }
             let mut inputs = Inputs { keys, quit, updates: &mut updates };
             match event_loop(guard.screen()?, app, &mut theme, &mut performer, &mut inputs).await {

@@ -50,9 +50,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// From this width on, all four panes are shown side by side.
-const WIDE: u16 = 110;
+const MIN_WIDTH_OF_FOUR_PANES: u16 = 110;
 /// Minimum size of the screen.
-const SMALLEST: (u16, u16) = (40, 10);
+const MIN_SIZE: (u16, u16) = (40, 10);
 
 /// Draws everything; returns the areas of the parts, for the mouse.
 pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> Areas {
@@ -70,8 +70,8 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
     let d = DrawContext { app, theme, now: app.frozen_since().unwrap_or(now) };
     let mut areas = Areas::default();
     let mut cursor = None;
-    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        let (width, height) = SMALLEST;
+    if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
+        let (width, height) = MIN_SIZE;
         let text = format!("enlarge the window: at least {width}x{height}");
         for (y, line) in (area.y..area.bottom()).zip(text::wrap(&text, area.width.into())) {
             grid::put(buf, area.x, y, area.width, false, &line, theme.warn);
@@ -144,7 +144,7 @@ fn draw_cluster(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: Show
     if d.app.is_zoomed() {
         return draw_pane(buf, area, d, cluster, d.app.pane(), areas);
     }
-    if area.width >= WIDE && area.height >= 16 {
+    if area.width >= MIN_WIDTH_OF_FOUR_PANES && area.height >= 16 {
         let panes = d.app.panes();
         let (left, upper) = (panes.left_of(area.width), panes.upper_of(area.height));
         areas.seams = Some(seams(area, Some(left), upper));

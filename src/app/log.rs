@@ -32,6 +32,6 @@ pub use line_filter::Filter;
 pub use show::Show;
 pub use times::{Dated, Since};
 pub use view::{LogView, Older, Opened};
-pub use wanted::{CONTEXT, LineTarget};
+pub use wanted::{CONTEXT_LINES, LineTarget};
 pub use whole::MatchPosition;
 pub use window::{Window, pieces};

@@ -86,12 +86,12 @@ pub struct ClusterLogArguments {
 /// The log that shows why no workers start.
 const MONITOR: &str = "monitor.log";
 /// Number of clusters that are searched at a time.
-const CLUSTERS: usize = 4;
+const MAX_CONCURRENT_CLUSTERS: usize = 4;
 /// Maximum number of lines printed per file: for one cluster, and for all clusters.
 const OF_ONE: usize = 10_000;
 const OF_EACH: usize = 20;
 /// Number of lines read of a file that is not searched on its host.
-const LINES: u32 = 1000;
+const TAIL_LINES: u32 = 1000;
 /// Maximum number of bytes of a matching line; longer lines are cut.
 const MAX_LINE: usize = 64 << 10;
 
@@ -118,7 +118,7 @@ impl ClusterLogArguments {
 
     /// Number of lines read of a file through the dashboard.
     fn lines(&self) -> u32 {
-        self.lines.unwrap_or(LINES)
+        self.lines.unwrap_or(TAIL_LINES)
     }
 }
 
@@ -181,7 +181,8 @@ pub(super) fn run_all(arguments: &ClusterLogArguments, clusters: &[Reach]) -> an
         let progress = Progress::new();
         progress.show(format!("searching {}", counted(clusters.len(), "cluster")));
         let searches = clusters.iter().map(|reach| search_cluster(arguments, reach, &progress));
-        let mut searches = stream::iter(searches.collect::<Vec<_>>()).buffer_unordered(CLUSTERS);
+        let mut searches =
+            stream::iter(searches.collect::<Vec<_>>()).buffer_unordered(MAX_CONCURRENT_CLUSTERS);
         let (mut all, mut read) = (Searched::default(), 0);
         while let Some(searched) = searches.next().await {
             match searched {
@@ -470,7 +471,7 @@ async fn print_ends(
                 continue;
             }
         };
-        let (all, _) = lines_of(&bytes, LineSplitter::WHOLE, lines);
+        let (all, _) = lines_of(&bytes, LineSplitter::MAX_LINE, lines);
         let mut times = Times::new(clock);
         let all: Vec<&Line> =
             all.iter().filter(|line| from.is_none() || is_since(from, times.next(line.text()))).collect();

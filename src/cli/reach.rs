@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Delay before the first progress message.
-const DELAY: Duration = Duration::from_secs(1);
+const PROGRESS_DELAY: Duration = Duration::from_secs(1);
 
 /// The runtime of the tasks of a command or the console, which wait for networks rather than for a processor.
 pub(super) fn runtime() -> io::Result<Runtime> {
@@ -178,7 +178,7 @@ impl Progress {
         let state = Arc::new(Mutex::new(State::default()));
         let later = Arc::clone(&state);
         let timer = tokio::spawn(async move {
-            tokio::time::sleep(DELAY).await;
+            tokio::time::sleep(PROGRESS_DELAY).await;
             let mut state = locked(&later);
             state.is_visible = true;
             if !state.words.is_empty() {

@@ -184,11 +184,11 @@ async fn read(google: &Google, registry: Registry, cleanup: Cleanup) -> Planned 
         Ok(found) => {
             planned.after = cleanup.merged_into(&found.cleanup_policies);
             (planned.before, planned.is_trial) = (found.cleanup_policies, found.cleanup_policy_dry_run);
-            if planned.after.len() > Cleanup::MOST {
+            if planned.after.len() > Cleanup::MAX_POLICIES {
                 let what = format!(
                     "it would have {} policies; Google allows {}",
                     planned.after.len(),
-                    Cleanup::MOST
+                    Cleanup::MAX_POLICIES
                 );
                 planned.fail(what, "remove one in the Google Cloud console".into());
             }

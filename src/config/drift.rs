@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// The only node type of a `local` cluster (`LOCAL_CLUSTER_NODE_TYPE`).
 const LOCAL: &str = "local.cluster.node";
 /// Keys that `bootstrap_gcp` adds to a `node_config` without them.
-const ADDED: [&str; 2] = ["networkInterfaces", "networkConfig"];
+const KEYS_OF_BOOTSTRAP: [&str; 2] = ["networkInterfaces", "networkConfig"];
 /// Keys of `auth` that are different or missing on the head (`_set_up_config_for_head_node`).
 const OF_LAUNCHER: [&str; 3] = ["ssh_private_key", "ssh_proxy_command", "ssh_proxy_use_node_id"];
 
@@ -123,7 +123,9 @@ impl Found<'_> {
             for field in keys(file, running) {
                 let (mine, other) = (file[&field].clone(), running[&field].clone());
                 let (other, effect) = match field.as_str() {
-                    "node_config" => (without(&other, &mine, |k| ADDED.contains(&k)), ends.clone()),
+                    "node_config" => {
+                        (without(&other, &mine, |k| KEYS_OF_BOOTSTRAP.contains(&k)), ends.clone())
+                    }
                     // `fillout_available_node_types_resources` of the provider adds the resources of TPU slices.
                     "resources" => {
                         let effect = if name == head { Effect::Restart } else { Effect::NewWorkers };

@@ -48,7 +48,7 @@ impl VitalSettings {
     /// The name of a setting that is out of range.
     pub(super) fn wrong(&self) -> Option<&'static str> {
         /// Maximum of a threshold in minutes: one year.
-        const MAX: u64 = 366 * 24 * 60;
+        const MAX_MINUTES: u64 = 366 * 24 * 60;
         let minutes = [
             ("stalled_minutes", self.stalled_minutes),
             ("pending_minutes", self.pending_minutes),
@@ -60,7 +60,7 @@ impl VitalSettings {
         (is_every_wrong.then_some("every_seconds"))
             .or_else(|| (self.slowed_percent >= 100).then_some("slowed_percent"))
             .or_else(|| (self.diverging_percent > 10_000).then_some("diverging_percent"))
-            .or_else(|| minutes.iter().find(|(_, n)| *n > MAX).map(|(name, _)| *name))
+            .or_else(|| minutes.iter().find(|(_, n)| *n > MAX_MINUTES).map(|(name, _)| *name))
     }
 
     /// The same as durations and fractions.

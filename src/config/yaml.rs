@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Maximum size in bytes. A larger file is not a cluster or settings file.
-const LIMIT: u64 = 2 << 20;
+const MAX_SIZE: u64 = 2 << 20;
 
 /// An error in a file, with its position and hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +60,8 @@ pub(super) fn unreadable(file: &Path, e: &std::io::Error) -> FileError {
 /// The text of a file that is open.
 pub(super) fn read_open(open: fs::File, file: &Path) -> Result<String, FileError> {
     let mut bytes = Vec::new();
-    open.take(LIMIT + 1).read_to_end(&mut bytes).map_err(|e| unreadable(file, &e))?;
-    if bytes.len() as u64 > LIMIT {
+    open.take(MAX_SIZE + 1).read_to_end(&mut bytes).map_err(|e| unreadable(file, &e))?;
+    if bytes.len() as u64 > MAX_SIZE {
         return Err(FileError::new(
             file,
             "is larger than 2 MB",

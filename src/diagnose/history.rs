@@ -14,10 +14,10 @@ pub const SILENT_AFTER: Duration = Duration::from_secs(60);
 pub const SILENT_AT_ONCE: Duration = Duration::from_secs(300);
 /// Anything may have happened between two states further apart (the laptop was suspended, the connection was lost), so
 /// what was known before is discarded.
-pub const GAP: Duration = Duration::from_secs(120);
+pub const MAX_GAP: Duration = Duration::from_secs(120);
 
 /// Longer than a launch attempt that the provider refuses.
-const ATTEMPT: Duration = Duration::from_secs(60);
+const MAX_ATTEMPT: Duration = Duration::from_secs(60);
 
 /// The history of one cluster: a few timestamps, the pending nodes and the last restart. Its size does not grow with
 /// the number of states.
@@ -68,7 +68,7 @@ impl History {
     pub fn record(&mut self, snapshot: &Snapshot) {
         let now = snapshot.taken;
         let restarted = snapshot.session.raw() != self.session;
-        if restarted || self.taken.is_none_or(|t| t.age(now) > GAP) {
+        if restarted || self.taken.is_none_or(|t| t.age(now) > MAX_GAP) {
             let (problem, restart) = (self.problem.take(), self.restart.take());
             *self = Self { problem, restart, session: snapshot.session.raw().to_owned(), ..Self::default() };
         }
@@ -124,7 +124,7 @@ impl History {
     /// Whether launches have been failing for longer than nodes have been pending: each attempt has a pending node for
     /// a few seconds before it fails.
     pub(super) fn moves_briefly(&self) -> bool {
-        let lasts = |since: Option<Timestamp>| since.is_some_and(|at| self.age_of(at) >= ATTEMPT);
+        let lasts = |since: Option<Timestamp>| since.is_some_and(|at| self.age_of(at) >= MAX_ATTEMPT);
         lasts(self.failing) && !lasts(self.joining)
     }
 

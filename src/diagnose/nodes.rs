@@ -1,6 +1,6 @@
 //! Findings about nodes: recent deaths, incomplete slices, and idle clusters.
 
-use super::slices::{ASSEMBLY, Slice, slices};
+use super::slices::{MAX_ASSEMBLY, Slice, slices};
 use super::{Finding, FindingKind, Severity, Subject};
 use crate::model::amount::counted;
 use crate::model::{AutoscalerVersion, DeathReason, Hint, JobStatus, Node, Snapshot, Timestamp, Verb};
@@ -41,7 +41,7 @@ fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
     let all = slices(&snapshot.nodes);
     // A new slice is still being assembled, unless one of its hosts has already died.
     let is_late =
-        |s: &Slice<'_>| s.lost.is_some() || s.started.is_none_or(|t| t.age(snapshot.taken) >= ASSEMBLY);
+        |s: &Slice<'_>| s.lost.is_some() || s.started.is_none_or(|t| t.age(snapshot.taken) >= MAX_ASSEMBLY);
     let late: Vec<&Slice<'_>> = all.iter().filter(|s| s.registered < s.expected && is_late(s)).collect();
     let worst = late.first()?;
     let since: Option<Timestamp> = late.iter().filter_map(|s| s.lost.or(s.started)).min();

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A restart is shown for this long.
-pub const RECENT: Duration = Duration::from_secs(3600);
+pub const SHOWN_FOR: Duration = Duration::from_secs(3600);
 /// The head's clock is used if it differs from ours by no more than this.
-const CLOCKS: Duration = Duration::from_secs(300);
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(300);
 /// Maximum number of jobs that are named; the others are counted.
 const MAX_JOBS: usize = 3;
 
@@ -63,8 +63,8 @@ impl Restart {
         }
         let head = now.nodes.iter().find(|n| n.is_head && n.state.is_alive());
         let plausible = |at: &Timestamp| {
-            before.taken.age(at.plus(CLOCKS)) > Duration::ZERO
-                && at.age(now.taken.plus(CLOCKS)) > Duration::ZERO
+            before.taken.age(at.plus(MAX_CLOCK_SKEW)) > Duration::ZERO
+                && at.age(now.taken.plus(MAX_CLOCK_SKEW)) > Duration::ZERO
         };
         let since = head.and_then(|n| n.started).filter(plausible).unwrap_or(now.taken);
         let open = before.jobs.iter().filter(|job| !job.status.is_ended());
@@ -92,7 +92,7 @@ impl Restart {
 
     /// Whether it was recent when a state was taken.
     pub fn is_recent(&self, taken: Timestamp) -> bool {
-        self.since.age(taken) < RECENT
+        self.since.age(taken) < SHOWN_FOR
     }
 
     /// Why a job no longer exists, if this restart ended it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The hosts of a new slice register one after another; a host that has not registered after this time is missing.
-pub const ASSEMBLY: Duration = Duration::from_secs(600);
+pub const MAX_ASSEMBLY: Duration = Duration::from_secs(600);
 
 /// A TPU slice with at least one living host.
 #[derive(Clone, Debug, PartialEq, Eq)]

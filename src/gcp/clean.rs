@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Maximum number of concurrent deletions.
-const CONCURRENCY: usize = 16;
+const MAX_CONCURRENT_DELETIONS: usize = 16;
 /// Timeout for a queued resource to reflect that its TPU VMs are gone: it passes through `SUSPENDING` first.
-const SETTLE: Duration = Duration::from_secs(60);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Google {
     /// Deletes these leftovers of the cluster, then verifies that they are gone. `report` is called with each result as
@@ -40,7 +40,8 @@ impl Google {
             report(&leftover, &cleaned);
             (leftover, cleaned)
         };
-        let mut done: Vec<_> = stream::iter(vms).map(one).buffer_unordered(CONCURRENCY).collect().await;
+        let mut done: Vec<_> =
+            stream::iter(vms).map(one).buffer_unordered(MAX_CONCURRENT_DELETIONS).collect().await;
         let gone: BTreeMap<&str, bool> = done
             .iter()
             .filter(|(l, _)| l.kind == LeftoverKind::TpuVm)
@@ -59,7 +60,8 @@ impl Google {
                 (leftover, cleaned)
             }
         };
-        let requests: Vec<_> = stream::iter(requests).map(one).buffer_unordered(CONCURRENCY).collect().await;
+        let requests: Vec<_> =
+            stream::iter(requests).map(one).buffer_unordered(MAX_CONCURRENT_DELETIONS).collect().await;
         done.extend(requests);
         self.verify(location, &mut done).await;
         done.extend(invalid.into_iter().map(|leftover| {
@@ -143,7 +145,7 @@ impl Google {
             match self.execute(&self.idle_queued_deletion(&location.project, &location.zone, name)).await {
                 Err(GcpError::NotFound { .. }) => return Ok(Cleaned::AlreadyGone),
                 // The queued resource may not reflect yet that its TPU VMs are gone.
-                Err(GcpError::State { .. }) if began.elapsed() < SETTLE => {
+                Err(GcpError::State { .. }) if began.elapsed() < SETTLE_TIMEOUT => {
                     tokio::time::sleep(self.inner.poll_interval).await;
                 }
                 answer => return answer.map(|()| Cleaned::Deleted),

@@ -14,7 +14,7 @@ pub struct Cleanup {
 
 impl Cleanup {
     /// Maximum number of policies of a repository (Artifact Registry, "Configure cleanup policies").
-    pub const MOST: usize = 10;
+    pub const MAX_POLICIES: usize = 10;
 
     /// Adds these policies to those of others. Our own policies with other numbers are replaced.
     pub fn merged_into(self, old: &Map<String, Value>) -> Map<String, Value> {

@@ -2,7 +2,7 @@
 
 use super::GcpError;
 use super::identity::Identity;
-use super::limits::{CALL, CONNECT, PAUSE, TRIES, WAIT_LIMIT};
+use super::limits::{ATTEMPT_TIMEOUT, CONNECT_TIMEOUT, FIRST_PAUSE, MAX_ATTEMPTS, WAIT_LIMIT};
 use super::login::{Authorized, Credentials, Login};
 use super::waits::{LOGIN, Waits};
 use crate::model::{GoogleWait, Secret};
@@ -82,13 +82,13 @@ impl Google {
                 credentials: Arc::new(Credentials::new(login)),
                 http: Arc::default(),
                 waits: Waits::default(),
-                wait_limit: CALL,
+                wait_limit: ATTEMPT_TIMEOUT,
                 poll_interval: Duration::from_secs(1),
             }),
         }
     }
 
-    /// The same client for calls that may wait: if Google asks to wait longer than [`CALL`], they do, up to
+    /// The same client for calls that may wait: if Google asks to wait longer than [`ATTEMPT_TIMEOUT`], they do, up to
     /// [`WAIT_LIMIT`]. Calls of other clients fail immediately, with an error that states the wait.
     #[must_use]
     pub fn with_waits(&self) -> Self {
@@ -131,8 +131,8 @@ impl Inner {
             return Ok(client);
         }
         let client = reqwest::Client::builder()
-            .connect_timeout(CONNECT)
-            .timeout(CALL)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(ATTEMPT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("marin-tui/", env!("CARGO_PKG_VERSION")))
             .build()
@@ -169,7 +169,7 @@ pub(super) enum Effect {
     Change,
 }
 
-/// The attempts of a call: at most [`TRIES`], each authorized, within [`CALL`] plus the waits that Google asks for.
+/// The attempts of a call: at most [`MAX_ATTEMPTS`], each authorized, within [`ATTEMPT_TIMEOUT`] plus the waits that Google asks for.
 pub(super) struct Attempts<'a> {
     inner: &'a Inner,
     service: String,
@@ -220,12 +220,12 @@ impl Attempts<'_> {
 
     /// Whether to retry after this error; if so, pauses briefly. A wait that Google asks for precedes the next attempt.
     async fn pause(&mut self, error: &GcpError) -> bool {
-        let pause = PAUSE * 2_u32.pow(self.made - 1);
+        let pause = FIRST_PAUSE * 2_u32.pow(self.made - 1);
         let in_time = match error.retry_after() {
             Some(after) => self.waited + after <= self.inner.wait_limit,
-            None => self.since.elapsed() + pause <= CALL,
+            None => self.since.elapsed() + pause <= ATTEMPT_TIMEOUT,
         };
-        if self.made == TRIES || !error.may_pass() || !in_time {
+        if self.made == MAX_ATTEMPTS || !error.may_pass() || !in_time {
             return false;
         }
         tokio::time::sleep(pause).await;

@@ -14,7 +14,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 /// Maximum number of instances that are read concurrently.
-const CONCURRENCY: usize = 16;
+const MAX_CONCURRENT_READS: usize = 16;
 
 impl Google {
     /// The deletion request of an instance that is a slice of its own. An instance of a group is deleted through the
@@ -102,7 +102,7 @@ impl Google {
                 now.unwrap_or(Ok(())).map_err(|why| what(&format!("{name}: {why}")))
             }
         };
-        let checks = stream::iter(there.into_iter().map(one)).buffer_unordered(CONCURRENCY);
+        let checks = stream::iter(there.into_iter().map(one)).buffer_unordered(MAX_CONCURRENT_READS);
         checks.try_collect::<()>().await?;
         Ok(Some(Self::group_deletion(&base, path)))
     }

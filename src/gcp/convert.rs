@@ -103,7 +103,7 @@ impl GcpError {
         } else if has(&["application-default login", "metadata.google.internal"]) {
             Self::NoCredentials { login: Box::default() }
         } else if timed_out || has(&["operation timed out", "exceeded the request deadline", "deadline"]) {
-            Self::Timeout { after: super::CALL }
+            Self::Timeout { after: super::ATTEMPT_TIMEOUT }
         } else if has(&["transient errors", "SERVICE_UNAVAILABLE", "503"]) && !has(&["connect"]) {
             Self::Unavailable { code: 503, after: None }
         } else {
@@ -154,7 +154,7 @@ impl GcpError {
                     let page = e.http_payload().map(|p| String::from_utf8_lossy(p).into_owned());
                     Self::not_json(code, &page.unwrap_or_default())
                 }
-                None if e.is_timeout() => Self::Timeout { after: super::CALL },
+                None if e.is_timeout() => Self::Timeout { after: super::ATTEMPT_TIMEOUT },
                 None if e.is_deserialization() => Self::not_json(200, &chain(e)),
                 None => Self::from_chain(e),
             };

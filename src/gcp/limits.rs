@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 /// Timeout of one attempt.
-pub const CALL: Duration = Duration::from_secs(20);
+pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Timeout for opening a connection.
-pub(super) const CONNECT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum total time that a call of a patient client waits because Google asks it to. Quotas are counted per minute.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(300);
 
 /// Maximum number of attempts of a call that may be repeated.
-pub(super) const TRIES: u32 = 3;
+pub(super) const MAX_ATTEMPTS: u32 = 3;
 
 /// The pause before the second attempt; it doubles with each further one.
-pub(super) const PAUSE: Duration = Duration::from_millis(300);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(300);

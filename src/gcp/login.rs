@@ -23,7 +23,7 @@ pub use google_cloud_auth::credentials;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 /// Timeout for a new access token.
-const TOKEN: Duration = Duration::from_secs(10);
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// The metadata server of Google's machines (Compute Engine documentation, "VM metadata"), and the timeout for
 /// connecting to it, which is local to the machine.
 const METADATA: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80);
@@ -156,7 +156,7 @@ impl Credentials {
     /// and read again at the next call.
     pub(super) async fn authorize(&self) -> Result<Authorized, GcpError> {
         let Made { credentials, identity } = self.made().await?;
-        let answer = tokio::time::timeout(TOKEN, credentials.headers(Extensions::new())).await;
+        let answer = tokio::time::timeout(TOKEN_TIMEOUT, credentials.headers(Extensions::new())).await;
         let error = match answer {
             Ok(Ok(CacheableResource::New { data, .. })) => return Ok(Authorized { headers: data, identity }),
             // This is returned only to a caller that sent an entity tag.
@@ -164,7 +164,7 @@ impl Credentials {
                 return Ok(Authorized { headers: HeaderMap::new(), identity });
             }
             Ok(Err(e)) => GcpError::from_login(&e, &identity),
-            Err(_) => GcpError::Timeout { after: TOKEN },
+            Err(_) => GcpError::Timeout { after: TOKEN_TIMEOUT },
         };
         *self.made.lock().await = None;
         Err(error)

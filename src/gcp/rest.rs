@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 /// Maximum size of one response in bytes; a page of 500 instances with their metadata has a few megabytes.
-const BODY: usize = 64 << 20;
+const MAX_BODY: usize = 64 << 20;
 /// Maximum number of pages of one list.
 const PAGES: usize = 200;
 
@@ -85,7 +85,7 @@ impl Inner {
         let mut text = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(|e| GcpError::from_chain(&e))? {
             text.extend_from_slice(&chunk);
-            if text.len() > BODY {
+            if text.len() > MAX_BODY {
                 return Err(GcpError::Refused { code, message: "the response is larger than 64 MB".into() });
             }
         }

@@ -96,7 +96,7 @@ impl Google {
             .with_endpoint(&self.inner.endpoints.secret_manager)
             .with_credentials(credentials)
             .with_retry_policy(NeverRetry)
-            .with_attempt_timeout(super::CALL);
+            .with_attempt_timeout(super::ATTEMPT_TIMEOUT);
         client.build().await.map_err(|e| GcpError::from_chain(&e))
     }
 }

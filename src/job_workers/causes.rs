@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Clocks that are synchronized by NTP differ by less than this, in milliseconds.
-const CLOCKS: u64 = 250;
+const MAX_CLOCK_SKEW: u64 = 250;
 /// The GCS notices the death of a node this long after it; a job may fail because of it before that.
 const NODE_DEATH_DELAY: Duration = Duration::from_secs(90);
 /// Maximum number of hosts whose clocks are read for one explanation.
@@ -55,7 +55,7 @@ pub fn causes(
 ) -> Option<Explanation> {
     let source = |node: Option<NodeId>, host: &str, name: String| {
         let clock = node.and_then(|node| clocks.get(&node));
-        let clock = clock.copied().unwrap_or(HostClock { ahead_ms: 0, unsure_ms: CLOCKS });
+        let clock = clock.copied().unwrap_or(HostClock { ahead_ms: 0, unsure_ms: MAX_CLOCK_SKEW });
         Source { host: host.to_owned(), name, ahead_ms: clock.ahead_ms, unsure_ms: clock.unsure_ms }
     };
     let job = &job_workers.known.job;

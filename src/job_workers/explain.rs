@@ -15,7 +15,7 @@ use std::time::Duration;
 /// worker ended continues without that worker.
 const SILENCE_LIMIT: Duration = Duration::from_secs(300);
 /// A worker that stopped writing this much earlier than all others was the first; otherwise they stopped together.
-const FIRST: Duration = Duration::from_secs(2);
+const MIN_LEAD: Duration = Duration::from_secs(2);
 
 /// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,7 +257,7 @@ fn how_silent(answers: &[Answer], job_workers: &JobWorkers) -> String {
         _ => None,
     };
     match ages.first() {
-        Some(first) if lead.is_none_or(|lead| lead >= FIRST) => {
+        Some(first) if lead.is_none_or(|lead| lead >= MIN_LEAD) => {
             format!("first to go silent: {}", in_a_line(first, job_workers))
         }
         _ => {

@@ -9,11 +9,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 /// Default number of lines that are read of each file.
-pub const FOLDED: u32 = 100;
+pub const DEFAULT_LINES: u32 = 100;
 /// Equal lines that are further apart than this are separate rows.
 const SAME_EVENT: Duration = Duration::from_secs(60);
 /// Maximum memory for the rows, in bytes.
-const ROWS: usize = 64 << 20;
+const MAX_MEMORY: usize = 64 << 20;
 
 /// A line of a worker, among those of all workers.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,7 +111,7 @@ impl Peers {
 /// Folds lines that are in order. Equal steps, which the patterns of `job_workers` find, are one row. The sources of
 /// the rows are indexes in the list of workers.
 pub fn fold(lines: impl Iterator<Item = impl Borrow<WorkerLine>>, job_workers: &JobWorkers) -> Folded {
-    let mut fold = Fold::new(SAME_EVENT, ROWS, job_workers.patterns.clone());
+    let mut fold = Fold::new(SAME_EVENT, MAX_MEMORY, job_workers.patterns.clone());
     for item in lines {
         let item: &WorkerLine = item.borrow();
         fold.push(item.worker as u32, item.number, item.time, item.line.text());

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Number of lines of each file that an overview reads: enough to find the last step, and the one before it.
-pub const CALLED: u32 = 40;
+pub const OVERVIEW_LINES: u32 = 40;
 
 /// Compares the workers by the last lines of their files, separately for each kind: different actors do different work.
 /// Unusual workers come first; [`Answer::worker`] is the index in [`JobWorkers::workers`].
@@ -19,7 +19,7 @@ pub fn worker_overview(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp)
     for tail in tails {
         let mut times = Times::new(job_workers.clock);
         // The lines may have been read for another purpose: only the last ones are used.
-        let first = tail.lines.len().saturating_sub(CALLED as usize);
+        let first = tail.lines.len().saturating_sub(OVERVIEW_LINES as usize);
         for line in &tail.lines[first..] {
             lines_of[tail.worker].push(u32::from(tail.is_err), times.next(line.text()), line);
         }

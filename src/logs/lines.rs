@@ -24,7 +24,7 @@ impl LineSplitter {
     /// Maximum bytes of a line for display.
     pub const ON_A_SCREEN: usize = 16 << 10;
     /// Maximum bytes of a complete line; longer ones are cut, to bound memory.
-    pub const WHOLE: usize = 64 << 20;
+    pub const MAX_LINE: usize = 64 << 20;
 
     /// A splitter with this limit in bytes.
     pub const fn new(longest: usize) -> Self {

@@ -6,9 +6,9 @@ use crate::model::{Line, Timestamp};
 use std::time::Duration;
 
 /// How long lines wait for earlier lines of other logs.
-const WINDOW: Duration = Duration::from_secs(1);
+const WAIT: Duration = Duration::from_secs(1);
 /// At the beginning, how long they wait for a log that has sent nothing yet.
-const FIRST: Duration = Duration::from_secs(4);
+const WAIT_AT_FIRST: Duration = Duration::from_secs(4);
 
 /// Merges the lines of several followed logs. Lines received within a second are sorted; later ones are returned later
 /// and marked by [`Merged::is_late`].
@@ -66,8 +66,8 @@ impl LiveMerge {
     /// How long until lines are due; `None` if none are waiting.
     pub fn wait(&self, now: Timestamp) -> Option<Duration> {
         let waiting = self.waiting?;
-        let of_window = WINDOW.saturating_sub(waiting.age(now));
-        let of_first = FIRST.saturating_sub(self.since.age(now));
+        let of_window = WAIT.saturating_sub(waiting.age(now));
+        let of_first = WAIT_AT_FIRST.saturating_sub(self.since.age(now));
         let all_begun = self.logs.iter().all(|log| log.has_begun);
         Some(if all_begun { of_window } else { of_window.max(of_first) })
     }
@@ -129,7 +129,7 @@ mod tests {
         let a = live.add(clock);
         live.add(clock);
         live.push(a, lines(&["x"]), T0);
-        assert_eq!(live.wait(T0), Some(FIRST));
-        assert_eq!(live.take(T0.plus(FIRST)).len(), 1);
+        assert_eq!(live.wait(T0), Some(WAIT_AT_FIRST));
+        assert_eq!(live.take(T0.plus(WAIT_AT_FIRST)).len(), 1);
     }
 }

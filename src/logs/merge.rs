@@ -66,12 +66,20 @@ impl<T> Ord for Waiting<T> {
 
 impl<T> Merge<T> {
     /// Maximum number of waiting lines; beyond that the earliest are returned before their window has passed.
-    pub const MOST: usize = 200_000;
+    pub const MAX_WAITING: usize = 200_000;
 
     /// Waits this long for lines of other sources, by the times of the lines, so that old logs merge at once.
     pub fn new(window: Duration) -> Self {
         let waiting = BinaryHeap::new();
-        Self { window, sources: Vec::new(), waiting, arrived: 0, newest: None, given: None, most: Self::MOST }
+        Self {
+            window,
+            sources: Vec::new(),
+            waiting,
+            arrived: 0,
+            newest: None,
+            given: None,
+            most: Self::MAX_WAITING,
+        }
     }
 
     /// Sets how many milliseconds a source's clock is ahead of the reference, for the lines that follow.

@@ -15,7 +15,7 @@ pub struct Noise {
 }
 
 /// Known noise. Nothing here can be the cause of a failure: lines that only seem harmless are not included.
-pub const KNOWN: [Noise; 18] = [
+pub const KNOWN_NOISE: [Noise; 18] = [
     Noise {
         pattern: r"All log messages before absl::InitializeLog\(\) is called are written to STDERR",
         from: "absl",
@@ -111,9 +111,9 @@ pub const KNOWN: [Noise; 18] = [
 /// The kind of noise of a line; `None` if it may be relevant.
 pub fn noise(line: &str) -> Option<&'static Noise> {
     static PATTERNS: LazyLock<RegexSet> =
-        LazyLock::new(|| RegexSet::new(KNOWN.iter().map(|noise| noise.pattern)).unwrap_or_default());
+        LazyLock::new(|| RegexSet::new(KNOWN_NOISE.iter().map(|noise| noise.pattern)).unwrap_or_default());
     let first = PATTERNS.matches(line).iter().next()?;
-    KNOWN.get(first)
+    KNOWN_NOISE.get(first)
 }
 
 #[cfg(test)]
@@ -151,7 +151,10 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles_and_has_a_reason() {
-        assert_eq!(RegexSet::new(KNOWN.iter().map(|noise| noise.pattern)).unwrap().len(), KNOWN.len());
-        assert!(KNOWN.iter().all(|noise| !noise.from.is_empty() && !noise.why.is_empty()));
+        assert_eq!(
+            RegexSet::new(KNOWN_NOISE.iter().map(|noise| noise.pattern)).unwrap().len(),
+            KNOWN_NOISE.len()
+        );
+        assert!(KNOWN_NOISE.iter().all(|noise| !noise.from.is_empty() && !noise.why.is_empty()));
     }
 }

@@ -141,13 +141,13 @@ pub struct Known {
 
 impl Writers {
     /// Maximum number of writers with numbers of their own; further writers share the last number.
-    pub const MOST: usize = 65_536;
+    pub const MAX_WRITERS: usize = 65_536;
 
     /// The number of a writer. It belongs to the process and stays the same when the name changes.
     pub fn number(&mut self, writer: &Writer<'_>) -> u32 {
         let own = if writer.pid.is_none() { writer.name } else { "" };
         let key = (writer.pid, format!("{}/{own}", writer.ip.unwrap_or_default()).into_boxed_str());
-        let next = self.known.len().min(Self::MOST - 1) as u32;
+        let next = self.known.len().min(Self::MAX_WRITERS - 1) as u32;
         let number = *self.numbers.entry(key).or_insert(next);
         match self.known.get_mut(number as usize) {
             Some(known) if known.name == writer.name => {}

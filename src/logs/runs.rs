@@ -7,7 +7,7 @@ use super::{LogBuffer, STEP};
 use crate::model::{Line, Timestamp};
 
 /// Maximum number of tasks that are kept: `train`, `eval`, and bars with names of their own.
-const TASKS: usize = 8;
+const MAX_TASKS: usize = 8;
 
 /// The series of each task of a log.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +66,7 @@ impl Runs {
             let known = self.tasks.iter().position(|(name, _)| *name == task);
             match known {
                 Some(index) => self.tasks[index].1.precede(&series),
-                None if self.tasks.len() < TASKS => self.tasks.insert(0, (task, series)),
+                None if self.tasks.len() < MAX_TASKS => self.tasks.insert(0, (task, series)),
                 None => {}
             }
         }
@@ -81,7 +81,7 @@ impl Runs {
         };
         series.push(&progress, self.last);
         self.tasks.push((task, series));
-        if self.tasks.len() > TASKS {
+        if self.tasks.len() > MAX_TASKS {
             self.tasks.remove(0);
         }
     }
@@ -137,6 +137,6 @@ mod tests {
             buffer.push(format!("shard {shard}:  45%|####5     | 45/100 [00:10<00:12,  4.5it/s]").into());
         }
         while !runs.step(&buffer, NOW) {}
-        assert_eq!((runs.tasks.len(), runs.current().unwrap().0), (TASKS, "shard 99"));
+        assert_eq!((runs.tasks.len(), runs.current().unwrap().0), (MAX_TASKS, "shard 99"));
     }
 }

@@ -47,7 +47,7 @@ impl Default for Series {
 
 impl Series {
     /// Maximum number of points.
-    pub const MOST: usize = 1024;
+    pub const MAX_POINTS: usize = 1024;
 
     /// Adds a progress line and its time. A step below the last one begins a new run and discards the points of the
     /// previous run.
@@ -65,7 +65,7 @@ impl Series {
         self.remaining = progress.remaining.map(|left| (left, time));
         self.last = Some(point);
         if self.every.1 == 0 {
-            if self.points.len() == Self::MOST {
+            if self.points.len() == Self::MAX_POINTS {
                 self.thin();
             }
             self.points.push(point);
@@ -81,7 +81,7 @@ impl Series {
             return;
         }
         self.points.splice(0..0, above.points.iter().copied());
-        while self.points.len() > Self::MOST {
+        while self.points.len() > Self::MAX_POINTS {
             self.thin();
         }
         self.not_finite.0 += above.not_finite.0;
@@ -219,7 +219,7 @@ mod tests {
             let progress = Progress { step: Some(step), loss: Some(step as f64), ..Progress::default() };
             s.push(&progress, Some(at(step as f64)));
         }
-        assert!(s.points().len() <= Series::MOST && s.points().len() >= Series::MOST / 2);
+        assert!(s.points().len() <= Series::MAX_POINTS && s.points().len() >= Series::MAX_POINTS / 2);
         assert_eq!((s.points()[0].step, s.last().and_then(|p| p.step)), (Some(0), Some(999_999)));
         let losses = s.losses(10);
         assert!(losses.len() == 10 && losses.windows(2).all(|w| w[0] < w[1]));

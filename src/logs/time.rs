@@ -44,7 +44,7 @@ pub fn untimed(line: &str) -> &str {
 
 /// How far `near` may be behind the log's clock: a missing year is the latest one whose time is not later than `near`
 /// plus this.
-const AHEAD: Duration = Duration::from_secs(36 * 3600);
+const MAX_AHEAD: Duration = Duration::from_secs(36 * 3600);
 /// Number of bytes of a line within which its timestamp must begin.
 const MAX_PREFIX_BYTES: usize = 48;
 
@@ -139,7 +139,7 @@ impl Clock {
         }
         let this = jiff::Timestamp::from_millisecond(self.near.as_millis()).ok()?;
         let this = this.to_zoned(TimeZone::UTC).year();
-        let latest = self.near.plus(AHEAD);
+        let latest = self.near.plus(MAX_AHEAD);
         [this + 1, this, this - 1].into_iter().find_map(|year| on(year).filter(|time| *time <= latest))
     }
 

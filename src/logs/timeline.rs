@@ -27,7 +27,7 @@ pub struct Histogram {
 }
 
 /// Permitted interval lengths, in seconds: round numbers.
-const WIDTHS: [i64; 17] =
+const INTERVALS: [i64; 17] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400];
 
 impl Timeline {
@@ -110,8 +110,9 @@ impl Timeline {
         let (first, last) = (times().min()?, times().max()?);
         let most = i64::try_from(most.max(1)).ok()?;
         let fits = |width: &i64| last.div_euclid(*width) - first.div_euclid(*width) < most;
-        let day = WIDTHS[WIDTHS.len() - 1];
-        let width = WIDTHS.into_iter().find(fits).unwrap_or_else(|| (last - first) / most / day * day + day);
+        let day = INTERVALS[INTERVALS.len() - 1];
+        let width =
+            INTERVALS.into_iter().find(fits).unwrap_or_else(|| (last - first) / most / day * day + day);
         // Years may not fit into `most` intervals of whole days: the last interval takes the rest.
         let bin = |time: i64| {
             usize::try_from((time.div_euclid(width) - first.div_euclid(width)).min(most - 1)).unwrap_or(0)

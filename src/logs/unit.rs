@@ -16,7 +16,7 @@ pub struct Unit<'a> {
     pub times: u32,
     /// The line, or the last exception of a traceback.
     pub text: Cow<'a, str>,
-    /// The lines of a traceback, at most [`Unit::MOST`] and its exceptions; empty for a single line.
+    /// The lines of a traceback, at most [`Unit::MAX_LINES`] and its exceptions; empty for a single line.
     pub trace: Vec<String>,
     /// The level of the line; a traceback is an error.
     pub level: Option<Level>,
@@ -24,7 +24,7 @@ pub struct Unit<'a> {
 
 impl Unit<'_> {
     /// Maximum number of lines kept of a traceback; that of a runaway recursion has a thousand.
-    pub const MOST: usize = 200;
+    pub const MAX_LINES: usize = 200;
 
     /// Whether it is a traceback.
     pub fn is_traceback(&self) -> bool {
@@ -39,7 +39,7 @@ impl Unit<'_> {
 }
 
 /// Maximum number of bytes kept of an exception, and of a frame.
-const LINE: usize = 4096;
+const MAX_BYTES: usize = 4096;
 const FRAME: usize = 512;
 
 /// The first line of a Python traceback (`traceback.TracebackException.format`).
@@ -78,13 +78,16 @@ impl Units {
             if let Some(next) = follows(*part, text) {
                 *part = next;
                 // The exception at the end matters most, so there is always room for it.
-                let (most, longest) =
-                    if next == Part::Exception { (Unit::MOST + 16, LINE) } else { (Unit::MOST, FRAME) };
+                let (most, longest) = if next == Part::Exception {
+                    (Unit::MAX_LINES + 16, MAX_BYTES)
+                } else {
+                    (Unit::MAX_LINES, FRAME)
+                };
                 if unit.trace.len() < most {
                     unit.trace.push(beginning(text, longest).to_owned());
                 }
                 if next == Part::Exception && !text.trim().is_empty() {
-                    unit.text = Cow::Owned(beginning(text, LINE).to_owned());
+                    unit.text = Cow::Owned(beginning(text, MAX_BYTES).to_owned());
                 }
                 unit.times = unit.times.max(times);
                 return;
@@ -95,7 +98,7 @@ impl Units {
             return;
         }
         if text.contains(TRACEBACK_HEADER) {
-            let head = beginning(text, LINE).to_owned();
+            let head = beginning(text, MAX_BYTES).to_owned();
             let (trace, text) = (vec![head.clone()], Cow::Owned(head));
             let unit = Unit { line, time, times, text, trace, level: Some(Level::Error) };
             self.open = Some((unit, Part::Frames));
@@ -206,6 +209,6 @@ mod tests {
             held = held.max(open.open.as_ref().map_or(0, |(u, _)| u.trace.iter().map(String::len).sum()));
         }
         assert!(held < 200 * 600, "{held}");
-        assert_eq!(pairs(&units(&log)), [("RecursionError: too deep", Unit::MOST + 1)]);
+        assert_eq!(pairs(&units(&log)), [("RecursionError: too deep", Unit::MAX_LINES + 1)]);
     }
 }

@@ -82,7 +82,7 @@ pub struct SearchTally {
 
 impl SearchTally {
     /// Maximum number of reasons reported for files that were not searched on their hosts.
-    const REASONS: usize = 3;
+    const MAX_REASONS: usize = 3;
 
     /// Adds the coverage of another search.
     pub fn add(&mut self, other: Self) {
@@ -109,10 +109,10 @@ impl SearchTally {
 
     /// What was not searched, and why, in a sentence each; safe to print.
     pub fn unsearched(&self, lines: u32) -> Vec<String> {
-        let reported = self.ends.iter().take(Self::REASONS);
+        let reported = self.ends.iter().take(Self::MAX_REASONS);
         let mut all: Vec<String> =
             reported.map(|why| format!("not searched on its host: {}", printable(why))).collect();
-        if let Some(more @ 1..) = self.ends.len().checked_sub(Self::REASONS) {
+        if let Some(more @ 1..) = self.ends.len().checked_sub(Self::MAX_REASONS) {
             all.push(format!("and {more} more"));
         }
         if self.full > 0 {

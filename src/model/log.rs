@@ -113,21 +113,21 @@ pub struct FollowedLog {
 
 impl FollowedLog {
     /// Maximum number of hosts of a cluster that are followed at a time: each needs an open SSH session.
-    pub const HOSTS: usize = 64;
+    pub const MAX_HOSTS: usize = 64;
     /// Maximum number of logs that are followed at a time without SSH: the dashboard is polled for each of them.
-    pub const POLLED: usize = 32;
+    pub const MAX_POLLED: usize = 32;
 
     /// Why this many hosts or logs of a cluster cannot be followed together, in a sentence; none if they can.
     /// `has_shell`: whether its hosts can be reached by SSH.
     pub fn too_many(hosts: usize, logs: usize, has_shell: bool) -> Option<String> {
         match has_shell {
-            true if hosts > Self::HOSTS => Some(format!(
+            true if hosts > Self::MAX_HOSTS => Some(format!(
                 "its logs are on {hosts} hosts; at most {} can be followed at a time",
-                Self::HOSTS
+                Self::MAX_HOSTS
             )),
-            false if logs > Self::POLLED => Some(format!(
+            false if logs > Self::MAX_POLLED => Some(format!(
                 "it has {logs} log files; without SSH, at most {} can be followed at a time",
-                Self::POLLED
+                Self::MAX_POLLED
             )),
             true | false => None,
         }

@@ -20,12 +20,12 @@ pub struct LogMatches {
     pub last: Vec<LogMatch>,
     /// Whether there are earlier matches that were omitted.
     pub has_more: bool,
-    /// Whether only the beginning of the log was searched because it is larger than [`DOWNLOADED`] bytes.
+    /// Whether only the beginning of the log was searched because it is larger than [`MAX_DOWNLOAD`] bytes.
     pub is_cut: bool,
 }
 
 /// Maximum number of bytes of a log that are downloaded for a search.
-pub const DOWNLOADED: u64 = 1_000_000_000;
+pub const MAX_DOWNLOAD: u64 = 1_000_000_000;
 
 /// Why a whole log was not searched.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::amount::counted;
 use super::node::host_label;
 
 /// CPU use in percent of a core from which a raylet thread is reported: the raylet schedules for its whole host.
-const BUSY: f64 = 50.0;
+const BUSY_PERCENT: f64 = 50.0;
 
 /// The threads of a host's raylet.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl RayletThread {
 
     /// The problem with the thread; none if there is no problem.
     fn problem(&self) -> Option<String> {
-        let busy = self.cpu.filter(|cpu| *cpu >= BUSY);
+        let busy = self.cpu.filter(|cpu| *cpu >= BUSY_PERCENT);
         match (self.state, busy) {
             ('T' | 't', _) => Some(format!("{} is stopped", self.name)),
             ('D', _) => Some(format!("{} is blocked in the kernel", self.name)),
@@ -76,7 +76,7 @@ pub fn raylet_lines(raylets: &[RayletThreads]) -> Vec<String> {
         let threads: usize = healthy.iter().map(|raylet| raylet.threads.len()).sum();
         let sampled = healthy.iter().all(|raylet| raylet.threads.iter().all(|thread| thread.cpu.is_some()));
         let what = if sampled {
-            format!("stopped, blocked or above {BUSY:.0}% of a core")
+            format!("stopped, blocked or above {BUSY_PERCENT:.0}% of a core")
         } else {
             "stopped or blocked".to_owned()
         };

@@ -143,9 +143,9 @@ impl LogRead {
     /// The age of the data in words, if it is old enough to be shown.
     fn old(self, now: Timestamp) -> Option<String> {
         /// Logs that are read regularly are not older than this.
-        const FRESH: Duration = Duration::from_secs(60);
+        const READ_REGULARLY: Duration = Duration::from_secs(60);
         let Self::At(at) = self else { return None };
-        Some(at.age(now)).filter(|age| *age >= FRESH).map(|age| format!(", {} ago", brief(age)))
+        Some(at.age(now)).filter(|age| *age >= READ_REGULARLY).map(|age| format!(", {} ago", brief(age)))
     }
 }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// File name of the list of jobs in a backup directory.
-pub(super) const LIST: &str = "jobs.json";
+pub(super) const JOBS_FILE: &str = "jobs.json";
 /// Format version of the list.
 const VERSION: u32 = 1;
 /// Name of the file that marks a directory as a backup of this program.
@@ -29,7 +29,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(60);
 /// Interval between retries in that time.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// Metadata key of jobs that the console itself started; a backup leaves them out.
-const OURS: &str = "marin-tui";
+const OWN_KEY: &str = "marin-tui";
 
 /// A job in a backup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -153,7 +153,7 @@ async fn save(
             }
         }
         list.jobs.clone_from(&backed.kept);
-        let path = dir.join(LIST);
+        let path = dir.join(JOBS_FILE);
         let text = serde_json::to_vec_pretty(&list).map_err(|e| problem(e.to_string(), ""))?;
         replace::write(&path, &text).map_err(cannot_write(&path))?;
         return Ok(backed);
@@ -178,7 +178,7 @@ async fn fetch(client: &Client, uri: &str, dir: &Path, list: &List) -> Result<Op
 
 /// Why a job is left out of backups, if it is.
 pub(super) fn left_out(job: &Submission) -> Option<&'static str> {
-    if job.metadata.contains_key(OURS) {
+    if job.metadata.contains_key(OWN_KEY) {
         return Some("started by the console");
     }
     // Marin's cleanup loop, which its operators start on every new cluster.
@@ -193,7 +193,7 @@ fn claim(dir: &Path) -> Result<(), Problem> {
         fs::read_dir(dir).map_err(cannot_write(dir))?.filter_map(Result::ok).map(|e| e.file_name());
     let is_empty = names.next().is_none();
     let mark = dir.join(MARK);
-    if dir.join(LIST).exists() {
+    if dir.join(JOBS_FILE).exists() {
         let hint = "choose another directory; backups are never overwritten";
         return Err(problem(format!("{} already contains a backup", dir.display()), hint));
     }
@@ -307,7 +307,7 @@ fn open_package(dir: &Path, name: &str) -> io::Result<fs::File> {
 }
 
 fn read(dir: &Path) -> Result<List, Problem> {
-    let path: PathBuf = dir.join(LIST);
+    let path: PathBuf = dir.join(JOBS_FILE);
     let text = fs::read(&path).map_err(|e| {
         let hint = "give the directory of a complete backup (create one with backup-jobs)";
         problem(format!("cannot read {}: {e}", path.display()), hint)

@@ -4,7 +4,7 @@
 //! The list covers the backups that restarts make below the state directory, and those that `backup-jobs` wrote to
 //! other directories. A backup is deleted only on request, and never while an interrupted operation needs it.
 
-use super::backup::{LIST, List, MARK, PACKAGES};
+use super::backup::{JOBS_FILE, List, MARK, PACKAGES};
 use super::journal::unfinished;
 use super::{failure, folder};
 use crate::model::{Problem, Target, Timestamp};
@@ -68,7 +68,7 @@ fn read_backup(folder: &Path, needed: &[PathBuf]) -> Option<Backup> {
     if !fs::symlink_metadata(folder).ok()?.is_dir() || !mark.is_file() {
         return None;
     }
-    let list = folder.join(LIST);
+    let list = folder.join(JOBS_FILE);
     let newest = if list.exists() { &list } else { &mark };
     let written = fs::metadata(newest).and_then(|m| m.modified()).ok()?;
     let since = written.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -112,7 +112,7 @@ pub fn delete(backup: &Backup) -> Result<(), Problem> {
         let what = format!("{} is needed by an interrupted operation", backup.folder.display());
         return Err(failure(what, "resume or abandon it first"));
     }
-    remove(&backup.folder, |name| name == LIST)?;
+    remove(&backup.folder, |name| name == JOBS_FILE)?;
     let packages = backup.folder.join(PACKAGES);
     remove(&packages, |name| name.bytes().all(|b| b.is_ascii_digit()))?;
     ignore_missing(fs::remove_dir(&packages)).map_err(cannot_delete(&packages))?;
@@ -163,7 +163,7 @@ mod tests {
     fn make(folder: &Path) {
         fs::create_dir_all(folder.join(PACKAGES)).unwrap();
         fs::write(folder.join(MARK), "").unwrap();
-        fs::write(folder.join(LIST), r#"{"version":1,"cluster":"a","jobs":[],"packages":{}}"#).unwrap();
+        fs::write(folder.join(JOBS_FILE), r#"{"version":1,"cluster":"a","jobs":[],"packages":{}}"#).unwrap();
         fs::write(folder.join(PACKAGES).join("0"), "zip").unwrap();
     }
 
@@ -193,7 +193,7 @@ mod tests {
         make(&mixed);
         fs::write(mixed.join("notes.txt"), "mine").unwrap();
         // Left by a killed process.
-        replace::begin(&clean.join(LIST)).unwrap().keep().unwrap();
+        replace::begin(&clean.join(JOBS_FILE)).unwrap().keep().unwrap();
         replace::begin(&clean.join(PACKAGES).join("1")).unwrap().keep().unwrap();
         for backup in backups(state).unwrap() {
             delete(&backup).unwrap();
@@ -216,7 +216,7 @@ mod tests {
         let later = only().made.plus(Duration::from_secs(100));
         assert!(only().is_needed && !only().is_due(Duration::ZERO, later));
         assert!(delete(&only()).unwrap_err().what.contains("by an interrupted operation"));
-        assert!(folder.join(LIST).exists());
+        assert!(folder.join(JOBS_FILE).exists());
         journal.end("abandoned").unwrap();
         assert!(only().is_due(Duration::from_secs(100), later));
         assert!(!only().is_due(Duration::from_secs(101), later));

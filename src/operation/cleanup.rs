@@ -167,7 +167,7 @@ fn ended(ray: Option<&Snapshot>) -> BTreeSet<JobId> {
     let Some(ray) = ray else { return BTreeSet::new() };
     let is_over = |job: &Job| {
         job.status.is_ended()
-            && job.ended.is_none_or(|at| at.age(ray.taken) > Duration::from_secs(leftovers::SETTLED))
+            && job.ended.is_none_or(|at| at.age(ray.taken) > Duration::from_secs(leftovers::MIN_AGE))
     };
     let drivers = |over: bool| {
         ray.jobs.iter().filter(move |job| is_over(job) == over).filter_map(|job| match &job.key {

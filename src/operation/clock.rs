@@ -13,7 +13,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 /// Prints the time for each line that it reads. `%N` (nanoseconds) is GNU's; others print it literally, or nothing.
 const SCRIPT: &str = include_str!("../../assets/clock.sh");
 /// Time limit for the login and both responses.
-const LIMIT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reads the clock of a host.
 ///
@@ -26,11 +26,11 @@ pub(super) async fn read_clock(host: &Host<'_>) -> Result<HostClock, Problem> {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Ok(None) };
         query_twice(stdin, stdout).await.map_err(|e| failure(format!("no response: {e}"), ""))
     };
-    match tokio::time::timeout(LIMIT, work).await {
+    match tokio::time::timeout(TIMEOUT, work).await {
         Ok(Ok(Some(clock))) => Ok(clock),
         Ok(Ok(None)) => Err(failure("the host did not report its time", "")),
         Ok(Err(problem)) => Err(problem),
-        Err(_) => Err(failure(format!("no response within {} s", LIMIT.as_secs()), "")),
+        Err(_) => Err(failure(format!("no response within {} s", TIMEOUT.as_secs()), "")),
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of records that are kept.
-const RECORDS: usize = 8;
+const MAX_RECORDS: usize = 8;
 
 type Record = (ClusterName, SubmissionId, Submission);
 
@@ -41,7 +41,7 @@ impl Drafts {
         let mut all = self.all();
         all.retain(|(of, known, _)| (of, known) != (cluster, id));
         all.push_back((cluster.clone(), id.clone(), submission));
-        let over = all.len().saturating_sub(RECORDS);
+        let over = all.len().saturating_sub(MAX_RECORDS);
         all.drain(..over);
     }
 

@@ -7,9 +7,9 @@ use super::executor::Executor;
 use super::host::Host;
 use super::request::Request;
 use crate::job_workers::{
-    CALLED, Clocks, FOLDED, Findings, JobWorkers, Known, Part, ReadingCost, Tail, Verdict, WorkersAnswer,
-    WorkersReading, causes, explained, failure, first_few, fold, hosts_to_time, in_order, last_files,
-    running, worker_overview,
+    Clocks, DEFAULT_LINES, Findings, JobWorkers, Known, OVERVIEW_LINES, Part, ReadingCost, Tail, Verdict,
+    WorkersAnswer, WorkersReading, causes, explained, failure, first_few, fold, hosts_to_time, in_order,
+    last_files, running, worker_overview,
 };
 use crate::logs::{Clock, Explanation, LineSplitter, Times};
 use crate::model::amount::counted;
@@ -151,7 +151,7 @@ impl<'a> WorkerReader<'a> {
         }
         job_workers.leave_out_idle();
         let waits = self.client.work(&job_workers.known.job.ids()).await?.waits;
-        let tails = self.tails(job_workers, CALLED).await?;
+        let tails = self.tails(job_workers, OVERVIEW_LINES).await?;
         let answers = worker_overview(job_workers, &tails, Timestamp::now());
         let found = running(job_workers, &answers, &waits, &last_files(job_workers, &tails));
         // If the workers are still writing, there is no error to look for.
@@ -240,12 +240,12 @@ impl<'a> WorkerReader<'a> {
         let (what, idle) = match part {
             Part::Overview => {
                 let idle = job_workers.leave_out_idle();
-                let tails = self.tails(&mut job_workers, CALLED).await?;
+                let tails = self.tails(&mut job_workers, OVERVIEW_LINES).await?;
                 let answers = worker_overview(&job_workers, &tails, Timestamp::now());
                 (WorkersAnswer::Overview { answers, last: last_files(&job_workers, &tails) }, idle)
             }
             Part::Lines => {
-                let tails = self.tails(&mut job_workers, FOLDED).await?;
+                let tails = self.tails(&mut job_workers, DEFAULT_LINES).await?;
                 let whole_since = whole_since(&job_workers, &tails);
                 let said: Vec<_> = in_order(&job_workers, tails).collect();
                 let folded = fold(said.iter(), &job_workers);
@@ -285,7 +285,7 @@ fn split(bytes: &Bytes) -> Vec<Line> {
 /// The time since which all files were read completely: the latest first time in the files that were not read from
 /// their beginning.
 fn whole_since(job_workers: &JobWorkers, tails: &[Tail]) -> Option<Timestamp> {
-    let cut = tails.iter().filter(|tail| tail.lines.len() >= FOLDED as usize);
+    let cut = tails.iter().filter(|tail| tail.lines.len() >= DEFAULT_LINES as usize);
     let first = |tail: &Tail| {
         let mut times = Times::new(job_workers.clock);
         tail.lines.iter().find_map(|line| times.next(line.text()))

@@ -18,7 +18,8 @@ const DETAILED_MAX: usize = 64;
 const AT_ONCE: usize = 4;
 
 /// The parts of the state without which affected jobs are unknown.
-pub(super) const WHOLE: [SnapshotPart; 3] = [SnapshotPart::Nodes, SnapshotPart::Jobs, SnapshotPart::SomeJobs];
+pub(super) const REQUIRED_PARTS: [SnapshotPart; 3] =
+    [SnapshotPart::Nodes, SnapshotPart::Jobs, SnapshotPart::SomeJobs];
 
 /// How much is read about the affected jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub async fn preview(
         return Ok(Preview { me, ..Preview::default() });
     }
     let detailed_max = if detail == Detail::Whole { DETAILED_MAX } else { 0 };
-    let snapshot = Poller::new(client.clone()).refresh_all(&WHOLE).await.map_err(to_problem)?;
+    let snapshot = Poller::new(client.clone()).refresh_all(&REQUIRED_PARTS).await.map_err(to_problem)?;
     if !task.kind().is_of_cluster() {
         let machines = affected(cluster, task).await?;
         let drains = task.removal().is_some_and(|(_, drain)| drain.is_some());

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 /// Time without output after which a ray command counts as hung: a setup command may build something silently for half
 /// an hour.
-const SILENCE: Duration = Duration::from_secs(1800);
+const MAX_SILENCE: Duration = Duration::from_secs(1800);
 /// `ray up` retries a failing login to the head every five seconds, for 15 minutes. An existing machine accepts a login
 /// at once or never; one that Google has just created needs a minute or two for sshd and its keys.
 const LOGIN_TIMEOUT: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
@@ -81,7 +81,8 @@ impl Performer {
             supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), terminal, sender);
         let login_timeout = LOGIN_TIMEOUT[usize::from(self.is_google())];
         let output = ProgramOutput { prompts, ..ProgramOutput::new(progress) };
-        follow(running, lines, output, Limits { quiet: SILENCE_LIMIT, silence: SILENCE, login_timeout }).await
+        follow(running, lines, output, Limits { quiet: SILENCE_LIMIT, silence: MAX_SILENCE, login_timeout })
+            .await
     }
 }
 

@@ -183,8 +183,8 @@ impl Request {
     /// Takes the stacks of a driver's workers over the cluster's own connection, twice, and reports each result.
     pub async fn stacks(&self, driver: JobId) {
         /// Pause between the two samples.
-        const PAUSE: Duration = Duration::from_secs(5);
-        let sampled = self.sample_twice(&driver, PAUSE).await;
+        const PAUSE_BETWEEN_SAMPLES: Duration = Duration::from_secs(5);
+        let sampled = self.sample_twice(&driver, PAUSE_BETWEEN_SAMPLES).await;
         if let Err(problem) = sampled {
             self.report_stacks(&driver, Err(problem)).await;
         }

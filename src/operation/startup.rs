@@ -16,7 +16,7 @@ const TEMPLATE: &str = include_str!("../../assets/worker-startup.sh");
 /// Interval at which a worker looks for its head.
 const POLL_INTERVAL: Duration = Duration::from_secs(15);
 /// Metadata values may have 256 KiB (Compute Engine, "metadata limitations").
-const LIMIT: usize = 256 << 10;
+const MAX_METADATA: usize = 256 << 10;
 
 /// Google's services as a worker reaches them.
 #[derive(Clone, Debug)]
@@ -105,7 +105,7 @@ pub fn startup_script(
         look_seconds => services.poll_interval.as_secs_f64().to_string(),
     };
     let script = environment.render_str(TEMPLATE, values).map_err(|e| failure(e.to_string(), ""))?;
-    if script.len() > LIMIT {
+    if script.len() > MAX_METADATA {
         let hint = "shorten the setup commands; the metadata limit is 256 KB";
         return Err(failure(
             format!("the startup script of {} is {} bytes long", spec.name, script.len()),

@@ -27,13 +27,13 @@ use tokio::sync::mpsc;
 /// Time limit for reading the head's configuration: a login shell in a container.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// The message of `ray up --no-restart` about a head that it knows, before it asks whether to continue.
-const KNOWN: &str = "will not be restarted due to";
+const KEEPS_HEAD: &str = "will not be restarted due to";
 /// The message that it prints instead of a question if it has no terminal.
-const ASKS: &str = "requires user confirmation";
+const NEEDS_TERMINAL: &str = "requires user confirmation";
 /// The message before it asks whether to replace the head's machine.
-const OUTDATED: &str = "Currently running head node is out-of-date";
+const REPLACES_HEAD: &str = "Currently running head node is out-of-date";
 /// The answers to its questions, by the preceding line.
-const ANSWERS: &[(&str, &str)] = &[(KNOWN, "y"), (OUTDATED, "n")];
+const ANSWERS: &[(&str, &str)] = &[(KEEPS_HEAD, "y"), (REPLACES_HEAD, "n")];
 
 /// The current differences between the cluster file and the configuration of its head.
 pub async fn changes(access: Access<'_>) -> Result<Vec<Drift>, Problem> {
@@ -57,8 +57,10 @@ pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Previ
     let types = Drift::ended_types(&changes);
     if !types.is_empty() {
         let to_problem = |e: RayError| e.problem(Timestamp::now());
-        let snapshot =
-            Poller::new(client.clone()).refresh_all(&super::preview::WHOLE).await.map_err(to_problem)?;
+        let snapshot = Poller::new(client.clone())
+            .refresh_all(&super::preview::REQUIRED_PARTS)
+            .await
+            .map_err(to_problem)?;
         let is_ended = |n: &&Node| n.state.is_alive() && !n.is_head && types.contains(&n.node_type.raw());
         let ended: Vec<&Node> = snapshot.nodes.iter().filter(is_ended).collect();
         let ids: Vec<NodeId> = ended.iter().map(|node| node.id).collect();
@@ -126,12 +128,12 @@ impl Performer {
             // Without a terminal it cannot ask, and changes nothing: its first output shows whether it knows the head.
             let (ignored, _) = mpsc::unbounded_channel();
             let (_, lines) = self.ray(&up, &ignored).await?;
-            if !lines.iter().any(|line| line.contains(KNOWN)) {
+            if !lines.iter().any(|line| line.contains(KEEPS_HEAD)) {
                 return Err(self.no_head_for_ray(&lines));
             }
         }
         let (code, lines) = self.ray_answered(&up, ANSWERS, progress).await?;
-        if lines.iter().any(|line| line.contains(OUTDATED)) {
+        if lines.iter().any(|line| line.contains(REPLACES_HEAD)) {
             let what = "the ray command would have replaced the head's machine, which ends all jobs; it was prevented from doing so";
             let hint = Hint::from(Verb::Abandon.to("abandon this operation"))
                 .and(Verb::Restart.to("then restart the cluster with its jobs"));
@@ -147,7 +149,7 @@ impl Performer {
 
     /// The problem that `ray up` would start another Ray, or has refused the file.
     fn no_head_for_ray(&self, lines: &[String]) -> Problem {
-        if !lines.iter().any(|line| line.contains(ASKS)) {
+        if !lines.iter().any(|line| line.contains(NEEDS_TERMINAL)) {
             let last = lines.iter().rev().find(|line| !line.is_empty()).cloned().unwrap_or_default();
             let what = format!("`ray up` refused the update; nothing was changed: {last}");
             return failure(what, then_resume("fix the reported error"));

@@ -199,11 +199,11 @@ impl Client {
     }
 
     async fn refusal(&self, response: Response) -> RayError {
-        const ENOUGH: usize = 256 << 10;
+        const MAX_ERROR_PAGE: usize = 256 << 10;
         let status = response.status();
         let html = is_html(&response);
         // The status is reported even when the error page cannot be read.
-        let body = self.body(response, ENOUGH).await.unwrap_or_default();
+        let body = self.body(response, MAX_ERROR_PAGE).await.unwrap_or_default();
         let message = self.without_token(&message_of(&body));
         match status {
             StatusCode::UNAUTHORIZED => RayError::TokenMissing,
@@ -219,8 +219,8 @@ impl Client {
     /// A server's message with our token masked: some of Ray's errors repeat the request.
     pub(super) fn without_token(&self, words: &str) -> String {
         /// A shorter token is not masked: it may be part of an ordinary word.
-        const SECRET: usize = 8;
-        let token = self.inner.token.as_ref().map(Secret::expose).filter(|t| t.len() >= SECRET);
+        const MIN_MASKED_LENGTH: usize = 8;
+        let token = self.inner.token.as_ref().map(Secret::expose).filter(|t| t.len() >= MIN_MASKED_LENGTH);
         token.map_or_else(|| words.to_owned(), |token| words.replace(token, "***"))
     }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Maximum number of rows of each kind.
-const ROWS: usize = 10_000;
+const MAX_ROWS: usize = 10_000;
 
 /// A request that a node accepts no new work and is removed when it is idle or at the deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,14 +97,16 @@ impl Client {
         kind: &'static str,
     ) -> Result<Vec<Running>, RayError> {
         let route = format!(
-            "/api/v0/{list}?detail=1&limit={ROWS}&filter_keys=node_id&filter_predicates=%3D&filter_values={node}\
+            "/api/v0/{list}?detail=1&limit={MAX_ROWS}&filter_keys=node_id&filter_predicates=%3D&filter_values={node}\
              &filter_keys=state&filter_predicates=%3D&filter_values={state}"
         );
         let body = self.get(&route).await?;
         read_with("/api/v0", &body, |text| {
             let listed = envelope::listed::<Row>(text)?;
             if listed.is_cut() {
-                return Err(serde::de::Error::custom(format!("more than {ROWS} {list} run on node {node}")));
+                return Err(serde::de::Error::custom(format!(
+                    "more than {MAX_ROWS} {list} run on node {node}"
+                )));
             }
             let here = listed.result.0.iter().filter(|r| {
                 // An actor's method is listed as the actor.

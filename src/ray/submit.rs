@@ -20,7 +20,7 @@ use std::time::Duration;
 /// The route for submitting jobs.
 pub const JOBS_ROUTE: &str = "/api/jobs/";
 /// Timeout of a whole upload; a tunnel may be slow.
-const UPLOAD: Duration = Duration::from_secs(600);
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The request that submits a job (`ray.dashboard.modules.job.common.JobSubmitRequest`).
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -187,7 +187,7 @@ impl Client {
     /// Uploads a package under its URI, through the dashboard.
     pub async fn upload_package(&self, uri: &str, content: Bytes) -> Result<(), RayError> {
         let route = package_route(uri)?;
-        self.send(self.request(Method::PUT, &route).timeout(UPLOAD).body(content)).await.map(|_| ())
+        self.send(self.request(Method::PUT, &route).timeout(UPLOAD_TIMEOUT).body(content)).await.map(|_| ())
     }
 
     /// Uploads a file as a package. A file that is too large for the dashboard is streamed to the GCS, as a driver's
@@ -200,7 +200,7 @@ impl Client {
             return self.upload_package(uri, content.into()).await;
         }
         let Some(gcs) = Gcs::of(self)? else { return Err(RayError::TooLarge(super::UPLOAD_LIMIT as usize)) };
-        let sent = tokio::time::timeout(UPLOAD, gcs.write_value(uri.as_bytes(), file)).await;
+        let sent = tokio::time::timeout(UPLOAD_TIMEOUT, gcs.write_value(uri.as_bytes(), file)).await;
         sent.unwrap_or_else(|_| Err(RayError::Silent("the GCS timed out".to_owned())))
     }
 
@@ -211,7 +211,7 @@ impl Client {
             return Err(RayError::NotFound("reading packages needs the GCS".to_owned()));
         };
         let reading = gcs.read_value(Bytes::copy_from_slice(uri.as_bytes()), to);
-        match tokio::time::timeout(UPLOAD, reading).await {
+        match tokio::time::timeout(UPLOAD_TIMEOUT, reading).await {
             Ok(Ok(Ok(None))) => Err(RayError::NotFound(format!("there is no package {}", Text::from(uri)))),
             Ok(read) => read.map(|written| written.map(|_| ())),
             Err(_) => Err(RayError::Silent("the gcs timed out".to_owned())),

@@ -115,7 +115,7 @@ async fn probe(spec: &TunnelSpec, login: &Login, seen: &Path) -> Result<Offered,
 }
 
 /// Number of attempts while another ssh adds keys to the file.
-const ATTEMPTS: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 /// Rewrites the file without the host's old lines and with the new one.
 async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), SshError> {
@@ -130,7 +130,7 @@ async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), Ssh
     };
     let failed = |e: std::io::Error| files::cannot_use(known, &e);
     let mut is_replaced = false;
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         let before = fs::read(known).map_err(failed)?;
         write(&before, true).map_err(failed)?;
         keygen(&["-R", &login.known_hosts_name, "-f"], &draft).await?;

@@ -11,9 +11,9 @@ use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 
 /// How long a program's background children (ssh's own masters) may hold its output open after it ended.
-const GRACE: Duration = Duration::from_secs(1);
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 /// Shortest time between two updates of a line that is overwritten again and again (a progress bar).
-const PASSING: Duration = Duration::from_secs(5);
+const MIN_UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs a program until it exits, passes on each line of its output, cleaned, and returns its exit code. A program
 /// that writes faster than its lines are read is blocked. Dropping the future kills it and its children.
@@ -23,7 +23,7 @@ pub async fn run(command: Vec<OsString>, lines: mpsc::Sender<String>) -> Result<
     let (mut child, lifeline) = guard::spawn([&both[..], &command].concat())?;
     let mut reading = tokio::spawn(read(child.stdout.take(), lines));
     let status = child.wait().await;
-    if tokio::time::timeout(GRACE, &mut reading).await.is_err() {
+    if tokio::time::timeout(OUTPUT_GRACE, &mut reading).await.is_err() {
         reading.abort();
     }
     drop(lifeline);
@@ -38,7 +38,7 @@ async fn read(from: Option<impl AsyncRead + Unpin>, to: mpsc::Sender<String>) {
     let (mut lines, mut passed) = (Lines::new(from), None::<Instant>);
     while let Some(line) = lines.next().await {
         if line.is_passing {
-            if passed.is_some_and(|at| at.elapsed() < PASSING) {
+            if passed.is_some_and(|at| at.elapsed() < MIN_UPDATE_INTERVAL) {
                 continue;
             }
             passed = Some(Instant::now());

@@ -16,13 +16,13 @@ use tokio::time::{Instant, timeout_at};
 
 /// Maximum number of concurrent commands over one connection: sshd's `MaxSessions` is 10 by default, and two are kept
 /// for logins.
-const SESSIONS: usize = 8;
+const MAX_SESSIONS: usize = 8;
 /// Bytes of a command's standard output that are kept.
 const OUTPUT_MAX: usize = 4 << 20;
 /// Bytes of a command's standard error that are kept.
 const STDERR_MAX: usize = 4 << 10;
 /// Maximum number of bytes that are read from a stream at a time.
-const CHUNK: usize = 64 << 10;
+const MAX_CHUNK: usize = 64 << 10;
 
 /// Runs commands on one head. Cheap to clone. Once the connection is closed every command fails with
 /// [`SshError::Lost`]; it never connects on its own.
@@ -52,7 +52,7 @@ pub struct Output {
 
 impl Remote {
     pub(super) fn new(ssh: PathBuf, socket: PathBuf, host: String) -> Self {
-        Self(Arc::new(Inner { ssh, socket, host, sessions: Arc::new(Semaphore::new(SESSIONS)) }))
+        Self(Arc::new(Inner { ssh, socket, host, sessions: Arc::new(Semaphore::new(MAX_SESSIONS)) }))
     }
 
     pub(super) fn socket(&self) -> &Path {
@@ -139,7 +139,7 @@ impl RemoteStream {
     /// it failed. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, SshError> {
         if let Some(stdout) = &mut self.stdout {
-            let mut chunk = BytesMut::with_capacity(CHUNK);
+            let mut chunk = BytesMut::with_capacity(MAX_CHUNK);
             let read = stdout.read_buf(&mut chunk).await;
             if read.is_ok_and(|n| n > 0) {
                 return Ok(Some(chunk.freeze()));

@@ -5,9 +5,9 @@ use crate::model::Text;
 use std::fmt;
 
 /// Maximum number of frames kept per thread; a runaway recursion has ten thousand.
-const FRAMES: usize = 256;
+const MAX_FRAMES: usize = 256;
 /// Maximum number of threads kept.
-const THREADS: usize = 512;
+const MAX_THREADS: usize = 512;
 
 /// The stacks of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,13 +50,13 @@ impl Dump {
         let mut dump = Self::default();
         for line in text.lines() {
             if let Some(thread) = line.strip_prefix("Thread ") {
-                if dump.threads.len() < THREADS {
+                if dump.threads.len() < MAX_THREADS {
                     dump.threads.extend(Thread::read(thread));
                 }
             } else if let Some(frame) = line.strip_prefix("    ") {
                 let Some(thread) = dump.threads.last_mut() else { continue };
                 let Some(frame) = Frame::read(frame) else { continue };
-                if thread.frames.len() < FRAMES {
+                if thread.frames.len() < MAX_FRAMES {
                     thread.frames.push(frame);
                 } else {
                     thread.left_out += 1;
@@ -135,7 +135,7 @@ mod tests {
     fn an_endless_recursion_is_truncated_and_counted() {
         let text = format!("Thread 1 (idle): \"MainThread\"\n{}", "    f (deep.py:2)\n".repeat(10_000));
         let thread = &Dump::read(&text).unwrap().threads[0];
-        assert_eq!((thread.frames.len(), thread.left_out), (FRAMES, 10_000 - FRAMES));
+        assert_eq!((thread.frames.len(), thread.left_out), (MAX_FRAMES, 10_000 - MAX_FRAMES));
     }
 
     #[test]

@@ -12,12 +12,12 @@ pub struct Backoff {
 
 impl Backoff {
     /// The first backoff.
-    const FIRST: Duration = Duration::from_secs(1);
+    const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 
     /// Records a failure and returns the wait before the next try, at most `cap`, of which the last fifth is
     /// random.
     pub fn next(&mut self, cap: Duration) -> Duration {
-        let wait = Self::FIRST.saturating_mul(1 << self.failures.min(10)).min(cap);
+        let wait = Self::FIRST_BACKOFF.saturating_mul(1 << self.failures.min(10)).min(cap);
         self.failures += 1;
         wait.mul_f64(0.8 + 0.2 * jitter())
     }

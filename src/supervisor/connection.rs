@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// Number of other tokens that are tried for one caller: a newer file on this machine, then the secret's latest
 /// version. After that, the error names the version that was refused.
-const RENEWALS: usize = 3;
+const MAX_RENEWALS: usize = 3;
 /// Maximum time to wait for a connection that responds: `ray get-head-ip`, a login, the first answer and one request
 /// have separate limits, which add up to about two minutes.
 const WAIT_LIMIT: Duration = Duration::from_secs(150);
@@ -25,7 +25,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait for ssh to report a refused connection.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// A failure within this time counts as immediate.
-const IMMEDIATE: Duration = Duration::from_secs(1);
+const IMMEDIATE_FAILURE: Duration = Duration::from_secs(1);
 /// Capacity of the task's request channel; a faster caller waits.
 const REQUEST_CAPACITY: usize = 16;
 
@@ -74,7 +74,7 @@ impl Channel {
     async fn version(&self) -> Result<Text, RayError> {
         let started = Instant::now();
         let answer = match self.client.version().await {
-            Err(RayError::Silent(_)) if started.elapsed() < IMMEDIATE => self.client.version().await,
+            Err(RayError::Silent(_)) if started.elapsed() < IMMEDIATE_FAILURE => self.client.version().await,
             answer => answer,
         };
         answer.map(|identity| identity.session)
@@ -253,7 +253,7 @@ impl Connection {
                     channel.ray_session = session;
                     return Ok(channel);
                 }
-                Err(e) if e.is_token() && renewals < RENEWALS => {
+                Err(e) if e.is_token() && renewals < MAX_RENEWALS => {
                     renewals += 1;
                     self.renew(channel.client.token().cloned()).await?;
                     continue;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// The averaging window.
-const MINUTE: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_secs(60);
 
 /// Converts running totals to those of the last minute.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ impl CostMeter {
     /// Records the totals at `now` and returns those of the last minute.
     pub fn sample(&mut self, now: Instant, requests: u64, bytes: u64) -> Cost {
         self.samples.push_back((now, requests, bytes));
-        while self.samples.len() > 1 && self.samples.get(1).is_some_and(|s| now.duration_since(s.0) >= MINUTE)
+        while self.samples.len() > 1 && self.samples.get(1).is_some_and(|s| now.duration_since(s.0) >= WINDOW)
         {
             self.samples.pop_front();
         }

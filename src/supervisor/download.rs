@@ -5,7 +5,7 @@ use super::follow::LogAccess;
 use super::out::UpdateSender;
 use super::search::{MATCHES_MAX, SearchError};
 use crate::logs::{LineSplitter, Pattern};
-use crate::model::{ClusterEvent, DOWNLOADED, Line, LogMatch, LogMatches, LogSource, StreamId};
+use crate::model::{ClusterEvent, Line, LogMatch, LogMatches, LogSource, MAX_DOWNLOAD, StreamId};
 use crate::ray::Polled;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Found {
     }
 }
 
-/// Downloads the log of a stream, at most [`DOWNLOADED`] bytes, and searches it. Reports the number of bytes received
+/// Downloads the log of a stream, at most [`MAX_DOWNLOAD`] bytes, and searches it. Reports the number of bytes received
 /// once a second.
 pub async fn download(
     access: Option<LogAccess>,
@@ -78,7 +78,7 @@ pub async fn download(
     while let Some(chunk) = log.chunk().await? {
         bytes += chunk.len() as u64;
         found.push(&chunk);
-        if bytes >= DOWNLOADED {
+        if bytes >= MAX_DOWNLOAD {
             return Ok(found.finish(true));
         }
         if Instant::now() >= report_at {

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 /// Pause before a broken stream is retried, and between checks for a file that does not exist yet.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Idle time after which the job's status is requested, because its log file does not show that the job has ended.
-const IDLE: Duration = Duration::from_secs(3);
+const STATUS_AFTER: Duration = Duration::from_secs(3);
 /// Number of lines to start with through Ray's API, which takes no number of bytes.
 const INITIAL_LINES: u32 = 2000;
 /// Maximum number of bytes, written during an interruption, that a stream that began near the end still reads; of more,
@@ -256,7 +256,7 @@ impl Follower {
         if let Arrived::Other = self.position.take(&rest, &mut self.out).await? {
             return self.rewritten().await;
         }
-        let mut request_at = Instant::now() + IDLE;
+        let mut request_at = Instant::now() + STATUS_AFTER;
         let mut pending: Option<StatusRequest> = None;
         loop {
             let idle_limit = self.out.idle_limit();
@@ -264,7 +264,7 @@ impl Follower {
             tokio::select! {
                 chunk = stream.chunk() => match chunk {
                     Ok(Some(bytes)) => {
-                        request_at = Instant::now() + IDLE;
+                        request_at = Instant::now() + STATUS_AFTER;
                         if let Arrived::Other = self.position.take(&bytes, &mut self.out).await? {
                             return self.rewritten().await;
                         }
@@ -290,7 +290,7 @@ impl Follower {
                 }
                 () = sleep_until(request_at), if has_job && pending.is_none() => pending = self.request_status(),
                 answer = resolved(&mut pending) => {
-                    (request_at, pending) = (Instant::now() + IDLE, None);
+                    (request_at, pending) = (Instant::now() + STATUS_AFTER, None);
                     if let Some(ended) = self.handle_status(answer, remote).await? {
                         return Ok(ended);
                     }

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// A node's agent samples every 5 s; more frequent requests return nothing new.
-const FRESH: Duration = Duration::from_secs(5);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 /// Number of requests per round.
-const ROUND: usize = 2;
+const REQUESTS_PER_ROUND: usize = 2;
 
 /// The time of the last request for each node's machine figures.
 #[derive(Debug, Default)]
@@ -22,9 +22,9 @@ impl Machines {
     pub fn next_round(&mut self, visible: &[NodeId], now: Instant) -> Vec<NodeId> {
         self.requested.retain(|id, _| visible.contains(id));
         let age = |id: &NodeId| self.requested.get(id).map_or(Duration::MAX, |at| now.duration_since(*at));
-        let mut due: Vec<NodeId> = visible.iter().filter(|id| age(id) >= FRESH).copied().collect();
+        let mut due: Vec<NodeId> = visible.iter().filter(|id| age(id) >= SAMPLE_INTERVAL).copied().collect();
         due.sort_by_key(|id| std::cmp::Reverse(age(id)));
-        due.truncate(ROUND);
+        due.truncate(REQUESTS_PER_ROUND);
         self.requested.extend(due.iter().map(|id| (*id, now)));
         due
     }
@@ -43,7 +43,7 @@ mod tests {
         assert_eq!(machines.next_round(&ids, t + Duration::from_secs(1)), ids[2..4]);
         assert_eq!(machines.next_round(&ids, t + Duration::from_secs(2)), ids[4..]);
         assert!(machines.next_round(&ids, t + Duration::from_secs(3)).is_empty());
-        assert_eq!(machines.next_round(&ids, t + FRESH), ids[..2]);
-        assert_eq!(machines.next_round(&ids[5..], t + FRESH * 2), ids[5..]);
+        assert_eq!(machines.next_round(&ids, t + SAMPLE_INTERVAL), ids[..2]);
+        assert_eq!(machines.next_round(&ids[5..], t + SAMPLE_INTERVAL * 2), ids[5..]);
     }
 }

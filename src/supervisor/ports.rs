@@ -6,7 +6,7 @@ use crate::ssh::{PortPlan, SshError, Tunnel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Number of attempts to open a free port: another program may take it between our check and ssh's bind.
-const TRIES: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 /// The first port that is tried for a service of the cluster at this index in the list; if another program uses it, the
 /// next free one.
@@ -76,7 +76,7 @@ impl Ports {
                 }
                 Err(e) => {
                     self.lock().release(pick.port);
-                    if !(matches!(e, SshError::PortInUse { .. }) && tries < TRIES) {
+                    if !(matches!(e, SshError::PortInUse { .. }) && tries < MAX_ATTEMPTS) {
                         return Err(e.problem(Timestamp::now()));
                     }
                 }

@@ -8,11 +8,11 @@ pub const INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of such a request.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
 /// A refresh that takes longer may never be answered.
-pub const SLOW: Duration = Duration::from_secs(3);
+pub const SLOW_REFRESH: Duration = Duration::from_secs(3);
 /// A head that answers neither a refresh nor a small request within this time counts as not responding.
-pub const SILENT: Duration = Duration::from_secs(5);
+pub const NOT_RESPONDING: Duration = Duration::from_secs(5);
 /// How long a refresh from before the recovery may still take, in case it is slow rather than lost.
-pub const LOST: Duration = Duration::from_secs(8);
+pub const LOST_REFRESH: Duration = Duration::from_secs(8);
 
 /// State of a head that may not respond.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Recovery {
     /// Whether to cancel a refresh that has been pending for this long: the head responds again and may have lost the
     /// request. Only once until a refresh succeeds, because a slow one must be able to complete.
     pub fn gives_up(&mut self, waited: Duration) -> bool {
-        let gives_up = self.last == LastProbe::Recovered && waited > LOST && !self.gave_up;
+        let gives_up = self.last == LastProbe::Recovered && waited > LOST_REFRESH && !self.gave_up;
         self.gave_up |= gives_up;
         gives_up
     }
@@ -89,13 +89,13 @@ mod tests {
         assert!(recovery.should_probe(true) && !recovery.answered(false));
         assert!(recovery.should_probe(true) && recovery.answered(true));
         assert!(recovery.should_probe(true) && !recovery.answered(true), "recovery is reported once");
-        assert!(!recovery.gives_up(LOST) && recovery.gives_up(LOST * 2));
+        assert!(!recovery.gives_up(LOST_REFRESH) && recovery.gives_up(LOST_REFRESH * 2));
         assert!(
-            !recovery.gives_up(LOST * 2),
+            !recovery.gives_up(LOST_REFRESH * 2),
             "only one refresh is cancelled, so that a slow one can complete"
         );
         recovery.refresh_succeeded();
-        assert!(!recovery.gives_up(LOST * 2));
+        assert!(!recovery.gives_up(LOST_REFRESH * 2));
         recovery.refresh_failed(true);
         assert!(!recovery.should_probe(true), "a refused token would be refused again");
         recovery.refresh_succeeded();

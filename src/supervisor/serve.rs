@@ -48,7 +48,7 @@ const MAX_PAUSE_BACKGROUND: Duration = Duration::from_secs(15);
 
 /// Number of other tokens that are tried without a pause, as in a command. Two tokens that are both refused would
 /// alternate forever; after this number there is a pause between attempts.
-const RENEWALS: usize = 3;
+const MAX_RENEWALS: usize = 3;
 /// Maximum number of jobs that are stopped or deleted at the same time.
 const AT_ONCE: usize = 8;
 
@@ -291,7 +291,7 @@ impl ClusterTask {
             match self.renew(s).await {
                 Ok(()) => {
                     s.renewals += 1;
-                    if s.renewals <= RENEWALS {
+                    if s.renewals <= MAX_RENEWALS {
                         return;
                     }
                 }
@@ -312,7 +312,7 @@ impl ClusterTask {
         if s.recovery.gives_up(s.polling.waited()) {
             s.polling = Polling::new(&s.session.client, self.mode);
         }
-        let has_reason = self.current_problem.is_some() || s.polling.waited() > recovery::SLOW;
+        let has_reason = self.current_problem.is_some() || s.polling.waited() > recovery::SLOW_REFRESH;
         if s.recovery.should_probe(has_reason) {
             let client = s.session.client.clone();
             s.probes.spawn(async move {
@@ -390,7 +390,10 @@ impl ClusterTask {
                 if s.recovery.answered(responds) {
                     tracing::info!(cluster = %self.spec.name, "the head responds again");
                     s.polling.request_if_idle();
-                } else if !responds && s.polling.waited() > recovery::SILENT && s.took < recovery::SILENT {
+                } else if !responds
+                    && s.polling.waited() > recovery::NOT_RESPONDING
+                    && s.took < recovery::NOT_RESPONDING
+                {
                     self.report_silent(s).await;
                 }
             }
@@ -417,8 +420,10 @@ impl ClusterTask {
     /// Reports that the head answers neither a refresh nor a small request. The refresh remains pending.
     async fn report_silent(&mut self, s: &mut Serving) {
         let now = Timestamp::now();
-        let words =
-            format!("neither the dashboard nor the GCS responded within {} s", recovery::SILENT.as_secs());
+        let words = format!(
+            "neither the dashboard nor the GCS responded within {} s",
+            recovery::NOT_RESPONDING.as_secs()
+        );
         s.up_since = None;
         let problem = self.with_start_time(RayError::Silent(words).problem(now));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "silent");

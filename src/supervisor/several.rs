@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::sleep;
 
 /// Maximum number of concurrent logins: sshd refuses more (`MaxStartups` in `sshd_config(5)`).
-const LOGINS: usize = 8;
+const MAX_LOGINS: usize = 8;
 /// Capacity of the channel of each reader, in batches of bytes.
 const BATCHES: usize = 16;
 
@@ -53,7 +53,7 @@ pub fn follow_several(
         let (access_watch, ended) = (access_watch.clone(), ended.cloned());
         tails.push(Tail::spawn(longest, move |out| read(events, access_watch, (polled, keep), ended, out)));
     }
-    let logins = Arc::new(Semaphore::new(LOGINS));
+    let logins = Arc::new(Semaphore::new(MAX_LOGINS));
     for ((host, keep), files) in hosts {
         let (access_watch, logins) = (access_watch.clone(), Arc::clone(&logins));
         let (spec, options) = (Arc::clone(spec), Arc::clone(options));

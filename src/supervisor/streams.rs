@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 /// Number of bytes read when a log is opened: several screens of lines.
-const FIRST: Start = Start::Bytes(256 << 10);
+const OPENING_READ: Start = Start::Bytes(256 << 10);
 
 /// Number of lines read of each log when several are opened together.
 const FIRST_OF_SEVERAL: u32 = 200;
@@ -80,7 +80,7 @@ impl Streams {
     /// Starts following a log.
     pub fn open(&mut self, stream: StreamId, source: LogSource, out: &UpdateSender) {
         let (access_watch, spec) = (self.access.subscribe(), Arc::clone(&self.spec));
-        let tail = follow(access_watch, spec, source.clone(), FIRST, LineSplitter::ON_A_SCREEN);
+        let tail = follow(access_watch, spec, source.clone(), OPENING_READ, LineSplitter::ON_A_SCREEN);
         self.start(stream, source, tail, out);
     }
 

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 /// Number of logs per reading of the cluster on the screen.
-const LOGS: usize = 16;
+const MAX_LOGS: usize = 16;
 /// Number of logs per reading of another cluster.
 const LOGS_BACKGROUND: usize = 8;
 /// Number of jobs whose page was opened last, and whose logs are therefore always read.
@@ -31,19 +31,19 @@ const BACKGROUND_FACTOR: u32 = 4;
 /// Number of lines of the first read of a log, or of each read if few of its lines are progress lines.
 const FIRST_LINES: u32 = 1000;
 /// Number of lines of the other reads of a log.
-const LINES: u32 = 200;
+const TAIL_LINES: u32 = 200;
 /// Number of lines of a log that a command reads; it reads only once.
 const LINES_ONCE: u32 = 2000;
 /// Number of samples of the past of a log that is longer than its first read, taken once, and the bytes per sample.
 const SAMPLES: (u32, u32) = (24, 6 << 10);
 /// Maximum number of bytes per minute that vitals may cost a head: a larger reading delays the next one.
-const BUDGET: u64 = 1_000_000;
-/// Like [`BUDGET`], until each log has been read once.
+const MAX_BYTES_PER_MINUTE: u64 = 1_000_000;
+/// Like [`MAX_BYTES_PER_MINUTE`], until each log has been read once.
 const FIRST_BUDGET: u64 = 6_000_000;
 /// Maximum interval until each log has been read once.
 const FIRST_INTERVAL: Duration = Duration::from_secs(10);
 /// Number of machines whose figures are requested per reading.
-const MACHINES: usize = 4;
+const MAX_MACHINES: usize = 4;
 
 /// The tracker of each job.
 pub(super) type VitalsTrackers = HashMap<JobKey, VitalsTracker>;
@@ -135,7 +135,7 @@ impl Watch {
         let Some(node) = head_of(&self.nodes) else { return };
         let most = match (self.was_read, is_focused) {
             (false, _) => 0,
-            (true, true) => LOGS,
+            (true, true) => MAX_LOGS,
             (true, false) => LOGS_BACKGROUND,
         };
         let selection = LogSelection { opened: self.opened.clone(), most };
@@ -152,7 +152,7 @@ impl Watch {
             jobs,
             selection,
             node,
-            lines: [FIRST_LINES, LINES],
+            lines: [FIRST_LINES, TAIL_LINES],
         };
         let every = self.limits.every * if is_focused { 1 } else { BACKGROUND_FACTOR };
         self.is_hurried = false;
@@ -415,7 +415,7 @@ impl Round {
             node.filter(|_| has_chips).map(|node| (job.key.clone(), *node))
         };
         let machines: Vec<_> =
-            self.jobs.iter().filter(is_wanted).filter_map(machine).take(MACHINES).collect();
+            self.jobs.iter().filter(is_wanted).filter_map(machine).take(MAX_MACHINES).collect();
         let read_one = |(key, node)| async move { (key, self.client.physical(node).await.ok().flatten()) };
         let answers = stream::iter(machines.into_iter().map(read_one)).buffer_unordered(AT_ONCE);
         let figures = answers.filter_map(|(key, physical)| async move {
@@ -471,7 +471,7 @@ impl Round {
         let every = if is_first {
             FIRST_INTERVAL.min(every).max(within(FIRST_BUDGET))
         } else {
-            every.max(within(BUDGET))
+            every.max(within(MAX_BYTES_PER_MINUTE))
         };
         let cost = ReadingCost { requests: requests as u64, bytes, logs, every };
         let missing = read.missing.iter().map(|(key, why)| format!("log of {key}: {why}"));

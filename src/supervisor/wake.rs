@@ -9,7 +9,7 @@ use tokio::sync::watch;
 /// Poll interval of the clock and the routes.
 const TICK: Duration = Duration::from_secs(1);
 /// The wall clock running ahead of the monotonic one by this much means that the machine was suspended.
-const JUMP: Duration = Duration::from_secs(5);
+const MIN_CLOCK_JUMP: Duration = Duration::from_secs(5);
 
 /// Number of suspends and network changes so far; each one means: check every connection.
 pub type Wakes = watch::Receiver<u64>;
@@ -48,7 +48,7 @@ impl Seen {
     fn differs_from(&self, before: &Self) -> Option<&'static str> {
         let wall = before.wall.age(self.wall);
         let monotonic = self.monotonic.duration_since(before.monotonic);
-        if wall > monotonic + JUMP || monotonic > TICK + JUMP {
+        if wall > monotonic + MIN_CLOCK_JUMP || monotonic > TICK + MIN_CLOCK_JUMP {
             return Some("the machine was suspended");
         }
         // Losing the network is no reason to retry; a new or restored one is.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Queries the background color.
 pub(super) const QUESTION: &str = "\x1b]11;?\x07";
 /// How long the first frame waits for the answer. A later answer changes the theme.
-pub(super) const WAIT: Duration = Duration::from_millis(150);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_millis(150);
 /// How long after the query a lone Esc is held back: the network may have split the answer after its first byte.
 const ESC_TIMEOUT: Duration = Duration::from_secs(2);
 /// The rest of an answer arrives within this time; otherwise its first byte was a key.

@@ -21,7 +21,7 @@ const TAKES_LINE: [&str; 9] = ["less", "more", "vi", "vim", "nvim", "view", "nan
 const OF_SHELLS: &str = "|&;<>()$`\\\"'*?[#~=%";
 
 /// Maximum number of audit log entries shown; `marin-tui audit` prints all.
-const ENTRIES: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 
 /// The latest entries of the audit log, newest first, with time, user, action, cluster and outcome. Safe to print.
 pub(super) fn entries(audit: &Audit) -> Result<Vec<(String, String)>, String> {
@@ -30,8 +30,8 @@ pub(super) fn entries(audit: &Audit) -> Result<Vec<(String, String)>, String> {
         let Entry { cluster, what, outcome, who, .. } = entry;
         (entry.when(), printable(&format!("{cluster}: {what}: {outcome}  ({who})")).into_owned())
     };
-    let mut lines: Vec<(String, String)> = entries.iter().rev().take(ENTRIES).map(line).collect();
-    let more = entries.len().saturating_sub(ENTRIES);
+    let mut lines: Vec<(String, String)> = entries.iter().rev().take(MAX_ENTRIES).map(line).collect();
+    let more = entries.len().saturating_sub(MAX_ENTRIES);
     lines.extend(
         (more > 0)
             .then(|| (String::new(), format!("{more} older ones: `{}`", Target::default().line("audit")))),

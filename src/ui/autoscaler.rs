@@ -30,7 +30,7 @@ fn headers(types: &[NodeTypeCount], has_idle: bool) -> Vec<ColumnHeader> {
         number("MIN", 2),
         number("MAX", 2),
     ];
-    let after = [number("PEND", 0), number("LAUN", Width::DISPENSABLE), number("FAIL", 0)];
+    let after = [number("PEND", 0), number("LAUN", Width::OMITTED_FIRST), number("FAIL", 0)];
     [&before[..], if has_idle { &busy_idle } else { &up }, &after].concat()
 }
 

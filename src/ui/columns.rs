@@ -11,14 +11,14 @@ use unicode_width::UnicodeWidthStr;
 /// Maximum width.
 const MAX_WIDTH: u16 = 46;
 /// Number of lines of the table that remain visible above it if there is room: its border, its titles, some rows.
-const ABOVE: u16 = 6;
+const ROWS_ABOVE: u16 = 6;
 /// Width of the box before a name.
 const BOX: u16 = 4;
 
 /// Draws the dialog at the bottom right, where it covers the least of the table that it changes.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, chooser: &Chooser, areas: &mut Areas) {
     let rows = u16::try_from(chooser.rows.len()).unwrap_or(u16::MAX);
-    let room = area.height.saturating_sub(ABOVE).max(area.height.min(8));
+    let room = area.height.saturating_sub(ROWS_ABOVE).max(area.height.min(8));
     let (width, height) = (area.width.min(MAX_WIDTH), rows.saturating_add(2).min(room));
     let frame = Rect { x: area.right() - width, y: area.bottom() - height, width, height };
     clear(buf, frame);

@@ -13,7 +13,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// Maximum width of the labels, because the texts matter more.
-const LABEL: usize = 16;
+const MAX_LABEL_WIDTH: usize = 16;
 
 /// Draws the page; records the area of its lines.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, page: &Details, areas: &mut Areas) {
@@ -29,7 +29,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, page: &Details, a
     let wrap = |label: &str, text: &str, width| {
         if is_hint(label) { sentence::wrap(text, width) } else { text::wrap(text, width) }
     };
-    let (lines, label) = lay_out(&shown, inner.width.into(), LABEL, wrap);
+    let (lines, label) = lay_out(&shown, inner.width.into(), MAX_LABEL_WIDTH, wrap);
     let last = lines.len().saturating_sub(inner.height.into());
     let top = page.scroll.top().min(last);
     more_around(buf, area, d.theme, (top, last - top), "");

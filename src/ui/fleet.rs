@@ -21,11 +21,11 @@ use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
 /// From this width on, the recent changes are next to the issues.
-const BESIDE: u16 = 150;
+const MIN_WIDTH_OF_TWO_COLUMNS: u16 = 150;
 /// Width of the age of a change.
-const AGE: u16 = 7;
+const AGE_WIDTH: u16 = 7;
 /// Number of free rows below the table from which the selected row's issues are shown.
-const DETAILS: u16 = 3;
+const MIN_ROWS_OF_DETAILS: u16 = 3;
 /// Number of free rows from which its name is shown above its issues even if not all of them fit.
 const MIN_NAMED_ROWS: u16 = 6;
 /// Minimum number of lines of a part: a blank one, the title and two more.
@@ -43,7 +43,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> TableArea {
     let (totals, above) = split_bottom(inner, if room_for_totals { 2 } else { 0 });
     let needed = u16::try_from(list.len().max(1) + 1).unwrap_or(u16::MAX);
     let spare = above.height.saturating_sub(needed);
-    let (details, rows) = split_bottom(above, if spare >= DETAILS { spare } else { 0 });
+    let (details, rows) = split_bottom(above, if spare >= MIN_ROWS_OF_DETAILS { spare } else { 0 });
     let drawn = table::rows(buf, rows, d, list, d.theme.selected);
     let visible = usize::from(drawn.rows.height);
     let hidden_above = list.window(visible);
@@ -78,7 +78,7 @@ fn draw_details(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, selected: Opt
             left = rest;
         }
     };
-    if area.width >= BESIDE {
+    if area.width >= MIN_WIDTH_OF_TWO_COLUMNS {
         let left = area.width * 3 / 5;
         let (issues, beside) =
             (Rect { width: left, ..area }, Rect { x: area.x + left, width: area.width - left, ..area });
@@ -251,10 +251,10 @@ fn draw_recent_changes(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) {
     let body = heading(buf, area, d, "recent changes");
     for (y, change) in (body.y..body.bottom()).zip(d.app.fleet().recent_changes.changes()) {
         let age = labels::minutes(change.at.age(d.now));
-        put(buf, body.x, y, AGE, true, &age, d.theme.dim);
+        put(buf, body.x, y, AGE_WIDTH, true, &age, d.theme.dim);
         // The text is cut before the names of the clusters.
         let names = labels::named(&change.clusters);
-        let (x, width) = (body.x + AGE + 1, body.width.saturating_sub(AGE + 1));
+        let (x, width) = (body.x + AGE_WIDTH + 1, body.width.saturating_sub(AGE_WIDTH + 1));
         let columns = |text: &str| u16::try_from(text.width()).unwrap_or(u16::MAX);
         let room = width.saturating_sub(columns(&names) + 2);
         put(buf, x, y, room, false, &change.what, d.theme.text);

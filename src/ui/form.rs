@@ -15,7 +15,7 @@ use ratatui::style::Style;
 /// Maximum width.
 const MAX_WIDTH: u16 = 100;
 /// Width of the labels.
-const LABEL: u16 = 15;
+const LABEL_WIDTH: u16 = 15;
 
 /// Draws it; returns the position of the cursor if a row has the focus.
 pub fn draw(
@@ -47,23 +47,23 @@ pub fn draw(
     let visible = (room - blank).min(rows);
     let at = u16::try_from(form.at).unwrap_or(u16::MAX).min(rows.saturating_sub(1));
     let top = usize::from(at.saturating_sub(visible.saturating_sub(1)));
-    let room = inner.width.saturating_sub(LABEL + 1);
+    let room = inner.width.saturating_sub(LABEL_WIDTH + 1);
     let rect = Area { x: inner.x, y: inner.y, width: inner.width, height: visible };
     areas.dialog_rows = Some(Rows { area: rect, first: top, all: form.rows.len() });
     let mut cursor = None;
     for (i, (y, row)) in (inner.y..inner.y + visible).zip(form.rows.iter().skip(top)).enumerate() {
         let focused = top + i == form.at;
         let label = if focused { d.theme.accent } else { d.theme.dim };
-        put(buf, inner.x, y, LABEL, false, row.field.label(), label);
+        put(buf, inner.x, y, LABEL_WIDTH, false, row.field.label(), label);
         let shown = row.shown();
         if focused {
-            let rect = Rect { x: inner.x + LABEL, y, width: room + 1, height: 1 };
+            let rect = Rect { x: inner.x + LABEL_WIDTH, y, width: room + 1, height: 1 };
             let style = d.theme.text.patch(d.theme.marked);
             cursor = Some((line::draw(buf, rect, &shown, row.line.cursor(), style), y));
         } else {
-            put(buf, inner.x + LABEL, y, room + 1, false, &shown, d.theme.text);
+            put(buf, inner.x + LABEL_WIDTH, y, room + 1, false, &shown, d.theme.text);
         }
-        line::mark_field(buf, Rect { x: inner.x + LABEL, y, width: room + 1, height: 1 });
+        line::mark_field(buf, Rect { x: inner.x + LABEL_WIDTH, y, width: room + 1, height: 1 });
     }
     let last = words.len().saturating_sub(text_height.into());
     let first = form.scroll.top().min(last);

@@ -104,8 +104,8 @@ pub fn inside(area: Rect) -> Rect {
 /// is not next to those of panes.
 pub fn dialog_width(area: Rect, widest: u16) -> u16 {
     /// Minimum number of columns next to it, on both sides together.
-    const BESIDE: u16 = 12;
-    if area.width < widest.saturating_add(BESIDE) { area.width } else { widest }
+    const MIN_MARGINS: u16 = 12;
+    if area.width < widest.saturating_add(MIN_MARGINS) { area.width } else { widest }
 }
 
 /// A frame of that size in the middle of the area.

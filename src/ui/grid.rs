@@ -26,7 +26,7 @@ fn fit(headers: &[ColumnHeader], total: u16) -> Vec<u16> {
     let enough = |h: &ColumnHeader| if h.briefest > 0 { h.briefest.min(natural(h)) } else { natural(h) };
     let firm = |h: &ColumnHeader| enough(h).min(h.width.firm).max(least(h));
     // First the columns that are easily missed are left out, so that names are complete; then those without any room.
-    for (from, wanted) in [(Width::DISPENSABLE, &firm as &dyn Fn(&ColumnHeader) -> u16), (1, &least)] {
+    for (from, wanted) in [(Width::OMITTED_FIRST, &firm as &dyn Fn(&ColumnHeader) -> u16), (1, &least)] {
         while need(&kept, wanted) > total {
             let sparable = (0..headers.len()).filter(|i| kept[*i] && headers[*i].width.spare >= from);
             let Some(spare) = sparable.max_by_key(|i| headers[*i].width.spare) else { break };

@@ -4,7 +4,7 @@ use super::grid::put;
 use super::part::{DrawContext, split_top};
 use super::table;
 use crate::app::{Area, Areas, Cluster, WorkersPage, WorkersView};
-use crate::job_workers::{FOLDED, WorkersAnswer, WorkersReading, lost_workers_text};
+use crate::job_workers::{DEFAULT_LINES, WorkersAnswer, WorkersReading, lost_workers_text};
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
@@ -87,7 +87,7 @@ fn covers(reading: &WorkersReading) -> Option<String> {
         WorkersAnswer::Lines { whole_since, .. } => {
             let since =
                 whole_since.map(|at| format!("; complete since {}", reading.job_workers.clock.text(at)));
-            Some(format!("the last {FOLDED} lines of each file{}", since.unwrap_or_default()))
+            Some(format!("the last {DEFAULT_LINES} lines of each file{}", since.unwrap_or_default()))
         }
         WorkersAnswer::Overview { .. } | WorkersAnswer::Cause(_) => None,
     }

@@ -23,8 +23,8 @@ use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr;
 
 /// Maximum width of the search text in the title, and minimum width of the log's name.
-const SOUGHT: usize = 20;
-const SHORTEST: usize = 6;
+const MAX_PATTERN_WIDTH: usize = 20;
+const MIN_NAME_WIDTH: usize = 6;
 
 /// Below this number of rows there is no room for anything next to lines, or for the histogram.
 const LOW: u16 = 5;
@@ -41,13 +41,13 @@ pub fn draw(
     let log = &page.log;
     let inner = inside(area);
     let mut note = note(cluster, log).map_or_else(Vec::new, |note| wrap(&note, inner.width.into()));
-    note.truncate(NOTE.min(usize::from(inner.height)));
+    note.truncate(MAX_NOTE_ROWS.min(usize::from(inner.height)));
     let (below, body) = split_bottom(inner, note.len() as u16);
     let has_progress = log.progress().is_some() && body.height > LOW;
     let (progress, body) = split_bottom(body, u16::from(has_progress));
     let has_strip = log.shows().histogram && body.height >= MIDDLE;
     let (strip, body) = split_top(body, if has_strip { strip::HEIGHT } else { 0 });
-    let times = if log.shows().times { lines::TIME.min(body.width / 2) } else { 0 };
+    let times = if log.shows().times { lines::TIME_WIDTH.min(body.width / 2) } else { 0 };
     let parts = lines::parts(log, body.width - times);
     let left = times + parts;
     let body = Rect { x: body.x + left, width: body.width - left, ..body };
@@ -139,7 +139,7 @@ fn title(cluster: &Cluster, log: &LogView, d: &DrawContext<'_>, width: usize) ->
     let raw = if log.shows().raw { "  raw" } else { "" };
     let narrowed = format!("{}{}{}{raw}", search(log), filter(log), since(log, d));
     let name = name(cluster, log);
-    let room = width.saturating_sub("3 Log ".len() + narrowed.width()).max(SHORTEST);
+    let room = width.saturating_sub("3 Log ".len() + narrowed.width()).max(MIN_NAME_WIDTH);
     format!("3 Log {}{narrowed}", cut_middle(&name, room))
 }
 
@@ -150,7 +150,7 @@ fn search(log: &LogView) -> String {
         return String::new();
     }
     let (sought, count) = (printable(sought), log.search().found().len());
-    let sought = cut(&sought, SOUGHT);
+    let sought = cut(&sought, MAX_PATTERN_WIDTH);
     match log.match_number() {
         Some(number) => format!("  /{sought} {} of {}", grouped(number), grouped(count)),
         None if log.is_examining() => format!("  /{sought} {} so far", grouped(count)),
@@ -167,7 +167,7 @@ fn filter(log: &LogView) -> String {
     let text = printable(line_filter.text());
     let levels =
         line_filter.least().map(|least| if least == Level::Error { "errors" } else { "warnings and errors" });
-    let text = Some(cut(&text, SOUGHT).into_owned()).filter(|text| !text.is_empty());
+    let text = Some(cut(&text, MAX_PATTERN_WIDTH).into_owned()).filter(|text| !text.is_empty());
     let what = text.into_iter().chain(levels.map(str::to_owned)).collect::<Vec<_>>().join(" ");
     let around =
         if line_filter.around() == 0 { String::new() } else { format!(" ±{}", line_filter.around()) };
@@ -182,7 +182,7 @@ fn since(log: &LogView, d: &DrawContext<'_>) -> String {
 }
 
 /// Maximum number of rows of a note.
-const NOTE: usize = 3;
+const MAX_NOTE_ROWS: usize = 3;
 
 /// The name of the log, or the number of open logs and of their clusters.
 fn name(cluster: &Cluster, log: &LogView) -> String {

@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Minimum number of lines of output.
-const OUTPUT: usize = 2;
+const MIN_OUTPUT: usize = 2;
 
 /// Below this height only the necessary lines are shown.
 const LOW: u16 = 14;
@@ -68,7 +68,7 @@ pub fn draw(
     }
     let output: Vec<&str> = running.output().collect();
     let room = visible.saturating_sub(steps.len() + verdict.len() + 1);
-    let shown = output.len().min(room.max(OUTPUT));
+    let shown = output.len().min(room.max(MIN_OUTPUT));
     let gap = usize::from(shown > 0);
     let kept = visible.saturating_sub(verdict.len() + gap + shown).clamp(1, steps.len().max(1));
     let first = at.saturating_sub(kept).min(steps.len().saturating_sub(kept));

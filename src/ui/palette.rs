@@ -15,7 +15,7 @@ const MAX_WIDTH: u16 = 120;
 /// Maximum number of commands visible at once.
 const MAX_VISIBLE: usize = 12;
 /// Maximum width of the names, unless half of the list is more.
-const NAME: usize = 34;
+const MAX_NAME_WIDTH: usize = 34;
 
 /// The part of the area above the list, which messages take.
 pub fn above(area: Rect, list: &OfferList) -> Rect {
@@ -69,7 +69,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, list: &OfferList,
     // Similar names differ at their ends, so they take the width that the help leaves.
     let width = |text: &str| if text.is_empty() { 0 } else { text.width() + 2 };
     let beside = offers.iter().map(|o| width(&o.help) + width(&o.key)).max().unwrap_or(0);
-    let least = NAME.max(usize::from(inner.width) / 2);
+    let least = MAX_NAME_WIDTH.max(usize::from(inner.width) / 2);
     let most = if is_text { usize::MAX } else { least.max(usize::from(inner.width).saturating_sub(beside)) };
     let name = name.min(most).min(inner.width.into());
     for (i, (y, offer)) in (inner.y..inner.bottom()).zip(shown).enumerate() {

@@ -26,7 +26,7 @@ const MAX_WIDTH: u16 = 108;
 /// Maximum width for jobs with long names.
 const MAX_WIDTH_WITH_JOBS: u16 = 160;
 /// Minimum number of rows of the table: titles and two jobs.
-const TABLE: u16 = 3;
+const MIN_TABLE_ROWS: u16 = 3;
 /// Maximum number of jobs drawn.
 const MAX_JOBS: usize = 10_000;
 
@@ -73,10 +73,10 @@ impl Line {
     /// The name to type, next to the end of its label or, if there is no room, below it.
     fn of_name(plan: &Plan, style: Style, width: usize) -> Vec<Self> {
         /// Minimum width of the name.
-        const LEAST: usize = 12;
+        const MIN_NAME_WIDTH: usize = 12;
         let room = width.saturating_sub(MARK.width()).max(1);
         let mut label = wrap("type the cluster's name to continue:", room);
-        let beside = label.pop_if(|end| end.width() + 1 + LEAST <= room);
+        let beside = label.pop_if(|end| end.width() + 1 + MIN_NAME_WIDTH <= room);
         let beside = beside.map_or_else(String::new, |end| format!("{end} "));
         let typed = printable(plan.name.text());
         let (text, column) = line::window(&typed, plan.name.cursor(), room - beside.width());
@@ -116,7 +116,7 @@ pub fn draw(
     // Blank lines around the table are dropped first, then jobs, because those can be scrolled. If even few of them
     // fit, the whole dialog scrolls.
     let fixed = rows(head.len()).saturating_add(rows(below.len())).saturating_add(3);
-    let is_low = fixed.saturating_add(table.min(TABLE)) > area.height;
+    let is_low = fixed.saturating_add(table.min(MIN_TABLE_ROWS)) > area.height;
     let shown = if is_low { table } else { table.min(area.height - fixed) };
     let blank = u16::from(fixed.saturating_add(shown).saturating_add(2) < area.height);
     let above = if table > 0 { blank } else { 0 };
@@ -425,7 +425,7 @@ struct JobWidths {
 
 impl JobWidths {
     /// Width of the ages, and of the gaps between the columns.
-    const AGE: u16 = 7;
+    const AGE_WIDTH: u16 = 7;
     const GAPS: u16 = 4;
 
     fn new(jobs: &[&AffectedJob], plan: &Plan) -> Self {
@@ -444,15 +444,15 @@ impl JobWidths {
 
     /// The width of the table.
     const fn all(self) -> u16 {
-        self.id + self.owner + Self::AGE + self.holds + self.restoration + Self::GAPS
+        self.id + self.owner + Self::AGE_WIDTH + self.holds + self.restoration + Self::GAPS
     }
 
     /// The widths for a table of that width: if they do not fit, the ids are cut first, in their middle, then what
     /// happens to the jobs, then what they hold.
     fn in_width(mut self, width: u16) -> Self {
-        const LEAST: (u16, u16, u16) = (20, 18, 9);
+        const MIN_WIDTHS: (u16, u16, u16) = (20, 18, 9);
         const NARROW: (u16, u16, u16) = (9, 12, 5);
-        let least = if width < 50 { NARROW } else { LEAST };
+        let least = if width < 50 { NARROW } else { MIN_WIDTHS };
         let mut over = self.all().saturating_sub(width);
         for (column, least) in
             [(&mut self.id, least.0), (&mut self.restoration, least.1), (&mut self.holds, least.2)]
@@ -468,7 +468,7 @@ impl JobWidths {
         let mut headers = vec![
             ColumnHeader::plain("JOB", Width::text(id, id, 0)),
             ColumnHeader::plain("OWNER", Width::text(owner, owner, 0)),
-            ColumnHeader::plain("AGE", Width::number(Self::AGE, 1)),
+            ColumnHeader::plain("AGE", Width::number(Self::AGE_WIDTH, 1)),
             ColumnHeader::plain("HOLDS", Width::text(holds, holds, 2)),
         ];
         if lost_alike(plan).is_none() {

@@ -16,7 +16,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 /// Minimum height of the table below, with its titles.
-const TABLE: u16 = 6;
+const MIN_TABLE_HEIGHT: u16 = 6;
 
 /// Draws it; returns the area of the table.
 pub fn draw(
@@ -32,7 +32,7 @@ pub fn draw(
     let state = row.map_or("no longer listed", |row| row.state());
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: state, tone: None, focused: true });
     let rows = row.map(|row| host::slice::facts(&row, d.now)).unwrap_or_default();
-    let above = inner.height.saturating_sub(TABLE);
+    let above = inner.height.saturating_sub(MIN_TABLE_HEIGHT);
     let (facts, rest) = split_top(inner, u16::try_from(rows.len()).unwrap_or(0).min(above));
     let labels = rows.iter().map(|(label, ..)| label.len()).max().unwrap_or(0) as u16;
     let (at, room) = (facts.x + labels + 1, facts.width.saturating_sub(labels + 1));
@@ -58,7 +58,7 @@ fn grid(
     let in_line = usize::from(area.width / 2).max(1);
     let lines = u16::try_from(all.div_ceil(in_line)).unwrap_or(u16::MAX);
     // A single host needs no grid; an incomplete one might hide the host in question.
-    if all < 2 || lines.saturating_add(2 + TABLE) > area.height {
+    if all < 2 || lines.saturating_add(2 + MIN_TABLE_HEIGHT) > area.height {
         return area;
     }
     let (cells, rest) = split_top(area, lines + 2);

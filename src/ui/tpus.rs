@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Maximum number of lines for the node types if the rows above need the space.
-const TYPES: usize = 6;
+const MAX_TYPES: usize = 6;
 /// Below this height the table gets all lines.
 const LOW: u16 = 14;
 
@@ -32,7 +32,7 @@ pub fn draw(
     wanted.sort_by_key(|t| t.short() == 0);
     // The space left by the rows above, both borders, both titles and the hint line.
     let left = usize::from(area.height).saturating_sub(page.list.len() + 7);
-    let lines = if area.height < LOW { 0 } else { wanted.len().min(TYPES.max(left)) };
+    let lines = if area.height < LOW { 0 } else { wanted.len().min(MAX_TYPES.max(left)) };
     let below = if lines > 0 { u16::try_from(lines).unwrap_or(0) + 3 } else { 0 };
     let (limits, area) = split_bottom(area, below);
     if lines > 0 {

@@ -19,7 +19,7 @@ use unicode_width::UnicodeWidthStr;
 /// Width if there is room.
 const MAX_WIDTH: u16 = 100;
 /// Width of the labels.
-const LABEL: u16 = 10;
+const LABEL_WIDTH: u16 = 10;
 /// Lines below the rows for the hint or error of the focused row. They are reserved so that nothing moves with the
 /// focus.
 const MIN_TEXT_LINES: u16 = 4;
@@ -130,8 +130,8 @@ fn row(
     focused: bool,
 ) -> Option<(u16, u16)> {
     let label = if focused { d.theme.accent } else { d.theme.dim };
-    put(buf, area.x, area.y, LABEL.min(area.width), false, field.label(), label);
-    let (x, room) = (area.x + LABEL, area.width.saturating_sub(LABEL));
+    put(buf, area.x, area.y, LABEL_WIDTH.min(area.width), false, field.label(), label);
+    let (x, room) = (area.x + LABEL_WIDTH, area.width.saturating_sub(LABEL_WIDTH));
     let style = if focused { d.theme.text.patch(d.theme.marked) } else { d.theme.text };
     if let Some((choices, at)) = form.choices(field) {
         let chosen = choices.get(at).map_or_else(String::new, |c| printable(c).into_owned());

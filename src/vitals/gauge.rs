@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Maximum number of tasks and writers that are distinguished; a driver's log has the lines of all workers.
-const TRACKS: usize = 64;
+const MAX_TRACKS: usize = 64;
 /// Number of losses in a sparkline.
-const LOSSES: usize = 24;
+const MAX_LOSSES: usize = 24;
 /// Maximum number of progress lines that are used from one earlier part of the log.
-const PAST: usize = 10;
+const MAX_PAST_LINES: usize = 10;
 /// Number of checkpoints that must be known before the next one can be late.
-const CHECKPOINTS: u32 = 2;
+const MIN_CHECKPOINTS: u32 = 2;
 /// A second reading after this time is conclusive, even for a run that sometimes pauses for longer.
-const SHORT: Duration = Duration::from_secs(60);
+const CONCLUSIVE_GAP: Duration = Duration::from_secs(60);
 /// A processor at or below this utilization, in percent, is idle.
 const IDLE_CPU: f64 = 3.0;
 /// The same for a chip.
@@ -187,7 +187,7 @@ impl VitalsTracker {
                 .iter()
                 .filter_map(|(line, at)| Some((line.text(), self.patterns.read(line.text())?, *at)))
                 .collect();
-            for (line, progress, at) in found.iter().step_by(found.len().div_ceil(PAST).max(1)) {
+            for (line, progress, at) in found.iter().step_by(found.len().div_ceil(MAX_PAST_LINES).max(1)) {
                 self.skip();
                 self.progress(line, progress, Some(*at));
             }
@@ -255,7 +255,7 @@ impl VitalsTracker {
         let is_it = |track: &Track| track.key.writer == writer && track.key.task == *progress.task;
         let at = match self.tracks.iter().position(is_it) {
             Some(at) => at,
-            None if self.tracks.len() < TRACKS => {
+            None if self.tracks.len() < MAX_TRACKS => {
                 let key = Key { task: progress.task.clone().into_owned(), writer };
                 self.tracks.push(Track::new(key));
                 self.tracks.len() - 1
@@ -392,7 +392,7 @@ impl VitalsTracker {
     /// Whether it was read over a period in which it would have written something: a single reading may have come
     /// between two lines of a log with a different clock.
     fn is_seen_twice(&self) -> bool {
-        let gap = self.main().map_or(Duration::ZERO, |track| track.gap).min(SHORT);
+        let gap = self.main().map_or(Duration::ZERO, |track| track.gap).min(CONCLUSIVE_GAP);
         let watched = self.read.map_or(Duration::ZERO, |(first, last)| first.age(last));
         self.sampling == Sampling::Once || self.readings > 1 && watched >= gap
     }
@@ -417,7 +417,7 @@ impl VitalsTracker {
             step: last.step,
             total: series.total(),
             loss: last.loss.or_else(|| series.points().iter().rev().find_map(|point| point.loss)),
-            losses: series.losses(LOSSES),
+            losses: series.losses(MAX_LOSSES),
             rate: track.pace.rate().or_else(|| series.rate()),
             typical_rate: track.pace.typical(),
             ends: left.map(|left| now.plus(left)),
@@ -496,7 +496,7 @@ impl VitalsTracker {
 
     fn late(&self, now: Timestamp) -> Option<RunWarning> {
         let (saved, limit) = (self.saved, self.limits.checkpoint);
-        let last = saved.last.filter(|_| saved.count >= CHECKPOINTS && !limit.is_zero())?;
+        let last = saved.last.filter(|_| saved.count >= MIN_CHECKPOINTS && !limit.is_zero())?;
         // Checkpoints before a part that was not read are unknown.
         let since = last.at?.max(self.whole?);
         (since.age(now) >= limit.max(saved.longest * 3)).then_some(())?;

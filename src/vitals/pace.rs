@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Minimum duration of a check, so that a pause between two steps is not the whole of it.
-const CHECK: Duration = Duration::from_secs(60);
+const MIN_CHECK: Duration = Duration::from_secs(60);
 /// Minimum number of progress lines in a check.
 const MIN_LINES: u32 = 5;
 /// Maximum number of checks that are kept: two hours of a run that writes often.
 const MAX_CHECKS: usize = 128;
 /// Number of consecutive checks that must be slow: an evaluation or a checkpoint slows one or two down.
-const SLOW: usize = 3;
+const MIN_SLOW_CHECKS: usize = 3;
 /// Number of checks that must be known before those.
-const BEFORE: usize = 5;
+const MIN_CHECKS_BEFORE: usize = 5;
 
 /// The step rate over a part of a run.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ impl Pace {
             return;
         }
         let lasted = from.age(at);
-        if lasted < CHECK || lines + 1 < MIN_LINES {
+        if lasted < MIN_CHECK || lines + 1 < MIN_LINES {
             self.open = Some((from, first, lines + 1));
             return;
         }
@@ -67,10 +67,10 @@ impl Pace {
     }
 
     fn compare(&mut self, limit: f64) {
-        if limit <= 0.0 || self.checks.len() < SLOW {
+        if limit <= 0.0 || self.checks.len() < MIN_SLOW_CHECKS {
             return;
         }
-        let before = self.checks.len() - SLOW;
+        let before = self.checks.len() - MIN_SLOW_CHECKS;
         let last = self.checks.range(before..);
         if let Some(slow) = self.slow {
             if last.clone().all(|check| check.rate > slow.typical * (1.0 - limit)) {
@@ -78,7 +78,7 @@ impl Pace {
             }
             return;
         }
-        if before < BEFORE {
+        if before < MIN_CHECKS_BEFORE {
             return;
         }
         let typical: Vec<f64> = sorted(self.checks.range(..before).map(|check| check.rate));

@@ -4,10 +4,10 @@ use crate::model::Timestamp;
 use std::collections::VecDeque;
 
 /// Number of consecutive losses that must be above the trend.
-const OVER: usize = 10;
+const LOSSES_ABOVE_TREND: usize = 10;
 /// Maximum and minimum number of losses in the trend: so many that it does not follow a loss that rises slowly.
 const MAX_SAMPLES: usize = 512;
-const BEFORE: usize = 20;
+const MIN_SAMPLES: usize = 20;
 /// Number of consecutive losses that must be NaN or infinite: a single one may belong to a skipped batch.
 const NOT_FINITE: u32 = 2;
 
@@ -51,7 +51,7 @@ impl Trend {
         }
         self.not_finite = None;
         self.recent.push_back(loss);
-        if self.recent.len() > OVER
+        if self.recent.len() > LOSSES_ABOVE_TREND
             && let Some(old) = self.recent.pop_front()
             && self.diverging.is_none()
         {
@@ -73,7 +73,7 @@ impl Trend {
             }
             return;
         }
-        if self.recent.len() < OVER || self.base.len() < BEFORE {
+        if self.recent.len() < LOSSES_ABOVE_TREND || self.base.len() < MIN_SAMPLES {
             return;
         }
         // A run whose losses often jump this high is not diverging.

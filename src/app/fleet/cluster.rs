@@ -21,11 +21,11 @@ use std::time::Duration;
 /// Data younger than this is shown as fresh.
 pub const FRESH: Duration = Duration::from_secs(5);
 /// From this age on, ages are shown in minutes.
-pub const AGED: Duration = Duration::from_secs(120);
+pub const SHOWN_IN_MINUTES: Duration = Duration::from_secs(120);
 /// Data older than this is stale, unless the poll interval is longer.
 pub const STALE: Duration = Duration::from_secs(30);
 /// The same limit for a cluster that is polled every few seconds.
-const PROMPT: Duration = Duration::from_secs(10);
+const STALE_IF_POLLED_OFTEN: Duration = Duration::from_secs(10);
 
 /// Machine figures that have not changed for this long may be out of date.
 const OLD_FIGURES: Duration = Duration::from_secs(30);
@@ -316,7 +316,11 @@ impl Cluster {
 
     /// Whether the shown state may be out of date.
     pub fn is_stale(&self, now: Timestamp) -> bool {
-        let old = if self.poll_intervals.0.is_zero() { STALE } else { PROMPT.max(self.poll_intervals.0 * 2) };
+        let old = if self.poll_intervals.0.is_zero() {
+            STALE
+        } else {
+            STALE_IF_POLLED_OFTEN.max(self.poll_intervals.0 * 2)
+        };
         self.age(now).is_some_and(|age| age >= old) || (self.known && self.problem().is_some())
     }
 

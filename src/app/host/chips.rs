@@ -20,9 +20,9 @@ const HOSTS_PER_LINE: usize = 12;
 /// Up to this number, hosts are listed one by one with their figures.
 const MAX_LISTED_HOSTS: usize = 8;
 /// Interval between two reads while the page is shown.
-const AGAIN: Duration = Duration::from_secs(10);
+const READ_INTERVAL: Duration = Duration::from_secs(10);
 /// A read without a result after this time is started again: each host that does not respond takes half a minute.
-const LOST: Duration = Duration::from_secs(120);
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum number of hosts that are named next to a reason that they share.
 const MAX_NAMES: usize = 6;
 
@@ -86,13 +86,13 @@ impl Details {
         Some(Effect::Chips(fleet.clusters[*cluster_index].name().clone(), chips.nodes.to_vec()))
     }
 
-    /// Time until the page's chips are read again: [`AGAIN`] after the last result.
+    /// Time until the page's chips are read again: [`READ_INTERVAL`] after the last result.
     pub(in crate::app) fn next_chips(&self, now: Timestamp) -> Option<Duration> {
         let Target::Chips(..) = &self.target else { return None };
         match (self.chips_requested, self.chips_read) {
             // A read that is in progress may be lost.
-            (Some(requested), _) => Some(LOST.saturating_sub(requested.age(now))),
-            (None, Some(read)) => Some(AGAIN.saturating_sub(read.age(now))),
+            (Some(requested), _) => Some(READ_TIMEOUT.saturating_sub(requested.age(now))),
+            (None, Some(read)) => Some(READ_INTERVAL.saturating_sub(read.age(now))),
             (None, None) => None,
         }
     }

@@ -10,7 +10,7 @@ use crate::model::text::printable;
 use crate::model::{HostInspection, HostProcess, Inspection, Node, Text, Timestamp};
 
 /// Maximum number of processes listed; a host may run hundreds of idle ones.
-const PROCESSES: usize = 40;
+const MAX_PROCESSES: usize = 40;
 
 /// The lines of the page.
 pub fn lines(node: &Node, cluster: &Cluster, details: &Details, context: &CellContext<'_>) -> Lines {
@@ -66,10 +66,10 @@ fn sections(
     let idle = host.processes.iter().filter(|p| is_idle(p)).count();
     heading(lines, "Processes");
     let busy = host.processes.iter().filter(|p| !is_idle(p));
-    for process in busy.take(PROCESSES) {
+    for process in busy.take(MAX_PROCESSES) {
         lines.push((process.pid.to_string(), process_text(process, cluster, context.now)));
     }
-    let more = (host.processes.len() - idle).saturating_sub(PROCESSES);
+    let more = (host.processes.len() - idle).saturating_sub(MAX_PROCESSES);
     if more > 0 {
         lines.push((" ".to_owned(), format!("and {more} more")));
     }

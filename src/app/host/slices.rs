@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub const NEARLY_FULL: f64 = 90.0;
 /// Minimum distance of a host's CPU from that of most others before it is reported, because all hosts of a slice do the
 /// same work. In percent of the machine.
-const APART: f64 = 30.0;
+const MIN_CPU_DISTANCE: f64 = 30.0;
 /// Minimum number of hosts for an outlier to be meaningful.
 const MIN_HOSTS: usize = 4;
 
@@ -170,9 +170,9 @@ pub fn worst<'p>(hosts: impl Iterator<Item = (NodeId, &'p Physical)>) -> Option<
         far(a).total_cmp(&far(b))
     })?;
     // If the hosts do different work, none of them stands out.
-    let alike = cpus.iter().filter(|(cpu, _)| (cpu - median).abs() <= APART / 2.0).count();
+    let alike = cpus.iter().filter(|(cpu, _)| (cpu - median).abs() <= MIN_CPU_DISTANCE / 2.0).count();
     let is_alone = cpus.len() - alike <= (cpus.len() / 8).max(1);
-    if cpus.len() >= MIN_HOSTS && is_alone && (furthest.0 - median).abs() >= APART {
+    if cpus.len() >= MIN_HOSTS && is_alone && (furthest.0 - median).abs() >= MIN_CPU_DISTANCE {
         return Some(of(furthest, Some(Why::Apart(median))));
     }
     let busiest = of(busiest, None);

@@ -5,7 +5,7 @@ use std::fmt;
 use tui_input::{Input, InputRequest};
 
 /// Maximum number of states that undo can restore.
-const UNDONE: usize = 100;
+const MAX_UNDO: usize = 100;
 
 /// The effect of a key on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Line {
     }
 
     fn keep(&mut self, before: (String, usize)) {
-        if self.before.len() == UNDONE {
+        if self.before.len() == MAX_UNDO {
             self.before.remove(0);
         }
         self.before.push(before);
@@ -247,10 +247,10 @@ mod tests {
         type_in(&mut line, "s");
         line.key(undo);
         assert_eq!(line.text(), "restart");
-        for _ in 0..UNDONE + 50 {
+        for _ in 0..MAX_UNDO + 50 {
             line.paste("ab");
         }
-        for _ in 0..UNDONE {
+        for _ in 0..MAX_UNDO {
             line.key(undo);
         }
         assert_eq!(line.text().len(), "restart".len() + 100, "undo is bounded");

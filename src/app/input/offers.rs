@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 /// Number of recent commands that an empty line offers first.
 const MAX_RECENT: usize = 5;
 /// From this number of typed characters on, a command is also found by its synonyms and its help.
-const OF_HELP: usize = 3;
+const MIN_LETTERS_FOR_HELP: usize = 3;
 
 /// What the offers depend on besides the typed text.
 pub(in crate::app) struct PaletteContext<'a> {
@@ -94,7 +94,7 @@ impl PaletteContext<'_> {
         // A synonym of an action is preferred over a fuzzy match of names.
         let is_synonym = |offer: &Offer| {
             let keywords = action_named(&offer.text).map_or("", |action| action.describe().keywords);
-            typed.len() >= OF_HELP && keywords.split(' ').any(|word| word.starts_with(&lower))
+            typed.len() >= MIN_LETTERS_FOR_HELP && keywords.split(' ').any(|word| word.starts_with(&lower))
         };
         let by_name: Vec<usize> = ranked.iter().map(|(index, _)| *index).collect();
         let by_synonym = (0..all.len()).filter(|i| !by_name.contains(i) && is_synonym(&all[*i]));
@@ -109,7 +109,7 @@ impl PaletteContext<'_> {
         };
         found.retain(|offer| offer.text == typed || !is_repeated(&offer.text));
         found.sort_by_key(|offer| (offer.text != typed, !is_synonym(offer), !offer.is_here));
-        if typed.len() >= OF_HELP {
+        if typed.len() >= MIN_LETTERS_FOR_HELP {
             let is_in_help = |offer: &Offer| offer.help.to_lowercase().contains(&lower);
             let by_name = |i: usize| ranked.iter().any(|(index, _)| *index == i);
             let by_help =
@@ -245,10 +245,10 @@ fn ranked(typed: &str, names: &[&str]) -> Vec<(usize, Vec<usize>)> {
 
 /// The first names, and the number of the others.
 pub(in crate::app) fn few(names: &[&str]) -> String {
-    const NAMED: usize = 4;
-    let more = names.len().saturating_sub(NAMED);
+    const MAX_NAMES: usize = 4;
+    let more = names.len().saturating_sub(MAX_NAMES);
     let more = if more > 0 { format!(", {more} more") } else { String::new() };
-    names[..names.len().min(NAMED)].join(", ") + &more
+    names[..names.len().min(MAX_NAMES)].join(", ") + &more
 }
 
 /// The answer to a column that the table does not have, does not show or cannot be sorted by.

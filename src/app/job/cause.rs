@@ -14,9 +14,9 @@ use crate::model::text::printable;
 /// Maximum number of silent workers shown.
 const MAX_SILENT_WORKERS: usize = 8;
 /// Maximum number of other errors shown that may have been first.
-const CANDIDATES: usize = 3;
+const MAX_CANDIDATES: usize = 3;
 /// Maximum number of lines of a traceback shown.
-const TRACE: usize = 12;
+const MAX_TRACE_LINES: usize = 12;
 
 /// A line of the root cause.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -117,7 +117,7 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
         let first = &found.first;
         let words = error_text(first);
         lines.push(CauseLine::of("first error", first, job_workers, &words, Role::Bad));
-        let skipped = first.trace.len().saturating_sub(TRACE);
+        let skipped = first.trace.len().saturating_sub(MAX_TRACE_LINES);
         let trace = first.trace.iter().skip(skipped).filter(|line| **line != first.text);
         lines.extend(trace.map(|text| CauseLine {
             // Time and process are shown above.
@@ -128,12 +128,12 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
         }));
         lines.extend(certainty_text(found).map(|words| plain("certainty", &words, Role::Text)));
         let others = found.candidates.len() + found.before.len();
-        for other in found.candidates.iter().chain(&found.before).take(CANDIDATES) {
+        for other in found.candidates.iter().chain(&found.before).take(MAX_CANDIDATES) {
             let words = error_text(other);
             lines.push(CauseLine::of("or", other, job_workers, &words, Role::Warn));
         }
-        if others > CANDIDATES {
-            let words = format!("{} listed above", counted(others - CANDIDATES, "more host"));
+        if others > MAX_CANDIDATES {
+            let words = format!("{} listed above", counted(others - MAX_CANDIDATES, "more host"));
             lines.push(plain("", &words, Role::Dim));
         }
         for followed in found.followed.iter().filter(|followed| !is_itself(followed, first)) {

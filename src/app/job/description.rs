@@ -11,7 +11,7 @@ use crate::model::{Counted, DeadActor, JobIds, JobStatus, Request, Text, Timesta
 use std::cmp::Reverse;
 
 /// Maximum number of functions and classes listed; a driver may have thousands.
-const NAMES: usize = 12;
+const MAX_NAMES: usize = 12;
 
 impl Details {
     /// Requests the work of the driver of the page's job.
@@ -88,9 +88,9 @@ fn dead(actor: &DeadActor, cluster: Option<&Cluster>) -> String {
 
 /// The first texts, and the number of further ones.
 fn cut(mut texts: Vec<String>) -> Vec<String> {
-    let more = texts.len().saturating_sub(NAMES);
+    let more = texts.len().saturating_sub(MAX_NAMES);
     if more > 0 {
-        texts.truncate(NAMES);
+        texts.truncate(MAX_NAMES);
         texts.push(format!("and {more} more"));
     }
     texts
@@ -178,6 +178,6 @@ mod tests {
         let one = |n: usize| Counted { name: format!("f{n:02}").as_str().into(), states: Vec::new() };
         let work = Work { tasks: (0..50).map(one).collect(), ..Work::default() };
         let lines = work_lines(&work, None, false, Timestamp::default());
-        assert_eq!((lines.len(), &*lines.last().unwrap().1), (1 + NAMES + 1, "and 38 more"));
+        assert_eq!((lines.len(), &*lines.last().unwrap().1), (1 + MAX_NAMES + 1, "and 38 more"));
     }
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 type Lines = Vec<(String, String)>;
 
 /// Number of points in the curve of losses.
-const CURVE: usize = 24;
+const CURVE_POINTS: usize = 24;
 /// Text for a run without a known checkpoint.
 const UNSEEN: &str = "none seen in the part of its log that was read";
 /// Maximum number of slices and hosts named.
@@ -79,7 +79,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     push(HOLDS, holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
     if let Some(run) = &vitals.run {
         push("run", Some(run.steps()).filter(|_| run.step.is_some()));
-        push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE))));
+        push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE_POINTS))));
         let before = || run.rate.map(|now| format!("{} before it went silent", rate(now)));
         push("rate", if matches!(vitals.activity, JobActivity::Silent(_)) { before() } else { speed(run) });
         push("checkpoint", checkpoint(run, now));

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Minimum interval between readings.
-const PAUSE: Duration = Duration::from_secs(10);
+const MIN_PAUSE: Duration = Duration::from_secs(10);
 /// Maximum share of the time spent reading, so that a slow head is left alone.
 const SHARE: u32 = 10;
 /// Interval after a failed reading.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 /// A reading that takes longer counts as lost.
-const LOST: Duration = Duration::from_secs(180);
+const READ_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The readings of a job's workers.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,7 @@ impl Slot {
     /// How long until the next reading; `None` if nothing is read automatically.
     fn wait(&self, part: Part, now: Timestamp) -> Option<Duration> {
         if let Some(requested) = self.requested {
-            return Some(LOST.saturating_sub(requested.age(now)));
+            return Some(READ_TIMEOUT.saturating_sub(requested.age(now)));
         }
         let Some(ended) = self.ended else { return Some(Duration::ZERO) };
         let pause = match (&self.problem, &self.reading) {
@@ -82,7 +82,7 @@ impl Slot {
             {
                 return None;
             }
-            (None, Some(reading)) => PAUSE.max(reading.cost.took * SHARE),
+            (None, Some(reading)) => MIN_PAUSE.max(reading.cost.took * SHARE),
         };
         Some(pause.saturating_sub(ended.age(now)))
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Progress is expected at least once per this many steps.
 const STEPS: u32 = 30;
-const SILENT: Duration = Duration::from_secs(60);
+const MIN_SILENCE: Duration = Duration::from_secs(60);
 /// Number of lines of a stretch of noise that are examined for their writer.
 const MAX_EXAMINED: u64 = 64;
 
@@ -66,7 +66,7 @@ impl LogView {
         let (_, series) = self.runs.current()?;
         let age = series.last()?.time?.age(self.times.by_theirs(now));
         let step = series.rate().and_then(|rate| Duration::try_from_secs_f64(rate.recip()).ok());
-        let limit = step.unwrap_or_default().saturating_mul(STEPS).max(SILENT);
+        let limit = step.unwrap_or_default().saturating_mul(STEPS).max(MIN_SILENCE);
         (self.end != LogEnd::Open || age >= limit).then_some(age)
     }
 }

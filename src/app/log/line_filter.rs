@@ -5,9 +5,9 @@ use crate::model::Line;
 use std::ops::Range;
 
 /// Maximum number of lines shown around each match.
-const AROUND: u64 = 9;
+const MAX_CONTEXT: u64 = 9;
 /// Maximum number of lines of a traceback that are shown with the first.
-const FRAMES: u64 = 64;
+const MAX_TRACE_LINES: u64 = 64;
 
 /// Selects the loaded lines that are shown: all but known noise, or those that match, as with `&` in `less`; optionally
 /// only those from a certain line on.
@@ -57,7 +57,7 @@ impl Filter {
 
 /// The level of a line; an indented line without a level, such as a frame of a traceback, has that of the line above.
 fn level_of(buffer: &LogBuffer, number: u64) -> Option<Level> {
-    for number in (number.saturating_sub(FRAMES).max(buffer.first())..=number).rev() {
+    for number in (number.saturating_sub(MAX_TRACE_LINES).max(buffer.first())..=number).rev() {
         let text = buffer.get(buffer.index_of(number))?.text();
         let own = level(text);
         if own.is_some() || !prefixed(text).text.starts_with([' ', '\t']) {
@@ -160,7 +160,7 @@ impl LineFilter {
 
     /// Shows one line more around each match, or one fewer.
     pub fn widen(&mut self, more: bool) {
-        self.around = if more { (self.around + 1).min(AROUND) } else { self.around.saturating_sub(1) };
+        self.around = if more { (self.around + 1).min(MAX_CONTEXT) } else { self.around.saturating_sub(1) };
         self.matches = IncrementalFilter::with(self.around());
     }
 

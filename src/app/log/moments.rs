@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// Minimum silence that is displayed.
-const SILENT: Duration = Duration::from_secs(60);
+const MIN_SILENCE: Duration = Duration::from_secs(60);
 /// One day.
 const DAY: Duration = Duration::from_secs(86_400);
 /// The spans of a key, as in k9s.
@@ -106,14 +106,14 @@ impl LogView {
     /// How long nothing has been written to an open log, by the writer's clock if known; `None` below a minute.
     pub fn silent(&self, now: Timestamp) -> Option<Duration> {
         let silent = self.times.age(now).filter(|_| self.end == LogEnd::Open)?;
-        (silent >= SILENT).then_some(silent)
+        (silent >= MIN_SILENCE).then_some(silent)
     }
 
     /// When the text about silence changes next; `None` if there is none.
     pub fn next_silence(&self, now: Timestamp) -> Option<Duration> {
         let silent = self.times.age(now).filter(|_| self.end == LogEnd::Open)?;
         match silent.as_secs() {
-            0..60 => Some(SILENT.saturating_sub(silent)),
+            0..60 => Some(MIN_SILENCE.saturating_sub(silent)),
             secs @ 60..3600 => Some(Duration::from_secs(60 - secs % 60)),
             _ => None,
         }

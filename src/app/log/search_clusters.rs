@@ -17,7 +17,7 @@ use crate::model::{
 use std::sync::Arc;
 
 /// Number of lines at the end of a file that are searched if its host cannot be logged in to.
-const LINES: u32 = 1000;
+const TAIL_LINES: u32 = 1000;
 /// Maximum number of lines shown per file: for many files, and for the workers of one job.
 const OF_EACH: usize = 20;
 const OF_WORKER: usize = 200;
@@ -132,7 +132,7 @@ impl App {
         });
         let by_cluster: Vec<_> = by_cluster.collect();
         let of = self.scope_label(&scope);
-        let searched = Searched { sought: typed.to_owned(), scope: Some(scope), of, lines: LINES };
+        let searched = Searched { sought: typed.to_owned(), scope: Some(scope), of, lines: TAIL_LINES };
         self.search_files(by_cluster, searched, (typed, OF_EACH), now)
     }
 
@@ -160,7 +160,7 @@ impl App {
         let by_cluster = vec![(cluster_index, files_of_workers(cluster, job))];
         let Repeated { count, text, pattern } = repeated;
         let of = format!("the workers of {}; Ray deduplicated {count}", job.key);
-        let searched = Searched { sought: text, scope: None, of, lines: LINES };
+        let searched = Searched { sought: text, scope: None, of, lines: TAIL_LINES };
         self.search_files(by_cluster, searched, (&pattern, OF_WORKER), now)
     }
 
@@ -189,7 +189,7 @@ impl App {
             }
             let nodes = by_node(cluster, files);
             cluster.found = Found::begin(id, nodes.len());
-            let request = FileSearch { id, pattern: pattern.to_owned(), nodes, lines: LINES, most };
+            let request = FileSearch { id, pattern: pattern.to_owned(), nodes, lines: TAIL_LINES, most };
             effects.push(Effect::Ask(cluster.name().clone(), Request::SearchFiles(Box::new(request))));
         }
         for message in unknown {

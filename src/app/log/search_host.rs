@@ -8,7 +8,7 @@ use crate::app::{Action, App, Effect, MessageKind, View};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
-    ClusterName, DOWNLOADED, LogMatch, LogMatches, NotSearched, Request, StreamId, Timestamp,
+    ClusterName, LogMatch, LogMatches, MAX_DOWNLOAD, NotSearched, Request, StreamId, Timestamp,
 };
 
 impl App {
@@ -84,7 +84,7 @@ impl App {
             }
             None => "unknown".to_owned(),
         };
-        let most = bytes(DOWNLOADED as f64);
+        let most = bytes(MAX_DOWNLOAD as f64);
         let row = |label: &str, text: String| (label.to_owned(), printable(&text).into_owned());
         let lines = vec![
             row("cluster", cluster.to_string()),
@@ -159,7 +159,11 @@ impl App {
 
 /// How much was searched, in words.
 fn searched(is_cut: bool) -> String {
-    if is_cut { format!("the log's first {}", bytes(DOWNLOADED as f64)) } else { "the whole log".to_owned() }
+    if is_cut {
+        format!("the log's first {}", bytes(MAX_DOWNLOAD as f64))
+    } else {
+        "the whole log".to_owned()
+    }
 }
 
 /// A line of the list.

@@ -1,14 +1,14 @@
 //! Finds a line that another page showed, searching by its text from the end of the log upwards.
 
 use super::view::{LogView, Older};
-use super::wanted::{CONTEXT, LineSeek, LineTarget};
+use super::wanted::{CONTEXT_LINES, LineSeek, LineTarget};
 use crate::model::{Line, Timestamp};
 use std::ops::Range;
 use std::time::Duration;
 
 /// The lines that a log opens with arrive in several parts: for this long after the first of them a better match is
 /// accepted, and nothing above them is read.
-const OPENS: Duration = Duration::from_millis(500);
+const OPENING_TIME: Duration = Duration::from_millis(500);
 
 impl LogView {
     /// Goes to a line once it is loaded: the newest one with this text that has the most matching lines above it. It
@@ -28,7 +28,7 @@ impl LogView {
         let number = self.number(index);
         let text =
             |number: u64| self.buffer.get(self.buffer.index_of(number)).map(|line| line.text().to_owned());
-        let first = self.buffer.first().max(number.saturating_sub(CONTEXT as u64));
+        let first = self.buffer.first().max(number.saturating_sub(CONTEXT_LINES as u64));
         let line = text(number).filter(|_| !self.follow)?;
         Some(LineTarget { text: line, before: (first..number).filter_map(text).collect(), at: None })
     }
@@ -89,7 +89,7 @@ impl LogView {
     /// is no longer in the log, or too far above its end.
     pub fn seek_on(&mut self, now: Timestamp) -> bool {
         let Some(sought) = &mut self.sought_line else { return false };
-        if sought.since.is_none_or(|since| since.age(now) < OPENS) {
+        if sought.since.is_none_or(|since| since.age(now) < OPENING_TIME) {
             return false;
         }
         sought.may_read = true;
@@ -144,17 +144,21 @@ mod tests {
     #[test]
     fn a_position_in_the_file_is_relative_to_the_start_of_the_log() {
         /// Start of the positions of lines received through the dashboard.
-        const START: u64 = 1 << 62;
+        const FIRST_DASHBOARD_POSITION: u64 = 1 << 62;
         let found = |begin: Option<u64>| {
             let mut view = view(0);
             view.seek(LineTarget { at: Some(400), ..wanted("line 040", &[]) });
             let LogPart { lines, bytes, .. } = part(0..100);
-            let part = LogPart { lines, bytes: START + bytes.start..START + bytes.end, begin };
+            let part = LogPart {
+                lines,
+                bytes: FIRST_DASHBOARD_POSITION + bytes.start..FIRST_DASHBOARD_POSITION + bytes.end,
+                begin,
+            };
             view.take(LogBatch { stream: StreamId(1), part, end: LogEnd::Open }, NOW);
             current(&view).map(|(_, text)| text.to_owned())
         };
         assert_eq!(found(None).as_deref(), Some("line 040"), "found by its text");
-        assert_eq!(found(Some(START)).as_deref(), Some("line 040"));
+        assert_eq!(found(Some(FIRST_DASHBOARD_POSITION)).as_deref(), Some("line 040"));
     }
 
     #[test]
@@ -167,7 +171,7 @@ mod tests {
         assert_eq!(current(&view), Some((8, "line 98")), "the end stays at the bottom");
         view.seek(wanted("line 2", &[]));
         assert_eq!(current(&view), Some((2, "line 2")));
-        assert!(!view.seek_on(NOW.plus(OPENS)) && !view.is_seeking());
+        assert!(!view.seek_on(NOW.plus(OPENING_TIME)) && !view.is_seeking());
     }
 
     #[test]
@@ -187,14 +191,14 @@ mod tests {
         view.seek(wanted("line 425", &[]));
         take(&mut view, 500..600);
         assert_eq!((view.seek_on(NOW), view.ask_older()), (false, None), "more may be received");
-        assert!(!view.seek_on(NOW.plus(OPENS)));
+        assert!(!view.seek_on(NOW.plus(OPENING_TIME)));
         assert_eq!(view.ask_older(), Some(5000));
         view.take_older(StreamId(1), Ok(part(450..500)));
-        assert!(!view.seek_on(NOW.plus(OPENS)));
+        assert!(!view.seek_on(NOW.plus(OPENING_TIME)));
         assert_eq!(view.ask_older(), Some(4500));
         view.take_older(StreamId(1), Ok(part(400..450)));
         assert_eq!(current(&view), Some((5, "line 425")));
-        assert!(!view.seek_on(NOW.plus(OPENS)) && view.ask_older().is_none());
+        assert!(!view.seek_on(NOW.plus(OPENING_TIME)) && view.ask_older().is_none());
     }
 
     #[test]
@@ -202,10 +206,10 @@ mod tests {
         let mut view = view(0);
         view.seek(wanted("nowhere", &[]));
         take(&mut view, 500..600);
-        assert!(!view.seek_on(NOW.plus(OPENS)));
+        assert!(!view.seek_on(NOW.plus(OPENING_TIME)));
         assert_eq!(view.ask_older(), Some(5000));
         view.take_older(StreamId(1), Ok(part(0..500)));
-        assert!(view.seek_on(NOW.plus(OPENS)) && !view.seek_on(NOW.plus(OPENS)));
+        assert!(view.seek_on(NOW.plus(OPENING_TIME)) && !view.seek_on(NOW.plus(OPENING_TIME)));
         assert_eq!((first(&view), view.follows()), ("line 590", true));
         view.seek(wanted("nowhere", &[]));
         view.scroll(-1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Lines received this soon after a log's first lines existed before as well, because the end of a log is read in
 /// several parts.
-const LOADING: Duration = Duration::from_secs(10);
+const LOADING_TIME: Duration = Duration::from_secs(10);
 
 /// The times of loaded lines.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl Times {
 
     /// Whether lines received now may be of any age.
     fn is_loading(&self, now: Timestamp) -> bool {
-        self.opened.is_none_or(|opened| opened.age(now) < LOADING)
+        self.opened.is_none_or(|opened| opened.age(now) < LOADING_TIME)
     }
 
     /// Records when these lines were received. The first ones of a log may be of any age.

@@ -11,7 +11,7 @@ use crate::model::{FollowedLog, Line, LogBatch, LogEnd, LogPart, LogSource, Stre
 use std::collections::VecDeque;
 
 /// Default memory limit of a log, in bytes.
-const MEMORY: usize = 64_000_000;
+const DEFAULT_MEMORY: usize = 64_000_000;
 
 /// The log that is open in the pane.
 #[derive(Clone, Debug)]
@@ -70,8 +70,8 @@ impl Default for LogView {
         Self {
             source: None,
             stream: StreamId(0),
-            buffer: LogBuffer::new(usize::MAX, MEMORY),
-            memory: MEMORY,
+            buffer: LogBuffer::new(usize::MAX, DEFAULT_MEMORY),
+            memory: DEFAULT_MEMORY,
             older: Older::NotRequested,
             top: 0,
             follow: true,

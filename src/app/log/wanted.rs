@@ -3,7 +3,7 @@
 use crate::model::Timestamp;
 
 /// Number of lines above that distinguish a line from others with the same text.
-pub const CONTEXT: usize = 16;
+pub const CONTEXT_LINES: usize = 16;
 
 /// A line of a log, from another reading of its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

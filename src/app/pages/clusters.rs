@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 /// Width of the bar of used chips.
 const BAR: u16 = 6;
 /// Number of samples of the chips' use: if there is room, and otherwise.
-const HISTORY: (u16, u16) = (20, 8);
+const SAMPLES_SHOWN: (u16, u16) = (20, 8);
 
 /// The clusters, followed by the broken files.
 #[derive(Debug)]
@@ -203,11 +203,12 @@ const COLUMNS: &[Column<Clusters>] = &[
     Column {
         id: "usage",
         title: "USAGE",
-        width: Width::text(HISTORY.1, HISTORY.0, 7),
+        width: Width::text(SAMPLES_SHOWN.1, SAMPLES_SHOWN.0, 7),
         visibility: Visibility::Always,
         cell: |row, context| {
             of(row, |c| {
-                let [long, brief] = [HISTORY.0, HISTORY.1].map(|n| sparkline(c.trend.levels(n.into())));
+                let [long, brief] =
+                    [SAMPLES_SHOWN.0, SAMPLES_SHOWN.1].map(|n| sparkline(c.trend.levels(n.into())));
                 Cell::new(long, Role::Accent.unless(c.is_stale(context.now))).or(brief)
             })
         },

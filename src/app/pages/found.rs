@@ -36,10 +36,10 @@ pub static PAGE: TablePage = TablePage {
 };
 
 /// Width of the pattern in the title.
-const SOUGHT: usize = 40;
+const PATTERN_WIDTH: usize = 40;
 
 /// Number of characters shown before a match.
-const BEFORE: usize = 8;
+const CHARACTERS_BEFORE: usize = 8;
 
 /// The lines that were found.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl<'f> FoundRow<'f> {
         let sought = context.fleet.searched.as_ref().and_then(|s| Pattern::parse(&s.sought).ok());
         let at =
             sought.and_then(|sought| sought.matches_in(text).first().map(|found| found.start)).unwrap_or(0);
-        let from = text[..at].char_indices().rev().nth(BEFORE).map_or(0, |(from, _)| from);
+        let from = text[..at].char_indices().rev().nth(CHARACTERS_BEFORE).map_or(0, |(from, _)| from);
         if from == 0 { cell } else { cell.or(format!("…{}", &text[from..])) }
     }
 }
@@ -98,7 +98,7 @@ pub fn log_of(cluster: &Cluster, file: &FileMatches) -> LogSource {
 
 /// The beginning of a text that is too long for the title.
 fn short(text: &str) -> String {
-    match text.char_indices().nth(SOUGHT) {
+    match text.char_indices().nth(PATTERN_WIDTH) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -12,7 +12,7 @@ use crate::app::table::facts::CellContext;
 use crate::app::table::natural::natural;
 use crate::app::text::describe::death_label;
 use crate::app::text::labels;
-use crate::diagnose::{ASSEMBLY, Severity};
+use crate::diagnose::{MAX_ASSEMBLY, Severity};
 use crate::model::amount::{counted, grouped, number};
 use crate::model::{DeathReason, Job, Timestamp};
 use crate::reconcile::{Hosts, HostsKey, HostsKind};
@@ -96,7 +96,7 @@ impl<'f> HostsRow<'f> {
     /// Whether missing hosts may still join: the slice is new, and none of its hosts has died.
     fn is_joining(&self) -> bool {
         let taken = self.cluster.snapshot.taken;
-        self.hosts.ended.is_none() && self.hosts.started.is_some_and(|at| at.age(taken) < ASSEMBLY)
+        self.hosts.ended.is_none() && self.hosts.started.is_some_and(|at| at.age(taken) < MAX_ASSEMBLY)
     }
 
     /// Whether Google has taken the machines away and Ray has not noticed.

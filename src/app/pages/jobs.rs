@@ -168,7 +168,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "status",
         title: "STATUS",
         // The activity and the glyph say as much.
-        width: Width::text(9, 9, Width::DISPENSABLE),
+        width: Width::text(9, 9, Width::OMITTED_FIRST),
         visibility: Visibility::Always,
         cell: |row, context| {
             let status = status(row);
@@ -206,16 +206,17 @@ const COLUMNS: &[Column<Jobs>] = &[
     Column {
         id: "loss",
         title: "LOSS",
-        width: Width { right: true, ..Width::text(5, 16, Width::DISPENSABLE).hiding() },
+        width: Width { right: true, ..Width::text(5, 16, Width::OMITTED_FIRST).hiding() },
         visibility: Visibility::Always,
         cell: |row, context| {
             let run = vitals(row).and_then(|vitals| vitals.run.as_ref());
-            let losses = run.map(|run| curve(&run.losses, CURVE)).unwrap_or_default();
+            let losses = run.map(|run| curve(&run.losses, CURVE_POINTS)).unwrap_or_default();
             let Some(short) = run.and_then(|run| run.loss).map(loss) else {
                 return Cell::new("-", Role::Dim);
             };
             // The short curve of a new run is padded, so that the numbers are aligned.
-            let long = if losses.is_empty() { short.clone() } else { format!("{short} {losses:<CURVE$}") };
+            let long =
+                if losses.is_empty() { short.clone() } else { format!("{short} {losses:<CURVE_POINTS$}") };
             Cell::new(long, Jobs::text(row, context)).or(short)
         },
         order: None,
@@ -338,7 +339,7 @@ const COLUMNS: &[Column<Jobs>] = &[
 ];
 
 /// Number of points in the curve of losses.
-const CURVE: usize = 8;
+const CURVE_POINTS: usize = 8;
 
 /// The vitals of a running job, as last read.
 fn vitals<'f>(row: &Row<'f>) -> Option<&'f Vitals> {

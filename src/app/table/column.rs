@@ -146,7 +146,7 @@ pub struct Width {
     pub right: bool,
     /// Priority of being omitted when space is short, the highest number first; 0 is never omitted.
     pub spare: u8,
-    /// Up to this width of its texts, dispensable columns ([`Width::DISPENSABLE`]) are omitted before it is truncated.
+    /// Up to this width of its texts, dispensable columns ([`Width::OMITTED_FIRST`]) are omitted before it is truncated.
     pub firm: u16,
     /// Whether it is omitted if no row has a text for it.
     pub hides: bool,
@@ -154,7 +154,7 @@ pub struct Width {
 
 impl Width {
     /// Columns with this `spare` or a higher one are omitted before a firm column is truncated.
-    pub const DISPENSABLE: u8 = 4;
+    pub const OMITTED_FIRST: u8 = 4;
 
     /// Text of `least` to `most` screen columns.
     pub const fn text(least: u16, most: u16, spare: u8) -> Self {

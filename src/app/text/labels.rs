@@ -1,6 +1,6 @@
 //! The words, glyphs and roles of states, shared by all pages.
 
-use crate::app::fleet::cluster::{AGED, Cluster};
+use crate::app::fleet::cluster::{Cluster, SHOWN_IN_MINUTES};
 use crate::app::table::cell::Role;
 use crate::app::text::describe::death_label;
 use crate::diagnose::{Finding, FindingKind, Severity};
@@ -179,7 +179,7 @@ pub fn age(age: Option<Duration>, fresh: Duration) -> String {
     match age {
         None => "-".into(),
         Some(age) if age < fresh => format!("<{} s", fresh.as_secs()),
-        Some(age) if age < AGED => format!("{} s", age.as_secs()),
+        Some(age) if age < SHOWN_IN_MINUTES => format!("{} s", age.as_secs()),
         Some(age) => brief(age),
     }
 }

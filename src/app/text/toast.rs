@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How long messages other than errors stay on the screen.
-const STAY: Duration = Duration::from_secs(5);
+const SHOWN_FOR: Duration = Duration::from_secs(5);
 /// Maximum number of messages kept.
 const MAX_MESSAGES: usize = 200;
 /// Maximum number of messages on the screen.
@@ -162,7 +162,7 @@ impl Toasts {
     /// Removes expired messages from the screen. Returns whether there were any.
     pub fn expire(&mut self, now: Timestamp) -> bool {
         let before = self.shown.len();
-        self.shown.retain(|t| t.kind == MessageKind::Bad || t.at.age(now) < STAY);
+        self.shown.retain(|t| t.kind == MessageKind::Bad || t.at.age(now) < SHOWN_FOR);
         before != self.shown.len()
     }
 
@@ -174,7 +174,7 @@ impl Toasts {
     /// Time until the next message expires.
     pub fn next_change(&self, now: Timestamp) -> Option<Duration> {
         let leaving = self.shown.iter().filter(|t| t.kind != MessageKind::Bad);
-        leaving.map(|t| t.at.plus(STAY).until(now)).min()
+        leaving.map(|t| t.at.plus(SHOWN_FOR).until(now)).min()
     }
 
     /// The messages on the screen, oldest first.

@@ -44,7 +44,7 @@ pub struct ExplainArguments {
 }
 
 /// Number of lines of a traceback that are printed.
-const TRACE: usize = 12;
+const MAX_TRACE_LINES: usize = 12;
 
 /// Prints the explanation.
 pub(super) async fn run(
@@ -106,7 +106,7 @@ fn print(
     target: Target<'_>,
 ) -> io::Result<()> {
     writeln!(out, "{}: {}", found.verdict.label(), found.summary)?;
-    for line in found.evidence.iter().take(TRACE) {
+    for line in found.evidence.iter().take(MAX_TRACE_LINES) {
         writeln!(out, "  {line}")?;
     }
     if let Some(cause) = &found.explanation {
@@ -178,7 +178,7 @@ fn print_cause(
         "the earliest of the last errors in the logs"
     };
     writeln!(out, "{label}: {}{}: {}", time(first), process_of(first, job_workers), first.fault.text())?;
-    let skipped = first.trace.len().saturating_sub(TRACE);
+    let skipped = first.trace.len().saturating_sub(MAX_TRACE_LINES);
     if skipped > 0 {
         writeln!(out, "    ... {skipped} lines")?;
     }

@@ -119,12 +119,18 @@ impl<'a> Following<'a> {
         let source = LogSource::Job(id.clone());
         let follow = |start| {
             let spec = Arc::clone(&spec);
-            supervisor::follow(access.clone(), spec, source.clone(), start, LineSplitter::WHOLE)
+            supervisor::follow(access.clone(), spec, source.clone(), start, LineSplitter::MAX_LINE)
         };
         let mut tail = match self.grep.take() {
             Some(words) => {
                 let (access, spec) = (access.clone(), Arc::clone(&spec));
-                supervisor::follow_matching(access, spec, source.clone(), (words, start), LineSplitter::WHOLE)
+                supervisor::follow_matching(
+                    access,
+                    spec,
+                    source.clone(),
+                    (words, start),
+                    LineSplitter::MAX_LINE,
+                )
             }
             None => follow(start),
         };
@@ -188,7 +194,7 @@ impl<'a> Following<'a> {
         let (access_sender, access) = watch::channel(self.log_access()?);
         let spec = Arc::new(self.reach.spec.clone());
         let source = LogSource::File { node: node.id, name: name.clone() };
-        let mut tail = supervisor::follow(access, spec, source, Start::Lines(keep), LineSplitter::WHOLE);
+        let mut tail = supervisor::follow(access, spec, source, Start::Lines(keep), LineSplitter::MAX_LINE);
         loop {
             tokio::select! {
                 event = tail.next() => match event {

@@ -59,7 +59,7 @@ impl LogBytes {
 
     /// Passes on all lines as they are received.
     pub async fn for_lines(mut self, mut each: impl FnMut(Vec<Line>) -> Result<()>) -> Result<()> {
-        let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
+        let mut splitter = LineSplitter::new(LineSplitter::MAX_LINE);
         while let Some(bytes) = self.chunk().await? {
             each(splitter.push(&bytes))?;
         }

@@ -5,7 +5,7 @@ use super::super::reach::{Progress, Reach};
 use super::failed;
 use super::reader::{JobReader, clock_time, report_incomplete, reporting, too_old};
 use crate::job_workers::{
-    FOLDED, JobWorkers, NamedWorker, WorkerLine, first_few, fold, found_in_order, in_order,
+    DEFAULT_LINES, JobWorkers, NamedWorker, WorkerLine, first_few, fold, found_in_order, in_order,
 };
 use crate::logs::{LineSplitter, Pattern, Repeated, Row};
 use crate::model::amount::counted;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Number of lines read of a file that cannot be searched on its host.
-const ENDS: u32 = 1000;
+const TAIL_LINES: u32 = 1000;
 /// Maximum number of lines found per file, the last ones.
 const MAX_MATCHES: usize = 10_000;
 /// The hosts of a row are named if there are at most this many.
@@ -65,7 +65,7 @@ pub(super) async fn run(
         report("searching the logs of the workers".to_owned());
         Box::new(search(pattern, &mut job_workers, reach, &session).await?)
     } else {
-        let lines = wanted.lines.unwrap_or(FOLDED);
+        let lines = wanted.lines.unwrap_or(DEFAULT_LINES);
         let tails = worker_reader.tails(&mut job_workers, lines).await.map_err(failed(reach))?;
         Box::new(in_order(&job_workers, tails))
     };
@@ -124,10 +124,10 @@ async fn search(
         id: FileSearchId(0),
         pattern: pattern.text().to_owned(),
         nodes: nodes.into_values().collect(),
-        lines: ENDS,
+        lines: TAIL_LINES,
         most: MAX_MATCHES,
     };
-    let searcher = FileSearcher { client: &channel.client, hosts, longest: LineSplitter::WHOLE };
+    let searcher = FileSearcher { client: &channel.client, hosts, longest: LineSplitter::MAX_LINE };
     let (found, mut matches) = mpsc::unbounded_channel();
     let tally = searcher.search(&wanted, pattern, found).await.map_err(failed(reach))?;
     let mut all = Vec::new();
@@ -140,8 +140,8 @@ async fn search(
         }
         all.push((*worker, *is_err, lines));
     }
-    eprintln!("searched: {}", tally.text(ENDS));
-    tally.unsearched(ENDS).iter().for_each(|what| eprintln!("{what}"));
+    eprintln!("searched: {}", tally.text(TAIL_LINES));
+    tally.unsearched(TAIL_LINES).iter().for_each(|what| eprintln!("{what}"));
     job_workers.incomplete.extend(tally.incomplete);
     // The order of the results is arbitrary.
     all.sort_by_key(|(worker, is_err, _)| (*worker, *is_err));

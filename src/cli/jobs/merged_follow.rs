@@ -7,7 +7,7 @@ use super::merged::{Wanted, print};
 use super::reader::{JobReader, report_incomplete, reporting};
 use super::status::find;
 use super::{conclude, failed, id};
-use crate::job_workers::{FOLDED, JobWorkers, NamedWorker, WorkerLine};
+use crate::job_workers::{DEFAULT_LINES, JobWorkers, NamedWorker, WorkerLine};
 use crate::logs::{LineSplitter, LiveMerge, Merged};
 use crate::model::{ClusterSpec, FollowedLog, Line, NodeId, Text, Timestamp};
 use crate::operation::WorkerReader;
@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// Number of lines at the end of each file that are searched for those since a time.
-const SINCE: u32 = 10_000;
+const TAIL_LINES: u32 = 10_000;
 /// Interval between checks for workers that have started; each check without a new worker doubles it.
 const MIN_INTERVAL: Duration = Duration::from_secs(3);
 /// Maximum interval between checks.
@@ -253,7 +253,7 @@ impl FollowedWorkers {
 
     /// Follows the logs of new workers, starting `lines` lines before their ends; returns whether there are any.
     fn follow_new(&mut self, lines: Option<u32>, has_shell: bool) -> anyhow::Result<bool> {
-        let keep = lines.unwrap_or(if self.is_since { SINCE } else { FOLDED });
+        let keep = lines.unwrap_or(if self.is_since { TAIL_LINES } else { DEFAULT_LINES });
         let mut logs = Vec::new();
         for log in self.job_workers.logs() {
             if self.known.insert((log.node.id, log.name.clone())) {
@@ -277,7 +277,7 @@ impl FollowedWorkers {
         }
         let first = self.sources.len() - logs.len();
         let (of, ended) = ((&self.of.0, &self.of.1), self.ended.subscribe());
-        let tails = follow_several(&self.access, of, logs, Some(&ended), LineSplitter::WHOLE);
+        let tails = follow_several(&self.access, of, logs, Some(&ended), LineSplitter::MAX_LINE);
         for (number, tail) in (first as u32..).zip(tails) {
             tokio::spawn(pass_on(number, tail, self.to.clone()));
         }

@@ -21,10 +21,10 @@ pub fn print(jobs: &[Arc<Job>], state: &ClusterState, as_json: bool) -> anyhow::
 
 fn row(job: &Job, now: Timestamp) -> Vec<String> {
     /// Maximum length of a command in the table, in characters.
-    const COMMAND: usize = 100;
+    const MAX_COMMAND_LENGTH: usize = 100;
     let age = job.started.map_or_else(|| "-".into(), |at| brief(at.age(now)));
     let raw = job.entrypoint.raw();
-    let mut command: String = raw.chars().take(COMMAND).collect();
+    let mut command: String = raw.chars().take(MAX_COMMAND_LENGTH).collect();
     if command.len() < raw.len() {
         command.push('…');
     }

@@ -5,7 +5,7 @@ use super::super::columns;
 use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::reader::{JobReader, report_incomplete, reporting};
-use crate::job_workers::{CALLED, NamedWorker, age_text, worker_overview};
+use crate::job_workers::{NamedWorker, OVERVIEW_LINES, age_text, worker_overview};
 use crate::logs::Answer;
 use crate::model::Timestamp;
 use crate::model::amount::counted;
@@ -52,7 +52,7 @@ pub(super) async fn run(
     let JobReader { mut worker_reader, mut job_workers, .. } =
         JobReader::read(&arguments.id, reach, &session, &report).await?;
     let idle = if arguments.all { 0 } else { job_workers.leave_out_idle() };
-    let tails = worker_reader.tails(&mut job_workers, CALLED).await.map_err(super::failed(reach))?;
+    let tails = worker_reader.tails(&mut job_workers, OVERVIEW_LINES).await.map_err(super::failed(reach))?;
     session.close().await;
     let answers = worker_overview(&job_workers, &tails, Timestamp::now());
     report_incomplete(&job_workers);

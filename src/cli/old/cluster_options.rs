@@ -8,7 +8,7 @@ use std::path::Path;
 const GCS_PORT: &str = ":6379";
 
 /// Options that select a cluster.
-const WHERE: [&str; 6] = ["--cluster", "-c", "--infra", "--config", "--address", "--gcs"];
+const CLUSTER_OPTIONS: [&str; 6] = ["--cluster", "-c", "--infra", "--config", "--address", "--gcs"];
 
 /// Rewrites `--config` and `--cluster` with a cluster file, `--cluster_yaml`, and `--address HOST:6379`, and removes
 /// what is no longer needed.
@@ -49,13 +49,13 @@ pub fn is_file(word: &str) -> bool {
 
 /// Whether the line selects a cluster, by an option or by a file after the command's name.
 pub fn is_named(line: &Line) -> bool {
-    WHERE.iter().any(|option| line.has(option)) || line.rest.iter().any(|word| is_file(word))
+    CLUSTER_OPTIONS.iter().any(|option| line.has(option)) || line.rest.iter().any(|word| is_file(word))
 }
 
 /// Moves the options that select a cluster from after the command's name to the front.
 pub fn to_front(line: &mut Line) {
     let mut front = Vec::new();
-    line.replace(&WHERE, |name, value| {
+    line.replace(&CLUSTER_OPTIONS, |name, value| {
         front.extend([name.to_owned(), value.to_owned()]);
         Some(Vec::new())
     });

@@ -17,7 +17,7 @@ const OPTIONS: [&str; 8] = [
 ];
 
 /// Variables that `ray_run.py` sent with each job if they were set.
-const SENT: [&str; 3] = ["GIT_COMMIT", "HF_TOKEN", "WANDB_API_KEY"];
+const SENT_VARIABLES: [&str; 3] = ["GIT_COMMIT", "HF_TOKEN", "WANDB_API_KEY"];
 
 /// What a rewritten line of `ray_run.py` does not do.
 pub const NOTE: &str = "the project's dependencies are not added to the job; to install them, put `uv run --extra tpu` before its command";
@@ -59,7 +59,7 @@ pub fn own_type(line: &mut Line) {
 
 /// Sends the variables that `ray_run.py` sent, unless the line sets them itself.
 pub fn pass_variables(line: &mut Line, env: &Env) {
-    for name in SENT.into_iter().filter(|name| env.var(name).is_some()) {
+    for name in SENT_VARIABLES.into_iter().filter(|name| env.var(name).is_some()) {
         let is_it = |word: &String| word == name || word.starts_with(&format!("{name}="));
         if !line.rest.iter().any(is_it) {
             line.rest.extend(["--pass-env", name].map(str::to_owned));

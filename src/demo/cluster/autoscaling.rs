@@ -4,7 +4,7 @@ use super::node::{SLICES, SimNode};
 use std::sync::Arc;
 
 /// How long a failure counts as recent, in milliseconds.
-pub(in crate::demo) const RECENT: i64 = 1_800_000;
+pub(in crate::demo) const FAILURE_SHOWN_FOR: i64 = 1_800_000;
 
 /// Unmet demand.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ pub(super) fn wanted(count: usize) -> Vec<Wanted> {
 
 /// Nodes that the autoscaler still lists as terminated at `now`, in order of their end.
 pub(super) fn terminated(nodes: &[SimNode], now: i64) -> Vec<&SimNode> {
-    let recently = |n: &&SimNode| n.end.is_some_and(|e| now - e.at < RECENT);
+    let recently = |n: &&SimNode| n.end.is_some_and(|e| now - e.at < FAILURE_SHOWN_FOR);
     let mut terminated: Vec<&SimNode> = nodes.iter().filter(recently).collect();
     terminated.sort_by_key(|n| n.end.map(|e| e.at));
     terminated

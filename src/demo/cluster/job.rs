@@ -14,7 +14,7 @@ pub(in crate::demo) const DRIVER_PID: u32 = 867;
 
 const OWNERS: [&str; 8] = ["ahmed", "dlwh", "helw", "kaiyue", "rav", "rohith", "tonyhlee", "will"];
 const WORK: [&str; 6] = ["train-8b", "tokenize-fineweb", "eval-mmlu", "sweep-lr", "dedup-stack", "sft-olmo"];
-const WAITS: &str = "Job has not started yet. It may be waiting for resources (CPUs, GPUs, memory, custom resources) to become available. It may be waiting for the runtime environment to be set up.";
+const PENDING_MESSAGE: &str = "Job has not started yet. It may be waiting for resources (CPUs, GPUs, memory, custom resources) to become available. It may be waiting for the runtime environment to be set up.";
 
 /// The resources that an entrypoint itself requests, apart from its tasks.
 #[derive(Clone, Debug, Default)]
@@ -150,7 +150,7 @@ impl SimJob {
         self.starting = None;
         self.error = None;
         let message = match status {
-            JobStatus::Pending => WAITS.into(),
+            JobStatus::Pending => PENDING_MESSAGE.into(),
             JobStatus::Running => "Job is currently running.".into(),
             JobStatus::Succeeded => "Job finished successfully.".into(),
             JobStatus::Stopped => "Job was intentionally stopped.".into(),

@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 /// Maximum size of a request body in aiohttp, in bytes.
-const LIMIT: usize = 100 << 20;
+const MAX_BODY: usize = 100 << 20;
 
 /// `GET` reports whether a package exists, `PUT` uploads one.
 pub(super) async fn answer(
@@ -29,8 +29,8 @@ pub(super) async fn answer(
         Method::PUT => {
             let Ok(body) = request.into_body().collect().await else { return in_trouble() };
             let body = body.to_bytes();
-            if body.len() > LIMIT {
-                let message = format!("Maximum request body size {LIMIT} exceeded.");
+            if body.len() > MAX_BODY {
+                let message = format!("Maximum request body size {MAX_BODY} exceeded.");
                 return text(StatusCode::PAYLOAD_TOO_LARGE, message);
             }
             shared.now(|c| c.packages.insert(uri, body));

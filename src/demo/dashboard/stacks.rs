@@ -9,7 +9,7 @@ use crate::model::NodeId;
 use http::{Response, StatusCode};
 
 /// The response of Ray 2.60 while profiling is disabled.
-const OFF: &str = "Profiling is disabled by default for security reasons. To enable profiling, set the environment variable \
+const PROFILING_DISABLED: &str = "Profiling is disabled by default for security reasons. To enable profiling, set the environment variable \
 RAY_DASHBOARD_ENABLE_PROFILING=1 on the Ray head node. See \
 https://docs.ray.io/en/latest/ray-observability/user-guides/profiling.html for details.";
 
@@ -17,7 +17,7 @@ https://docs.ray.io/en/latest/ray-observability/user-guides/profiling.html for d
 pub(super) fn answer(query: &Query, shared: &Shared) -> Response<Body> {
     let scenario = &shared.scenario;
     if scenario.life.is_none() && !scenario.ray_version.starts_with("2.53") {
-        return text(StatusCode::FORBIDDEN, OFF);
+        return text(StatusCode::FORBIDDEN, PROFILING_DISABLED);
     }
     let (Some(pid), Some(node)) = (query.get("pid"), query.get("node_id")) else { return in_trouble() };
     let found = shared.now(|c| {

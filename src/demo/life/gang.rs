@@ -9,9 +9,9 @@ use serde::Deserialize;
 use std::sync::Arc;
 
 /// Maximum time from the first worker's error until all others have failed because of it, in milliseconds.
-pub(super) const FOLLOW: i64 = 8000;
+pub(super) const MAX_FAILURE_DELAY: i64 = 8000;
 /// Minimum time from the first worker's error until another worker fails, in milliseconds.
-const NOTICE: i64 = 1500;
+const MIN_FAILURE_DELAY: i64 = 1500;
 
 /// A run that exists when the simulation begins, and the events that affect its workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -137,8 +137,8 @@ impl Gang {
         if worker == first {
             return 0;
         }
-        let share = (worker as i64).wrapping_mul(7919) % (FOLLOW - NOTICE - 1000);
-        NOTICE + share
+        let share = (worker as i64).wrapping_mul(7919) % (MAX_FAILURE_DELAY - MIN_FAILURE_DELAY - 1000);
+        MIN_FAILURE_DELAY + share
     }
 
     /// The standard error of a worker.

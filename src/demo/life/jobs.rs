@@ -7,7 +7,7 @@ use super::super::cluster::node::address;
 use super::super::cluster::state::State;
 use super::super::random::Random;
 use super::engine::{Engine, Event};
-use super::gang::{End, FOLLOW, Gang, peer_is_lost};
+use super::gang::{End, Gang, MAX_FAILURE_DELAY, peer_is_lost};
 use super::tale::{Tale, What};
 use super::train::{self, CHECKPOINT, Run, entrypoint, lost, traceback};
 use super::work::Work;
@@ -292,7 +292,7 @@ impl Engine {
         let surplus = self.gangs.len().saturating_sub(MAX_GANGS);
         self.gangs.drain(..surplus);
         if fails {
-            self.plan(takes - FOLLOW, Event::Break(job, turn));
+            self.plan(takes - MAX_FAILURE_DELAY, Event::Break(job, turn));
         }
         self.plan(takes, Event::End(job, turn));
     }

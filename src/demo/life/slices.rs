@@ -1,6 +1,6 @@
 //! Simulated slices: requested, refused or created, joined host by host, given to jobs, preempted, terminated.
 
-use super::super::cluster::autoscaling::{Joining, Launching, RECENT, Refused, Wanted};
+use super::super::cluster::autoscaling::{FAILURE_SHOWN_FOR, Joining, Launching, Refused, Wanted};
 use super::super::cluster::log::Log;
 use super::super::cluster::node::{MISSED, SimNode, address};
 use super::super::cluster::state::State;
@@ -17,7 +17,7 @@ const JOINING: f64 = 75_000.0;
 /// `idle_timeout_minutes`, in milliseconds.
 const IDLE: i64 = 300_000;
 /// Time until the autoscaler retries a failed launch, in milliseconds.
-const AGAIN: i64 = 60_000;
+const RETRY_DELAY: i64 = 60_000;
 /// Maximum number of dead nodes that the GCS keeps.
 const MAX_DEAD_NODES: usize = 1000;
 
@@ -141,7 +141,7 @@ impl Engine {
         let kind = &mut self.kinds[slice.kind];
         kind.up -= 1;
         kind.coming -= 1;
-        kind.not_before = self.now + AGAIN;
+        kind.not_before = self.now + RETRY_DELAY;
         let (node_type, at) = (kind.name.clone(), self.now);
         let message = format!("Failed to launch 1 node(s) of type {node_type}. ({category}): {reason}");
         kind.refused = Some(Refused { node_type, count: 1, category, reason, since: slice.since, at });
@@ -342,7 +342,7 @@ impl Engine {
                 Stage::Complete | Stage::Taken | Stage::Deleted => {}
             }
         }
-        let recent = |r: &&Refused| self.now - r.at < RECENT;
+        let recent = |r: &&Refused| self.now - r.at < FAILURE_SHOWN_FOR;
         view.refused = self.kinds.iter().filter_map(|k| k.refused.as_ref()).filter(recent).cloned().collect();
         self.show_log(cluster);
     }

@@ -8,8 +8,8 @@ use regex::bytes::RegexBuilder;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Exit codes of the scripts: no such file, and a different file (inode) than expected.
-const MISSING: u32 = 80;
-const REPLACED: u32 = 81;
+const NO_SUCH_FILE: u32 = 80;
+const FILE_REPLACED: u32 = 81;
 /// Exit code of a search in a UTF-16 file.
 const UTF_16: u32 = 86;
 
@@ -23,7 +23,7 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
     }
     let number = |at: usize| arguments.get(at).and_then(|n| n.parse::<u64>().ok());
     let Some(body) = files.open(path, None, false) else {
-        return Some(Answer { status: MISSING, ..Answer::default() });
+        return Some(Answer { status: NO_SUCH_FILE, ..Answer::default() });
     };
     let bytes = whole(body).await;
     let inode = inode(path, files);
@@ -31,11 +31,11 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
         "marin-tui-follow-log" => {
             let is_other = number(0).is_some_and(|known| known != inode);
             let from = if is_other { 0 } else { start(arguments.get(1)?, &bytes, path, files).await? };
-            let rest = Rest::of_one_file(files, path, from, REPLACED);
+            let rest = Rest::of_one_file(files, path, from, FILE_REPLACED);
             let out = format!("{inode} {} {from}\n", bytes.len()).into();
             Answer { out, rest: Some(rest), ..Answer::default() }
         }
-        "marin-tui-part-log" if number(0)? != inode => Answer { status: REPLACED, ..Answer::default() },
+        "marin-tui-part-log" if number(0)? != inode => Answer { status: FILE_REPLACED, ..Answer::default() },
         "marin-tui-part-log" => {
             let from = bytes.len().min(number(1)? as usize);
             let end = bytes.len().min(from.saturating_add(number(2)? as usize));
@@ -48,7 +48,7 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
         "marin-tui-search-log" | "marin-tui-matched-log" | "marin-tui-rest-log"
             if number(0).is_some_and(|known| known != inode) =>
         {
-            Answer { status: REPLACED, ..Answer::default() }
+            Answer { status: FILE_REPLACED, ..Answer::default() }
         }
         "marin-tui-search-log" | "marin-tui-matched-log" if is_utf_16(&bytes) => {
             Answer { status: UTF_16, ..Answer::default() }

@@ -19,9 +19,9 @@ use crate::model::{JobId, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Minimum age of a process, and minimum time since the end of a job, in seconds.
-pub(super) const SETTLED: u64 = 60;
+pub(super) const MIN_AGE: u64 = 60;
 /// Used space in percent from which a disk is reported. Ray stops using a disk at 95 (`local_fs_capacity_threshold`).
-const FULL: u8 = 90;
+const NEARLY_FULL: u8 = 90;
 
 /// A process that is proved to be left over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl ScriptOutput {
         if !process.name.starts_with("ray::") && job.is_none() {
             return Err("it was not started by Ray");
         }
-        if self.age(process) < SETTLED {
+        if self.age(process) < MIN_AGE {
             return Err("it has only just started");
         }
         let raylets = || self.processes.values().filter(|p| p.name == "raylet").map(|p| p.start);
@@ -224,7 +224,7 @@ pub fn parse(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeftovers> {
     if !others && output.unreadable == 0 {
         found.locks = output.locks.iter().map(|lock| Text::from(lock.as_str())).collect();
     }
-    found.disks = output.disks.into_iter().filter(|disk| disk.used >= FULL).collect();
+    found.disks = output.disks.into_iter().filter(|disk| disk.used >= NEARLY_FULL).collect();
     Some(found)
 }
 

@@ -12,7 +12,7 @@ use crate::supervisor::{self, Options};
 use std::path::{Path, PathBuf};
 
 /// The capacity that is offered first, because it is available soonest.
-const FIRST: &str = "preemptible";
+const DEFAULT_CAPACITY: &str = "preemptible";
 
 fn offer_path(state: &Path, cluster: &ClusterName) -> PathBuf {
     state.join("workers").join(format!("{}.json", file_of(cluster)))
@@ -61,7 +61,7 @@ pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<Work
         return Err(failure("the cluster file has no node type with a TPU", hint));
     }
     let mut capacities: Vec<String> = options.tpu_capacity.keys().cloned().collect();
-    capacities.sort_by_key(|word| word != FIRST);
+    capacities.sort_by_key(|word| word != DEFAULT_CAPACITY);
     Ok(WorkerOffer { types, capacities, last })
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Maximum number of placement groups that are read of a driver.
-const GROUPS: u32 = 1000;
+const MAX_GROUPS: u32 = 1000;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -88,7 +88,8 @@ impl Client {
     pub(super) async fn groups(&self, job: &JobId) -> Result<Vec<PlacementGroup>, RayError> {
         let job = encoded(job.0.raw());
         let filter = format!("filter_keys=creator_job_id&filter_predicates=%3D&filter_values={job}");
-        let body = self.get(&format!("/api/v0/placement_groups?{filter}&detail=1&limit={GROUPS}")).await?;
+        let body =
+            self.get(&format!("/api/v0/placement_groups?{filter}&detail=1&limit={MAX_GROUPS}")).await?;
         read_with("/api/v0/placement_groups", &body, groups)
     }
 }

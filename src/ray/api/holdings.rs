@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::collections::HashMap;
 
 /// Maximum number of rows of each list; a row with details is about a kilobyte. Ray's own limit is 10,000.
-const ROWS: u32 = 2000;
+const MAX_ROWS: u32 = 2000;
 
 /// The resources that the drivers of a cluster hold and wait for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -177,7 +177,7 @@ impl Client {
         for list in List::ALL {
             let (kind, state) = list.names();
             let filter = format!("filter_keys=state&filter_predicates=%3D&filter_values={state}");
-            let route = format!("/api/v0/{kind}?{filter}&detail=1&limit={ROWS}");
+            let route = format!("/api/v0/{kind}?{filter}&detail=1&limit={MAX_ROWS}");
             let read = match self.get(&route).await {
                 Ok(body) => read_with(&route, &body, |text| {
                     let mut with = all.clone();

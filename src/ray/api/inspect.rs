@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Lines of a job's log that its page shows.
 const LAST_LINES: u32 = 20;
 /// Maximum number of values that are kept of a runtime environment: a list of packages may be long.
-const VALUES: usize = 200;
+const MAX_VALUES: usize = 200;
 
 /// The values of a JSON text with their paths, in order; an array is one value, e.g. `pip.packages`.
 fn flat(json: &str) -> Vec<(Text, Text)> {
@@ -21,7 +21,7 @@ fn flat(json: &str) -> Vec<(Text, Text)> {
         let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
         let simple = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match value {
-            _ if into.len() >= VALUES => {}
+            _ if into.len() >= MAX_VALUES => {}
             Value::Null => {}
             Value::Object(fields) => fields.iter().for_each(|(key, value)| walk(&below(key), value, into)),
             Value::Array(items) => {
@@ -108,6 +108,6 @@ mod tests {
             assert!(super::flat(odd).len() <= 1, "{odd}");
         }
         let many = format!("{{{}}}", (0..500).map(|n| format!("\"k{n}\": 1")).collect::<Vec<_>>().join(","));
-        assert_eq!(super::flat(&many).len(), VALUES);
+        assert_eq!(super::flat(&many).len(), MAX_VALUES);
     }
 }

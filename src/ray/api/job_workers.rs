@@ -8,7 +8,7 @@ use super::super::client::Client;
 use super::super::convert::envelope;
 use super::super::json::{Loose, Num, Str, Table, read_with};
 use super::RayError;
-use super::work::{Cause, ROWS, of_job};
+use super::work::{Cause, MAX_ROWS, of_job};
 use crate::model::{JobId, JobWorker, NodeId, Text, WorkerFile, WorkerList, WorkerState};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -23,8 +23,8 @@ const FAILED_ROWS: u32 = 1000;
 
 /// The lists of a job's processes: kind, state, whether with details, maximum number of rows.
 const LISTS: [(&str, &str, u8, u32); 4] = [
-    ("tasks", "RUNNING", 0, ROWS),
-    ("actors", "ALIVE", 0, ROWS),
+    ("tasks", "RUNNING", 0, MAX_ROWS),
+    ("actors", "ALIVE", 0, MAX_ROWS),
     ("tasks", "FAILED", 1, FAILED_ROWS),
     ("actors", "DEAD", 1, FAILED_ROWS),
 ];

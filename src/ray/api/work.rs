@@ -12,7 +12,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Maximum number of rows of each list; Ray's own limit is 10,000.
-pub(super) const ROWS: u32 = 10_000;
+pub(super) const MAX_ROWS: u32 = 10_000;
 /// Maximum number of dead actors that are read; each is more than a kilobyte.
 const DEAD_ROWS: u32 = 200;
 
@@ -118,7 +118,7 @@ pub(super) fn of_job(kind: &str, job: &JobId) -> String {
 
 fn in_state(kind: &str, job: &JobId, state: &str) -> String {
     let filter = format!("&filter_keys=state&filter_predicates=%3D&filter_values={state}");
-    format!("{}{filter}&detail=1&limit={ROWS}", of_job(kind, job))
+    format!("{}{filter}&detail=1&limit={MAX_ROWS}", of_job(kind, job))
 }
 
 impl Client {

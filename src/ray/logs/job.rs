@@ -104,7 +104,7 @@ enum Ended {
 
 impl Follower {
     /// Idle time after which the job's status is requested.
-    const IDLE: Duration = Duration::from_secs(30);
+    const STATUS_AFTER: Duration = Duration::from_secs(30);
     /// The same for a stream of the file, which does not show when the job has ended.
     const STREAM_IDLE: Duration = Duration::from_secs(3);
 
@@ -176,7 +176,7 @@ impl Follower {
                     Some(_) => return Ok(Ended::Broken("switched to a new connection".to_owned())),
                     None => return Ok(Ended::Broken("cluster not connected".to_owned())),
                 },
-                () = tokio::time::sleep(wait.unwrap_or(Self::IDLE)), if !in_doubt => {
+                () = tokio::time::sleep(wait.unwrap_or(Self::STATUS_AFTER)), if !in_doubt => {
                     // A connection may be lost without an error.
                     in_doubt = wait.is_none();
                     self.out.quiet().await?;

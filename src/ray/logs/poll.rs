@@ -13,7 +13,7 @@ use bytes::Bytes;
 use std::time::{Duration, Instant};
 
 /// Poll interval.
-const EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Minimum pause after a read, as a multiple of its duration.
 const PAUSE_FACTOR: u32 = 10;
 /// Number of lines of an ordinary read, of the largest one that searches for the last known line, and of the largest
@@ -22,11 +22,11 @@ const ORDINARY: u32 = 200;
 const FURTHEST: u32 = 100_000;
 const OLDEST: u32 = 1_000_000;
 /// Maximum size of an older part in bytes.
-const PART: usize = 1 << 20;
+const MAX_PART: usize = 1 << 20;
 /// The first position: there is room for older lines before it.
-const START: u64 = 1 << 62;
+const FIRST_POSITION: u64 = 1 << 62;
 /// Distance between the positions of two parts if the number of bytes between them is unknown.
-const GAP: u64 = 1 << 40;
+const UNKNOWN_DISTANCE: u64 = 1 << 40;
 
 /// Follows the file from its last `keep` lines on; a file of a node until `ended`. Lines that are written faster than the reads reach back are missed,
 /// which [`LogEvent::Note`] reports.
@@ -37,7 +37,7 @@ pub async fn poll(
     ended: Option<EndWatch>,
     out: Outlet,
 ) -> Result<(), Closed> {
-    let (clients, seen) = (CurrentClient(clients), Seen::nothing(START));
+    let (clients, seen) = (CurrentClient(clients), Seen::nothing(FIRST_POSITION));
     Poll { clients, file, ended, out, seen, node: None, reach: keep, most: u32::MAX }.run(keep).await
 }
 
@@ -94,7 +94,7 @@ impl Poll {
                     return self.out.complete().await;
                 }
                 self.out.quiet().await?;
-                self.wait(EVERY).await?;
+                self.wait(POLL_INTERVAL).await?;
                 continue;
             };
             let now = match read {
@@ -124,7 +124,7 @@ impl Poll {
                 return self.give_older().await;
             }
             self.out.quiet().await?;
-            self.wait(EVERY.max(took * PAUSE_FACTOR)).await?;
+            self.wait(POLL_INTERVAL.max(took * PAUSE_FACTOR)).await?;
         }
     }
 
@@ -168,9 +168,9 @@ impl Poll {
                 self.note("earlier lines are missing here: the response with all of them is too large")
                     .await?;
             }
-            self.out.seek(START, is_whole.then_some(START)).await?;
+            self.out.seek(FIRST_POSITION, is_whole.then_some(FIRST_POSITION)).await?;
             if is_whole {
-                self.seen.begins(START);
+                self.seen.begins(FIRST_POSITION);
             }
             self.out.feed(&now[from..]).await?;
             self.seen.advance(&now[from..]);
@@ -193,7 +193,7 @@ impl Poll {
                     "lines are missing here: more than {lines} were written between two reads"
                 ))
                 .await?;
-                self.seen = Seen::nothing(self.out.at() + GAP);
+                self.seen = Seen::nothing(self.out.at() + UNKNOWN_DISTANCE);
                 self.out.seek(self.seen.at(), None).await?;
                 now
             }
@@ -267,7 +267,7 @@ impl Poll {
             }
             self.reach = lines;
             let above = &now[..above.min(now.len())];
-            let from = above.len().saturating_sub(PART);
+            let from = above.len().saturating_sub(MAX_PART);
             let from = if from == 0 { 0 } else { from + line_start(&above[from..]) };
             let start = positions.start + from as u64;
             let begin = is_all.then_some(positions.start);

@@ -26,7 +26,7 @@ pub enum Found {
 impl Seen {
     /// Maximum number of bytes that are compared, and number that must match unless fewer are known.
     const MAX_COMPARED_BYTES: usize = 16 << 10;
-    const ENOUGH: usize = 2 << 10;
+    const MAX_NEEDED: usize = 2 << 10;
 
     /// No known bytes of a file; its next lines begin at this position.
     pub const fn nothing(at: u64) -> Self {
@@ -55,7 +55,7 @@ impl Seen {
     /// known bytes precede, as far as the read goes back. In a read of the whole file, its known position is tried
     /// first.
     pub fn find(&self, now: &[u8], is_all: bool) -> Found {
-        let needed = self.end.len().min(Self::ENOUGH);
+        let needed = self.end.len().min(Self::MAX_NEEDED);
         let is_end = |end: usize| {
             let common = end.min(self.end.len());
             common >= needed && now[end - common..end] == self.end[self.end.len() - common..]
@@ -71,7 +71,7 @@ impl Seen {
         let mut found = breaks.filter(|end| is_end(*end));
         match (found.next(), found.next()) {
             // A short end may occur twice.
-            (Some(last), None) if is_all || needed == Self::ENOUGH => Found::At(last),
+            (Some(last), None) if is_all || needed == Self::MAX_NEEDED => Found::At(last),
             (Some(last), _) => Found::Somewhere(last),
             (None, _) => Found::Nowhere,
         }

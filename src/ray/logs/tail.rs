@@ -156,15 +156,15 @@ pub struct Outlet {
 
 impl Outlet {
     /// Lines after which a batch is sent.
-    pub(super) const FULL: usize = 1000;
+    pub(super) const BATCH_LINES: usize = 1000;
     /// Age after which a batch is sent.
-    pub(super) const OLD: Duration = Duration::from_millis(100);
+    pub(super) const BATCH_AGE: Duration = Duration::from_millis(100);
     /// Idle time after which a batch is sent.
-    pub(super) const QUIET: Duration = Duration::from_millis(25);
+    pub(super) const BATCH_IDLE: Duration = Duration::from_millis(25);
     /// Idle time after which a connection that was interrupted counts as restored.
-    pub(super) const RESTORED: Duration = Duration::from_millis(300);
+    pub(super) const RESTORED_AFTER: Duration = Duration::from_millis(300);
     /// Maximum number of bytes that are split into lines at a time: a frame may consist of line feeds only.
-    pub(super) const PIECE: usize = 64 << 10;
+    pub(super) const MAX_PIECE: usize = 64 << 10;
 
     fn new(
         sender: mpsc::Sender<LogEvent>,
@@ -212,13 +212,13 @@ impl Outlet {
         if self.batch.lines.is_empty() {
             self.since = Instant::now();
         }
-        for piece in bytes.chunks(Self::PIECE) {
+        for piece in bytes.chunks(Self::MAX_PIECE) {
             self.batch.lines.extend(self.splitter.push(piece));
             if let Some(last) = piece.iter().rposition(|b| *b == b'\n') {
                 self.batch.bytes.end = self.at + last as u64 + 1;
             }
             self.at += piece.len() as u64;
-            if self.batch.lines.len() >= Self::FULL || self.since.elapsed() >= Self::OLD {
+            if self.batch.lines.len() >= Self::BATCH_LINES || self.since.elapsed() >= Self::BATCH_AGE {
                 self.flush().await?;
             }
         }
@@ -233,9 +233,9 @@ impl Outlet {
     /// Idle time after which to call [`Outlet::quiet`]; `None` when there is nothing to send.
     pub fn idle_limit(&self) -> Option<Duration> {
         if self.batch.lines.is_empty() {
-            return self.is_interrupted.then_some(Self::RESTORED);
+            return self.is_interrupted.then_some(Self::RESTORED_AFTER);
         }
-        Some(Self::QUIET.min(Self::OLD.saturating_sub(self.since.elapsed())))
+        Some(Self::BATCH_IDLE.min(Self::BATCH_AGE.saturating_sub(self.since.elapsed())))
     }
 
     /// Sends the lines so far. The stream is connected, so this ends an interruption.
@@ -300,7 +300,7 @@ pub(super) struct Backoff(pub(super) Duration);
 impl Backoff {
     pub(super) const FIRST: Duration = Duration::from_millis(500);
     /// Maximum backoff. An attempt is one small request.
-    pub(super) const LONGEST: Duration = Duration::from_secs(10);
+    pub(super) const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
     pub(super) fn reset(&mut self) {
         self.0 = Self::FIRST;
@@ -309,7 +309,7 @@ impl Backoff {
     /// Waits before the next attempt; a new client or a request for a check ends the wait.
     pub(super) async fn wait(&mut self, clients: &mut CurrentClient) {
         tokio::select! {
-            () = tokio::time::sleep(self.0) => self.0 = (self.0 * 2).min(Self::LONGEST),
+            () = tokio::time::sleep(self.0) => self.0 = (self.0 * 2).min(Self::MAX_BACKOFF),
             _ = clients.sent() => self.reset(),
         }
     }
@@ -335,9 +335,12 @@ mod tests {
             "it was accepted completely although nothing reads it"
         );
         let held = out.batch.lines.len();
-        assert!(held <= Outlet::FULL + Outlet::PIECE, "{held} lines are held");
+        assert!(held <= Outlet::BATCH_LINES + Outlet::MAX_PIECE, "{held} lines are held");
         let first = events.try_recv();
-        assert!(matches!(&first, Ok(LogEvent::Lines(part)) if part.lines.len() >= Outlet::FULL), "{first:?}");
+        assert!(
+            matches!(&first, Ok(LogEvent::Lines(part)) if part.lines.len() >= Outlet::BATCH_LINES),
+            "{first:?}"
+        );
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Maximum number of nodes for reading the summary (10 to 17 kB each), which has data that the state API lacks.
-const SMALL: usize = 32;
+const MAX_NODES_FOR_SUMMARY: usize = 32;
 
 /// The data kept between two reads.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Reader {
                 if let Some(fill) = describe {
                     fill(&mut nodes);
                 }
-                if nodes.len() <= SMALL {
+                if nodes.len() <= MAX_NODES_FOR_SUMMARY {
                     match client.summary().await {
                         Ok(summary) => summary.fill(&mut nodes),
                         Err(error) => note(SnapshotPart::LiveUse, error),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// Size in bytes below which a response counts as cheap for a head.
-const SMALL: usize = 64 << 10;
+const CHEAP_RESPONSE: usize = 64 << 10;
 
 /// Decides when to read something large or slow that is not read at each refresh.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl ReadSchedule {
 
     /// Whether it is small enough to be read at each refresh.
     pub(super) fn is_cheap(&self) -> bool {
-        self.bytes < SMALL
+        self.bytes < CHEAP_RESPONSE
     }
 
     /// Whether it was never read.
@@ -56,11 +56,11 @@ pub(super) async fn off_the_loop<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, RayError> + Send + 'static,
 ) -> Result<T, RayError> {
-    const QUICK: usize = 32 << 10;
+    const CHEAP_PARSE: usize = 32 << 10;
     /// Maximum number of such tasks at a time: more would only use more memory.
     static CORES: LazyLock<Semaphore> =
         LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZero::get)));
-    if bytes < QUICK {
+    if bytes < CHEAP_PARSE {
         return work();
     }
     let _turn = CORES.acquire().await;

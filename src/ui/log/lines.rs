@@ -37,15 +37,15 @@ fn time(log: &LogView, index: usize, d: &DrawContext<'_>) -> String {
 }
 
 /// Width of the time before a line: a mark, the time, and a blank.
-pub const TIME: u16 = 10;
+pub const TIME_WIDTH: u16 = 10;
 
 /// Maximum width of the name of a line's log, in a view of several logs.
-const PART: u16 = 32;
+const MAX_NAME_WIDTH: u16 = 32;
 
 /// Width of the names of logs and a blank; 0 in a view of one log.
 pub fn parts(log: &LogView, width: u16) -> u16 {
     let longest = log.logs().map(|(log, _)| log.name.width()).max().map(|longest| longest as u16 + 1);
-    longest.unwrap_or(0).min(PART).min(width / 3)
+    longest.unwrap_or(0).min(MAX_NAME_WIDTH).min(width / 3)
 }
 
 /// Draws the lines in the window, with their times and the names of their logs before them, in columns of these widths.

@@ -16,10 +16,10 @@ use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
 /// Maximum number of losses in the sparkline, and the minimum for showing it.
-const LOSSES: usize = 24;
-const FEW: usize = 4;
+const MAX_LOSSES: usize = 24;
+const MIN_LOSSES: usize = 4;
 /// Maximum width of the task's name.
-const NAME: usize = 20;
+const MAX_NAME_WIDTH: usize = 20;
 
 /// Draws it; draws nothing if no progress is known or there is no room.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView) {
@@ -34,9 +34,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView) {
         buf.set_string(x, area.y, &text, style);
         x += text.width() as u16 + 2;
     }
-    let losses = series.losses(usize::from(area.right().saturating_sub(x)).min(LOSSES));
+    let losses = series.losses(usize::from(area.right().saturating_sub(x)).min(MAX_LOSSES));
     let (low, high) = losses.iter().fold((f64::MAX, f64::MIN), |(low, high), l| (low.min(*l), high.max(*l)));
-    if losses.len() >= FEW {
+    if losses.len() >= MIN_LOSSES {
         let line: String = losses.iter().map(|loss| level(*loss, low, high)).collect();
         buf.set_string(x, area.y, line, d.theme.good);
     }
@@ -52,7 +52,7 @@ fn parts(
     let last = series.last();
     let number = |n: u64| grouped(usize::try_from(n).unwrap_or(usize::MAX));
     let name = printable(if task.is_empty() { "progress" } else { task }).into_owned();
-    let mut parts = vec![(cut(&name, NAME).into_owned(), d.theme.accent)];
+    let mut parts = vec![(cut(&name, MAX_NAME_WIDTH).into_owned(), d.theme.accent)];
     let step = last.and_then(|last| last.step);
     parts.extend(step.map(|step| {
         let of = match series.total().filter(|total| *total > 0) {

@@ -82,7 +82,7 @@ fn a_healthy_run_has_no_sign_for_an_hour() {
     let vitals = watched.poll(3600);
     let run = vitals.run.as_ref().unwrap();
     assert_eq!((run.total, run.rate, run.typical_rate), (Some(20_000), Some(0.5), Some(0.5)));
-    assert_eq!((vitals.chips().map(|(_, n)| n), run.losses.len()), (Some(4.0), LOSSES));
+    assert_eq!((vitals.chips().map(|(_, n)| n), run.losses.len()), (Some(4.0), MAX_LOSSES));
     assert!(vitals.time_left(after(3600)).is_some_and(|left| left.as_secs() > 3500));
 }
 

@@ -2,7 +2,7 @@
 
 use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
-use crate::app::log::{CONTEXT, LineTarget};
+use crate::app::log::{CONTEXT_LINES, LineTarget};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::facts::CellContext;
 use crate::app::text::labels;
@@ -39,7 +39,7 @@ pub fn worker_at(job_workers: &JobWorkers, (node, pid): Process) -> Option<usize
 pub fn in_file(lines: &[WorkerLine], at: usize) -> Option<LineTarget> {
     let line = lines.get(at)?;
     let of_file = |other: &&WorkerLine| (other.worker, other.is_err) == (line.worker, line.is_err);
-    let above = lines[..at].iter().rev().filter(of_file).take(CONTEXT);
+    let above = lines[..at].iter().rev().filter(of_file).take(CONTEXT_LINES);
     let mut before: Vec<String> = above.map(|line| line.line.text().to_owned()).collect();
     before.reverse();
     Some(LineTarget { text: line.line.text().to_owned(), before, at: None })
