@@ -68,7 +68,7 @@ pub use view::{TablePage, View};
 use crate::logs::Patterns;
 use crate::model::{ClusterName, FormId, Link, NodeId, StreamId, Timestamp};
 use action::keymap::Meaning;
-use crossterm::event::{KeyCode, KeyEvent};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use page_stack::PageStack;
 use screen::dialog_keys::{DialogKey, Taken};
 use screen::split::Split;
@@ -118,6 +118,16 @@ struct Settings {
 struct Keyboard {
     keymap: Keymap,
     pressed: Vec<KeyEvent>,
+}
+
+impl Keyboard {
+    /// The key that was pressed: a line feed is Enter unless `ctrl-j` is bound. A terminal sends it for an Enter that is
+    /// typed before the console has set the terminal up (`ICRNL` in termios(3)).
+    fn read(&self, key: KeyEvent) -> KeyEvent {
+        let line_feed = KeyEvent::new(KeyCode::Char('j'), KeyModifiers::CONTROL);
+        let is_enter = key == line_feed && self.keymap.elsewhere(key).next().is_none();
+        if is_enter { KeyEvent::from(KeyCode::Enter) } else { key }
+    }
 }
 
 /// The ids of the latest requests, by which late answers are recognized.
@@ -343,6 +353,7 @@ impl App {
     }
 
     fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
+        let key = self.keyboard.read(key);
         let meaning = self.keyboard.keymap.meaning(self.context(), &self.keyboard.pressed, key);
         if meaning == Meaning::Action(Action::ForceQuit) {
             return vec![Effect::Quit];

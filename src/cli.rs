@@ -196,7 +196,7 @@ pub enum Command {
     /// Operations on workers outside the autoscaler.
     #[command(flatten)]
     Workers(workers::WorkerCommand),
-    /// Show the audit log: changes made to clusters from this machine
+    /// Show the audit log: changes that you made to clusters from this machine
     #[command(after_help = "\
 Examples:
   marin-tui audit                            oldest first

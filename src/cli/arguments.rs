@@ -24,19 +24,19 @@ pub struct GlobalArguments {
 /// Options that select the clusters.
 #[derive(Clone, Debug, Args)]
 pub struct SourceArguments {
-    /// Cluster to open: its name, with or without the first part (us-central2 for marin-us-central2), or an unambiguous prefix
+    /// Cluster: its name, with or without the first part (us-central2 for marin-us-central2), or an unambiguous prefix
     #[arg(long, short, global = true, value_name = "NAME", add = candidates::clusters())]
     pub cluster: Option<String>,
     /// Commands only: accept the head's changed host key if it has this fingerprint (SHA256:...)
     #[arg(long, global = true, value_name = "FINGERPRINT")]
     pub accept_host_key: Option<String>,
-    /// Directory or file with Ray cluster launcher YAML [default: `infra` in the settings, else ./infra]
-    #[arg(long, global = true, value_name = "DIR")]
+    /// Directory with cluster files (Ray cluster-launcher YAML), or one file [default: `infra` in the settings, else ./infra]
+    #[arg(long, global = true, value_name = "PATH")]
     pub infra: Option<PathBuf>,
     /// Settings file [default: marin-tui/config.yaml in the user's config directory]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Connect to a dashboard directly, without SSH [env: `RAY_ADDRESS`, if it is an http URL and -c names no cluster]
+    /// Connect to a dashboard directly, without SSH [env: `RAY_ADDRESS`, if it is an http URL and neither -c nor --infra is given]
     #[arg(long, global = true, value_name = "URL")]
     pub address: Option<String>,
     /// With --address: the GCS address, if reachable (costs the head less than the dashboard)

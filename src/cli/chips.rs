@@ -19,7 +19,7 @@ Examples:
   marin-tui -c us-central2 chips --json | jq -r '.[] | select(.behind) | .address'
 
 GPU metrics come from Ray. On TPU VMs, metrics are read over SSH, at most 8 hosts at a time, from libtpu on port 8431 \
-of the host, which is open while a program uses the chips. A `*` marks an outlier: a chip whose duty cycle is far from \
+of the host, which is open while a program uses the chips. A `!` marks an outlier: a chip whose duty cycle is far from \
 that of most chips in its slice. A host is behind if it is still at an earlier program launch than most hosts of its \
 slice.
 
@@ -99,7 +99,7 @@ async fn read(
 
 fn row(host: &HostChips, index: usize, outliers: &BTreeSet<(usize, u32)>) -> Vec<String> {
     let duty = host.chips().iter().map(|chip| {
-        let mark = if outliers.contains(&(index, chip.number)) { "*" } else { "" };
+        let mark = if outliers.contains(&(index, chip.number)) { "!" } else { "" };
         chip.duty_percent.map_or_else(|| "?".to_owned(), |duty| format!("{duty:.0}{mark}"))
     });
     let used = host.used.map_or_else(|| "?".to_owned(), |used| used.to_string());

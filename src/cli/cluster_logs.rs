@@ -69,7 +69,7 @@ pub struct ClusterLogArguments {
     /// Follow the file until ctrl-c
     #[arg(long, short)]
     follow: bool,
-    /// Only lines that match this regular expression
+    /// Only lines that match this regular expression; case-insensitive if all in lower case
     #[arg(long, short, value_name = "PATTERN", allow_hyphen_values = true)]
     grep: Option<Pattern>,
     /// Only lines newer than this, e.g. 10m or 2h, by their own timestamps

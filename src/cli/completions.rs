@@ -38,7 +38,7 @@ enum Shell {
     Fish,
     /// Elvish.
     Elvish,
-    /// `PowerShell`.
+    /// Microsoft PowerShell.
     Powershell,
 }
 

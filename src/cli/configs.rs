@@ -75,7 +75,7 @@ pub enum Action {
     SetImage {
         /// Image tag
         tag: String,
-        /// Clusters [default: all without their own tag]
+        /// Clusters [default: all without a tag of their own]
         #[arg(value_name = "CLUSTER")]
         clusters: Vec<String>,
         /// Write nothing; show the changes

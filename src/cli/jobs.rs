@@ -40,7 +40,7 @@ use verdict::{conclude, verdict};
 const SUBMIT_EXAMPLES: &str = "\
 Examples:
   marin-tui submit-job -- python train.py --steps 10
-  marin-tui -c us-central2 submit-job --working-dir . --env WANDB_API_KEY=... -- python train.py
+  marin-tui -c us-central2 submit-job --working-dir . --env WANDB_API_KEY -- python train.py
   marin-tui submit-job --no-wait --submission-id eval-7 -- python eval.py
   marin-tui submit-job --entrypoint-resources '{\"TPU\": 4}' -- python train.py
   marin-tui submit-job --tpu v4-128 --pass-env HF_TOKEN --pass-env GIT_COMMIT -- python train.py
@@ -82,11 +82,11 @@ Examples:
 Examples:
   marin-tui -c us-central2 stop-job eval-7               show the owner, confirm, stop, wait
   marin-tui -c us-central2 stop-job eval-7 eval-8 --dry-run
-  marin-tui -c us-central2 stop-job eval-7 --others      a job of another person or of unknown owner
+  marin-tui -c us-central2 stop-job eval-7 --others      a job of another person, or without a known owner
   marin-tui list-jobs --owner me --json | jq -r '.[].submission_id' | marin-tui stop-job - -y
 
-Without --others nothing is stopped if one of the jobs is another person's or its owner is unknown. Your own jobs are those \
-whose owner is $USER (or $LOGNAME).
+If any of the jobs belongs to someone else or has no known owner, none is stopped without --others; --yes alone is not \
+enough. Your own jobs are those whose owner is $USER (or $LOGNAME).
 
 Exit codes: 0 all jobs have ended, 1 a job could not be stopped or is still running, or --others is missing.")]
     StopJob(stop::StopArguments),
@@ -136,7 +136,7 @@ pub struct ListArguments {
     /// Only jobs with this status: pending, running, succeeded, stopped, failed
     #[arg(long, value_name = "STATE", value_parser = state)]
     status: Option<JobStatus>,
-    /// Only jobs of this owner
+    /// Only jobs of this owner; me: your own
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
     /// Also show the activity of running jobs: steps, loss, chips, time left, issues (reads the last lines of their logs).
@@ -217,10 +217,14 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
     let session = reach.connect(progress).await?;
     progress.show("reading the jobs");
     let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(failed(reach))?;
+    let owner = match arguments.owner.as_deref() {
+        Some("me") => Some(reach.env.user().unwrap_or_default()),
+        owner => owner,
+    };
     let wanted = |job: &crate::model::Job| {
         let open = arguments.all || arguments.status.is_some() || !job.status.is_ended();
         let status = arguments.status.is_none_or(|s| s == job.status);
-        open && status && arguments.owner.as_deref().is_none_or(|o| job.owner() == Some(o))
+        open && status && owner.is_none_or(|owner| job.owner() == Some(owner))
     };
     let mut state = supervisor::state_of(&reach.spec, snapshot);
     if let Err(unread) = seen::require(SnapshotPart::Jobs, reach, &state) {

@@ -19,7 +19,8 @@ Examples:
   marin-tui -c us-central2 list-nodes --slices --json | jq '.[] | select(.state == \"lost\")'
   marin-tui -c us-central2 list-nodes --json | jq -r '.[] | select(.head | not) | .address'
 
-CPU, MEM GB and TPU are Ray resources, used/total. The actual usage of the machines is shown in the console only.
+RAY CPU, RAY GB and RAY TPU are what jobs hold of the node's Ray resources, used/total. Only the console shows what the \
+machine itself uses.
 
 Exit codes: 0 the nodes were listed, 1 they could not be read, or there is no such type.";
 

@@ -77,7 +77,7 @@ pub struct RestartArguments {
 /// Options of `stop-cluster`.
 #[derive(Debug, Args)]
 pub struct StopArguments {
-    /// Allow ending jobs of other people or of unknown owner
+    /// Allow ending other people's jobs, and jobs without a known owner
     #[arg(long)]
     others: bool,
     /// With --resume: skip the failed step if it is safe to skip (machines that could not be cleaned up, missing workers)

@@ -29,11 +29,11 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui --infra ~/src/infra setup                 check this machine, and set up what is missing
   marin-tui --infra ~/src/infra setup --write-settings --key-secret RAY_CLUSTER_PRIVATE_KEY
-  marin-tui setup --check                             change nothing; exit 1 if action is needed
+  marin-tui setup --check                             fix nothing; exit 1 if action is needed
   marin-tui -c us-central2 setup --check --json       for one cluster, as JSON
 
 Fetches the token and, if a secret is configured for it, the clusters' private key; creates the program's directories; \
-and removes other users' access to your private key. An existing file is never replaced.
+and removes other users' access to your private key. An existing key or settings file is never replaced.
 
 Exit codes: 0 everything is ok, 1 you need to take action.";
 

@@ -17,7 +17,8 @@ Examples:
   marin-tui trust --list               list trusted directories
   marin-tui trust --remove             stop trusting the current directory
 
-Only files in the current directory need to be trusted. Files given with --infra or in the settings do not, nor does --address.";
+Only files in the current directory need to be trusted, also if a relative path in the settings names them. Files given with \
+--infra or by an absolute path in the settings do not, nor does --address.";
 
 /// Options of `trust`.
 #[derive(Clone, Debug, Args)]

@@ -30,7 +30,7 @@ pub struct UpdateArguments {
     /// Allow ending running work on workers whose node type was removed or changed
     #[arg(long)]
     now: bool,
-    /// Allow ending jobs of other people or of unknown owner
+    /// Allow ending other people's jobs, and jobs without a known owner
     #[arg(long)]
     others: bool,
     /// Options of all operations.

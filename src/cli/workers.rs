@@ -117,7 +117,7 @@ pub struct InitArguments {
     /// TPU VM name, or host address
     #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["resume", "abandon"])]
     worker: Option<String>,
-    /// Allow ending jobs of other people or of unknown owner there
+    /// Allow ending other people's jobs there, and jobs without a known owner
     #[arg(long)]
     others: bool,
     /// Options of all operations.
@@ -141,7 +141,7 @@ pub struct RemoveArguments {
     /// Number of workers to remove at the same time
     #[arg(long, alias = "at-once", value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=16))]
     parallel: u8,
-    /// Allow ending jobs of other people or of unknown owner there
+    /// Allow ending other people's jobs there, and jobs without a known owner
     #[arg(long)]
     others: bool,
     /// Drain the worker: wait until running work ends

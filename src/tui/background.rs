@@ -91,7 +91,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// With `asked`, an answer is expected.
+    /// With `is_queried`, an answer is expected.
     pub fn new(is_queried: bool) -> Self {
         Self { expected: is_queried.then(|| Instant::now() + ESC_TIMEOUT), held: Vec::new(), text: None }
     }

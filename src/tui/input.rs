@@ -45,7 +45,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads standard input until dropped. The background that the terminal reports goes to `report`; with `asked`, a
+    /// Reads standard input until dropped. The background that the terminal reports goes to `report`; with `is_queried`, a
     /// report is expected.
     pub fn read(is_queried: bool, report: impl Fn(Background) + Send + 'static) -> io::Result<Self> {
         let resized = signal(SignalKind::window_change())?;

@@ -18,7 +18,7 @@ const MAX_IDS: usize = 20;
 /// Options of `stop-job`.
 #[derive(Debug, Args)]
 pub struct StopArguments {
-    /// Allow stopping jobs of other people or of unknown owner
+    /// Allow stopping other people's jobs, and jobs without a known owner
     #[arg(long)]
     others: bool,
     /// Options shared with `delete-job`.

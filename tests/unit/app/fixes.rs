@@ -15,6 +15,18 @@ fn with_keys(changes: &[(&str, &str)]) -> App {
     app
 }
 
+#[test]
+fn a_line_feed_is_enter_unless_it_is_bound() {
+    let mut app = with_keys(&[]);
+    press(&mut app, "2<^j>");
+    assert_eq!(app.context(), Context::Job);
+    press(&mut app, "<esc>:pane-1<^j>");
+    assert_eq!(app.context(), Context::Nodes);
+    let mut app = with_keys(&[("filter", "ctrl-j")]);
+    press(&mut app, "2<^j>");
+    assert!(app.prompt().is_some() && app.context() == Context::Jobs);
+}
+
 /// An interrupted restart, so that its progress page can be opened.
 fn interrupted() -> OperationEvent {
     let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER));
