@@ -60,7 +60,7 @@ pub use environment::Environment;
 pub use event::ServiceEvent;
 pub use executor::Executor;
 pub use facts::{Facts, KnownHead, Outcome};
-pub use gates::nothing_to_resume;
+pub use gates::{is_kind, nothing_to_resume};
 pub use job_workers::WorkerReader;
 pub use journal::{Journal, JournalError, Scope, Unfinished};
 pub use performer::Performer;

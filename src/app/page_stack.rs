@@ -72,9 +72,10 @@ impl PageStack {
         self.before.clone()
     }
 
-    /// Replaces the stack.
+    /// Replaces the stack. The first page of a single cluster has no page before it.
     pub fn go(&mut self, pages: Vec<View>) {
-        self.before = std::mem::replace(&mut self.pages, pages);
+        let before = std::mem::replace(&mut self.pages, pages);
+        self.before = if before.is_empty() { self.pages.clone() } else { before };
     }
 
     /// Removes all pages: a single cluster has no fleet page under it.

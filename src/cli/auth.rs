@@ -3,6 +3,7 @@
 
 use super::directories::make_folders;
 use super::reach::runtime;
+use super::signals::Signals;
 use super::token::{TokenContext, failed};
 use super::{audit, google};
 use crate::config::{Config, Entry, Env, Folders};
@@ -13,7 +14,6 @@ use crate::tui::{self, Copier, TerminalEnv};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -101,11 +101,10 @@ async fn serve(
     receiver: &mut mpsc::Receiver<Update>,
     terminal_env: TerminalEnv,
 ) -> anyhow::Result<()> {
-    let (mut interrupt, mut end) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut signals = Signals::listen()?;
     let token_auth = tokio::select! {
         up = until_up(spec, receiver) => up?,
-        _ = interrupt.recv() => return Ok(()),
-        _ = end.recv() => return Ok(()),
+        () = signals.any() => return Ok(()),
     };
     let url = supervisor.dashboard(&spec.name).await.map_err(|p| failed(&p))?;
     let mut copied = None;
@@ -135,8 +134,7 @@ async fn serve(
     let forget = Instant::now() + tui::ON_CLIPBOARD;
     loop {
         tokio::select! {
-            _ = interrupt.recv() => break,
-            _ = end.recv() => break,
+            () = signals.any() => break,
             () = sleep_until(forget), if copied.is_some() => clear(copied.take()),
             Some(update) = receiver.recv() => match update.event {
                 ClusterEvent::Link(Link::Retrying { problem, .. } | Link::Stopped { problem }) => {

@@ -105,7 +105,7 @@ fn days(n: u64) -> Duration {
 fn report(rows: &[(&Backup, String)], as_json: bool, now: Timestamp) -> anyhow::Result<()> {
     if as_json {
         let row = |(b, outcome): &(&Backup, String)| {
-            json!({"dir": b.folder, "cluster": b.cluster, "jobs": b.jobs, "created_ms": b.made.as_millis(),
+            json!({"dir": output::path(&b.folder), "cluster": b.cluster, "jobs": b.jobs, "created_ms": b.made.as_millis(),
                 "needed": b.is_needed, "outcome": outcome})
         };
         return output::json(&rows.iter().map(row).collect::<Vec<_>>());

@@ -139,12 +139,13 @@ impl Round<'_> {
 
     /// Repeats rounds until a signal; each prints a line with its result.
     async fn repeat(&self, pause: Duration) -> anyhow::Result<ExitCode> {
-        let mut signals = Signals::listen()?;
         let every = brief(pause);
         let first = self.find_leftovers().await?;
         if !self.arguments.yes {
             self.ask(&first.rows(), &format!(" now, and then every {every} until ctrl-c"))?;
         }
+        // Until here, ctrl-c ends the command at once.
+        let mut signals = Signals::listen()?;
         let mut found = Ok(first);
         loop {
             let round = async {

@@ -167,10 +167,10 @@ async fn serve(fleet: &Fleet, signals: &mut Signals) -> anyhow::Result<()> {
     let clusters: Vec<Value> =
         fleet.members().iter().map(|m| json!({"name": m.name, "ssh_port": m.port()})).collect();
     let line = json!({
-        "dir": folder.path(),
-        "settings": folder.settings(),
-        "infra": folder.infra(),
-        "key": folder.key(),
+        "dir": output::path(folder.path()),
+        "settings": output::path(&folder.settings()),
+        "infra": output::path(&folder.infra()),
+        "key": output::path(&folder.key()),
         "env": env,
         "clusters": clusters,
     });

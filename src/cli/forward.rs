@@ -2,6 +2,7 @@
 
 use super::output;
 use super::reach::{Progress, Reach};
+use super::signals::Signals;
 use crate::model::service::OPEN_TO_ALL;
 use crate::model::{LocalPorts, Service};
 use crate::supervisor::{Connection, ConnectionState};
@@ -10,7 +11,6 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 pub(super) const EXAMPLES: &str = "\
@@ -63,18 +63,16 @@ impl ForwardArguments {
 /// Opens the ports, prints them and keeps them open until ctrl-c.
 pub(super) fn run(arguments: &ForwardArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     Reach::block_on(async {
-        let (mut interrupt, mut end) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let mut signals = Signals::listen()?;
         let progress = Progress::new();
         let session = tokio::select! {
             session = reach.connect(&progress) => session?,
-            _ = interrupt.recv() => return Ok(ExitCode::SUCCESS),
-            _ = end.recv() => return Ok(ExitCode::SUCCESS),
+            () = signals.any() => return Ok(ExitCode::SUCCESS),
         };
         progress.show("opening the ports");
         let done = tokio::select! {
             done = serve(arguments, reach, session.connection(), session.token.is_some()) => done,
-            _ = interrupt.recv() => Ok(()),
-            _ = end.recv() => Ok(()),
+            () = signals.any() => Ok(()),
         };
         session.close().await;
         done.map(|()| ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use strsim::osa_distance;
 
 /// Commands that change nothing. A command missing here counts as one that changes something.
-const READ_ONLY: [&str; 28] = [
+const READ_ONLY: [&str; 30] = [
     "audit",
     "auth",
     "auth-env",
@@ -32,7 +32,9 @@ const READ_ONLY: [&str; 28] = [
     "job-workers",
     "list-jobs",
     "list-nodes",
+    "man",
     "ssh",
+    "stacks",
     "status",
     "token status",
     "tpus",

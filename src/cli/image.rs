@@ -78,19 +78,21 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
     let targets = Targets::read(sources, env, purpose)?;
     let audit = audit::log(env, &Folders::new(env));
     Reach::block_on(async {
-        let mut signals = Signals::listen()?;
-        let work = async {
-            match action {
-                Action::Build(arguments) => build(arguments, &engine, &targets).await,
-                Action::Push(arguments) => push::run(arguments, &engine, &targets, &audit).await,
-            }
-        };
-        // Dropping the work ends its child processes and removes its files.
-        tokio::select! {
-            done = work => done.map(|()| ExitCode::SUCCESS),
-            () = signals.any() => bail!("interrupted"),
+        match action {
+            Action::Build(arguments) => until_interrupted(build(arguments, &engine, &targets)).await?,
+            Action::Push(arguments) => push::run(arguments, &engine, &targets, &audit).await?,
         }
+        Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Does the work until a signal: dropping it ends its child processes and removes its files.
+async fn until_interrupted(work: impl Future<Output = Result<()>>) -> Result<()> {
+    let mut signals = Signals::listen()?;
+    tokio::select! {
+        done = work => done,
+        () = signals.any() => bail!("interrupted"),
+    }
 }
 
 async fn build(arguments: &BuildArguments, engine: &Engine, targets: &Targets) -> Result<()> {

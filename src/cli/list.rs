@@ -155,7 +155,7 @@ fn as_json(entry: &Entry, known: &Known<'_>) -> Value {
     let spec = match entry {
         Entry::Cluster(spec) => spec,
         Entry::Broken(b) => {
-            let mut value = json!({"file": b.file, "error": b.problem.what});
+            let mut value = json!({"file": output::path(&b.file), "error": b.problem.what});
             hints::add(&mut value, Some(&b.problem.hint), Target::default());
             return value;
         }
@@ -174,6 +174,6 @@ fn as_json(entry: &Entry, known: &Known<'_>) -> Value {
     let ports = super::forward::as_json(|service| ports.get(&service).copied());
     json!({
         "name": spec.name.as_str(), "provider": spec.provider.name(), "project": spec.google.project, "zone": spec.zone,
-        "head": head, "machines": machines, "ports": ports, "file": spec.file, "node_types": types,
+        "head": head, "machines": machines, "ports": ports, "file": spec.file.as_deref().map(output::path), "node_types": types,
     })
 }

@@ -1,5 +1,6 @@
 //! Operations from a shell: restart, start and stop a cluster, back up and restore its jobs; and the audit log.
 
+use super::output;
 use super::reach::{Progress as CommandProgress, Reach};
 use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::amount::counted;
@@ -218,7 +219,7 @@ fn backed_json(backed: &BackupContent, drivers: &[String], dir: &Path, dry: bool
     let drivers = drivers.iter();
     let drivers = drivers.map(|id| json!({"submission_id": null, "job_id": id, "reason": STARTED_MANUALLY}));
     let left: Vec<_> = left_out.chain(drivers).collect();
-    json!({"dir": dir, "jobs": jobs, "skipped": left})
+    json!({"dir": output::path(dir), "jobs": jobs, "skipped": left})
 }
 
 async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {

@@ -12,6 +12,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, IsTerminal, StderrLock, StdoutLock, Write};
+use std::path::Path;
 use std::str::from_utf8;
 
 /// `std::println!`, cleaned on a terminal.
@@ -60,6 +61,11 @@ pub fn stdout() -> Cleaned<StdoutLock<'static>> {
 /// Standard error, always cleaned.
 pub fn stderr() -> Cleaned<StderrLock<'static>> {
     Cleaned { to: io::stderr().lock(), cleans: true, cut: Vec::new() }
+}
+
+/// A path in JSON. Bytes that are not UTF-8, which JSON cannot express, are replaced.
+pub fn path(path: &Path) -> Cow<'_, str> {
+    path.to_string_lossy()
 }
 
 /// Prints a value as JSON. On a terminal, controls beyond ASCII and bidirectional ones are escaped, which JSON leaves

@@ -10,7 +10,7 @@ use crate::model::{
     OperationEnd, OperationEvent, OperationKind, OperationLock, Order, Preview, Progress, Refusal,
     RefusalReason, StepName, TakeOver, Target, Task, Timestamp, Verb,
 };
-use crate::operation::{Journals, Operations, ServiceEvent, nothing_to_resume};
+use crate::operation::{Journals, Operations, ServiceEvent, is_kind, nothing_to_resume};
 use crate::supervisor::{self, Connection, ConnectionState};
 use clap::Args;
 use print::{print_affected, print_calls, print_rows, print_steps, show, stopped, what_stays};
@@ -168,6 +168,10 @@ impl Front<'_> {
         let Some(journaled) = self.journaled.clone() else {
             return self.refused(&nothing_to_resume(&self.reach.spec));
         };
+        let interrupted = &journaled.operation;
+        if let Err(refusal) = is_kind(self.options.kind, interrupted, Verb::Abandon, "abandon it") {
+            return self.refused(&refusal);
+        }
         match self.ask(Order::Abandon).await? {
             Answer::Refused(refusal) => self.refused(&refusal),
             Answer::Abandoned | Answer::Previewed(_) => {

@@ -85,7 +85,7 @@ pub(super) fn run(
     }
     if arguments.json {
         let files = broken.iter().map(|b| {
-            let mut value = json!({"file": b.file, "error": b.problem.what, "issues": 1});
+            let mut value = json!({"file": output::path(&b.file), "error": b.problem.what, "issues": 1});
             hints::add(&mut value, Some(&b.problem.hint), Target::default());
             value
         });

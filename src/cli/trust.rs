@@ -7,6 +7,7 @@ use crate::model::{Target, Timestamp};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -184,7 +185,10 @@ fn list(records: &Records, as_json: bool) -> anyhow::Result<()> {
     let all = records.list();
     let when = |ms: i64| jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
     if as_json {
-        let row = |r: &Trusted| json!({"dir": r.folder, "files": r.files, "trusted_ms": r.at_ms});
+        let row = |r: &Trusted| {
+            let files: BTreeMap<_, _> = r.files.iter().map(|(file, sum)| (output::path(file), sum)).collect();
+            json!({"dir": output::path(&r.folder), "files": files, "trusted_ms": r.at_ms})
+        };
         return output::json(&all.iter().map(row).collect::<Vec<_>>());
     }
     let row = |r: &Trusted| {

@@ -88,8 +88,8 @@ impl CapacityArg {
 /// Options of `add-worker`.
 #[derive(Debug, Args)]
 pub struct AddArguments {
-    /// Worker type in the cluster file, or its TPU type (v4-128)
-    #[arg(long = "type", value_name = "TYPE", required_unless_present_any = ["host", "resume", "abandon"])]
+    /// Node type in the cluster file, or its TPU type (v4-128)
+    #[arg(long = "type", value_name = "TYPE", required_unless_present_any = ["host", "resume", "abandon"], conflicts_with_all = ["resume", "abandon"])]
     node_type: Option<String>,
     /// Capacity type to request
     #[arg(long, value_enum, default_value = "preemptible")]
@@ -98,10 +98,10 @@ pub struct AddArguments {
     #[arg(long, alias = "at-once", value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
     count: u32,
     /// Worker name; with --count NAME-1, NAME-2, ... [default: ray-worker-manual-<id>]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "abandon"])]
     name: Option<String>,
     /// Add this host to a local cluster over SSH
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["node_type", "capacity", "count", "name", "no_wait"])]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["node_type", "capacity", "count", "name", "no_wait", "resume", "abandon"])]
     host: Option<String>,
     /// Do not wait for capacity
     #[arg(long)]
@@ -115,7 +115,7 @@ pub struct AddArguments {
 #[derive(Debug, Args)]
 pub struct InitArguments {
     /// TPU VM name, or host address
-    #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["resume", "abandon"])]
+    #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["resume", "abandon"], conflicts_with_all = ["resume", "abandon"])]
     worker: Option<String>,
     /// Allow ending other people's jobs there, and jobs without a known owner
     #[arg(long)]
@@ -130,7 +130,7 @@ pub struct InitArguments {
 #[allow(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub struct RemoveArguments {
     /// TPU VM or queued resource names, or host addresses
-    #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["kind", "all_preempted", "resume", "abandon"])]
+    #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["kind", "all_preempted", "resume", "abandon"], conflicts_with_all = ["resume", "abandon"])]
     workers: Vec<String>,
     /// All workers outside the autoscaler of this TPU type or node type
     #[arg(long = "type", id = "kind", value_name = "TYPE", conflicts_with_all = ["workers", "resume", "abandon"])]

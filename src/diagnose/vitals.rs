@@ -8,8 +8,6 @@ use crate::model::{
 };
 use std::time::Duration;
 
-/// Vitals that are older than this, and than five reading intervals, are ignored.
-const MAX_AGE: Duration = Duration::from_secs(900);
 /// Maximum number of waiting jobs that are named.
 const MAX_JOBS: usize = 3;
 /// Maximum number of kinds of signs in a summary.
@@ -22,8 +20,7 @@ pub fn of_jobs<'w>(
     cluster_vitals: &ClusterVitals,
     why: impl Fn(&JobKey) -> Option<&'w Pending>,
 ) -> Vec<Finding> {
-    let oldest = MAX_AGE.max(cluster_vitals.cost.every * 5);
-    let is_fresh = cluster_vitals.read.is_some_and(|read| read.age(snapshot.taken) <= oldest);
+    let is_fresh = cluster_vitals.is_fresh(snapshot.taken);
     let mut signs: Vec<(&RunWarning, &Job, &Vitals)> = Vec::new();
     let mut waits: Vec<(Timestamp, &Job, String)> = Vec::new();
     for job in snapshot.jobs.iter() {

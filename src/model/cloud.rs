@@ -163,6 +163,12 @@ fn state_label(word: &'static str, is_known: bool, api_state: &Text) -> String {
 }
 
 impl QueuedResource {
+    /// Whether that TPU VM was created for this request. A Compute Engine TPU of the same name was not.
+    pub fn has(&self, vm: &TpuVm) -> bool {
+        vm.compute.is_none()
+            && (vm.queued_resource.as_ref() == Some(&self.name) || self.nodes.contains(&vm.name))
+    }
+
     /// Its state in words, safe to print; Google's name of it if this version does not know the state.
     pub fn state_label(&self) -> String {
         state_label(self.state.label(), self.state != QueuedState::Unknown, &self.api_state)

@@ -118,7 +118,7 @@ pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
         created: vm.created,
     };
     let of_request = |q: &QueuedResource| {
-        let inside = cloud.vms.iter().filter(|vm| is_in(vm, q)).map(|vm| vm.name.clone());
+        let inside = cloud.vms.iter().filter(|vm| q.has(vm)).map(|vm| vm.name.clone());
         let inside: Vec<Text> = inside.collect();
         let has_others = inside.iter().any(|vm| !names.contains(vm.raw()));
         // If no TPU VM of an active one is listed, it may be in a location that Google could not reach.
@@ -146,13 +146,6 @@ fn kind(vm: &TpuVm) -> LeftoverKind {
         Some(compute) if compute.whole => LeftoverKind::InstanceGroup,
         Some(_) => LeftoverKind::Instance,
     }
-}
-
-fn is_in(vm: &TpuVm, request: &QueuedResource) -> bool {
-    if vm.compute.is_some() {
-        return false;
-    }
-    vm.queued_resource.as_ref() == Some(&request.name) || request.nodes.contains(&vm.name)
 }
 
 #[cfg(test)]

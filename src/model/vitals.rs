@@ -400,9 +400,22 @@ impl ClusterVitals {
         format!("{} (Ray reports {})", status.label(), job.status.label())
     }
 
-    /// The worst sign of a job, unless it is [`WarningKind::PendingTooLong`]: the job's activity already shows that it waits.
-    pub fn wrong(&self, job: &Job) -> Option<WarningKind> {
-        self.of(job)?.worst().map(|sign| sign.kind).filter(|kind| *kind != WarningKind::PendingTooLong)
+    /// Whether they still describe the jobs. While they cannot be read, the last ones are kept; what they say is ignored
+    /// after 15 minutes, or after five reading intervals if that is longer.
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        const MAX_AGE: Duration = Duration::from_secs(900);
+        self.read.is_some_and(|read| read.age(now) <= MAX_AGE.max(self.cost.every * 5))
+    }
+
+    /// The warnings about a running job, the worst first; none once the vitals are too old.
+    pub fn warnings(&self, job: &Job, now: Timestamp) -> &[RunWarning] {
+        let vitals = self.of(job).filter(|_| self.is_fresh(now));
+        vitals.map_or(&[], |vitals| &vitals.signs)
+    }
+
+    /// The worst of them, unless it is [`WarningKind::PendingTooLong`]: the job's activity already shows that it waits.
+    pub fn worst_warning(&self, job: &Job, now: Timestamp) -> Option<&RunWarning> {
+        self.warnings(job, now).first().filter(|warning| warning.kind != WarningKind::PendingTooLong)
     }
 }
 

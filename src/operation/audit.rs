@@ -3,9 +3,9 @@
 use super::folder;
 use crate::model::{ClusterName, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// One entry of the audit log, a line of JSON in the file.
@@ -58,9 +58,12 @@ impl Audit {
         if let Some(folder) = self.path.parent() {
             folder::make(folder)?;
         }
-        let mut line = serde_json::to_vec(&entry)?;
+        let mut file =
+            OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&self.path)?;
+        // A line that a full disk has truncated must not swallow this one.
+        let mut line = if is_at_line_start(&file)? { Vec::new() } else { vec![b'\n'] };
+        serde_json::to_writer(&mut line, &entry)?;
         line.push(b'\n');
-        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.path)?;
         file.write_all(&line)?;
         file.sync_data()
     }
@@ -77,6 +80,14 @@ impl Audit {
     }
 }
 
+/// Whether the file is empty or ends with a line feed.
+fn is_at_line_start(file: &File) -> io::Result<bool> {
+    let mut last = [0];
+    let Some(at) = file.metadata()?.len().checked_sub(1) else { return Ok(true) };
+    file.read_exact_at(&mut last, at)?;
+    Ok(last == *b"\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,12 +101,12 @@ mod tests {
         let path = dir.path().join("audit.jsonl");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
-        file.write_all(b"{\"at_ms\": 1, \n").unwrap();
         // The keys of earlier versions.
         file.write_all(
             b"{\"at_ms\": 1, \"who\": \"bob\", \"cluster\": \"a\", \"what\": \"start\", \"outcome\": \"\"}\n",
         )
         .unwrap();
+        file.write_all(b"{\"at_ms\": 1, ").unwrap();
         audit.note(&ClusterName::new("b"), "restart", "done").unwrap();
         let (entries, unreadable) = audit.read().unwrap();
         assert_eq!(unreadable, 1);

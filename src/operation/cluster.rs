@@ -49,11 +49,13 @@ impl Performer {
         progress: &mpsc::UnboundedSender<Progress>,
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> Result<Outcome, Problem> {
+        let is_new = self.facts.lock.is_none();
         let held = match self.acquire_lock(operation, operation.next(done), journal, progress).await {
             Ok(held) => held,
             Err(problem) => {
-                // Nothing was done, so there is nothing to resume.
-                if done.is_empty() {
+                // Nothing was done, so there is nothing to resume. An earlier attempt may have requested machines before
+                // its first step was done.
+                if is_new && done.is_empty() {
                     journal.write_with(|j| j.end("refused")).await?;
                 }
                 return Err(problem);
@@ -249,14 +251,13 @@ impl Performer {
             let jobs: Vec<String> = submissions().map(|(id, _)| id).collect();
             let is_pending = |job: &Job| job.status == JobStatus::Pending;
             let pending = submissions().filter(|(_, job)| is_pending(job)).map(|(id, _)| id).collect();
-            let identity = session.client.version().await.map_err(to_problem)?;
             let autoscaler = match snapshot.autoscaler.version {
                 AutoscalerVersion::V1 => Some(1),
                 AutoscalerVersion::V2 => Some(2),
                 AutoscalerVersion::None => None,
             };
             let drivers = open().filter(|j| j.submission_id().is_none()).map(|j| j.key.to_string()).collect();
-            let session = identity.session.raw().to_owned();
+            let session = session.ray_session.raw().to_owned();
             Ok::<_, Problem>(Facts {
                 session,
                 workers,

@@ -21,14 +21,15 @@ pub struct Drafts(Mutex<VecDeque<Record>>);
 
 /// A job that is ready to be submitted.
 pub struct Ready {
+    cluster: ClusterName,
     job: Submission,
     uploads: Vec<Upload>,
     /// Warnings about it, one sentence each.
     pub warnings: Vec<String>,
 }
 
-fn message(e: &RayError) -> String {
-    e.problem(Timestamp::now()).in_commands(Target::default())
+fn message(cluster: &ClusterName, e: &RayError) -> String {
+    e.problem(Timestamp::now()).in_commands(Target::of(cluster))
 }
 
 impl Drafts {
@@ -58,7 +59,7 @@ impl Drafts {
         id: &SubmissionId,
         me: &str,
     ) -> Result<Draft, String> {
-        let record = client.record(id).await.map_err(|e| message(&e))?;
+        let record = client.record(id).await.map_err(|e| message(cluster, &e))?;
         let submission = record.ok_or_else(|| format!("Ray has no record of {id}"))?.submission;
         let draft = draft_of(&submission, me);
         self.keep(cluster, id, submission);
@@ -81,23 +82,25 @@ impl Drafts {
         }
         let (job, uploads) = prepared(&wanted, here).map_err(|e| e.to_string())?;
         let warnings = warnings(&job, spec);
-        Ok(Ready { job, uploads, warnings })
+        Ok(Ready { cluster: spec.name.clone(), job, uploads, warnings })
     }
 }
 
 impl Ready {
     /// Uploads and submits the job; `progress` receives progress messages.
     pub async fn send(&self, client: &Client, progress: impl FnMut(String)) -> Result<SubmissionId, String> {
-        upload(client, &self.uploads, progress).await.map_err(|p| p.in_commands(Target::default()))?;
+        upload(client, &self.uploads, progress)
+            .await
+            .map_err(|p| p.in_commands(Target::of(&self.cluster)))?;
         for uri in self.job.packages() {
-            if !client.has_package(&uri).await.map_err(|e| message(&e))? {
+            if !client.has_package(&uri).await.map_err(|e| message(&self.cluster, &e))? {
                 let uri = Text::from(uri);
                 return Err(format!(
                     "its package {uri} no longer exists on the cluster; give the directory it was packed from"
                 ));
             }
         }
-        client.submit_job(&self.job).await.map_err(|e| message(&e))?;
+        client.submit_job(&self.job).await.map_err(|e| message(&self.cluster, &e))?;
         Ok(self.job.id())
     }
 }

@@ -4,7 +4,7 @@ use super::blocking::blocking;
 use super::drafts::{Drafts, Ready};
 use super::event::ServiceEvent;
 use super::request::Request;
-use crate::model::{Draft, FormEvent, FormId, Problem, SubmissionId, Target};
+use crate::model::{ClusterName, Draft, FormEvent, FormId, Problem, SubmissionId, Target};
 use std::sync::Arc;
 
 impl Request {
@@ -17,7 +17,7 @@ impl Request {
     pub async fn fill(&self, form: FormId, drafts: &Drafts, id: SubmissionId) {
         let read = match self.connection.channel().await {
             Ok(channel) => drafts.draft(&channel.client, &self.spec.name, &id, &self.environment.me).await,
-            Err(problem) => Err(unreached(&problem)),
+            Err(problem) => Err(unreached(&self.spec.name, &problem)),
         };
         let event = read.map_or_else(FormEvent::Failed, |draft| FormEvent::Filled(Box::new(draft)));
         self.report_form(form, event).await;
@@ -51,7 +51,7 @@ impl Request {
 
     async fn sent(&self, form: FormId, ready: &Ready) -> Result<SubmissionId, String> {
         self.report_form(form, FormEvent::InProgress("connecting".into())).await;
-        let channel = self.connection.channel().await.map_err(|p| unreached(&p))?;
+        let channel = self.connection.channel().await.map_err(|p| unreached(&self.spec.name, &p))?;
         // If there is no room for a progress message, the next one replaces it.
         let progress = |words| {
             let event = ServiceEvent::Form(self.spec.name.clone(), form, FormEvent::InProgress(words));
@@ -61,6 +61,6 @@ impl Request {
     }
 }
 
-fn unreached(problem: &Problem) -> String {
-    problem.in_commands(Target::default())
+fn unreached(cluster: &ClusterName, problem: &Problem) -> String {
+    problem.in_commands(Target::of(cluster))
 }

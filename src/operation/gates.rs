@@ -155,16 +155,26 @@ pub fn taken_over(
     Err(Refusal { reason: RefusalReason::Locked, problem, allow: Some(Box::new(order(allowed))) })
 }
 
+/// Checks that the interrupted operation is of this kind. The hint names the command that applies `verb` to it.
+pub fn is_kind(
+    expected: OperationKind,
+    interrupted: &Operation,
+    verb: Verb,
+    purpose: &str,
+) -> Result<(), Refusal> {
+    let kind = interrupted.kind();
+    if kind == expected {
+        return Ok(());
+    }
+    let what =
+        format!("a different operation was interrupted on {}: {}", interrupted.cluster, interrupted.title);
+    Err(Refusal::new(RefusalReason::OtherKind, failure(what, verb.on(kind.command(), purpose))))
+}
+
 /// Checks that the interrupted operation is the expected one and belongs to this cluster.
 pub fn is_expected(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) -> Result<(), Refusal> {
-    let kind = unfinished.task.kind();
-    if consent.expected_kind.is_some_and(|expected_kind| expected_kind != kind) {
-        let title = unfinished.operation(&spec.name).title;
-        let what = format!("a different operation was interrupted on {}: {title}", spec.name);
-        return Err(Refusal::new(
-            RefusalReason::OtherKind,
-            failure(what, Verb::Resume.on(kind.command(), "resume it")),
-        ));
+    if let Some(expected_kind) = consent.expected_kind {
+        is_kind(expected_kind, &unfinished.operation(&spec.name), Verb::Resume, "resume it")?;
     }
     unfinished.belongs_to(spec).map_err(|problem| Refusal::new(RefusalReason::OtherFile, problem))
 }

@@ -9,8 +9,8 @@ use super::performer::Performer;
 use super::{failure, then_resume};
 use crate::gcp::random_token;
 use crate::model::{
-    ClusterSpec, Hint, LOCK_INTERVAL, Operation, OperationLock, Problem, Progress, StepName, Target,
-    Timestamp, Verb,
+    ClusterName, ClusterSpec, Hint, LOCK_INTERVAL, Operation, OperationLock, Problem, Progress, StepName,
+    Target, Timestamp, Verb,
 };
 use crate::supervisor::{self, Access, Connection, LockOwnership, Options};
 use std::time::Duration;
@@ -93,13 +93,13 @@ impl HeldLock {
                 Ok(LockOwnership::Ours | LockOwnership::Lost(None)) => Ok(()),
                 Ok(LockOwnership::Unreadable(problem)) => Err(unreadable(*problem)),
                 Err(problem) => {
-                    report_unlocked(progress, &problem);
+                    report_unlocked(&self.spec.name, progress, &problem);
                     Ok(())
                 }
             },
             Ok(LockOwnership::Unreadable(problem)) => Err(unreadable(*problem)),
             Err(problem) => {
-                report_unlocked(progress, &problem);
+                report_unlocked(&self.spec.name, progress, &problem);
                 Ok(())
             }
         }
@@ -126,8 +126,8 @@ impl HeldLock {
     }
 }
 
-fn report_unlocked(progress: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
-    let why = problem.in_commands(Target::default());
+fn report_unlocked(cluster: &ClusterName, progress: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
+    let why = problem.in_commands(Target::of(cluster));
     let words =
         format!("warning: could not lock the cluster; other operators cannot see this operation: {why}");
     // The receiver may have been dropped.
@@ -223,7 +223,7 @@ impl Performer {
                 Err(Problem { what, hint: then_resume(problem.hint), ..problem })
             }
             Err(Refused::NotWritten(problem)) => {
-                report_unlocked(progress, &problem);
+                report_unlocked(&self.spec.name, progress, &problem);
                 Ok(None)
             }
         }

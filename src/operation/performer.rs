@@ -33,8 +33,10 @@ pub struct Performer {
     pub facts: Facts,
     /// The id of another operator's lock that this operation is to take over.
     pub take_over: Option<String>,
-    /// The permissions given, and the operator: a removal of several workers checks the affected jobs of each.
-    pub allowed: (Consent, String),
+    /// The permissions given: affected jobs are checked again right before they are ended.
+    pub consent: Consent,
+    /// The operator, whose own jobs need no permission.
+    pub operator: String,
     /// Executes the changes, or records them in a dry run.
     pub(super) executor: Executor,
     /// The content of the backup in a dry run.
@@ -51,8 +53,19 @@ impl Performer {
         task: Task,
         facts: Facts,
     ) -> Self {
-        let (take_over, allowed, executor) = (None, (Consent::default(), String::new()), Executor::Real);
-        Self { spec, connection, options, state, task, facts, take_over, allowed, executor, backed: None }
+        Self {
+            spec,
+            connection,
+            options,
+            state,
+            task,
+            facts,
+            take_over: None,
+            consent: Consent::default(),
+            operator: String::new(),
+            executor: Executor::Real,
+            backed: None,
+        }
     }
 
     /// Writes the facts to the journal before they are needed.

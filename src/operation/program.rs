@@ -23,6 +23,8 @@ const MAX_SILENCE: Duration = Duration::from_secs(1800);
 const LOGIN_TIMEOUT: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
 /// The line that it prints for each failed attempt.
 const NO_LOGIN: &str = "SSH still not available";
+/// The line that it prints once it has logged in (`NodeUpdater.wait_ready`).
+const LOGGED_IN: &str = "Success.";
 /// Maximum number of output lines passed on per second.
 const LINES_PER_SECOND: usize = 500;
 /// Number of last lines that are kept to explain a failure.
@@ -129,7 +131,9 @@ async fn follow(
     while let Ok(line) = lines.try_recv() {
         output.take(line);
     }
-    let was_refused = code != 0 && output.last.iter().any(|line| line.contains(NO_LOGIN));
+    // A machine that is still booting refuses logins, too; what failed after a login has another reason.
+    let mut after_login = output.last.iter().rev().take_while(|line| !line.contains(LOGGED_IN));
+    let was_refused = code != 0 && after_login.any(|line| line.contains(NO_LOGIN));
     let no_login = was_refused.then(|| output.no_login());
     let last = output.end();
     no_login.map_or(Ok((code, last)), Err)

@@ -39,7 +39,7 @@ impl Performer {
             }
             Err(problem) => {
                 let operation = Operation::new(self.task.clone(), self.spec.name.clone());
-                self.permitted(&operation, &Preview::unknown(&self.allowed.1, problem))?;
+                self.permitted(&operation, &Preview::unknown(&self.operator, problem))?;
             }
         }
         self.facts.stopping = true;
@@ -59,7 +59,7 @@ impl Performer {
                 report(format!("cannot read the jobs again: {}", problem.what));
                 return Ok(());
             }
-            Err(problem) => Preview::unknown(&self.allowed.1, problem),
+            Err(problem) => Preview::unknown(&self.operator, problem),
         };
         self.permitted(&operation, &seen)
     }
@@ -67,12 +67,12 @@ impl Performer {
     /// The jobs that an operation would end now.
     pub(super) async fn affected(&self, client: &Client, operation: &Operation) -> Result<Preview, Problem> {
         let cluster = (&self.spec, &self.options);
-        Box::pin(preview(client, cluster, &self.allowed.1, &operation.task, Detail::Owners)).await
+        Box::pin(preview(client, cluster, &self.operator, &operation.task, Detail::Owners)).await
     }
 
     /// Checks affected jobs against the permission, since which hours may have passed.
     pub(super) fn permitted(&self, operation: &Operation, seen: &Preview) -> Result<(), Problem> {
-        gates::jobs(operation, &self.allowed.0, seen, Order::Resume).map_err(|refusal| refusal.problem)
+        gates::jobs(operation, &self.consent, seen, Order::Resume).map_err(|refusal| refusal.problem)
     }
 
     /// Workers that have joined since the operation started: they run jobs as well and must be cleared.
@@ -101,7 +101,7 @@ impl Performer {
     /// Updates the jobs in the facts and in the backup to the current ones.
     async fn open_jobs(&mut self, session: &Channel, report: impl Fn(String)) -> Result<(), Problem> {
         let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
-        if session.client.version().await.is_ok_and(|now| is_other(&now.session)) {
+        if is_other(&session.ray_session) {
             return Err(failure("Ray was restarted there in the meantime", self.start_again()));
         }
         let stopping = self.facts.stopping;

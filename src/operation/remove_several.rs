@@ -166,7 +166,7 @@ impl Performer {
         }
         let seen = match self.connect().await {
             Ok(channel) => self.affected(&channel.client, operation).await,
-            Err(problem) => Ok(Preview::unknown(&self.allowed.1, problem)),
+            Err(problem) => Ok(Preview::unknown(&self.operator, problem)),
         };
         let cluster = (&self.spec, &self.options);
         let seen = match seen {

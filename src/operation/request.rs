@@ -14,9 +14,9 @@ use super::preview::{Detail, preview};
 use super::update;
 use super::worker::{is_gone, offer, owned_resources, warnings};
 use crate::model::{
-    Changed, ClusterSpec, Consent, JobStatus, Operation, OperationEnd, OperationEvent, OperationKind, Order,
-    Preview, Problem, Progress, Refusal, RefusalReason, StepName, Target, Task, Timestamp, Verb,
-    runs_already,
+    Changed, ClusterSpec, Consent, JobStatus, NewWorker, Operation, OperationEnd, OperationEvent,
+    OperationKind, Order, Preview, Problem, Progress, Refusal, RefusalReason, StepName, Target, Task,
+    Timestamp, Verb, runs_already,
 };
 use crate::ray::Poller;
 use crate::supervisor::{Access, Connection};
@@ -283,11 +283,12 @@ impl Request {
         let journal = opened.map_err(|e| (OperationKind::Restart, e.into()))?;
         match journal.unfinished() {
             Some(unfinished) => {
+                let kind = unfinished.task.kind();
+                gates::read_only(&self.environment, kind).map_err(|refusal| (kind, refusal))?;
                 if let Err(p) = remove_lock(self.access(), &unfinished.facts).await {
                     let words = p.in_commands(Target::of(&self.spec.name));
                     self.report(OperationEvent::Progress(Progress::Output(words))).await;
                 }
-                let kind = unfinished.task.kind();
                 journal.write_with(|j| j.end("abandoned")).await.map_err(|e| (kind, e.into()))?;
                 let operation = unfinished.operation(&self.spec.name);
                 drop(journal);
@@ -308,7 +309,7 @@ impl Request {
         consent: &Consent,
         stops: &mut mpsc::UnboundedReceiver<Stop>,
     ) {
-        if consent.no_wait {
+        if consent.no_wait && matches!(operation.task, Task::AddWorker(NewWorker::Queued { .. })) {
             // Google processes the request without us.
             operation.steps.retain(|s| *s == StepName::RequestTpus);
         }
@@ -350,7 +351,8 @@ impl Request {
         let facts = unfinished.map(|u| u.facts).unwrap_or_default();
         let mut performer = self.performer(&operation.task, facts);
         performer.take_over = take_over;
-        performer.allowed = (allowed, self.environment.me.clone());
+        performer.consent = allowed;
+        performer.operator.clone_from(&self.environment.me);
         let (cancel, mut cancels) = mpsc::unbounded_channel();
         // The performer and this loop run in the same task, so an order that is not received yet is not being processed
         // either.

@@ -212,10 +212,11 @@ impl Performer {
 
     fn all_back(&self) -> String {
         if self.is_google() {
-            let n = self.facts.manual.len();
-            return format!(
-                "{n} manually added workers have rejoined; the autoscaler starts its own workers, about 10 minutes each"
-            );
+            let manual = match self.facts.manual.len() {
+                1 => "1 manually added worker has rejoined".to_owned(),
+                n => format!("{n} manually added workers have rejoined"),
+            };
+            return format!("{manual}; the autoscaler starts its own workers, about 10 minutes each");
         }
         "all workers have rejoined".into()
     }

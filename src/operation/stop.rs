@@ -29,10 +29,7 @@ impl Performer {
     /// The session name of a Ray that responds, if any. An error means that this cannot be determined.
     pub(super) async fn responding_session(&self) -> Result<Option<String>, Problem> {
         match self.connect().await {
-            Ok(session) => {
-                let identity = session.client.version().await;
-                Ok(identity.ok().map(|i| i.session.raw().to_owned()))
-            }
+            Ok(channel) => Ok(Some(channel.ray_session.raw().to_owned())),
             Err(problem) if problem.kind == ProblemKind::DashboardSilent => Ok(None),
             // Google lists no head of this cluster, so there is none.
             Err(problem) if self.is_google() && self.has_no_head().await => {

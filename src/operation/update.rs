@@ -13,8 +13,8 @@ use super::{failure, then_resume};
 use crate::config;
 use crate::model::amount::counted;
 use crate::model::{
-    AffectedJob, Drift, Fix, Hint, Node, NodeId, Preview, Problem, Progress, Refusal, RefusalReason,
-    SnapshotPart, Target, Task, Text, Timestamp, Verb,
+    AffectedJob, Drift, Fix, Hint, Node, NodeId, Operation, Preview, Problem, Progress, Refusal,
+    RefusalReason, SnapshotPart, Target, Task, Text, Timestamp, Verb,
 };
 use crate::ray::{Client, Poller, RayError};
 use crate::supervisor::reading;
@@ -132,6 +132,7 @@ impl Performer {
                 return Err(self.no_head_for_ray(&lines));
             }
         }
+        self.still_permitted().await?;
         let (code, lines) = self.ray_answered(&up, ANSWERS, progress).await?;
         if lines.iter().any(|line| line.contains(REPLACES_HEAD)) {
             let what = "the ray command would have replaced the head's machine, which ends all jobs; it was prevented from doing so";
@@ -145,6 +146,19 @@ impl Performer {
             return Err(failure(format!("`ray up` failed with exit code {code}: {last}"), hint));
         }
         Ok(format!("{} applied", counted(changes.len(), "change")))
+    }
+
+    /// Checks the jobs that the update would end now against the permission: other people may have submitted some since.
+    async fn still_permitted(&self) -> Result<(), Problem> {
+        if self.executor.is_recording() {
+            return Ok(());
+        }
+        let operation = Operation::new(self.task.clone(), self.spec.name.clone());
+        let seen = match self.connect().await {
+            Ok(channel) => seen(self.access(), &channel.client, &self.operator).await?,
+            Err(problem) => Preview::unknown(&self.operator, problem),
+        };
+        self.permitted(&operation, &seen)
     }
 
     /// The problem that `ray up` would start another Ray, or has refused the file.
@@ -177,8 +191,7 @@ impl Performer {
         }
         let to_problem = |e: RayError| e.problem(Timestamp::now());
         let session = self.connect().await?;
-        let now = session.client.version().await.map_err(to_problem)?.session;
-        if now.raw() != self.facts.session {
+        if session.ray_session.raw() != self.facts.session {
             let what = "Ray was restarted in the meantime: it has a new session, and its jobs were lost";
             let hint = Verb::Abandon.to("abandon this operation; resubmit the lost jobs");
             return Err(failure(what, hint));
@@ -191,7 +204,7 @@ impl Performer {
             return Err(failure(what, Verb::Resume.to("apply it again")));
         }
         let snapshot = Poller::new(session.client.clone())
-            .refresh_all(&[SnapshotPart::Jobs])
+            .refresh_all(&[SnapshotPart::Nodes, SnapshotPart::Jobs])
             .await
             .map_err(to_problem)?;
         let jobs: BTreeMap<String, &str> =

@@ -286,7 +286,7 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluste
     let stale = cluster.is_stale(d.now);
     let row = |position: usize| {
         let Run { job, attempt } = &runs[position];
-        let (glyph, role) = state::mark(job, &cluster.vitals);
+        let (glyph, role) = state::mark(job, &cluster.vitals, d.now);
         let text = Role::Text.unless(stale);
         let age = job.started.map_or_else(|| "?".to_owned(), |at| labels::minutes(at.age(d.now)));
         let why = cluster

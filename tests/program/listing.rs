@@ -138,5 +138,7 @@ fn a_closed_pipe_is_not_an_error() {
         .args(ours.get_args());
     command.env_clear().envs(ours.get_envs().filter_map(|(k, v)| Some((k, v?))));
     let out = command.output().unwrap();
-    assert!(out.status.success() && out.stderr.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
+    // On a slow machine it reports its progress.
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success() && !stderr.contains("pipe"), "{stderr}");
 }

@@ -99,6 +99,8 @@ fn a_ray_command_that_fails_is_found_before_anything_is_stopped() {
     fixture.shows(&mut shown, &["restart-cluster", "--yes", "--others"], 1);
     assert_eq!(fixture.calls(), "--version\n");
     assert_eq!(fixture.refused(&["restart-cluster", "--yes", "--others"]), "interrupted");
+    assert_eq!(fixture.refused(&["stop-cluster", "--abandon"]), "different-operation");
+    assert_eq!(fixture.refused(&["--read-only", "restart-cluster", "--abandon"]), "read-only");
     assert!(fixture.run(&["restart-cluster", "--abandon"]).status.success());
     fixture.shows(&mut shown, &["restart-cluster", "--abandon"], 1);
     shown.is("a_ray_command_that_fails");
@@ -247,6 +249,18 @@ fn no_worker_is_started_outside_the_containers_of_its_cluster() {
     fixture.file("infra/lab.yaml", &format!("{file}docker: {{image: i, container_name: ''}}\n"));
     let said = fixture.fails(&["add-worker", "--host", "10.0.0.7"]);
     assert!(!said.contains("container") && said.contains("--yes"), "{said}");
+}
+
+#[test]
+fn an_interrupted_start_on_a_host_is_not_done_because_nobody_waits_for_it() {
+    let fixture = Fixture::new("exit 0");
+    let file = "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.1, worker_ips: []}\n\
+                worker_start_ray_commands: ['ray start --address=\"$RAY_HEAD_IP\":7001']\n";
+    fixture.file("infra/lab.yaml", file);
+    fixture.fails(&["add-worker", "--host", "127.0.0.1", "--yes"]);
+    let again = ["add-worker", "--resume", "--no-wait"];
+    fixture.fails(&again);
+    assert_ne!(fixture.refused(&again), "nothing-to-resume");
 }
 
 /// A ray command whose `up` runs this script.

@@ -159,7 +159,8 @@ impl Cluster {
         let before = std::mem::replace(&mut self.state, state);
         let has_vitals = !Arc::ptr_eq(&before.vitals, &self.state.vitals);
         if has_vitals && self.state.known {
-            self.runs = runs(&self.state.snapshot.jobs, &self.state.vitals);
+            let snapshot = &self.state.snapshot;
+            self.runs = runs(&snapshot.jobs, &self.state.vitals, snapshot.taken);
         }
         // Most updates concern something else.
         if !self.state.known || Arc::ptr_eq(&before.snapshot, &self.state.snapshot) {
@@ -176,7 +177,7 @@ impl Cluster {
             self.kinds = kinds(new);
         }
         if first || old.jobs != new.jobs {
-            self.runs = runs(&new.jobs, &self.state.vitals);
+            self.runs = runs(&new.jobs, &self.state.vitals, new.taken);
         }
         // Losses are shown for a limited time, so the rows may change over time alone.
         let physical = &self.physical;

@@ -1,7 +1,7 @@
 //! What runs on a cluster: its largest and newest jobs, each with the number of its attempt.
 
 use crate::model::cloud::chips;
-use crate::model::{ClusterVitals, Job, JobStatus};
+use crate::model::{ClusterVitals, Job, JobStatus, Timestamp};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -20,15 +20,14 @@ pub struct Run {
 
 /// The jobs of a cluster that have not ended: those with a problem first, then pending ones, then the largest, then the
 /// newest. Returns the first of them, and the number of all.
-pub fn runs(jobs: &[Arc<Job>], vitals: &ClusterVitals) -> (Vec<Run>, usize) {
+pub fn runs(jobs: &[Arc<Job>], vitals: &ClusterVitals, now: Timestamp) -> (Vec<Run>, usize) {
     let is_open = |job: &&Arc<Job>| matches!(job.status, JobStatus::Pending | JobStatus::Running);
     let mut open: Vec<&Arc<Job>> = jobs.iter().filter(is_open).collect();
     let size = |job: &Job| job.accelerator().and_then(|kind| chips(&kind)).unwrap_or(0);
     open.sort_by_cached_key(|job| {
-        let wrong = vitals.wrong(job);
+        let worst = vitals.worst_warning(job, now).map(|warning| warning.kind);
         let is_running = vitals.status(job) != JobStatus::Pending;
-        let worst = (wrong.is_none(), wrong);
-        (worst, is_running, Reverse(size(job)), Reverse(job.started), job.key.clone())
+        ((worst.is_none(), worst), is_running, Reverse(size(job)), Reverse(job.started), job.key.clone())
     });
     let all = open.len();
     let first = open.into_iter().take(MAX_JOBS);
@@ -73,7 +72,7 @@ mod tests {
             job("waits", Pending, 9, "TPU-v4-8-head"),
             job("over", Succeeded, 0, "TPU-v4-2048-head"),
         ];
-        let (first, all) = runs(&jobs, &ClusterVitals::default());
+        let (first, all) = runs(&jobs, &ClusterVitals::default(), Timestamp::default());
         let names: Vec<String> = first.iter().map(|run| run.job.key.to_string()).collect();
         assert_eq!((names.join(" ").as_str(), all), ("waits large small plain-new plain-old", 5));
     }

@@ -31,8 +31,8 @@ pub(in crate::app) fn wrong(
     cluster: &Cluster,
     now: Timestamp,
 ) -> impl Iterator<Item = (Severity, String)> {
-    let signs = cluster.vitals.of(job).into_iter().flat_map(|vitals| &vitals.signs);
-    signs.map(move |sign| (sign_severity(sign.kind), sign.text(now)))
+    let warnings = cluster.vitals.warnings(job, now).iter();
+    warnings.map(move |warning| (sign_severity(warning.kind), warning.text(now)))
 }
 
 /// The vitals of a running job, and for a pending one what could serve it; empty before they were read.

@@ -91,8 +91,8 @@ impl Kind for Jobs {
     /// Jobs that have not ended first, with unhealthy runs before others; then the newest first.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
         let unhealthy = |row: &Self::Row<'f>| {
-            let wrong = row.cluster.vitals.wrong(row.job);
-            (wrong.is_none(), wrong)
+            let worst = warning(row).map(|warning| warning.kind);
+            (worst.is_none(), worst)
         };
         let worse = unhealthy(a).cmp(&unhealthy(b));
         let (a, b) = (a.job, b.job);
@@ -131,7 +131,7 @@ impl Member for Jobs {
     }
 
     fn mark(row: &Row<'_>) -> (&'static str, Role) {
-        state::mark(row.job, &row.cluster.vitals)
+        state::mark(row.job, &row.cluster.vitals, row.cluster.snapshot.taken)
     }
 
     fn since(row: &Row<'_>) -> Option<Timestamp> {
@@ -199,7 +199,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         visibility: Visibility::Always,
         cell: |row, context| {
             let chips = vitals(row).and_then(Vitals::chips).map_or_else(|| "-".into(), |(_, n)| number(n));
-            Cell::new(chips, Jobs::text(row, context))
+            Cell::new(chips, text_of_vitals(row, context))
         },
         order: Some(|a, b| chips(b).total_cmp(&chips(a))),
     },
@@ -217,7 +217,7 @@ const COLUMNS: &[Column<Jobs>] = &[
             // The short curve of a new run is padded, so that the numbers are aligned.
             let long =
                 if losses.is_empty() { short.clone() } else { format!("{short} {losses:<CURVE_POINTS$}") };
-            Cell::new(long, Jobs::text(row, context)).or(short)
+            Cell::new(long, text_of_vitals(row, context)).or(short)
         },
         order: None,
     },
@@ -230,7 +230,7 @@ const COLUMNS: &[Column<Jobs>] = &[
             let left = vitals(row)
                 .and_then(|vitals| vitals.time_left(context.now))
                 .map_or_else(|| "-".into(), brief);
-            Cell::new(left, Jobs::text(row, context))
+            Cell::new(left, text_of_vitals(row, context))
         },
         order: None,
     },
@@ -267,8 +267,8 @@ const COLUMNS: &[Column<Jobs>] = &[
         width: Width::rest(16, 80, 4).hiding(),
         visibility: Visibility::Always,
         cell: |row, context| {
-            if let Some(sign) = wrong(row) {
-                return Cell::new(sign.text(context.now), Jobs::text(row, context));
+            if let Some(warning) = warning(row) {
+                return Cell::new(warning.text(context.now), Jobs::text(row, context));
             }
             let words = message(row).and_then(Job::in_a_line);
             let words = words.as_deref().map_or(Cow::Borrowed("-"), printable).into_owned();
@@ -397,10 +397,14 @@ fn message<'f>(row: &Row<'f>) -> Option<&'f str> {
     }
 }
 
-/// The worst problem of a run.
-fn wrong<'f>(row: &Row<'f>) -> Option<&'f RunWarning> {
-    let worst = row.cluster.vitals.of(row.job)?.worst()?;
-    (worst.kind != WarningKind::PendingTooLong).then_some(worst)
+/// The worst warning about a run.
+fn warning<'f>(row: &Row<'f>) -> Option<&'f RunWarning> {
+    row.cluster.vitals.worst_warning(row.job, row.cluster.snapshot.taken)
+}
+
+/// The color of what its vitals say: dim if they are too old.
+fn text_of_vitals(row: &Row<'_>, context: &CellContext<'_>) -> Role {
+    Jobs::text(row, context).unless(!row.cluster.vitals.is_fresh(context.now))
 }
 
 /// The job whose log is opened first: the newest running submission.

@@ -1,5 +1,6 @@
 //! Formats clusters, values and findings.
 
+use crate::cli::output;
 use crate::infra::{Finding, Row, Severity, State};
 use crate::model::amount::counted;
 use crate::model::text::printable;
@@ -106,7 +107,7 @@ fn severity(severity: Severity) -> &'static str {
 /// The JSON object of a finding.
 pub fn finding_as_json(f: &Finding) -> Value {
     json!({
-        "file": f.file, "line": f.line, "severity": severity(f.severity), "rule": f.rule, "message": f.what,
+        "file": output::path(&f.file), "line": f.line, "severity": severity(f.severity), "rule": f.rule, "message": f.what,
         "hint": f.hint,
     })
 }

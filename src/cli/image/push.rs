@@ -1,13 +1,14 @@
 //! `image push`: pushes to the registry of each region, and creates missing registries.
 
-use super::engine::{self, Engine};
+use super::engine::{self, Engine, Private};
 use super::options::{ImageOptions, planned};
-use super::tag;
+use super::tag::{self, Tag};
+use super::until_interrupted;
 use crate::cli::google::google;
 use crate::cli::reach::{Progress, confirm};
 use crate::cli::targets::{Targets, repositories};
 use crate::cli::{audit, configs, output};
-use crate::gcp::{GcpError, Google};
+use crate::gcp::{Change, GcpError, Google};
 use crate::model::command_line::shell_quote;
 use crate::model::{ImageName, Registry, Target};
 use crate::operation::{Audit, Call};
@@ -39,92 +40,149 @@ pub(super) async fn run(
     audit: &Audit,
 ) -> Result<()> {
     let PushArguments { options, regions, set_image, yes } = arguments;
-    let name = targets.image(options.image.as_deref())?;
-    let registries = targets.registries(Some(name), regions)?;
-    let tag = tag::for_push(options, &targets.folder, engine, name).await?;
     let google = google(&targets.settings);
-    let progress = Progress::new();
-    let mut missing = Vec::new();
-    for registry in &registries {
-        progress.show(format!("checking {registry}"));
-        if is_missing(&google, registry).await? {
-            missing.push(registry);
-        }
-    }
-    progress.discard();
-    let local = format!("{name}:{}", tag.tag);
-    let tags = tag.tags();
-    let creation = |registry| google.repository_creation(registry, "Container images of Ray clusters");
+    let plan = Plan::new(arguments, engine, targets, &google).await?;
     if options.dry_run {
-        let mut calls: Vec<Call> = missing.iter().map(|registry| Call::from(&creation(registry))).collect();
+        return planned(&plan.calls(engine), options.json);
+    }
+    confirm(&plan.question(), *yes)?;
+    until_interrupted(plan.carry_out(engine, audit, options.json)).await?;
+    used(targets, plan.name, &plan.tag.tag, regions, (*set_image).then_some(*yes))
+}
+
+/// What is pushed where.
+struct Plan<'a> {
+    google: &'a Google,
+    name: &'a str,
+    tag: Tag,
+    registries: Vec<Registry>,
+    /// The registries that do not exist yet.
+    missing: Vec<Registry>,
+}
+
+impl<'a> Plan<'a> {
+    async fn new(
+        arguments: &'a PushArguments,
+        engine: &Engine,
+        targets: &'a Targets,
+        google: &'a Google,
+    ) -> Result<Self> {
+        let PushArguments { options, regions, .. } = arguments;
+        let name = targets.image(options.image.as_deref())?;
+        let registries = targets.registries(Some(name), regions)?;
+        let tag = tag::for_push(options, &targets.folder, engine, name).await?;
+        let progress = Progress::new();
+        let mut missing = Vec::new();
         for registry in &registries {
+            progress.show(format!("checking {registry}"));
+            if is_missing(google, registry).await? {
+                missing.push(registry.clone());
+            }
+        }
+        progress.discard();
+        Ok(Self { google, name, tag, registries, missing })
+    }
+
+    /// The image on this machine.
+    fn local(&self) -> String {
+        format!("{}:{}", self.name, self.tag.tag)
+    }
+
+    fn creation(&self, registry: &Registry) -> Change {
+        self.google.repository_creation(registry, "Container images of Ray clusters")
+    }
+
+    /// The requests and commands, for a dry run.
+    fn calls(&self, engine: &Engine) -> Vec<Call> {
+        let mut calls: Vec<Call> =
+            self.missing.iter().map(|registry| Call::from(&self.creation(registry))).collect();
+        for registry in &self.registries {
             let login = engine::line(&engine.command(&engine::login_args(&registry.host())));
             calls.push(Call::run(login).noted("reads an access token of your Google login"));
-            for tag in &tags {
-                let remote = remote(registry, name, tag);
-                calls.push(Call::run(engine::line(&engine.command(&["tag", &local, &remote]))));
+            for tag in self.tag.tags() {
+                let remote = remote(registry, self.name, tag);
+                calls.push(Call::run(engine::line(&engine.command(&["tag", &self.local(), &remote]))));
                 calls.push(Call::run(engine::line(&engine.command(&["push", &remote]))));
             }
         }
-        return planned(&calls, options.json);
+        calls
     }
-    let names: Vec<String> = registries.iter().map(ToString::to_string).collect();
-    let mut question = format!("Push {local} as {} to {}?", tags.join(" and "), names.join(", "));
-    if !missing.is_empty() {
-        let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        question = format!("Create {} in Artifact Registry? {question}", names.join(", "));
-    }
-    confirm(&question, *yes)?;
-    for registry in &missing {
-        progress.show(format!("creating {registry}"));
-        let made = google.execute(&creation(registry)).await;
-        audit::of_registry(audit, registry, "create repository", made.as_ref().map(|()| "created"));
-        made.map_err(|e| failed(&format!("cannot create {registry}"), &e))?;
-        eprintln!("created {registry}");
-    }
-    drop(progress);
-    let engine = engine.private().await?;
-    let (mut failures, mut rows) = (0, Vec::new());
-    for registry in &registries {
-        let mut images = Vec::new();
-        let pushed = async {
-            let token = google.access_token().await.map_err(|e| failed("cannot log in to Google", &e))?;
-            engine.log_in(&registry.host(), &token).await?;
-            for tag in &tags {
-                let remote = remote(registry, name, tag);
-                engine.shown(&["tag", &local, &remote]).await?;
-                engine.shown(&["push", &remote]).await?;
-                if !options.json {
-                    println!("{remote}");
-                }
-                images.push(remote);
-            }
-            anyhow::Ok(())
+
+    fn question(&self) -> String {
+        let names = |registries: &[Registry]| {
+            registries.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
-        let pushed = pushed.await.map_err(|e| format!("{e:#}"));
-        audit::of_registry(
-            audit,
-            registry,
-            &format!("image push {local}"),
-            pushed.as_ref().map(|()| "pushed"),
+        let question = format!(
+            "Push {} as {} to {}?",
+            self.local(),
+            self.tag.tags().join(" and "),
+            names(&self.registries)
         );
-        rows.push(json!({"registry": registry.to_string(), "outcome": if pushed.is_ok() { "pushed" } else { "failed" },
-            "created": missing.contains(&registry), "images": images, "error": pushed.as_ref().err()}));
-        if let Err(why) = pushed {
-            failures += 1;
-            eprintln!("marin-tui: {registry}: {why}");
+        match &self.missing[..] {
+            [] => question,
+            missing => format!("Create {} in Artifact Registry? {question}", names(missing)),
         }
     }
-    if options.json {
-        output::json(&rows)?;
+
+    /// Creates the missing registries and pushes to all.
+    async fn carry_out(&self, engine: &Engine, audit: &Audit, as_json: bool) -> Result<()> {
+        let progress = Progress::new();
+        for registry in &self.missing {
+            progress.show(format!("creating {registry}"));
+            let made = self.google.execute(&self.creation(registry)).await;
+            audit::of_registry(audit, registry, "create repository", made.as_ref().map(|()| "created"));
+            made.map_err(|e| failed(&format!("cannot create {registry}"), &e))?;
+            eprintln!("created {registry}");
+        }
+        drop(progress);
+        let engine = engine.private().await?;
+        let (mut failures, mut rows, local) = (0, Vec::new(), self.local());
+        for registry in &self.registries {
+            let mut images = Vec::new();
+            let pushed = self.push_to(registry, &engine, &mut images, as_json).await;
+            let pushed = pushed.map_err(|e| format!("{e:#}"));
+            let action = format!("image push {local}");
+            audit::of_registry(audit, registry, &action, pushed.as_ref().map(|()| "pushed"));
+            rows.push(json!({"registry": registry.to_string(), "outcome": if pushed.is_ok() { "pushed" } else { "failed" },
+                "created": self.missing.contains(registry), "images": images, "error": pushed.as_ref().err()}));
+            if let Err(why) = pushed {
+                failures += 1;
+                eprintln!("marin-tui: {registry}: {why}");
+            }
+        }
+        if as_json {
+            output::json(&rows)?;
+        }
+        if failures > 0 {
+            let all = repositories(self.registries.len());
+            bail!(
+                "{local} was not pushed to {failures} of {all}; push again: layers already there are not uploaded again"
+            );
+        }
+        Ok(())
     }
-    if failures > 0 {
-        let all = repositories(registries.len());
-        bail!(
-            "{local} was not pushed to {failures} of {all}; push again: layers already there are not uploaded again"
-        );
+
+    /// Pushes all tags to a registry; `images` receives the names that were pushed.
+    async fn push_to(
+        &self,
+        registry: &Registry,
+        engine: &Private<'_>,
+        images: &mut Vec<String>,
+        as_json: bool,
+    ) -> Result<()> {
+        let token = self.google.access_token().await.map_err(|e| failed("cannot log in to Google", &e))?;
+        engine.log_in(&registry.host(), &token).await?;
+        for tag in self.tag.tags() {
+            let remote = remote(registry, self.name, tag);
+            engine.shown(&["tag", &self.local(), &remote]).await?;
+            engine.shown(&["push", &remote]).await?;
+            if !as_json {
+                println!("{remote}");
+            }
+            images.push(remote);
+        }
+        Ok(())
     }
-    used(targets, name, &tag.tag, regions, (*set_image).then_some(*yes))
 }
 
 /// Whether the repository does not exist; an error if it exists in another format, or cannot be read.

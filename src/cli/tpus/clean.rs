@@ -5,7 +5,7 @@ use super::super::{columns, hints};
 use crate::cli::output;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{Cleaned, Hint, Leftover, LeftoverKind, Target, Timestamp, leftovers};
+use crate::model::{Cleaned, Leftover, LeftoverKind, Target, Timestamp, leftovers};
 use crate::supervisor;
 use clap::Args;
 use serde_json::{Value, json};
@@ -24,10 +24,10 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
     if let Some(why) = &view.unlisted {
         eprintln!("Compute Engine TPUs are not shown: {why}");
     }
-    let is_whole = view.complete && view.unlisted.is_none();
+    let target = Target::of(&reach.spec.name);
     let reported = |done: &[_]| {
-        let code = report(arguments, done)?;
-        Ok(if is_whole { code } else { ExitCode::FAILURE })
+        let code = report(arguments, done, target)?;
+        Ok(if view.is_whole() { code } else { ExitCode::FAILURE })
     };
     let found = leftovers(reach.spec.name.as_str(), &view);
     if found.is_empty() {
@@ -39,7 +39,7 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
         return reported(&planned);
     }
     if !arguments.yes {
-        print(&mut output::stderr(), &found.iter().map(|l| (l.clone(), None)).collect::<Vec<_>>())?;
+        print(&mut output::stderr(), &found.iter().map(|l| (l.clone(), None)).collect::<Vec<_>>(), target)?;
     }
     confirm(&format!("Delete {} of {}?", counted(&found), reach.spec.name), arguments.yes)?;
     // Recorded before the first deletion, so that an interrupted command is in the audit log.
@@ -50,12 +50,12 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
             "{} {}: {}",
             leftover.kind.label(),
             leftover.name,
-            printable(&cleaned.text(Hint::to_string))
+            printable(&cleaned.text(|hint| hint.in_commands(target)))
         );
     };
     let done = supervisor::clean(&reach.spec, google, found, record).await.map_err(|p| reach.error(&p))?;
     for (leftover, cleaned) in &done {
-        reach.note(&leftover.audit_label(), &cleaned.text(Hint::to_string));
+        reach.note(&leftover.audit_label(), &cleaned.text(|hint| hint.in_commands(target)));
     }
     let done: Vec<_> = done.into_iter().map(|(leftover, cleaned)| (leftover, Some(cleaned))).collect();
     reported(&done)
@@ -83,17 +83,17 @@ type Row = (Leftover, Option<Cleaned>);
 
 /// As JSON: a list of `kind`, `name`, `accelerator_type`, `chips`, `outcome` (`would be deleted`, `deleted`, `already
 /// gone`, `skipped`, `failed`), `reason`, `hint`, `fixes`.
-fn report(arguments: &CleanArguments, rows: &[Row]) -> anyhow::Result<ExitCode> {
+fn report(arguments: &CleanArguments, rows: &[Row], target: Target<'_>) -> anyhow::Result<ExitCode> {
     if arguments.json {
-        output::json(&rows.iter().map(for_scripts).collect::<Vec<_>>())?;
+        output::json(&rows.iter().map(|row| for_scripts(row, target)).collect::<Vec<_>>())?;
     } else if !rows.is_empty() {
-        print(&mut output::stdout(), rows)?;
+        print(&mut output::stdout(), rows, target)?;
     }
     let is_well = rows.iter().all(|(_, cleaned)| cleaned.as_ref().is_none_or(Cleaned::is_well));
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn print(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
+fn print(out: &mut impl Write, rows: &[Row], target: Target<'_>) -> io::Result<()> {
     let now = Timestamp::now();
     let cells = |(leftover, cleaned): &Row| {
         vec![
@@ -102,14 +102,16 @@ fn print(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
             leftover.accelerator_type.raw().to_owned(),
             leftover.chips.to_string(),
             leftover.created.map_or_else(|| "-".into(), |at| brief(at.age(now))),
-            cleaned.as_ref().map_or_else(|| "would be deleted".into(), |c| c.text(Hint::to_string)),
+            cleaned
+                .as_ref()
+                .map_or_else(|| "would be deleted".into(), |c| c.text(|hint| hint.in_commands(target))),
         ]
     };
     let cells: Vec<_> = rows.iter().map(cells).collect();
     columns::print(out, &["KIND", "NAME", "TYPE", "CHIPS", "AGE", "OUTCOME"], &cells)
 }
 
-fn for_scripts((leftover, cleaned): &Row) -> Value {
+fn for_scripts((leftover, cleaned): &Row, target: Target<'_>) -> Value {
     let (outcome, why, hint) = match cleaned {
         None => ("would be deleted", None, None),
         Some(Cleaned::Deleted) => ("deleted", None, None),
@@ -122,7 +124,7 @@ fn for_scripts((leftover, cleaned): &Row) -> Value {
         "accelerator_type": leftover.accelerator_type.raw(), "chips": leftover.chips,
         "outcome": outcome, "reason": why,
     });
-    hints::add(&mut value, hint, Target::default());
+    hints::add(&mut value, hint, target);
     value
 }
 

@@ -112,9 +112,7 @@ fn chosen(view: &CloudView, unmanaged: &[TpuVm], selection: &Selection) -> (Vec<
 }
 
 fn holds(queued: &QueuedResource, name: &str, view: &CloudView) -> bool {
-    let names_it = |vm: &&TpuVm| vm.name.raw() == name && vm.compute.is_none();
-    let vm = view.vms.iter().find(names_it);
-    vm.is_some_and(|vm| vm.queued_resource.as_ref() == Some(&queued.name) || queued.nodes.contains(&vm.name))
+    view.vms.iter().any(|vm| vm.name.raw() == name && queued.has(vm))
 }
 
 #[cfg(test)]

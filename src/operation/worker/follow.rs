@@ -131,7 +131,7 @@ fn status(view: &CloudView, location: &TpuLocation, name: &str) -> Result<Seen, 
         }
         QueuedState::Deleting => Err(failure(format!("{name} is being deleted"), "ask who deleted it")),
         QueuedState::Active => {
-            let vm = view.vms.iter().find(|vm| queued.nodes.contains(&vm.name));
+            let vm = view.vms.iter().find(|vm| queued.has(vm));
             let Some(vm) = vm else { return Ok("active".into()) };
             if vm.state.is_gone() {
                 return Err(failure(format!("{name} is already {}", vm.state_label()), again));

@@ -4,7 +4,7 @@ use super::super::executor::Executor;
 use super::super::problem::problem;
 use super::super::{begin_again, failure};
 use crate::gcp::{Change, ChosenQueued, ChosenTpu, GcpError, Google, PartKind, TpuLocation};
-use crate::model::cloud::{CloudView, ComputeTpu, QueuedResource, QueuedState, TpuVm, VmState};
+use crate::model::cloud::{CloudView, ComputeTpu, QueuedState, TpuVm, VmState};
 use crate::model::text::printable;
 use crate::model::{Problem, Text, Timestamp, Verb};
 use serde::{Deserialize, Serialize};
@@ -123,7 +123,7 @@ pub(super) fn find(view: &CloudView, location: &TpuLocation, worker: &str) -> Op
     let queued =
         view.queued.iter().find(|q| q.name.raw() == named && is_ours(q.ray_cluster.as_ref(), location));
     // A queued resource created by another program may have another name than its TPU VM.
-    let vm = vm.or_else(|| view.vms.iter().find(|vm| queued.is_some_and(|q| is_in(vm, q))));
+    let vm = vm.or_else(|| view.vms.iter().find(|vm| queued.is_some_and(|q| q.has(vm))));
     let found = queued.is_some() || vm.is_some();
     found.then(|| Machine {
         queued: queued.map(|q| q.name.raw().to_owned()),
@@ -150,7 +150,7 @@ pub(super) fn find_whole(
     let named = found.queued.as_deref().or_else(|| first?.queued_resource.as_ref().map(Text::raw));
     let queued = named.and_then(|name| view.queued.iter().find(|q| q.name.raw() == name));
     let Some(queued) = queued else { return Ok(Some(found)) };
-    let all: Vec<&TpuVm> = view.vms.iter().filter(|vm| is_in(vm, queued)).collect();
+    let all: Vec<&TpuVm> = view.vms.iter().filter(|vm| queued.has(vm)).collect();
     let label = |cluster: Option<&Text>| cluster.map_or_else(|| "no cluster".to_owned(), ToString::to_string);
     let together = "Google deletes a queued resource with all its TPU VMs";
     if !is_ours(queued.ray_cluster.as_ref(), location) {
@@ -195,11 +195,6 @@ pub(super) fn find_whole(
 
 fn is_ours(label: Option<&Text>, location: &TpuLocation) -> bool {
     label.is_some_and(|l| l.raw() == location.cluster)
-}
-
-fn is_in(vm: &TpuVm, queued: &QueuedResource) -> bool {
-    let named = vm.queued_resource.as_ref() == Some(&queued.name) || queued.nodes.contains(&vm.name);
-    named && vm.compute.is_none()
 }
 
 /// The requests that delete the worker; empty if it is gone. It is read again first and must match what was found.

@@ -261,6 +261,8 @@ fn errors_in_a_list_of_workers_are_reported_before_anything_is_done() {
         "a b --drain --drain",
         "",
         "--type v4-8 --resume",
+        "a --now --others --resume",
+        "a --abandon",
     ] {
         let (code, _, said) = fixture.run(&format!("remove-worker {wrong} --yes"));
         assert_eq!(code, Some(2), "{wrong}: {said}");

@@ -35,6 +35,27 @@ fn an_issue_of_a_job_opens_its_page_and_accepts_job_keys() {
 }
 
 #[test]
+fn warnings_of_vitals_that_are_too_old_are_not_shown() {
+    let mark = |read: Timestamp| {
+        let mut app = shown();
+        let key = JobKey::Driver(JobId("04000000".into()));
+        let ClusterEvent::Vitals(mut cluster_vitals) = held(key.raw(), []) else { panic!() };
+        let vitals = Arc::make_mut(&mut cluster_vitals);
+        vitals.read = Some(read);
+        let sign =
+            RunWarning { kind: WarningKind::Stalled, since: before(9000), evidence: "at step 9".into() };
+        Arc::make_mut(vitals.jobs.get_mut(&key).unwrap()).signs = vec![sign];
+        send_update(&mut app, CLUSTER, ClusterEvent::Vitals(cluster_vitals));
+        let cluster = &app.clusters()[0];
+        let job = cluster.snapshot.jobs.iter().find(|job| job.key == key).unwrap();
+        let is_reported = cluster.finding(FindingKind::Stalled).is_some();
+        (cluster.vitals.worst_warning(job, NOW).is_some(), is_reported)
+    };
+    assert_eq!(mark(before(60)), (true, true));
+    assert_eq!(mark(before(1200)), (false, false));
+}
+
+#[test]
 fn an_issue_of_a_slice_opens_its_hosts() {
     let mut app = shown();
     send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(sliced())));

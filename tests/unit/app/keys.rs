@@ -383,6 +383,17 @@ fn a_running_cluster_cannot_be_started() {
 }
 
 #[test]
+fn a_single_cluster_has_no_page_before_its_first() {
+    let mut app = shown();
+    press(&mut app, "-");
+    assert_eq!(app.view().clone(), View::Cluster(0));
+    press(&mut app, "2j");
+    assert_eq!(app.context(), Context::Jobs);
+    press(&mut app, "T--");
+    assert_eq!(app.view().clone(), View::Tpus(0));
+}
+
+#[test]
 fn a_key_returns_to_the_previous_page() {
     let mut app = app(&["a", "b"]);
     app.start(None);
