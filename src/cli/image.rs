@@ -9,7 +9,7 @@ mod push;
 mod tag;
 
 use super::reach::Reach;
-use super::signals::Signals;
+use super::signals::until_interrupted;
 use super::targets::Targets;
 use super::{audit, output};
 use crate::config::{Env, Folders, Sources};
@@ -84,15 +84,6 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
         }
         Ok(ExitCode::SUCCESS)
     })
-}
-
-/// Does the work until a signal: dropping it ends its child processes and removes its files.
-async fn until_interrupted(work: impl Future<Output = Result<()>>) -> Result<()> {
-    let mut signals = Signals::listen()?;
-    tokio::select! {
-        done = work => done,
-        () = signals.any() => bail!("interrupted"),
-    }
 }
 
 async fn build(arguments: &BuildArguments, engine: &Engine, targets: &Targets) -> Result<()> {

@@ -82,7 +82,7 @@ Examples:
 Examples:
   marin-tui -c us-central2 stop-job eval-7               show the owner, confirm, stop, wait
   marin-tui -c us-central2 stop-job eval-7 eval-8 --dry-run
-  marin-tui -c us-central2 stop-job eval-7 --others      a job of another person, or without a known owner
+  marin-tui -c us-central2 stop-job eval-7 --others      also if it is not known to be yours
   marin-tui list-jobs --owner me --json | jq -r '.[].submission_id' | marin-tui stop-job - -y
 
 If any of the jobs belongs to someone else or has no known owner, none is stopped without --others; --yes alone is not \

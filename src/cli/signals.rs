@@ -1,5 +1,6 @@
 //! The signals that end a command which runs until it is stopped.
 
+use anyhow::{Result, bail};
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -21,5 +22,14 @@ impl Signals {
             _ = interrupt.recv() => {}
             _ = hangup.recv() => {}
         }
+    }
+}
+
+/// Does the work until a signal: dropping it ends its child processes and removes its files.
+pub(super) async fn until_interrupted(work: impl Future<Output = Result<()>>) -> Result<()> {
+    let mut signals = Signals::listen()?;
+    tokio::select! {
+        done = work => done,
+        () = signals.any() => bail!("interrupted"),
     }
 }

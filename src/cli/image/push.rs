@@ -3,9 +3,9 @@
 use super::engine::{self, Engine, Private};
 use super::options::{ImageOptions, planned};
 use super::tag::{self, Tag};
-use super::until_interrupted;
 use crate::cli::google::google;
 use crate::cli::reach::{Progress, confirm};
+use crate::cli::signals::until_interrupted;
 use crate::cli::targets::{Targets, repositories};
 use crate::cli::{audit, configs, output};
 use crate::gcp::{Change, GcpError, Google};

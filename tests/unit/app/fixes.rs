@@ -19,7 +19,7 @@ fn with_keys(changes: &[(&str, &str)]) -> App {
 fn a_line_feed_is_enter_unless_it_is_bound() {
     let mut app = with_keys(&[]);
     press(&mut app, "2<^j>");
-    assert_eq!(app.context(), Context::Job);
+    assert_eq!(app.context(), Context::Log);
     press(&mut app, "<esc>:pane-1<^j>");
     assert_eq!(app.context(), Context::Nodes);
     let mut app = with_keys(&[("filter", "ctrl-j")]);
