@@ -4,7 +4,9 @@ use marin_tui::logs::LineSplitter;
 use marin_tui::model::{
     JobStatus, Line, LogPart, NodeId, ProblemKind, Secret, SnapshotPart, SubmissionId, Timestamp,
 };
-use marin_tui::ray::{Client, Endpoint, Limits, LogEvent, Poller, RayError, Tail, follow_whole};
+use marin_tui::ray::{
+    Client, Endpoint, Limits, LogEvent, Polled, Poller, RayError, Tail, follow_whole, poll,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -208,6 +210,61 @@ fn whole(client: &Client) -> Tail {
     let clients = watch::channel(Some(client.clone())).1;
     let follow = |out| follow_whole(clients, SubmissionId("a".into()), out);
     Tail::spawn(LineSplitter::ON_A_SCREEN, follow)
+}
+
+/// A file of a node.
+fn file() -> Polled {
+    Polled::File(NodeId::from_bytes(&[7; 28]).unwrap(), "worker.out".into())
+}
+
+/// The last lines of that file, which has ended.
+fn polled(client: &Client, keep: u32) -> Tail {
+    let (clients, ended) = (watch::channel(Some(client.clone())).1, watch::channel(true).1);
+    Tail::spawn(LineSplitter::ON_A_SCREEN, move |out| poll(clients, file(), keep, Some(ended), out))
+}
+
+#[tokio::test]
+async fn a_file_whose_lines_take_too_long_is_read_with_fewer_lines() {
+    let limits = Limits { call: Duration::from_secs(1), ..Limits::default() };
+    let client = limited(limits, |route| match route.rsplit_once("&lines=") {
+        Some((_, "1000000")) => Vec::new(),
+        Some((_, lines)) => http("200 OK", "text/plain", "x\n".repeat(lines.parse().unwrap()).as_bytes()),
+        None => partly_broken(route),
+    })
+    .await;
+    let mut tail = polled(&client, u32::MAX);
+    let (mut lines, mut messages) = (0, Vec::new());
+    loop {
+        match tail.next().await.unwrap() {
+            LogEvent::Lines(part) => lines += part.lines.len(),
+            LogEvent::Interrupted(why) | LogEvent::Note(why) => messages.push(why),
+            end => {
+                assert_eq!(end, LogEvent::Complete);
+                break;
+            }
+        }
+    }
+    assert_eq!(lines, 125_000);
+    let expected = [
+        "no response: the response timed out; retrying with 125000 lines",
+        "earlier lines are missing here: only the last 125000 could be read",
+    ];
+    assert_eq!(messages, expected);
+}
+
+#[tokio::test]
+async fn an_unspecific_error_means_an_empty_file_if_the_node_lists_its_files() {
+    let empty = client(|route| match route.starts_with("/api/v0/logs?") {
+        true => json(r#"{"result": true, "msg": "", "data": {"result": {"worker_out": ["worker.out"]}}}"#),
+        false => partly_broken(route),
+    })
+    .await;
+    assert_eq!(polled(&empty, 10).next().await, Some(LogEvent::Complete));
+    assert_eq!(empty.whole_log(&file()).await.unwrap().chunk().await, Ok(None));
+    let gone = client(partly_broken).await;
+    let end = polled(&gone, 10).next().await;
+    assert!(matches!(end, Some(LogEvent::Failed(RayError::Status { code: 500, .. }))), "{end:?}");
+    assert!(gone.whole_log(&file()).await.is_err());
 }
 
 /// A text frame of a server (RFC 6455, section 5.2).

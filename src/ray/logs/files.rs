@@ -33,6 +33,21 @@ impl Client {
         let (id, lines) = (encoded(id.0.raw()), lines.max(1));
         self.get(&format!("/api/v0/logs/file?node_id={node}&submission_id={id}&lines={lines}")).await
     }
+
+    /// The result of a read of a node's file, without bytes if the file is empty. Ray 2.53 returns the same unspecific
+    /// error for an empty file as for a node that is gone ([`RayError::may_mean_empty`]), but such a node cannot list
+    /// its files either.
+    pub(super) async fn or_empty(
+        &self,
+        read: Result<Bytes, RayError>,
+        node: NodeId,
+        name: &str,
+    ) -> Result<Bytes, RayError> {
+        match read {
+            Err(e) if e.may_mean_empty() && self.log_files(node, name).await.is_ok() => Ok(Bytes::new()),
+            read => read,
+        }
+    }
 }
 
 fn list(body: &[u8]) -> Result<LogFiles, RayError> {

@@ -10,7 +10,7 @@ use super::tail::{Backoff, Clients, Closed, CurrentClient, Outlet};
 use crate::model::{JobStatus, NodeId, SubmissionId};
 use bytes::Bytes;
 use reqwest::{Method, Response};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Follows a job's whole driver log to its end, from its first line on. When the client changes, no line is lost or
 /// repeated.
@@ -219,6 +219,7 @@ impl Follower {
     async fn over_file(&mut self) -> Result<(), Closed> {
         let mut backoff = Backoff(Backoff::FIRST);
         loop {
+            let started = Instant::now();
             let why = match self.detail().await? {
                 Err(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
                 Err(error) if error.is_final() => return self.out.failed(error).await,
@@ -231,12 +232,18 @@ impl Follower {
                         (Some(node), _) => {
                             let before = self.position.count;
                             let read = self.read_file(node, ended).await?;
-                            if self.position.count > before {
+                            let has_new_bytes = self.position.count > before;
+                            if has_new_bytes || started.elapsed() > Backoff::MAX_BACKOFF {
                                 backoff.reset();
                             }
                             match read {
                                 Ok(()) if ended => return self.out.complete().await,
-                                Ok(()) => continue,
+                                Ok(()) if has_new_bytes => continue,
+                                // Ray may end every stream at once, e.g. for a file that was deleted.
+                                Ok(()) => {
+                                    backoff.wait(&mut self.clients).await;
+                                    continue;
+                                }
                                 Err(error) => error.to_string(),
                             }
                         }

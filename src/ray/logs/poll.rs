@@ -28,8 +28,8 @@ const FIRST_POSITION: u64 = 1 << 62;
 /// Distance between the positions of two parts if the number of bytes between them is unknown.
 const UNKNOWN_DISTANCE: u64 = 1 << 40;
 
-/// Follows the file from its last `keep` lines on; a file of a node until `ended`. Lines that are written faster than the reads reach back are missed,
-/// which [`LogEvent::Note`] reports.
+/// Follows the file from its last `keep` lines on, at most from its last million; a file of a node until `ended`. Lines
+/// that are written faster than the reads reach back are missed, which [`LogEvent::Note`] reports.
 pub async fn poll(
     clients: Clients,
     file: Polled,
@@ -38,7 +38,7 @@ pub async fn poll(
     out: Outlet,
 ) -> Result<(), Closed> {
     let (clients, seen) = (CurrentClient(clients), Seen::nothing(FIRST_POSITION));
-    Poll { clients, file, ended, out, seen, node: None, reach: keep, most: u32::MAX }.run(keep).await
+    Poll { clients, file, ended, out, seen, node: None, reach: 0, most: OLDEST }.run(keep).await
 }
 
 struct Poll {
@@ -51,7 +51,7 @@ struct Poll {
     node: Option<NodeId>,
     /// Lines of the largest read so far.
     reach: u32,
-    /// Maximum number of lines per read: the response to more was too large.
+    /// Maximum number of lines per read: the response to more was too large or took too long.
     most: u32,
 }
 
@@ -67,7 +67,7 @@ impl Poll {
     async fn run(&mut self, keep: u32) -> Result<(), Closed> {
         let mut backoff = Backoff(Backoff::FIRST);
         // One more, for a last line that is still being written.
-        let mut lines = keep.saturating_add(1);
+        let mut lines = keep.saturating_add(1).min(self.most);
         let (mut is_first, mut is_quiet) = (true, true);
         loop {
             let client = self.clients.client(&mut self.out).await?;
@@ -101,6 +101,16 @@ impl Poll {
                 Ok(now) => now,
                 Err(RayError::TooLarge(_)) if lines > 1 => {
                     lines = self.lower(lines);
+                    continue;
+                }
+                // The same read would take too long again. A head that answers nothing else either is waited for.
+                Err(error @ RayError::Silent(_))
+                    if lines > 1
+                        && started.elapsed() >= client.inner.limits.call
+                        && client.version().await.is_ok() =>
+                {
+                    lines = self.lower(lines);
+                    self.out.interrupted(format!("{error}; retrying with {lines} lines")).await?;
                     continue;
                 }
                 Err(error @ RayError::Status { .. }) if has_ended => return self.out.failed(error).await,
@@ -150,8 +160,13 @@ impl Poll {
     /// The file's last lines; none while it is not known which node has it.
     async fn read(&self, client: &Client, lines: u32) -> Option<Result<Bytes, RayError>> {
         Some(match &self.file {
-            Polled::Job(id) => client.read_job_log(id, self.node?, lines).await,
-            Polled::File(node, name) => client.read_log(*node, name, lines).await,
+            Polled::Job(id) => {
+                let node = self.node?;
+                client.or_empty(client.read_job_log(id, node, lines).await, node, &id.driver_log()).await
+            }
+            Polled::File(node, name) => {
+                client.or_empty(client.read_log(*node, name, lines).await, *node, name.raw()).await
+            }
         })
     }
 
@@ -165,7 +180,7 @@ impl Poll {
             let from = last_lines(now, keep);
             let is_whole = is_all && from == 0;
             if !is_all && lines <= keep {
-                self.note("earlier lines are missing here: the response with all of them is too large")
+                self.note(&format!("earlier lines are missing here: only the last {lines} could be read"))
                     .await?;
             }
             self.out.seek(FIRST_POSITION, is_whole.then_some(FIRST_POSITION)).await?;

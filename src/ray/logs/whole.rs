@@ -10,7 +10,8 @@ use reqwest::{Method, Response};
 #[derive(Debug)]
 pub struct WholeLog {
     client: Client,
-    response: Response,
+    /// None for an empty log.
+    response: Option<Response>,
 }
 
 impl Client {
@@ -20,16 +21,25 @@ impl Client {
     ///
     /// The errors of a request, and [`RayError::Silent`] for a job that has no driver yet.
     pub async fn whole_log(&self, of: &Polled) -> Result<WholeLog, RayError> {
-        let (node, file) = match of {
+        let (node, file, name) = match of {
             Polled::Job(id) => {
                 let node = self.job(id).await?.job.driver_node;
                 let none = || RayError::Silent("the job has no driver yet, so it has no log".to_owned());
-                (node.ok_or_else(none)?, format!("submission_id={}", encoded(id.0.raw())))
+                let file = format!("submission_id={}", encoded(id.0.raw()));
+                (node.ok_or_else(none)?, file, id.driver_log())
             }
-            Polled::File(node, name) => (*node, format!("filename={}", encoded(name.raw()))),
+            Polled::File(node, name) => {
+                (*node, format!("filename={}", encoded(name.raw())), name.raw().to_owned())
+            }
         };
         let route = format!("/api/v0/logs/file?node_id={node}&{file}&lines=-1");
-        let response = self.open(self.request(Method::GET, &route)).await?;
+        let response = match self.open(self.request(Method::GET, &route)).await {
+            Ok(response) => Some(response),
+            Err(e) => {
+                self.or_empty(Err(e), node, &name).await?;
+                None
+            }
+        };
         Ok(WholeLog { client: self.clone(), response })
     }
 }
@@ -42,7 +52,8 @@ impl WholeLog {
     /// The connection was lost, or nothing was received within the timeout of a call.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, RayError> {
         let stalled = |_| RayError::Silent("the log file stalled".to_owned());
-        let read = tokio::time::timeout(self.client.inner.limits.call, self.response.chunk());
+        let Some(response) = &mut self.response else { return Ok(None) };
+        let read = tokio::time::timeout(self.client.inner.limits.call, response.chunk());
         let chunk = read.await.map_err(stalled)?.map_err(|e| silent(&e))?;
         self.client.meter().http.receive(chunk.as_ref().map_or(0, Bytes::len));
         Ok(chunk)
