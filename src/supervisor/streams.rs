@@ -39,6 +39,8 @@ pub struct Streams {
 struct Open {
     source: LogSource,
     task: AbortHandle,
+    /// The search of the whole file on its host, if one is running.
+    search: Option<AbortHandle>,
     /// The download of the whole file for a search, if one is running.
     download: Option<AbortHandle>,
     /// Requests for older parts, each by the position where the part ends.
@@ -89,7 +91,9 @@ impl Streams {
         let (older, requests) = mpsc::unbounded_channel();
         let lines = pass_on(tail, requests, stream, out.clone());
         let task = tokio::spawn(async move { tokio::join!(zone, lines) }).abort_handle();
-        if let Some(before) = self.open.insert(stream, Open { source, task, download: None, older }) {
+        if let Some(before) =
+            self.open.insert(stream, Open { source, task, search: None, download: None, older })
+        {
             before.abort();
         }
     }
@@ -117,15 +121,18 @@ impl Streams {
         }
     }
 
-    /// Searches the whole file of an open log, on its host.
-    pub fn search(&self, stream: StreamId, pattern: String, out: &UpdateSender) {
-        let Some(open) = self.open.get(&stream) else { return };
+    /// Searches the whole file of an open log, on its host; cancels an earlier search of it.
+    pub fn search(&mut self, stream: StreamId, pattern: String, out: &UpdateSender) {
+        let Some(open) = self.open.get_mut(&stream) else { return };
         let (access, source) = (self.access.borrow().clone(), open.source.clone());
         let (spec, out) = (Arc::clone(&self.spec), out.clone());
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let found = search(access, &spec, &source, &pattern).await.map_err(NotSearched::from);
             out.send(ClusterEvent::LogMatches { stream, pattern, found }).await;
         });
+        if let Some(before) = open.search.replace(task.abort_handle()) {
+            before.abort();
+        }
     }
 
     /// Downloads the whole file of an open log and searches it; cancels an earlier download of it.
@@ -162,7 +169,7 @@ impl Streams {
 impl Open {
     fn abort(&self) {
         self.task.abort();
-        self.download.iter().for_each(AbortHandle::abort);
+        self.search.iter().chain(&self.download).for_each(AbortHandle::abort);
     }
 }
 
