@@ -11,4 +11,4 @@ mod tail;
 mod track;
 mod trend;
 
-pub use gauge::{Sampling, VitalsTracker};
+pub use gauge::{Sampling, VitalsTracker, held_chips};

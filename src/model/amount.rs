@@ -14,6 +14,11 @@ pub fn rank(resource: &str) -> u8 {
     }
 }
 
+/// Whether a resource counts accelerator chips.
+pub fn is_chip(resource: &str) -> bool {
+    matches!(resource, "TPU" | "GPU")
+}
+
 /// Whether the unit of a resource is bytes.
 pub fn is_bytes(resource: &str) -> bool {
     matches!(resource, "memory" | "object_store_memory")

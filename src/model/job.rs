@@ -1,6 +1,6 @@
 //! A job: a submission, or a driver that was started manually.
 
-use super::amount::amount;
+use super::amount::{amount, is_chip};
 use super::text::printable;
 use super::{NodeId, Text, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -245,8 +245,7 @@ impl Job {
             name.raw().strip_prefix("TPU-")?.strip_suffix("-head").map(str::to_owned)
         };
         let declared = || self.metadata.iter().find(|(name, value)| name.raw() == "tpu" && !value.is_empty());
-        let is_chip = |name: &Text| matches!(name.raw(), "TPU" | "GPU");
-        let chips = || requested().find(|(name, _)| is_chip(name));
+        let chips = || requested().find(|(name, _)| is_chip(name.raw()));
         (requested().find_map(|(name, _)| of_slice(name)).map(|kind| printable(&kind).into_owned().into()))
             .or_else(|| declared().map(|(_, kind)| kind.shown()))
             .or_else(|| chips().map(|(name, n)| format!("{name} {}", amount(name.raw(), *n)).into()))

@@ -1,7 +1,7 @@
 //! The vitals of a job: its actual activity, the resources that it holds, the progress of its run. Ray reports
 //! `RUNNING` even for a job that waits for its first chip, and for one that has been hanging for an hour.
 
-use super::amount::{amount, grouped, rank, shape};
+use super::amount::{amount, grouped, is_chip, rank, shape};
 use super::time::brief;
 use super::{Job, JobKey, JobStatus, NodeId, Text, Timestamp, Wait};
 use std::collections::HashMap;
@@ -232,7 +232,7 @@ impl Vitals {
     /// Name and number of the chips that it holds, TPUs before GPUs; none if it holds none or Ray did not report them.
     pub fn chips(&self) -> Option<(&Text, f64)> {
         let holds = self.holds.as_deref()?;
-        let chip = holds.iter().filter(|(name, n)| matches!(name.raw(), "TPU" | "GPU") && *n > 0.0);
+        let chip = holds.iter().filter(|(name, n)| is_chip(name.raw()) && *n > 0.0);
         chip.min_by_key(|(name, _)| rank(name.raw())).map(|(name, n)| (name, *n))
     }
 

@@ -3,7 +3,7 @@
 
 use crate::model::{Job, JobKey, Timestamp};
 use crate::ray::Holdings;
-use crate::vitals::VitalsTracker;
+use crate::vitals::{VitalsTracker, held_chips};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,11 +66,8 @@ fn is_unread(tracker: Option<&VitalsTracker>) -> bool {
 
 /// The chips that a job holds, if the figure is plausible.
 fn chips(job: &Job, holdings: &Holdings) -> u64 {
-    let own = job.requested.iter().flatten().map(|(name, n)| (name.raw(), *n));
-    let held = job.driver.as_ref().and_then(|driver| holdings.by_job.get(driver)).into_iter();
-    let held = held.flat_map(|holding| holding.holds.iter().map(|(name, n)| (name.as_str(), *n)));
-    let all: f64 = own.chain(held).filter(|(name, _)| matches!(*name, "TPU" | "GPU")).map(|(_, n)| n).sum();
-    all.clamp(0.0, CHIPS_MAX) as u64
+    let holding = job.driver.as_ref().and_then(|driver| holdings.by_job.get(driver));
+    held_chips(job, holding).clamp(0.0, CHIPS_MAX) as u64
 }
 
 #[cfg(test)]

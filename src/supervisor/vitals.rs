@@ -5,6 +5,7 @@
 use super::log_file::{LogFile, ReadError};
 use super::log_selection::LogSelection;
 use crate::logs::{Clock, LineSplitter, Patterns};
+use crate::model::amount::is_chip;
 use crate::model::vitals::ReadingCost;
 use crate::model::{
     ClusterSpec, ClusterVitals, Job, JobIds, JobKey, JobStatus, Line, Node, NodeId, Snapshot, SubmissionId,
@@ -12,7 +13,7 @@ use crate::model::{
 };
 use crate::ray::{AT_ONCE, Client, Holdings, RayError};
 use crate::ssh::Remote;
-use crate::vitals::{Sampling, VitalsTracker};
+use crate::vitals::{Sampling, VitalsTracker, held_chips};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use std::collections::HashMap;
@@ -408,12 +409,7 @@ impl Round {
         let now = Timestamp::now();
         let is_wanted =
             |job: &&Arc<Job>| trackers.get(&job.key).is_some_and(|tracker| tracker.wants_figures(now));
-        let machine = |job: &Arc<Job>| {
-            let holding = job.driver.as_ref().and_then(|id| holdings.by_job.get(id))?;
-            let has_chips = ["TPU", "GPU"].iter().any(|chip| holding.holds.contains_key(*chip));
-            let node = holding.nodes.iter().find(|node| **node != self.node).or(holding.nodes.first());
-            node.filter(|_| has_chips).map(|node| (job.key.clone(), *node))
-        };
+        let machine = |job: &Arc<Job>| Some((job.key.clone(), machine_with_chips(job, holdings, self.node)?));
         let machines: Vec<_> =
             self.jobs.iter().filter(is_wanted).filter_map(machine).take(MAX_MACHINES).collect();
         let read_one = |(key, node)| async move { (key, self.client.physical(node).await.ok().flatten()) };
@@ -477,5 +473,48 @@ impl Round {
         let missing = read.missing.iter().map(|(key, why)| format!("log of {key}: {why}"));
         let missing = holdings.cut.iter().cloned().chain(missing).collect();
         (trackers, ClusterVitals { read: Some(now), jobs, limits: self.limits, cost, missing })
+    }
+}
+
+/// A machine whose chips a job holds: one of those of its tasks and actors, if they hold chips, preferably not the head;
+/// otherwise the machine of its driver, if its entrypoint holds chips.
+fn machine_with_chips(job: &Job, holdings: &Holdings, head: NodeId) -> Option<NodeId> {
+    let holding = job.driver.as_ref().and_then(|id| holdings.by_job.get(id));
+    if held_chips(job, holding) <= 0.0 {
+        return None;
+    }
+    let with_chips = holding.filter(|holding| holding.holds.keys().any(|name| is_chip(name)));
+    let nodes = || with_chips.into_iter().flat_map(|holding| &holding.nodes).copied();
+    nodes().find(|node| *node != head).or_else(|| nodes().next()).or(job.driver_node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Holding, JobId};
+
+    #[test]
+    fn the_machine_of_a_job_is_one_whose_chips_it_holds() {
+        let node = |n: u8| NodeId::from_bytes(&[n; 28]).unwrap();
+        let (head, driver) = (node(1), JobId("01000000".into()));
+        let job = |chips: f64| Job {
+            driver: Some(driver.clone()),
+            driver_node: Some(node(7)),
+            requested: Some(vec![("TPU".into(), chips)]),
+            ..Job::sample("a", JobStatus::Running)
+        };
+        let of = |chips: f64, held: &[(&str, f64)], nodes: &[u8]| {
+            let holds = held.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+            let nodes = nodes.iter().map(|n| node(*n)).collect();
+            let holding = Holding { holds, nodes, ..Holding::default() };
+            let by_job = HashMap::from([(driver.clone(), holding)]);
+            machine_with_chips(&job(chips), &Holdings { by_job, ..Holdings::default() }, head)
+        };
+        assert_eq!(of(0.0, &[("TPU", 4.0)], &[1, 2]), Some(node(2)), "workers, not the head");
+        assert_eq!(of(0.0, &[("TPU", 4.0)], &[1]), Some(head));
+        assert_eq!(of(4.0, &[], &[]), Some(node(7)), "the entrypoint holds the chips");
+        assert_eq!(of(4.0, &[("CPU", 1.0)], &[2]), Some(node(7)), "its tasks hold no chips");
+        assert_eq!(of(0.0, &[("CPU", 1.0)], &[2]), None);
+        assert_eq!(machine_with_chips(&job(4.0), &Holdings::default(), head), Some(node(7)));
     }
 }

@@ -4,7 +4,7 @@ use super::saved::Saved;
 use super::tail::Tail;
 use super::track::{Key, Track};
 use crate::logs::{Clock, Patterns, Phase, Progress, Times, Writers, checkpoint, prefixed};
-use crate::model::amount::grouped;
+use crate::model::amount::{grouped, is_chip};
 use crate::model::vitals::{loss, rate_was};
 use crate::model::{
     Holding, Job, JobActivity, Line, LogRead, Run, RunWarning, Text, Timestamp, VitalLimits, Vitals, Wait,
@@ -308,7 +308,7 @@ impl VitalsTracker {
     pub fn vitals(&mut self, job: &Job, holding: Option<&Holding>, now: Timestamp) -> Vitals {
         self.begun = job.started;
         let holds = holding.map(|holding| held(job, holding));
-        let is_held = holds.as_ref().is_some_and(|holds| chips(holds) > 0.0);
+        let is_held = holding.is_some_and(|holding| held_chips(job, Some(holding)) > 0.0);
         let log = match (self.read, job.submission_id()) {
             (Some((_, last)), _) => LogRead::At(last),
             (None, Some(_)) => LogRead::Unread,
@@ -543,14 +543,16 @@ fn held(job: &Job, holding: &Holding) -> Vec<(Text, f64)> {
     all.into_iter().map(|(name, n)| (Text::from(name), n)).collect()
 }
 
-fn chips(holds: &[(Text, f64)]) -> f64 {
-    holds.iter().filter(|(name, _)| matches!(name.raw(), "TPU" | "GPU")).map(|(_, n)| n).sum()
+/// Number of chips that a job holds: those of its entrypoint, its tasks and its actors.
+pub fn held_chips(job: &Job, holding: Option<&Holding>) -> f64 {
+    let own = job.requested.iter().flatten().map(|(name, n)| (name.raw(), *n));
+    let held = holding.into_iter().flat_map(|holding| holding.holds.iter().map(|(name, n)| (&**name, *n)));
+    own.chain(held).filter(|(name, _)| is_chip(name)).map(|(_, n)| n).sum()
 }
 
 /// Whether it waits for chips, or for the head of a slice.
 fn is_for_chips(wait: &Wait) -> bool {
-    let is_chip = |name: &str| matches!(name, "TPU" | "GPU") || name.starts_with("TPU-");
-    wait.shape.iter().any(|(name, _)| is_chip(name.raw()))
+    wait.shape.iter().any(|(name, _)| is_chip(name.raw()) || name.raw().starts_with("TPU-"))
 }
 
 #[cfg(test)]
