@@ -52,7 +52,11 @@ pub(super) fn kind(e: &GcpError, otherwise: ProblemKind) -> ProblemKind {
     e.retry_after().map_or(otherwise, |after| ProblemKind::Quota { after })
 }
 
+/// The same, with [`ProblemKind::Login`] for an error of the login.
+pub(super) fn kind_or_login(e: &GcpError) -> ProblemKind {
+    if e.is_login() { ProblemKind::Login } else { kind(e, ProblemKind::Other) }
+}
+
 fn problem(e: &GcpError) -> Problem {
-    let kind = if e.is_login() { ProblemKind::Login } else { kind(e, ProblemKind::Other) };
-    Problem::new(kind, e.to_string(), e.hint(), Timestamp::now())
+    Problem::new(kind_or_login(e), e.to_string(), e.hint(), Timestamp::now())
 }

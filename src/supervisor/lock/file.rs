@@ -32,7 +32,7 @@ pub fn reading(cluster: &ClusterName) -> String {
 /// Parses the output of [`reading`].
 pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationLock>, Problem> {
     if output.status != 0 {
-        return Err(failed(output));
+        return Err(failed("read", output, "make it and /var/tmp there readable"));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     if text.trim().is_empty() {
@@ -95,19 +95,15 @@ pub fn done(output: &Output) -> Result<bool, Problem> {
     match output.status {
         0 => Ok(true),
         OTHER => Ok(false),
-        _ => Err(failed(output)),
+        _ => Err(failed("write", output, "free space in /var/tmp there, or make it writable")),
     }
 }
 
-fn failed(output: &Output) -> Problem {
+/// `verb` is what failed: read or write.
+fn failed(verb: &str, output: &Output, hint: &str) -> Problem {
     let message = if output.stderr.is_empty() { "no error message" } else { &output.stderr };
-    let what = format!("cannot write the operation lock on the head ({}): {message}", output.status);
-    Problem::new(
-        ProblemKind::Other,
-        what,
-        "free space in /var/tmp there, or make it writable",
-        Timestamp::now(),
-    )
+    let what = format!("cannot {verb} the operation lock on the head ({}): {message}", output.status);
+    Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
 }
 
 #[cfg(test)]
@@ -161,6 +157,17 @@ mod tests {
         assert!(done(&run(removing(&lab, &ours.id))).unwrap());
         assert_eq!(there(), None);
         assert!(!done(&run(renewing(&lab, &ours))).unwrap(), "a removed lock is not created again");
+    }
+
+    #[test]
+    fn an_error_names_what_failed() {
+        let lab = ClusterName::new("lab");
+        let output =
+            Output { status: 1, stdout: Vec::new(), cut: false, stderr: "head: Permission denied".into() };
+        let (read, write) = (read(&output, &lab).unwrap_err(), done(&output).unwrap_err());
+        assert_eq!(read.what, "cannot read the operation lock on the head (1): head: Permission denied");
+        assert_eq!(write.what, "cannot write the operation lock on the head (1): head: Permission denied");
+        assert!(!read.hint.to_string().contains("free space"), "{read:?}");
     }
 
     #[test]

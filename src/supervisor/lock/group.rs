@@ -4,6 +4,7 @@
 //! The operator and the operation are in its description, which cannot be changed; the step and the time of the last
 //! update are in its named ports, which are set with their fingerprint.
 
+use super::super::cloud::kind_or_login;
 use super::LockOwnership;
 use crate::gcp::{GcpError, Google, InstanceGroup, TpuLocation};
 use crate::model::{ClusterName, OperationLock, Problem, ProblemKind, Timestamp};
@@ -34,9 +35,10 @@ fn project_and_zone(location: &TpuLocation) -> (&str, &str) {
     (&location.project, &location.zone)
 }
 
-fn problem(e: &GcpError) -> Problem {
-    let kind = if e.is_login() { ProblemKind::Login } else { ProblemKind::Other };
-    Problem::new(kind, format!("cannot write the operation lock at Google: {e}"), e.hint(), Timestamp::now())
+/// `verb` is what failed: read or write.
+fn problem(verb: &str, e: &GcpError) -> Problem {
+    let what = format!("cannot {verb} the operation lock at Google: {e}");
+    Problem::new(kind_or_login(e), what, e.hint(), Timestamp::now())
 }
 
 /// The group, and the lock that it represents; `None` if there is no group.
@@ -46,8 +48,8 @@ async fn find(
     cluster: &ClusterName,
 ) -> Result<Option<(InstanceGroup, OperationLock)>, Problem> {
     let name = name(cluster);
-    let found = google.instance_group(project_and_zone(location), &name).await.map_err(|e| problem(&e))?;
-    let Some(group) = found else { return Ok(None) };
+    let found = google.instance_group(project_and_zone(location), &name).await;
+    let Some(group) = found.map_err(|e| problem("read", &e))? else { return Ok(None) };
     let Some(lock) = OperationLock::parse(&group.description, cluster) else {
         let what =
             format!("the instance group {name} in {} is not an operation lock of {cluster}", location.zone);
@@ -101,7 +103,7 @@ pub async fn acquire(
         (_, Ok(Some((_, found)))) => Ok(LockOwnership::Lost(Some(Box::new(found)))),
         (Ok(()), Ok(None)) => Ok(LockOwnership::Lost(None)),
         (Err(GcpError::Exists { .. }), Err(e)) => Ok(LockOwnership::Unreadable(Box::new(e))),
-        (Err(e), Ok(None) | Err(_)) => Err(problem(&e)),
+        (Err(e), Ok(None) | Err(_)) => Err(problem("write", &e)),
         (Ok(()), Err(e)) => Err(e),
     }
 }
@@ -121,7 +123,7 @@ pub async fn renew(
         Err(GcpError::NotFound { .. }) => {
             Ok(LockOwnership::Lost(read(google, location, cluster).await?.map(Box::new)))
         }
-        Err(e) => Err(problem(&e)),
+        Err(e) => Err(problem("write", &e)),
     }
 }
 
@@ -136,7 +138,7 @@ pub async fn remove(
     };
     match google.delete_instance_group(project_and_zone(location), &group).await {
         Ok(()) | Err(GcpError::NotFound { .. }) => Ok(()),
-        Err(e) => Err(problem(&e)),
+        Err(e) => Err(problem("write", &e)),
     }
 }
 
