@@ -82,9 +82,9 @@ struct Serving {
     dashboard_seen: Option<Instant>,
     /// The problem of the dashboard; `None` while it responds.
     dashboard: Option<Problem>,
-    /// Time of the last answer; `None` while the head does not respond as expected.
+    /// Time of the first answer since the head came up; `None` while it does not respond as expected.
     up_since: Option<Timestamp>,
-    /// Whether that answer came from the GCS.
+    /// Whether the last answer came from the GCS.
     over_gcs: bool,
     refusals: u64,
     /// Number of other tokens that were tried since the head last accepted one.
@@ -407,8 +407,16 @@ impl ClusterTask {
 
     /// Checks the connection after sleep or a network change; it is replaced unless it responds within seconds.
     async fn probe(&mut self, s: &mut Serving) -> Option<End> {
-        let answer = tokio::time::timeout(PROBE_TIMEOUT, connect::ping(&s.session.client)).await;
-        if matches!(answer, Ok(Ok(_))) {
+        let (client, has_dashboard) = (s.session.client.clone(), !s.over_gcs || s.dashboard.is_none());
+        let probe = async {
+            // While the dashboard is down, only the GCS shows whether the connection works.
+            if has_dashboard {
+                connect::ping(&client).await.is_ok()
+            } else {
+                client.gcs_wants_token().await.is_ok()
+            }
+        };
+        if tokio::time::timeout(PROBE_TIMEOUT, probe).await == Ok(true) {
             s.polling.request();
             self.streams.nudge();
             return None;
