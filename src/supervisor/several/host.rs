@@ -144,6 +144,10 @@ impl HostFiles {
             if !self.files.has_output {
                 return self.elsewhere(&why).await;
             }
+            if !self.files.is_lost {
+                // The host has sent data since the last attempt.
+                backoff.reset();
+            }
             self.files.lost(&why.to_string()).await;
             // A new connection is tried at once.
             tokio::select! {
