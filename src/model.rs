@@ -98,7 +98,7 @@ pub use provider::Provider;
 pub use raylet::{RayletThread, RayletThreads};
 pub use resize::ResizeRequest;
 pub use running_head::{RunningHead, several_heads};
-pub use secret::{Secret, is_secret_in, marked_secret, named_secrets};
+pub use secret::{SECRET_VARIABLES, Secret, is_secret_in, marked_secret, named_secrets};
 pub use service::{LocalPorts, Service};
 pub use sgr::{SgrColor, TextStyle};
 pub use step::StepName;

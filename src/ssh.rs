@@ -22,6 +22,7 @@ mod visit;
 
 pub use error::{KeyFault, SshError};
 pub use files::clear_stale_sockets;
+pub use guard::clean_environment;
 pub use hostkey::trust;
 pub use login::login;
 pub use machine::{client_version, inspect_key};

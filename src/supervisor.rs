@@ -60,7 +60,7 @@ pub use host_search::HostAccess;
 pub use lock::{LockOwnership, OwnLocks, acquire_lock, keeps_locks, read_lock, remove_lock, renew_lock};
 pub use log_file::{ContentSearch, LogFile, Opened, ReadError, Start};
 pub use login::trust;
-pub use options::{AuditSink, Options, Reach, SECRET_VARIABLES, google};
+pub use options::{AuditSink, Options, Reach, google};
 pub use ports::default_port;
 pub use read::{read_open, read_state, state_of, unreachable};
 pub use session::{Attached, Session, attach, connect};
@@ -72,6 +72,9 @@ pub use zones::Zones;
 
 // Provided by a connection.
 pub use crate::ssh::{Remote, RemoteStream};
+
+// For programs that other modules start.
+pub use crate::ssh::clean_environment;
 
 use crate::model::cloud::TpuHost;
 use crate::model::{

@@ -33,6 +33,9 @@ impl fmt::Display for Secret {
     }
 }
 
+/// Variables of this program that no child process may inherit.
+pub const SECRET_VARIABLES: [&str; 2] = ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"];
+
 /// Prefixes that issuers give their secrets, and the kind of each secret.
 const PREFIXES: [(&str, &str); 10] = [
     ("hf_", "Hugging Face token"),

@@ -5,6 +5,7 @@
 //! other end notices.
 
 use super::SshError;
+use crate::model::SECRET_VARIABLES;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
@@ -80,8 +81,8 @@ pub(super) fn code(status: ExitStatus) -> i32 {
 }
 
 /// Removes the token from a child's environment: `SendEnv` could send it to a host, and `ps e` shows it here.
-pub(super) fn clean_environment(command: &mut std::process::Command) -> &mut std::process::Command {
-    command.env_remove("RAY_AUTH_TOKEN").env_remove("RAY_AUTH_TOKEN_PATH")
+pub fn clean_environment(command: &mut std::process::Command) -> &mut std::process::Command {
+    SECRET_VARIABLES.iter().fold(command, |command, name| command.env_remove(name))
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Finds a cluster's head: in its file, at Google Cloud by the labels that Ray's launcher sets, or by asking Ray.
 
+use super::Options;
 use super::out::UpdateSender;
-use super::{Options, SECRET_VARIABLES};
 use crate::config;
 use crate::gcp::{GcpError, Head, Role};
 use crate::model::{
     ClusterEvent, ClusterSpec, HeadAddress, Hint, HostName, Link, Problem, ProblemKind, Provider, Timestamp,
     Verb, several_heads,
 };
+use crate::ssh::clean_environment;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
@@ -158,9 +159,7 @@ async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<HostName, Prob
     };
     let mut command = Command::new(program);
     command.args(arguments).arg("get-head-ip").arg(file).kill_on_drop(true).stdin(Stdio::null());
-    for name in SECRET_VARIABLES {
-        command.env_remove(name);
-    }
+    clean_environment(command.as_std_mut());
     let output = match tokio::time::timeout(RAY_TIMEOUT, command.output()).await {
         Err(_) => {
             return Err(failed(format!("`{words} get-head-ip` timed out after {} s", RAY_TIMEOUT.as_secs())));

@@ -13,9 +13,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Variables of this program that no child process may inherit.
-pub const SECRET_VARIABLES: [&str; 2] = ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"];
-
 /// Options for all clusters' tasks.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -23,7 +20,7 @@ pub struct Options {
     pub ssh: PathBuf,
     /// `ssh -F`; with `None` the user's own configuration applies.
     pub ssh_config: Option<PathBuf>,
-    /// The ray command, e.g. `["uv", "run", "ray"]`; run only to ask for a head's address.
+    /// The ray command, e.g. `["uv", "run", "ray"]`: asks for a head's address, and runs `ray up` and `ray down`.
     pub ray: Vec<String>,
     /// Refresh interval of the cluster on the screen.
     pub focused: Duration,

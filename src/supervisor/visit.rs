@@ -3,12 +3,12 @@
 
 use super::discover::{head_address, host_name};
 use super::login::tunnel_spec;
-use super::{Options, SECRET_VARIABLES, ask_cloud};
+use super::{Options, ask_cloud};
 use crate::model::cloud::{CloudView, TpuHost, TpuVm};
 use crate::model::{
     ClusterSpec, HeadAddress, Hint, HostName, Problem, ProblemKind, Provider, Timestamp, Verb,
 };
-use crate::ssh::{Purpose, TunnelSpec, Visit};
+use crate::ssh::{Purpose, TunnelSpec, Visit, clean_environment};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
@@ -166,10 +166,8 @@ async fn login_command(
 /// The command that writes the contents of a directory to its standard output, for `tar -x` on a machine.
 pub fn pack(folder: &Path) -> Command {
     let mut tar = Command::new("tar");
+    clean_environment(&mut tar);
     // Leave out the files that macOS would add.
-    for name in SECRET_VARIABLES {
-        tar.env_remove(name);
-    }
     tar.env("COPYFILE_DISABLE", "1").arg("-C").arg(folder).args(["-cf", "-", "."]);
     tar
 }

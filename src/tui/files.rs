@@ -6,7 +6,7 @@ use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::operation::{Audit, Entry};
 use crate::replace;
-use crate::supervisor::SECRET_VARIABLES;
+use crate::supervisor::clean_environment;
 use std::env;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -111,15 +111,14 @@ fn command(words: &str, path: &Path, line: usize) -> Command {
         command.arg(format!("+{line}"));
     }
     command.arg(path);
-    for name in SECRET_VARIABLES {
-        command.env_remove(name);
-    }
+    clean_environment(&mut command);
     command
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::SECRET_VARIABLES;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn mode(path: &Path) -> u32 {

@@ -11,7 +11,7 @@ use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Problem, ProblemKind, Secret, Target, Timestamp};
 use crate::operation::{Audit, Environment, Journals, Operations, ServiceEvent};
-use crate::supervisor::{SECRET_VARIABLES, Supervisor};
+use crate::supervisor::{Supervisor, clean_environment};
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
@@ -463,10 +463,7 @@ async fn announcing<T>(
 pub fn start_browser(url: &str) -> io::Result<()> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for mut command in open::commands(url) {
-        for name in SECRET_VARIABLES {
-            command.env_remove(name);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        clean_environment(&mut command).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         match command.status() {
             Ok(status) if status.success() => return Ok(()),
             Ok(status) => last = io::Error::other(status.to_string()),
