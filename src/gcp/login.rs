@@ -11,6 +11,7 @@ use http::{Extensions, HeaderMap};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,20 +78,17 @@ impl Login {
     async fn read(&self) -> Result<Made, GcpError> {
         // An empty variable counts as none, as with Google's Python client.
         let variable = |name: &str| (self.variable)(name).filter(|value| !value.is_empty());
-        let from_file = |path: &Path, source: CredentialSource| {
-            let charged =
-                variable("GOOGLE_CLOUD_QUOTA_PROJECT").and_then(|project| project.into_string().ok());
-            from_file(path, source, charged)
-        };
+        let charged =
+            || variable("GOOGLE_CLOUD_QUOTA_PROJECT").and_then(|project| project.into_string().ok());
         let (credentials, identity) = match &self.source {
             Source::Made(make) => (make().map_err(|e| GcpError::from_build(&e))?, Identity::default()),
-            Source::File(path) => from_file(path, CredentialSource::Setting(path.clone()))?,
+            Source::File(path) => from_file(path, CredentialSource::Setting(path.clone()), charged()).await?,
             Source::Ambient => match find(variable, METADATA).await? {
                 source @ (CredentialSource::Variable(_)
                 | CredentialSource::Folder(_)
                 | CredentialSource::Home(_)) => {
                     let path = source.file().map(Path::to_owned).unwrap_or_default();
-                    from_file(&path, source)?
+                    from_file(&path, source, charged()).await?
                 }
                 source => {
                     let builder = google::mds::Builder::default().with_scopes([SCOPE]);
@@ -173,7 +171,7 @@ impl Credentials {
 
 /// The credentials in a file, of any type that Google's crate supports. Calls are charged to the given project, else to
 /// the file's.
-fn from_file(
+async fn from_file(
     path: &Path,
     source: CredentialSource,
     charged: Option<String>,
@@ -182,7 +180,7 @@ fn from_file(
         GcpError::CredentialsFile { why, login: Box::default() }.read_from(identity)
     };
     let unread = Identity::at(source.clone());
-    let text = std::fs::read(path).map_err(|e| wrong(e.to_string(), &unread))?;
+    let text = read_regular(path.to_owned()).await.map_err(|e| wrong(e.to_string(), &unread))?;
     let grant: Value = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string(), &unread))?;
     let identity = Identity::of(source, &grant);
     let charged = charged.or_else(|| grant["quota_project_id"].as_str().map(str::to_owned));
@@ -216,6 +214,15 @@ fn from_file(
     Ok((made.map_err(|e| GcpError::from_build(&e).read_from(&identity))?, identity))
 }
 
+/// Reads a regular file, which may be on a network file system; opening a pipe would never end.
+async fn read_regular(path: PathBuf) -> io::Result<Vec<u8>> {
+    let read = move || match std::fs::metadata(&path)?.is_file() {
+        true => std::fs::read(&path),
+        false => Err(io::Error::other("it is not a regular file")),
+    };
+    tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
+}
+
 /// Finds the application-default credentials.
 async fn find(
     variable: impl Fn(&str) -> Option<OsString>,
@@ -246,15 +253,15 @@ mod tests {
     use super::*;
     use std::fs;
 
-    #[test]
-    fn an_invalid_credentials_file_is_reported_with_the_cause() {
+    #[tokio::test]
+    async fn an_invalid_credentials_file_is_reported_with_the_cause() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("login.json");
-        let why = |text: Option<&str>| {
+        let why = async |text: Option<&str>| {
             if let Some(text) = text {
                 fs::write(&file, text).unwrap();
             }
-            from_file(&file, CredentialSource::Setting(file.clone()), None).unwrap_err().to_string()
+            from_file(&file, CredentialSource::Setting(file.clone()), None).await.unwrap_err().to_string()
         };
         let words = [
             (None, "No such file"),
@@ -265,13 +272,16 @@ mod tests {
             (Some("{\"type\": \"external_account\"}"), "missing field"),
         ];
         for (text, wanted) in words {
-            let message = why(text);
+            let message = why(text).await;
             assert!(message.contains(wanted), "{text:?}: {message}");
             assert!(
                 message.contains("login.json") && message.contains("google_credentials"),
                 "{text:?}: {message}"
             );
         }
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        assert!(why(None).await.contains("not a regular file"));
     }
 
     #[tokio::test]

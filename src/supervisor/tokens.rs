@@ -134,7 +134,7 @@ impl TokenManager {
                 Err(Problem::new(ProblemKind::TokenRefused, what, hint, now))
             }
             Err(problem) => {
-                let version = self.sources.version_of(secret, refused);
+                let version = self.version_of(secret, refused).await;
                 let which = version.map(|v| format!(" (version {v})")).unwrap_or_default();
                 let what = format!("the cluster refuses this token{which}, and {}", problem.what);
                 Err(Problem::new(ProblemKind::TokenRefused, what, problem.hint, now))
@@ -146,6 +146,12 @@ impl TokenManager {
     async fn previous(self: &Arc<Self>, secret: &SecretName) -> Option<Secret> {
         let (manager, secret) = (self.clone(), secret.clone());
         tokio::task::spawn_blocking(move || manager.sources.previous(&secret)).await.ok()?
+    }
+
+    /// The version of the secret that has this token, from a file, which may be on a network file system.
+    async fn version_of(self: &Arc<Self>, secret: &SecretName, token: &Secret) -> Option<String> {
+        let (manager, secret, token) = (self.clone(), secret.clone(), token.clone());
+        tokio::task::spawn_blocking(move || manager.sources.version_of(&secret, &token)).await.ok()?
     }
 
     /// Records that the cluster has refused this token.
