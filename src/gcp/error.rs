@@ -384,7 +384,7 @@ fn billing(project: &str) -> Hint {
         project => format!("gcloud billing projects describe {}", shell_quote(project)),
     };
     Hint::from("ask the project's owner to link a billing account to it")
-        .and(Fix::command("list its constraints", see))
+        .and(Fix::command("check whether it has a billing account", see))
 }
 
 fn policy(constraint: &str, project: &str) -> Hint {
