@@ -94,8 +94,10 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         VmState::Stopped => TpuStatus::Stopped,
         VmState::Unknown => TpuStatus::Unknown,
         VmState::Waiting => TpuStatus::Waiting,
-        VmState::Coming if vm.state_since().is_some_and(|since| vm.is_late(since, now)) => TpuStatus::Delayed,
-        VmState::Coming => TpuStatus::Joining,
+        VmState::Starting if vm.state_since().is_some_and(|since| vm.is_late(since, now)) => {
+            TpuStatus::Delayed
+        }
+        VmState::Starting => TpuStatus::Joining,
         VmState::Ready if alive.is_none() => TpuStatus::Up,
         VmState::Ready if missing.is_empty() && joined > 0 => TpuStatus::Registered,
         VmState::Ready if !is_late => TpuStatus::Joining,
@@ -107,7 +109,7 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         accelerator_type: vm.accelerator_type.clone(),
         chips: vm.chips(),
         status,
-        resource: Some(vm.kind()),
+        resource: Some(vm.kind().label()),
         state: Some(state_name(&vm.api_state, vm.state.label())),
         ray_type: vm.ray_type.clone(),
         hosts: (vm.hosts.len(), joined),
@@ -339,7 +341,7 @@ mod tests {
             vm("half", "v4-16", VmState::Ready, &["10.0.0.3", "10.0.0.4"], 100),
             vm("young", "v4-16", VmState::Ready, &["10.0.0.30", "10.0.0.40"], 5),
             vm("lost", "v4-8", VmState::Ready, &["10.0.0.60"], 100),
-            vm("coming", "v4-8", VmState::Coming, &[], 500),
+            vm("coming", "v4-8", VmState::Starting, &[], 500),
             vm("unnoticed", "v4-8", VmState::Preempted, &["10.0.0.5"], 100),
             vm("leak", "v4-8", VmState::Preempted, &["10.0.0.70"], 100),
             vm("going", "v4-8", VmState::Deleting, &["10.0.0.71"], 100),

@@ -98,7 +98,7 @@ impl Google {
     /// belong to this cluster.
     async fn clean_compute(&self, location: &TpuLocation, leftover: &Leftover) -> Result<Cleaned, GcpError> {
         let found = self.compute_tpus(&location.project, &location.zone).await?;
-        let is_it = |vm: &&TpuVm| vm.name == leftover.name && vm.kind() == leftover.kind.label();
+        let is_it = |vm: &&TpuVm| vm.name == leftover.name && vm.kind() == leftover.kind;
         let Some(vm) = found.iter().map(|found| &found.vm).find(is_it) else {
             return Ok(Cleaned::AlreadyGone);
         };
@@ -163,10 +163,21 @@ impl Google {
         let listed = self.tpus(&location.project, &location.zone, Timestamp::default()).await;
         for (leftover, cleaned) in done {
             let is_compute = matches!(leftover.kind, LeftoverKind::Instance | LeftoverKind::InstanceGroup);
-            let unlisted = |view: &CloudView| view.unlisted.clone().filter(|_| is_compute);
+            // Why the list may lack a resource of this kind.
+            let gap = |view: &CloudView| match (is_compute, view.complete) {
+                (true, _) => view.unlisted.clone(),
+                (false, true) => None,
+                (false, false) => Some(Text::new("Google could not list everything")),
+            };
             let seen = match (&*cleaned, &listed) {
-                (Cleaned::Deleted | Cleaned::AlreadyGone, Ok(view)) if unlisted(view).is_some() => {
-                    let why = unlisted(view).unwrap_or_default();
+                (Cleaned::Deleted | Cleaned::AlreadyGone, Ok(view)) if lists(view, leftover) => {
+                    Cleaned::Failed {
+                        what: "Google reports it as deleted but still lists it".into(),
+                        hint: "run it again in a few minutes".into(),
+                    }
+                }
+                (Cleaned::Deleted | Cleaned::AlreadyGone, Ok(view)) if gap(view).is_some() => {
+                    let why = gap(view).unwrap_or_default();
                     Cleaned::Failed {
                         what: format!(
                             "Google reports it deleted, but the deletion could not be verified: {why}"
@@ -178,15 +189,7 @@ impl Google {
                     what: format!("Google reports it deleted, but the deletion could not be verified: {e}"),
                     hint: e.hint(),
                 },
-                (Cleaned::Deleted | Cleaned::AlreadyGone, Ok(view)) if lists(view, leftover) => {
-                    Cleaned::Failed {
-                        what: "Google reports it as deleted but still lists it".into(),
-                        hint: "run it again in a few minutes".into(),
-                    }
-                }
-                (Cleaned::Failed { .. }, Ok(view))
-                    if view.complete && unlisted(view).is_none() && !lists(view, leftover) =>
-                {
+                (Cleaned::Failed { .. }, Ok(view)) if gap(view).is_none() && !lists(view, leftover) => {
                     Cleaned::AlreadyGone
                 }
                 _ => continue,
@@ -219,7 +222,7 @@ fn lists(view: &CloudView, leftover: &Leftover) -> bool {
         }
         // A group may have created another instance of that name.
         LeftoverKind::Instance | LeftoverKind::InstanceGroup => {
-            let is_it = |vm: &&TpuVm| vm.kind() == leftover.kind.label() && vm.created == leftover.created;
+            let is_it = |vm: &&TpuVm| vm.kind() == leftover.kind && vm.created == leftover.created;
             let mut found = view.vms.iter().filter(is_it).filter(|vm| vm.state != VmState::Deleting);
             found.any(|vm| vm.name == leftover.name)
         }

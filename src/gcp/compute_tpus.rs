@@ -140,13 +140,13 @@ impl Google {
 
 /// Whether a group may have resize requests: a zonal group (v1 has none for regional ones) that does not create all of
 /// its instances at once.
-fn may_have(group: &Value) -> bool {
+fn may_have_resize_requests(group: &Value) -> bool {
     !text_of(&group["zone"]).is_empty() && group["targetSizePolicy"]["mode"] != "BULK"
 }
 
 /// The path and the machine type of a group, if it may have resize requests.
 fn queue(group: &Value, path: &str, machine: &Machine) -> Option<(String, String)> {
-    may_have(group).then(|| (path.to_owned(), machine.kind.clone()))
+    may_have_resize_requests(group).then(|| (path.to_owned(), machine.kind.clone()))
 }
 
 pub(super) fn text_of(value: &Value) -> &str {
@@ -336,7 +336,7 @@ fn state(hosts: &[VmState]) -> VmState {
     match () {
         () if all(VmState::Deleting) => VmState::Deleting,
         () if hosts.iter().all(|host| host.is_gone()) => VmState::Preempted,
-        () if any(VmState::Coming) => VmState::Coming,
+        () if any(VmState::Starting) => VmState::Starting,
         () if any(VmState::Ready) => VmState::Ready,
         () if any(VmState::Waiting) => VmState::Waiting,
         () if any(VmState::Stopped) || any(VmState::Preempted) => VmState::Stopped,
@@ -379,13 +379,13 @@ mod tests {
 
     #[test]
     fn a_slice_is_gone_only_when_all_its_hosts_are_gone() {
-        use VmState::{Coming, Deleting, Preempted, Ready, Stopped, Waiting};
+        use VmState::{Deleting, Preempted, Ready, Starting, Stopped, Waiting};
         for (hosts, whole) in [
             (vec![Ready, Ready], Ready),
             (vec![Preempted, Preempted], Preempted),
             (vec![Preempted, Ready], Ready),
             (vec![Preempted, Stopped], Stopped),
-            (vec![Preempted, Coming], Coming),
+            (vec![Preempted, Starting], Starting),
             (vec![Waiting, Waiting], Waiting),
             (vec![Deleting, Deleting], Deleting),
         ] {

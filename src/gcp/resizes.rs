@@ -17,17 +17,22 @@ struct Page {
 }
 
 impl Google {
-    /// These TPUs, and the resize requests of their groups. A group without an instance takes over the state of its
-    /// first request, which is then not listed.
+    /// These TPUs, the resize requests of their groups, and why further requests are missing. A group without an
+    /// instance takes over the state of its first request, which is then not listed.
     pub(super) async fn with_resizes(
         &self,
         project: &str,
         found: Vec<Found>,
-    ) -> Result<(Vec<TpuVm>, Vec<ResizeRequest>), GcpError> {
-        let (mut vms, mut resizes) = (Vec::new(), Vec::new());
+    ) -> (Vec<TpuVm>, Vec<ResizeRequest>, Option<GcpError>) {
+        let (mut vms, mut resizes, mut error) = (Vec::new(), Vec::new(), None);
         for Found { mut vm, queue, .. } in found {
-            if let Some((path, machine_type)) = queue {
-                let mut requests = self.resize_requests(project, &path, (&vm, &machine_type)).await?;
+            // After an error the other groups are not tried: each may take as long to fail.
+            if let Some((path, machine_type)) = queue.filter(|_| error.is_none()) {
+                let requests = self.resize_requests(project, &path, (&vm, &machine_type)).await;
+                let mut requests = requests.unwrap_or_else(|e| {
+                    error = Some(e);
+                    Vec::new()
+                });
                 if vm.hosts.is_empty() && !requests.is_empty() {
                     let first = requests.remove(0);
                     (vm.unhealthy, vm.created) = (Some(Text::new(first.text())), first.created);
@@ -37,7 +42,7 @@ impl Google {
             }
             vms.push(vm);
         }
-        Ok((vms, resizes))
+        (vms, resizes, error)
     }
 
     /// The open and the failed resize requests of a group whose instances are like this TPU, of that machine type.

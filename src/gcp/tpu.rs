@@ -90,18 +90,16 @@ impl Google {
         let complete = nodes.iter().chain(&queued).all(|p| p.unreachable.is_empty());
         let queued = queued.into_iter().flat_map(|p| p.queued_resources).collect();
         let mut vms: Vec<TpuVm> = nodes.into_iter().flat_map(|p| p.nodes).collect();
-        // A login that may list only Cloud TPU still gets that part.
-        let compute = match compute {
-            Ok(found) => self.with_resizes(project, found).await,
-            Err(e) => Err(e),
-        };
+        // A login that may list only Cloud TPU, or no resize requests, still gets that part.
         let (resizes, unlisted) = match compute {
-            Ok((found, resizes)) => {
+            Ok(found) => {
+                let (found, resizes, error) = self.with_resizes(project, found).await;
                 vms.extend(found);
-                (resizes, None)
+                (resizes, error)
             }
-            Err(e) => (Vec::new(), Some(Text::new(format!("{e}; {}", e.hint())))),
+            Err(e) => (Vec::new(), Some(e)),
         };
+        let unlisted = unlisted.map(|e| Text::new(format!("{e}; {}", e.hint())));
         // If heads cannot be listed, TPUs of Compute Engine cannot be either, and `unlisted` reports that.
         let mut heads = heads.unwrap_or_default();
         if zone != "-" {

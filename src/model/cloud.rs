@@ -15,7 +15,7 @@ pub enum VmState {
     /// Requested; waits for capacity (Compute Engine, where the instance or its group exists before that).
     Waiting,
     /// Being created, started, restarted, reimaged or repaired.
-    Coming,
+    Starting,
     /// The VM is up.
     Ready,
     /// The VM is stopped or stopping.
@@ -34,7 +34,7 @@ impl VmState {
     /// Parses a state of the TPU API.
     pub fn from_api(word: &str) -> Self {
         match word {
-            "CREATING" | "STARTING" | "RESTARTING" | "REIMAGING" | "REPAIRING" => Self::Coming,
+            "CREATING" | "STARTING" | "RESTARTING" | "REIMAGING" | "REPAIRING" => Self::Starting,
             "READY" => Self::Ready,
             "STOPPED" | "STOPPING" => Self::Stopped,
             "PREEMPTED" => Self::Preempted,
@@ -49,7 +49,7 @@ impl VmState {
     pub fn from_instance(word: &str, is_spot: bool) -> Self {
         match word {
             "PENDING" => Self::Waiting,
-            "PROVISIONING" | "STAGING" | "REPAIRING" => Self::Coming,
+            "PROVISIONING" | "STAGING" | "REPAIRING" => Self::Starting,
             "RUNNING" => Self::Ready,
             "STOPPED" | "TERMINATED" if is_spot => Self::Preempted,
             "STOPPING" | "PENDING_STOP" | "STOPPED" | "TERMINATED" | "SUSPENDING" | "SUSPENDED" => {
@@ -69,7 +69,7 @@ impl VmState {
     pub const fn label(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
-            Self::Coming => "starting",
+            Self::Starting => "starting",
             Self::Ready => "ready",
             Self::Stopped => "stopped",
             Self::Preempted => "preempted",
@@ -181,23 +181,14 @@ impl TpuVm {
         self.compute.as_ref().map_or_else(|| chips(self.accelerator_type.raw()).unwrap_or(0), |c| c.chips)
     }
 
-    /// The kind of resource, in Google's words.
-    pub fn kind(&self) -> &'static str {
-        match &self.compute {
-            None => "tpu vm",
-            Some(compute) if compute.whole => "instance group",
-            Some(_) => "instance",
-        }
-    }
-
     /// Its state in words, safe to print; Google's name of it if this version does not know the state.
     pub fn state_label(&self) -> String {
         state_label(self.state.label(), self.state != VmState::Unknown, &self.api_state)
     }
 
-    /// Whether it has been in [`VmState::Coming`] for longer than [`READY_TIME`].
+    /// Whether it has been in [`VmState::Starting`] for longer than [`READY_TIME`].
     pub fn is_late(&self, since: Timestamp, now: Timestamp) -> bool {
-        self.state == VmState::Coming && since.age(now) > READY_TIME
+        self.state == VmState::Starting && since.age(now) > READY_TIME
     }
 
     /// When it entered its state; none if Google does not report it, e.g. for a repair.
@@ -254,7 +245,7 @@ pub struct CloudView {
     pub heads: Vec<RunningHead>,
     /// Whether Google's list is complete: Google reports locations that it could not reach.
     pub complete: bool,
-    /// Why TPUs created with Compute Engine are missing here, if they are.
+    /// Why TPUs created with Compute Engine or resize requests are missing here, if any are.
     pub unlisted: Option<Text>,
     /// Time of the query.
     pub queried: Timestamp,

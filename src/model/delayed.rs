@@ -25,7 +25,7 @@ impl DelayedSince {
     pub fn update(&mut self, cluster: &str, view: &CloudView) -> Vec<DelayedTpu> {
         let mut before = std::mem::take(&mut self.0);
         let is_ours = |l: &Option<Text>| l.as_ref().is_some_and(|l| l.raw() == cluster);
-        let coming = view.vms.iter().filter(|vm| vm.state == VmState::Coming && is_ours(&vm.ray_cluster));
+        let coming = view.vms.iter().filter(|vm| vm.state == VmState::Starting && is_ours(&vm.ray_cluster));
         let mut late = Vec::new();
         for vm in coming {
             let known = before.remove(&vm.name).filter(|(state, _)| *state == vm.api_state);

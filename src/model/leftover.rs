@@ -4,7 +4,7 @@ use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm};
 use super::{Hint, Text, Timestamp};
 use std::collections::BTreeSet;
 
-/// Kind of a leftover resource.
+/// Kind of a resource that may be left over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeftoverKind {
     /// A TPU VM that was preempted or terminated.
@@ -89,6 +89,15 @@ impl Cleaned {
 }
 
 impl TpuVm {
+    /// The kind of resource that it is.
+    pub const fn kind(&self) -> LeftoverKind {
+        match &self.compute {
+            None => LeftoverKind::TpuVm,
+            Some(compute) if compute.whole => LeftoverKind::InstanceGroup,
+            Some(_) => LeftoverKind::Instance,
+        }
+    }
+
     /// Whether it is gone and belongs to this cluster by its label.
     pub fn is_leftover_of(&self, cluster: &str) -> bool {
         self.state.is_gone() && self.ray_cluster.as_ref().is_some_and(|l| l.raw() == cluster)
@@ -110,7 +119,7 @@ pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
     let vms: Vec<&TpuVm> = cloud.vms.iter().filter(|vm| vm.is_leftover_of(cluster)).collect();
     let names: BTreeSet<&str> = vms.iter().map(|vm| vm.name.raw()).collect();
     let of_vm = |vm: &&TpuVm| Leftover {
-        kind: kind(vm),
+        kind: vm.kind(),
         name: vm.name.clone(),
         accelerator_type: vm.accelerator_type.clone(),
         chips: vm.chips(),
@@ -138,14 +147,6 @@ pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
     all.extend(cloud.queued.iter().filter_map(of_request));
     all.sort_by(|a, b| (a.kind, a.name.raw()).cmp(&(b.kind, b.name.raw())));
     all
-}
-
-fn kind(vm: &TpuVm) -> LeftoverKind {
-    match &vm.compute {
-        None => LeftoverKind::TpuVm,
-        Some(compute) if compute.whole => LeftoverKind::InstanceGroup,
-        Some(_) => LeftoverKind::Instance,
-    }
 }
 
 #[cfg(test)]

@@ -356,7 +356,7 @@ fn cloud() -> cloud::CloudView {
         vm("9f00beef", "v4-8", VmState::Preempted, &["10.130.0.2"]),
         vm("0aa1b2c3", "v4-8", VmState::Ready, &["10.130.0.3"]),
         vm("5151aaaa", "v4-64", VmState::Preempted, &["10.130.0.66"]),
-        vm("c0ffee00", "v4-8", VmState::Coming, &[]),
+        vm("c0ffee00", "v4-8", VmState::Starting, &[]),
     ];
     let refused = QueuedResource {
         name: "ray-worker-manual-98".into(),

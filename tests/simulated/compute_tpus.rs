@@ -104,6 +104,14 @@ async fn resize_requests_are_shown_beside_the_instances_of_a_group() {
     double.fail("resizeRequests", refuse);
     let seen = view(&google).await;
     assert!(seen.is_whole() && seen.resizes.is_empty(), "{seen:?}");
+    // Another error does not hide the instances.
+    double.recover();
+    let message = "Required 'compute.instanceGroupManagers.get' permission";
+    let refuse = Fault::Refuse { code: 403, status: "PERMISSION_DENIED", reason: "forbidden", message };
+    double.fail("resizeRequests", refuse);
+    let seen = view(&google).await;
+    assert_eq!((named(&seen, "m-0").state, named(&seen, "empty").state), (VmState::Ready, VmState::Waiting));
+    assert!(seen.unlisted.unwrap().raw().contains("instanceGroupManagers.get") && seen.resizes.is_empty());
 }
 
 #[tokio::test]
@@ -160,7 +168,16 @@ async fn groups_and_instances_are_listed_with_the_nodes_of_cloud_tpu() {
     let vms: Vec<_> = view
         .vms
         .iter()
-        .map(|vm| (vm.name.raw(), vm.kind(), vm.accelerator_type.raw(), vm.chips(), vm.state, vm.hosts.len()))
+        .map(|vm| {
+            (
+                vm.name.raw(),
+                vm.kind().label(),
+                vm.accelerator_type.raw(),
+                vm.chips(),
+                vm.state,
+                vm.hosts.len(),
+            )
+        })
         .collect();
     let expected = [
         ("v5p", "tpu vm", "v5p-16", 8, VmState::Ready, 2),

@@ -163,7 +163,7 @@ mod tests {
             ..queued(name, &[name])
         };
         let view = CloudView {
-            vms: vec![vm("has-one", "v4-8", VmState::Coming, Some("has-one"))],
+            vms: vec![vm("has-one", "v4-8", VmState::Starting, Some("has-one"))],
             queued: vec![
                 of("waits", QueuedState::Waiting, "v4-8", Some("marin")),
                 of("comes", QueuedState::Provisioning, "v4-8", Some("marin")),

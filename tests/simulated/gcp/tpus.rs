@@ -2,10 +2,10 @@
 
 use super::client;
 use marin_tui::demo::google::compute::instance;
-use marin_tui::demo::google::{Google as Double, PROJECT, tpu};
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
 use marin_tui::gcp::{ChosenQueued, ChosenTpu, GcpError, Role, TpuApi, TpuLocation};
-use marin_tui::model::Timestamp;
 use marin_tui::model::cloud::{Capacity, QueuedState, VmState};
+use marin_tui::model::{Cleaned, Timestamp, leftovers};
 use serde_json::json;
 
 fn location() -> TpuLocation {
@@ -139,6 +139,21 @@ async fn a_recreated_tpu_or_one_with_other_nodes_is_not_deleted() {
     double.state().queued.clear();
     assert_eq!(all().await.unwrap(), None);
     assert_eq!(double.requests_with("DELETE"), 0);
+}
+
+#[tokio::test]
+async fn a_deletion_is_not_verified_by_an_incomplete_list() {
+    let double = Double::start().await.unwrap();
+    let labels = json!({"ray-cluster-name": "a", "ray-node-type": "worker"});
+    double.state().nodes = vec![tpu::node("us-central2-b", "n", "v4-8", "PREEMPTED", &labels, &[])];
+    let google = client(&double);
+    let view = google.tpus(PROJECT, "us-central2-b", Timestamp::from_millis(1)).await.unwrap();
+    let body = r#"{"unreachable": ["projects/hai-test/locations/us-central2-b"]}"#;
+    double.fail("/queuedResources", Fault::Recorded { code: 200, body });
+    let done = google.clean(&location(), leftovers("a", &view), |_, _| {}).await;
+    assert!(double.state().nodes.is_empty());
+    let [(_, Cleaned::Failed { what, .. })] = done.as_slice() else { panic!("{done:?}") };
+    assert!(what.contains("could not be verified: Google could not list everything"), "{what}");
 }
 
 #[tokio::test]

@@ -376,7 +376,7 @@ fn in_the_tpu_table_a_worker_is_addressed_by_its_name() {
     let vms = vec![
         vm("ray-one", VmState::Ready, &["10.130.0.1"]),
         vm("ray-gone", VmState::Preempted, &["10.130.0.66"]),
-        vm("ray-coming", VmState::Coming, &[]),
+        vm("ray-coming", VmState::Starting, &[]),
         vm("ray-two", VmState::Ready, &["10.130.0.2"]),
     ];
     let refused = QueuedResource {
