@@ -21,7 +21,7 @@ pub enum Part {
 
 /// The cost of a reading for the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReadingCost {
+pub struct JobReadingCost {
     /// Requests, at most eight at a time.
     pub requests: usize,
     /// Bytes of logs.
@@ -30,7 +30,7 @@ pub struct ReadingCost {
     pub took: Duration,
 }
 
-impl ReadingCost {
+impl JobReadingCost {
     /// `512 requests, 4.1 MB, 2.3 s`.
     pub fn text(&self) -> String {
         let (requests, took) = (counted(self.requests, "request"), self.took.as_secs_f64());
@@ -44,7 +44,7 @@ pub struct WorkersReading {
     /// When the reading ended.
     pub at: Timestamp,
     /// Its cost.
-    pub cost: ReadingCost,
+    pub cost: JobReadingCost,
     /// The job and its workers, except those that were left out.
     pub job_workers: JobWorkers,
     /// Number of workers that no longer run anything, and were left out.

@@ -7,7 +7,7 @@ use super::executor::Executor;
 use super::host::Host;
 use super::request::Request;
 use crate::job_workers::{
-    Clocks, DEFAULT_LINES, Findings, JobWorkers, Known, OVERVIEW_LINES, Part, ReadingCost, Tail, Verdict,
+    Clocks, DEFAULT_LINES, Findings, JobReadingCost, JobWorkers, Known, OVERVIEW_LINES, Part, Tail, Verdict,
     WorkersAnswer, WorkersReading, causes, explained, failure, first_few, fold, hosts_to_time, in_order,
     last_files, running, worker_overview,
 };
@@ -39,7 +39,7 @@ pub struct WorkerReader<'a> {
     pub client: &'a Client,
     /// Receives progress messages.
     pub progress: &'a (dyn Fn(String) + Sync),
-    cost: ReadingCost,
+    cost: JobReadingCost,
     listed: Listed,
 }
 
@@ -50,7 +50,7 @@ impl<'a> WorkerReader<'a> {
         client: &'a Client,
         progress: &'a (dyn Fn(String) + Sync),
     ) -> Self {
-        Self { spec, options, client, progress, cost: ReadingCost::default(), listed: Listed::default() }
+        Self { spec, options, client, progress, cost: JobReadingCost::default(), listed: Listed::default() }
     }
 
     /// Lists the workers of the job on all alive nodes.
@@ -257,7 +257,7 @@ impl<'a> WorkerReader<'a> {
                 (WorkersAnswer::Cause(Box::new(found)), 0)
             }
         };
-        let cost = ReadingCost { took: begun.elapsed(), ..self.cost };
+        let cost = JobReadingCost { took: begun.elapsed(), ..self.cost };
         Ok((WorkersReading { at: Timestamp::now(), cost, job_workers, idle, what }, compared))
     }
 }

@@ -3,7 +3,7 @@
 use crate::sample::NOW;
 use marin_tui::app::App;
 use marin_tui::job_workers::{
-    Clocks, JobWorkers, Part, ReadingCost, Tail, WorkersAnswer, WorkersReading, causes, failure, fold,
+    Clocks, JobReadingCost, JobWorkers, Part, Tail, WorkersAnswer, WorkersReading, causes, failure, fold,
     in_order, last_files, worker_overview,
 };
 use marin_tui::logs::Clock;
@@ -71,6 +71,6 @@ pub fn reading(app: &App, part: Part) -> WorkersReading {
             )))
         }
     };
-    let cost = ReadingCost { requests: 24, bytes: 4_100_000, took: Duration::from_millis(2300) };
+    let cost = JobReadingCost { requests: 24, bytes: 4_100_000, took: Duration::from_millis(2300) };
     WorkersReading { at: NOW, cost, job_workers, idle: 0, what }
 }

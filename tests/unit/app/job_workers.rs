@@ -4,7 +4,7 @@ use super::*;
 use crate::workers_reading::{reading, workers};
 use marin_tui::app::WorkersView;
 use marin_tui::job_workers::{
-    Findings, JobWorkers, Part, ReadingCost, Tail, Verdict, WorkersAnswer, WorkersReading, failure, fold,
+    Findings, JobReadingCost, JobWorkers, Part, Tail, Verdict, WorkersAnswer, WorkersReading, failure, fold,
     in_order, running, worker_overview,
 };
 use marin_tui::logs::{Clock, WorkerNote};
@@ -190,7 +190,7 @@ fn silent_workers_of_a_hanging_job_are_rows_that_open_their_logs() {
     let found = running(&job_workers, &answers, &[], &last);
     assert_eq!((found.verdict, found.quiet.len()), (Verdict::Silent, 1), "{found:?}");
     let what = WorkersAnswer::Cause(Box::new(found));
-    let event = WorkersReading { at: NOW, cost: ReadingCost::default(), job_workers, idle: 0, what };
+    let event = WorkersReading { at: NOW, cost: JobReadingCost::default(), job_workers, idle: 0, what };
     app.update(Event::JobWorkers(cluster, key, Part::Cause, Arc::new(Ok(event))), NOW);
     paint(&mut app, 120, 40);
     let all: Vec<String> = (0..rows(&app).len()).map(|position| row(&app, position)).collect();
@@ -263,7 +263,7 @@ fn a_failed_job_opens_with_the_first_cause_and_is_not_refreshed() {
     let answer = |app: &mut App, what: WorkersAnswer| {
         let reading = WorkersReading {
             at: NOW,
-            cost: ReadingCost::default(),
+            cost: JobReadingCost::default(),
             job_workers: job_workers.clone(),
             idle: 0,
             what,
