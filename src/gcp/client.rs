@@ -169,7 +169,8 @@ pub(super) enum Effect {
     Change,
 }
 
-/// The attempts of a call: at most [`MAX_ATTEMPTS`], each authorized, within [`ATTEMPT_TIMEOUT`] plus the waits that Google asks for.
+/// The attempts of a call: at most [`MAX_ATTEMPTS`], each authorized. None begins later than [`ATTEMPT_TIMEOUT`] after
+/// the first one, except after the waits that Google asks for.
 pub(super) struct Attempts<'a> {
     inner: &'a Inner,
     service: String,

@@ -34,7 +34,7 @@ pub enum Fix {
     },
 }
 
-/// An action of this program. The console's action for each is in `app::fixes`, the command in [`Verb::command`].
+/// An action of this program. The console's action for each is in `app::action::fixes`, the command in [`Verb::command`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Read the log of the autoscaler.
@@ -220,17 +220,17 @@ impl Verb {
             Self::Stop => target.line("stop-cluster"),
             Self::Restart => target.line("restart-cluster"),
             Self::RestartWithoutJobs => target.line("restart-cluster --preserve-jobs=0"),
-            Self::AddWorker => target.line(&format!("add-worker --type {}", worker(of, "TYPE"))),
-            Self::InitWorker => target.line(&format!("init-worker {}", worker(of, "NAME"))),
-            Self::RemoveWorker => target.line(&format!("remove-worker {} --drain", worker(of, "NAME"))),
-            Self::RemoveNow => target.line(&format!("remove-worker {} --now", worker(of, "NAME"))),
+            Self::AddWorker => target.line(&format!("add-worker --type {}", argument_or(of, "TYPE"))),
+            Self::InitWorker => target.line(&format!("init-worker {}", argument_or(of, "NAME"))),
+            Self::RemoveWorker => target.line(&format!("remove-worker {} --drain", argument_or(of, "NAME"))),
+            Self::RemoveNow => target.line(&format!("remove-worker {} --now", argument_or(of, "NAME"))),
             Self::CleanPreempted => target.line("clean-preempted"),
             Self::Resume => again("--resume"),
             Self::SkipStep => again("--resume --skip-failed-step"),
             Self::Abandon => again("--abandon"),
-            Self::JobStacks => target.line(&format!("stacks {}", worker(of, "ID"))),
-            Self::JobLog => target.line(&format!("job-logs {}", worker(of, "ID"))),
-            Self::ExplainJob => target.line(&format!("explain-job {}", worker(of, "ID"))),
+            Self::JobStacks => target.line(&format!("stacks {}", argument_or(of, "ID"))),
+            Self::JobLog => target.line(&format!("job-logs {}", argument_or(of, "ID"))),
+            Self::ExplainJob => target.line(&format!("explain-job {}", argument_or(of, "ID"))),
             Self::TakeOver => "--take-over".to_owned(),
             Self::Drain => "--drain".to_owned(),
             Self::EndWork => "--now".to_owned(),
@@ -248,9 +248,9 @@ fn monitor(file: &str) -> String {
     format!("ssh -- tail -n 200 /tmp/ray/session_latest/logs/{file}")
 }
 
-/// The name of the worker or job, or the placeholder `any` if there is none.
-fn worker(of: &str, any: &str) -> String {
-    if of.is_empty() { any.to_owned() } else { shell_quote(of) }
+/// The argument, quoted for a shell, or the placeholder if there is none.
+fn argument_or(of: &str, placeholder: &str) -> String {
+    if of.is_empty() { placeholder.to_owned() } else { shell_quote(of) }
 }
 
 impl Fix {

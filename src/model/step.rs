@@ -50,7 +50,7 @@ pub enum StepName {
     Apply,
     /// Compare jobs, workers and the head's configuration with their previous state.
     Verify,
-    /// Remove several workers in turn: find, drain, remove and leave for each.
+    /// Remove several workers in turn: find, drain, remove, and wait until it is gone, for each.
     #[serde(alias = "turns")]
     RemoveEach,
 }

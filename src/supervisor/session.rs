@@ -1,5 +1,4 @@
-//! A cluster's task for one command: it keeps a connection like the console, but does not poll and has no screen. Also
-//! runs programs alongside.
+//! A cluster's task for one command: it keeps a connection like the console, but does not poll and has no screen.
 
 use super::connection::{Channel, Connection};
 use super::out::{PollMode, UpdateSender};
