@@ -59,7 +59,7 @@ pub fn found_in_order(found: Vec<(usize, bool, Vec<LineMatch>)>) -> impl Iterato
 fn merged<L: Iterator<Item = (Option<Timestamp>, Line)>>(
     all: impl Iterator<Item = (usize, bool, L)>,
 ) -> impl Iterator<Item = WorkerLine> {
-    let mut merge = Merge::new(Duration::ZERO);
+    let mut merge = Merge::default();
     for (worker, is_err, lines) in all {
         for (number, (time, line)) in (0..).zip(lines) {
             let mark = mark((is_err, time, line.text()));
@@ -67,8 +67,7 @@ fn merged<L: Iterator<Item = (Option<Timestamp>, Line)>>(
             merge.push(worker as u32 * 2 + u32::from(is_err), time, item);
         }
     }
-    std::iter::from_fn(move || merge.next_anyway())
-        .map(|merged| WorkerLine { time: merged.time, ..merged.item })
+    std::iter::from_fn(move || merge.pop()).map(|merged| WorkerLine { time: merged.time, ..merged.item })
 }
 
 /// Rows of equal lines.

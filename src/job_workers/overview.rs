@@ -6,7 +6,6 @@ use crate::model::amount::grouped;
 use crate::model::{Line, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Number of lines of each file that an overview reads: enough to find the last step, and the one before it.
 pub const OVERVIEW_LINES: u32 = 40;
@@ -14,8 +13,7 @@ pub const OVERVIEW_LINES: u32 = 40;
 /// Compares the workers by the last lines of their files, separately for each kind: different actors do different work.
 /// Unusual workers come first; [`Answer::worker`] is the index in [`JobWorkers::workers`].
 pub fn worker_overview(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp) -> Vec<Answer> {
-    let mut lines_of: Vec<Merge<&Line>> =
-        job_workers.workers.iter().map(|_| Merge::new(Duration::ZERO)).collect();
+    let mut lines_of: Vec<Merge<&Line>> = job_workers.workers.iter().map(|_| Merge::default()).collect();
     for tail in tails {
         let mut times = Times::new(job_workers.clock);
         // The lines may have been read for another purpose: only the last ones are used.
@@ -33,8 +31,8 @@ pub fn worker_overview(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp)
         let of_kind = indices.iter().map(|at| job_workers.workers[*at].called()).collect();
         let mut overview = Overview::new(of_kind, job_workers.clock, job_workers.patterns.clone());
         for (number, at) in (0..).zip(&indices) {
-            while let Some(merged) = lines_of[*at].next_anyway() {
-                overview.push(number, merged.item.text(), None);
+            while let Some(merged) = lines_of[*at].pop() {
+                overview.push(number, merged.item.text());
             }
         }
         let of_all = |answer: Answer| Answer { worker: indices[answer.worker as usize] as u32, ..answer };

@@ -136,11 +136,6 @@ impl Causes {
         (self.sources.len() - 1) as u32
     }
 
-    /// The sources by number.
-    pub fn sources(&self) -> &[Source] {
-        &self.sources
-    }
-
     /// Records that a node died, with the time (by our clock) and the reason reported by the cluster.
     pub fn node_died(&mut self, host: &str, time: Option<Timestamp>, reason: &str) {
         let (host, text) = (host.to_owned(), beginning(reason, MAX_TEXT_BYTES).to_owned());

@@ -37,7 +37,7 @@ fn fuzz_log_lines() {
         lines.extend(splitter.finish());
         let clock = Clock { near: now, utc_offset: -8 * 3600 };
         let (mut times, mut writers) = (Times::new(clock), Writers::default());
-        let mut merge = Merge::new(Duration::from_secs(5));
+        let mut merge = Merge::default();
         let mut fold = Fold::new(Duration::from_secs(10), 4096, Patterns::default());
         let mut overview = Overview::new(vec![Worker::default(); 4], clock, Patterns::default());
         let mut causes = Causes::new(vec![Source::default(); 4], Patterns::default());
@@ -53,13 +53,13 @@ fn fuzz_log_lines() {
             if let Some(progress) = Patterns::default().read(text) {
                 series.push(&progress, time);
             }
-            overview.push(source, text, None);
+            overview.push(source, text);
             causes.push(source, n.into(), time, text);
             merge.push(source, time, (n, text));
         }
         assert!(series.losses(10).iter().all(|loss| loss.is_finite() || loss.abs() > f64::MAX / 1e6));
         let _ = (series.rate(), series.remaining(now));
-        while let Some(merged) = merge.next_anyway() {
+        while let Some(merged) = merge.pop() {
             fold.push(merged.source, merged.item.0.into(), merged.time, merged.item.1);
         }
         fold.flush();

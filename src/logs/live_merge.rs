@@ -10,8 +10,7 @@ const WAIT: Duration = Duration::from_secs(1);
 /// At the beginning, how long they wait for a log that has sent nothing yet.
 const WAIT_AT_FIRST: Duration = Duration::from_secs(4);
 
-/// Merges the lines of several followed logs. Lines received within a second are sorted; later ones are returned later
-/// and marked by [`Merged::is_late`].
+/// Merges the lines of several followed logs. Lines received within a second are sorted; later ones are returned later.
 #[derive(Clone, Debug)]
 pub struct LiveMerge {
     merge: Merge<Line>,
@@ -30,7 +29,7 @@ struct Log {
 impl LiveMerge {
     /// Without logs.
     pub fn new(now: Timestamp) -> Self {
-        Self { merge: Merge::new(Duration::ZERO), logs: Vec::new(), since: now, waiting: None }
+        Self { merge: Merge::default(), logs: Vec::new(), since: now, waiting: None }
     }
 
     /// Adds a log whose times are read by this clock; returns its number.
@@ -80,7 +79,7 @@ impl LiveMerge {
     /// All waiting lines, in order.
     pub fn take_all(&mut self) -> Vec<Merged<Line>> {
         self.waiting = None;
-        std::iter::from_fn(|| self.merge.next_anyway()).collect()
+        std::iter::from_fn(|| self.merge.pop()).collect()
     }
 }
 
@@ -98,8 +97,8 @@ mod tests {
         texts.iter().map(|text| Line::from(*text)).collect()
     }
 
-    fn texts(merged: Vec<Merged<Line>>) -> Vec<(u32, String, bool)> {
-        merged.into_iter().map(|m| (m.source, m.item.text().to_owned(), m.is_late)).collect()
+    fn texts(merged: Vec<Merged<Line>>) -> Vec<(u32, String)> {
+        merged.into_iter().map(|m| (m.source, m.item.text().to_owned())).collect()
     }
 
     #[test]
@@ -114,11 +113,11 @@ mod tests {
         live.push(b, lines(&["2025-11-24 16:00:01 one"]), after(1300));
         let told = texts(live.take(after(1400)));
         let want = [(b, "2025-11-24 16:00:01 one"), (a, "2025-11-24 16:00:02 two"), (a, "Traceback")];
-        assert_eq!(told, want.map(|(log, text)| (log, text.to_owned(), false)));
+        assert_eq!(told, want.map(|(log, text)| (log, text.to_owned())));
         live.push(b, lines(&["2025-11-24 16:00:00 zero"]), after(2000));
         assert_eq!(live.wait(after(2400)), Some(Duration::from_millis(600)));
         assert!(live.take(after(2900)).is_empty());
-        assert_eq!(texts(live.take(after(3000))), [(b, "2025-11-24 16:00:00 zero".to_owned(), true)]);
+        assert_eq!(texts(live.take(after(3000))), [(b, "2025-11-24 16:00:00 zero".to_owned())]);
         assert_eq!(live.wait(after(9000)), None);
     }
 

@@ -62,19 +62,6 @@ impl WorkerNote {
     }
 }
 
-/// The source of the time of a worker's last line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dated {
-    /// The line's own timestamp.
-    Line,
-    /// The reader's estimate: when the line arrived, or when its file was last modified.
-    Reader,
-    /// The timestamp of an earlier line; it was written then or later.
-    Before,
-    /// The time is unknown.
-    Unknown,
-}
-
 /// The result of the overview for one worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
@@ -82,10 +69,8 @@ pub struct Answer {
     pub worker: u32,
     /// Its last line, without Ray's prefix; empty if it has written none.
     pub line: String,
-    /// The time of that line by our clock.
+    /// The time of that line by our clock: its own timestamp, or that of an earlier line.
     pub time: Option<Timestamp>,
-    /// The source of that time.
-    pub dated: Dated,
     /// Age of that line.
     pub age: Option<Duration>,
     /// Its rank in the job, if known.
@@ -113,7 +98,6 @@ struct Seen {
     times: Times,
     line: String,
     time: Option<Timestamp>,
-    dated: Dated,
     /// The last step and the one before it, each with its time.
     step: Option<(u64, Option<Timestamp>)>,
     before: Option<(u64, Option<Timestamp>)>,
@@ -133,7 +117,6 @@ impl Overview {
             times: Times::new(clock),
             line: String::new(),
             time: None,
-            dated: Dated::Unknown,
             step: None,
             before: None,
             phase: None,
@@ -143,21 +126,8 @@ impl Overview {
         Self { workers, seen, patterns }
     }
 
-    /// All workers in the order in which they were added.
-    pub fn workers(&self) -> &[Worker] {
-        &self.workers
-    }
-
-    /// Marks a worker as ended, with the reason.
-    pub fn set_ended(&mut self, worker: u32, why: impl Into<String>) {
-        if let Some(worker) = self.workers.get_mut(worker as usize) {
-            worker.ended = Some(why.into());
-        }
-    }
-
-    /// Adds the next line of a worker. `received` is the reader's estimate of when it was written, by our clock: the
-    /// arrival time while the file is followed, or the file's modification time for its last line.
-    pub fn push(&mut self, worker: u32, line: &str, received: Option<Timestamp>) {
+    /// Adds the next line of a worker.
+    pub fn push(&mut self, worker: u32, line: &str) {
         let at = worker as usize;
         let (Some(worker), Some(state)) = (self.workers.get_mut(at), self.seen.get_mut(at)) else { return };
         let text = prefixed(line).text;
@@ -166,11 +136,7 @@ impl Overview {
         }
         beginning(text, MAX_LINE_BYTES).clone_into(&mut state.line);
         let ours = |time: Timestamp| Timestamp::from_millis(time.as_millis().saturating_sub(worker.ahead_ms));
-        let found = state.times.stamp(line).map(|time| (ours(time), Dated::Line));
-        // A program whose loggers write timestamps may print lines without one much later.
-        let found = found.or(received.map(|time| (time, Dated::Reader)));
-        let found = found.or(state.times.last().map(|time| (ours(time), Dated::Before)));
-        (state.time, state.dated) = found.map_or((None, Dated::Unknown), |(time, dated)| (Some(time), dated));
+        state.time = state.times.next(line).map(ours);
         worker.rank = worker.rank.or_else(|| rank(text));
         if let Some(step) = self.patterns.step(text) {
             let is_new = state.step.is_none_or(|(last, _)| last != step);
@@ -201,7 +167,6 @@ impl Overview {
             worker: at as u32,
             line: seen.line.clone(),
             time: seen.time,
-            dated: seen.dated,
             age,
             rank: worker.rank,
             step: seen.step.map(|(step, _)| step),
@@ -369,9 +334,9 @@ mod tests {
                 99 => continue,
                 _ => (3, 1240),
             };
-            overview.push(n, &format!("{} INFO step {step} loss 2.1", stamp(ago(seconds))), None);
+            overview.push(n, &format!("{} INFO step {step} loss 2.1", stamp(ago(seconds))));
         }
-        overview.set_ended(200, "node died");
+        overview.workers[200].ended = Some("node died".into());
         assert_eq!(
             remarks(&overview),
             [
@@ -382,10 +347,7 @@ mod tests {
             ]
         );
         let first = &overview.call(NOW)[2];
-        assert_eq!(
-            (first.age, first.dated, first.step),
-            (Some(Duration::from_secs(1320)), Dated::Line, Some(1180))
-        );
+        assert_eq!((first.age, first.step), (Some(Duration::from_secs(1320)), Some(1180)));
     }
 
     #[test]
@@ -396,7 +358,7 @@ mod tests {
             for n in 0..24 {
                 // Times within a second, and steps that differ by one because a worker was read between two steps.
                 let time = Timestamp::from_millis(ago(seconds).as_millis() - i64::from(n) * 40);
-                overview.push(n, &format!("{} step {} loss 2", stamp(time), 100 + n % 2), None);
+                overview.push(n, &format!("{} step {} loss 2", stamp(time), 100 + n % 2));
             }
             assert_eq!(remarks(&overview), [], "{seconds} s ago");
         }
@@ -410,11 +372,7 @@ mod tests {
             let read = i64::from(n) * 125;
             for step in 0..2u64 {
                 let time = Timestamp::from_millis(NOW.as_millis() - 4000 + read + step.cast_signed() * 100);
-                overview.push(
-                    n,
-                    &format!("{} step {} loss 2", stamp(time), 1000 + read as u64 / 100 + step),
-                    None,
-                );
+                overview.push(n, &format!("{} step {} loss 2", stamp(time), 1000 + read as u64 / 100 + step));
             }
         }
         assert_eq!(remarks(&overview), []);
@@ -427,25 +385,20 @@ mod tests {
         let mut overview = Overview::new(all, Clock::utc(NOW), Patterns::default());
         for n in 0..3 {
             let time = if n == 1 { NOW.plus(Duration::from_secs(3590)) } else { ago(10) };
-            overview.push(n, &format!("{} x", stamp(time)), None);
+            overview.push(n, &format!("{} x", stamp(time)));
         }
         assert_eq!(remarks(&overview), []);
         assert!(overview.call(NOW).iter().all(|a| a.age == Some(Duration::from_secs(10))));
     }
 
     #[test]
-    fn a_line_without_a_timestamp_gets_the_time_of_its_reader() {
-        let mut overview = overview(2);
-        overview.push(0, "plain", None);
-        assert_eq!(overview.call(NOW)[0].dated, Dated::Unknown);
-        overview.push(0, &format!("{} started", stamp(ago(9000))), None);
-        overview.push(0, "plain", None);
-        overview.push(1, &format!("{} started", stamp(ago(9000))), None);
-        overview.push(1, "plain", Some(ago(5)));
-        let answers = overview.call(NOW);
-        let of = |n: u32| answers.iter().find(|a| a.worker == n).map(|a| (a.dated, a.time));
-        assert_eq!(of(0), Some((Dated::Before, Some(ago(9000)))));
-        assert_eq!(of(1), Some((Dated::Reader, Some(ago(5)))));
+    fn a_line_without_a_timestamp_gets_the_time_of_the_line_before() {
+        let mut overview = overview(1);
+        overview.push(0, "plain");
+        assert_eq!(overview.call(NOW)[0].time, None);
+        overview.push(0, &format!("{} started", stamp(ago(9000))));
+        overview.push(0, "plain");
+        assert_eq!(overview.call(NOW)[0].time, Some(ago(9000)));
     }
 
     #[test]
@@ -454,18 +407,18 @@ mod tests {
         let lines =
             ["[rank3]: x", "rank 15 in world size 16 is assigned", "process_index=7", "rank 3 of the others"];
         for (n, line) in (0..).zip(lines) {
-            overview.push(n, line, Some(NOW));
+            overview.push(n, line);
         }
         assert_eq!(
-            overview.workers().iter().map(|w| w.rank).collect::<Vec<_>>(),
+            overview.workers.iter().map(|w| w.rank).collect::<Vec<_>>(),
             [Some(3), Some(15), Some(7), None]
         );
-        overview.push(0, "ValueError: bad", Some(NOW));
-        overview.push(1, "Tracing train_step for jaxpr...", Some(NOW));
+        overview.push(0, "ValueError: bad");
+        overview.push(1, "Tracing train_step for jaxpr...");
         assert_eq!(remarks(&overview), [(0, WorkerNote::Error, "its last line is an error".into())]);
         assert!(overview.call(NOW).iter().any(|a| a.worker == 1 && a.phase == Some(Phase::Tracing)));
-        overview.push(9, "no such worker", None);
-        overview.push(2, &"x".repeat(1 << 20), None);
+        overview.push(9, "no such worker");
+        overview.push(2, &"x".repeat(1 << 20));
         assert!(overview.call(NOW).iter().all(|a| a.line.len() <= MAX_LINE_BYTES));
     }
 
@@ -476,7 +429,7 @@ mod tests {
         ) {
             let mut overview = overview(workers);
             for n in 0..workers {
-                overview.push(n, &format!("{} step {step} loss 2", stamp(ago(seconds))), None);
+                overview.push(n, &format!("{} step {step} loss 2", stamp(ago(seconds))));
             }
             prop_assert_eq!(remarks(&overview), []);
             prop_assert_eq!(overview.call(NOW).len(), workers as usize);
@@ -487,7 +440,7 @@ mod tests {
             let mut overview = overview(workers);
             for n in 0..workers {
                 let seconds = if n == 1 { stalled } else { u64::from(n) * jitter / u64::from(workers) };
-                overview.push(n, &format!("{} x", stamp(ago(seconds))), None);
+                overview.push(n, &format!("{} x", stamp(ago(seconds))));
             }
             let top = &overview.call(NOW)[0];
             prop_assert_eq!((top.worker, top.remark), (1, WorkerNote::Silent));

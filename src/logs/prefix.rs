@@ -125,18 +125,6 @@ fn repeated(text: &str) -> (&str, u32) {
 #[derive(Clone, Debug, Default)]
 pub struct Writers {
     numbers: HashMap<(Option<u32>, Box<str>), u32>,
-    known: Vec<Known>,
-}
-
-/// A writer that has a number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// Its latest name: a worker process runs one task after another.
-    pub name: String,
-    /// As in [`Writer`].
-    pub pid: Option<u32>,
-    /// As in [`Writer`]; empty on the driver's own node.
-    pub ip: String,
 }
 
 impl Writers {
@@ -147,23 +135,8 @@ impl Writers {
     pub fn number(&mut self, writer: &Writer<'_>) -> u32 {
         let own = if writer.pid.is_none() { writer.name } else { "" };
         let key = (writer.pid, format!("{}/{own}", writer.ip.unwrap_or_default()).into_boxed_str());
-        let next = self.known.len().min(Self::MAX_WRITERS - 1) as u32;
-        let number = *self.numbers.entry(key).or_insert(next);
-        match self.known.get_mut(number as usize) {
-            Some(known) if known.name == writer.name => {}
-            Some(known) => writer.name.clone_into(&mut known.name),
-            None => self.known.push(Known {
-                name: writer.name.to_owned(),
-                pid: writer.pid,
-                ip: writer.ip.unwrap_or_default().to_owned(),
-            }),
-        }
-        number
-    }
-
-    /// The writers by number.
-    pub fn known(&self) -> &[Known] {
-        &self.known
+        let next = self.numbers.len().min(Self::MAX_WRITERS - 1) as u32;
+        *self.numbers.entry(key).or_insert(next)
     }
 }
 
@@ -245,6 +218,5 @@ mod tests {
                 .map(|line| writers.number(&prefixed(line).writer.unwrap()))
                 .into();
         assert_eq!(numbers, [0, 1, 0, 2, 3]);
-        assert_eq!(writers.known()[0].name, "c");
     }
 }

@@ -55,11 +55,6 @@ impl Poller {
         self.over_gcs
     }
 
-    /// The client that this poller reads with.
-    pub fn client(&self) -> &Client {
-        &self.client
-    }
-
     /// Reads the cluster once. When the GCS fails, it logs a warning and reads over HTTP; a token that the GCS refuses
     /// is an error, because the dashboard would refuse it too.
     pub async fn refresh(&mut self) -> Result<Snapshot, RayError> {

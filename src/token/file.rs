@@ -55,13 +55,7 @@ pub(super) fn parse(text: &str, origin: &Source) -> Result<Secret, TokenError> {
     Ok(Secret::new(token))
 }
 
-#[cfg(unix)]
 fn others_can_read(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(file).is_ok_and(|m| m.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn others_can_read(_: &Path) -> bool {
-    false
 }

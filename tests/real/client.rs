@@ -193,13 +193,14 @@ async fn a_pending_placement_group_is_what_its_driver_waits_for(head: &Head) {
 }
 
 async fn a_refresh_is_light_and_keeps_what_did_not_change(head: &Head) {
-    let mut poller = Poller::new(head.client());
+    let client = head.client();
+    let mut poller = Poller::new(client.clone());
     let first = poller.refresh().await.unwrap();
-    let before = poller.client().meter().gcs.requests();
+    let before = client.meter().gcs.requests();
     let second = poller.refresh().await.unwrap();
-    let requests = poller.client().meter().gcs.requests() - before;
+    let requests = client.meter().gcs.requests() - before;
     assert!(requests <= 3, "{requests} requests");
-    assert_eq!(poller.client().meter().http.requests(), 0);
+    assert_eq!(client.meter().http.requests(), 0);
     for job in first.jobs.iter().filter(|j| j.status.is_ended()) {
         assert!(second.jobs.iter().any(|j| std::sync::Arc::ptr_eq(j, job)), "{} was fetched again", job.key);
     }

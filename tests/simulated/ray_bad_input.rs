@@ -197,12 +197,13 @@ async fn a_dead_gcs_falls_back_to_the_dashboard() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let Endpoint::Direct { dashboard, .. } = serve(Arc::new(partly_broken)).await else { unreachable!() };
     let endpoint = Endpoint::Direct { dashboard, gcs: Some(closed.to_string()) };
-    let mut poller = Poller::new(Client::new(endpoint, None).unwrap());
+    let client = Client::new(endpoint, None).unwrap();
+    let mut poller = Poller::new(client.clone());
     assert_eq!(poller.refresh().await.unwrap().nodes.len(), 1);
     assert!(!poller.over_gcs());
-    let requests = poller.client().meter().gcs.requests();
+    let requests = client.meter().gcs.requests();
     poller.refresh().await.unwrap();
-    assert_eq!(poller.client().meter().gcs.requests(), requests, "the GCS is not retried at once");
+    assert_eq!(client.meter().gcs.requests(), requests, "the GCS is not retried at once");
 }
 
 /// The whole log of a job.
