@@ -216,9 +216,11 @@ async fn from_file(
 
 /// Reads a regular file, which may be on a network file system; opening a pipe would never end.
 async fn read_regular(path: PathBuf) -> io::Result<Vec<u8>> {
-    let read = move || match std::fs::metadata(&path)?.is_file() {
-        true => std::fs::read(&path),
-        false => Err(io::Error::other("it is not a regular file")),
+    let read = move || {
+        if !std::fs::metadata(&path)?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        std::fs::read(&path)
     };
     tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
 }

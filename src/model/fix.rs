@@ -34,7 +34,8 @@ pub enum Fix {
     },
 }
 
-/// An action of this program. The console's action for each is in `app::action::fixes`, the command in [`Verb::command`].
+/// An action of this program. The console's action for each is in `app::action::fixes`, the command in
+/// [`Verb::command`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Read the log of the autoscaler.

@@ -476,8 +476,8 @@ impl Round {
     }
 }
 
-/// A machine whose chips a job holds: one of those of its tasks and actors, if they hold chips, preferably not the head;
-/// otherwise the machine of its driver, if its entrypoint holds chips.
+/// A machine whose chips a job holds: if its tasks or actors hold chips, one of their machines, preferably not the head;
+/// otherwise, if its entrypoint does, the machine of its driver.
 fn machine_with_chips(job: &Job, holdings: &Holdings, head: NodeId) -> Option<NodeId> {
     let holding = job.driver.as_ref().and_then(|id| holdings.by_job.get(id));
     if held_chips(job, holding) <= 0.0 {

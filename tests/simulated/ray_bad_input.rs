@@ -255,9 +255,13 @@ async fn a_file_whose_lines_take_too_long_is_read_with_fewer_lines() {
 
 #[tokio::test]
 async fn an_unspecific_error_means_an_empty_file_if_the_node_lists_its_files() {
-    let empty = client(|route| match route.starts_with("/api/v0/logs?") {
-        true => json(r#"{"result": true, "msg": "", "data": {"result": {"worker_out": ["worker.out"]}}}"#),
-        false => partly_broken(route),
+    let empty = client(|route| {
+        if route.starts_with("/api/v0/logs?") {
+            return json(
+                r#"{"result": true, "msg": "", "data": {"result": {"worker_out": ["worker.out"]}}}"#,
+            );
+        }
+        partly_broken(route)
     })
     .await;
     assert_eq!(polled(&empty, 10).next().await, Some(LogEvent::Complete));
