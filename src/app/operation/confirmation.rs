@@ -10,7 +10,7 @@ use crate::model::{
     AffectedJob, ClusterName, Confirmation, Confirmed, Consent, DRAIN_SECS, NewWorker, Operation,
     OperationLock, Others, Preview, Problem, RefusalReason, Restoration, StepName, TakeOver, Task,
 };
-use crossterm::event::{KeyCode, KeyEvent};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Whether the affected jobs of an operation are known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,6 +243,10 @@ impl Plan {
     /// no other meaning there or the name begins with it.
     fn begins_name(&mut self, key: KeyEvent, meaning: Meaning) -> bool {
         let KeyCode::Char(letter) = key.code else { return false };
+        // With a modifier it is not the letter: `^u` scrolls.
+        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return false;
+        }
         let mut names = std::iter::once(self.operation.cluster.as_str()).chain(self.short.as_deref());
         let is_free = match meaning {
             Meaning::Nothing => true,

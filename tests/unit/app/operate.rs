@@ -64,6 +64,18 @@ fn letters_typed_in_a_confirmation_are_entered_as_the_name() {
 }
 
 #[test]
+fn a_control_key_is_not_the_first_letter_of_the_name() {
+    let mut app = app(&["us-central2"]);
+    app.start(None);
+    send_update(&mut app, "us-central2", ClusterEvent::Link(up()));
+    send_update(&mut app, "us-central2", ClusterEvent::Snapshot(Arc::new(snapshot())));
+    press(&mut app, "R<^u>");
+    assert!(plan(&app).control == Control::Cancel && plan(&app).is_scrolled, "it scrolls");
+    press(&mut app, "us");
+    assert_eq!((plan(&app).control, plan(&app).name.text()), (Control::Name, "us"));
+}
+
+#[test]
 fn a_restart_requires_the_complete_name() {
     let mut app = shown();
     assert_eq!(press(&mut app, "R"), [orders(Order::Preview(Task::Restart { preserve: true }))]);
