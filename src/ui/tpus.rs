@@ -1,6 +1,6 @@
 //! The TPUs of a cluster: data from Google, from Ray and from the cluster file, those with issues first.
 
-use super::frame::{Title, more_around, more_below, pane};
+use super::frame::{Title, more_around, pane};
 use super::grid::Grid;
 use super::part::{DrawContext, split_bottom};
 use super::{sentence, table};
@@ -41,8 +41,6 @@ pub fn draw(
     let selected = d.app.target_slice();
     let (advice, area) = split_bottom(area, u16::from(area.height >= LOW && selected.is_some()));
     let drawn = table::page(buf, area, d, &page.list);
-    let shown = page.list.window(drawn.rows.height.into()) + usize::from(drawn.rows.height);
-    more_below(buf, area, d.theme, page.list.len().saturating_sub(shown), "");
     if let Some(row) = selected.filter(|_| advice.height > 0) {
         let width = advice.width.saturating_sub(4);
         sentence::put(buf, (advice.x + 2, advice.y), width, &hint_line(row, d), d.theme.text, d.theme);
