@@ -171,9 +171,10 @@ impl<'f> HostsRow<'f> {
         Some((format!("{} {:.0}% {}", worst.what, worst.percent, own.unwrap_or(&name)), role(worst)))
     }
 
-    /// Whether one of its hosts is an outlier.
+    /// Whether one of its hosts is an outlier, by figures that were fresh at the last snapshot: a mark and an order
+    /// have no other time.
     fn has_outlier(&self) -> bool {
-        self.cluster.sliced.worst(self.number).is_some_and(|worst| worst.why.is_some())
+        self.worst(self.cluster.snapshot.taken).is_some_and(|worst| worst.why.is_some())
     }
 
     /// The problem of one of its hosts, in a word or two.
@@ -437,7 +438,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
         },
         order: Some(|a, b| {
             let figure = |row: &Row<'_>| {
-                let worst = row.cluster.sliced.worst(row.number);
+                let worst = row.worst(row.cluster.snapshot.taken);
                 worst.map_or((false, -1.0), |w| (w.why.is_some(), w.percent))
             };
             let (a, b) = (figure(a), figure(b));

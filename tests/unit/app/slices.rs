@@ -118,6 +118,24 @@ fn an_outlier_is_marked_and_its_figures_are_requested() {
 }
 
 #[test]
+fn an_outlier_is_not_marked_by_figures_that_have_expired() {
+    let mut app = by_slice();
+    let of = |n: u8| (node(n, "", 0.0, 0.0).id, figures(if n == 17 { 2.0 } else { 70.0 }, 40, 30));
+    send_update(&mut app, CLUSTER, ClusterEvent::Physical((1..=64).map(of).collect()));
+    let mark = |app: &App| {
+        let rows = cells(app);
+        let row = rows.iter().find(|row| row.contains("|ray-m-worker-aa10-tpu|"));
+        row.and_then(|row| row.split('|').next()).map(str::to_owned)
+    };
+    assert_eq!(mark(&app).as_deref(), Some("!"));
+    let later = NOW.plus(Duration::from_secs(3600));
+    let snapshot = Snapshot { taken: later, ..sliced() };
+    let event = update(&app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot)));
+    app.update(event, later);
+    assert_eq!(mark(&app).as_deref(), Some("●"));
+}
+
+#[test]
 fn the_job_that_holds_a_slice_is_shown_from_its_vitals() {
     let mut app = by_slice();
     send_update(&mut app, CLUSTER, held("04000000", [3, 9]));
