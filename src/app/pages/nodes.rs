@@ -81,6 +81,8 @@ impl Kind for Nodes {
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         let n = row.node;
         [
+            // The name in the column; Ray's own name, which differs if it is an address, is accepted as well.
+            ("node", row.name.raw()),
             ("node", n.name.raw()),
             ("address", n.address.raw()),
             ("host", n.hostname.raw()),

@@ -129,6 +129,22 @@ fn a_filter_accepts_any_column_and_names_the_hidden_one_that_matched() {
 }
 
 #[test]
+fn a_filter_for_nodes_matches_the_name_on_the_screen_and_that_of_ray() {
+    let mut app = super::app(&[CLUSTER]);
+    app.start(None);
+    let mut named = snapshot();
+    let node = &mut Arc::make_mut(&mut named.nodes)[0];
+    // Ray names a node after its address if its start command gives it no name.
+    (node.name, node.hostname) = (node.address.clone(), "t1v-n-7".into());
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(named)));
+    for name in ["t1v-n-7", "10.130.0.1"] {
+        press(&mut app, &format!("1/<^u>node:{name}<enter>"));
+        assert_eq!(app.listing().unwrap().len(), 1, "{name}");
+        press(&mut app, "<esc>");
+    }
+}
+
+#[test]
 fn the_columns_of_a_filter_are_those_of_its_table() {
     let mut app = super::app(&["a-us", "b-eu"]);
     for name in ["a-us", "b-eu"] {
