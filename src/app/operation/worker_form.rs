@@ -259,9 +259,9 @@ impl WorkerForm {
         }
     }
 
-    /// Handles a key in a row with choices: the arrows, and a character, which selects the next choice with a word that
-    /// begins with it. Returns false if the key has no effect there. Like editing keys in a line, these keys belong to
-    /// the row and not to the keymap.
+    /// Handles a key in a row with choices: left and right, and a character, which selects the next choice with a word
+    /// that begins with it. Returns false if the key has no effect there. Like editing keys in a line, these keys belong
+    /// to the row and not to the keymap, while up and down move between the fields.
     pub fn choose(&mut self, key: KeyEvent) -> bool {
         let Some((choices, at)) = self.focused().and_then(|field| self.choices(field)) else { return false };
         if choices.is_empty() || key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
@@ -273,8 +273,8 @@ impl WorkerForm {
         };
         let n = choices.len();
         let next = match key.code {
-            KeyCode::Right | KeyCode::Down | KeyCode::Char(' ') => (at + 1) % n,
-            KeyCode::Left | KeyCode::Up => (at + n - 1) % n,
+            KeyCode::Right | KeyCode::Char(' ') => (at + 1) % n,
+            KeyCode::Left => (at + n - 1) % n,
             KeyCode::Char(c) => {
                 (1..=n).map(|by| (at + by) % n).find(|i| begins(&choices[*i], c)).unwrap_or(at)
             }
@@ -374,7 +374,9 @@ mod tests {
             "a TPU is found by its own name"
         );
         assert!(form.choose(key(KeyCode::Char('q'))) && form.node_type == 1);
-        assert!(!form.choose(key(KeyCode::Tab)));
+        for other in [KeyCode::Tab, KeyCode::Down, KeyCode::Up] {
+            assert!(!form.choose(key(other)), "{other:?} moves between the fields");
+        }
         let types = ["tpu_slice_v4_1024", "tpu_slice_v4_128", "tpu_slice_v4_16", "tpu_worker"];
         let tpus = ["v4-1024", "v4-128", "v4-16", "v4-8"];
         let of =

@@ -126,6 +126,24 @@ fn workers_are_chosen_named_previewed_and_added() {
 }
 
 #[test]
+fn up_and_down_move_between_the_fields_of_the_form() {
+    let mut app = shown();
+    press(&mut app, "a");
+    send_event(&mut app, OperationEvent::Offered(Ok(offer())));
+    let chosen = (form(&app).node_type, form(&app).capacity);
+    let mut visited = Vec::new();
+    for key in ["<down>", "<down>", "<up>", "<up>"] {
+        press(&mut app, key);
+        visited.extend(form(&app).focused());
+    }
+    assert_eq!(
+        visited,
+        [WorkerField::Capacity, WorkerField::Count, WorkerField::Capacity, WorkerField::Type]
+    );
+    assert_eq!((form(&app).node_type, form(&app).capacity), chosen, "the choices stay");
+}
+
+#[test]
 fn help_returns_to_the_plan_which_receives_events_in_the_meantime() {
     let mut app = shown();
     press(&mut app, "a");
