@@ -293,9 +293,10 @@ impl App {
     }
 
     /// Toggles zoom of the focused pane; on the log page, returns to the panes.
-    pub(super) fn zoom(&mut self, now: Timestamp) -> Vec<Effect> {
-        if let View::Log(_) = self.view() {
-            return self.pop(now);
+    pub(super) fn zoom(&mut self) -> Vec<Effect> {
+        if let View::Log(cluster_index) = *self.view() {
+            self.split.is_zoomed = false;
+            return self.open_page(View::Cluster(cluster_index));
         }
         self.split.is_zoomed = !self.split.is_zoomed;
         Vec::new()

@@ -171,7 +171,7 @@ macro_rules! each_action {
                 "Submit a job (opens a form)";
             Changes Resubmit "resubmit" "resubmit" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
                 "Resubmit the selected job (opens a form with its settings)";
-            View Zoom "zoom" "zoom" CLUSTER, always, App::zoom,
+            View Zoom "zoom" "zoom" CLUSTER, always, |app, _| app.zoom(),
                 "Toggle zoom of the focused pane";
             View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, JobWorkers, Ask, Plan, Form], always, |app, _| app.turn_pane(true),
                 "Focus the next pane, field or button, or show the next table of the workers";

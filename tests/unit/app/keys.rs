@@ -394,6 +394,20 @@ fn a_single_cluster_has_no_page_before_its_first() {
 }
 
 #[test]
+fn zoom_on_a_log_page_returns_to_the_panes_of_its_cluster() {
+    let mut app = app(&["a", "b"]);
+    app.start(None);
+    for name in ["a", "b"] {
+        send_update(&mut app, name, ClusterEvent::Link(up()));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(snapshot())));
+    }
+    press(&mut app, "Jl");
+    let View::Log(cluster_index) = *app.view() else { panic!("{:?}", app.view()) };
+    press(&mut app, "z");
+    assert!(*app.view() == View::Cluster(cluster_index) && !app.is_zoomed(), "{:?}", app.view());
+}
+
+#[test]
 fn a_key_returns_to_the_previous_page() {
     let mut app = app(&["a", "b"]);
     app.start(None);
