@@ -29,6 +29,7 @@ mod window;
 
 pub use find::{Landmark, Step};
 pub use line_filter::Filter;
+pub use moments::JumpError;
 pub use show::Show;
 pub use times::{Dated, Since};
 pub use view::{LogView, Older, Opened};

@@ -7,7 +7,7 @@ use super::line;
 use super::part::DrawContext;
 use super::sentence::{self, wrap};
 use crate::app::job::form::Form;
-use crate::app::{Area, Areas, Rows};
+use crate::app::{Action, Area, Areas, Rows};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -85,7 +85,9 @@ pub fn draw(
 }
 
 /// The warning of a form that Esc would discard typed text.
-pub const DISCARDS: &str = "press esc again to discard what was typed";
+pub fn discard_warning(d: &DrawContext<'_>) -> String {
+    format!("press {} again to discard what was typed", d.app.keymap().key_of(Action::Back))
+}
 
 /// The text below the rows: what is in progress, the warning about Esc, why the submission failed, or a hint for the
 /// focused row.
@@ -95,7 +97,7 @@ fn words(form: &Form, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)>
     if let Some(in_progress) = &form.in_progress {
         words.push((format!("◌ {in_progress}"), d.theme.dim));
     } else {
-        words.extend(form.is_warning().then(|| (DISCARDS.to_owned(), d.theme.warn)));
+        words.extend(form.is_warning().then(|| (discard_warning(d), d.theme.warn)));
         let why = crate::model::text::printable(&form.problem);
         words.extend((!why.is_empty()).then(|| (format!("✕ not submitted: {why}"), d.theme.bad)));
         words.extend(words.is_empty().then(|| (hint().to_owned(), d.theme.dim)));

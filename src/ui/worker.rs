@@ -1,7 +1,7 @@
 //! The form that adds workers.
 
 use super::buttons::buttons;
-use super::form::DISCARDS;
+use super::form::discard_warning;
 use super::frame::{Title, clear, dialog_width, middle, more, more_around, pane};
 use super::grid::{cut, put};
 use super::line;
@@ -163,7 +163,7 @@ fn row(
 /// The text below the rows: a hint or an error.
 fn text_lines(form: &WorkerForm, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> {
     if form.is_warning() {
-        let lines = wrap(DISCARDS, width);
+        let lines = wrap(&discard_warning(d), width);
         return lines.into_iter().map(|line| (line, d.theme.warn)).collect();
     }
     let text = match (&form.offered, form.focused()) {

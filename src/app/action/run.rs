@@ -279,7 +279,8 @@ impl App {
     /// Shows the keys, over the open dialog if any.
     pub(in crate::app) fn help(&mut self) {
         let lines = self.help_lines();
-        self.dialog = Some(Dialog::help(lines, self.dialog.take()));
+        let palette = self.keyboard.keymap.key_of(Action::Palette);
+        self.dialog = Some(Dialog::help(lines, &palette, self.dialog.take()));
     }
 
     /// Shows the audit log.

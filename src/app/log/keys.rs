@@ -1,7 +1,7 @@
 //! Keys in a log: moving between matches, errors and marks, and selecting the lines that are shown.
 
 use crate::app::input::prompt::{Prompt, PromptKind};
-use crate::app::log::{Landmark, LogView, Show, Step};
+use crate::app::log::{JumpError, Landmark, LogView, Show, Step};
 use crate::app::{Action, App, Effect};
 use crate::model::Timestamp;
 
@@ -72,7 +72,14 @@ impl App {
                 return self.save_log(text.trim(), now);
             }
             Some(PromptKind::Since) => self.log_mut().map_or(Ok(()), |log| log.since_typed(text, now)),
-            _ => self.log_mut().map_or(Ok(()), |log| log.jump(text, now)),
+            _ => {
+                let end = self.keyboard.keymap.key_of(Action::Bottom);
+                let jumped = self.log_mut().map_or(Ok(()), |log| log.jump(text, now));
+                jumped.map_err(|error| match error {
+                    JumpError::AfterEnd => format!("{error}; press {end} to go to the end"),
+                    _ => error.to_string(),
+                })
+            }
         };
         match (wrong, &mut self.prompt) {
             (Err(why), Some(prompt)) => prompt.wrong = why,

@@ -20,6 +20,26 @@ const SPANS: [Duration; 4] = [
     Duration::from_secs(3600),
 ];
 
+/// Why a log does not go to a typed position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JumpError {
+    /// The text is not a position.
+    #[error("type a line (120), a percentage (50%), a time (14:05, 2026-11-21 14:05) or an age (-5m)")]
+    Unknown,
+    /// There is no line to go to.
+    #[error("no lines are loaded")]
+    NoLines,
+    /// Only this many lines are loaded.
+    #[error("lines 1 to {0} are loaded")]
+    NotLoaded(usize),
+    /// Times cannot be compared.
+    #[error("no line has a timestamp")]
+    NoTimes,
+    /// The time is after that of the last line.
+    #[error("the last line is older")]
+    AfterEnd,
+}
+
 impl LogView {
     /// The time of the line at an index among the shown lines; `None` if it has none and existed before the log was
     /// opened.
@@ -157,17 +177,16 @@ impl LogView {
     ///
     /// # Errors
     ///
-    /// The text is none of these, or the position is not among the loaded lines; the message names the valid forms, or
-    /// the loaded range.
-    pub fn jump(&mut self, typed: &str, now: Timestamp) -> Result<(), String> {
+    /// The text is none of these, or the position is not among the loaded lines.
+    pub fn jump(&mut self, typed: &str, now: Timestamp) -> Result<(), JumpError> {
         let typed = typed.trim();
         if self.buffer.is_empty() {
-            return Err("no lines are loaded".to_owned());
+            return Err(JumpError::NoLines);
         }
         if let Ok(number) = typed.parse::<u64>() {
             let loaded = self.loaded();
             if number == 0 || number > loaded as u64 {
-                return Err(format!("lines 1 to {loaded} are loaded"));
+                return Err(JumpError::NotLoaded(loaded));
             }
             self.go_to_line(self.buffer.first() + number - 1);
             return Ok(());
@@ -177,9 +196,9 @@ impl LogView {
             self.go_to_line(self.buffer.first() + (lines * percent.min(100) / 100).min(lines - 1));
             return Ok(());
         }
-        let time = self.typed_time(typed, now)?;
+        let time = self.typed_time(typed, now).ok_or(JumpError::Unknown)?;
         let times = self.times.any();
-        let Some((first, _)) = times.span() else { return Err("no line has a timestamp".to_owned()) };
+        let Some((first, _)) = times.span() else { return Err(JumpError::NoTimes) };
         match times.first_from(time) {
             // Lines of that time are above, and are read now.
             Some(_) if time < first => {
@@ -187,20 +206,18 @@ impl LogView {
                 self.read_back_to(time, true);
             }
             Some(number) => self.go_to_line(number),
-            None => return Err("the last line is older; press G to go to the end".to_owned()),
+            None => return Err(JumpError::AfterEnd),
         }
         Ok(())
     }
 
-    /// A typed time, by the clock of the lines.
-    fn typed_time(&self, typed: &str, now: Timestamp) -> Result<Timestamp, String> {
-        let unknown =
-            || "type a line (120), a percentage (50%), a time (14:05, 2026-11-21 14:05) or an age (-5m)";
+    /// A typed time, by the clock of the lines; `None` if the text is neither a time nor an age.
+    fn typed_time(&self, typed: &str, now: Timestamp) -> Option<Timestamp> {
         let now = self.times.by_theirs(now);
-        if let Some(age) = typed.strip_prefix('-') {
-            return span(age).map(|back| now.minus(back)).map_err(|_| unknown().to_owned());
+        match typed.strip_prefix('-') {
+            Some(age) => span(age).ok().map(|back| now.minus(back)),
+            None => self.time_of(typed, now),
         }
-        self.time_of(typed, now).ok_or_else(|| unknown().to_owned())
     }
 
     /// `14:05` or `2026-11-21 14:05`, optionally with seconds, by the clock of the lines, which shows `now`.
@@ -328,6 +345,10 @@ mod tests {
         for wrong in ["0", "999", "08:99", "soon", "-soon", "", "2026-11-24 08:00"] {
             assert!(go(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(
+            (go("999"), go("2026-11-24 08:00")),
+            (Err(JumpError::NotLoaded(180)), Err(JumpError::AfterEnd))
+        );
     }
 
     #[test]

@@ -129,12 +129,11 @@ pub enum Question {
 
 impl Dialog {
     /// Help, over the open dialog if any, with the pages of the manual at its end. Help over help replaces it.
-    pub fn help(mut lines: Vec<(String, String)>, over: Option<Self>) -> Self {
+    /// `palette` is the key that opens the command line.
+    pub fn help(mut lines: Vec<(String, String)>, palette: &str, over: Option<Self>) -> Self {
         let blank = || (String::new(), String::new());
-        lines.extend([
-            blank(),
-            (String::new(), "manual: press enter to list its pages, or use `:help TOPIC`".into()),
-        ]);
+        let how = format!("manual: press enter to list its pages, or use `{palette}help TOPIC`");
+        lines.extend([blank(), (String::new(), how)]);
         let page = |(topic, text): (&str, &str)| (topic.to_owned(), manual::summary(text).to_owned());
         lines.extend(manual::PAGES.map(page));
         let mut under = over.map(Box::new);

@@ -1,8 +1,11 @@
 //! Typed lines, their history, the filter language, the search of a text, and the answers to keys.
 
 use super::*;
+use crossterm::event::{KeyCode, KeyEvent};
 use marin_tui::app::job::form::Field;
 use marin_tui::app::operation::confirmation::Control;
+use marin_tui::app::{Keymap, Listed};
+use std::collections::BTreeMap;
 
 fn prompt(app: &App) -> &str {
     app.prompt().unwrap().line.text()
@@ -239,6 +242,37 @@ fn a_key_without_an_action_is_answered() {
     assert_eq!(said(&app), "B is not bound to an action; ? lists the keys");
     press(&mut app, "<^g>");
     assert_eq!(said(&app), "^g is not bound to an action; ? lists the keys");
+}
+
+#[test]
+fn messages_name_the_keys_of_the_keymap() {
+    let keys = [("bottom", "f6"), ("palette", ";"), ("back", "f7")];
+    let changes: BTreeMap<String, Vec<String>> =
+        keys.into_iter().map(|(action, key)| (action.to_owned(), vec![key.to_owned()])).collect();
+    let keymap = Keymap::with_changes(actions(), &changes).unwrap();
+    let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap);
+    app.start(None);
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
+    let back = |app: &mut App| app.update(Event::Key(KeyEvent::from(KeyCode::F(7))), NOW);
+    let seen = |app: &App| {
+        let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+        terminal.draw(|frame| drop(draw(frame, app, &Theme::new(Colors::None), NOW))).unwrap();
+        terminal.backend().to_string()
+    };
+    press(&mut app, "?");
+    assert!(lines(&app).iter().any(|line| line.ends_with("or use `;help TOPIC`")), "{:?}", lines(&app));
+    back(&mut app);
+    press(&mut app, "nsleep 1");
+    back(&mut app);
+    assert!(seen(&app).contains("press f7 again to discard"), "{}", seen(&app));
+    back(&mut app);
+    let stream = app.log().unwrap().stream();
+    let part = vec![Line::from("2026-11-20 08:00:00,000 INFO line")].into();
+    send_update(&mut app, CLUSTER, ClusterEvent::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    press(&mut app, "3zgt2026-11-21 08:00<enter>");
+    let wrong = &app.prompt().unwrap().wrong;
+    assert_eq!(wrong, "the last line is older; press f6 to go to the end");
 }
 
 #[test]
