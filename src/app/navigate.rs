@@ -5,7 +5,7 @@ use super::pages::{found, issues};
 use super::screen::pane::Pane;
 use super::view::View;
 use super::{Action, App, Effect};
-use crate::app::action::availability::has_submission;
+use crate::app::action::availability::{has_submission, is_at_the_root};
 use crate::app::action::context::Context;
 use crate::app::action::target::Target;
 use crate::app::input::prompt::{Prompt, PromptKind};
@@ -253,10 +253,10 @@ impl App {
 
     /// Leaves the dialog or the page; on the first page, quits.
     pub(super) fn leave(&mut self, now: Timestamp) -> Vec<Effect> {
-        match (&self.dialog, self.stack.pages().len()) {
-            (Some(_), _) => self.back(now),
-            (None, 0 | 1) => self.ask_to_quit(now),
-            (None, _) => self.pop(now),
+        match &self.dialog {
+            Some(_) => self.back(now),
+            None if is_at_the_root(self) => self.ask_to_quit(now),
+            None => self.pop(now),
         }
     }
 

@@ -124,6 +124,7 @@ pub(in crate::app) fn has_fleet(app: &App) -> bool {
     !app.fleet().is_single()
 }
 
+/// Whether the page on the screen is the first one: the fleet or, in a console with a single cluster, its page.
 pub(in crate::app) fn is_at_the_root(app: &App) -> bool {
-    *app.view() == View::Clusters
+    app.stack().len() <= 1
 }

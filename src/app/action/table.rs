@@ -301,7 +301,7 @@ macro_rules! each_action {
             View Back "back" "" EVERYWHERE, always, App::back,
                 "Go back: out of a dialog, a filter, a zoomed pane, the cluster";
             View Quit "quit" "quit" EVERYWHERE, is_at_the_root, App::leave,
-                "Close the dialog or page; on the fleet page, quit";
+                "Close the dialog or page; on the first page, quit";
             View ForceQuit "force-quit" "" EVERYWHERE, always, |_, _| vec![Effect::Quit],
                 "Quit immediately";
             View Redraw "redraw" "" EVERYWHERE, always, |_, _| vec![Effect::Redraw],

@@ -1,6 +1,7 @@
 //! Keys, palette, help, footer, and navigation.
 
 use super::*;
+use marin_tui::app::Action;
 
 #[test]
 fn every_action_is_in_the_keymap_the_help_and_the_palette() {
@@ -84,7 +85,7 @@ fn the_footer_offers_only_available_actions() {
     let mut app = shown();
     let text = footer(&mut app);
     assert!(text.contains("s stop") && text.contains("l log") && text.contains("? help"), "{text}");
-    for absent in ["reconnect", "host key", "c fleet", "q quit"] {
+    for absent in ["reconnect", "host key", "c fleet"] {
         assert!(!text.contains(absent), "{absent} in: {text}");
     }
     for unstoppable in [2, 4, 5] {
@@ -160,6 +161,21 @@ fn esc_leaves_the_innermost_level_and_never_the_console() {
     assert_eq!(press(&mut app, "<esc><esc>"), []);
     assert_eq!(app.view().clone(), View::Cluster(0), "a single cluster has no fleet page");
     assert_eq!(press(&mut app, "q"), [Effect::Quit]);
+}
+
+#[test]
+fn the_footer_offers_to_quit_on_the_first_page_only() {
+    let mut app = shown();
+    assert!(app.offers_action(Action::Quit), "the page of a single cluster");
+    press(&mut app, "T");
+    assert!(!app.offers_action(Action::Quit));
+    press(&mut app, "q");
+    assert!(app.offers_action(Action::Quit));
+    let mut app = super::app(&["a", "b"]);
+    app.start(None);
+    assert!(app.offers_action(Action::Quit), "the fleet");
+    press(&mut app, "<enter>");
+    assert!(!app.offers_action(Action::Quit));
 }
 
 #[test]
