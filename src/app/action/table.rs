@@ -64,7 +64,7 @@ macro_rules! each_action {
                 "Open the selection; in a log, show the lines that a `[repeated ...]` line stands for; in a dialog, press the focused button";
             View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
                 "Filter the table or the text (!word inverts, owner:NAME in jobs), or search the log";
-            Reads SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job], has_fleet, App::begin_search_logs,
+            Reads SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job], always, App::begin_search_logs,
                 "Search the logs of all clusters, of the page's cluster or job, or of the marked jobs, and list the lines that match",
                 keywords "grep find";
             View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
