@@ -100,7 +100,8 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
 }
 
 /// The path to the page on the screen: `fleet › us-central2 › job raysubmit_4f1c`. If there is no room, its beginning
-/// is cut: `… › us-central2 › job raysubmit_4f1c`. The cluster, whose position in it is also returned, is kept longest.
+/// is cut: `… › us-central2 › job raysubmit_4f1c`. The name of the cluster, which is at position `cluster`, is kept
+/// longest.
 fn way(crumbs: &[String], cluster: Option<usize>, room: usize) -> String {
     /// Minimum width of the page's name next to that of its cluster.
     const MIN_NAME_WIDTH: usize = 8;

@@ -33,7 +33,8 @@ pub enum Context {
     Job,
     /// The details page of a TPU.
     Tpu,
-    /// The details page of a cluster, of a file that could not be read, or of the messages.
+    /// The details page of a cluster, of chips, of the hosts of a slice, of a file that could not be read, or of the
+    /// messages.
     Info,
     /// The progress of an operation.
     Progress,

@@ -157,8 +157,8 @@ impl Cluster {
     /// Stores a new state, and returns the previous one.
     pub(in crate::app) fn take(&mut self, state: Arc<ClusterState>) -> Arc<ClusterState> {
         let before = std::mem::replace(&mut self.state, state);
-        let has_vitals = !Arc::ptr_eq(&before.vitals, &self.state.vitals);
-        if has_vitals && self.state.known {
+        let has_new_vitals = !Arc::ptr_eq(&before.vitals, &self.state.vitals);
+        if has_new_vitals && self.state.known {
             let snapshot = &self.state.snapshot;
             self.runs = runs(&snapshot.jobs, &self.state.vitals, snapshot.taken);
         }

@@ -191,7 +191,7 @@ pub fn lines(
     lines
 }
 
-/// `256 hosts, 1,024 chips, 95% busy, 62% of their memory`.
+/// `256 hosts, 1,024 chips, 95% busy, 62% of memory used`.
 fn in_numbers(hosts: &[(usize, &HostChips)]) -> String {
     let chips = || hosts.iter().flat_map(|(_, host)| host.chips());
     let duties: Vec<f64> = chips().filter_map(|chip| chip.duty_percent).collect();

@@ -20,7 +20,7 @@ pub trait Kind: Debug + Send + 'static {
     /// What identifies a row within its cluster.
     type Key: Clone + PartialEq + Debug + Send;
 
-    /// Text that is shown if there are no rows, e.g. `no job`.
+    /// Text that is shown if there are no rows, e.g. `no jobs`.
     const LACKS: &'static str;
 
     /// The title of the table of one cluster's rows, or of the rows of all clusters.
