@@ -82,12 +82,8 @@ impl Context {
     }
 }
 
-/// The contexts of tables of all clusters.
-pub const FLEET: &[Context] =
-    &[Context::Clusters, Context::AllNodes, Context::AllJobs, Context::AllTpus, Context::Table];
-
-/// The contexts of pages; the others are dialogs. The log is the last one.
-pub const PAGES: &[Context] = &[
+/// All contexts: the pages with the log pane last, then the dialogs with forms last.
+pub const EVERYWHERE: &[Context] = &[
     Context::Clusters,
     Context::AllNodes,
     Context::AllJobs,
@@ -105,7 +101,42 @@ pub const PAGES: &[Context] = &[
     Context::Info,
     Context::Progress,
     Context::Log,
+    Context::Ask,
+    Context::Text,
+    Context::Plan,
+    Context::Columns,
+    Context::Form,
 ];
+
+/// The number of contexts that are dialogs.
+const DIALOGS: usize = 5;
+
+/// The contexts of pages; the others are dialogs. The log is the last one.
+pub const PAGES: &[Context] = EVERYWHERE.split_at(EVERYWHERE.len() - DIALOGS).0;
+
+/// The contexts of tables of all clusters.
+pub const FLEET: &[Context] = PAGES.split_at(5).0;
+
+/// All pages except that of the fleet.
+pub const PAGES_BUT_FLEET: &[Context] = PAGES.split_at(1).1;
 
 /// All pages except the log pane, where some keys have the meaning that they have in `lnav` and `k9s`.
 pub const PAGES_BUT_LOGS: &[Context] = PAGES.split_at(PAGES.len() - 1).0;
+
+/// All contexts except forms, where letters and editing keys belong to the focused line.
+pub const EVERYWHERE_BUT_FORMS: &[Context] = EVERYWHERE.split_at(EVERYWHERE.len() - 1).0;
+
+#[cfg(test)]
+mod tests {
+    use crate::app::action::context::*;
+
+    #[test]
+    fn the_lists_of_contexts_are_cut_in_the_right_places() {
+        let is_dialog = |context: &Context| context.label() == "dialogs";
+        let (dialogs, pages): (Vec<Context>, Vec<Context>) = EVERYWHERE.iter().partition(|c| is_dialog(c));
+        assert_eq!((PAGES.to_vec(), dialogs.len()), (pages, DIALOGS));
+        assert_eq!((FLEET.first(), FLEET.last()), (Some(&Context::Clusters), Some(&Context::Table)));
+        assert!(!PAGES_BUT_FLEET.contains(&Context::Clusters) && !PAGES_BUT_LOGS.contains(&Context::Log));
+        assert!(!EVERYWHERE_BUT_FORMS.contains(&Context::Form));
+    }
+}

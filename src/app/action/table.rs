@@ -2,7 +2,7 @@
 //!
 //! To add an action, add a row below and the function that it names.
 
-use crate::app::action::context::{Context, PAGES};
+use crate::app::action::context::{Context, EVERYWHERE, EVERYWHERE_BUT_FORMS, PAGES, PAGES_BUT_FLEET};
 use crate::app::action::impact::Impact;
 
 /// An action in words: how the keymap, the footer, the palette and the help show it, and where it is available.
@@ -27,15 +27,6 @@ use Context::{
     Node, Nodes, Plan, Progress, Slice, Table, Text, Tpu, Tpus,
 };
 
-const EVERYWHERE: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, JobWorkers, Node,
-    Job, Tpu, Info, Progress, Ask, Text, Plan, Form, Columns,
-];
-/// The pages and their panes; everything else is a dialog.
-const SCROLLED: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, JobWorkers, Node,
-    Job, Tpu, Info, Progress, Ask, Text, Plan, Columns,
-];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] = &[
     Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu,
@@ -44,10 +35,6 @@ const SEARCHED: &[Context] = &[
 const TABLES: &[Context] =
     &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Tpus, Slice, JobWorkers];
 const WORKERS: &[Context] = &[Nodes, AllNodes, AllTpus, Tpus, Slice, Node, Tpu];
-const BELOW: &[Context] = &[
-    AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, JobWorkers, Node, Job, Tpu,
-    Info, Progress,
-];
 const OF_CHIPS: &[Context] = &[Jobs, AllJobs, Nodes, AllNodes, Tpus, AllTpus, Slice, Node, Tpu, Job, Info];
 const OF_JOBS: &[Context] = &[Jobs, AllJobs, JobWorkers, Job];
 
@@ -189,17 +176,17 @@ macro_rules! each_action {
                 "Move up one row";
             View Down "down" "" EVERYWHERE, always, |app, _| app.step(1),
                 "Move down one row";
-            View HalfUp "half-page-up" "" SCROLLED, always, |app, _| app.turn_half_page(-1),
+            View HalfUp "half-page-up" "" EVERYWHERE_BUT_FORMS, always, |app, _| app.turn_half_page(-1),
                 "Move up half a page";
-            View HalfDown "half-page-down" "" SCROLLED, always, |app, _| app.turn_half_page(1),
+            View HalfDown "half-page-down" "" EVERYWHERE_BUT_FORMS, always, |app, _| app.turn_half_page(1),
                 "Move down half a page";
             View PageUp "page-up" "" EVERYWHERE, always, |app, _| app.turn_page(-1),
                 "Move up one page";
             View PageDown "page-down" "" EVERYWHERE, always, |app, _| app.turn_page(1),
                 "Move down one page";
-            View Top "top" "" SCROLLED, always, |app, _| app.jump(false),
+            View Top "top" "" EVERYWHERE_BUT_FORMS, always, |app, _| app.jump(false),
                 "Go to the first row";
-            View Bottom "bottom" "" SCROLLED, always, |app, _| app.jump(true),
+            View Bottom "bottom" "" EVERYWHERE_BUT_FORMS, always, |app, _| app.jump(true),
                 "Go to the last row; in a log, also resume following";
             View NextMatch "next-match" "" &[Log], always, |app, now| app.match_step(true, now),
                 "Go to the next match of the search";
@@ -285,7 +272,7 @@ macro_rules! each_action {
                 keywords "pause";
             View LastPage "previous-page" "" PAGES, always, |app, _| app.last_page(),
                 "Return to the previous page";
-            View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show_fleet(),
+            View Clusters "clusters" "fleet" PAGES_BUT_FLEET, has_fleet, |app, _| app.show_fleet(),
                 "Show the fleet: all clusters, those with issues first";
             View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),
                 "Show all messages so far",
@@ -293,7 +280,7 @@ macro_rules! each_action {
             Reads Audit "audit" "" PAGES, always, |_, _| vec![Effect::ReadAudit],
                 "Show the audit log: what this user changed from this machine",
                 keywords "history";
-            View Help "help" "help" SCROLLED, always, |app, _| app.help(),
+            View Help "help" "help" EVERYWHERE_BUT_FORMS, always, |app, _| app.help(),
                 "List the keys and their actions",
                 keywords "keys bindings shortcuts";
             Reads Accept "accept" "" &[Ask], always, App::answer,
