@@ -72,11 +72,6 @@ impl LogView {
         }
     }
 
-    /// Whether older parts are being read for a typed time.
-    pub fn is_reading_back(&self) -> bool {
-        matches!(self.aim, Some(Aim::Time(..)))
-    }
-
     /// Stops reading older parts once they reach the requested time.
     pub(super) fn reach_time(&mut self) {
         let Some(Aim::Time(time, goes)) = self.aim else { return };
@@ -106,31 +101,35 @@ mod tests {
         LogPart { lines: of.clone().map(line).collect(), bytes: of.start * 40..of.end * 40, begin: Some(0) }
     }
 
+    fn is_reading_back(view: &LogView) -> bool {
+        matches!(view.aim, Some(Aim::Time(..)))
+    }
+
     #[test]
     fn older_parts_are_read_back_to_a_typed_time() {
         let mut view = view(0);
         view.take(LogBatch { stream: StreamId(1), part: minutes(50..60), end: LogEnd::Open }, NOW);
         view.jump("08:20", NOW).unwrap();
-        assert!(view.is_reading_back());
+        assert!(is_reading_back(&view));
         assert_eq!(view.ask_older(), Some(2000));
         view.take_older(StreamId(1), Ok(minutes(30..50)));
         assert_eq!(view.ask_older(), Some(1200), "it continues until the line is loaded");
         view.take_older(StreamId(1), Ok(minutes(10..30)));
-        assert!(first(&view).ends_with("line 20") && !view.is_reading_back(), "{}", first(&view));
+        assert!(first(&view).ends_with("line 20") && !is_reading_back(&view), "{}", first(&view));
         assert_eq!(view.ask_older(), None);
         view.since_typed("08:05", NOW).unwrap();
         assert_eq!(view.ask_older(), Some(400));
         view.take_older(StreamId(1), Ok(minutes(0..10)));
-        assert_eq!((view.is_reading_back(), view.len()), (false, 55));
+        assert_eq!((is_reading_back(&view), view.len()), (false, 55));
         assert!(first(&view).ends_with("line 20"), "the position is kept: {}", first(&view));
         view.since_typed("07:00", NOW).unwrap();
-        assert!(!view.is_reading_back() && view.len() == 60, "nothing is above");
+        assert!(!is_reading_back(&view) && view.len() == 60, "nothing is above");
         // An unreadable part ends it.
         let mut broken = super::super::sample::view(0);
         broken.take(LogBatch { stream: StreamId(1), part: minutes(50..60), end: LogEnd::Open }, NOW);
         broken.jump("08:20", NOW).unwrap();
         broken.take_older(StreamId(1), Err("no".into()));
-        assert!(!broken.is_reading_back());
+        assert!(!is_reading_back(&broken));
     }
 
     #[test]

@@ -9,7 +9,6 @@ use crate::model::time::brief;
 use crate::model::{JobStatus, Link, NodeId, NodeState, Phase, Text, Timestamp, WorkerFile};
 use crate::reconcile::{HostsKey, HostsKind};
 use std::time::Duration;
-use unicode_width::UnicodeWidthStr;
 
 /// The glyph and role of a node's state.
 pub fn node(state: NodeState) -> (&'static str, Role) {
@@ -122,11 +121,6 @@ pub fn unhealthy_nodes(cluster: &Cluster) -> String {
 pub fn job_counts(cluster: &Cluster, now: Timestamp) -> String {
     let (running, waiting, failed) = cluster.job_counts(now);
     format!("{}{}{}", grouped(running), counted(waiting, "◐"), counted(failed, "✕"))
-}
-
-/// Counts that fit in `width` columns: without spaces if there is no room for them, `233+28✕64`.
-pub fn shortened_counts(counts: String, width: u16) -> String {
-    if counts.width() > width.into() { counts.replace(' ', "") } else { counts }
 }
 
 fn counted(n: usize, glyph: &str) -> String {
