@@ -19,7 +19,7 @@ use crate::app::table::cell::{Cell, Role};
 use crate::diagnose::Finding;
 use crate::model::amount::grouped;
 use crate::model::text::printable;
-use crate::model::{Chip, ClusterName, Link, Problem};
+use crate::model::{Chip, ClusterName, Problem};
 
 /// All clusters, and the files that could not be read.
 #[derive(Clone, Debug, Default)]
@@ -133,7 +133,7 @@ impl Fleet {
             Totals { clusters: self.clusters.len(), broken: self.broken.len(), ..Totals::default() };
         for c in &self.clusters {
             let t = &c.tally;
-            all.up += usize::from(matches!(c.link, Some(Link::Up { .. })));
+            all.up += usize::from(c.is_up());
             all.known += usize::from(c.known);
             all.nodes += t.alive;
             let (running, waiting) = t.jobs();

@@ -38,7 +38,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
             parts.push((format!("Ray {}", cluster.snapshot.ray_version), d.theme.dim));
         }
         parts.extend(token(cluster, d));
-        if matches!(cluster.link, Some(Link::Up { .. })) && !cluster.ports.is_empty() {
+        if cluster.is_up() && !cluster.ports.is_empty() {
             let ports: Vec<_> = cluster.ports.values().map(u16::to_string).collect();
             parts.push((format!("local ports {}", ports.join(" ")), d.theme.dim));
         }
@@ -56,7 +56,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
         let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
         parts.push((format!("data {age}"), tone));
     } else {
-        let up = d.app.clusters().iter().filter(|c| matches!(c.link, Some(Link::Up { .. }))).count();
+        let up = d.app.clusters().iter().filter(|c| c.is_up()).count();
         parts.push((format!("{up} of {} up", d.app.clusters().len()), d.theme.dim));
         parts.extend(read_only);
         let oldest = d.app.clusters().iter().filter_map(|c| c.age(d.now)).max();

@@ -17,7 +17,7 @@ impl App {
             return Vec::new();
         };
         let (name, open) = (cluster.name().clone(), cluster.ports.is_empty());
-        let is_up = matches!(cluster.link, Some(Link::Up { .. }));
+        let is_up = cluster.is_up();
         if !open {
             self.toasts.report(MessageKind::Info, format!("{name}: local ports closed"), now);
         } else if !is_up {

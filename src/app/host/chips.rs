@@ -2,12 +2,11 @@
 
 use crate::app::action::target::{ChipsOf, Target};
 use crate::app::pages::details::{Details, Inspected};
-use crate::app::text::describe::{Lines, WARNS, ago, heading};
+use crate::app::text::describe::{Lines, WARNS, ago, heading, of_problem};
 use crate::app::text::labels;
 use crate::app::view::View;
 use crate::app::{App, Cluster, Effect, Fleet};
 use crate::model::amount::{bytes, counted};
-use crate::model::text::printable;
 use crate::model::{
     ChipUse, Chips, Hint, HostChips, Inspection, JobKey, Node, NodeId, Problem, Timestamp, WorkerState,
 };
@@ -162,14 +161,7 @@ pub fn lines(
             let hosts = counted(of.nodes.len(), "host");
             return vec![(String::new(), format!("reading the chips of {hosts}..."))];
         }
-        Some(Err(problem)) => {
-            let mut lines = vec![("problem".to_owned(), printable(&problem.what).into_owned())];
-            let hint = words(&problem.hint);
-            if !hint.is_empty() {
-                lines.push(("hint".to_owned(), hint));
-            }
-            return lines;
-        }
+        Some(Err(problem)) => return of_problem(problem, words),
         Some(Ok(chips)) => chips,
     };
     let outliers = chips.outliers();

@@ -4,7 +4,7 @@ use crate::app::action::target::Target;
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::pages::details::{Details, Stacks};
-use crate::app::text::describe::{Lines, ago, in_a_line};
+use crate::app::text::describe::{Lines, ago, in_a_line, of_problem};
 use crate::app::view::View;
 use crate::app::{App, Effect};
 use crate::model::amount::counted;
@@ -119,14 +119,7 @@ pub fn lines(
         Stacks::Answered(_, result) => result,
     };
     let found = match &**result {
-        Err(problem) => {
-            let mut lines = vec![("problem".to_owned(), printable(&problem.what).into_owned())];
-            let hint = words(&problem.hint);
-            if !hint.is_empty() {
-                lines.push(("hint".to_owned(), hint));
-            }
-            return lines;
-        }
+        Err(problem) => return of_problem(problem, words),
         Ok(found) => found,
     };
     let way = if found.over_ssh { "py-spy ran over SSH" } else { "Ray paused each process for a moment" };

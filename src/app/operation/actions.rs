@@ -8,7 +8,7 @@ use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
 use crate::app::{Action, App, Cluster, Context, Effect, MessageKind, View};
 use crate::model::{
-    AffectedJob, ClusterName, Fix, Hint, Link, OperationEnd, OperationEvent, OperationKind, Order, Progress,
+    AffectedJob, ClusterName, Fix, Hint, OperationEnd, OperationEvent, OperationKind, Order, Progress,
     Refusal, Request, Task, Timestamp, runs_already,
 };
 
@@ -21,7 +21,7 @@ impl App {
 
     /// Opens the confirmation that starts the selected cluster, unless it is running already.
     pub(in crate::app) fn start_cluster(&mut self, now: Timestamp) -> Vec<Effect> {
-        let up = |c: &&Cluster| matches!(c.link, Some(Link::Up { .. })) && c.operating().is_none();
+        let up = |c: &&Cluster| c.is_up() && c.operating().is_none();
         let Some(cluster) = self.target_cluster().filter(up) else { return self.plan(Task::Start, now) };
         let open = cluster.snapshot.jobs.iter().filter(|j| !j.status.is_ended()).count();
         let (stop, restart) =

@@ -7,7 +7,9 @@ use crate::model::amount::{amount, bytes, grouped, shape};
 use crate::model::cloud::Capacity;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{ClusterVitals, DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Text, Timestamp};
+use crate::model::{
+    ClusterVitals, DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Problem, Text, Timestamp,
+};
 use crate::reconcile::{Row as Slice, TpuStatus};
 
 /// Labels and texts, row by row.
@@ -32,6 +34,13 @@ fn push(lines: &mut Lines, label: &str, text: impl Into<String>) {
     if !text.is_empty() {
         lines.push((label.to_owned(), text));
     }
+}
+
+/// A problem and its hint, which `words` converts to text.
+pub(in crate::app) fn of_problem(problem: &Problem, words: impl Fn(&Hint) -> String) -> Lines {
+    let mut lines = vec![("problem".to_owned(), printable(&problem.what).into_owned())];
+    push(&mut lines, "hint", words(&problem.hint));
+    lines
 }
 
 /// Starts a section: a title on its own line, as a label without a text.
@@ -248,11 +257,7 @@ pub fn before_stop(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
 /// The description of a TPU slice or request; `words` converts its hint to text.
 pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
-    let mut push = |label: &str, text: String| {
-        if !text.is_empty() {
-            lines.push((label.to_owned(), text));
-        }
-    };
+    let mut push = |label: &str, text: String| push(&mut lines, label, text);
     push("name", row.name.to_string());
     push("status", row.status.label().into());
     push("hint", words(&row.hint()));
