@@ -7,7 +7,7 @@ use crate::model::amount::grouped;
 use crate::model::cloud::TpuHost;
 use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
 use crate::reconcile::TpuStatus;
-use crate::state::{ClusterState, Tpus};
+use crate::state::ClusterState;
 
 /// Maximum number of lines in a dialog's list.
 const MAX_LINES: usize = 12;
@@ -47,8 +47,8 @@ impl App {
     }
 
     /// Asks for confirmation before preempted TPUs are deleted.
-    pub(in crate::app) fn ask_to_clean(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(cluster) = self.target_cluster() else { return Vec::new() };
+    pub(in crate::app) fn ask_to_clean(&mut self, now: Timestamp) {
+        let Some(cluster) = self.target_cluster() else { return };
         let left = cluster.tpus.leftovers().to_vec();
         if cluster.cleaning {
             self.toasts.report(
@@ -56,11 +56,11 @@ impl App {
                 format!("{}: preempted TPUs are already being deleted", cluster.name()),
                 now,
             );
-            return Vec::new();
+            return;
         }
         if left.is_empty() {
             self.toasts.answer("no preempted TPUs to delete", now);
-            return Vec::new();
+            return;
         }
         let row = |label: &str, text: String| (label.to_owned(), text);
         let chips: u32 = left.iter().map(|l| l.chips).sum();
@@ -82,7 +82,6 @@ impl App {
         let title = format!("Delete preempted TPUs on {}?", cluster.name());
         let question = Question::CleanPreempted { cluster: cluster.name().clone(), left };
         self.dialog = Some(Dialog::ask(question, title, rows, "Delete preempted TPUs"));
-        Vec::new()
     }
 
     /// Deletes them after the confirmation.
@@ -121,8 +120,8 @@ impl App {
             None => self.toasts.is_over(&name, Cause::Google),
         }
         let cluster = &self.fleet.clusters[cluster_index];
-        let seen = |tpus: &Tpus| (tpus.rows().to_vec(), tpus.problem().cloned());
-        let changed = seen(&before.tpus) != seen(&cluster.tpus);
+        let changed =
+            before.tpus.rows() != cluster.tpus.rows() || before.tpus.problem() != cluster.tpus.problem();
         if before.findings != cluster.findings {
             self.rearrange(cluster_index);
         }

@@ -71,7 +71,7 @@ impl App {
     pub(in crate::app) fn clear_marks(&mut self) -> bool {
         let mut is_any = false;
         for cluster_index in self.marking() {
-            is_any |= self.marks.clear(Some(cluster_index));
+            is_any |= self.marks.clear(cluster_index);
         }
         is_any
     }

@@ -26,11 +26,6 @@ impl Marks {
         self.jobs.insert((cluster_index, id));
     }
 
-    /// Whether any job of the cluster is marked; with `None`, of any cluster.
-    pub fn any(&self, of: Option<usize>) -> bool {
-        self.count(of) > 0
-    }
-
     /// The number of marked jobs of the cluster; with `None`, of all clusters.
     pub fn count(&self, of: Option<usize>) -> usize {
         self.jobs.iter().filter(|(cluster_index, _)| of.is_none_or(|of| of == *cluster_index)).count()
@@ -44,16 +39,16 @@ impl Marks {
         }
     }
 
-    /// Removes all marks of the cluster; with `None`, of all clusters. Returns whether there were any.
-    pub fn clear(&mut self, of: Option<usize>) -> bool {
+    /// Removes all marks of the cluster. Returns whether there were any.
+    pub fn clear(&mut self, cluster_index: usize) -> bool {
         let before = self.jobs.len();
-        self.jobs.retain(|(cluster_index, _)| of.is_some_and(|of| of != *cluster_index));
+        self.jobs.retain(|(of, _)| *of != cluster_index);
         before != self.jobs.len()
     }
 
     /// Removes the marks of jobs that the cluster no longer lists.
     pub fn keep(&mut self, cluster_index: usize, jobs: &[std::sync::Arc<Job>]) {
-        if !self.any(Some(cluster_index)) {
+        if self.count(Some(cluster_index)) == 0 {
             return;
         }
         let listed: HashSet<&SubmissionId> = jobs.iter().filter_map(|j| j.submission_id()).collect();
