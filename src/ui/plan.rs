@@ -351,7 +351,7 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
         lines.extend(Line::of(Control::Others, text, d.theme.warn, width));
     }
     if controls.contains(&Control::UnknownJobs) {
-        let text = switch(plan.blind, "continue without knowing which jobs are affected".into());
+        let text = switch(plan.allow_unknown_jobs, "continue without knowing which jobs are affected".into());
         lines.extend(Line::of(Control::UnknownJobs, text, d.theme.warn, width));
     }
     if let (Some(others), true) = (&plan.others_lock, controls.contains(&Control::TakeOver)) {

@@ -114,6 +114,6 @@ pub fn rows(
 pub fn filtered(title: &str, listing: &dyn Listing) -> String {
     match listing.filter().text() {
         "" => title.to_owned(),
-        filter => format!("{title}  /{filter} {} of {}", grouped(listing.len()), grouped(listing.all())),
+        filter => format!("{title}  /{filter} {} of {}", grouped(listing.len()), grouped(listing.total())),
     }
 }

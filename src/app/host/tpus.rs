@@ -117,7 +117,7 @@ impl App {
                 self.report_of_cluster(&name, Cause::Google, &format!("cannot list TPUs: {why}"), now);
             }
             Some(_) => {}
-            None => self.toasts.is_over(&name, Cause::Google),
+            None => self.toasts.clear_note(&name, Cause::Google),
         }
         let cluster = &self.fleet.clusters[cluster_index];
         let changed =

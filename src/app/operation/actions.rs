@@ -100,7 +100,7 @@ impl App {
         match plan.control {
             Control::Cancel => self.back(now),
             Control::Jobs | Control::Drain => {
-                let Some(task) = plan.turned() else { return Vec::new() };
+                let Some(task) = plan.with_option_toggled() else { return Vec::new() };
                 plan.replace(task.clone());
                 // The typed name confirmed something else.
                 plan.name = Line::default();
@@ -111,7 +111,7 @@ impl App {
                 Vec::new()
             }
             Control::UnknownJobs => {
-                plan.blind = !plan.blind;
+                plan.allow_unknown_jobs = !plan.allow_unknown_jobs;
                 Vec::new()
             }
             Control::TakeOver => {
@@ -278,14 +278,14 @@ impl App {
             }
             OperationEvent::Previewed(task, preview) => {
                 if let Some(plan) = self.plan_of(name, task.kind()).filter(|p| p.operation.task == task) {
-                    plan.see(preview);
+                    plan.set_preview(preview);
                 }
             }
             OperationEvent::Locked(lock) => {
                 if let Some(Dialog::Plan(plan)) = self.dialog.as_mut().map(Dialog::innermost)
                     && plan.operation.cluster == *name
                 {
-                    plan.see_lock(lock.clone());
+                    plan.set_lock(lock.clone());
                 }
                 if let Some(cluster) = self.fleet.named_mut(name) {
                     cluster.lock = lock;

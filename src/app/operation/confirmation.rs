@@ -65,13 +65,13 @@ pub struct Plan {
     /// Whether ending other people's jobs is allowed.
     pub others: bool,
     /// Whether starting without knowing the affected jobs is allowed.
-    pub blind: bool,
+    pub allow_unknown_jobs: bool,
     /// Another operator's operation on the cluster.
     pub others_lock: Option<OthersLock>,
     /// A note on what the operation affects, e.g. all hosts of a slice; may be empty.
     pub note: String,
     /// The worker's name in its row, if the operation has only its address; may be empty.
-    pub called: String,
+    pub worker_name: String,
     /// The form that it came from and that Cancel returns to.
     pub form: Option<Box<WorkerForm>>,
     /// The part of the name typed so far.
@@ -98,10 +98,10 @@ impl Plan {
             check: Check::Running,
             preview,
             others: false,
-            blind: false,
+            allow_unknown_jobs: false,
             others_lock: None,
             note: String::new(),
-            called: String::new(),
+            worker_name: String::new(),
             form: None,
             name: Line::default(),
             short: None,
@@ -115,10 +115,10 @@ impl Plan {
     /// The operation and its subject, safe to print: a worker by its row's name, with its address.
     pub fn title(&self) -> String {
         let subject = self.operation.task.subject();
-        if self.called.is_empty() || subject.is_empty() {
+        if self.worker_name.is_empty() || subject.is_empty() {
             return self.operation.title.clone();
         }
-        self.operation.title.replacen(&subject, &format!("{}, {subject}", printable(&self.called)), 1)
+        self.operation.title.replacen(&subject, &format!("{}, {subject}", printable(&self.worker_name)), 1)
     }
 
     /// Whether jobs are backed up and restored.
@@ -128,7 +128,7 @@ impl Plan {
 
     /// The same operation with its option toggled: jobs saved or lost, worker drained or not; `None` if it has no
     /// option.
-    pub fn turned(&self) -> Option<Task> {
+    pub fn with_option_toggled(&self) -> Option<Task> {
         match &self.operation.task {
             Task::Restart { preserve } => Some(Task::Restart { preserve: !preserve }),
             Task::RemoveWorker { worker, drain } => {
@@ -149,19 +149,19 @@ impl Plan {
     }
 
     /// Shows another operator's lock on the cluster. A takeover is allowed for that one operation only.
-    pub fn see_lock(&mut self, lock: Option<OperationLock>) {
+    pub fn set_lock(&mut self, lock: Option<OperationLock>) {
         let before = self.others_lock.take().filter(|m| m.take_over).map(|m| m.lock.id);
         self.others_lock = lock.map(|lock| OthersLock { take_over: before.as_ref() == Some(&lock.id), lock });
     }
 
     /// Stores the preview. If it failed, the jobs known before are kept.
-    pub fn see(&mut self, mut preview: Preview) {
+    pub fn set_preview(&mut self, mut preview: Preview) {
         if preview.problem.is_some() {
             preview.jobs = std::mem::take(&mut self.preview.jobs);
         }
         // The confirmation holds only for the owners that were shown.
         self.others &= self.preview.others() == preview.others();
-        self.blind &= preview.problem.is_some();
+        self.allow_unknown_jobs &= preview.problem.is_some();
         self.preview = preview;
         self.check = Check::Done;
     }
@@ -302,7 +302,7 @@ impl Plan {
     pub fn consent(&self) -> Consent {
         Consent {
             others: if self.others { self.affected_others() } else { Others::default() },
-            unknown: self.blind,
+            unknown: self.allow_unknown_jobs,
             take_over: match &self.others_lock {
                 Some(others_lock) if others_lock.take_over => TakeOver::Lock(others_lock.lock.id.clone()),
                 _ => TakeOver::None,

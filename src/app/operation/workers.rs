@@ -18,7 +18,7 @@ struct Chosen {
     /// Name of a TPU VM or a queued resource, or address of a host.
     worker: String,
     /// The name of its row, if it differs; may be empty.
-    called: String,
+    worker_name: String,
     /// Whether Ray may run work on it.
     is_in_ray: bool,
     /// Why Ray cannot be started there; empty if it can.
@@ -72,7 +72,7 @@ impl App {
         let Some(chosen) = self.chosen_worker(Action::StopCluster, now) else { return Vec::new() };
         let drain = chosen.is_in_ray.then_some(DRAIN_SECS);
         let task = Task::RemoveWorker { worker: chosen.worker, drain };
-        self.plan_of_worker(chosen.cluster, task, (chosen.called, chosen.note), now)
+        self.plan_of_worker(chosen.cluster, task, (chosen.worker_name, chosen.note), now)
     }
 
     /// Opens the confirmation that restarts Ray on the selected worker.
@@ -83,19 +83,19 @@ impl App {
             return Vec::new();
         }
         let task = Task::InitWorker { worker: chosen.worker };
-        self.plan_of_worker(chosen.cluster, task, (chosen.called, chosen.note), now)
+        self.plan_of_worker(chosen.cluster, task, (chosen.worker_name, chosen.note), now)
     }
 
     fn plan_of_worker(
         &mut self,
         cluster: ClusterName,
         task: Task,
-        (called, note): (String, String),
+        (worker_name, note): (String, String),
         now: Timestamp,
     ) -> Vec<Effect> {
         let effects = self.plan_on(cluster, task, now);
         if let Some(Dialog::Plan(plan)) = &mut self.dialog {
-            (plan.called, plan.note) = (called, note);
+            (plan.worker_name, plan.note) = (worker_name, note);
         }
         effects
     }
@@ -107,7 +107,7 @@ impl App {
             return Some(Chosen {
                 cluster: cluster.name().clone(),
                 worker: row.name.raw().to_owned(),
-                called: String::new(),
+                worker_name: String::new(),
                 is_in_ray: row.hosts.1 > 0 || !cluster.tpus.knows_ray(),
                 no_host: no_host(row, &self.keyboard.keymap.key_of(Action::RemoveWorker)),
                 note: String::new(),
@@ -144,7 +144,7 @@ impl App {
             return Some(Chosen {
                 cluster,
                 worker: node.address.raw().to_owned(),
-                called: if *name == node.address { String::new() } else { name.raw().to_owned() },
+                worker_name: if *name == node.address { String::new() } else { name.raw().to_owned() },
                 is_in_ray: node.state.is_alive(),
                 no_host: String::new(),
                 note: slice(&known.tpus, node),

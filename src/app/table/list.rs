@@ -200,7 +200,7 @@ pub trait Listing: Debug + Send {
         self.len() == 0
     }
     /// The number of rows, ignoring the filter.
-    fn all(&self) -> usize;
+    fn total(&self) -> usize;
     /// The cursor's position in the order.
     fn cursor(&self) -> usize;
     /// The first position to show in a window of this height.
@@ -354,7 +354,7 @@ impl<K: Kind> Listing for List<K> {
         self.table.len()
     }
 
-    fn all(&self) -> usize {
+    fn total(&self) -> usize {
         self.row_indices.len()
     }
 

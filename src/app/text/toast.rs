@@ -133,7 +133,7 @@ impl Toasts {
             self.notes.iter().filter(of_cause).map(|n| n.message.clone()).collect();
         outdated.push(sum(&self.notes));
         self.shown.retain(|toast| !outdated.contains(&toast.text));
-        self.is_over(cluster, cause);
+        self.clear_note(cluster, cause);
         let at = self.notes.iter().position(is_it).unwrap_or(self.notes.len());
         if at == self.notes.len() {
             let (text, message) = (note.to_owned(), String::new());
@@ -152,7 +152,7 @@ impl Toasts {
     }
 
     /// Removes a cluster's note for this cause, so that it is shown again if it recurs.
-    pub fn is_over(&mut self, cluster: &ClusterName, cause: Cause) {
+    pub fn clear_note(&mut self, cluster: &ClusterName, cause: Cause) {
         for known in self.notes.iter_mut().filter(|known| known.cause == cause) {
             known.clusters.retain(|other| other != cluster);
         }

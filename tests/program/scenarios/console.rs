@@ -92,7 +92,7 @@ impl<'a> Console<'a> {
                     continue;
                 }
                 Control::Others if allows && !plan.others => drop(self.press("space")),
-                Control::UnknownJobs if allows && !plan.blind => drop(self.press("space")),
+                Control::UnknownJobs if allows && !plan.allow_unknown_jobs => drop(self.press("space")),
                 Control::TakeOver if allows && !plan.consent().take_over.covers("00000000aaaaaaaa") => {
                     drop(self.press("space"));
                 }

@@ -107,7 +107,7 @@ fn an_outlier_is_marked_and_its_figures_are_requested() {
     press(&mut app, "jj<enter>");
     assert!(is_page_of(&app, "ray-m-worker-aa10-tpu"));
     let listing = app.listing().unwrap();
-    assert_eq!((listing.all(), listing.len()), (64, 64));
+    assert_eq!((listing.total(), listing.len()), (64, 64));
     send_update(
         &mut app,
         CLUSTER,
