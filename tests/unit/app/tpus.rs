@@ -33,6 +33,11 @@ fn cloud() -> ClusterEvent {
         vm("ray-three", VmState::Ready, "10.130.0.3"),
         vm("ray-late", VmState::Ready, "10.130.0.55"),
     ];
+    listed(vms)
+}
+
+/// Google's answer with these TPUs.
+fn listed(vms: Vec<TpuVm>) -> ClusterEvent {
     ClusterEvent::Cloud(Ok(Arc::new(CloudView {
         vms,
         queued: Vec::new(),
@@ -133,6 +138,26 @@ fn rows_join_google_and_ray_and_can_be_sorted_filtered_copied_and_described() {
     assert!(lines.iter().any(|(l, t)| l == "Google state" && t == "preempted"), "{lines:?}");
     press(&mut app, "<esc><esc>");
     assert_eq!((names(&app).len(), app.view().clone()), (5, View::Tpus(0)), "Esc clears the filter first");
+}
+
+#[test]
+fn the_border_counts_the_tpus_above_and_below_the_visible_ones() {
+    let mut app = opened();
+    let host = |n: u8| vm(&format!("ray-{n:02}"), VmState::Ready, &format!("10.130.1.{n}"));
+    send_update(&mut app, CLUSTER, listed((0..20).map(host).collect()));
+    paint(&mut app, 120, 12);
+    press(&mut app, "G");
+    paint(&mut app, 120, 12);
+    let rows = usize::from(areas(&app, 120, 12).table.unwrap().rows.height);
+    press(&mut app, &"k".repeat(rows));
+    paint(&mut app, 120, 12);
+    let (above, len) = (app.listing().unwrap().window(rows), app.listing().unwrap().len());
+    let below = len - above - rows;
+    assert!(above > 0 && below > 0, "{above} {rows} {below}");
+    let mut terminal = Terminal::new(TestBackend::new(120, 12)).unwrap();
+    terminal.draw(|f| _ = draw(f, &app, &Theme::new(Colors::None), NOW)).unwrap();
+    let seen = terminal.backend().to_string();
+    assert!(seen.contains(&format!(" {above} more above · {below} below ")), "{seen}");
 }
 
 #[test]
