@@ -41,7 +41,7 @@ fn the_form_shows_loading_choices_and_errors() {
     snap_at_sizes("worker_form", &mut app);
     press(&mut app, "<down><down><backspace>70<down>My worker");
     snap("worker_form_wrong", &mut app);
-    press(&mut app, "<esc>a");
+    press(&mut app, "<esc><esc>a");
     let missing = problem(
         ProblemKind::Login,
         "not logged in to Google Cloud on this machine (no application-default credentials)",

@@ -48,7 +48,7 @@ fn a_restart_deletes_the_head_first_and_keeps_manually_added_workers() {
     fixture.file("is-up", "");
     let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("1 manually added workers have rejoined"), "{said}");
+    assert!(said.contains("1 manually added worker has rejoined"), "{said}");
     let requests = fixture.calls();
     assert_eq!(requests, ["--version", "--version", "down", "up"], "the dry run checks the ray command, too");
     let deleted = fixture.deletions();
