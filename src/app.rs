@@ -42,7 +42,7 @@ pub use input::prompt::{Prompt, PromptKind};
 pub use job::vitals::could_serve;
 pub use log::{Dated, Landmark, LogView, Older, Show, Since, Window, pieces};
 pub use operation::confirmation::Plan;
-pub use operation::progress::Running;
+pub use operation::progress::OperationProgress;
 pub use pages::Pages;
 pub use pages::cluster::ClusterPage;
 pub use pages::details::{Details, WorkRequest};
@@ -200,7 +200,7 @@ impl App {
     /// Adds patterns by which logs recognize progress lines.
     #[must_use]
     pub fn with_progress_patterns(mut self, patterns: &Patterns) -> Self {
-        self.pages.cluster.iter_mut().for_each(|page| page.log.know(patterns.clone()));
+        self.pages.cluster.iter_mut().for_each(|page| page.log.set_progress_patterns(patterns.clone()));
         self
     }
 
@@ -465,7 +465,7 @@ impl App {
         if self.log().is_some_and(LogView::is_seeking) {
             next = next.min(SEEKING);
         }
-        if self.watched().is_some_and(Running::is_at_work) && !self.is_frozen() {
+        if self.watched().is_some_and(OperationProgress::is_active) && !self.is_frozen() {
             next = next.min(SECOND);
         }
         let chips = self.stack.details().filter(|_| !self.is_frozen());

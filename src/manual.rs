@@ -14,7 +14,7 @@ pub const PAGES: [(&str, &str); 16] = [
     ("tokens", include_str!("../assets/manual/tokens.md")),
     ("safety", include_str!("../assets/manual/safety.md")),
     ("troubleshooting", include_str!("../assets/manual/troubleshooting.md")),
-    ("figures", include_str!("../assets/manual/figures.md")),
+    ("benchmarks", include_str!("../assets/manual/benchmarks.md")),
     ("json", include_str!("../assets/manual/json.md")),
     ("contributing", include_str!("../assets/manual/contributing.md")),
     ("style", include_str!("../assets/manual/style.md")),

@@ -16,7 +16,7 @@ pub mod nodes;
 pub mod operation;
 pub mod page;
 pub mod slice;
-pub mod slices;
+pub mod tpu_table;
 pub mod tpus;
 
 use super::fleet::Fleet;
@@ -34,7 +34,7 @@ use jobs::Jobs;
 use nodes::Nodes;
 use page::Page;
 use slice::SlicePage;
-use slices::Slices;
+use tpu_table::TpuTable;
 use tpus::TpusPage;
 
 /// The nodes of all clusters.
@@ -79,7 +79,7 @@ pub static ALL_TPUS: TablePage = TablePage {
     },
     crumb: "all TPUs",
     context: Context::AllTpus,
-    list: || Box::new(List::<Slices>::new(None).holding_top()),
+    list: || Box::new(List::<TpuTable>::new(None).holding_top()),
 };
 
 /// The pages that are tables of the rows of all clusters. Each has an action that opens it.

@@ -11,6 +11,7 @@ use crate::ray::{Client, RayError, Recorded, Submission};
 use crate::replace;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -192,13 +193,15 @@ fn claim(dir: &Path) -> Result<(), Problem> {
     folder::make(dir).map_err(cannot_write(dir))?;
     let mut names =
         fs::read_dir(dir).map_err(cannot_write(dir))?.filter_map(Result::ok).map(|e| e.file_name());
-    let is_empty = names.next().is_none();
+    // A program that was killed while it wrote the mark has left it behind as a temporary file.
+    let is_part_of_mark = |name: OsString| name.to_str().and_then(replace::target) == Some(MARK);
+    let has_files = names.any(|name| !is_part_of_mark(name));
     let mark = dir.join(MARK);
     if dir.join(JOBS_FILE).exists() {
         let hint = "choose another directory; backups are never overwritten";
         return Err(problem(format!("{} already contains a backup", dir.display()), hint));
     }
-    if !is_empty && !mark.exists() {
+    if has_files && !mark.exists() {
         let what = format!("{} is not empty and not a marin-tui backup", dir.display());
         return Err(problem(what, "choose a new or empty directory"));
     }
@@ -339,4 +342,25 @@ fn read(dir: &Path) -> Result<List, Problem> {
         return Err(problem(what, "nothing outside the backup is read; create a new backup"));
     }
     Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_claimed_unless_it_has_files_of_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let interrupted = dir.path().join("interrupted");
+        fs::create_dir(&interrupted).unwrap();
+        fs::write(interrupted.join(format!(".{MARK}.x1.part")), "").unwrap();
+        claim(&interrupted).unwrap();
+        claim(&interrupted).unwrap();
+        fs::write(interrupted.join(JOBS_FILE), "[]").unwrap();
+        assert!(claim(&interrupted).is_err(), "it is complete");
+        let others = dir.path().join("others");
+        fs::create_dir(&others).unwrap();
+        fs::write(others.join("notes"), "").unwrap();
+        assert!(claim(&others).is_err());
+    }
 }

@@ -153,7 +153,7 @@ impl Performer {
         match step {
             StepName::Check => self.check(progress).await,
             StepName::ReadState => {
-                let result = self.inspect().await?;
+                let result = self.read_state().await?;
                 if self.preserves() && !self.executor.is_recording() {
                     let name =
                         format!("{}-{}", file_name(self.spec.name.as_str()), Timestamp::now().as_millis());
@@ -170,7 +170,7 @@ impl Performer {
                 }
                 self.stop(progress).await
             }
-            StepName::CleanUp => self.clear(progress).await,
+            StepName::CleanUp => self.clean_up(progress).await,
             StepName::Start => {
                 if let Some(result) = self.runs_already().await? {
                     return Ok(result);
@@ -179,7 +179,7 @@ impl Performer {
                 self.keep_facts(journal).await?;
                 self.start(progress).await
             }
-            StepName::WaitForRay => self.answer().await,
+            StepName::WaitForRay => self.wait_for_ray().await,
             StepName::Restore => self.restore(progress).await,
             StepName::Workers => self.workers(progress).await,
             StepName::Apply => self.apply(progress).await,
@@ -187,7 +187,7 @@ impl Performer {
             StepName::Find if matches!(self.task, Task::RemoveWorkers { .. }) => {
                 self.find_all_turns(journal).await
             }
-            StepName::RemoveEach => self.take_turns(journal, progress).await,
+            StepName::RemoveEach => self.remove_each(journal, progress).await,
             StepName::Find
             | StepName::RequestTpus
             | StepName::Capacity
@@ -216,7 +216,7 @@ impl Performer {
         Ok(lines.last().cloned().unwrap_or_else(|| "ray command found".to_owned()))
     }
 
-    async fn inspect(&mut self) -> Result<String, Problem> {
+    async fn read_state(&mut self) -> Result<String, Problem> {
         self.facts.known_heads = self.known_heads().await?;
         let session = match self.connect().await {
             Ok(session) => session,

@@ -205,10 +205,10 @@ impl Performer {
                 format!("cannot delete {} VMs, including {}: {e}", failed.len(), Text::from(name.as_str()));
             return Err(failure(what, then_resume(e.hint())));
         }
-        self.wait_until_gone(&location).await
+        self.wait_until_deleted(&location).await
     }
 
-    async fn wait_until_gone(&self, location: &TpuLocation) -> Result<(), Problem> {
+    async fn wait_until_deleted(&self, location: &TpuLocation) -> Result<(), Problem> {
         if self.executor.is_recording() {
             return Ok(());
         }

@@ -212,7 +212,7 @@ impl Journal {
     }
 
     /// Records that a step is skipped. Later resumes skip it too, since it would undo the steps after it.
-    pub(super) fn pass(&mut self, step: StepName) -> Result<(), JournalError> {
+    pub(super) fn skip(&mut self, step: StepName) -> Result<(), JournalError> {
         self.done(step, SKIPPED)
     }
 

@@ -28,7 +28,7 @@ impl Unfinished {
     }
 
     /// Records that a step is skipped.
-    pub fn passed(&mut self, step: StepName) {
+    pub fn record_skipped(&mut self, step: StepName) {
         self.done.push((step, SKIPPED.to_owned()));
     }
 
@@ -88,8 +88,8 @@ mod tests {
         for step in [StepName::Stop, StepName::Start] {
             journal.done(step, "").unwrap();
         }
-        journal.pass(StepName::CleanUp).unwrap();
-        unfinished.passed(StepName::CleanUp);
+        journal.skip(StepName::CleanUp).unwrap();
+        unfinished.record_skipped(StepName::CleanUp);
         assert!(unfinished.is_done(StepName::CleanUp));
         drop(journal);
         let later = open().unfinished().unwrap().clone();

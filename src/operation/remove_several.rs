@@ -39,7 +39,7 @@ impl Performer {
     }
 
     /// Runs the remaining turns, as many at a time as the task allows.
-    pub(super) async fn take_turns(
+    pub(super) async fn remove_each(
         &mut self,
         journal: &Journal,
         progress: &Lines,

@@ -243,9 +243,9 @@ impl Request {
         let take_over = gates::unlocked(self.access(), facts, &consent, order).await;
         let take_over = take_over.map_err(refused)?;
         if let Some(step) = unfinished.next().filter(|_| skips) {
-            let passed = journal.write_with(move |j| j.pass(step)).await;
+            let passed = journal.write_with(move |j| j.skip(step)).await;
             passed.map_err(|e| refused(e.into()))?;
-            unfinished.passed(step);
+            unfinished.record_skipped(step);
         }
         self.work(operation, journal, (Some(unfinished), take_over), &consent, stops).await;
         Ok(())

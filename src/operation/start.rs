@@ -97,7 +97,7 @@ impl Performer {
         Err(failure(what, hint))
     }
 
-    pub(super) async fn answer(&self) -> Result<String, Problem> {
+    pub(super) async fn wait_for_ray(&self) -> Result<String, Problem> {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }

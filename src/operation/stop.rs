@@ -74,7 +74,7 @@ impl Performer {
                     // The receiver may have been dropped.
                     drop(progress.send(Progress::Output(why.to_owned())));
                     // The workers are cleaned up in a separate step, which may be skipped if one is gone.
-                    self.clear_hosts(head(&self.spec), progress).await?;
+                    self.clean_up_hosts(head(&self.spec), progress).await?;
                     (over_ssh, deadline) = (true, Instant::now() + WAIT_LIMIT);
                 }
                 Ok(Some(_)) if Instant::now() > deadline => {
@@ -92,20 +92,23 @@ impl Performer {
         }
     }
 
-    pub(super) async fn clear(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+    pub(super) async fn clean_up(
+        &self,
+        progress: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<String, Problem> {
         // Machines at Google are deleted with everything on them; manually added ones stop their Ray when its head is
         // gone.
         if self.is_google() {
             return Ok("machines deleted".to_owned());
         }
-        let workers = self.clear_hosts(self.facts.workers.iter().map(String::as_str), progress).await?;
-        let head = self.clear_hosts(head(&self.spec), progress).await?;
+        let workers = self.clean_up_hosts(self.facts.workers.iter().map(String::as_str), progress).await?;
+        let head = self.clean_up_hosts(head(&self.spec), progress).await?;
         Ok(counted(workers + head, "machine"))
     }
 
     /// Ends remaining processes of Ray and its jobs on these machines, several at a time, continuing if one fails.
     /// Returns the number of machines.
-    async fn clear_hosts(
+    async fn clean_up_hosts(
         &self,
         hosts: impl IntoIterator<Item = &str>,
         progress: &mpsc::UnboundedSender<Progress>,
@@ -113,13 +116,14 @@ impl Performer {
         let launch = Launch::of(&self.spec).map_err(|e| failure(e.what(), &e.hint))?;
         let container = launch.in_container.then_some(launch.container.as_str());
         let script = clear_script(&self.facts.jobs, container);
-        let each: Vec<_> = hosts.into_iter().map(|host| self.clear_host(host, &script, progress)).collect();
+        let each: Vec<_> =
+            hosts.into_iter().map(|host| self.clean_up_host(host, &script, progress)).collect();
         let done: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
         let cleared: Result<Vec<()>, Problem> = done.into_iter().collect();
         Ok(cleared?.len())
     }
 
-    async fn clear_host(
+    async fn clean_up_host(
         &self,
         host: &str,
         script: &str,

@@ -9,7 +9,8 @@ use crate::app::operation::confirmation::Control;
 use crate::app::pages::issues;
 use crate::app::text::labels;
 use crate::app::{
-    Action, App, Area, Areas, Cluster, Context, Dialog, MessageKind, Page, Pane, Running, Target, View,
+    Action, App, Area, Areas, Cluster, Context, Dialog, MessageKind, OperationProgress, Page, Pane, Target,
+    View,
 };
 use crate::diagnose::FindingKind;
 use crate::model::amount::{bytes, counted, grouped};
@@ -153,7 +154,8 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
     let mut lines: Vec<(String, Style)> = Vec::new();
     let operating = cluster.operating();
     if let Some(running) = operating {
-        let (glyph, tone) = if running.is_stopped() { ("▲", d.theme.bad) } else { ("◐", d.theme.accent) };
+        let (glyph, tone) =
+            if running.is_interrupted() { ("▲", d.theme.bad) } else { ("◐", d.theme.accent) };
         let what = running.step().map_or_else(String::new, |s| format!(": {}", s.what()));
         let more = format!("; {} shows it", d.app.keymap().key_of(Action::Progress));
         lines.push((format!("{glyph} {}{what}{more}", running.brief()), tone));
@@ -164,7 +166,7 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
         let line = format!("◐ {} ({}, started {since} ago); {key} shows more", lock.brief(d.now), lock.who);
         lines.push((line, d.theme.accent));
     }
-    if operating.is_some_and(Running::takes_down) && cluster.problem().is_some() {
+    if operating.is_some_and(OperationProgress::takes_down) && cluster.problem().is_some() {
         // The operation has stopped the cluster: a lost connection is no issue.
         let word = operating.map_or("", |running| running.operation.kind().label());
         lines.push((format!("  cluster is down during {word} (expected)"), d.theme.dim));

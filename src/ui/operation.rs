@@ -4,7 +4,7 @@ use super::frame::{Title, more_around, pane};
 use super::grid::put;
 use super::part::{DrawContext, Shown};
 use super::text::wrap;
-use crate::app::operation::progress::{Ending, OperationState, Running, StepState};
+use crate::app::operation::progress::{Ending, OperationProgress, OperationState, StepState};
 use crate::app::text::labels::span;
 use crate::app::{Action, Area, Areas};
 use crate::model::text::printable;
@@ -63,7 +63,7 @@ pub fn draw(
     let at: usize = steps.iter().take(at).map(Vec::len).sum();
     let steps: Vec<(String, Style)> = steps.into_iter().flatten().collect();
     let mut verdict = verdict(running, d, width, area.height >= LOW);
-    if let Some(wait) = cluster.google_wait(d.now).filter(|_| running.is_at_work()) {
+    if let Some(wait) = cluster.google_wait(d.now).filter(|_| running.is_active()) {
         verdict.extend(wrap(&format!("◌ {wait}"), width).into_iter().map(|line| (line, d.theme.warn)));
     }
     let output: Vec<&str> = running.output().collect();
@@ -103,7 +103,12 @@ fn wrapped((text, style): (String, Style), width: usize) -> Vec<(String, Style)>
     std::iter::once(first).chain(rest).map(|line| (line, style)).collect()
 }
 
-fn step(step: StepName, state: &StepState, running: &Running, d: &DrawContext<'_>) -> (String, Style) {
+fn step(
+    step: StepName,
+    state: &StepState,
+    running: &OperationProgress,
+    d: &DrawContext<'_>,
+) -> (String, Style) {
     let (glyph, tail, style) = match state {
         StepState::Waiting => ("○", String::new(), d.theme.dim),
         StepState::Running(since) => ("◐", format!("  {}", span(since.age(d.now))), d.theme.accent),
@@ -120,7 +125,12 @@ fn step(step: StepName, state: &StepState, running: &Running, d: &DrawContext<'_
 }
 
 /// The status of the operation, and the keys that are available now.
-fn verdict(running: &Running, d: &DrawContext<'_>, width: usize, at_length: bool) -> Vec<(String, Style)> {
+fn verdict(
+    running: &OperationProgress,
+    d: &DrawContext<'_>,
+    width: usize,
+    at_length: bool,
+) -> Vec<(String, Style)> {
     let mut lines: Vec<_> = at_length.then(|| (String::new(), d.theme.text)).into_iter().collect();
     let mut add =
         |text: String, style| lines.extend(wrap(&text, width).into_iter().map(|line| (line, style)));

@@ -38,7 +38,7 @@ pub fn draw(
     if lines > 0 {
         types(buf, limits, d, &wanted, (cluster, page.types.top()));
     }
-    let selected = d.app.target_slice();
+    let selected = d.app.target_tpu();
     let (advice, area) = split_bottom(area, u16::from(area.height >= LOW && selected.is_some()));
     let drawn = table::page(buf, area, d, &page.list);
     if let Some(row) = selected.filter(|_| advice.height > 0) {
@@ -72,7 +72,10 @@ fn problems(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster
         lines.push((format!("  {}", d.app.hint(&problem.hint)), d.theme.text));
     }
     if let Some(why) = tpus.unlisted() {
-        lines.push((format!("! Compute Engine TPUs and ghosts are not shown: {why}"), d.theme.warn));
+        lines.push((
+            format!("! Compute Engine TPUs may be missing, and ghosts are not shown: {why}"),
+            d.theme.warn,
+        ));
     } else if !tpus.is_complete() {
         let text = "! Google could not list everything: there may be more TPUs, and ghosts are not shown";
         lines.push((text.to_owned(), d.theme.warn));

@@ -36,7 +36,7 @@ fn the_host_that_the_others_wait_for_is_named() {
     let address = hosts[5]["address"].as_str().unwrap();
     let table = chips(&fixture, "marin-big-run", &["tpu_slice_v4_64"]).good();
     let line = table.lines().find(|line| line.contains(&format!(" {address} "))).unwrap();
-    assert!(line.contains("0* 0* 0* 0*") && line.contains("behind the other hosts"), "{table}");
+    assert!(line.contains("0! 0! 0! 0!") && line.contains("behind the other hosts"), "{table}");
     let one = chips(&fixture, "marin-big-run", &[address, "--json"]).exits(0).json();
     assert_eq!(
         (one.as_array().unwrap().len(), &one[0]["behind"]),

@@ -84,9 +84,10 @@ fn the_table_of_keys_is_the_keymap() {
     let keymap = Keymap::with_changes(actions(), &BTreeMap::new()).unwrap();
     let rows = actions().iter().map(|action| {
         let keys: Vec<String> = keymap.keys_of(*action).map(|key| format!("`{key}`")).collect();
-        format!("| {} | {} |", keys.join(" "), action.describe().help)
+        let description = action.describe();
+        format!("| {} | {} | `{}` |", keys.join(" "), description.help, description.name)
     });
-    let table = page("keys").split("| --- | --- |\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let table = page("keys").split("| --- | --- | --- |\n").nth(1).unwrap().split("\n\n").next().unwrap();
     assert_eq!(table.lines().collect::<Vec<_>>(), rows.collect::<Vec<_>>());
 }
 
@@ -183,7 +184,7 @@ fn options_that_are_named_exist() {
     let others = ["--path", "--address", "--release", "--no-restart", "--nonblocking"];
     let readme = include_str!("../../README.md");
     // `tests/program/old_script.rs` tests the old command lines.
-    let not_ours = ["contributing", "figures", "old-script"];
+    let not_ours = ["contributing", "benchmarks", "old-script"];
     let pages = PAGES.iter().filter(|(topic, _)| !not_ours.contains(topic)).map(|(_, text)| *text);
     for option in pages.chain([readme]).flat_map(|text| all(r"(?:^|[ `(])(--[a-z][a-z-]+)", text)) {
         assert!(known.contains(option) || others.contains(&option), "no command has the option {option}");

@@ -1,6 +1,6 @@
 //! Whether an action has an effect now: the footer omits those that have none.
 
-use crate::app::operation::progress::Running;
+use crate::app::operation::progress::OperationProgress;
 use crate::app::{App, Cluster, Context, View};
 use crate::model::{Job, Node, ProblemKind, Provider};
 
@@ -62,18 +62,18 @@ pub(in crate::app) fn may_open(app: &App) -> bool {
 
 pub(in crate::app) fn has_worker(app: &App) -> bool {
     let is_worker = |n: &Node| !n.is_head;
-    app.target_slice().is_some()
+    app.target_tpu().is_some()
         || app.slice_at_google().is_some()
         || app.target_node().is_some_and(|(_, n)| is_worker(n))
 }
 
 pub(in crate::app) fn may_log_in(app: &App) -> bool {
-    if app.tpus().is_some() { app.target_slice().is_some() } else { is_up(app) }
+    if app.tpus().is_some() { app.target_tpu().is_some() } else { is_up(app) }
 }
 
 pub(in crate::app) fn has_log(app: &App) -> bool {
     app.context() == Context::Autoscaler
-        || app.workers_page().is_some_and(|page| page.spot(app.fleet()).is_some())
+        || app.workers_page().is_some_and(|page| page.position(app.fleet()).is_some())
         || app.target_node().is_some()
         || app.target_job().is_some()
 }
@@ -109,15 +109,15 @@ pub(in crate::app) fn has_driver(app: &App) -> bool {
 }
 
 pub(in crate::app) fn is_interrupted(app: &App) -> bool {
-    app.watched().is_some_and(Running::is_stopped)
+    app.watched().is_some_and(OperationProgress::is_interrupted)
 }
 
 pub(in crate::app) fn may_skip(app: &App) -> bool {
-    app.watched().is_some_and(Running::is_skippable)
+    app.watched().is_some_and(OperationProgress::is_skippable)
 }
 
 pub(in crate::app) fn may_cancel(app: &App) -> bool {
-    app.watched().is_some_and(Running::may_be_cancelled)
+    app.watched().is_some_and(OperationProgress::may_be_cancelled)
 }
 
 pub(in crate::app) fn has_fleet(app: &App) -> bool {

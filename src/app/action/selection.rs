@@ -2,7 +2,7 @@
 
 use crate::app::{App, Cluster, Target, View};
 use crate::model::{Job, Node};
-use crate::reconcile::Row as Slice;
+use crate::reconcile::Row as Tpu;
 use std::sync::Arc;
 
 impl App {
@@ -79,8 +79,8 @@ impl App {
         Some((cluster_index, here.or_else(|| cluster.job(&key))?))
     }
 
-    /// The slice that an action acts on.
-    pub fn target_slice(&self) -> Option<&Slice> {
+    /// The TPU that an action acts on.
+    pub fn target_tpu(&self) -> Option<&Tpu> {
         let Target::Tpu(cluster_index, name) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(cluster_index)?;
         // A table of TPUs knows the number of its row; other pages search for it.

@@ -6,7 +6,7 @@ use crate::app::fleet::types::{Kind, kinds};
 use crate::app::host::slices::SliceTable;
 use crate::app::job::workers::Watched;
 use crate::app::log::results::Found;
-use crate::app::operation::progress::Running;
+use crate::app::operation::progress::OperationProgress;
 use crate::model::{
     ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, Link, LocalPorts, Node, NodeId, OperationLock,
     Physical, Problem, Provider, SubmissionId, Text, Timestamp, node_names,
@@ -80,7 +80,7 @@ pub struct Cluster {
     /// What the last search of its logs found.
     pub found: Found,
     /// The operation on it that is running or interrupted, or has just ended.
-    pub running: Option<Running>,
+    pub running: Option<OperationProgress>,
     /// The lock of another operator's operation on it. An operation that is refused because of a lock may have read it
     /// before the cluster's task does, so this may be newer than the state's lock.
     pub lock: Option<OperationLock>,
@@ -201,7 +201,7 @@ impl Cluster {
     /// Whether an operation of this machine is stopping or starting it. Only the console knows this; it notifies the
     /// cluster's task, because Ray's restart is not a finding in that case.
     pub fn is_operated(&self) -> bool {
-        self.running.as_ref().is_some_and(|r| r.operation.kind().takes_down() && r.is_at_work())
+        self.running.as_ref().is_some_and(|r| r.operation.kind().takes_down() && r.is_active())
     }
 
     /// Stores a machine's figures. Returns whether the shown figures changed.
@@ -288,8 +288,8 @@ impl Cluster {
     }
 
     /// The operation on it that is running or interrupted.
-    pub fn operating(&self) -> Option<&Running> {
-        self.running.as_ref().filter(|r| r.is_at_work() || r.is_stopped())
+    pub fn operating(&self) -> Option<&OperationProgress> {
+        self.running.as_ref().filter(|r| r.is_active() || r.is_interrupted())
     }
 
     /// The lock of another operator's operation, unless one of ours is shown instead.
@@ -303,7 +303,7 @@ impl Cluster {
             if running.takes_down() {
                 return 0;
             }
-            if running.is_stopped() {
+            if running.is_interrupted() {
                 return 1;
             }
         }

@@ -31,7 +31,7 @@ impl App {
     /// Logs in to the selected row's host: the first that is missing in Ray, else the first.
     pub(in crate::app) fn ssh_tpu(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.tpus() else { return Vec::new() };
-        let Some(row) = self.target_slice() else { return Vec::new() };
+        let Some(row) = self.target_tpu() else { return Vec::new() };
         let is_missing = |h: &&TpuHost| row.missing.contains(&h.internal);
         let reached = || row.logins.iter().filter(|h| !h.internal.is_empty() || h.external.is_some());
         let host = reached().find(is_missing).or_else(|| reached().next());

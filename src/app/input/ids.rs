@@ -6,7 +6,7 @@ use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
 use crate::app::pages::jobs::Jobs;
 use crate::app::pages::nodes::Nodes;
-use crate::app::pages::slices::Slices;
+use crate::app::pages::tpu_table::TpuTable;
 use crate::app::table::column::Kind;
 use crate::model::{Job, Node, Text};
 
@@ -69,12 +69,12 @@ pub(in crate::app) fn resource_ids(fleet: &Fleet, of: Option<usize>, action: Act
         ));
     }
     if has(Context::Tpus) {
-        resource_ids.extend(ordered::<Slices>(fleet, of).map(|(cluster_index, row)| {
-            let about = format!("TPU, {}{}", row.slice.status.label(), on(cluster_index));
+        resource_ids.extend(ordered::<TpuTable>(fleet, of).map(|(cluster_index, row)| {
+            let about = format!("TPU, {}{}", row.tpu.status.label(), on(cluster_index));
             ResourceId {
-                name: row.slice.name.to_string(),
+                name: row.tpu.name.to_string(),
                 about,
-                target: Target::Tpu(cluster_index, row.slice.name.clone()),
+                target: Target::Tpu(cluster_index, row.tpu.name.clone()),
             }
         }));
     }

@@ -115,7 +115,7 @@ impl App {
     pub(in crate::app) fn open_worker_log(&mut self, cluster_index: usize, now: Timestamp) -> Vec<Effect> {
         let page = &mut self.pages.job_workers[cluster_index];
         page.hold(&self.fleet);
-        let line = page.wanted(&self.fleet);
+        let line = page.line_target(&self.fleet);
         match page.file_here(&self.fleet) {
             Some(Ok(source)) => return self.open_log_at(cluster_index, source, line),
             Some(Err(why)) => self.toasts.report(MessageKind::Bad, why, now),

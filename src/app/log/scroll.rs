@@ -13,7 +13,7 @@ impl LogView {
         }
         // Any line can be at the top, however many rows it has.
         let last = if self.wraps() { self.len().saturating_sub(1) } else { self.last_page(size) };
-        self.eye().min(last)
+        self.top_index().min(last)
     }
 
     /// The first visible line if the end of the last one is at the bottom.
@@ -36,7 +36,7 @@ impl LogView {
         if rows > 1 && self.folded(index).is_some() { 1 } else { rows }
     }
 
-    pub(super) fn eye(&self) -> usize {
+    pub(super) fn top_index(&self) -> usize {
         self.index_of(self.top)
     }
 

@@ -123,7 +123,7 @@ impl LogView {
     }
 
     /// Recognizes progress lines by these patterns from now on.
-    pub fn know(&mut self, patterns: Patterns) {
+    pub fn set_progress_patterns(&mut self, patterns: Patterns) {
         self.runs = Runs::of(patterns);
     }
 

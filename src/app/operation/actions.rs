@@ -2,7 +2,7 @@
 
 use crate::app::input::line::Line;
 use crate::app::operation::confirmation::{Check, Control, Plan};
-use crate::app::operation::progress::{OperationState, Running, StepState};
+use crate::app::operation::progress::{OperationProgress, OperationState, StepState};
 use crate::app::operation::workers::abandoned_state;
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
@@ -140,7 +140,7 @@ impl App {
     }
 
     /// The operation whose progress is shown, to be changed, and its cluster.
-    fn watched_mut(&mut self) -> Option<(ClusterName, &mut Running)> {
+    fn watched_mut(&mut self) -> Option<(ClusterName, &mut OperationProgress)> {
         let View::Operation(cluster_index) = *self.view() else { return None };
         let cluster = self.fleet.clusters.get_mut(cluster_index)?;
         Some((cluster.name().clone(), cluster.running.as_mut()?))
@@ -148,7 +148,7 @@ impl App {
 
     /// Resumes the operation whose progress is shown.
     pub(in crate::app) fn resume(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
+        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_interrupted()) else {
             self.not_interrupted(now);
             return Vec::new();
         };
@@ -157,7 +157,7 @@ impl App {
 
     /// Continues after the failed step, if later steps do not need it.
     pub(in crate::app) fn skip_step(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
+        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_interrupted()) else {
             self.not_interrupted(now);
             return Vec::new();
         };
@@ -188,7 +188,7 @@ impl App {
 
     /// Asks before the interrupted operation is abandoned.
     pub(in crate::app) fn abandon(&mut self, now: Timestamp) {
-        let stopped = self.watched_mut().filter(|(_, r)| r.is_stopped()).map(|(cluster, _)| cluster);
+        let stopped = self.watched_mut().filter(|(_, r)| r.is_interrupted()).map(|(cluster, _)| cluster);
         match stopped {
             Some(cluster) => self.ask_to_abandon(&cluster, now),
             None => self.not_interrupted(now),
@@ -201,13 +201,14 @@ impl App {
 
     /// Quits; asks first if that would interrupt an operation.
     pub(in crate::app) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Effect> {
-        let ours = |r: &&Running| matches!(r.state, OperationState::Running | OperationState::Cancelling);
-        let running: Vec<&Running> =
+        let ours =
+            |r: &&OperationProgress| matches!(r.state, OperationState::Running | OperationState::Cancelling);
+        let running: Vec<&OperationProgress> =
             self.fleet.clusters.iter().filter_map(|c| c.running.as_ref()).filter(ours).collect();
         if running.is_empty() {
             return vec![Effect::Quit];
         }
-        let line = |r: &&Running| {
+        let line = |r: &&OperationProgress| {
             let since = describe::ago(r.since, now);
             (r.operation.cluster.to_string(), format!("{}, started {since}", r.brief()))
         };
@@ -292,11 +293,11 @@ impl App {
                 }
             }
             OperationEvent::Journaled(journaled) => {
-                return self.journaled(name, journaled.map(Running::journaled), now);
+                return self.journaled(name, journaled.map(OperationProgress::journaled), now);
             }
             OperationEvent::Began(operation) => {
                 if let Some(cluster) = self.fleet.named_mut(name) {
-                    cluster.running = Some(Running::new(operation, now));
+                    cluster.running = Some(OperationProgress::new(operation, now));
                 }
             }
             OperationEvent::Progress(progress) => {
@@ -366,12 +367,17 @@ impl App {
 
     /// Shows an operation found in the journal. An interrupted one is shown when it is found, unless another cluster's
     /// page is on the screen.
-    fn journaled(&mut self, name: &ClusterName, running: Option<Running>, now: Timestamp) -> Vec<Effect> {
-        let stopped = running.as_ref().is_some_and(Running::is_stopped);
+    fn journaled(
+        &mut self,
+        name: &ClusterName,
+        running: Option<OperationProgress>,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let stopped = running.as_ref().is_some_and(OperationProgress::is_interrupted);
         let Some(cluster) = self.fleet.named_mut(name) else { return Vec::new() };
         let known = cluster.running.is_some();
         // The state of a running operation is more recent here than in its journal; an ended one stays visible.
-        let keeps = |r: &Running| match r.state {
+        let keeps = |r: &OperationProgress| match r.state {
             OperationState::Running | OperationState::Cancelling => true,
             OperationState::Ended(_) => running.is_none(),
             OperationState::Interrupted(Some(_), _) => stopped,
@@ -380,7 +386,7 @@ impl App {
         if cluster.running.as_ref().is_some_and(keeps) {
             return Vec::new();
         }
-        let brief = running.as_ref().map(Running::brief).unwrap_or_default();
+        let brief = running.as_ref().map(OperationProgress::brief).unwrap_or_default();
         cluster.running = running;
         self.arrange_fleet();
         if !stopped || known || self.is_frozen() {
@@ -469,7 +475,7 @@ impl App {
     }
 
     /// The operation whose progress is shown.
-    pub fn watched(&self) -> Option<&Running> {
+    pub fn watched(&self) -> Option<&OperationProgress> {
         let View::Operation(cluster_index) = *self.view() else { return None };
         self.fleet.clusters.get(cluster_index)?.running.as_ref()
     }

@@ -61,7 +61,7 @@ impl Ending {
 
 /// An operation that is running or interrupted, or has just ended.
 #[derive(Clone, Debug)]
-pub struct Running {
+pub struct OperationProgress {
     /// The operation with its steps.
     pub operation: Operation,
     /// The time of its start or of its last resume.
@@ -77,7 +77,7 @@ pub struct Running {
     output: VecDeque<String>,
 }
 
-impl Running {
+impl OperationProgress {
     /// An operation that starts or resumes at that time.
     pub fn new(operation: Operation, since: Timestamp) -> Self {
         let steps = vec![StepState::Waiting; operation.steps.len()];
@@ -182,12 +182,12 @@ impl Running {
     }
 
     /// Whether it is running, here or in another process.
-    pub fn is_at_work(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         matches!(self.state, OperationState::Running | OperationState::Cancelling | OperationState::Elsewhere)
     }
 
     /// Whether it is interrupted: it must be resumed or abandoned before another operation starts.
-    pub fn is_stopped(&self) -> bool {
+    pub fn is_interrupted(&self) -> bool {
         matches!(self.state, OperationState::Interrupted(..))
     }
 
@@ -203,13 +203,13 @@ impl Running {
 
     /// Whether the failed step may be skipped.
     pub fn is_skippable(&self) -> bool {
-        self.is_stopped() && self.step().is_some_and(StepName::is_skippable)
+        self.is_interrupted() && self.step().is_some_and(StepName::is_skippable)
     }
 
     /// Whether the cluster is expected to be down: it is being stopped or started.
     pub fn takes_down(&self) -> bool {
         self.operation.kind().takes_down()
-            && self.is_at_work()
+            && self.is_active()
             && !self.step().is_some_and(|s| self.operation.is_harmless_at(s))
     }
 
@@ -226,8 +226,8 @@ mod tests {
 
     const T0: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn restart() -> Running {
-        Running::new(Operation::new(Task::Restart { preserve: true }, ClusterName::new("a")), T0)
+    fn restart() -> OperationProgress {
+        OperationProgress::new(Operation::new(Task::Restart { preserve: true }, ClusterName::new("a")), T0)
     }
 
     #[test]
@@ -257,10 +257,10 @@ mod tests {
             saved: None,
             elsewhere: false,
         };
-        let running = Running::journaled(journaled.clone());
-        assert_eq!((running.brief().as_str(), running.is_stopped()), ("restart 3/9 interrupted", true));
+        let running = OperationProgress::journaled(journaled.clone());
+        assert_eq!((running.brief().as_str(), running.is_interrupted()), ("restart 3/9 interrupted", true));
         assert_eq!(running.steps[2], StepState::Failed);
-        let elsewhere = Running::journaled(JournaledOperation { elsewhere: true, ..journaled });
-        assert!(elsewhere.is_at_work() && !elsewhere.may_be_cancelled());
+        let elsewhere = OperationProgress::journaled(JournaledOperation { elsewhere: true, ..journaled });
+        assert!(elsewhere.is_active() && !elsewhere.may_be_cancelled());
     }
 }

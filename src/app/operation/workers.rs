@@ -102,7 +102,7 @@ impl App {
 
     /// The selected worker. For a head the message names the key of `instead`.
     fn chosen_worker(&mut self, instead: Action, now: Timestamp) -> Option<Chosen> {
-        let of_row = self.tpus().zip(self.target_slice()).or_else(|| self.slice_at_google());
+        let of_row = self.tpus().zip(self.target_tpu()).or_else(|| self.slice_at_google());
         if let Some((cluster, row)) = of_row {
             return Some(Chosen {
                 cluster: cluster.name().clone(),

@@ -5,7 +5,7 @@ use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::fleet::trend::sparkline;
-use crate::app::operation::progress::Running;
+use crate::app::operation::progress::OperationProgress;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, RowIndex, Visibility, Width};
 use crate::app::table::facts::CellContext;
@@ -299,7 +299,7 @@ fn tally(row: &Row<'_>) -> ClusterTotals {
 fn rank(row: &Row<'_>) -> u8 {
     let Known(_, cluster) = row else { return 0 };
     match cluster.operating() {
-        Some(running) if running.is_stopped() => return 0,
+        Some(running) if running.is_interrupted() => return 0,
         Some(_) => return 1,
         None => {}
     }
@@ -315,7 +315,7 @@ fn rank(row: &Row<'_>) -> u8 {
 /// The glyph of the row's state.
 fn mark(cluster: &Cluster, context: &CellContext<'_>) -> Cell<'static> {
     let (glyph, role) = match (cluster.operating(), cluster.worst(), &cluster.link) {
-        (Some(running), ..) if running.is_stopped() => ("▲", Role::Bad),
+        (Some(running), ..) if running.is_interrupted() => ("▲", Role::Bad),
         (Some(_), ..) => ("◐", Role::Accent),
         _ if cluster.lock.is_some() => ("◐", Role::Accent),
         (_, Some(Finding { problem: Some(_), .. }), _) => ("✕", Role::Bad),
@@ -344,7 +344,7 @@ fn name<'f>(row: &Row<'f>, context: &CellContext<'f>) -> Cell<'f> {
 
 /// The state of the connection; the last column has the problem in full.
 fn link(cluster: &Cluster, context: &CellContext<'_>) -> Cell<'static> {
-    if cluster.problem().is_some() && cluster.operating().is_some_and(Running::takes_down) {
+    if cluster.problem().is_some() && cluster.operating().is_some_and(OperationProgress::takes_down) {
         return Cell::new("◌ down", Role::Accent).or("◌");
     }
     let (text, role) = labels::link(cluster, context.now);
@@ -366,7 +366,7 @@ fn link(cluster: &Cluster, context: &CellContext<'_>) -> Cell<'static> {
 /// The worst issue and its age, with a hint; or first of all the operation in progress.
 fn issue<'f>(cluster: &'f Cluster, context: &CellContext<'_>) -> Cell<'f> {
     if let Some(running) = cluster.operating() {
-        let role = if running.is_stopped() { Role::Bad } else { Role::Accent };
+        let role = if running.is_interrupted() { Role::Bad } else { Role::Accent };
         return Cell::new(format!("{}: {}", running.brief(), context.keymap.key_of(Action::Progress)), role);
     }
     if let Some(mark) = cluster.locked_by_others() {

@@ -17,7 +17,7 @@ use crate::app::table::list::{List, Listing};
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLog};
 use crate::model::{FollowedLog, JobKey, LogSource, Timestamp, WorkerFile};
 use causes::Causes;
-pub use common::Spot;
+pub use common::WorkerPosition;
 pub(super) use common::role as line_role;
 use common::{Process, process, worker_at};
 use folded::FoldedLines;
@@ -42,7 +42,7 @@ pub struct WorkersPage {
     /// The root cause.
     pub causes: List<Causes>,
     /// The worker and the time to go to once the table is read.
-    awaited: Option<(Process, Spot)>,
+    awaited: Option<(Process, WorkerPosition)>,
 }
 
 impl WorkersPage {
@@ -80,22 +80,22 @@ impl WorkersPage {
     }
 
     /// The worker and time under the cursor.
-    pub fn spot(&self, fleet: &Fleet) -> Option<Spot> {
+    pub fn position(&self, fleet: &Fleet) -> Option<WorkerPosition> {
         match self.view {
-            WorkersView::Overview => self.overview.selected(fleet).map(|row| row.spot()),
-            WorkersView::Folded => self.folded.selected(fleet).and_then(|row| row.spot()),
-            WorkersView::Merged => self.merged.selected(fleet).map(|row| row.spot()),
-            WorkersView::Cause => self.causes.selected(fleet).and_then(|row| row.spot()),
+            WorkersView::Overview => self.overview.selected(fleet).map(|row| row.position()),
+            WorkersView::Folded => self.folded.selected(fleet).and_then(|row| row.position()),
+            WorkersView::Merged => self.merged.selected(fleet).map(|row| row.position()),
+            WorkersView::Cause => self.causes.selected(fleet).and_then(|row| row.position()),
         }
     }
 
     /// The line of a log under the cursor.
-    pub fn wanted(&self, fleet: &Fleet) -> Option<LineTarget> {
+    pub fn line_target(&self, fleet: &Fleet) -> Option<LineTarget> {
         match self.view {
-            WorkersView::Overview => self.overview.selected(fleet)?.wanted(),
-            WorkersView::Folded => self.folded.selected(fleet)?.wanted(),
-            WorkersView::Merged => self.merged.selected(fleet)?.wanted(),
-            WorkersView::Cause => self.causes.selected(fleet)?.wanted(),
+            WorkersView::Overview => self.overview.selected(fleet)?.line_target(),
+            WorkersView::Folded => self.folded.selected(fleet)?.line_target(),
+            WorkersView::Merged => self.merged.selected(fleet)?.line_target(),
+            WorkersView::Cause => self.causes.selected(fleet)?.line_target(),
         }
     }
 
@@ -116,7 +116,7 @@ impl WorkersPage {
 
     /// The worker under the cursor.
     pub(in crate::app) fn worker<'f>(&self, fleet: &'f Fleet) -> Option<&'f NamedWorker> {
-        self.workers(fleet)?.workers.get(self.spot(fleet)?.worker)
+        self.workers(fleet)?.workers.get(self.position(fleet)?.worker)
     }
 
     /// The log that contains the line under the cursor, or why it cannot be opened; `None` if no worker wrote the line.
@@ -125,7 +125,7 @@ impl WorkersPage {
         if let Some(JobKey::Submission(id)) = job {
             return Some(Ok(LogSource::Job(id.clone())));
         }
-        let (worker, spot) = self.worker(fleet).zip(self.spot(fleet))?;
+        let (worker, spot) = self.worker(fleet).zip(self.position(fleet))?;
         let is_it = |is_err: bool| spot.is_err.is_none_or(|wanted| wanted == is_err);
         let files = &worker.process.files;
         let of_stream =
@@ -174,7 +174,8 @@ impl WorkersPage {
 
     /// Keeps the cursor on its row, regardless of new rows above.
     pub(crate) fn hold(&mut self, fleet: &Fleet) {
-        let worker = self.spot(fleet).filter(|_| self.view == WorkersView::Overview).map(|spot| spot.worker);
+        let worker =
+            self.position(fleet).filter(|_| self.view == WorkersView::Overview).map(|spot| spot.worker);
         let job_workers = self.watched(fleet).job_workers(Part::Overview);
         if let Some(key) =
             job_workers.zip(worker).and_then(|(job_workers, worker)| process(job_workers, worker))
@@ -185,7 +186,7 @@ impl WorkersPage {
 
     /// Shows another table, with the cursor on the same worker, and near the same time.
     pub(crate) fn turn(&mut self, fleet: &Fleet, view: WorkersView) {
-        let from = self.spot(fleet).zip(self.workers(fleet));
+        let from = self.position(fleet).zip(self.workers(fleet));
         self.awaited = from.and_then(|(spot, job_workers)| Some((process(job_workers, spot.worker)?, spot)));
         self.view = view;
         self.table_mut().arrange(fleet);

@@ -1,7 +1,7 @@
 //! The page of a cluster's TPUs: slices and requests, and below them the node types of its file.
 
 use super::page::Page;
-use super::slices::Slices;
+use super::tpu_table::TpuTable;
 use crate::app::fleet::Fleet;
 use crate::app::screen::areas::Areas;
 use crate::app::screen::pane::Pane;
@@ -12,7 +12,7 @@ use crate::app::table::list::{List, Listing};
 #[derive(Debug)]
 pub struct TpusPage {
     /// The slices and requests.
-    pub list: List<Slices>,
+    pub list: List<TpuTable>,
     /// The scroll position of the node types below them.
     pub types: Scroll,
 }

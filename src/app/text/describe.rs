@@ -10,7 +10,7 @@ use crate::model::time::brief;
 use crate::model::{
     ClusterVitals, DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Problem, Text, Timestamp,
 };
-use crate::reconcile::{Row as Slice, TpuStatus};
+use crate::reconcile::{Row as Tpu, TpuStatus};
 
 /// Labels and texts, row by row.
 pub type Lines = Vec<(String, String)>;
@@ -255,7 +255,7 @@ pub fn before_stop(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
 }
 
 /// The description of a TPU slice or request; `words` converts its hint to text.
-pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
+pub fn tpu(row: &Tpu, ray_known: bool, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     let mut push = |label: &str, text: String| push(&mut lines, label, text);
     push("name", row.name.to_string());

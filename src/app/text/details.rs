@@ -47,12 +47,9 @@ pub fn lines(context: &CellContext<'_>, details: &Details) -> (&'static str, Lin
         }
         (Target::Chips(_, of), Some(_)) => ("Chips", chips::lines(of, details.chips.as_deref(), words, now)),
         (Target::Tpu(_, name), Some(cluster)) => {
-            let slice = cluster.tpu(name);
+            let tpu = cluster.tpu(name);
             let knows_ray = cluster.tpus.knows_ray();
-            (
-                "TPU",
-                slice.map_or_else(|| gone("the TPU"), |slice| describe::slice(slice, knows_ray, words, now)),
-            )
+            ("TPU", tpu.map_or_else(|| gone("the TPU"), |tpu| describe::tpu(tpu, knows_ray, words, now)))
         }
         (Target::Hosts(cluster_index, key), Some(cluster)) => {
             let row = HostsRow::find(cluster, *cluster_index, key);

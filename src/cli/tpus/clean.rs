@@ -22,7 +22,7 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
         eprintln!("Google could not list everything, so more TPUs may remain; try again in a minute");
     }
     if let Some(why) = &view.unlisted {
-        eprintln!("Compute Engine TPUs are not shown: {why}");
+        eprintln!("Compute Engine TPUs may be missing: {why}");
     }
     let target = Target::of(&reach.spec.name);
     let reported = |done: &[_]| {

@@ -89,7 +89,7 @@ impl Answers<'_> {
             eprintln!("Google could not list everything, so more TPUs may exist; try again in a minute");
         }
         if let Some(why) = &self.cloud.unlisted {
-            eprintln!("Compute Engine TPUs are not shown: {why}");
+            eprintln!("Compute Engine TPUs may be missing: {why}");
         }
         if rows.iter().any(|r| r.status == TpuStatus::Ghost && r.state.is_none()) {
             let zone = self.spec.zone.as_deref().unwrap_or("-");

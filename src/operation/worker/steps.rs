@@ -48,13 +48,13 @@ impl Performer {
         let progress = StepProgress(progress);
         match step {
             StepName::Find => self.find(journal, &progress).await,
-            StepName::RequestTpus => self.ask(journal, &progress).await,
+            StepName::RequestTpus => self.request_tpus(journal, &progress).await,
             StepName::Capacity => self.capacity(journal, &progress).await,
-            StepName::StartRay => self.launch(&progress).await,
+            StepName::StartRay => self.start_ray(&progress).await,
             StepName::Join => self.join(&progress).await,
             StepName::Drain => self.drain(async |facts| journal.keep(facts).await, &progress).await,
             StepName::Remove => self.remove(&progress).await,
-            StepName::WaitUntilGone => self.leave(&progress).await,
+            StepName::WaitUntilGone => self.wait_until_gone(&progress).await,
             _ => Err(failure(format!("`{}` is not a step of a worker operation", step.label()), "")),
         }
     }
@@ -173,7 +173,11 @@ impl Performer {
         Ok(Some(nodes.iter().map(|n| n.id.to_string()).collect()))
     }
 
-    async fn ask(&mut self, journal: &Journal, progress: &StepProgress<'_>) -> Result<String, Problem> {
+    async fn request_tpus(
+        &mut self,
+        journal: &Journal,
+        progress: &StepProgress<'_>,
+    ) -> Result<String, Problem> {
         let Task::AddWorker(wanted) = &self.task.clone() else {
             return Err(failure("nothing to request", "start the operation again"));
         };
@@ -223,7 +227,7 @@ impl Performer {
         Ok(summary)
     }
 
-    async fn launch(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
+    async fn start_ray(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
         let machine = self.machine()?;
         let mut watch = Watch::open(self).await?;
         self.launch_on(machine, &mut watch, progress).await
@@ -411,7 +415,7 @@ impl Performer {
         watch.wait_until_gone(hosts, Duration::ZERO).await
     }
 
-    async fn leave(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
+    async fn wait_until_gone(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }

@@ -212,7 +212,7 @@ fn a_log_opens_at_the_chosen_line_and_esc_returns_to_its_row() {
     let mut app = opened();
     press(&mut app, "j");
     let worker = row_here(&app);
-    let text_of_row = app.pages().job_workers[0].wanted(app.fleet()).unwrap().text;
+    let text_of_row = app.pages().job_workers[0].line_target(app.fleet()).unwrap().text;
     press(&mut app, "<enter>");
     let stream = app.log().unwrap().stream();
     paint(&mut app, 120, 40);

@@ -297,7 +297,7 @@ fn a_click_selects_a_row_and_a_second_one_opens_it() {
     };
     // The header, the border and the titles are above it.
     click(&mut app, 5);
-    assert_eq!(app.target_slice().unwrap().name.raw(), "ray-leak");
+    assert_eq!(app.target_tpu().unwrap().name.raw(), "ray-leak");
     click(&mut app, 5);
     assert!(matches!(app.view(), View::Details(_)));
 }

@@ -1,6 +1,6 @@
 //! The root cause of a job that failed or hangs, line by line.
 
-use super::common::{Spot, of_job, state, why_empty};
+use super::common::{WorkerPosition, of_job, state, why_empty};
 use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::cause::CauseLine;
@@ -29,7 +29,7 @@ type Row<'f> = CauseRow<'f>;
 
 impl CauseRow<'_> {
     /// The line in its log; `None` if it is not from a log.
-    pub fn wanted(&self) -> Option<LineTarget> {
+    pub fn line_target(&self) -> Option<LineTarget> {
         self.line.line.clone()
     }
 
@@ -39,9 +39,9 @@ impl CauseRow<'_> {
     }
 
     /// The worker and time of the line; `None` if it is not a worker's.
-    pub fn spot(&self) -> Option<Spot> {
+    pub fn position(&self) -> Option<WorkerPosition> {
         let (worker, is_err) = self.line.worker?;
-        Some(Spot { worker, time: self.line.time, is_err })
+        Some(WorkerPosition { worker, time: self.line.time, is_err })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::{NodeId, Timestamp};
 
 /// A worker and a time: the position of the cursor in any of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct WorkerPosition {
     /// Index of the worker in the list of workers of the table's reading.
     pub worker: usize,
     /// The time of the line.

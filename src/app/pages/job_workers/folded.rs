@@ -1,6 +1,6 @@
 //! The output of a job's workers, with equal lines of several workers in one row.
 
-use super::common::{Spot, hue, in_file, of_job, role, state, why_empty};
+use super::common::{WorkerPosition, hue, in_file, of_job, role, state, why_empty};
 use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::workers::{FoldedLine, Watched};
@@ -41,13 +41,17 @@ const MAX_NAMED_HOSTS: usize = 3;
 
 impl<'f> FoldedRow<'f> {
     /// The worker and time of the row; if it is of several workers, those of the first one.
-    pub fn spot(&self) -> Option<Spot> {
+    pub fn position(&self) -> Option<WorkerPosition> {
         if let FoldedLine::Missing(_, worker) = self.line {
-            return Some(Spot { worker, time: self.alike.time.map(|(first, _)| first), is_err: None });
+            return Some(WorkerPosition {
+                worker,
+                time: self.alike.time.map(|(first, _)| first),
+                is_err: None,
+            });
         }
         let member = self.member().or_else(|| self.alike.members().first())?;
         let is_err = self.line_of(member).map(|line| line.is_err);
-        Some(Spot { worker: member.source as usize, time: member.time, is_err })
+        Some(WorkerPosition { worker: member.source as usize, time: member.time, is_err })
     }
 
     /// Whether it can be expanded: it is of several workers, or it is a traceback.
@@ -61,7 +65,7 @@ impl<'f> FoldedRow<'f> {
     }
 
     /// The line in the file of the worker under the cursor; `None` for a worker that did not write it.
-    pub fn wanted(&self) -> Option<LineTarget> {
+    pub fn line_target(&self) -> Option<LineTarget> {
         if let FoldedLine::Missing(..) = self.line {
             return None;
         }
@@ -254,7 +258,7 @@ const COLUMNS: &[Column<FoldedLines>] = &[
                 Cell::new(worker.who(), Role::Warn).ending()
             }
             Some(worker) => {
-                let hue = row.spot().map_or(Role::Text, |spot| hue(spot.worker));
+                let hue = row.position().map_or(Role::Text, |spot| hue(spot.worker));
                 Cell::new(worker.who(), hue).ending()
             }
             None if matches!(row.line, FoldedLine::Row(_)) => {

@@ -1,6 +1,8 @@
 //! The output of a job's workers, in order of time.
 
-use super::common::{Process, Spot, hue, in_file, of_job, process, role, slice_cell, state, why_empty};
+use super::common::{
+    Process, WorkerPosition, hue, in_file, of_job, process, role, slice_cell, state, why_empty,
+};
 use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::workers::Watched;
@@ -33,12 +35,12 @@ type Row<'f> = MergedRow<'f>;
 
 impl MergedRow<'_> {
     /// The worker and time of the line.
-    pub fn spot(&self) -> Spot {
-        Spot { worker: self.entry.worker, time: self.entry.time, is_err: Some(self.entry.is_err) }
+    pub fn position(&self) -> WorkerPosition {
+        WorkerPosition { worker: self.entry.worker, time: self.entry.time, is_err: Some(self.entry.is_err) }
     }
 
     /// The line in its worker's file.
-    pub fn wanted(&self) -> Option<LineTarget> {
+    pub fn line_target(&self) -> Option<LineTarget> {
         in_file(self.cluster.job_workers.lines()?.1, self.number)
     }
 }

@@ -1,6 +1,6 @@
 //! The overview of a job's workers: one row per worker.
 
-use super::common::{Process, Spot, of_job, slice_cell, state, why_empty};
+use super::common::{Process, WorkerPosition, of_job, slice_cell, state, why_empty};
 use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::log::LineTarget;
@@ -32,7 +32,7 @@ type Row<'f> = OverviewRow<'f>;
 
 impl OverviewRow<'_> {
     /// The worker of the row, and the time of its answer.
-    pub fn spot(&self) -> Spot {
+    pub fn position(&self) -> WorkerPosition {
         let worker = self.answer.worker as usize;
         let is_err =
             match self.cluster.job_workers.slot(Part::Overview).reading.as_ref().map(|reading| &reading.what)
@@ -40,11 +40,11 @@ impl OverviewRow<'_> {
                 Some(WorkersAnswer::Overview { last, .. }) => last.get(worker).copied().flatten(),
                 _ => None,
             };
-        Spot { worker, time: self.answer.time, is_err }
+        WorkerPosition { worker, time: self.answer.time, is_err }
     }
 
     /// Its last line; `None` if it has not written any.
-    pub fn wanted(&self) -> Option<LineTarget> {
+    pub fn line_target(&self) -> Option<LineTarget> {
         let text = self.answer.line.clone();
         (!text.is_empty()).then(|| LineTarget { text, ..LineTarget::default() })
     }

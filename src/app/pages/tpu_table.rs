@@ -10,26 +10,26 @@ use crate::app::text::labels;
 use crate::model::amount::grouped;
 use crate::model::cloud::Capacity;
 use crate::model::{Text, Timestamp};
-use crate::reconcile::{Row as Slice, TpuStatus, chips_by_generation};
+use crate::reconcile::{Row as Tpu, TpuStatus, chips_by_generation};
 use std::cmp::Ordering;
 
 /// The TPUs of a cluster.
 #[derive(Debug)]
-pub struct Slices;
+pub struct TpuTable;
 
 /// A slice or a request with its cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct SliceRow<'f> {
+pub struct TpuRow<'f> {
     cluster: &'f Cluster,
     cluster_index: usize,
     /// The slice or request, joined with Ray's nodes.
-    pub slice: &'f Slice,
+    pub tpu: &'f Tpu,
 }
 
-type Row<'f> = SliceRow<'f>;
+type Row<'f> = TpuRow<'f>;
 
-impl Kind for Slices {
-    type Row<'f> = SliceRow<'f>;
+impl Kind for TpuTable {
+    type Row<'f> = TpuRow<'f>;
     type Key = Text;
 
     const LACKS: &'static str = "no TPUs";
@@ -80,19 +80,19 @@ impl Kind for Slices {
     }
 
     fn row(cluster: &Cluster, cluster_index: usize, number: usize) -> Option<Row<'_>> {
-        Some(Row { cluster, cluster_index, slice: cluster.tpus.rows().get(number)? })
+        Some(Row { cluster, cluster_index, tpu: cluster.tpus.rows().get(number)? })
     }
 
     fn key(row: &Row<'_>) -> Text {
-        row.slice.name.clone()
+        row.tpu.name.clone()
     }
 
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
-        (a.slice.status, &a.slice.name).cmp(&(b.slice.status, &b.slice.name))
+        (a.tpu.status, &a.tpu.name).cmp(&(b.tpu.status, &b.tpu.name))
     }
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
-        let s = row.slice;
+        let s = row.tpu;
         let words = [
             ("name", s.name.raw()),
             ("type", s.accelerator_type.raw()),
@@ -105,25 +105,25 @@ impl Kind for Slices {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        Target::Tpu(row.cluster_index, row.slice.name.clone())
+        Target::Tpu(row.cluster_index, row.tpu.name.clone())
     }
 
     fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("tpu name", row.slice.name.to_string())
+        ("tpu name", row.tpu.name.to_string())
     }
 }
 
-impl Member for Slices {
+impl Member for TpuTable {
     fn cluster<'f>(row: &Self::Row<'f>) -> &'f Cluster {
         row.cluster
     }
 
     fn mark(row: &Row<'_>) -> (&'static str, Role) {
-        status(row.slice.status)
+        status(row.tpu.status)
     }
 
     fn since(row: &Row<'_>) -> Option<Timestamp> {
-        row.slice.created
+        row.tpu.created
     }
 
     fn is_over(_: &Row<'_>) -> bool {
@@ -136,7 +136,7 @@ impl Member for Slices {
     }
 }
 
-const COLUMNS: &[Column<Slices>] = &[
+const COLUMNS: &[Column<TpuTable>] = &[
     common::mark(),
     common::cluster(),
     Column {
@@ -145,23 +145,23 @@ const COLUMNS: &[Column<Slices>] = &[
         width: Width::text(12, 22, 0).firm(22),
         visibility: Visibility::Always,
         cell: |row, context| {
-            let (_, role) = status(row.slice.status);
-            let cell = Cell::new(row.slice.status.label(), role.unless(Slices::is_stale(row, context)));
-            match row.slice.status {
+            let (_, role) = status(row.tpu.status);
+            let cell = Cell::new(row.tpu.status.label(), role.unless(TpuTable::is_stale(row, context)));
+            match row.tpu.status {
                 // The most important fact is that it uses quota.
                 TpuStatus::HoldsQuota => cell.or("holds quota"),
                 _ => cell,
             }
         },
-        order: Some(|a, b| a.slice.status.cmp(&b.slice.status)),
+        order: Some(|a, b| a.tpu.status.cmp(&b.tpu.status)),
     },
     Column {
         id: "name",
         title: "NAME",
         width: Width::text(18, 48, 0),
         visibility: Visibility::Always,
-        cell: |row, context| Cell::new(row.slice.name.shown(), Slices::text(row, context)).ending(),
-        order: Some(|a, b| a.slice.name.cmp(&b.slice.name)),
+        cell: |row, context| Cell::new(row.tpu.name.shown(), TpuTable::text(row, context)).ending(),
+        order: Some(|a, b| a.tpu.name.cmp(&b.tpu.name)),
     },
     Column {
         id: "type",
@@ -169,26 +169,26 @@ const COLUMNS: &[Column<Slices>] = &[
         width: Width::text(13, 20, 1),
         visibility: Visibility::Always,
         cell: |row, context| {
-            let kind = &row.slice.accelerator_type;
-            Cell::new(if kind.is_empty() { "-".into() } else { kind.shown() }, Slices::text(row, context))
+            let kind = &row.tpu.accelerator_type;
+            Cell::new(if kind.is_empty() { "-".into() } else { kind.shown() }, TpuTable::text(row, context))
         },
-        order: Some(|a, b| a.slice.accelerator_type.cmp(&b.slice.accelerator_type)),
+        order: Some(|a, b| a.tpu.accelerator_type.cmp(&b.tpu.accelerator_type)),
     },
     Column {
         id: "chips",
         title: "CHIPS",
         width: Width::number(6, 3),
         visibility: Visibility::Always,
-        cell: |row, context| Cell::new(grouped(row.slice.chips as usize), Slices::text(row, context)),
-        order: Some(|a, b| b.slice.chips.cmp(&a.slice.chips)),
+        cell: |row, context| Cell::new(grouped(row.tpu.chips as usize), TpuTable::text(row, context)),
+        order: Some(|a, b| b.tpu.chips.cmp(&a.tpu.chips)),
     },
     Column {
         id: "in-ray",
         title: "IN RAY",
         width: Width::number(7, 0),
         visibility: Visibility::Always,
-        cell: |row, context| Cell::new(in_ray(row), Slices::text(row, context)),
-        order: Some(|a, b| b.slice.hosts.1.cmp(&a.slice.hosts.1)),
+        cell: |row, context| Cell::new(in_ray(row), TpuTable::text(row, context)),
+        order: Some(|a, b| b.tpu.hosts.1.cmp(&a.tpu.hosts.1)),
     },
     Column {
         id: "capacity",
@@ -196,7 +196,7 @@ const COLUMNS: &[Column<Slices>] = &[
         width: Width::text(11, 11, 5),
         visibility: Visibility::Always,
         cell: |row, context| {
-            Cell::new(row.slice.capacity.map_or("-", Capacity::label), Slices::text(row, context))
+            Cell::new(row.tpu.capacity.map_or("-", Capacity::label), TpuTable::text(row, context))
         },
         order: None,
     },
@@ -205,7 +205,7 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "MANAGED BY",
         width: Width::text(10, 16, 6),
         visibility: Visibility::Always,
-        cell: |row, context| Cell::new(row.slice.keeper.label(), Slices::text(row, context)),
+        cell: |row, context| Cell::new(row.tpu.keeper.label(), TpuTable::text(row, context)),
         order: None,
     },
     common::age("age", "AGE", 4),
@@ -215,9 +215,9 @@ const COLUMNS: &[Column<Slices>] = &[
         width: Width::rest(33, 120, 7),
         visibility: Visibility::Always,
         cell: |row, context| {
-            let advice = match &row.slice.note {
+            let advice = match &row.tpu.note {
                 Some(note) => note.shown(),
-                None => context.hint(&row.slice.hint()).into(),
+                None => context.hint(&row.tpu.hint()).into(),
             };
             Cell::new(advice, Role::Dim)
         },
@@ -240,7 +240,7 @@ fn counts_of_all(context: &CellContext<'_>) -> Cell<'static> {
 
 /// Hosts that have joined Ray, and all hosts: `2/4`.
 fn in_ray(row: &Row<'_>) -> String {
-    let (hosts, joined) = row.slice.hosts;
+    let (hosts, joined) = row.tpu.hosts;
     match (row.cluster.tpus.knows_ray(), hosts) {
         (_, 0) if joined == 0 => "-".to_owned(),
         // Google reports no hosts.
