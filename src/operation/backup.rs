@@ -1,8 +1,8 @@
 //! Backups of jobs in a directory: the submissions of jobs that have not ended, with the packages that they need.
 //!
 //! Only the owner can access the directory, because it contains the jobs' secrets. The list is written last: a
-//! directory without a list is an interrupted backup, which can be continued; one with a list is changed only by the operation that
-//! wrote it, which adds and removes jobs while the cluster still runs.
+//! directory without a list is an interrupted backup, which can be continued; one with a list is changed only by the
+//! operation that wrote it, which adds and removes jobs while the cluster still runs.
 
 use super::executor::Executor;
 use super::folder;
