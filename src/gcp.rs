@@ -1,7 +1,8 @@
 //! A Google Cloud client: Secret Manager through Google's own crate, Compute Engine, Cloud TPU, Artifact Registry and
 //! Cloud Resource Manager as REST calls. It knows nothing of Ray except the labels of its machines.
 //!
-//! A call without a response fails after [`ATTEMPT_TIMEOUT`] (no retry starts after that), with an error that has an exact hint.
+//! A call without a response fails after [`ATTEMPT_TIMEOUT`] (no retry starts after that), with an error that has an
+//! exact hint.
 //! Base URLs are a plain value, so that private endpoints and tests can replace Google's.
 
 mod change;

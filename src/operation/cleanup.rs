@@ -1,6 +1,6 @@
 //! Finds leftovers on a cluster's workers and removes them: processes that outlived their job or their raylet, and lock
-//! files of libtpu that no process holds. Nearly full disks are only reported. [`leftovers`] determines what counts as left
-//! over, and on what evidence.
+//! files of libtpu that no process holds. Nearly full disks are only reported. [`leftovers`] determines what
+//! counts as left over, and on what evidence.
 
 mod leftovers;
 

@@ -307,7 +307,7 @@ macro_rules! describe_actions {
         #[allow(missing_docs, reason = "each is described by its help")]
         pub enum Action {
             $($action,)*
-            /// Shows the table of all clusters that is described so.
+            /// Shows the table of all clusters with this description.
             Table(&'static Description),
         }
 
