@@ -266,90 +266,83 @@ impl App {
     }
 
     fn take_event(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
-        if matches!(event, Event::Tick)
-            && !self.is_frozen()
+        match event {
+            Event::Key(key) => {
+                self.dirty = true;
+                return self.key(key, now);
+            }
+            Event::Mouse(mouse) => return self.mouse(mouse, now),
+            Event::Paste(text) => self.paste(&text),
+            Event::Tick => self.tick(now),
+            Event::Resize => self.dirty = true,
+            Event::Update(update) => return self.behind(|app| app.apply_update(update, now)),
+            Event::Stacks(cluster, driver, result) => {
+                self.answer_details_of(&cluster, |page, at| page.take_stacks(at, &driver, &result));
+            }
+            Event::Chips(cluster, nodes, result) => {
+                self.answer_details_of(&cluster, |page, at| page.take_chips(at, &nodes, &result, now));
+            }
+            Event::JobWorkers(cluster, job, part, reading) => {
+                return self.behind(|app| app.apply_job_workers(&cluster, &job, part, &reading, now));
+            }
+            Event::GoogleWait(wait) => {
+                self.behind(|app| {
+                    for cluster in &mut app.fleet.clusters {
+                        app.dirty |= cluster.wait_for_google(&wait, now);
+                    }
+                });
+            }
+            Event::Form(cluster, form, event) => {
+                return self.behind(|app| app.apply_form_event(&cluster, form, event, now));
+            }
+            Event::Operation(cluster, event) => {
+                return self.behind(|app| app.apply_operation_event(&cluster, event, now));
+            }
+            Event::Audit(read) => self.show_audit(read, now),
+            Event::FileExists { path, text, loaded_lines } => {
+                self.ask_to_replace(path, (text, loaded_lines), now);
+            }
+            Event::Done(outcome) => self.report_outcome(outcome, now),
+            Event::Ignored => {}
+        }
+        Vec::new()
+    }
+
+    /// Inserts pasted text in the focused input line. Outside a line it is ignored: it would act as key presses.
+    fn paste(&mut self, text: &str) {
+        if self.dialog.as_mut().is_some_and(|dialog| dialog.paste(text)) {
+            self.dirty = true;
+        } else if let Some(prompt) = &mut self.prompt {
+            prompt.paste(text);
+            self.typed();
+            self.dirty = true;
+        }
+    }
+
+    /// Redraws times and ages, or examines more of a log if there is such work.
+    fn tick(&mut self, now: Timestamp) {
+        if !self.is_frozen()
             && let Some(log) = self.log_mut()
         {
             self.dirty |= log.settle(now);
         }
-        match event {
-            Event::Key(key) => {
-                self.dirty = true;
-                self.key(key, now)
-            }
-            Event::Mouse(mouse) => self.mouse(mouse, now),
-            Event::Paste(text) => {
-                // Outside an input line, pasted text would be handled as key presses.
-                if self.dialog.as_mut().is_some_and(|dialog| dialog.paste(&text)) {
-                    self.dirty = true;
-                } else if let Some(prompt) = &mut self.prompt {
-                    prompt.paste(&text);
-                    self.typed();
-                    self.dirty = true;
-                }
-                Vec::new()
-            }
-            Event::Tick if self.is_at_work() => {
-                self.dirty |= self.examine_more();
-                Vec::new()
-            }
-            Event::Resize | Event::Tick => {
-                self.dirty = true;
-                Vec::new()
-            }
-            Event::Update(update) => self.behind(|app| app.apply_update(update, now)),
-            Event::Stacks(cluster, driver, result) => self.behind(|app| {
-                let cluster_index = app.fleet.cluster_index(&cluster);
-                app.answer_details(|page| {
-                    cluster_index
-                        .is_some_and(|cluster_index| page.take_stacks(cluster_index, &driver, &result))
-                });
-            }),
-            Event::Chips(cluster, nodes, result) => self.behind(|app| {
-                let cluster_index = app.fleet.cluster_index(&cluster);
-                app.answer_details(|page| {
-                    cluster_index
-                        .is_some_and(|cluster_index| page.take_chips(cluster_index, &nodes, &result, now))
-                });
-            }),
-            Event::JobWorkers(cluster, job, part, reading) => {
-                self.behind(|app| app.apply_job_workers(&cluster, &job, part, &reading, now))
-            }
-            Event::GoogleWait(wait) => self.behind(|app| {
-                for cluster in &mut app.fleet.clusters {
-                    app.dirty |= cluster.wait_for_google(&wait, now);
-                }
-            }),
-            Event::Form(cluster, form, event) => {
-                self.behind(|app| app.apply_form_event(&cluster, form, event, now))
-            }
-            Event::Operation(cluster, event) => {
-                self.behind(|app| app.apply_operation_event(&cluster, event, now))
-            }
-            Event::Audit(read) => {
-                self.show_audit(read, now);
-                Vec::new()
-            }
-            Event::FileExists { path, text, loaded_lines } => {
-                self.ask_to_replace(path, (text, loaded_lines), now);
-                Vec::new()
-            }
-            Event::Done(outcome) => {
-                let (tone, text) = match outcome {
-                    Outcome::Copied(text) | Outcome::Opened(text) | Outcome::Saved(text) => {
-                        (MessageKind::Good, text)
-                    }
-                    Outcome::Returned(text) | Outcome::Cleared(text) | Outcome::Announced(text) => {
-                        (MessageKind::Info, text)
-                    }
-                    Outcome::Failed(text) => (MessageKind::Bad, text),
-                };
-                self.toasts.report(tone, text, now);
-                self.dirty = true;
-                Vec::new()
-            }
-            Event::Ignored => Vec::new(),
+        if self.is_at_work() {
+            self.dirty |= self.examine_more();
+        } else {
+            self.dirty = true;
         }
+    }
+
+    fn report_outcome(&mut self, outcome: Outcome, now: Timestamp) {
+        let (tone, text) = match outcome {
+            Outcome::Copied(text) | Outcome::Opened(text) | Outcome::Saved(text) => (MessageKind::Good, text),
+            Outcome::Returned(text) | Outcome::Cleared(text) | Outcome::Announced(text) => {
+                (MessageKind::Info, text)
+            }
+            Outcome::Failed(text) => (MessageKind::Bad, text),
+        };
+        self.toasts.report(tone, text, now);
+        self.dirty = true;
     }
 
     fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {

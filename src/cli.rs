@@ -210,7 +210,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   marin-tui backups                                        list backups
-  marin-tui backups --delete-older-than 30 --dry-run       show which backups would be deleted")]
+  marin-tui backups --delete-older-than 30d --dry-run      show which backups would be deleted")]
     Backups(backups::BackupArguments),
     /// Check what this machine needs to reach the clusters, and set up what is missing
     #[command(after_help = setup::EXAMPLES)]

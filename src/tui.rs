@@ -112,28 +112,13 @@ where
     K: Stream<Item = io::Result<crossterm::event::Event>> + Unpin,
     Q: Future<Output = ()> + Unpin,
 {
-    let mut last_frame: Option<Instant> = None;
-    let mut urgent = true;
+    let mut frames = Frames { last: None, is_urgent: true };
     loop {
-        if app.is_dirty() && (urgent || last_frame.is_none_or(|t| t.elapsed() >= FRAME)) {
-            let now = Timestamp::now();
-            let mut drawn = None;
-            let theme = *theme.borrow();
-            screen.draw(|frame| drawn = Some(ui::draw(frame, app, &theme, now)))?;
-            if let Some(areas) = drawn {
-                let effects = app.drawn(areas);
-                performer.perform_all(effects);
-            }
-            last_frame = Some(Instant::now());
-            urgent = false;
+        if frames.is_due(app) {
+            draw_frame(screen, app, theme, performer)?;
+            frames = Frames { last: Some(Instant::now()), is_urgent: false };
         }
-        let wait = if app.is_at_work() {
-            Some(Duration::ZERO)
-        } else if app.is_dirty() {
-            Some(FRAME.saturating_sub(last_frame.map_or(FRAME, |t| t.elapsed())))
-        } else {
-            app.next_change(Timestamp::now())
-        };
+        let wait = frames.wait(app);
         if let Some(command) = performer.take_login() {
             if app.dialog().is_none() && app.prompt().is_none() {
                 return Ok(Exit::HandOver(Box::new(command)));
@@ -149,18 +134,13 @@ where
             () = &mut inputs.quit => return Ok(Exit::Quit),
             input = inputs.keys.next() => {
                 let Some(input) = input else { return Ok(Exit::Quit) };
-                urgent = true;
+                frames.is_urgent = true;
                 app.update(Event::from(input?), Timestamp::now())
             }
             event = performer.done() => app.update(event, Timestamp::now()),
             update = inputs.updates.recv() => {
                 let Some(update) = update else { return Ok(Exit::Quit) };
-                let mut effects = app.update(Event::Update(update), Timestamp::now());
-                for _ in 1..BATCH {
-                    let Ok(update) = inputs.updates.try_recv() else { break };
-                    effects.extend(app.update(Event::Update(update), Timestamp::now()));
-                }
-                effects
+                apply_updates(app, update, inputs.updates)
             }
             // Everything is redrawn, as after a resize.
             Ok(()) = theme.changed() => app.update(Event::Resize, Timestamp::now()),
@@ -175,6 +155,58 @@ where
             }
         }
     }
+}
+
+/// The last frame, and when the next one is drawn.
+struct Frames {
+    last: Option<Instant>,
+    /// Whether a key was handled since the last frame: the next one is then drawn at once.
+    is_urgent: bool,
+}
+
+impl Frames {
+    /// Whether a frame is to be drawn now.
+    fn is_due(&self, app: &App) -> bool {
+        app.is_dirty() && (self.is_urgent || self.last.is_none_or(|t| t.elapsed() >= FRAME))
+    }
+
+    /// Time until the next tick; `None` if only other events may change the screen.
+    fn wait(&self, app: &App) -> Option<Duration> {
+        if app.is_at_work() {
+            Some(Duration::ZERO)
+        } else if app.is_dirty() {
+            Some(FRAME.saturating_sub(self.last.map_or(FRAME, |t| t.elapsed())))
+        } else {
+            app.next_change(Timestamp::now())
+        }
+    }
+}
+
+fn draw_frame<B: Backend<Error = io::Error>>(
+    screen: &mut Terminal<B>,
+    app: &mut App,
+    theme: &watch::Receiver<Theme>,
+    performer: &mut Performer,
+) -> io::Result<()> {
+    let now = Timestamp::now();
+    let mut drawn = None;
+    let theme = *theme.borrow();
+    screen.draw(|frame| drawn = Some(ui::draw(frame, app, &theme, now)))?;
+    if let Some(areas) = drawn {
+        let effects = app.drawn(areas);
+        performer.perform_all(effects);
+    }
+    Ok(())
+}
+
+/// Applies an update and those that have arrived since, up to [`BATCH`] in total; returns their effects.
+fn apply_updates(app: &mut App, first: Update, others: &mut mpsc::Receiver<Update>) -> Vec<Effect> {
+    let mut effects = app.update(Event::Update(first), Timestamp::now());
+    for _ in 1..BATCH {
+        let Ok(update) = others.try_recv() else { break };
+        effects.extend(app.update(Event::Update(update), Timestamp::now()));
+    }
+    effects
 }
 
 /// Waits for a program that uses the terminal, and handles events meanwhile, so that no cluster task is blocked and

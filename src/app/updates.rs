@@ -10,8 +10,8 @@ use crate::app::table::list::Listing;
 use crate::app::text::toast::Cause;
 use crate::diagnose::{FindingKind, Severity};
 use crate::model::{
-    ClusterEvent, ClusterName, Job, JobKey, JobStatus, JobStopOutcome, Link, LogSource, ProblemKind,
-    StreamId, SubmissionId, Timestamp,
+    ClusterEvent, ClusterName, ClusterVitals, Job, JobKey, JobStatus, JobStopOutcome, Link, LogBatch,
+    LogSource, ProblemKind, StreamId, SubmissionId, Timestamp,
 };
 use crate::state::{ClusterState, Update};
 use std::collections::HashSet;
@@ -63,31 +63,13 @@ impl App {
             ClusterEvent::Snapshot(_) => {
                 return self.apply_snapshot((cluster_index, &update.cluster), &before, now);
             }
-            ClusterEvent::Vitals(cluster_vitals) => {
-                let snapshot = Arc::clone(&cluster.snapshot);
-                cluster.sliced.hold(&cluster_vitals, &snapshot);
-                self.dirty |= on_screen;
-                if !self.is_frozen() {
-                    self.rearrange(cluster_index);
-                }
-            }
+            ClusterEvent::Vitals(cluster_vitals) => self.apply_vitals(cluster_index, &cluster_vitals),
             ClusterEvent::Physical(figures) => {
                 for (id, physical) in figures {
                     self.dirty |= cluster.measure(id, physical, now) && on_screen;
                 }
             }
-            ClusterEvent::Log(batch) => {
-                let cluster_index = self.pages.reading(cluster_index, batch.stream);
-                let on_screen = on_screen || self.view().shows_log(cluster_index);
-                let batch = match &mut self.frozen {
-                    Some(frozen) => frozen.hold(cluster_index, batch, now),
-                    None => Some(batch),
-                };
-                if let Some(batch) = batch {
-                    self.pages.cluster[cluster_index].take_log(&self.fleet, batch, now);
-                    self.dirty |= on_screen && self.view().cluster_index().is_some();
-                }
-            }
+            ClusterEvent::Log(batch) => self.apply_log(cluster_index, batch, now),
             ClusterEvent::OlderLog { stream, part } => {
                 self.pages.cluster[cluster_index].log.take_older(stream, part);
                 self.dirty |= on_screen && self.view().cluster_index().is_some();
@@ -186,6 +168,31 @@ impl App {
         Vec::new()
     }
 
+    fn apply_vitals(&mut self, cluster_index: usize, cluster_vitals: &ClusterVitals) {
+        let cluster = &mut self.fleet.clusters[cluster_index];
+        let snapshot = Arc::clone(&cluster.snapshot);
+        cluster.sliced.hold(cluster_vitals, &snapshot);
+        self.dirty |= self.is_on_screen(cluster_index);
+        if !self.is_frozen() {
+            self.rearrange(cluster_index);
+        }
+    }
+
+    /// Adds lines to a log, or to the live log behind a frozen screen.
+    fn apply_log(&mut self, cluster_index: usize, batch: LogBatch, now: Timestamp) {
+        let is_of_page = self.is_on_screen(cluster_index);
+        let cluster_index = self.pages.reading(cluster_index, batch.stream);
+        let on_screen = is_of_page || self.view().shows_log(cluster_index);
+        let batch = match &mut self.frozen {
+            Some(frozen) => frozen.hold(cluster_index, batch, now),
+            None => Some(batch),
+        };
+        if let Some(batch) = batch {
+            self.pages.cluster[cluster_index].take_log(&self.fleet, batch, now);
+            self.dirty |= on_screen && self.view().cluster_index().is_some();
+        }
+    }
+
     /// Whether the page shows data of the cluster. Pages of the fleet show every cluster.
     fn is_on_screen(&self, cluster_index: usize) -> bool {
         self.view().cluster_index().is_none_or(|shown| shown == cluster_index)
@@ -207,6 +214,19 @@ impl App {
         for page in self.stack.all_details_mut() {
             self.dirty |= take(page);
         }
+    }
+
+    /// Offers an answer about a cluster to the details pages, with the index of the cluster.
+    pub(super) fn answer_details_of(
+        &mut self,
+        cluster: &ClusterName,
+        mut take: impl FnMut(&mut Details, usize) -> bool,
+    ) {
+        self.behind(|app| {
+            if let Some(cluster_index) = app.fleet.cluster_index(cluster) {
+                app.answer_details(|page| take(page, cluster_index));
+            }
+        });
     }
 
     /// Reports jobs that have failed since the last state, if they are on the screen. In the fleet the list of changes

@@ -3,7 +3,7 @@
 use super::{columns, output};
 use crate::config::{Env, Folders, Settings};
 use crate::model::amount::counted;
-use crate::model::time::brief;
+use crate::model::time::{brief, days};
 use crate::model::{ClusterName, Target, Timestamp};
 use crate::operation::{Backup, backups, delete};
 use clap::Args;
@@ -14,9 +14,9 @@ use std::time::Duration;
 /// Options of `backups`.
 #[derive(Debug, Args)]
 pub struct BackupArguments {
-    /// Delete backups at least this many days old; asks first
-    #[arg(long, value_name = "DAYS")]
-    delete_older_than: Option<u64>,
+    /// Delete backups at least this old, in days; asks first
+    #[arg(long, value_name = "AGE", value_parser = days)]
+    delete_older_than: Option<u32>,
     /// Skip confirmation
     #[arg(long, short, requires = "delete_older_than")]
     yes: bool,
@@ -37,7 +37,8 @@ pub(super) fn run(
 ) -> anyhow::Result<ExitCode> {
     let now = Timestamp::now();
     let all = backups(&folders.state).map_err(|p| anyhow::anyhow!("{}", p.what))?;
-    let Some(age) = arguments.delete_older_than.map(days) else {
+    let Some(age) = arguments.delete_older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 3600))
+    else {
         let due = |b: &Backup| settings.backup_age().is_some_and(|age| b.is_due(age, now));
         let rows: Vec<_> = all.iter().map(|b| (b, if due(b) { "old" } else { "" }.to_owned())).collect();
         return report(&rows, arguments.json, now).map(|()| ExitCode::SUCCESS);
@@ -91,13 +92,9 @@ pub(super) fn reminder(folders: &Folders, settings: &Settings) -> Option<String>
             "{} older than {days} days, containing job secrets; \
              delete: `{}`",
             counted(old, "backup"),
-            Target::default().line(&format!("backups --delete-older-than {days}"))
+            Target::default().line(&format!("backups --delete-older-than {days}d"))
         )
     })
-}
-
-fn days(n: u64) -> Duration {
-    Duration::from_secs(n.saturating_mul(24 * 3600))
 }
 
 /// As JSON: `dir`, `cluster`, `jobs`, `created_ms`, `needed`, `outcome` (`old`, `would be deleted`, `deleted`, why

@@ -51,7 +51,7 @@ cluster for --give-up-after.";
 #[derive(Debug, Args)]
 pub struct ClusterLogArguments {
     /// Name, address or id of a node, `head`, or `all` for all live nodes [default: head]
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, visible_alias = "host", value_name = "NODE")]
     node: Option<String>,
     /// With --grep: search all nodes of all clusters
     #[arg(long, requires = "grep", conflicts_with_all = ["node", "follow"])]
@@ -73,7 +73,7 @@ pub struct ClusterLogArguments {
     #[arg(long, short, value_name = "PATTERN", allow_hyphen_values = true)]
     grep: Option<Pattern>,
     /// Only lines newer than this, e.g. 10m or 2h, by their own timestamps
-    #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "follow")]
+    #[arg(long, value_name = "DURATION", value_parser = span, conflicts_with = "follow")]
     since: Option<Duration>,
     /// Print JSON: one object per line, or a list of files
     #[arg(long, conflicts_with = "follow")]

@@ -223,7 +223,7 @@ fn show(table: &Table, name: &str, json: bool) -> Result<()> {
         });
         let values: serde_json::Map<_, _> = values.collect();
         return output::json(
-            &json!({"file": format!("{}.yaml", row.stem), "values": values, "node_types": row.types}),
+            &json!({"cluster": row.text("cluster_name"), "file": format!("{}.yaml", row.stem), "values": values, "node_types": row.types}),
         );
     }
     let mut out = output::stdout();

@@ -5,7 +5,7 @@ use super::reach::{progress_patterns, runtime};
 use super::{DisplayArguments, GlobalArguments, appearance, feed, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, PollIntervals, actions};
 use crate::config::{self, Config, Entry, Env, Folders, Settings, TypedLines};
-use crate::model::{Layout, Timestamp};
+use crate::model::{ClusterSpec, Layout, Timestamp};
 use crate::operation::Environment;
 use crate::supervisor::{AuditSink, Options, Supervisor};
 use crate::token;
@@ -44,60 +44,16 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     };
     let looks = appearance::chosen(&arguments.display, &config.settings, env, &folders)?;
     let keymap = Keymap::with_changes(actions(), &config.settings.keys)?.spelled_out(config.settings.plain);
-    let mut options = options(&config.settings, env, &folders, token_sources);
-    options.patterns = progress_patterns(&config.settings)?;
+    let read_only = config.settings.read_only || arguments.read_only;
+    let setup = Setup { settings: &config.settings, env, folders: &folders, read_only };
+    let options = setup.options(token_sources)?;
     let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
-    let environment = Environment {
-        clusters: specs.clone(),
-        // Set below, when the tasks are started.
-        connections: BTreeMap::new(),
-        options: Options { google: options.google.with_waits(), ..options.clone() },
-        state: folders.state.clone(),
-        env: env.clone(),
-        me: env.user().unwrap_or_default().to_owned(),
-        audit: super::audit::log(env, &folders),
-        read_only: config.settings.read_only || arguments.read_only,
-    };
-    let poll_intervals = PollIntervals {
-        focused: options.focused,
-        background: options.background,
-        cloud: options.cloud_refresh.unwrap_or_default(),
-    };
-    let usual = appearance::columns(&config.settings)?.clone();
-    let layout = config::read_layout(&config::layout_file(&folders.state));
-    let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap)
-        .with_read_only(config.settings.read_only || arguments.read_only)
-        .with_user(env.user().unwrap_or_default())
-        .holding(config.settings.log_memory())
-        .with_progress_patterns(&options.patterns)
-        .with_poll_intervals(poll_intervals)
-        .arranged(&usual, layout.as_ref().unwrap_or(&Layout::default()));
-    if let Err(e) = &layout {
-        app.update(Event::Done(Outcome::Failed(e.to_string())), Timestamp::now());
-    }
-    if let Some(words) = super::backups::reminder(&folders, &config.settings) {
-        app.update(Event::Done(Outcome::Announced(words)), Timestamp::now());
-    }
+    let environment = setup.environment(specs.clone(), &options);
+    let app = setup.app(config.entries, keymap, &options)?;
     if arguments.display.plain {
         return feed::run(app, specs, options, chosen.as_ref());
     }
-    let typed = TypedLines::new(&folders.state);
-    let typed = match typed.read() {
-        Ok(lines) => {
-            if lines.is_empty() {
-                app.welcome(Timestamp::now());
-            }
-            app = app.with_history(&lines);
-            Some(typed)
-        }
-        Err(e) => {
-            let path = typed.path().display();
-            let why =
-                format!("cannot read the input history: {path}: {e}; remove the file to start a new history");
-            app.update(Event::Done(Outcome::Failed(why)), Timestamp::now());
-            None
-        }
-    };
+    let (mut app, typed) = with_history(app, &folders);
     let runtime = runtime()?;
     runtime.block_on(async {
         let (updates, receiver) = mpsc::channel(CHANNEL_CAPACITY);
@@ -115,17 +71,91 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     Ok(())
 }
 
-/// The clusters' options; actions are recorded in the audit log.
-fn options(settings: &Settings, env: &Env, folders: &Folders, token_sources: token::TokenSources) -> Options {
-    let mut options = Options::new(settings, folders, token_sources);
-    options.who = super::audit::who(env);
-    let audit = super::audit::log(env, folders);
-    options.note = AuditSink::by(move |cluster, what, outcome| {
-        if let Err(e) = audit.note(cluster, what, outcome) {
-            tracing::error!("cannot write the audit log: {e}");
+/// What the parts of the console are created from.
+struct Setup<'a> {
+    settings: &'a Settings,
+    env: &'a Env,
+    folders: &'a Folders,
+    /// Whether all changes are refused.
+    read_only: bool,
+}
+
+impl Setup<'_> {
+    /// The clusters' options; actions are recorded in the audit log.
+    fn options(&self, token_sources: token::TokenSources) -> anyhow::Result<Options> {
+        let mut options = Options::new(self.settings, self.folders, token_sources);
+        options.who = super::audit::who(self.env);
+        let audit = super::audit::log(self.env, self.folders);
+        options.note = AuditSink::by(move |cluster, what, outcome| {
+            if let Err(e) = audit.note(cluster, what, outcome) {
+                tracing::error!("cannot write the audit log: {e}");
+            }
+        });
+        options.patterns = progress_patterns(self.settings)?;
+        Ok(options)
+    }
+
+    /// The environment of operations.
+    fn environment(&self, clusters: Vec<ClusterSpec>, options: &Options) -> Environment {
+        Environment {
+            clusters,
+            // Set when the tasks are started.
+            connections: BTreeMap::new(),
+            options: Options { google: options.google.with_waits(), ..options.clone() },
+            state: self.folders.state.clone(),
+            env: self.env.clone(),
+            me: self.env.user().unwrap_or_default().to_owned(),
+            audit: super::audit::log(self.env, self.folders),
+            read_only: self.read_only,
         }
-    });
-    options
+    }
+
+    /// The console before any cluster has reported, with the layout of the last session. Reports old backups, and a
+    /// layout that cannot be read.
+    fn app(&self, entries: Vec<Entry>, keymap: Keymap, options: &Options) -> anyhow::Result<App> {
+        let poll_intervals = PollIntervals {
+            focused: options.focused,
+            background: options.background,
+            cloud: options.cloud_refresh.unwrap_or_default(),
+        };
+        let usual = appearance::columns(self.settings)?;
+        let layout = config::read_layout(&config::layout_file(&self.folders.state));
+        let mut app = App::new(entries.into_iter().map(listed).collect(), keymap)
+            .with_read_only(self.read_only)
+            .with_user(self.env.user().unwrap_or_default())
+            .holding(self.settings.log_memory())
+            .with_progress_patterns(&options.patterns)
+            .with_poll_intervals(poll_intervals)
+            .arranged(usual, layout.as_ref().unwrap_or(&Layout::default()));
+        if let Err(e) = &layout {
+            app.update(Event::Done(Outcome::Failed(e.to_string())), Timestamp::now());
+        }
+        if let Some(words) = super::backups::reminder(self.folders, self.settings) {
+            app.update(Event::Done(Outcome::Announced(words)), Timestamp::now());
+        }
+        Ok(app)
+    }
+}
+
+/// The console with the input history of earlier sessions, and where to save it. A history that cannot be read is
+/// reported, and nothing is saved.
+fn with_history(mut app: App, folders: &Folders) -> (App, Option<TypedLines>) {
+    let typed = TypedLines::new(&folders.state);
+    match typed.read() {
+        Ok(lines) => {
+            if lines.is_empty() {
+                app.welcome(Timestamp::now());
+            }
+            (app.with_history(&lines), Some(typed))
+        }
+        Err(e) => {
+            let path = typed.path().display();
+            let why =
+                format!("cannot read the input history: {path}: {e}; remove the file to start a new history");
+            app.update(Event::Done(Outcome::Failed(why)), Timestamp::now());
+            (app, None)
+        }
+    }
 }
 
 fn listed(entry: Entry) -> Listed {

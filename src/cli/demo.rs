@@ -165,7 +165,7 @@ async fn serve(fleet: &Fleet, signals: &mut Signals) -> anyhow::Result<()> {
     let folder = fleet.folder();
     let env: Map<String, Value> = folder.env().into_iter().map(|(k, v)| (k.into(), v.into())).collect();
     let clusters: Vec<Value> =
-        fleet.members().iter().map(|m| json!({"name": m.name, "ssh_port": m.port()})).collect();
+        fleet.members().iter().map(|m| json!({"cluster": m.name, "ssh_port": m.port()})).collect();
     let line = json!({
         "dir": output::path(folder.path()),
         "settings": output::path(&folder.settings()),

@@ -26,7 +26,7 @@ says what to do).";
 #[derive(Debug, Args)]
 pub struct ExecArguments {
     /// Node address or TPU VM name, with `/2` for its third host [default: the head]
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, visible_alias = "node", value_name = "HOST")]
     host: Option<String>,
     /// Command to run there [default: a shell]
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]

@@ -26,6 +26,7 @@ pub(super) use verdict::TIMED_OUT;
 use super::candidates;
 use super::reach::{Progress, Reach};
 use super::seen;
+use crate::model::time::{brief, limit};
 use crate::model::{JobStatus, SnapshotPart};
 use crate::ray::Poller;
 use crate::supervisor;
@@ -152,11 +153,11 @@ pub struct ListArguments {
 #[derive(Debug, Args)]
 pub struct WaitArguments {
     /// Submission id of the job
-    #[arg(value_name = "SUBMISSION_ID", add = candidates::jobs())]
+    #[arg(value_name = "ID", add = candidates::jobs())]
     id: String,
-    /// Exit with code 4 if the job has not ended after this many seconds [default: no limit]
-    #[arg(long, value_name = "SECONDS")]
-    timeout: Option<u64>,
+    /// Exit with code 4 if the job has not ended after this long, e.g. 2h [default: no limit]
+    #[arg(long, value_name = "DURATION", value_parser = limit)]
+    timeout: Option<Duration>,
     /// Print the log while waiting
     #[arg(long)]
     show_logs: bool,
@@ -265,8 +266,8 @@ fn print_wait(id: &str, status: Option<JobStatus>, has_ended: bool, is_lost: boo
 
 async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {
     let id = id(&arguments.id);
-    let deadline =
-        arguments.timeout.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
+    let patience = arguments.timeout.unwrap_or_default();
+    let deadline = arguments.timeout.and_then(|limit| Instant::now().checked_add(limit));
     // An id that Ray does not know is an error now; waiting for it would never end.
     let first = async {
         let session = reach.connect(progress).await?;
@@ -283,8 +284,7 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
         if arguments.json {
             print_wait(&arguments.id, None, false, false)?;
         } else {
-            let (name, limit) = (&reach.spec.name, arguments.timeout.unwrap_or(0));
-            eprintln!("{name}: did not respond within {limit} s");
+            eprintln!("{}: did not respond within {}", reach.spec.name, brief(patience));
         }
         return Ok(ExitCode::from(TIMED_OUT));
     };
@@ -313,7 +313,7 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
         None => {
             if !arguments.json {
                 let state = status.map_or("of unknown status", JobStatus::label);
-                eprintln!("{id} is still {state} after {} s", arguments.timeout.unwrap_or(0));
+                eprintln!("{id} is still {state} after {}", brief(patience));
             }
             Ok(ExitCode::from(TIMED_OUT))
         }

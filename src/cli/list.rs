@@ -173,7 +173,7 @@ fn as_json(entry: &Entry, known: &Known<'_>) -> Value {
     let ports = ports(spec, &known.cluster_indices);
     let ports = super::forward::as_json(|service| ports.get(&service).copied());
     json!({
-        "name": spec.name.as_str(), "provider": spec.provider.name(), "project": spec.google.project, "zone": spec.zone,
+        "cluster": spec.name.as_str(), "provider": spec.provider.name(), "project": spec.google.project, "zone": spec.zone,
         "head": head, "machines": machines, "ports": ports, "file": spec.file.as_deref().map(output::path), "node_types": types,
     })
 }

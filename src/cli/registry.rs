@@ -8,6 +8,7 @@ use super::{audit, hints, output};
 use crate::config::{Env, Folders, Sources};
 use crate::gcp::{Change, Cleanup, GcpError, Google};
 use crate::model::amount::counted;
+use crate::model::time::days;
 use crate::model::{Fix, Hint, ImageName, Registry, Target, Timestamp};
 use crate::operation::Call;
 use anyhow::{Result, bail};
@@ -51,8 +52,8 @@ pub struct PolicyArguments {
     /// All regions in clusters.yaml
     #[arg(long, conflicts_with = "regions")]
     all: bool,
-    /// Delete images older than this many days
-    #[arg(long, value_name = "DAYS", default_value = "30d", value_parser = days)]
+    /// Delete images older than this, in days
+    #[arg(long, value_name = "AGE", default_value = "30d", value_parser = days)]
     older_than: u32,
     /// Always keep this many of the newest builds of each image
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
@@ -69,15 +70,6 @@ pub struct PolicyArguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// A number of days, `30d` or `30`.
-fn days(text: &str) -> Result<u32, String> {
-    let number = text.strip_suffix('d').unwrap_or(text).parse();
-    number
-        .ok()
-        .filter(|n| (1..=36_500).contains(n))
-        .ok_or_else(|| "write a number of days, e.g. 30d".to_owned())
 }
 
 /// A repository with its current and its new policies.

@@ -197,12 +197,7 @@ impl Front<'_> {
         self.kind = kind;
         if task == Task::Update {
             self.changes.clone_from(&seen.changes);
-            // A script reads JSON on stdout.
-            if self.options.arguments.json {
-                changes::print(&mut super::output::stderr(), &seen.changes)?;
-            } else {
-                changes::print(&mut super::output::stdout(), &seen.changes)?;
-            }
+            self.print_changes()?;
             match self.operations.applicable(&operation, &seen) {
                 Err(refusal) if refusal.reason == RefusalReason::NeedsRestart && self.options.restart => {
                     return Box::pin(self.begin(Task::Restart { preserve: true })).await;
@@ -211,34 +206,9 @@ impl Front<'_> {
                 Ok(()) => {}
             }
         }
-        print_steps(&operation);
-        if !seen.owned_resources.is_empty() {
-            eprintln!("also deletes {}", seen.owned_resources.join(", "));
-        }
-        for warning in &seen.warnings {
-            eprintln!("warning: {warning}");
-        }
-        if kind.takes_down() && kind != OperationKind::Start {
-            eprintln!("announcement for your team: {}", operation.announcement());
-        }
-        if matches!(task, Task::RemoveWorkers { .. }) && !seen.workers.is_empty() {
-            let row = |(name, hosts): &(String, Vec<String>)| vec![name.clone(), hosts.join(" ")];
-            let rows: Vec<_> = seen.workers.iter().map(row).collect();
-            super::columns::print(&mut super::output::stderr(), &["WORKER", "HOSTS"], &rows)?;
-        }
-        if kind.may_end_jobs() {
-            print_affected(&operation, &seen)?;
-        }
+        print_preview(&operation, &seen)?;
         if dry {
-            if let Some(lock) = &self.lock {
-                eprintln!("{}", lock.refusal(Timestamp::now()).what);
-            }
-            if let Some(problem) = &seen.problem {
-                eprintln!("cannot determine affected jobs: {}", problem.in_commands(self.target()));
-            }
-            let calls = self.operations.dry_run(&self.reach.spec.name, &task).await;
-            print_calls(&calls.map_err(|p| self.reach.error(&p))?, self.options.arguments.json)?;
-            return Ok(ExitCode::SUCCESS);
+            return self.dry_run(&task, &seen).await;
         }
         let mut consent = self.consent();
         // Check refusals before asking for confirmation. Until the work begins, ctrl-c ends the program as usual.
@@ -249,6 +219,29 @@ impl Front<'_> {
             consent.confirmed = confirmed(&operation, self.reach.short.as_deref())?;
         }
         self.follow(Order::Begin(task, consent)).await
+    }
+
+    /// Prints the changes of an update; with `--json` on stderr, because a script reads the JSON on stdout.
+    fn print_changes(&self) -> anyhow::Result<()> {
+        if self.options.arguments.json {
+            changes::print(&mut super::output::stderr(), &self.changes)?;
+        } else {
+            changes::print(&mut super::output::stdout(), &self.changes)?;
+        }
+        Ok(())
+    }
+
+    /// Prints the calls and commands of the task, and what would prevent it.
+    async fn dry_run(&self, task: &Task, seen: &Preview) -> anyhow::Result<ExitCode> {
+        if let Some(lock) = &self.lock {
+            eprintln!("{}", lock.refusal(Timestamp::now()).what);
+        }
+        if let Some(problem) = &seen.problem {
+            eprintln!("cannot determine affected jobs: {}", problem.in_commands(self.target()));
+        }
+        let calls = self.operations.dry_run(&self.reach.spec.name, task).await;
+        print_calls(&calls.map_err(|p| self.reach.error(&p))?, self.options.arguments.json)?;
+        Ok(ExitCode::SUCCESS)
     }
 
     async fn next(&mut self) -> anyhow::Result<OperationEvent> {
@@ -372,15 +365,15 @@ impl Front<'_> {
             println!("{}: done", operation.title);
             return Ok(());
         }
+        let cluster_name = operation.cluster.as_str();
         let workers = |key: &str| {
             let workers = changed.workers.iter();
-            workers.map(|(name, hosts)| json!({"name": name, "hosts": hosts, key: true})).collect()
+            workers.map(|(name, hosts)| json!({"cluster": cluster_name, "worker": name, "hosts": hosts, key: true})).collect()
         };
-        let cluster =
-            |key: &str| vec![json!({"name": operation.cluster.as_str(), key: true, "backup": changed.saved})];
+        let cluster = |key: &str| vec![json!({"cluster": cluster_name, key: true, "backup": changed.saved})];
         let restarted = || {
             json!({
-                "name": operation.cluster.as_str(),
+                "cluster": cluster_name,
                 "restarted": true,
                 "backup": changed.saved,
                 "not_restored": changed.not_restored,
@@ -388,7 +381,9 @@ impl Front<'_> {
         };
         let rows: Vec<_> = match &operation.task {
             Task::AddWorker(NewWorker::Queued { names, .. }) if options.no_wait => {
-                names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect()
+                let requested =
+                    |name| json!({"cluster": cluster_name, "worker": name, "hosts": [], "joined": false});
+                names.iter().map(requested).collect()
             }
             Task::AddWorker(_) | Task::InitWorker { .. } => workers("joined"),
             Task::RemoveWorker { .. } | Task::RemoveWorkers { .. } => workers("removed"),
@@ -397,7 +392,7 @@ impl Front<'_> {
             Task::Stop => cluster("stopped"),
             Task::Update => {
                 let changes = changes::for_scripts(&self.changes);
-                vec![json!({"name": operation.cluster.as_str(), "updated": true, "changes": changes})]
+                vec![json!({"cluster": cluster_name, "updated": true, "changes": changes})]
             }
         };
         print_rows(options.arguments.json, &rows)
@@ -413,7 +408,7 @@ impl Front<'_> {
         let Refusal { reason, problem, .. } = refusal;
         let is_fine = matches!(reason, RefusalReason::AlreadyRunning | RefusalReason::UpToDate);
         // Having nothing to do is not an error.
-        let row = json!({"name": self.reach.spec.name.as_str(), "refused": reason.name()});
+        let row = json!({"cluster": self.reach.spec.name.as_str(), "refused": reason.name()});
         print_rows(self.options.arguments.json, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
         let words = match (reason, &self.journaled) {
             (RefusalReason::Interrupted, Some(journaled)) => stopped(journaled),
@@ -425,6 +420,30 @@ impl Front<'_> {
         }
         anyhow::bail!(words)
     }
+}
+
+/// Prints what the operation does and affects, with its warnings.
+fn print_preview(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
+    let kind = operation.kind();
+    print_steps(operation);
+    if !seen.owned_resources.is_empty() {
+        eprintln!("also deletes {}", seen.owned_resources.join(", "));
+    }
+    for warning in &seen.warnings {
+        eprintln!("warning: {warning}");
+    }
+    if kind.takes_down() && kind != OperationKind::Start {
+        eprintln!("announcement for your team: {}", operation.announcement());
+    }
+    if matches!(operation.task, Task::RemoveWorkers { .. }) && !seen.workers.is_empty() {
+        let row = |(name, hosts): &(String, Vec<String>)| vec![name.clone(), hosts.join(" ")];
+        let rows: Vec<_> = seen.workers.iter().map(row).collect();
+        super::columns::print(&mut super::output::stderr(), &["WORKER", "HOSTS"], &rows)?;
+    }
+    if kind.may_end_jobs() {
+        print_affected(operation, seen)?;
+    }
+    Ok(())
 }
 
 /// Resolves at `at` plus `time`; never if `at` is `None`.

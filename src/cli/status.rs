@@ -2,7 +2,7 @@
 
 use super::reach::{Progress, Reach};
 use super::{GlobalArguments, columns, hints, output};
-use crate::config::{Config, Entry, Env};
+use crate::config::{Broken, Config, Entry, Env};
 use crate::diagnose::{Finding, Severity};
 use crate::model::time::brief;
 use crate::model::{SnapshotPart, Target, Timestamp};
@@ -51,21 +51,9 @@ pub(super) fn run(
 ) -> anyhow::Result<ExitCode> {
     let clusters = Reach::all(global, config, env)?;
     let is_one = global.sources.cluster.is_some();
-    let broken: Vec<_> = config
-        .entries
-        .iter()
-        .filter_map(|entry| if let Entry::Broken(broken) = entry { Some(broken) } else { None })
-        .filter(|_| !is_one)
-        .collect();
+    let broken: Vec<_> = config.entries.iter().filter_map(Entry::broken).filter(|_| !is_one).collect();
     let began = Timestamp::now();
-    let states = Reach::block_on(async {
-        let progress = Progress::new();
-        if let [reach] = &clusters[..] {
-            return Ok(vec![read(reach, arguments.vitals, |phase| progress.phase(phase)).await]);
-        }
-        progress.show(format!("reading {} clusters", clusters.len()));
-        Ok(join_all(clusters.iter().map(|reach| read(reach, arguments.vitals, |_| ()))).await)
-    })?;
+    let states = Reach::block_on(async { Ok(read_all(&clusters, arguments.vitals).await) })?;
     let mut seen: Vec<Seen<'_>> = clusters
         .iter()
         .zip(&states)
@@ -75,7 +63,29 @@ pub(super) fn run(
     seen.sort_by_key(|seen| {
         (seen.state.issues() == 0, seen.state.worst().map_or(Severity::Info, |f| f.severity))
     });
-    for seen in &seen {
+    report_incomplete(&seen);
+    if arguments.json {
+        print_json(&seen, &broken)?;
+    } else {
+        print_text(&seen, &broken, arguments.vitals)?;
+    }
+    let is_well = broken.is_empty() && seen.iter().all(Seen::is_well);
+    Ok(if arguments.check && !is_well { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Reads all clusters at the same time.
+async fn read_all(clusters: &[Reach], vitals: bool) -> Vec<ClusterState> {
+    let progress = Progress::new();
+    if let [reach] = clusters {
+        return vec![read(reach, vitals, |phase| progress.phase(phase)).await];
+    }
+    progress.show(format!("reading {} clusters", clusters.len()));
+    join_all(clusters.iter().map(|reach| read(reach, vitals, |_| ()))).await
+}
+
+/// Reports on stderr what could not be read.
+fn report_incomplete(seen: &[Seen<'_>]) {
+    for seen in seen {
         for part in &seen.state.vitals.missing {
             eprintln!("{}: incomplete: {part}", seen.name());
         }
@@ -83,38 +93,36 @@ pub(super) fn run(
             eprintln!("{}: incomplete: TPUs at Google: {why}", seen.name());
         }
     }
-    if arguments.json {
-        let files = broken.iter().map(|b| {
-            let mut value = json!({"file": output::path(&b.file), "error": b.problem.what, "issues": 1});
-            hints::add(&mut value, Some(&b.problem.hint), Target::default());
-            value
-        });
-        output::json(&seen.iter().map(Seen::for_scripts).chain(files).collect::<Vec<_>>())?;
-    } else {
-        let mut out = output::stdout();
-        match &seen[..] {
-            [one] if broken.is_empty() => one.print(&mut out)?,
-            several => {
-                let rows: Vec<_> = several.iter().map(Seen::row).collect();
-                let header = ["CLUSTER", "STATUS", "NODES", "JOBS", "ISSUES", "WORST FINDING"];
-                columns::print(&mut out, &header, &rows)?;
-            }
-        }
-        let is_running = states.iter().any(|state| state.tally.running > 0);
-        if is_running && !arguments.vitals && output::is_terminal() {
-            eprintln!("stalled, slow and diverging runs are only detected with --vitals");
-        }
-        for file in &broken {
-            writeln!(out, "broken: {}", file.problem.in_commands(Target::default()))?;
+}
+
+fn print_json(seen: &[Seen<'_>], broken: &[&Broken]) -> anyhow::Result<()> {
+    let files = broken.iter().map(|b| {
+        let mut value = json!({"file": output::path(&b.file), "error": b.problem.what, "issues": 1});
+        hints::add(&mut value, Some(&b.problem.hint), Target::default());
+        value
+    });
+    output::json(&seen.iter().map(Seen::for_scripts).chain(files).collect::<Vec<_>>())
+}
+
+/// Prints a single cluster with evidence and hints, several clusters as a table, and the broken files.
+fn print_text(seen: &[Seen<'_>], broken: &[&Broken], vitals: bool) -> io::Result<()> {
+    let mut out = output::stdout();
+    match seen {
+        [one] if broken.is_empty() => one.print(&mut out)?,
+        several => {
+            let rows: Vec<_> = several.iter().map(Seen::row).collect();
+            let header = ["CLUSTER", "STATUS", "NODES", "JOBS", "ISSUES", "WORST FINDING"];
+            columns::print(&mut out, &header, &rows)?;
         }
     }
-    let is_read = |state: &ClusterState| {
-        state.snapshot.missing.is_empty()
-            && state.vitals.missing.is_empty()
-            && unread_at_google(state).is_none()
-    };
-    let is_well = broken.is_empty() && states.iter().all(|state| state.issues() == 0 && is_read(state));
-    Ok(if arguments.check && !is_well { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let is_running = seen.iter().any(|seen| seen.state.tally.running > 0);
+    if is_running && !vitals && output::is_terminal() {
+        eprintln!("stalled, slow and diverging runs are only detected with --vitals");
+    }
+    for file in broken {
+        writeln!(out, "broken: {}", file.problem.in_commands(Target::default()))?;
+    }
+    Ok(())
 }
 
 async fn read(reach: &Reach, vitals: bool, on_phase: impl FnMut(crate::model::Phase)) -> ClusterState {
@@ -170,6 +178,15 @@ impl Seen<'_> {
     fn known_of<T>(&self, part: SnapshotPart, value: T) -> Option<T> {
         let is_read = self.state.snapshot.lacks(&[part]).is_none();
         self.known(value).filter(|_| is_read)
+    }
+
+    /// Whether it was read completely and has no issue.
+    fn is_well(&self) -> bool {
+        let (snapshot, vitals) = (&self.state.snapshot, &self.state.vitals);
+        self.state.issues() == 0
+            && snapshot.missing.is_empty()
+            && vitals.missing.is_empty()
+            && unread_at_google(self.state).is_none()
     }
 
     fn row(&self) -> Vec<String> {

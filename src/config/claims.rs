@@ -106,81 +106,47 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Re
 /// with anchors and merge keys.
 fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<RequestedAction> {
     let mut all = Vec::new();
-    if let Some(proxy) = &spec.auth.proxy_command {
+    let proxy = spec.auth.proxy_command.as_deref();
+    if let Some(proxy) = proxy {
         all.push(RequestedAction::new(
             RequestedActionKind::Run,
-            proxy.clone(),
+            proxy,
             "over SSH, to reach the head (ssh_proxy_command)",
         ));
     }
-    each_entry(value, &mut |key, value| match key {
-        // Outside `auth`, or as a map by region, only ray uses it.
-        "ssh_proxy_command" => each_text(value, &mut |text| {
-            if spec.auth.proxy_command.as_deref() != Some(text) {
-                all.push(RequestedAction::new(
-                    RequestedActionKind::Run,
-                    text,
-                    "by ray, to reach the machines (ssh_proxy_command)",
-                ));
-            }
-        }),
-        "module" => each_text(value, &mut |text| {
-            all.push(RequestedAction::new(
-                RequestedActionKind::Run,
-                text,
-                "a Python module that ray loads (provider.module)",
-            ));
-        }),
-        "coordinator_address" => each_text(value, &mut |text| {
-            all.push(RequestedAction::new(
-                RequestedActionKind::Contact,
-                text,
-                "by ray (provider.coordinator_address)",
-            ));
-        }),
-        "worker_ips" => each_text(value, &mut |text| {
-            all.push(RequestedAction::new(
-                RequestedActionKind::Contact,
-                text,
-                "over SSH, when workers are started or stopped (worker_ips)",
-            ));
-        }),
-        "file_mounts" => {
-            if let Value::Mapping(mounts) = value {
-                for (_, from) in mounts {
-                    each_text(from, &mut |text| all.push(sent(text, key)));
-                }
-            }
+    each_entry(value, &mut |key, value| {
+        // Only a mapping mounts files.
+        if key == "file_mounts" && !matches!(value, Value::Mapping(_)) {
+            return;
         }
-        "image" | "worker_image" | "head_image" => each_text(value, &mut |text| {
-            all.push(RequestedAction::new(
-                RequestedActionKind::Run,
-                text,
-                format!("as the container of the cluster's machines ({key})"),
-            ));
-        }),
-        "startup-script" => each_text(value, &mut |text| {
-            all.push(RequestedAction::new(
-                RequestedActionKind::Run,
-                cut(text),
-                "on the cluster's machines, when they start (startup-script)",
-            ));
-        }),
-        key if key.ends_with("run_options") => each_text(value, &mut |text| {
-            all.push(RequestedAction::new(
-                RequestedActionKind::Run,
-                cut(text),
-                format!("as options of the container ({key})"),
-            ));
-        }),
-        "cluster_synced_files" | "ssh_public_key" => each_text(value, &mut |text| all.push(sent(text, key))),
-        key if key.ends_with("_commands") => each_text(value, &mut |text| {
-            let why = format!("on the cluster's machines, when you start them ({key})");
-            all.push(RequestedAction::new(RequestedActionKind::Run, cut(text), why));
-        }),
-        _ => {}
+        each_text(value, &mut |text| {
+            let is_listed = key == "ssh_proxy_command" && proxy == Some(text);
+            all.extend(of_text(key, text).filter(|_| !is_listed));
+        });
     });
     all
+}
+
+/// The action that a text in the value of a key causes; `None` if it causes none.
+fn of_text(key: &str, text: &str) -> Option<RequestedAction> {
+    use RequestedActionKind::{Contact, Run, Send};
+    let action = |kind, why: &str| RequestedAction::new(kind, text, format!("{why} ({key})"));
+    let command = |why: &str| RequestedAction::new(Run, cut(text), format!("{why} ({key})"));
+    Some(match key {
+        // Outside `auth`, or as a map by region, only ray uses it.
+        "ssh_proxy_command" => action(Run, "by ray, to reach the machines"),
+        "module" => RequestedAction::new(Run, text, "a Python module that ray loads (provider.module)"),
+        "coordinator_address" => RequestedAction::new(Contact, text, "by ray (provider.coordinator_address)"),
+        "worker_ips" => action(Contact, "over SSH, when workers are started or stopped"),
+        "image" | "worker_image" | "head_image" => action(Run, "as the container of the cluster's machines"),
+        "startup-script" => command("on the cluster's machines, when they start"),
+        "file_mounts" | "cluster_synced_files" | "ssh_public_key" => {
+            action(Send, "to the cluster's machines, when you start them")
+        }
+        key if key.ends_with("run_options") => command("as options of the container"),
+        key if key.ends_with("_commands") => command("on the cluster's machines, when you start them"),
+        _ => return None,
+    })
 }
 
 /// A command, cut for display.
@@ -190,14 +156,6 @@ fn cut(text: &str) -> String {
         None => text.to_owned(),
         Some((at, _)) => format!("{}… (+{} characters)", &text[..at], text[at..].chars().count()),
     }
-}
-
-fn sent(text: &str, key: &str) -> RequestedAction {
-    RequestedAction::new(
-        RequestedActionKind::Send,
-        text,
-        format!("to the cluster's machines, when you start them ({key})"),
-    )
 }
 
 /// Calls `visit` for every `key: value` pair, at any depth.

@@ -165,61 +165,15 @@ impl Settings {
 
     /// Reads `file`, or the platform's settings file if there is one.
     pub fn read(file: Option<&Path>, env: &Env) -> Result<Self, FileError> {
-        let path = match file {
-            Some(named) => env.expand(named),
-            // Without a home directory the settings file would be in the working directory.
-            None if env.home().is_none() && env.var("XDG_CONFIG_HOME").is_none() => {
-                return Ok(Self::default());
-            }
-            None => match Self::file(env) {
-                default if default.is_file() => default,
-                _ => return Ok(Self::default()),
-            },
-        };
+        let Some(path) = Self::file_to_read(file, env) else { return Ok(Self::default()) };
         let text = yaml::read(&path)?;
         if yaml::is_empty(&text) {
             return Ok(Self::default());
         }
         let mut settings: Self = yaml::parse(&text, &path).map_err(with_hint)?;
         settings.google_credentials = settings.google_credentials.map(|file| env.expand(&file));
-        let sane = |s: f64| (0.2..=3600.0).contains(&s);
-        if !sane(settings.refresh_seconds) || !sane(settings.background_refresh_seconds) {
-            let hint = "write a number of seconds between 0.2 and 3600";
-            return Err(FileError::new(&path, "a refresh interval is out of range", hint));
-        }
-        if !(1..=65_536).contains(&settings.log_memory_mb) {
-            let hint = "write a number of megabytes between 1 and 65536";
-            return Err(FileError::new(&path, "`log_memory_mb` is out of range", hint));
-        }
-        if let Some(key) = settings.vitals.wrong() {
-            let hint = "use a whole number (0: never); at least 5 seconds, and less than 100 percent";
-            return Err(FileError::new(&path, format!("`vitals.{key}` is out of range"), hint));
-        }
-        if !matches!(settings.cloud_refresh_seconds, 0 | 10..=86_400) {
-            let hint = "write a number of seconds between 10 and 86400, or 0 for never";
-            return Err(FileError::new(&path, "`cloud_refresh_seconds` is out of range", hint));
-        }
-        if let Some((key, name)) = settings.secrets().find(|(_, name)| !SecretName::is_name(name)) {
-            let hint = "use its short name: letters, digits, - and _; set the project in `project`";
-            return Err(FileError::new(&path, format!("`{key}: {name}` is not a secret name"), hint));
-        }
-        if let Some(url) = &settings.google_endpoint {
-            let host = ["https://", "http://"].iter().find_map(|s| url.strip_prefix(s));
-            let host = host.map(|rest| rest.split('/').next().unwrap_or(rest));
-            if host.is_none_or(|host| authority(host).is_err()) {
-                let hint = "write it as https://HOST or http://HOST:PORT";
-                return Err(FileError::new(&path, format!("`google_endpoint: {url}` is not a URL"), hint));
-            }
-        }
-        let known = capacities();
-        if let Some(name) = settings.tpu_capacity.keys().find(|n| !known.contains_key(*n)) {
-            let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(FileError::new(
-                &path,
-                format!("unknown capacity `tpu_capacity.{name}`"),
-                format!("use {names}"),
-            ));
-        }
+        settings.check_numbers(&path)?;
+        settings.check_google(&path)?;
         if settings.ray.is_empty() {
             return Err(FileError::new(
                 &path,
@@ -228,6 +182,62 @@ impl Settings {
             ));
         }
         Ok(settings)
+    }
+
+    /// The settings file to read; `None` means that there is none, and the defaults apply.
+    fn file_to_read(file: Option<&Path>, env: &Env) -> Option<PathBuf> {
+        if let Some(named) = file {
+            return Some(env.expand(named));
+        }
+        // Without a home directory the settings file would be in the working directory.
+        if env.home().is_none() && env.var("XDG_CONFIG_HOME").is_none() {
+            return None;
+        }
+        Some(Self::file(env)).filter(|default| default.is_file())
+    }
+
+    fn check_numbers(&self, path: &Path) -> Result<(), FileError> {
+        let sane = |s: f64| (0.2..=3600.0).contains(&s);
+        if !sane(self.refresh_seconds) || !sane(self.background_refresh_seconds) {
+            let hint = "write a number of seconds between 0.2 and 3600";
+            return Err(FileError::new(path, "a refresh interval is out of range", hint));
+        }
+        if !(1..=65_536).contains(&self.log_memory_mb) {
+            let hint = "write a number of megabytes between 1 and 65536";
+            return Err(FileError::new(path, "`log_memory_mb` is out of range", hint));
+        }
+        if let Some(key) = self.vitals.wrong() {
+            let hint = "use a whole number (0: never); at least 5 seconds, and less than 100 percent";
+            return Err(FileError::new(path, format!("`vitals.{key}` is out of range"), hint));
+        }
+        if !matches!(self.cloud_refresh_seconds, 0 | 10..=86_400) {
+            let hint = "write a number of seconds between 10 and 86400, or 0 for never";
+            return Err(FileError::new(path, "`cloud_refresh_seconds` is out of range", hint));
+        }
+        Ok(())
+    }
+
+    /// Checks the settings for Google Cloud: names of secrets, the endpoint, kinds of capacity.
+    fn check_google(&self, path: &Path) -> Result<(), FileError> {
+        if let Some((key, name)) = self.secrets().find(|(_, name)| !SecretName::is_name(name)) {
+            let hint = "use its short name: letters, digits, - and _; set the project in `project`";
+            return Err(FileError::new(path, format!("`{key}: {name}` is not a secret name"), hint));
+        }
+        if let Some(url) = &self.google_endpoint {
+            let host = ["https://", "http://"].iter().find_map(|s| url.strip_prefix(s));
+            let host = host.map(|rest| rest.split('/').next().unwrap_or(rest));
+            if host.is_none_or(|host| authority(host).is_err()) {
+                let hint = "write it as https://HOST or http://HOST:PORT";
+                return Err(FileError::new(path, format!("`google_endpoint: {url}` is not a URL"), hint));
+            }
+        }
+        let known = capacities();
+        if let Some(name) = self.tpu_capacity.keys().find(|n| !known.contains_key(*n)) {
+            let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let why = format!("unknown capacity `tpu_capacity.{name}`");
+            return Err(FileError::new(path, why, format!("use {names}")));
+        }
+        Ok(())
     }
 
     /// All names of secrets, each with its setting.

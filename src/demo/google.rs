@@ -23,7 +23,8 @@ use super::fleet::cloud::Cloud;
 use super::locked;
 use answer::{Answer, ApiRequest, base64, not_found, ok, refusal, status_of};
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -192,88 +193,134 @@ async fn serve(
     cloud: Option<Cloud>,
 ) -> Result<Response<Full<Bytes>>, std::io::Error> {
     let (parts, body) = request.into_parts();
-    let path = parts.uri.path().to_owned();
-    let text = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
-    let (fault, bearer) = {
-        let mut state = locked(&state);
-        state.requests.push(format!("{} {}", parts.method, parts.uri));
-        let matches = |(method, words, _): &&(&str, String, Fault)| {
-            (method.is_empty() || parts.method == *method) && path.contains(words.as_str())
-        };
-        let fault = state.faults.iter().find(matches).map(|f| f.2.clone());
-        (fault, parts.headers.get("authorization").and_then(|v| v.to_str().ok()).map(str::to_owned))
-    };
-    match &fault {
-        Some(Fault::HangUp) => return Err(std::io::ErrorKind::ConnectionReset.into()),
-        Some(Fault::Latency(by)) => tokio::time::sleep(*by).await,
-        Some(Fault::Held(until)) => until.acquire().await.map_err(io::Error::other)?.forget(),
-        Some(Fault::Html(code)) => {
-            let page =
-                "<html><head><title>Error</title></head><body><h1>Error: Server Error</h1></body></html>";
-            return Ok(text_answer(*code, "text/html; charset=UTF-8", page.into()));
-        }
-        Some(Fault::SignIn) => {
-            let page = "<!DOCTYPE html><html><body>Sign in to this network</body></html>";
-            return Ok(text_answer(200, "text/html; charset=UTF-8", page.into()));
-        }
-        _ => {}
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let fault = record(&parts, &mut locked(&state));
+    if let Some(fault) = &fault
+        && let Some(page) = apply_network_fault(fault).await?
+    {
+        return Ok(page);
     }
-    let host = parts.headers.get("host").and_then(|v| v.to_str().ok()).unwrap_or_default();
-    let query = parts.uri.query().unwrap_or_default();
-    let query = query.split('&').filter_map(|p| p.split_once('=')).map(|(k, v)| (decoded(k), decoded(v)));
-    let form = parts.headers.get("content-type").is_some_and(|t| t == "application/x-www-form-urlencoded");
-    let request = ApiRequest {
-        method: parts.method,
-        path: decoded(&path),
-        query: query.collect(),
-        body: if form { from_form(&text) } else { serde_json::from_slice(&text).unwrap_or_default() },
-        base: format!("http://{host}"),
-    };
+    let request = parsed(&parts, &body);
     if request.method != Method::GET && !login::issues_token(&request.path) {
-        let target = parts.uri.path_and_query().map_or_else(|| path.clone(), ToString::to_string);
+        let uri = &parts.uri;
+        let target = uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string);
         let observer = locked(&state).observer.clone();
         observer.call(request.method.as_str(), &target, &request.body);
     }
-    let (code, body) = if let Some(Fault::Recorded { code, body }) = fault {
-        (status_of(code), serde_json::from_str(body).map_err(io::Error::other)?)
-    } else if request.path == "/token" {
-        login::refreshed(&request, fault.as_ref())
-    } else if request.path == "/v1/token" {
-        login::exchanged(&request)
-    } else if let Some(of) = request.path.strip_prefix(login::OF_MACHINE) {
-        match parts.headers.get("metadata-flavor") {
-            Some(flavor) if flavor == "Google" => login::machine(of),
-            _ => refusal(403, "PERMISSION_DENIED", None, "Missing required header 'Metadata-Flavor'"),
+    let (code, body) = match &fault {
+        Some(Fault::Recorded { code, body }) => {
+            (status_of(*code), serde_json::from_str(body).map_err(io::Error::other)?)
         }
-    } else if bearer.as_deref() != Some(&format!("Bearer {}", login::BEARER)) {
-        refusal(
-            401,
-            "UNAUTHENTICATED",
-            Some("ACCESS_TOKEN_TYPE_UNSUPPORTED"),
-            "Request had invalid credentials.",
-        )
-    } else if let Some(Fault::Refuse { code, status, reason, message }) = fault.clone() {
-        let reason = Some(reason).filter(|r| !r.is_empty());
-        if request.path.starts_with("/compute/") {
-            zonal::refusal(code, reason.unwrap_or("backendError"), message)
-        } else {
-            refusal(code, status, reason, message)
-        }
-    } else if let Some(Fault::Busy(_)) = fault {
-        refusal(
-            429,
-            "RESOURCE_EXHAUSTED",
-            Some("RATE_LIMIT_EXCEEDED"),
-            "Quota exceeded for requests per minute.",
-        )
-    } else {
-        route(&request, &mut locked(&state), cloud.as_ref(), fault.as_ref())
+        fault => answered(&request, &parts.headers, &state, cloud.as_ref(), fault.as_ref()),
     };
     let mut answer = text_answer(code.as_u16(), "application/json; charset=UTF-8", body.to_string());
     if let Some(Fault::Busy(seconds)) = fault {
         answer.headers_mut().insert("retry-after", HeaderValue::from(seconds));
     }
     Ok(answer)
+}
+
+/// Records a request. Returns the fault that applies to it.
+fn record(parts: &Parts, state: &mut State) -> Option<Fault> {
+    state.requests.push(format!("{} {}", parts.method, parts.uri));
+    let matches = |(method, words, _): &&(&str, String, Fault)| {
+        (method.is_empty() || parts.method == *method) && parts.uri.path().contains(words.as_str())
+    };
+    state.faults.iter().find(matches).map(|f| f.2.clone())
+}
+
+/// Applies a fault between the client and the services: delays the response, closes the connection, or returns a page
+/// that is not theirs.
+async fn apply_network_fault(fault: &Fault) -> io::Result<Option<Response<Full<Bytes>>>> {
+    let page = match fault {
+        Fault::HangUp => return Err(io::ErrorKind::ConnectionReset.into()),
+        Fault::Latency(by) => {
+            tokio::time::sleep(*by).await;
+            None
+        }
+        Fault::Held(until) => {
+            until.acquire().await.map_err(io::Error::other)?.forget();
+            None
+        }
+        Fault::Html(code) => {
+            let page =
+                "<html><head><title>Error</title></head><body><h1>Error: Server Error</h1></body></html>";
+            Some((*code, page))
+        }
+        Fault::SignIn => Some((200, "<!DOCTYPE html><html><body>Sign in to this network</body></html>")),
+        _ => None,
+    };
+    Ok(page.map(|(code, page)| text_answer(code, "text/html; charset=UTF-8", page.into())))
+}
+
+fn parsed(parts: &Parts, body: &[u8]) -> ApiRequest {
+    let query = parts.uri.query().unwrap_or_default();
+    let query = query.split('&').filter_map(|p| p.split_once('=')).map(|(k, v)| (decoded(k), decoded(v)));
+    let form = parts.headers.get("content-type").is_some_and(|t| t == "application/x-www-form-urlencoded");
+    ApiRequest {
+        method: parts.method.clone(),
+        path: decoded(parts.uri.path()),
+        query: query.collect(),
+        body: if form { from_form(body) } else { serde_json::from_slice(body).unwrap_or_default() },
+        base: format!("http://{}", header(&parts.headers, "host").unwrap_or_default()),
+    }
+}
+
+/// A header, if it is text.
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|v| v.to_str().ok())
+}
+
+/// The response to a request. All endpoints require an access token, except those that issue one.
+fn answered(
+    request: &ApiRequest,
+    headers: &HeaderMap,
+    state: &Mutex<State>,
+    cloud: Option<&Cloud>,
+    fault: Option<&Fault>,
+) -> Answer {
+    if request.path == "/token" {
+        login::refreshed(request, fault)
+    } else if request.path == "/v1/token" {
+        login::exchanged(request)
+    } else if let Some(of) = request.path.strip_prefix(login::OF_MACHINE) {
+        match header(headers, "metadata-flavor") {
+            Some("Google") => login::machine(of),
+            _ => refusal(403, "PERMISSION_DENIED", None, "Missing required header 'Metadata-Flavor'"),
+        }
+    } else if header(headers, "authorization") != Some(&format!("Bearer {}", login::BEARER)) {
+        refusal(
+            401,
+            "UNAUTHENTICATED",
+            Some("ACCESS_TOKEN_TYPE_UNSUPPORTED"),
+            "Request had invalid credentials.",
+        )
+    } else if let Some(refused) = fault.and_then(|fault| refused(fault, &request.path)) {
+        refused
+    } else {
+        route(request, &mut locked(state), cloud, fault)
+    }
+}
+
+/// The error of a fault that refuses authenticated requests.
+fn refused(fault: &Fault, path: &str) -> Option<Answer> {
+    match fault {
+        Fault::Refuse { code, status, reason, message } => {
+            let reason = Some(*reason).filter(|r| !r.is_empty());
+            Some(if path.starts_with("/compute/") {
+                zonal::refusal(*code, reason.unwrap_or("backendError"), message)
+            } else {
+                refusal(*code, status, reason, message)
+            })
+        }
+        Fault::Busy(_) => Some(refusal(
+            429,
+            "RESOURCE_EXHAUSTED",
+            Some("RATE_LIMIT_EXCEEDED"),
+            "Quota exceeded for requests per minute.",
+        )),
+        _ => None,
+    }
 }
 
 fn route(request: &ApiRequest, state: &mut State, cloud: Option<&Cloud>, fault: Option<&Fault>) -> Answer {

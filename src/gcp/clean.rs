@@ -25,43 +25,10 @@ impl Google {
         report: impl Fn(&Leftover, &Cleaned),
     ) -> Vec<(Leftover, Cleaned)> {
         let (valid, invalid): (Vec<_>, Vec<_>) = all.into_iter().partition(|l| is_id(l.name.raw()));
-        let (vms, requests): (Vec<_>, Vec<_>) =
+        let (machines, requests): (Vec<_>, Vec<_>) =
             valid.into_iter().partition(|l| l.kind != LeftoverKind::QueuedResource);
-        let one = |leftover: Leftover| async {
-            let cleaned = match leftover.kind {
-                LeftoverKind::Instance | LeftoverKind::InstanceGroup => {
-                    self.clean_compute(location, &leftover).await
-                }
-                LeftoverKind::TpuVm | LeftoverKind::QueuedResource => {
-                    self.clean_vm(location, &leftover).await
-                }
-            };
-            let cleaned = cleaned.unwrap_or_else(|e| failed(&e));
-            report(&leftover, &cleaned);
-            (leftover, cleaned)
-        };
-        let mut done: Vec<_> =
-            stream::iter(vms).map(one).buffer_unordered(MAX_CONCURRENT_DELETIONS).collect().await;
-        let gone: BTreeMap<&str, bool> = done
-            .iter()
-            .filter(|(l, _)| l.kind == LeftoverKind::TpuVm)
-            .map(|(l, c)| (l.name.raw(), matches!(c, Cleaned::Deleted | Cleaned::AlreadyGone)))
-            .collect();
-        let one = |leftover: Leftover| {
-            let held =
-                leftover.holds.iter().find(|vm| !gone.get(vm.raw()).copied().unwrap_or(false)).cloned();
-            let report = &report;
-            async move {
-                let cleaned = match held {
-                    Some(vm) => Cleaned::Skipped(format!("its TPU VM {vm} still exists")),
-                    None => self.clean_queued(location, &leftover).await.unwrap_or_else(|e| failed(&e)),
-                };
-                report(&leftover, &cleaned);
-                (leftover, cleaned)
-            }
-        };
-        let requests: Vec<_> =
-            stream::iter(requests).map(one).buffer_unordered(MAX_CONCURRENT_DELETIONS).collect().await;
+        let mut done = self.clean_machines(location, machines, &report).await;
+        let requests = self.clean_requests(location, requests, &done, &report).await;
         done.extend(requests);
         self.verify(location, &mut done).await;
         done.extend(invalid.into_iter().map(|leftover| {
@@ -74,6 +41,57 @@ impl Google {
         }));
         done.sort_by(|(a, _), (b, _)| (a.kind, a.name.raw()).cmp(&(b.kind, b.name.raw())));
         done
+    }
+
+    /// Deletes TPU VMs, instances and instance groups.
+    async fn clean_machines(
+        &self,
+        location: &TpuLocation,
+        machines: Vec<Leftover>,
+        report: &impl Fn(&Leftover, &Cleaned),
+    ) -> Vec<(Leftover, Cleaned)> {
+        let one = |leftover: Leftover| async move {
+            let cleaned = match leftover.kind {
+                LeftoverKind::Instance | LeftoverKind::InstanceGroup => {
+                    self.clean_compute(location, &leftover).await
+                }
+                LeftoverKind::TpuVm | LeftoverKind::QueuedResource => {
+                    self.clean_vm(location, &leftover).await
+                }
+            };
+            let cleaned = cleaned.unwrap_or_else(|e| failed(&e));
+            report(&leftover, &cleaned);
+            (leftover, cleaned)
+        };
+        stream::iter(machines).map(one).buffer_unordered(MAX_CONCURRENT_DELETIONS).collect().await
+    }
+
+    /// Deletes queued resources, except those with a TPU VM that is not gone according to the results in `machines`.
+    async fn clean_requests(
+        &self,
+        location: &TpuLocation,
+        requests: Vec<Leftover>,
+        machines: &[(Leftover, Cleaned)],
+        report: &impl Fn(&Leftover, &Cleaned),
+    ) -> Vec<(Leftover, Cleaned)> {
+        let gone: BTreeMap<&str, bool> = machines
+            .iter()
+            .filter(|(l, _)| l.kind == LeftoverKind::TpuVm)
+            .map(|(l, c)| (l.name.raw(), matches!(c, Cleaned::Deleted | Cleaned::AlreadyGone)))
+            .collect();
+        let one = |leftover: Leftover| {
+            let held =
+                leftover.holds.iter().find(|vm| !gone.get(vm.raw()).copied().unwrap_or(false)).cloned();
+            async move {
+                let cleaned = match held {
+                    Some(vm) => Cleaned::Skipped(format!("its TPU VM {vm} still exists")),
+                    None => self.clean_queued(location, &leftover).await.unwrap_or_else(|e| failed(&e)),
+                };
+                report(&leftover, &cleaned);
+                (leftover, cleaned)
+            }
+        };
+        stream::iter(requests).map(one).buffer_unordered(MAX_CONCURRENT_DELETIONS).collect().await
     }
 
     async fn clean_vm(&self, location: &TpuLocation, leftover: &Leftover) -> Result<Cleaned, GcpError> {

@@ -198,38 +198,11 @@ impl GcpError {
             Self::Clock { .. } => {
                 Fix::command("set this machine's clock, then try again", "timedatectl set-ntp true").into()
             }
-            Self::ApiOff { service, project, .. } if service.is_empty() || project.is_empty() => {
-                "enable the API named in the message, or ask the project's owner to".into()
-            }
-            Self::ApiOff { service, project, .. } => Fix::command(
-                "enable it, or ask the project's owner to",
-                format!("gcloud services enable {} --project={}", shell_quote(service), shell_quote(project)),
-            )
-            .into(),
-            Self::QuotaProject { refused, project, login, .. } => {
-                let ask = match refused.as_str() {
-                    "" => Hint::none(),
-                    refused => format!(
-                        "ask the owner of {refused} for roles/serviceusage.serviceUsageConsumer"
-                    )
-                    .into(),
-                };
-                match project.as_str() {
-                    "" => ask.and("bill another project: set GOOGLE_CLOUD_QUOTA_PROJECT to its id"),
-                    project if project == refused => ask,
-                    project => ask.and(login.charge(project, "bill this login's calls to the cluster's project")),
-                }
-            }
+            Self::ApiOff { service, project, .. } => enable(service, project),
+            Self::QuotaProject { refused, project, login, .. } => quota_project(refused, project, login),
             Self::Billing { project, .. } => billing(project),
             Self::Policy { constraint, project, .. } => policy(constraint, project),
-            Self::Forbidden { permission, .. } if permission.is_empty() => {
-                "ask the project's owner for access, and check that it is the right project".into()
-            }
-            Self::Forbidden { permission, .. } => format!(
-                "ask the project's owner for a role with {permission}{}, and check that it is the right project",
-                role(permission).map_or_else(String::new, |role| format!(" ({role})"))
-            )
-            .into(),
+            Self::Forbidden { permission, .. } => access(permission),
             Self::State { message, project } => state(message, project),
             Self::Changed { .. } => Hint::from([
                 Verb::Tpus.to("check what exists now"),
@@ -376,6 +349,40 @@ fn role(permission: &str) -> Option<&'static str> {
         }
         in_project => NEEDS.iter().find(|need| need.permissions.contains(&in_project))?.role,
     })
+}
+
+fn enable(service: &str, project: &str) -> Hint {
+    if service.is_empty() || project.is_empty() {
+        return "enable the API named in the message, or ask the project's owner to".into();
+    }
+    Fix::command(
+        "enable it, or ask the project's owner to",
+        format!("gcloud services enable {} --project={}", shell_quote(service), shell_quote(project)),
+    )
+    .into()
+}
+
+fn quota_project(refused: &str, project: &str, login: &Identity) -> Hint {
+    let ask = match refused {
+        "" => Hint::none(),
+        refused => format!("ask the owner of {refused} for roles/serviceusage.serviceUsageConsumer").into(),
+    };
+    match project {
+        "" => ask.and("bill another project: set GOOGLE_CLOUD_QUOTA_PROJECT to its id"),
+        project if project == refused => ask,
+        project => ask.and(login.charge(project, "bill this login's calls to the cluster's project")),
+    }
+}
+
+fn access(permission: &str) -> Hint {
+    if permission.is_empty() {
+        return "ask the project's owner for access, and check that it is the right project".into();
+    }
+    let role = role(permission).map_or_else(String::new, |role| format!(" ({role})"));
+    format!(
+        "ask the project's owner for a role with {permission}{role}, and check that it is the right project"
+    )
+    .into()
 }
 
 fn billing(project: &str) -> Hint {

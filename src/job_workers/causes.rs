@@ -3,7 +3,7 @@
 use super::worker::{JobWorkers, NamedWorker, Tail};
 use crate::logs::{Causes, Certainty, Evidence, Explanation, Source, Times, Writer, Writers, prefixed};
 use crate::model::text::log_line;
-use crate::model::{DeathReason, Line, Node, NodeId, WorkerState};
+use crate::model::{DeathReason, Line, Node, NodeId, Timestamp, WorkerState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -53,68 +53,14 @@ pub fn causes(
     driver: Option<&[Line]>,
     clocks: &Clocks,
 ) -> Option<Explanation> {
-    let source = |node: Option<NodeId>, host: &str, name: String| {
-        let clock = node.and_then(|node| clocks.get(&node));
-        let clock = clock.copied().unwrap_or(HostClock { ahead_ms: 0, unsure_ms: MAX_CLOCK_SKEW });
-        Source { host: host.to_owned(), name, ahead_ms: clock.ahead_ms, unsure_ms: clock.unsure_ms }
-    };
-    let job = &job_workers.known.job;
-    let driver_host = job.driver_node.and_then(|id| job_workers.known.node(&id));
-    let driver_host = driver_host.map_or_else(|| "the driver's node".into(), |n| job_workers.known.name(n));
-    let mut sources = vec![source(job.driver_node, &driver_host, "driver".into())];
-    for worker in &job_workers.workers {
-        for part in ["out", "err", "task"] {
-            let name = format!("pid {} {part}", worker.process.pid);
-            sources.push(source(Some(worker.process.node), &worker.host, name));
-        }
-    }
-    let mut causes = Causes::new(sources, job_workers.patterns.clone());
-    let mut own = Vec::new();
-    let (mut times, mut writers, mut numbers) =
-        (Times::new(job_workers.clock), Writers::default(), Vec::<u32>::new());
-    for (number, line) in (0..).zip(driver.unwrap_or_default()) {
-        let time = times.next(line.text());
-        let source = match prefixed(line.text()).writer {
-            None => {
-                own.push((number, time, line));
-                continue;
-            }
-            // The worker's own file has all its lines.
-            Some(writer) if has_file(job_workers, &writer) => continue,
-            Some(writer) => {
-                let at = writers.number(&writer) as usize;
-                if at >= numbers.len() {
-                    let host = writer.ip.unwrap_or(&driver_host);
-                    numbers.push(causes.add(source(None, host, writer.name.to_owned())));
-                }
-                numbers[at]
-            }
-        };
-        causes.push(source, number, time, line.text());
-    }
+    let mut comparison = Comparison::new(job_workers, clocks);
+    let own = comparison.add_driver(driver.unwrap_or_default());
     for tail in tails {
-        let mut times = Times::new(job_workers.clock);
-        let source = source_of(tail.worker, u32::from(tail.is_err));
-        for (number, line) in (0..).zip(&tail.lines) {
-            causes.push(source, number, times.next(line.text()), line.text());
-        }
+        comparison.add_tail(tail);
     }
-    for node in job_workers.known.snapshot.nodes.iter().filter(|node| killed(node, job_workers)) {
-        causes.node_died(&job_workers.known.name(node), node.ended, &node.died(job_workers.clock.near));
-    }
-    // Only Ray knows why a worker was killed.
-    let silent = causes.explain().map(|found| found.silent);
-    for (at, worker) in job_workers.workers.iter().enumerate() {
-        let is_silent = |part: u32| silent.as_ref().is_none_or(|all| all.contains(&source_of(at, part)));
-        if let WorkerState::Failed { why, at: time } = &worker.process.state
-            && is_silent(0)
-            && is_silent(1)
-        {
-            for (number, line) in (0..).zip(why.raw().lines()) {
-                causes.push(source_of(at, 2), number, *time, &log_line(line));
-            }
-        }
-    }
+    comparison.add_deaths();
+    comparison.add_failed_tasks();
+    let mut causes = comparison.causes;
     let found = causes.explain();
     let is_found = found.as_ref().is_some_and(|found| found.certainty != Certainty::OnlyConsequences);
     if is_found || own.is_empty() {
@@ -126,6 +72,105 @@ pub fn causes(
         causes.push(0, number, time, line.text());
     }
     causes.explain()
+}
+
+/// A line with its number in its log, and its time.
+type TimedLine<'a> = (u64, Option<Timestamp>, &'a Line);
+
+/// The errors of a job's logs and the deaths of its nodes, to be compared by time.
+struct Comparison<'a> {
+    job_workers: &'a JobWorkers,
+    clocks: &'a Clocks,
+    driver_host: String,
+    causes: Causes,
+}
+
+impl<'a> Comparison<'a> {
+    /// A comparison without lines. Its sources are the driver and the workers, numbered as in [`source_of`].
+    fn new(job_workers: &'a JobWorkers, clocks: &'a Clocks) -> Self {
+        let (known, driver_node) = (&job_workers.known, job_workers.known.job.driver_node);
+        let driver_host = driver_node.and_then(|id| known.node(&id));
+        let driver_host = driver_host.map_or_else(|| "the driver's node".into(), |node| known.name(node));
+        let mut sources = vec![source_on(clocks, driver_node, &driver_host, "driver".into())];
+        for worker in &job_workers.workers {
+            for part in ["out", "err", "task"] {
+                let name = format!("pid {} {part}", worker.process.pid);
+                sources.push(source_on(clocks, Some(worker.process.node), &worker.host, name));
+            }
+        }
+        let causes = Causes::new(sources, job_workers.patterns.clone());
+        Self { job_workers, clocks, driver_host, causes }
+    }
+
+    /// Adds the lines of the driver's log that are of workers whose own files cannot be read. Returns the lines of the
+    /// driver itself.
+    fn add_driver<'l>(&mut self, lines: &'l [Line]) -> Vec<TimedLine<'l>> {
+        let mut own = Vec::new();
+        let (mut times, mut writers, mut numbers) =
+            (Times::new(self.job_workers.clock), Writers::default(), Vec::<u32>::new());
+        for (number, line) in (0..).zip(lines) {
+            let time = times.next(line.text());
+            let source = match prefixed(line.text()).writer {
+                None => {
+                    own.push((number, time, line));
+                    continue;
+                }
+                // The worker's own file has all its lines.
+                Some(writer) if has_file(self.job_workers, &writer) => continue,
+                Some(writer) => {
+                    let at = writers.number(&writer) as usize;
+                    if at >= numbers.len() {
+                        let host = writer.ip.unwrap_or(&self.driver_host);
+                        let source = source_on(self.clocks, None, host, writer.name.to_owned());
+                        numbers.push(self.causes.add(source));
+                    }
+                    numbers[at]
+                }
+            };
+            self.causes.push(source, number, time, line.text());
+        }
+        own
+    }
+
+    /// Adds the end of a worker's file.
+    fn add_tail(&mut self, tail: &Tail) {
+        let mut times = Times::new(self.job_workers.clock);
+        let source = source_of(tail.worker, u32::from(tail.is_err));
+        for (number, line) in (0..).zip(&tail.lines) {
+            self.causes.push(source, number, times.next(line.text()), line.text());
+        }
+    }
+
+    /// Adds the deaths of nodes that may have ended the job.
+    fn add_deaths(&mut self) {
+        let known = &self.job_workers.known;
+        for node in known.snapshot.nodes.iter().filter(|node| killed(node, self.job_workers)) {
+            self.causes.node_died(&known.name(node), node.ended, &node.died(self.job_workers.clock.near));
+        }
+    }
+
+    /// Adds Ray's messages about failed workers whose files have no error: only Ray knows why a worker was killed.
+    fn add_failed_tasks(&mut self) {
+        let silent = self.causes.explain().map(|found| found.silent);
+        for (at, worker) in self.job_workers.workers.iter().enumerate() {
+            let is_silent = |part: u32| silent.as_ref().is_none_or(|all| all.contains(&source_of(at, part)));
+            if let WorkerState::Failed { why, at: time } = &worker.process.state
+                && is_silent(0)
+                && is_silent(1)
+            {
+                for (number, line) in (0..).zip(why.raw().lines()) {
+                    self.causes.push(source_of(at, 2), number, *time, &log_line(line));
+                }
+            }
+        }
+    }
+}
+
+/// A source on that node. A clock that was not read may differ by [`MAX_CLOCK_SKEW`].
+fn source_on(clocks: &Clocks, node: Option<NodeId>, host: &str, name: String) -> Source {
+    let clock = node.and_then(|node| clocks.get(&node));
+    let clock = clock.copied().unwrap_or(HostClock { ahead_ms: 0, unsure_ms: MAX_CLOCK_SKEW });
+    Source { host: host.to_owned(), name, ahead_ms: clock.ahead_ms, unsure_ms: clock.unsure_ms }
 }
 
 /// The living hosts on whose clocks the order of the first errors depends, the host of the first error first.

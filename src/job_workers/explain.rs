@@ -169,82 +169,135 @@ pub fn running(
     waits: &[Wait],
     last: &[Option<bool>],
 ) -> Findings {
-    let runs = job_workers.workers.iter().filter(|worker| worker.runs()).count();
-    let of = |remark: WorkerNote| answers.iter().filter(move |a| a.remark == remark);
-    let unhealthy = |remark| of(remark).map(|a| in_a_line(a, job_workers)).collect::<Vec<_>>();
-    let silent: Vec<String> =
-        unhealthy(WorkerNote::Silent).into_iter().chain(unhealthy(WorkerNote::NoLine)).collect();
-    let id = &job_workers.known.job.key;
-    let youngest = answers.iter().filter_map(|a| a.age).min();
-    let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= SILENCE_LIMIT);
-    let is_replaced = |answer: &&Answer| {
-        let ended = job_workers.workers.get(answer.worker as usize).and_then(|worker| worker.ended_at);
-        runs > 0 && !all_quiet && ended.is_some_and(|at| at.age(job_workers.clock.near) >= SILENCE_LIMIT)
-    };
-    let (replaced, ended): (Vec<&Answer>, Vec<&Answer>) = of(WorkerNote::Ended).partition(is_replaced);
-    let behind: Vec<String> = (ended.into_iter().map(|a| in_a_line(a, job_workers)))
-        .chain([WorkerNote::Lagging, WorkerNote::Error].into_iter().flat_map(unhealthy))
-        .collect();
-    let replaced =
-        replaced.into_iter().map(|a| format!("the others continued without {}", in_a_line(a, job_workers)));
-    let first = job_workers.known.waits.as_ref();
-    let others = waits.iter().filter(|wait| first.is_none_or(|first| first.shape != wait.shape));
-    let waits: Vec<String> =
-        first.into_iter().chain(others).map(|wait| wait.text(job_workers.clock.near)).collect();
-    let (verdict, summary) = match () {
-        () if first.is_some() || runs == 0 && silent.is_empty() && !waits.is_empty() => {
-            (Verdict::Waiting, format!("{id} is running, but waits for {}", waits[0]))
-        }
-        () if all_quiet => {
-            let (age, how) = (age_text(youngest), how_silent(answers, job_workers));
-            (
-                Verdict::Silent,
-                match runs {
-                    1 => format!("{id} is running, but its worker has logged nothing for {age}; {how}"),
-                    _ => format!(
-                        "{id} is running, but none of its {runs} workers has logged anything for {age}; {how}"
-                    ),
-                },
-            )
-        }
-        () if !silent.is_empty() => {
-            let words = format!(
-                "{id} is running, but {} of {} {} silent: {}",
-                silent.len(),
-                counted(answers.len(), "worker"),
-                if silent.len() == 1 { "is" } else { "are" },
-                silent[0]
-            );
-            (Verdict::Silent, words)
-        }
-        () if !behind.is_empty() => (Verdict::Lagging, format!("{id} is running, but {}", behind[0])),
-        () if !job_workers.known.issues.is_empty() => (
-            Verdict::Unhealthy,
-            format!("{id} is running, but unhealthy: {}", job_workers.known.issues[0].text),
-        ),
-        () => {
-            let step = answers.iter().filter_map(|a| a.step).max();
-            let step = step.map(|step| format!(", at step {}", grouped(step as usize))).unwrap_or_default();
-            let age = youngest.map(|age| format!(", last log line {} ago", brief(age))).unwrap_or_default();
-            (Verdict::Healthy, format!("{id} is running: {}{step}{age}", counted(runs, "worker")))
-        }
-    };
-    let waits: Vec<String> = waits.iter().map(|what| format!("waits for {what}")).collect();
-    let served = job_workers.known.served.iter().filter(|_| !waits.is_empty()).cloned();
-    // If nothing else is wrong, the worst issue is in the summary.
-    let used = usize::from(verdict == Verdict::Unhealthy);
-    let unhealthy = job_workers.known.issues.iter().skip(used).map(|unhealthy| unhealthy.text.clone());
-    let evidence = unhealthy.chain(silent).chain(behind).chain(replaced);
-    let evidence = evidence.chain(waits.iter().cloned()).chain(served).collect();
+    let remarks = Remarks::of(job_workers, answers);
+    let waits = wait_texts(job_workers, waits);
+    let (verdict, summary) = remarks.verdict(&waits);
     let (quiet, hint) = match verdict {
         Verdict::Silent => {
-            let purpose = "find the worker whose stack differs";
-            (quiet(answers, last, all_quiet), Verb::JobStacks.on(id.raw(), purpose).into())
+            let (id, purpose) = (job_workers.known.job.key.raw(), "find the worker whose stack differs");
+            (quiet(answers, last, remarks.all_quiet), Verb::JobStacks.on(id, purpose).into())
         }
         Verdict::Unhealthy => (Vec::new(), job_workers.known.issues[0].hint.clone()),
         _ => (Vec::new(), Hint::none()),
     };
+    let evidence = remarks.into_evidence(verdict, &waits);
     Findings { evidence, quiet, hint, ..Findings::plain(verdict, summary) }
+}
+
+/// What the job waits for, each kind of resources once; first what it waits for if it does nothing else.
+fn wait_texts(job_workers: &JobWorkers, waits: &[Wait]) -> Vec<String> {
+    let first = job_workers.known.waits.as_ref();
+    let others = waits.iter().filter(|wait| first.is_none_or(|first| first.shape != wait.shape));
+    first.into_iter().chain(others).map(|wait| wait.text(job_workers.clock.near)).collect()
+}
+
+/// The remarks on the workers of a running job, one sentence per worker.
+struct Remarks<'a> {
+    job_workers: &'a JobWorkers,
+    answers: &'a [Answer],
+    /// Number of workers that run.
+    runs: usize,
+    /// The age of the last line of any worker.
+    youngest: Option<Duration>,
+    /// Whether no worker has written anything for [`SILENCE_LIMIT`].
+    all_quiet: bool,
+    /// The silent workers.
+    silent: Vec<String>,
+    /// The workers that have ended, are behind the others, or report an error.
+    behind: Vec<String>,
+    /// The workers that have ended, but without which the others continue.
+    replaced: Vec<String>,
+}
+
+impl<'a> Remarks<'a> {
+    fn of(job_workers: &'a JobWorkers, answers: &'a [Answer]) -> Self {
+        let runs = job_workers.workers.iter().filter(|worker| worker.runs()).count();
+        let youngest = answers.iter().filter_map(|a| a.age).min();
+        let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= SILENCE_LIMIT);
+        let with = |remark: WorkerNote| answers.iter().filter(move |a| a.remark == remark);
+        let sentences = |remark| with(remark).map(|a| in_a_line(a, job_workers)).collect::<Vec<_>>();
+        let is_replaced = |answer: &&Answer| {
+            let ended = job_workers.workers.get(answer.worker as usize).and_then(|worker| worker.ended_at);
+            runs > 0 && !all_quiet && ended.is_some_and(|at| at.age(job_workers.clock.near) >= SILENCE_LIMIT)
+        };
+        let (replaced, ended): (Vec<&Answer>, Vec<&Answer>) = with(WorkerNote::Ended).partition(is_replaced);
+        let ended = ended.into_iter().map(|a| in_a_line(a, job_workers));
+        let replaced = replaced.into_iter().map(|a| in_a_line(a, job_workers));
+        Self {
+            job_workers,
+            answers,
+            runs,
+            youngest,
+            all_quiet,
+            silent: [WorkerNote::Silent, WorkerNote::NoLine].into_iter().flat_map(sentences).collect(),
+            behind: ended
+                .chain([WorkerNote::Lagging, WorkerNote::Error].into_iter().flat_map(sentences))
+                .collect(),
+            replaced: replaced.map(|worker| format!("the others continued without {worker}")).collect(),
+        }
+    }
+
+    /// The verdict, in a word and in a sentence.
+    fn verdict(&self, waits: &[String]) -> (Verdict, String) {
+        let known = &self.job_workers.known;
+        let id = &known.job.key;
+        match () {
+            () if known.waits.is_some() || self.runs == 0 && self.silent.is_empty() && !waits.is_empty() => {
+                (Verdict::Waiting, format!("{id} is running, but waits for {}", waits[0]))
+            }
+            () if self.all_quiet => (Verdict::Silent, self.all_quiet_text()),
+            () if !self.silent.is_empty() => (Verdict::Silent, self.silent_text()),
+            () if !self.behind.is_empty() => {
+                (Verdict::Lagging, format!("{id} is running, but {}", self.behind[0]))
+            }
+            () if !known.issues.is_empty() => {
+                (Verdict::Unhealthy, format!("{id} is running, but unhealthy: {}", known.issues[0].text))
+            }
+            () => (Verdict::Healthy, self.healthy_text()),
+        }
+    }
+
+    fn all_quiet_text(&self) -> String {
+        let id = &self.job_workers.known.job.key;
+        let (age, how) = (age_text(self.youngest), how_silent(self.answers, self.job_workers));
+        match self.runs {
+            1 => format!("{id} is running, but its worker has logged nothing for {age}; {how}"),
+            runs => format!(
+                "{id} is running, but none of its {runs} workers has logged anything for {age}; {how}"
+            ),
+        }
+    }
+
+    fn silent_text(&self) -> String {
+        format!(
+            "{} is running, but {} of {} {} silent: {}",
+            self.job_workers.known.job.key,
+            self.silent.len(),
+            counted(self.answers.len(), "worker"),
+            if self.silent.len() == 1 { "is" } else { "are" },
+            self.silent[0]
+        )
+    }
+
+    fn healthy_text(&self) -> String {
+        let id = &self.job_workers.known.job.key;
+        let step = self.answers.iter().filter_map(|a| a.step).max();
+        let step = step.map(|step| format!(", at step {}", grouped(step as usize))).unwrap_or_default();
+        let age = self.youngest.map(|age| format!(", last log line {} ago", brief(age))).unwrap_or_default();
+        format!("{id} is running: {}{step}{age}", counted(self.runs, "worker"))
+    }
+
+    /// The evidence for the verdict: issues of the run, remarks, and what the job waits for.
+    fn into_evidence(self, verdict: Verdict, waits: &[String]) -> Vec<String> {
+        let known = &self.job_workers.known;
+        // If nothing else is wrong, the worst issue is in the summary.
+        let used = usize::from(verdict == Verdict::Unhealthy);
+        let issues = known.issues.iter().skip(used).map(|issue| issue.text.clone());
+        let remarks = self.silent.into_iter().chain(self.behind).chain(self.replaced);
+        let served = known.served.iter().filter(|_| !waits.is_empty()).cloned();
+        let waits = waits.iter().map(|what| format!("waits for {what}"));
+        issues.chain(remarks).chain(waits).chain(served).collect()
+    }
 }
 
 /// Which worker stopped first if all are silent: the others may only wait for it. It is unknown if all stopped

@@ -184,6 +184,61 @@ impl Task {
         };
         super::text::printable(&name).into_owned()
     }
+
+    /// The steps of its operation in order, and their effect on jobs and machines, in one sentence.
+    fn plan(&self) -> (Vec<StepName>, &'static str) {
+        use StepName::{
+            Apply, Backup, Capacity, Check, CleanUp, Drain, Find, Join, ReadState, Remove, RemoveEach,
+            RequestTpus, Restore, Start, StartRay, Stop, Verify, WaitForRay, WaitUntilGone, Workers,
+        };
+        match self {
+            Self::Restart { preserve: true } => (
+                vec![Check, ReadState, Backup, Stop, CleanUp, Start, WaitForRay, Restore, Workers],
+                "running jobs are stopped and resubmitted from the beginning; manually started drivers are lost",
+            ),
+            Self::Restart { preserve: false } => (
+                vec![Check, ReadState, Stop, CleanUp, Start, WaitForRay, Workers],
+                "running jobs are stopped and lost",
+            ),
+            Self::Start => (vec![Check, Start, WaitForRay], "Ray is started on the head and its workers"),
+            Self::Stop => (
+                vec![Check, ReadState, Stop, CleanUp],
+                "running jobs are stopped and lost, and Ray is stopped",
+            ),
+            Self::Update => (
+                vec![Check, ReadState, Apply, Verify],
+                "changes of the cluster file are applied with `ray up --no-restart`; Ray keeps running",
+            ),
+            Self::AddWorker(NewWorker::Queued { .. }) => (
+                vec![RequestTpus, Capacity, Join],
+                "TPUs are requested from Google and billed once they are up",
+            ),
+            Self::AddWorker(NewWorker::Host { .. }) => (
+                vec![Find, StartRay, Join],
+                "Ray is started there as a worker; if Ray is already running there, it is stopped",
+            ),
+            Self::InitWorker { .. } => (
+                vec![Find, StartRay, Join],
+                "Ray is restarted there, on all hosts of a TPU; running work there ends",
+            ),
+            Self::RemoveWorker { drain: None, .. } => (
+                vec![Find, Remove, WaitUntilGone],
+                "running work there ends; a TPU is deleted with all its hosts and disks",
+            ),
+            Self::RemoveWorker { drain: Some(_), .. } => (
+                vec![Find, Drain, Remove, WaitUntilGone],
+                "the worker is drained and removed once idle; a TPU is deleted with all its hosts and disks",
+            ),
+            Self::RemoveWorkers { drain: None, .. } => (
+                vec![Find, RemoveEach],
+                "running work there ends; TPUs are deleted with all their hosts and disks, one after another",
+            ),
+            Self::RemoveWorkers { drain: Some(_), .. } => (
+                vec![Find, RemoveEach],
+                "the workers are drained and removed once idle, one after another; TPUs are deleted with all their hosts and disks",
+            ),
+        }
+    }
 }
 
 /// The state that a cancelled operation leaves.
@@ -243,57 +298,7 @@ pub struct Operation {
 impl Operation {
     /// The operation for a task on a cluster.
     pub fn new(task: Task, cluster: ClusterName) -> Self {
-        use StepName::{
-            Apply, Backup, Capacity, Check, CleanUp, Drain, Find, Join, ReadState, Remove, RemoveEach,
-            RequestTpus, Restore, Start, StartRay, Stop, Verify, WaitForRay, WaitUntilGone, Workers,
-        };
-        let (steps, consequence) = match &task {
-            Task::Restart { preserve: true } => (
-                vec![Check, ReadState, Backup, Stop, CleanUp, Start, WaitForRay, Restore, Workers],
-                "running jobs are stopped and resubmitted from the beginning; manually started drivers are lost",
-            ),
-            Task::Restart { preserve: false } => (
-                vec![Check, ReadState, Stop, CleanUp, Start, WaitForRay, Workers],
-                "running jobs are stopped and lost",
-            ),
-            Task::Start => (vec![Check, Start, WaitForRay], "Ray is started on the head and its workers"),
-            Task::Stop => (
-                vec![Check, ReadState, Stop, CleanUp],
-                "running jobs are stopped and lost, and Ray is stopped",
-            ),
-            Task::Update => (
-                vec![Check, ReadState, Apply, Verify],
-                "changes of the cluster file are applied with `ray up --no-restart`; Ray keeps running",
-            ),
-            Task::AddWorker(NewWorker::Queued { .. }) => (
-                vec![RequestTpus, Capacity, Join],
-                "TPUs are requested from Google and billed once they are up",
-            ),
-            Task::AddWorker(NewWorker::Host { .. }) => (
-                vec![Find, StartRay, Join],
-                "Ray is started there as a worker; if Ray is already running there, it is stopped",
-            ),
-            Task::InitWorker { .. } => (
-                vec![Find, StartRay, Join],
-                "Ray is restarted there, on all hosts of a TPU; running work there ends",
-            ),
-            Task::RemoveWorker { drain: None, .. } => (
-                vec![Find, Remove, WaitUntilGone],
-                "running work there ends; a TPU is deleted with all its hosts and disks",
-            ),
-            Task::RemoveWorker { drain: Some(_), .. } => (
-                vec![Find, Drain, Remove, WaitUntilGone],
-                "the worker is drained and removed once idle; a TPU is deleted with all its hosts and disks",
-            ),
-            Task::RemoveWorkers { drain: None, .. } => (
-                vec![Find, RemoveEach],
-                "running work there ends; TPUs are deleted with all their hosts and disks, one after another",
-            ),
-            Task::RemoveWorkers { drain: Some(_), .. } => (
-                vec![Find, RemoveEach],
-                "the workers are drained and removed once idle, one after another; TPUs are deleted with all their hosts and disks",
-            ),
-        };
+        let (steps, consequence) = task.plan();
         let kind = task.kind();
         let title = match task.subject() {
             subject if subject.is_empty() => format!("{} {cluster}", kind.label()),

@@ -73,6 +73,26 @@ pub fn span(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "use seconds, or a number with s, m, h or d, e.g. 10m".into())
 }
 
+/// Parses a time limit: like [`span`], but it may be zero.
+///
+/// # Errors
+///
+/// As [`span`].
+pub fn limit(text: &str) -> Result<Duration, String> {
+    if text.trim_start_matches('0').is_empty() && !text.is_empty() { Ok(Duration::ZERO) } else { span(text) }
+}
+
+/// Parses an age in days, e.g. `30d`. A number alone is refused: it means seconds in [`span`], and what is older than this
+/// age is deleted.
+///
+/// # Errors
+///
+/// A hint about the format.
+pub fn days(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('d').and_then(|number| number.parse().ok());
+    number.filter(|n| (1..=36_500).contains(n)).ok_or_else(|| "use a number of days, e.g. 30d".to_owned())
+}
+
 /// A duration in at most two units: `42s`, `3m`, `6h 02m`, `3d 4h`, `12d`.
 pub fn brief(d: Duration) -> String {
     let s = d.as_secs();
@@ -99,6 +119,15 @@ mod tests {
         assert_eq!(words(6 * 3600 + 125), "6h 02m");
         assert_eq!(words(3 * 86_400 + 4 * 3600), "3d 4h");
         assert_eq!(words(12 * 86_400), "12d");
+    }
+
+    #[test]
+    fn limits_may_be_zero_and_ages_need_a_unit() {
+        assert_eq!(limit("0"), Ok(Duration::ZERO));
+        assert_eq!(limit("10m"), Ok(Duration::from_secs(600)));
+        assert!(limit("").is_err() && span("0").is_err());
+        assert_eq!(days("30d"), Ok(30));
+        assert!(["30", "0d", "30h", "d", ""].iter().all(|text| days(text).is_err()));
     }
 
     #[test]

@@ -11,15 +11,69 @@ use super::preview::would_back_up;
 use super::{failure, then_resume};
 use crate::model::amount::counted;
 use crate::model::{
-    AutoscalerVersion, CancelledState, Fix, Hint, Job, JobStatus, NodeState, Operation, Problem, Progress,
+    AutoscalerVersion, CancelledState, Fix, Hint, JobStatus, NodeState, Operation, Problem, Progress,
     Snapshot, SnapshotPart, StepName, Task, Text, Timestamp, Verb,
 };
-use crate::ray::{Poller, RayError};
+use crate::ray::Poller;
 use crate::supervisor;
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use tokio::sync::mpsc;
+
+/// One attempt at the steps of an operation: the first one, or a resume.
+struct Attempt<'a> {
+    operation: &'a Operation,
+    /// The steps of an earlier attempt, each with its result.
+    done: &'a [(StepName, String)],
+    journal: &'a Journal,
+    /// The operation's lock; `None` in a dry run, and if no lock could be placed.
+    held: Option<&'a HeldLock>,
+    progress: &'a mpsc::UnboundedSender<Progress>,
+}
+
+impl Attempt<'_> {
+    fn report(&self, line: Progress) {
+        // The receiver may have been dropped.
+        drop(self.progress.send(line));
+    }
+
+    /// The result of this step in an earlier attempt; `None` if the step must run.
+    fn earlier_result(&self, step: StepName) -> Option<String> {
+        let was_done = |step| self.done.iter().any(|(s, _)| *s == step);
+        // Local conditions may have changed, so the check is repeated. A start counts as done only once Ray has
+        // responded, and a request only once its capacity has arrived; both steps check for their effect first.
+        let is_reusable = match step {
+            StepName::Check => false,
+            StepName::Start => was_done(StepName::WaitForRay),
+            StepName::RequestTpus => was_done(StepName::Capacity),
+            _ => true,
+        };
+        let earlier = self.done.iter().find(|(s, _)| *s == step && is_reusable);
+        earlier.map(|(_, result)| result.clone())
+    }
+
+    /// Records the result of a step in the journal and reports it. Returns the step's error, which is also recorded in
+    /// the lock.
+    async fn record(&self, step: StepName, ended: Result<String, Problem>) -> Result<(), Problem> {
+        match ended {
+            Ok(result) => {
+                let done = result.clone();
+                self.journal.write_with(move |j| j.done(step, &done)).await?;
+                self.report(Progress::Done(step, result));
+                Ok(())
+            }
+            Err(problem) => {
+                let why = problem.what.clone();
+                self.journal.write_with(move |j| j.failed(step, &why)).await?;
+                if let Some(held) = self.held {
+                    held.stop(self.operation.number(step)).await;
+                }
+                self.report(Progress::Failed(step, problem.clone()));
+                Err(problem)
+            }
+        }
+    }
+}
 
 impl Performer {
     /// The changes that the operation would make if it started now. Its steps run, but changes are only recorded and
@@ -34,7 +88,9 @@ impl Performer {
         // The progress lines of the steps would read as if the changes had been made.
         let (progress, _) = mpsc::unbounded_channel();
         let (_cancel, mut cancels) = mpsc::unbounded_channel();
-        self.steps((operation, &[]), &Journal::nowhere(), None, &progress, &mut cancels).await?;
+        let journal = Journal::nowhere();
+        let attempt = Attempt { operation, done: &[], journal: &journal, held: None, progress: &progress };
+        self.steps(&attempt, &mut cancels).await?;
         Ok(recorded.calls())
     }
 
@@ -61,41 +117,28 @@ impl Performer {
                 return Err(problem);
             }
         };
-        self.steps((operation, done), journal, held.as_ref(), progress, cancels).await
+        let attempt = Attempt { operation, done, journal, held: held.as_ref(), progress };
+        self.steps(&attempt, cancels).await
     }
 
     async fn steps(
         &mut self,
-        (operation, done): (&Operation, &[(StepName, String)]),
-        journal: &Journal,
-        held: Option<&HeldLock>,
-        progress: &mpsc::UnboundedSender<Progress>,
+        attempt: &Attempt<'_>,
         cancels: &mut mpsc::UnboundedReceiver<()>,
     ) -> Result<Outcome, Problem> {
-        // The receiver may have been dropped.
-        let report = |line| drop(progress.send(line));
-        let was_done = |step| done.iter().any(|(s, _)| *s == step);
+        let &Attempt { operation, done, journal, held, progress } = attempt;
         for &step in &operation.steps {
-            // Local conditions may have changed, so the check is repeated. A start counts as done only once Ray has
-            // responded, and a request only once its capacity has arrived; both steps check for their effect first.
-            let is_reusable = match step {
-                StepName::Check => false,
-                StepName::Start => was_done(StepName::WaitForRay),
-                StepName::RequestTpus => was_done(StepName::Capacity),
-                _ => true,
-            };
-            if let Some((_, result)) = done.iter().find(|(s, _)| *s == step && is_reusable) {
-                report(Progress::Skipped(step, result.clone()));
+            if let Some(result) = attempt.earlier_result(step) {
+                attempt.report(Progress::Skipped(step, result));
                 continue;
             }
-            report(Progress::Began(step));
-            let number = operation.number(step);
+            attempt.report(Progress::Began(step));
             let cancelled = operation.cancelled_again(step, done);
             // Boxed, because a future that queries Google and Ray at once is large.
             let ended = tokio::select! {
                 biased;
                 Some(()) = cancels.recv(), if cancelled.is_some() => None,
-                ended = Box::pin(self.locked_step((step, number), journal, held, progress)) => Some(ended),
+                ended = Box::pin(self.locked_step(step, attempt)) => Some(ended),
             };
             let Some(ended) = ended else {
                 let left = cancelled.unwrap_or(CancelledState::Unchanged);
@@ -106,22 +149,7 @@ impl Performer {
             if cancelled.is_none() {
                 while cancels.try_recv().is_ok() {}
             }
-            match ended {
-                Ok(result) => {
-                    let done = result.clone();
-                    journal.write_with(move |j| j.done(step, &done)).await?;
-                    report(Progress::Done(step, result));
-                }
-                Err(problem) => {
-                    let why = problem.what.clone();
-                    journal.write_with(move |j| j.failed(step, &why)).await?;
-                    if let Some(held) = held {
-                        held.stop(number).await;
-                    }
-                    report(Progress::Failed(step, problem.clone()));
-                    return Err(problem);
-                }
-            }
+            attempt.record(step, ended).await?;
         }
         self.unlock(held, progress).await;
         journal.write_with(|j| j.end("done")).await?;
@@ -129,14 +157,10 @@ impl Performer {
     }
 
     /// Runs a step and records it in the operation's lock.
-    async fn locked_step(
-        &mut self,
-        (step, number): (StepName, usize),
-        journal: &Journal,
-        held: Option<&HeldLock>,
-        progress: &mpsc::UnboundedSender<Progress>,
-    ) -> Result<String, Problem> {
+    async fn locked_step(&mut self, step: StepName, attempt: &Attempt<'_>) -> Result<String, Problem> {
+        let &Attempt { operation, journal, held, progress, .. } = attempt;
         let Some(held) = held else { return self.step(step, journal, progress).await };
+        let number = operation.number(step);
         held.advance(number, progress).await?;
         tokio::select! {
             ended = self.step(step, journal, progress) => ended,
@@ -220,56 +244,13 @@ impl Performer {
         self.facts.known_heads = self.known_heads().await?;
         let session = match self.connect().await {
             Ok(session) => session,
-            Err(problem) if self.preserves() => {
-                let hint = problem.hint.and([
-                    Verb::Abandon.to("or abandon this operation without restoring jobs"),
-                    Verb::RestartWithoutJobs.to("then restart without saving them"),
-                ]);
-                return Err(Problem { hint, ..problem });
-            }
-            Err(problem) if self.updates() => {
-                return Err(Problem { hint: then_resume(problem.hint), ..problem });
-            }
-            Err(problem) => {
-                return Ok(format!("no response ({}): workers unknown", problem.what));
-            }
+            Err(problem) => return self.unknown_state(problem),
         };
-        let to_problem = |e: RayError| e.problem(Timestamp::now());
-        let found = async {
-            let snapshot = Poller::new(session.client.clone())
-                .refresh_all(&[SnapshotPart::Nodes, SnapshotPart::Jobs])
-                .await
-                .map_err(to_problem)?;
-            let workers = living_workers(&snapshot);
-            let open = || snapshot.jobs.iter().filter(|j| !j.status.is_ended());
-            if self.updates() {
-                let row = |job: &Arc<Job>| (job.key.to_string(), job.status.label().to_owned());
-                self.facts.running = open().map(row).collect();
-            }
-            let submissions =
-                || open().filter_map(|job| Some((job.submission_id()?.0.raw().to_owned(), job)));
-            let jobs: Vec<String> = submissions().map(|(id, _)| id).collect();
-            let is_pending = |job: &Job| job.status == JobStatus::Pending;
-            let pending = submissions().filter(|(_, job)| is_pending(job)).map(|(id, _)| id).collect();
-            let autoscaler = match snapshot.autoscaler.version {
-                AutoscalerVersion::V1 => Some(1),
-                AutoscalerVersion::V2 => Some(2),
-                AutoscalerVersion::None => None,
-            };
-            let drivers = open().filter(|j| j.submission_id().is_none()).map(|j| j.key.to_string()).collect();
-            let session = session.ray_session.raw().to_owned();
-            Ok::<_, Problem>(Facts {
-                session,
-                workers,
-                jobs,
-                pending,
-                drivers,
-                autoscaler,
-                ..self.facts.clone()
-            })
-        }
-        .await;
-        let facts = found?;
+        let snapshot = Poller::new(session.client.clone())
+            .refresh_all(&[SnapshotPart::Nodes, SnapshotPart::Jobs])
+            .await
+            .map_err(|e| e.problem(Timestamp::now()))?;
+        let facts = self.facts_of(&snapshot, &session.ray_session);
         let summary = format!(
             "{}, {} not ended",
             counted(facts.workers.len(), "worker"),
@@ -282,6 +263,45 @@ impl Performer {
         };
         self.facts = Facts { manual, ..facts };
         Ok(summary)
+    }
+
+    /// The result of reading the state of a cluster that does not respond: an error if this operation needs the state.
+    fn unknown_state(&self, problem: Problem) -> Result<String, Problem> {
+        if self.preserves() {
+            let hint = problem.hint.and([
+                Verb::Abandon.to("or abandon this operation without restoring jobs"),
+                Verb::RestartWithoutJobs.to("then restart without saving them"),
+            ]);
+            return Err(Problem { hint, ..problem });
+        }
+        if self.updates() {
+            return Err(Problem { hint: then_resume(problem.hint), ..problem });
+        }
+        Ok(format!("no response ({}): workers unknown", problem.what))
+    }
+
+    /// The facts with the workers and the jobs in this snapshot of the Ray with this `session_name`.
+    fn facts_of(&self, snapshot: &Snapshot, session: &Text) -> Facts {
+        let open = || snapshot.jobs.iter().filter(|j| !j.status.is_ended());
+        let submissions = || open().filter_map(|job| Some((job.submission_id()?.0.raw().to_owned(), job)));
+        let pending = submissions().filter(|(_, job)| job.status == JobStatus::Pending);
+        let mut facts = Facts {
+            session: session.raw().to_owned(),
+            workers: living_workers(snapshot),
+            jobs: submissions().map(|(id, _)| id).collect(),
+            pending: pending.map(|(id, _)| id).collect(),
+            drivers: open().filter(|j| j.submission_id().is_none()).map(|j| j.key.to_string()).collect(),
+            autoscaler: match snapshot.autoscaler.version {
+                AutoscalerVersion::V1 => Some(1),
+                AutoscalerVersion::V2 => Some(2),
+                AutoscalerVersion::None => None,
+            },
+            ..self.facts.clone()
+        };
+        if self.updates() {
+            facts.running = open().map(|job| (job.key.to_string(), job.status.label().to_owned())).collect();
+        }
+        facts
     }
 
     fn backup_folder(&self) -> Result<PathBuf, Problem> {

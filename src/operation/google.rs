@@ -149,9 +149,22 @@ impl Performer {
         progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
         let location = supervisor::tpu_location(&self.spec)?;
+        self.delete_heads(&location, journal, progress).await?;
+        // A head created in the meantime has workers with the same label.
+        self.only_known(&machines(&self.options.google, &location, Role::Head).await?)?;
+        self.delete_workers(&location, progress).await?;
+        self.wait_until_deleted(&location).await
+    }
+
+    /// Deletes the heads, which must all be known. The journal records the address first.
+    async fn delete_heads(
+        &mut self,
+        location: &TpuLocation,
+        journal: &Journal,
+        progress: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(), Problem> {
         let google = self.options.google.clone();
-        let report = |words: String| drop(progress.send(Progress::Output(words)));
-        let found = machines(&google, &location, Role::Head).await?;
+        let found = machines(&google, location, Role::Head).await?;
         self.only_known(&found)?;
         if let Some(head) = found.first() {
             let address = if self.spec.google.internal_ips { &head.internal } else { &head.external };
@@ -159,8 +172,10 @@ impl Performer {
             self.keep_facts(journal).await?;
         }
         for head in &found {
-            report(format!("deleting the head {} in {}", head.name, head.zone));
-            let deletion = google.machine_deletion(&location, Role::Head, head).await;
+            let words = format!("deleting the head {} in {}", head.name, head.zone);
+            // The receiver may have been dropped.
+            drop(progress.send(Progress::Output(words)));
+            let deletion = google.machine_deletion(location, Role::Head, head).await;
             let Some(deletion) = deletion.map_err(|e| problem(&e))? else { continue };
             match self.executor.google(&google, &deletion, Some(&head.name)).await {
                 Ok(()) | Err(GcpError::NotFound { .. }) => {}
@@ -171,10 +186,19 @@ impl Performer {
             // The connection leads to a machine that is gone, which would otherwise be noticed only much later.
             self.connection.leave().await;
         }
-        // A head created in the meantime has workers with the same label.
-        self.only_known(&machines(&google, &location, Role::Head).await?)?;
-        let tpus = google.tpus_of_kind(&location, Role::Worker.label()).await.map_err(|e| problem(&e))?;
-        let mut vms = machines(&google, &location, Role::Worker).await?;
+        Ok(())
+    }
+
+    /// Deletes the autoscaler's TPUs and plain VMs concurrently. A failure does not affect the others.
+    async fn delete_workers(
+        &self,
+        location: &TpuLocation,
+        progress: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(), Problem> {
+        let google = &self.options.google;
+        let report = |words: String| drop(progress.send(Progress::Output(words)));
+        let tpus = google.tpus_of_kind(location, Role::Worker.label()).await.map_err(|e| problem(&e))?;
+        let mut vms = machines(google, location, Role::Worker).await?;
         // An instance with TPUs is deleted as a TPU, because its group would recreate it.
         vms.retain(|vm| {
             !tpus.iter().any(|tpu| tpu.compute.as_ref().is_some_and(|c| c.instances.contains(&vm.id)))
@@ -184,18 +208,10 @@ impl Performer {
             report(format!("deleting {} Compute Engine VMs launched by the autoscaler", vms.len()));
         }
         let workers = tpus.into_iter().map(Worker::Tpu).chain(vms.into_iter().map(Worker::Vm));
-        let one = |worker: Worker| {
-            let (executor, google, location) = (&self.executor, &google, &location);
-            async move {
-                let deleted = match worker.deletion(google, location).await {
-                    Ok(None) => Ok(()),
-                    Ok(Some(deletion)) => executor.google(google, &deletion, worker.note()).await,
-                    Err(e) => Err(e),
-                };
-                match deleted {
-                    Ok(()) | Err(GcpError::NotFound { .. }) => None,
-                    Err(e) => Some((worker.name().to_owned(), e)),
-                }
+        let one = |worker: Worker| async move {
+            match self.delete_worker(&worker, location).await {
+                Ok(()) | Err(GcpError::NotFound { .. }) => None,
+                Err(e) => Some((worker.name().to_owned(), e)),
             }
         };
         let failed: Vec<_> =
@@ -205,7 +221,16 @@ impl Performer {
                 format!("cannot delete {} VMs, including {}: {e}", failed.len(), Text::from(name.as_str()));
             return Err(failure(what, then_resume(e.hint())));
         }
-        self.wait_until_deleted(&location).await
+        Ok(())
+    }
+
+    /// Deletes one of the autoscaler's workers, unless it is gone.
+    async fn delete_worker(&self, worker: &Worker, location: &TpuLocation) -> Result<(), GcpError> {
+        let google = &self.options.google;
+        match worker.deletion(google, location).await? {
+            Some(deletion) => self.executor.google(google, &deletion, worker.note()).await,
+            None => Ok(()),
+        }
     }
 
     async fn wait_until_deleted(&self, location: &TpuLocation) -> Result<(), Problem> {

@@ -4,7 +4,8 @@ use super::backup::{BackupContent, Kept, left_out};
 use super::worker::{affected, affected_jobs};
 use crate::model::text::printable;
 use crate::model::{
-    AffectedJob, ClusterSpec, Job, JobKey, Preview, Problem, Restoration, SnapshotPart, Task, Text, Timestamp,
+    AffectedJob, ClusterSpec, Job, JobIds, JobKey, Preview, Problem, Restoration, Snapshot, SnapshotPart,
+    Task, Text, Timestamp,
 };
 use crate::ray::{Client, Poller, RayError, Recorded};
 use crate::supervisor::Options;
@@ -39,64 +40,75 @@ pub async fn preview(
     task: &Task,
     detail: Detail,
 ) -> Result<Preview, Problem> {
-    let to_problem = |e: RayError| e.problem(Timestamp::now());
-    let me = me.to_owned();
+    let empty = Preview { me: me.to_owned(), ..Preview::default() };
     if !task.kind().may_end_jobs() {
-        return Ok(Preview { me, ..Preview::default() });
+        return Ok(empty);
     }
-    let detailed_max = if detail == Detail::Whole { DETAILED_MAX } else { 0 };
-    let snapshot = Poller::new(client.clone()).refresh_all(&REQUIRED_PARTS).await.map_err(to_problem)?;
-    if !task.kind().is_of_cluster() {
-        let machines = affected(cluster, task).await?;
-        let drains = task.removal().is_some_and(|(_, drain)| drain.is_some());
-        let rows = affected_jobs(client, &snapshot, &machines, drains).await?;
-        let named = |name: &String| printable(name).into_owned();
-        let workers = machines
-            .iter()
-            .map(|m| (printable(m.name()).into_owned(), m.hosts.iter().map(named).collect()))
-            .collect();
-        let reads = rows.into_iter().enumerate().map(|(i, (job, affected))| async move {
-            let holds = match &job {
-                Some(job) if i < detailed_max => client.held(&job.ids()).await.ok(),
-                _ => None,
-            };
-            AffectedJob { holds, ..affected }
-        });
-        let jobs = stream::iter(reads).buffered(AT_ONCE).collect().await;
-        return Ok(Preview { jobs, me, workers, ..Preview::default() });
+    let snapshot = Poller::new(client.clone())
+        .refresh_all(&REQUIRED_PARTS)
+        .await
+        .map_err(|e| e.problem(Timestamp::now()))?;
+    if task.kind().is_of_cluster() {
+        let jobs = jobs_of_cluster(client, &snapshot, task, detail).await?;
+        return Ok(Preview { jobs, ..empty });
     }
-    let open = snapshot.jobs.iter().filter(|j| !j.status.is_ended());
+    let machines = affected(cluster, task).await?;
+    let drains = task.removal().is_some_and(|(_, drain)| drain.is_some());
+    let rows = affected_jobs(client, &snapshot, &machines, drains).await?;
+    let rows = rows.into_iter().map(|(job, affected)| (job.map(|job| job.ids()), affected)).collect();
+    let jobs = with_resources(client, rows, detail).await;
+    let named = |name: &String| printable(name).into_owned();
+    let workers = machines
+        .iter()
+        .map(|m| (printable(m.name()).into_owned(), m.hosts.iter().map(named).collect()))
+        .collect();
+    Ok(Preview { jobs, workers, ..empty })
+}
+
+/// The jobs that have not ended, which a task on the whole cluster would end, and whether it restores them.
+async fn jobs_of_cluster(
+    client: &Client,
+    snapshot: &Snapshot,
+    task: &Task,
+    detail: Detail,
+) -> Result<Vec<AffectedJob>, Problem> {
+    let open: Vec<&Arc<Job>> = snapshot.jobs.iter().filter(|j| !j.status.is_ended()).collect();
     if detail == Detail::Owners {
-        return Ok(Preview {
-            jobs: open.map(|job| AffectedJob::of(job)).collect(),
-            me,
-            problem: None,
-            ..Preview::default()
-        });
+        return Ok(open.into_iter().map(|job| AffectedJob::of(job)).collect());
     }
     let saved = match task {
-        Task::Restart { preserve: true } => Ok(saved(client).await.map_err(to_problem)?),
+        Task::Restart { preserve: true } => {
+            Ok(saved(client).await.map_err(|e| e.problem(Timestamp::now()))?)
+        }
         Task::Restart { preserve: false } => Err("jobs are not saved (--preserve-jobs=0)"),
         _ => Err("stop does not save jobs; use backup-jobs"),
     };
-    let open: Vec<Arc<Job>> = open.cloned().collect();
-    let reads = open.into_iter().enumerate().map(|(i, job)| {
-        let saved = &saved;
-        async move {
-            let record = match (saved, &job.key) {
-                (Ok(saved), JobKey::Submission(id)) => saved.get(id.0.raw()),
-                _ => None,
-            };
-            let holds = if i < detailed_max { client.held(&job.ids()).await.ok() } else { None };
-            let restoration = match saved {
-                Ok(_) => restoration(&job, record),
-                Err(why) => Restoration::Lost((*why).to_owned()),
-            };
-            AffectedJob { holds, restoration, ..AffectedJob::of(&job) }
-        }
+    let row = |job: &Arc<Job>| {
+        let restoration = match &saved {
+            Ok(saved) => restoration(job, saved),
+            Err(why) => Restoration::Lost((*why).to_owned()),
+        };
+        (Some(job.ids()), AffectedJob { restoration, ..AffectedJob::of(job) })
+    };
+    Ok(with_resources(client, open.into_iter().map(row).collect(), detail).await)
+}
+
+/// The affected jobs, each with the resources that it holds if `detail` includes them. Jobs without ids, and jobs after
+/// the first [`DETAILED_MAX`], are not read.
+async fn with_resources(
+    client: &Client,
+    rows: Vec<(Option<JobIds>, AffectedJob)>,
+    detail: Detail,
+) -> Vec<AffectedJob> {
+    let max = if detail == Detail::Whole { DETAILED_MAX } else { 0 };
+    let reads = rows.into_iter().enumerate().map(|(i, (ids, affected))| async move {
+        let holds = match ids {
+            Some(ids) if i < max => client.held(&ids).await.ok(),
+            _ => None,
+        };
+        AffectedJob { holds, ..affected }
     });
-    let jobs = stream::iter(reads).buffered(AT_ONCE).collect().await;
-    Ok(Preview { jobs, me, problem: None, ..Preview::default() })
+    stream::iter(reads).buffered(AT_ONCE).collect().await
 }
 
 /// Submissions as they were recorded, each with its packages that no longer exist.
@@ -133,11 +145,12 @@ pub async fn would_back_up(client: &Client) -> Result<BackupContent, Problem> {
     Ok(backed)
 }
 
-fn restoration(job: &Job, record: Option<&(Recorded, Vec<String>)>) -> Restoration {
-    if matches!(job.key, JobKey::Driver(_)) {
+/// Whether a restart restores this job.
+fn restoration(job: &Job, saved: &Saved) -> Restoration {
+    let JobKey::Submission(id) = &job.key else {
         return Restoration::Lost("started manually, not submitted".to_owned());
-    }
-    let Some((record, missing)) = record else {
+    };
+    let Some((record, missing)) = saved.get(id.0.raw()) else {
         return Restoration::Lost("Ray has no record of its submission".to_owned());
     };
     match (left_out(&record.submission), missing.as_slice()) {

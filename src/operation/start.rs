@@ -5,7 +5,7 @@ use super::executor::NOT_AWAITED;
 use super::performer::{POLL_INTERVAL, Performer, WAIT_LIMIT};
 use super::{failure, then_resume};
 use crate::model::{
-    Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SnapshotPart, Task, Text, Timestamp,
+    Job, JobStatus, Problem, ProblemKind, Progress, Snapshot, SnapshotPart, Task, Text, Timestamp,
 };
 use crate::ray::Poller;
 use crate::supervisor;
@@ -142,6 +142,12 @@ impl Performer {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
+        self.wait_for_workers(progress).await
+    }
+
+    /// Waits until the workers have rejoined and the jobs have started again. On timeout, the result names what is
+    /// missing. Starts Ray on manually added TPU VMs that do not rejoin by themselves.
+    async fn wait_for_workers(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         // Workers that the autoscaler starts at Google are new machines: only manually added ones can rejoin.
         let expected = if self.is_google() { &self.facts.manual } else { &self.facts.workers };
         let mut was_helped = !self.is_google();
@@ -151,51 +157,33 @@ impl Performer {
         let mut deadline = Instant::now() + WORKERS_TIMEOUT;
         let mut settled = Instant::now() + SETTLE_TIME;
         loop {
-            let snapshot = poller
-                .refresh_all(&[SnapshotPart::Nodes, SnapshotPart::Jobs])
-                .await
-                .map_err(|e| e.problem(Timestamp::now()));
-            if let Ok(snapshot) = &snapshot {
-                let is_missing = |address: &&String| {
-                    let alive = |n: &&crate::model::Node| n.state != NodeState::Dead && !n.is_head;
-                    !snapshot.nodes.iter().filter(alive).any(|n| n.address.raw() == address.as_str())
-                };
-                let missing: Vec<&String> = expected.iter().filter(is_missing).collect();
-                let pending = self.saved_jobs(&snapshot.jobs, JobStatus::Pending);
-                let is_settled = pending.iter().all(|id| self.facts.pending.contains(id));
-                if !missing.is_empty() {
-                    settled = Instant::now() + SETTLE_TIME;
+            let read = poller.refresh_all(&[SnapshotPart::Nodes, SnapshotPart::Jobs]).await;
+            match read.map_err(|e| e.problem(Timestamp::now())) {
+                Ok(snapshot) => {
+                    let missing = without_node(expected, &snapshot);
+                    if !missing.is_empty() {
+                        settled = Instant::now() + SETTLE_TIME;
+                    }
+                    if !was_helped && !missing.is_empty() && Instant::now() > rejoin_at {
+                        was_helped = true;
+                        self.rejoin(&missing, progress).await;
+                        deadline = Instant::now() + WORKERS_TIMEOUT;
+                        continue;
+                    }
+                    let is_complete = missing.is_empty() && self.are_jobs_settled(&snapshot.jobs);
+                    if is_complete || Instant::now() > deadline || Instant::now() > settled {
+                        return Ok(self.workers_and_jobs(&missing, &snapshot.jobs));
+                    }
                 }
-                let over = Instant::now() > deadline || Instant::now() > settled;
-                if !was_helped && !missing.is_empty() && Instant::now() > rejoin_at {
-                    was_helped = true;
-                    let missing: Vec<String> = missing.into_iter().cloned().collect();
-                    self.rejoin(&missing, progress).await;
-                    deadline = Instant::now() + WORKERS_TIMEOUT;
-                    continue;
-                }
-                if (missing.is_empty() && is_settled) || over {
-                    let names: Vec<_> = missing.iter().map(|a| Text::from(a.as_str()).to_string()).collect();
-                    let missing = if names.is_empty() {
-                        self.all_back()
-                    } else {
-                        format!("missing: {}", names.join(", "))
-                    };
-                    let running = self.saved_jobs(&snapshot.jobs, JobStatus::Running).len();
-                    break Ok(format!("{missing}; {running} jobs running, {} pending", pending.len()));
-                }
-            }
-            match snapshot {
-                Err(problem) if Instant::now() > deadline => break Err(problem),
+                Err(problem) if Instant::now() > deadline => return Err(problem),
                 // The connection may be lost, and a new one will show the state.
                 Err(_) => {
                     if let Ok(new) = self.connect().await {
                         poller = Poller::new(new.client);
                     }
-                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
-                Ok(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -206,8 +194,17 @@ impl Performer {
             .refresh_all(&[SnapshotPart::Nodes])
             .await
             .map_err(|e| e.problem(Timestamp::now()))?;
-        let living = living_workers(&snapshot);
-        Ok(self.facts.manual.iter().filter(|worker| !living.contains(worker)).cloned().collect())
+        Ok(without_node(&self.facts.manual, &snapshot))
+    }
+
+    /// The result of waiting for the workers: which of them are missing, and the status of the saved jobs.
+    fn workers_and_jobs(&self, missing: &[String], jobs: &[Arc<Job>]) -> String {
+        let names: Vec<_> = missing.iter().map(|a| Text::from(a.as_str()).to_string()).collect();
+        let workers =
+            if names.is_empty() { self.all_back() } else { format!("missing: {}", names.join(", ")) };
+        let number = |status| self.saved_jobs(jobs, status).len();
+        let (running, pending) = (number(JobStatus::Running), number(JobStatus::Pending));
+        format!("{workers}; {running} jobs running, {pending} pending")
     }
 
     fn all_back(&self) -> String {
@@ -219,6 +216,12 @@ impl Performer {
             return format!("{manual}; the autoscaler starts its own workers, about 10 minutes each");
         }
         "all workers have rejoined".into()
+    }
+
+    /// Whether the saved jobs that Ray had started have been started again.
+    fn are_jobs_settled(&self, jobs: &[Arc<Job>]) -> bool {
+        let pending = self.saved_jobs(jobs, JobStatus::Pending);
+        pending.iter().all(|id| self.facts.pending.contains(id))
     }
 
     /// The submission ids of the saved jobs that have this status now.
@@ -238,4 +241,10 @@ impl Performer {
             _ => &[],
         }
     }
+}
+
+/// Those of these workers that have no live node.
+fn without_node(workers: &[String], snapshot: &Snapshot) -> Vec<String> {
+    let living = living_workers(snapshot);
+    workers.iter().filter(|worker| !living.contains(worker)).cloned().collect()
 }

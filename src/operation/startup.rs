@@ -137,65 +137,81 @@ fn docker_words(options: &str) -> Result<String, &'static str> {
 
 /// The first word of a text that does not begin with a blank, quoted for bash, and the rest.
 fn docker_word(text: &str) -> Result<(String, &str), &'static str> {
-    let (mut word, mut plain) = (String::new(), String::new());
-    let flush = |plain: &mut String, word: &mut String| {
-        if !plain.is_empty() {
-            word.push_str(&quote(&std::mem::take(plain)));
-        }
-    };
+    let mut word = Word::default();
     let mut rest = text;
-    let mut within: Option<char> = None;
     if let Some(after) = rest.strip_prefix('~').filter(|r| r.is_empty() || r.starts_with(['/', ' '])) {
-        word.push_str("\"$HOME\"");
+        word.quoted.push_str("\"$HOME\"");
         rest = after;
     }
     while let Some(c) = rest.chars().next() {
-        let after = &rest[c.len_utf8()..];
-        rest = match (c, within) {
-            ('\'', Some('\'')) | ('"', Some('"')) => {
-                within = None;
-                after
-            }
-            (_, Some('\'')) => {
-                plain.push(c);
-                after
-            }
+        if word.within.is_none() && c.is_whitespace() {
+            break;
+        }
+        rest = word.read(c, &rest[c.len_utf8()..])?;
+    }
+    Ok((word.end()?, rest))
+}
+
+/// A word of which the beginning has been read.
+#[derive(Default)]
+struct Word {
+    /// The part that is quoted for bash.
+    quoted: String,
+    /// The text after that part, which is not quoted yet.
+    plain: String,
+    /// The quotation mark that has not been closed.
+    within: Option<char>,
+}
+
+impl Word {
+    /// Reads a character, which `after` follows. Returns the text after everything that was read.
+    fn read<'a>(&mut self, c: char, after: &'a str) -> Result<&'a str, &'static str> {
+        match (c, self.within) {
+            ('\'', Some('\'')) | ('"', Some('"')) => self.within = None,
+            (_, Some('\'')) => self.plain.push(c),
             ('\'' | '"', None) => {
-                within = Some(c);
+                self.within = Some(c);
                 // An empty pair of quotes is also a word.
-                word.push_str("''");
-                after
+                self.quoted.push_str("''");
             }
-            ('\\', _) => {
-                let next = after.chars().next().ok_or("trailing backslash")?;
-                if within.is_some() && !matches!(next, '"' | '\\' | '$' | '`') {
-                    plain.push('\\');
-                }
-                plain.push(next);
-                &after[next.len_utf8()..]
-            }
+            ('\\', _) => return self.read_escaped(after),
             ('$', _) => {
                 if let Some((name, after)) = variable(after) {
-                    flush(&mut plain, &mut word);
-                    let _ = write!(word, "\"${{{name}:-}}\"");
-                    after
-                } else {
-                    plain.push('$');
-                    after
+                    self.quote_plain();
+                    let _ = write!(self.quoted, "\"${{{name}:-}}\"");
+                    return Ok(after);
                 }
+                self.plain.push('$');
             }
-            (c, None) if c.is_whitespace() => break,
-            (c, _) => {
-                plain.push(c);
-                after
-            }
-        };
+            (c, _) => self.plain.push(c),
+        }
+        Ok(after)
     }
-    if within.is_some() {
-        return Err("unclosed quotation mark");
+
+    /// Reads the character after a backslash.
+    fn read_escaped<'a>(&mut self, after: &'a str) -> Result<&'a str, &'static str> {
+        let next = after.chars().next().ok_or("trailing backslash")?;
+        if self.within.is_some() && !matches!(next, '"' | '\\' | '$' | '`') {
+            self.plain.push('\\');
+        }
+        self.plain.push(next);
+        Ok(&after[next.len_utf8()..])
     }
-    flush(&mut plain, &mut word);
-    Ok((word, rest))
+
+    fn quote_plain(&mut self) {
+        if !self.plain.is_empty() {
+            self.quoted.push_str(&quote(&std::mem::take(&mut self.plain)));
+        }
+    }
+
+    /// The whole word, quoted for bash.
+    fn end(mut self) -> Result<String, &'static str> {
+        if self.within.is_some() {
+            return Err("unclosed quotation mark");
+        }
+        self.quote_plain();
+        Ok(self.quoted)
+    }
 }
 
 /// The name of the variable at the beginning of a text after `$`, and the rest.

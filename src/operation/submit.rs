@@ -121,53 +121,11 @@ impl Upload {
 
 /// The job as it will be sent, and the required uploads. Only reads this machine.
 pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Upload>), SubmitError> {
-    let mut env = match &wanted.runtime_env {
-        Some(text) => runtime_env(text, here, wanted.record.as_ref())?,
-        None => Map::new(),
-    };
-    if let Some(dir) = &wanted.working_dir {
-        env.insert("working_dir".into(), dir.as_str().into());
-    }
     let record = wanted.record.clone().unwrap_or_default();
-    if let Some((field, path)) = recorded::untyped(&env, &record) {
-        return Err(unfit!(
-            "{field}: the job's record contains the local path {}, which is not used; remove it, or enter a path of \
-             your own (to use this one, enter it as an absolute path)",
-            printable(path)
-        ));
-    }
-    // The content of an uploaded package is unknown; then the current directory is used.
-    let dir = env.get("working_dir").and_then(Value::as_str).filter(|dir| !recorded::is_uri(dir));
-    let dir = here.expand(Path::new(dir.unwrap_or(".")));
-    add_variables(&mut env, &wanted.variables, &dir, here)?;
-    if !wanted.pip.is_empty() {
-        let mut packages = Vec::new();
-        for entry in &wanted.pip {
-            packages.extend(requirements(entry, here)?);
-        }
-        env.insert("pip".into(), packages.into());
-    } else if let Some(Value::String(file)) = env.get("pip") {
-        let packages = requirements(&file.clone(), here)?;
-        env.insert("pip".into(), packages.into());
-    }
+    let mut env = requested_env(wanted, &record, here)?;
     let uploads = pack(&mut env, &wanted.exclude, &record, here)?;
-    let mut metadata = BTreeMap::new();
-    for entry in &wanted.metadata {
-        metadata.extend(pairs(entry)?);
-    }
-    let is_named = |key: &&str| metadata.get(*key).is_some_and(|name| !name.is_empty());
-    if let Some(me) = here.user().filter(|_| !Job::OWNER_KEYS.iter().any(is_named)) {
-        metadata.insert(Job::OWNER_KEYS[0].to_owned(), me.to_owned());
-    }
-    let resources = wanted.resources.as_deref().map(serde_json::from_str).transpose();
-    let mut resources: BTreeMap<String, f64> = resources
-        .map_err(|_| unfit!("the entrypoint resources are not JSON like {{\"TPU\": 4}}"))?
-        .unwrap_or_default();
-    for (name, n) in &wanted.more_resources {
-        if resources.insert(name.clone(), *n).is_some() {
-            return Err(unfit!("{} is requested twice", printable(name)));
-        }
-    }
+    let metadata = metadata(&wanted.metadata, here)?;
+    let resources = entrypoint_resources(wanted.resources.as_deref(), &wanted.more_resources)?;
     let id = wanted.id.clone();
     let job = Submission {
         entrypoint: wanted.entrypoint.clone(),
@@ -183,6 +141,34 @@ pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Uplo
         return Err(unfit!("the submission id or the command is empty"));
     }
     Ok((job, uploads))
+}
+
+/// The runtime environment with the requested working directory, variables and packages. Nothing is packed yet.
+fn requested_env(
+    wanted: &JobRequest,
+    record: &Map<String, Value>,
+    here: &Env,
+) -> Result<Map<String, Value>, SubmitError> {
+    let mut env = match &wanted.runtime_env {
+        Some(text) => runtime_env(text, here, wanted.record.as_ref())?,
+        None => Map::new(),
+    };
+    if let Some(dir) = &wanted.working_dir {
+        env.insert("working_dir".into(), dir.as_str().into());
+    }
+    if let Some((field, path)) = recorded::untyped(&env, record) {
+        return Err(unfit!(
+            "{field}: the job's record contains the local path {}, which is not used; remove it, or enter a path of \
+             your own (to use this one, enter it as an absolute path)",
+            printable(path)
+        ));
+    }
+    // The content of an uploaded package is unknown; then the current directory is used.
+    let dir = env.get("working_dir").and_then(Value::as_str).filter(|dir| !recorded::is_uri(dir));
+    let dir = here.expand(Path::new(dir.unwrap_or(".")));
+    add_variables(&mut env, &wanted.variables, &dir, here)?;
+    add_packages(&mut env, &wanted.pip, here)?;
+    Ok(env)
 }
 
 /// Sixteen characters without easily confused ones, like Ray's own ids.
@@ -265,6 +251,21 @@ fn value_of(name: &str, dir: &Path, here: &Env) -> Result<String, SubmitError> {
     }
 }
 
+/// Sets the packages: those given by options, or those of the requirements file that the runtime environment names.
+fn add_packages(env: &mut Map<String, Value>, given: &[String], here: &Env) -> Result<(), SubmitError> {
+    let entries = match env.get("pip") {
+        _ if !given.is_empty() => given.to_vec(),
+        Some(Value::String(file)) => vec![file.clone()],
+        _ => return Ok(()),
+    };
+    let mut packages: Vec<String> = Vec::new();
+    for entry in &entries {
+        packages.extend(requirements(entry, here)?);
+    }
+    env.insert("pip".into(), packages.into());
+    Ok(())
+}
+
 /// The lines of a requirements file, or the package itself.
 fn requirements(entry: &str, here: &Env) -> Result<Vec<String>, SubmitError> {
     let path = here.expand(Path::new(entry));
@@ -279,6 +280,19 @@ fn requirements(entry: &str, here: &Env) -> Result<Vec<String>, SubmitError> {
     Ok(lines.map(str::to_owned).collect())
 }
 
+/// The given pairs, and the operator as owner if they name no owner.
+fn metadata(given: &[String], here: &Env) -> Result<BTreeMap<String, String>, SubmitError> {
+    let mut metadata = BTreeMap::new();
+    for entry in given {
+        metadata.extend(pairs(entry)?);
+    }
+    let is_named = |key: &&str| metadata.get(*key).is_some_and(|name| !name.is_empty());
+    if let Some(me) = here.user().filter(|_| !Job::OWNER_KEYS.iter().any(is_named)) {
+        metadata.insert(Job::OWNER_KEYS[0].to_owned(), me.to_owned());
+    }
+    Ok(metadata)
+}
+
 fn pairs(text: &str) -> Result<BTreeMap<String, String>, SubmitError> {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(text)
@@ -286,6 +300,23 @@ fn pairs(text: &str) -> Result<BTreeMap<String, String>, SubmitError> {
     }
     let (key, value) = text.split_once('=').ok_or_else(|| unfit!("write metadata as KEY=VALUE or JSON"))?;
     Ok(BTreeMap::from([(key.to_owned(), value.to_owned())]))
+}
+
+/// The resources in the JSON text and the further ones, which it must not contain.
+fn entrypoint_resources(
+    text: Option<&str>,
+    more: &BTreeMap<String, f64>,
+) -> Result<BTreeMap<String, f64>, SubmitError> {
+    let resources = text.map(serde_json::from_str).transpose();
+    let mut resources: BTreeMap<String, f64> = resources
+        .map_err(|_| unfit!("the entrypoint resources are not JSON like {{\"TPU\": 4}}"))?
+        .unwrap_or_default();
+    for (name, n) in more {
+        if resources.insert(name.clone(), *n).is_some() {
+            return Err(unfit!("{} is requested twice", printable(name)));
+        }
+    }
+    Ok(resources)
 }
 
 /// Replaces local directories and files by the URIs of their packages.

@@ -45,21 +45,13 @@ impl CloudWatch {
             (Ok(_), None) => return self.decline(&off()).await,
             (Err(problem), _) => return self.decline(&problem).await,
         };
-        let (mut due, mut queried, mut is_querying) = (Instant::now(), None::<Instant>, false);
-        // Answers older than our last one, or than a deletion, are ignored.
-        let mut since = None::<Instant>;
-        // The answer of a query that ran during a deletion may still contain what was deleted.
-        let mut must_repeat = false;
-        let mut locks = Locks::new(&self.spec);
+        let (mut queries, mut locks) = (Queries::new(interval), Locks::new(&self.spec));
         // Runs outside the loop, so that quitting does not wait for requests.
         let mut work = JoinSet::new();
         loop {
             tokio::select! {
-                () = sleep_until(due), if !is_querying => {
-                    is_querying = true;
-                    let shared = Instant::now().checked_sub(MAX_SHARED_AGE).unwrap_or_else(Instant::now);
-                    let since = since.map_or(shared, |since| since.max(shared));
-                    work.spawn(query(self.spec.clone(), self.options.clone(), since));
+                () = sleep_until(queries.due), if !queries.is_querying => {
+                    work.spawn(query(self.spec.clone(), self.options.clone(), queries.begin()));
                 }
                 () = sleep_until(locks.due), if locks.is_due() => {
                     locks.is_querying = true;
@@ -71,8 +63,8 @@ impl CloudWatch {
                         work.spawn(clean_up(self.spec.clone(), self.options.clone(), self.out.clone(), all));
                     }
                     Some(_) => {
-                        due = queried.map_or(due, |at| due.min(at + MIN_INTERVAL));
-                        locks.due = locks.due.min(due);
+                        queries.request();
+                        locks.due = locks.due.min(queries.due);
                     }
                 },
                 Some(done) = work.join_next() => match done {
@@ -81,24 +73,12 @@ impl CloudWatch {
                             self.out.send(event).await;
                         }
                     }
-                    Ok(Done::Cleaned) => {
-                        due = Instant::now();
-                        since = Some(due);
-                        must_repeat = is_querying;
-                    }
+                    Ok(Done::Cleaned) => queries.cleaned(),
                     done => {
-                        is_querying = false;
-                        queried = Some(Instant::now());
-                        since = queried;
-                        let wait = match &done {
-                            Ok(Done::Queried(Err(Problem { kind: ProblemKind::Quota { after }, .. }))) => {
-                                interval.max(*after)
-                            }
-                            _ => interval,
-                        };
-                        due = Instant::now() + if std::mem::take(&mut must_repeat) { Duration::ZERO } else { wait };
+                        let view = if let Ok(Done::Queried(view)) = done { Some(view) } else { None };
+                        queries.finished(view.as_ref());
                         // Reported last, so that a new request sees that this query is finished.
-                        if let Ok(Done::Queried(view)) = done {
+                        if let Some(view) = view {
                             self.out.send(ClusterEvent::Cloud(view)).await;
                         }
                     }
@@ -129,6 +109,60 @@ enum Done {
     Lock(Result<Option<OperationLock>, Problem>),
     Queried(Result<Arc<CloudView>, Problem>),
     Cleaned,
+}
+
+/// When Google is queried, and how old its answer may be.
+struct Queries {
+    interval: Duration,
+    due: Instant,
+    is_querying: bool,
+    /// When the last query was finished.
+    queried: Option<Instant>,
+    /// Answers older than our last one, or than a deletion, are ignored.
+    since: Option<Instant>,
+    /// The answer of a query that ran during a deletion may still contain what was deleted.
+    must_repeat: bool,
+}
+
+impl Queries {
+    fn new(interval: Duration) -> Self {
+        let due = Instant::now();
+        Self { interval, due, is_querying: false, queried: None, since: None, must_repeat: false }
+    }
+
+    /// Begins a query; returns the time since which an answer for another cluster may be used instead of a new one.
+    fn begin(&mut self) -> Instant {
+        self.is_querying = true;
+        let shared = Instant::now().checked_sub(MAX_SHARED_AGE).unwrap_or_else(Instant::now);
+        self.since.map_or(shared, |since| since.max(shared))
+    }
+
+    /// Schedules the next query on request, soon after the last one.
+    fn request(&mut self) {
+        if let Some(queried) = self.queried {
+            self.due = self.due.min(queried + MIN_INTERVAL);
+        }
+    }
+
+    /// Schedules a query after a deletion.
+    fn cleaned(&mut self) {
+        self.due = Instant::now();
+        self.since = Some(self.due);
+        self.must_repeat = self.is_querying;
+    }
+
+    /// Schedules the next query after one that has finished; without an answer if it did not run to its end.
+    fn finished(&mut self, answer: Option<&Result<Arc<CloudView>, Problem>>) {
+        self.is_querying = false;
+        self.queried = Some(Instant::now());
+        self.since = self.queried;
+        let wait = match answer {
+            Some(Err(Problem { kind: ProblemKind::Quota { after }, .. })) => self.interval.max(*after),
+            _ => self.interval,
+        };
+        let wait = if std::mem::take(&mut self.must_repeat) { Duration::ZERO } else { wait };
+        self.due = Instant::now() + wait;
+    }
 }
 
 /// The last known lock on the cluster, and when to read it again.

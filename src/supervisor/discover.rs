@@ -3,7 +3,7 @@
 use super::Options;
 use super::out::UpdateSender;
 use crate::config;
-use crate::gcp::{GcpError, Head, Role};
+use crate::gcp::{GcpError, Head, Machines, Role};
 use crate::model::{
     ClusterEvent, ClusterSpec, HeadAddress, Hint, HostName, Link, Problem, ProblemKind, Provider, Timestamp,
     Verb, several_heads,
@@ -64,26 +64,20 @@ async fn ask_google(
     out: Option<&UpdateSender>,
 ) -> Result<Found, Problem> {
     let Some(project) = &spec.google.project else { return Ok(ask_ray(spec, options).await?.into()) };
-    let name = spec.name.as_str();
-    let problem = |what: String, hint: &str| Problem::new(ProblemKind::Address, what, hint, Timestamp::now());
-    let mut heads = match options.google.machines(project, Role::Head, Some(name)).await {
-        Ok(heads) => heads,
+    match options.google.machines(project, Role::Head, Some(spec.name.as_str())).await {
+        Ok(heads) => running_head(spec, project, heads),
         // `ray get-head-ip` asks the same API, and would only use up more of the quota.
         Err(e @ GcpError::Quota { .. }) => {
             let now = Timestamp::now();
             let kind = ProblemKind::Quota { after: e.retry_after().unwrap_or_default() };
-            return Err(Problem::new(kind, e.to_string(), e.hint(), now));
+            Err(Problem::new(kind, e.to_string(), e.hint(), now))
         }
-        Err(e) => {
-            if let Some(out) = out.filter(|_| e.is_login()) {
-                let now = Timestamp::now();
-                let hint = e.hint().and("trying `ray get-head-ip`");
-                let problem = Problem::new(ProblemKind::Address, e.to_string(), hint, now);
-                out.send(ClusterEvent::Link(Link::Retrying { problem, at: now })).await;
-            }
-            return instead_of_google(spec, options, &e).await;
-        }
-    };
+        Err(e) => instead_of_google(spec, options, &e, out).await,
+    }
+}
+
+/// The address of the running head among the machines that are labeled as heads of a cluster of this name.
+fn running_head(spec: &ClusterSpec, project: &str, mut heads: Machines) -> Result<Found, Problem> {
     let elsewhere = heads.found.first().map(|head| head.zone.clone());
     if let Some(zone) = &spec.zone {
         heads.keep_within(zone);
@@ -91,34 +85,39 @@ async fn ask_google(
     if let Some(several) = several_heads(&spec.name, project, &heads.running_heads(), Timestamp::now()) {
         return Err(several);
     }
-    match heads.running().as_slice() {
-        [head, ..] => address(head, spec.google.internal_ips)
-            .and_then(|address| HostName::parse(&address).ok())
-            .map(Found::from)
-            .ok_or_else(|| {
-                let hint =
-                    "set `provider.use_internal_ips` in its file, or give the machine an external address";
-                problem(format!("the head {} has no external address", head.name), hint)
-            }),
-        [] if !heads.unreachable.is_empty() => {
-            let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
-            let what = format!("no head found; Google could not list {}", zones.join(", "));
-            Err(problem(what, "wait; see status.cloud.google.com for known outages"))
-        }
-        [] => {
-            let what = if let Some(head) = heads.found.first() {
-                format!("the head {} in {} is {}", head.name, head.zone, head.status.to_lowercase())
-            } else {
-                let zone = spec.zone.as_deref().filter(|_| elsewhere.is_some());
-                let location = zone.map_or_else(|| project.clone(), |zone| format!("{zone} of {project}"));
-                let other = elsewhere.map_or_else(String::new, |zone| format!(", but one in {zone} is"));
-                format!("no machine in {location} is labeled as the head of {name}{other}")
-            };
-            let hint = Hint::from(Verb::Start.to("start the cluster"))
-                .and("or check `provider.project_id` and `provider.availability_zone` in its file");
-            Err(Problem::new(ProblemKind::Address, what, hint, Timestamp::now()))
-        }
+    let Some(head) = heads.running().first().copied() else {
+        return Err(none_running(spec, project, &heads, elsewhere.as_deref()));
+    };
+    address(head, spec.google.internal_ips)
+        .and_then(|address| HostName::parse(&address).ok())
+        .map(Found::from)
+        .ok_or_else(|| {
+            let what = format!("the head {} has no external address", head.name);
+            let hint = "set `provider.use_internal_ips` in its file, or give the machine an external address";
+            Problem::new(ProblemKind::Address, what, hint, Timestamp::now())
+        })
+}
+
+/// Explains why no head is running in the zone of the cluster. `elsewhere` is the zone of the newest machine in any
+/// zone.
+fn none_running(spec: &ClusterSpec, project: &str, heads: &Machines, elsewhere: Option<&str>) -> Problem {
+    if !heads.unreachable.is_empty() {
+        let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
+        let what = format!("no head found; Google could not list {}", zones.join(", "));
+        let hint = "wait; see status.cloud.google.com for known outages";
+        return Problem::new(ProblemKind::Address, what, hint, Timestamp::now());
     }
+    let what = if let Some(head) = heads.found.first() {
+        format!("the head {} in {} is {}", head.name, head.zone, head.status.to_lowercase())
+    } else {
+        let zone = spec.zone.as_deref().filter(|_| elsewhere.is_some());
+        let location = zone.map_or_else(|| project.to_owned(), |zone| format!("{zone} of {project}"));
+        let other = elsewhere.map_or_else(String::new, |zone| format!(", but one in {zone} is"));
+        format!("no machine in {location} is labeled as the head of {}{other}", spec.name.as_str())
+    };
+    let hint = Hint::from(Verb::Start.to("start the cluster"))
+        .and("or check `provider.project_id` and `provider.availability_zone` in its file");
+    Problem::new(ProblemKind::Address, what, hint, Timestamp::now())
 }
 
 /// The address to connect to: the internal one if the cluster file sets `use_internal_ips`.
@@ -126,8 +125,19 @@ fn address(head: &Head, internal: bool) -> Option<String> {
     if internal { head.internal.clone() } else { head.external.clone() }
 }
 
-/// Asks Ray. The reason why Google could not be queried is reported in any case.
-async fn instead_of_google(spec: &ClusterSpec, options: &Options, why: &GcpError) -> Result<Found, Problem> {
+/// Asks Ray. The reason why Google could not be queried is reported in any case; a missing login at once.
+async fn instead_of_google(
+    spec: &ClusterSpec,
+    options: &Options,
+    why: &GcpError,
+    out: Option<&UpdateSender>,
+) -> Result<Found, Problem> {
+    if let Some(out) = out.filter(|_| why.is_login()) {
+        let now = Timestamp::now();
+        let hint = why.hint().and("trying `ray get-head-ip`");
+        let problem = Problem::new(ProblemKind::Address, why.to_string(), hint, now);
+        out.send(ClusterEvent::Link(Link::Retrying { problem, at: now })).await;
+    }
     match ask_ray(spec, options).await {
         Ok(host) => {
             let note = format!("{why}: using the address from `ray get-head-ip`; {}", why.hint());

@@ -140,94 +140,178 @@ impl FileSearcher<'_> {
         pattern: &Pattern,
         progress: mpsc::UnboundedSender<SearchProgress>,
     ) -> Result<SearchTally, RayError> {
-        // A receiver that is gone also drops the search.
-        let send = |matches| drop(progress.send(SearchProgress::Matches(matches)));
-        let node_searched = |_: NodeId| drop(progress.send(SearchProgress::NodeSearched));
-        let mut tally = SearchTally::default();
         let zone = self.client.utc_offset().await.unwrap_or_default();
         let clock = Clock { near: Timestamp::now(), utc_offset: zone };
-        // Nodes, and files of other nodes, whose ends are still to be read.
-        let (mut nodes, mut files): (Vec<&SearchedNode>, Vec<(NodeId, Text)>) = Default::default();
-        match (&self.hosts, Grep::of(pattern)) {
-            (None, _) | (_, Ok(None)) => nodes.extend(&request.nodes),
+        let tally = SearchTally::default();
+        let mut search = RunningSearch { searcher: self, request, pattern, clock, progress, tally };
+        let Unsearched { nodes, mut files } = search.search_hosts().await;
+        files.extend(search.list_files(&nodes).await?);
+        search.search_ends(&nodes, &files).await?;
+        Ok(search.tally)
+    }
+}
+
+/// A search and what it has covered so far.
+struct RunningSearch<'a> {
+    searcher: &'a FileSearcher<'a>,
+    request: &'a FileSearch,
+    pattern: &'a Pattern,
+    clock: Clock,
+    progress: mpsc::UnboundedSender<SearchProgress>,
+    tally: SearchTally,
+}
+
+/// What could not be searched on its host.
+struct Unsearched<'a> {
+    /// Nodes of which no file was searched.
+    nodes: Vec<&'a SearchedNode>,
+    /// Files of the other nodes.
+    files: Vec<(NodeId, Text)>,
+}
+
+impl<'a> RunningSearch<'a> {
+    /// Searches the files on their hosts, if that is possible for this cluster and this pattern.
+    async fn search_hosts(&mut self) -> Unsearched<'a> {
+        let all = Unsearched { nodes: self.request.nodes.iter().collect(), files: Vec::new() };
+        match (&self.searcher.hosts, Grep::of(self.pattern)) {
+            (None, _) | (_, Ok(None)) => all,
             (_, Err(why)) => {
-                tally.ends.push(why.to_string());
-                nodes.extend(&request.nodes);
+                self.tally.ends.push(why.to_string());
+                all
             }
-            (Some(hosts), Ok(Some(words))) => {
-                let wanted = Wanted { pattern, grep: &words, most: request.most, longest: self.longest };
-                let logins = Logins::default();
-                let searches = request.nodes.iter().map(|node| logins.search(hosts, node, wanted));
-                let mut searches = stream::iter(searches.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
-                while let Some((node, searched)) = searches.next().await {
-                    match searched {
-                        Err(why) => {
-                            tally.ends.push(format!("{}: {why}", node.host.internal));
-                            nodes.push(node);
-                        }
-                        Ok(of_node) => {
-                            node_searched(node.node);
-                            for HostFile { name, found: matches } in of_node {
-                                match matches {
-                                    Err(why) => {
-                                        tally.ends.push(format!("{} {name}: {why}", node.host.internal));
-                                        files.push((node.node, name));
-                                    }
-                                    Ok((matches, more)) => {
-                                        (tally.files, tally.whole) = (tally.files + 1, tally.whole + 1);
-                                        if !matches.is_empty() {
-                                            let lines = matches.into_iter().map(|m| on_host(m, clock));
-                                            let (node, lines) = (node.node, lines.collect());
-                                            send(FileMatches { node, name, lines, more, is_whole: true });
-                                        }
-                                    }
-                                }
+            (Some(hosts), Ok(Some(words))) => self.search_with(hosts, &words).await,
+        }
+    }
+
+    /// Searches the files of all nodes on their hosts, as the hosts respond.
+    async fn search_with(&mut self, hosts: &HostAccess<'_>, grep: &Grep) -> Unsearched<'a> {
+        let (request, longest) = (self.request, self.searcher.longest);
+        let wanted = Wanted { pattern: self.pattern, grep, most: request.most, longest };
+        let mut unsearched = Unsearched { nodes: Vec::new(), files: Vec::new() };
+        let logins = Logins::default();
+        let searches = request.nodes.iter().map(|node| logins.search(hosts, node, wanted));
+        let mut searches = stream::iter(searches.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+        while let Some((node, searched)) = searches.next().await {
+            match searched {
+                Err(why) => {
+                    self.tally.ends.push(format!("{}: {why}", node.host.internal));
+                    unsearched.nodes.push(node);
+                }
+                Ok(files) => {
+                    self.report_nodes(1);
+                    for HostFile { name, found } in files {
+                        match found {
+                            Ok(found) => self.take_searched(node.node, name, found),
+                            Err(why) => {
+                                self.tally.ends.push(format!("{} {name}: {why}", node.host.internal));
+                                unsearched.files.push((node.node, name));
                             }
                         }
                     }
                 }
             }
         }
-        let address = |node: NodeId| {
-            let known = request.nodes.iter().find(|known| known.node == node);
-            known.map_or_else(|| node.to_string(), |known| known.host.internal.to_string())
-        };
+        unsearched
+    }
+
+    /// Counts a file that was searched on its host, and reports the matches.
+    fn take_searched(&mut self, node: NodeId, name: Text, (matches, more): (Vec<LogMatch>, usize)) {
+        self.tally.files += 1;
+        self.tally.whole += 1;
+        let lines = matches.into_iter().map(|found| on_host(found, self.clock)).collect();
+        self.report(FileMatches { node, name, lines, more, is_whole: true });
+    }
+
+    /// Lists the files of these nodes through the head's dashboard.
+    ///
+    /// # Errors
+    ///
+    /// The token was refused.
+    async fn list_files(&mut self, nodes: &[&SearchedNode]) -> Result<Vec<(NodeId, Text)>, RayError> {
         let globs = nodes.iter().flat_map(|node| node.globs.iter().map(|glob| (node.node, glob.as_str())));
-        let mut lists = list_files(self.client, globs.collect());
+        let mut lists = list_files(self.searcher.client, globs.collect());
+        let mut files = Vec::new();
         while let Some((node, listed)) = lists.next().await {
             match listed {
                 Ok(names) => files.extend(names.into_iter().map(|name| (node, name))),
                 Err(e) if e.is_token() => return Err(e),
-                Err(e) => tally.incomplete.push(format!("cannot list the files of {}: {e}", address(node))),
+                Err(e) => {
+                    let address = self.address(node);
+                    self.tally.incomplete.push(format!("cannot list the files of {address}: {e}"));
+                }
             }
         }
+        Ok(files)
+    }
+
+    /// Searches the last lines of these files, and reports when each of these nodes is searched.
+    ///
+    /// # Errors
+    ///
+    /// The token was refused.
+    async fn search_ends(
+        &mut self,
+        nodes: &[&SearchedNode],
+        files: &[(NodeId, Text)],
+    ) -> Result<(), RayError> {
         let mut empty = 0;
-        let mut reads = read_ends(self.client, &files, request.lines);
+        let mut reads = read_ends(self.searcher.client, files, self.request.lines);
         // The files of a node are read one after another: those before the current node are done.
         let mut remaining: Vec<NodeId> = nodes.iter().map(|node| node.node).collect();
         while let Some((node, name, bytes)) = reads.next().await {
             if let Some(current) = remaining.iter().position(|remaining| *remaining == node) {
-                remaining.drain(..current).for_each(node_searched);
+                remaining.drain(..current);
+                self.report_nodes(current);
             }
             match bytes {
-                Ok(bytes) => {
-                    let (lines, is_full) = lines_of(&bytes, self.longest, request.lines);
-                    let (lines, more) = matching(&lines, pattern, clock, request.most);
-                    (tally.files, tally.full) = (tally.files + 1, tally.full + usize::from(is_full));
-                    if !lines.is_empty() {
-                        send(FileMatches { node, name: name.clone(), lines, more, is_whole: !is_full });
-                    }
-                }
-                Err(e) if e.may_mean_empty() => (tally.files, empty) = (tally.files + 1, empty + 1),
+                Ok(bytes) => self.take_end(node, name, &bytes),
+                Err(e) if e.may_mean_empty() => (self.tally.files, empty) = (self.tally.files + 1, empty + 1),
                 Err(e) if e.is_token() => return Err(e),
-                Err(e) => tally.incomplete.push(format!("cannot read {} {name}: {e}", address(node))),
+                Err(e) => {
+                    let address = self.address(node);
+                    self.tally.incomplete.push(format!("cannot read {address} {name}: {e}"));
+                }
             }
         }
-        remaining.into_iter().for_each(node_searched);
-        if empty > 0 && empty == tally.files {
-            tally.incomplete.push(EMPTY_OR_FAILED.to_owned());
+        self.report_nodes(remaining.len());
+        if empty > 0 && empty == self.tally.files {
+            self.tally.incomplete.push(EMPTY_OR_FAILED.to_owned());
         }
-        Ok(tally)
+        Ok(())
+    }
+
+    /// Counts a file whose last lines were read, and reports the matches in them.
+    fn take_end(&mut self, node: NodeId, name: &Text, bytes: &[u8]) {
+        let (lines, is_full) = lines_of(bytes, self.searcher.longest, self.request.lines);
+        let (lines, more) = matching(&lines, self.pattern, self.clock, self.request.most);
+        self.tally.files += 1;
+        self.tally.full += usize::from(is_full);
+        self.report(FileMatches { node, name: name.clone(), lines, more, is_whole: !is_full });
+    }
+
+    /// Reports the matches of a file, if it has any.
+    fn report(&self, matches: FileMatches) {
+        if !matches.lines.is_empty() {
+            self.send(SearchProgress::Matches(matches));
+        }
+    }
+
+    /// Reports that so many more nodes are searched.
+    fn report_nodes(&self, count: usize) {
+        for _ in 0..count {
+            self.send(SearchProgress::NodeSearched);
+        }
+    }
+
+    fn send(&self, progress: SearchProgress) {
+        // A receiver that is gone also drops the search.
+        drop(self.progress.send(progress));
+    }
+
+    /// The address of a node, for messages.
+    fn address(&self, node: NodeId) -> String {
+        let known = self.request.nodes.iter().find(|known| known.node == node);
+        known.map_or_else(|| node.to_string(), |known| known.host.internal.to_string())
     }
 }
 

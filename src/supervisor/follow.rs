@@ -240,22 +240,36 @@ impl Follower {
             Ok(opened) => opened,
             Err(why) => return self.unread(why).await,
         };
-        if matches!(self.start, Start::Bytes(_)) && self.position.is_behind(&opened, CATCH_UP) {
+        if let Some(ended) = self.begin(&opened, &rest).await? {
+            return Ok(ended);
+        }
+        self.read_on(&mut stream, remote).await
+    }
+
+    /// Takes up the position in the opened file. `rest` are the bytes that were received with it. Returns how the
+    /// attempt ended if the stream cannot be read on.
+    async fn begin(&mut self, opened: &Opened, rest: &[u8]) -> Result<Option<Ended>, Closed> {
+        if matches!(self.start, Start::Bytes(_)) && self.position.is_behind(opened, CATCH_UP) {
             self.note(
                 "more lines were written in the meantime than can be read at once; scroll up to see them",
             )
             .await?;
             self.position.begin_again(self.start);
-            return Ok(Ended::Again);
+            return Ok(Some(Ended::Again));
         }
-        if let Some(change) = self.position.opened(&opened, &mut self.out).await? {
+        if let Some(change) = self.position.opened(opened, &mut self.out).await? {
             self.note(&change.message(self.file.name())).await?;
         }
         // The stream is open again, but new lines may take a while.
         self.out.quiet().await?;
-        if let Arrived::Other = self.position.take(&rest, &mut self.out).await? {
-            return self.rewritten().await;
+        match self.position.take(rest, &mut self.out).await? {
+            Arrived::Same => Ok(None),
+            Arrived::Other => self.rewritten().await.map(Some),
         }
+    }
+
+    /// Passes on the lines of an open stream. Requests the job's status whenever the log has been idle for a while.
+    async fn read_on(&mut self, stream: &mut RemoteStream, remote: &Remote) -> Result<Ended, Closed> {
         let mut request_at = Instant::now() + STATUS_AFTER;
         let mut pending: Option<StatusRequest> = None;
         loop {

@@ -2,11 +2,12 @@
 
 mod grant;
 
+use super::Options;
 use super::connect;
 use super::connection::ConnectionState;
 use super::follow::LogAccess;
 use super::limits::with_limits;
-use super::lock;
+use super::lock::{self, AbortOnDrop};
 use super::machines::Machines;
 use super::opened::{self, Session};
 use super::out::PollMode;
@@ -23,7 +24,7 @@ use crate::ssh::SshError;
 use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
@@ -91,18 +92,17 @@ struct Serving {
     renewals: usize,
     /// Limits concurrent requests when many jobs are stopped.
     permits: Arc<Semaphore>,
-    changed: tokio::sync::mpsc::UnboundedSender<()>,
+    changed: mpsc::UnboundedSender<()>,
 }
 
-impl ClusterTask {
-    /// Serves requests and polls until the session ends.
-    pub async fn serve(&mut self, session: Session) -> End {
-        let (changed, mut changes) = tokio::sync::mpsc::unbounded_channel();
-        let mut s = Serving {
-            polling: Polling::new(&session.client, self.mode),
+impl Serving {
+    /// The state at the start of a session. `changed` reports jobs that were stopped or deleted.
+    fn new(session: Session, mode: PollMode, options: &Options, changed: mpsc::UnboundedSender<()>) -> Self {
+        Self {
+            polling: Polling::new(&session.client, mode),
             probes: JoinSet::new(),
             machines: Machines::default(),
-            watch: Watch::new(self.options.vitals, self.options.patterns.clone()),
+            watch: Watch::new(options.vitals, options.patterns.clone()),
             cost: CostMeter::default(),
             recovery: Recovery::default(),
             took: Duration::ZERO,
@@ -117,7 +117,30 @@ impl ClusterTask {
             permits: Arc::new(Semaphore::new(AT_ONCE)),
             changed,
             session,
-        };
+        }
+    }
+}
+
+impl ClusterTask {
+    /// Serves requests and polls until the session ends.
+    pub async fn serve(&mut self, session: Session) -> End {
+        let (changed, mut changes) = mpsc::unbounded_channel();
+        let mut s = Serving::new(session, self.mode, &self.options, changed);
+        self.begin(&mut s).await;
+        let _lock_watch = self.watch_lock(&s.session);
+        let end = self.serve_until_end(&mut s, &mut changes).await;
+        // No new work starts over a connection that is being closed.
+        self.server.state.send_replace(ConnectionState::Connecting(Phase::Address));
+        if s.session.tunnel.as_ref().is_some_and(|(_, ports)| !ports.open().is_empty()) {
+            // The ports are closed with the connection.
+            self.out.send(ClusterEvent::Ports { open: LocalPorts::new(), notes: Vec::new() }).await;
+        }
+        s.session.close().await;
+        end
+    }
+
+    /// Makes the session available to log streams, local ports and the holders of the connection.
+    async fn begin(&mut self, s: &mut Serving) {
         self.client = Some(s.session.client.clone());
         self.out.send(ClusterEvent::Vitals(s.watch.unread())).await;
         self.streams.set_access(Some(LogAccess {
@@ -129,65 +152,62 @@ impl ClusterTask {
         }));
         if !self.forwarded.is_empty() {
             // A port that cannot be opened is reported as an event.
-            drop(self.open_ports(&mut s).await);
+            drop(self.open_ports(s).await);
         }
         self.publish(&s.session);
-        let shown = s.session.tunnel.as_ref().filter(|_| self.mode == PollMode::Polling);
-        let _lock_watch = shown.map(|(tunnel, _)| {
-            let (spec, options) = (Arc::clone(&self.spec), Arc::clone(&self.options));
-            lock::watch(tunnel.remote(), spec, options, self.out.clone())
-        });
+    }
+
+    /// Reads the lock of an operation at intervals, for a screen, until the returned value is dropped.
+    fn watch_lock(&self, session: &Session) -> Option<AbortOnDrop> {
+        let (tunnel, _) = session.tunnel.as_ref().filter(|_| self.mode == PollMode::Polling)?;
+        let (spec, options) = (Arc::clone(&self.spec), Arc::clone(&self.options));
+        lock::watch(tunnel.remote(), spec, options, self.out.clone())
+    }
+
+    /// Polls and handles requests, answers and wake-ups until the session ends. `changes` reports jobs that were
+    /// stopped or deleted.
+    async fn serve_until_end(&mut self, s: &mut Serving, changes: &mut mpsc::UnboundedReceiver<()>) -> End {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut recovery_tick = interval(recovery::INTERVAL);
         recovery_tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.wakes.mark_unchanged();
-        let end = loop {
+        loop {
             tokio::select! {
-                why = tunnel_end(&s.session) => break End::Lost(why.problem(Timestamp::now())),
+                why = tunnel_end(&s.session) => return End::Lost(why.problem(Timestamp::now())),
                 request = self.requests.recv() => {
-                    if let Some(Request::Ports(open)) = request {
-                        self.want_ports(open, &mut s).await;
-                    } else if let Some(Request::Operated(is_at_work)) = request {
-                        self.out.operated(is_at_work).await;
-                    } else if let Some(end) = self.handle(request, &mut s) {
-                        break end;
+                    if let Some(end) = self.handle(request, s).await {
+                        return end;
                     }
                 }
                 Some(request) = self.server.requests.recv() => {
-                    if let Some(end) = self.grant(request, &mut s).await {
-                        break end;
+                    if let Some(end) = self.grant(request, s).await {
+                        return end;
                     }
                 }
                 () = sleep_until(s.polling.due.into()), if s.polling.poller.is_some() => s.polling.start(),
-                Some((took, result)) = s.polling.finished() => self.refreshed(took, result, &mut s).await,
+                Some((took, result)) = s.polling.finished() => self.refreshed(took, result, s).await,
                 Some(()) = changes.recv() => s.polling.request(),
                 Some(cluster_vitals) = s.watch.finished() => self.out.send(ClusterEvent::Vitals(cluster_vitals)).await,
-                Some(Ok(answer)) = s.probes.join_next() => self.answered(answer, &mut s).await,
-                _ = tick.tick(), if self.mode == PollMode::Polling => self.tick(&mut s).await,
-                _ = recovery_tick.tick(), if self.mode == PollMode::Polling => self.probe_recovery(&mut s),
+                Some(Ok(answer)) = s.probes.join_next() => self.answered(answer, s).await,
+                _ = tick.tick(), if self.mode == PollMode::Polling => self.tick(s).await,
+                _ = recovery_tick.tick(), if self.mode == PollMode::Polling => self.probe_recovery(s),
                 Ok(()) = self.wakes.changed() => {
-                    if let Some(end) = self.probe(&mut s).await {
-                        break end;
+                    if let Some(end) = self.probe(s).await {
+                        return end;
                     }
                 }
             }
-        };
-        // No new work starts over a connection that is being closed.
-        self.server.state.send_replace(ConnectionState::Connecting(Phase::Address));
-        if s.session.tunnel.as_ref().is_some_and(|(_, ports)| !ports.open().is_empty()) {
-            // The ports are closed with the connection.
-            self.out.send(ClusterEvent::Ports { open: LocalPorts::new(), notes: Vec::new() }).await;
         }
-        s.session.close().await;
-        end
     }
 
     /// Handles a request while the session is up.
-    fn handle(&mut self, request: Option<Request>, s: &mut Serving) -> Option<End> {
+    async fn handle(&mut self, request: Option<Request>, s: &mut Serving) -> Option<End> {
         match request {
             None => return Some(End::Closed),
             Some(Request::Reconnect) => return Some(End::Again),
+            Some(Request::Ports(open)) => self.want_ports(open, s).await,
+            Some(Request::Operated(is_at_work)) => self.out.operated(is_at_work).await,
             Some(Request::Refresh) => {
                 s.polling.request();
                 self.streams.nudge();

@@ -30,42 +30,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
     let crumb_index =
         here.and_then(|cluster| crumbs.iter().rposition(|crumb| crumb == cluster.name().as_str()));
     let way = crumbs.join(" › ").width();
-    // The age comes last, if there is one; this part is dropped after all others.
-    let read_only = d.app.is_read_only().then(|| ("read-only".to_owned(), d.theme.accent));
-    let mut parts: Vec<(String, Style)> = Vec::new();
-    if let Some(cluster) = here {
-        parts.push(d.styled(labels::link(cluster, d.now)));
-        if !cluster.snapshot.ray_version.is_empty() {
-            parts.push((format!("Ray {}", cluster.snapshot.ray_version), d.theme.dim));
-        }
-        parts.extend(token(cluster, d));
-        if cluster.is_up() && !cluster.ports.is_empty() {
-            let ports: Vec<_> = cluster.ports.values().map(u16::to_string).collect();
-            parts.push((format!("local ports {}", ports.join(" ")), d.theme.dim));
-        }
-        if let Some(Link::Up { gcs: false, .. }) = cluster.link {
-            parts.push(("over HTTP".into(), d.theme.dim));
-        }
-        if area.width >= 140 {
-            let cost = cluster.cost;
-            let text =
-                format!("{} req/min {}/min", cost.requests_per_minute, bytes(cost.bytes_per_minute as f64));
-            parts.push((text, d.theme.dim));
-        }
-        parts.extend(read_only);
-        let age = labels::age(cluster.age(d.now), d.app.fresh());
-        let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
-        parts.push((format!("data {age}"), tone));
-    } else {
-        let up = d.app.clusters().iter().filter(|c| c.is_up()).count();
-        parts.push((format!("{up} of {} up", d.app.clusters().len()), d.theme.dim));
-        parts.extend(read_only);
-        let oldest = d.app.clusters().iter().filter_map(|c| c.age(d.now)).max();
-        if matches!(d.app.view(), View::Table(_)) && oldest.is_some() {
-            let tone = if oldest >= Some(d.app.fresh()) { d.theme.warn } else { d.theme.dim };
-            parts.push((format!("oldest data {}", labels::age(oldest, d.app.fresh())), tone));
-        }
-    }
+    let mut parts = here.map_or_else(|| fleet_parts(d), |cluster| cluster_parts(cluster, area.width, d));
     if let Some(since) = d.app.frozen_since() {
         // The data's age next to it would be confusing.
         parts.truncate(parts.len().saturating_sub(usize::from(here.is_some())));
@@ -78,26 +43,75 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
     }
     // Parts are dropped from the left, where the less important ones are.
     let room = usize::from(area.width.saturating_sub(2));
-    while parts.len() > 2 && parts.iter().map(|(t, _)| t.width() + 2).sum::<usize>() + way + 2 > room {
+    while parts.len() > 2 && width_of(&parts) + way + 2 > room {
         parts.remove(1);
     }
     // Next, the state of the connection drops its details in favor of the cluster's name.
     let name = crumb_index.map_or(0, |index| crumbs[index].width());
-    let free = room.saturating_sub(parts.iter().map(|(t, _)| t.width() + 2).sum());
+    let free = room.saturating_sub(width_of(&parts));
     if let Some((state, details)) = parts[0].0.split_once(',')
         && (free..=free + details.width()).contains(&name)
     {
         let end = state.len();
         parts[0].0.truncate(end);
     }
-    let width: usize = parts.iter().map(|(t, _)| t.width() + 2).sum();
     let spans: Vec<Span> =
         parts.iter().flat_map(|(t, s)| [Span::raw("  "), Span::styled(t.as_str(), *s)]).collect();
-    let left = u16::try_from(room.saturating_sub(width)).unwrap_or(0);
+    let left = u16::try_from(room.saturating_sub(width_of(&parts))).unwrap_or(0);
     let way = self::way(&crumbs, crumb_index, left.into());
     put(buf, area.x + 1, area.y, left, false, &way, d.theme.text.add_modifier(Modifier::BOLD));
     let at = area.x + 1 + left;
     buf.set_line(at, area.y, &Line::from(spans), area.right().saturating_sub(at));
+}
+
+/// The width of the right side of the header, with two spaces before each part.
+fn width_of(parts: &[(String, Style)]) -> usize {
+    parts.iter().map(|(text, _)| text.width() + 2).sum()
+}
+
+/// The right side of the header on a page of a cluster, from the state of the connection to the age of the data.
+fn cluster_parts(cluster: &Cluster, width: u16, d: &DrawContext<'_>) -> Vec<(String, Style)> {
+    let mut parts = vec![d.styled(labels::link(cluster, d.now))];
+    if !cluster.snapshot.ray_version.is_empty() {
+        parts.push((format!("Ray {}", cluster.snapshot.ray_version), d.theme.dim));
+    }
+    parts.extend(token(cluster, d));
+    if cluster.is_up() && !cluster.ports.is_empty() {
+        let ports: Vec<_> = cluster.ports.values().map(u16::to_string).collect();
+        parts.push((format!("local ports {}", ports.join(" ")), d.theme.dim));
+    }
+    if let Some(Link::Up { gcs: false, .. }) = cluster.link {
+        parts.push(("over HTTP".into(), d.theme.dim));
+    }
+    if width >= 140 {
+        let cost = cluster.cost;
+        let text =
+            format!("{} req/min {}/min", cost.requests_per_minute, bytes(cost.bytes_per_minute as f64));
+        parts.push((text, d.theme.dim));
+    }
+    parts.extend(read_only(d));
+    let age = labels::age(cluster.age(d.now), d.app.fresh());
+    let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
+    parts.push((format!("data {age}"), tone));
+    parts
+}
+
+/// The right side of the header on a page of the fleet; tables also have the age of their oldest data.
+fn fleet_parts(d: &DrawContext<'_>) -> Vec<(String, Style)> {
+    let up = d.app.clusters().iter().filter(|c| c.is_up()).count();
+    let mut parts = vec![(format!("{up} of {} up", d.app.clusters().len()), d.theme.dim)];
+    parts.extend(read_only(d));
+    let oldest = d.app.clusters().iter().filter_map(|c| c.age(d.now)).max();
+    if matches!(d.app.view(), View::Table(_)) && oldest.is_some() {
+        let tone = if oldest >= Some(d.app.fresh()) { d.theme.warn } else { d.theme.dim };
+        parts.push((format!("oldest data {}", labels::age(oldest, d.app.fresh())), tone));
+    }
+    parts
+}
+
+/// The mark of read-only mode. Only the age comes after it, so that it is dropped after all other parts.
+fn read_only(d: &DrawContext<'_>) -> Option<(String, Style)> {
+    d.app.is_read_only().then(|| ("read-only".to_owned(), d.theme.accent))
 }
 
 /// The path to the page on the screen: `fleet › us-central2 › job raysubmit_4f1c`. If there is no room, its beginning
@@ -369,18 +383,19 @@ fn hints(d: &DrawContext<'_>) -> Vec<(Action, &'static str)> {
             ];
             scroll.into_iter().chain(manual).chain([(Action::Back, "close")]).collect()
         }
-        context => {
-            let shown =
-                d.app.keymap().hints(context).filter(|(a, _)| d.app.offers_action(*a) && *a != Action::Help);
-            let labelled =
-                shown.map(|(a, _)| (a, label(d, a, context))).filter(|(_, label)| !label.is_empty());
-            let mut hints: Vec<_> = labelled.chain([(Action::Help, "help")]).collect();
-            // While a connection is down, other hints are useless.
-            let is_down = d.app.target_cluster().is_some_and(|cluster| cluster.problem().is_some());
-            hints.sort_by_key(|(action, _)| is_down && *action != Action::Reconnect);
-            hints
-        }
+        context => page_hints(d, context),
     }
+}
+
+/// The hints of a page, from the keymap.
+fn page_hints(d: &DrawContext<'_>, context: Context) -> Vec<(Action, &'static str)> {
+    let shown = d.app.keymap().hints(context).filter(|(a, _)| d.app.offers_action(*a) && *a != Action::Help);
+    let labelled = shown.map(|(a, _)| (a, label(d, a, context))).filter(|(_, label)| !label.is_empty());
+    let mut hints: Vec<_> = labelled.chain([(Action::Help, "help")]).collect();
+    // While a connection is down, other hints are useless.
+    let is_down = d.app.target_cluster().is_some_and(|cluster| cluster.problem().is_some());
+    hints.sort_by_key(|(action, _)| is_down && *action != Action::Reconnect);
+    hints
 }
 
 /// The label of an action. An action that would open the page on the screen refreshes it; for a failed job, the page of

@@ -6,7 +6,7 @@ use super::grid::put;
 use super::line;
 use super::part::DrawContext;
 use super::sentence::{self, wrap};
-use crate::app::job::form::Form;
+use crate::app::job::form::{Form, Row};
 use crate::app::{Action, Area, Areas, Rows};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -42,28 +42,14 @@ pub fn draw(
     let cluster = form.cluster.to_string();
     let inner = pane(buf, frame, d.theme, &Title { left: &left, right: &cluster, tone: None, focused: true });
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
-    let room = inner.height.saturating_sub(text_height + 1);
-    let blank = room.saturating_sub(1).min(2);
-    let visible = (room - blank).min(rows);
+    let (upper, lower) = parts(inner, rows, text_height);
     let at = u16::try_from(form.at).unwrap_or(u16::MAX).min(rows.saturating_sub(1));
-    let top = usize::from(at.saturating_sub(visible.saturating_sub(1)));
-    let room = inner.width.saturating_sub(LABEL_WIDTH + 1);
-    let rect = Area { x: inner.x, y: inner.y, width: inner.width, height: visible };
+    let top = usize::from(at.saturating_sub(upper.height.saturating_sub(1)));
+    let rect = Area { x: upper.x, y: upper.y, width: upper.width, height: upper.height };
     areas.dialog_rows = Some(Rows { area: rect, first: top, all: form.rows.len() });
     let mut cursor = None;
-    for (i, (y, row)) in (inner.y..inner.y + visible).zip(form.rows.iter().skip(top)).enumerate() {
-        let focused = top + i == form.at;
-        let label = if focused { d.theme.accent } else { d.theme.dim };
-        put(buf, inner.x, y, LABEL_WIDTH, false, row.field.label(), label);
-        let shown = row.shown();
-        if focused {
-            let rect = Rect { x: inner.x + LABEL_WIDTH, y, width: room + 1, height: 1 };
-            let style = d.theme.text.patch(d.theme.marked);
-            cursor = Some((line::draw(buf, rect, &shown, row.line.cursor(), style), y));
-        } else {
-            put(buf, inner.x + LABEL_WIDTH, y, room + 1, false, &shown, d.theme.text);
-        }
-        line::mark_field(buf, Rect { x: inner.x + LABEL_WIDTH, y, width: room + 1, height: 1 });
+    for (y, (i, row)) in (upper.y..upper.bottom()).zip(form.rows.iter().enumerate().skip(top)) {
+        cursor = cursor.or(draw_row(buf, Rect { y, height: 1, ..upper }, d, row, i == form.at));
     }
     let last = words.len().saturating_sub(text_height.into());
     let first = form.scroll.top().min(last);
@@ -71,16 +57,50 @@ pub fn draw(
     if last > 0 {
         more_around(buf, frame, d.theme, (first, last - first), "lines ");
     } else {
-        let hidden = (top, usize::from(rows.saturating_sub(visible)).saturating_sub(top));
+        let hidden = (top, usize::from(rows.saturating_sub(upper.height)).saturating_sub(top));
         more_around(buf, frame, d.theme, hidden, if hidden.0 + hidden.1 == 1 { "field " } else { "fields " });
     }
-    let below = inner.y + visible + u16::from(blank > 0);
-    for (y, (line, tone)) in (below..inner.bottom().saturating_sub(1)).zip(words.iter().skip(first)) {
-        sentence::put(buf, (inner.x, y), inner.width, line, *tone, d.theme);
+    for (y, (line, tone)) in (lower.y..lower.bottom()).zip(words.iter().skip(first)) {
+        sentence::put(buf, (lower.x, y), lower.width, line, *tone, d.theme);
     }
     if inner.height > 0 {
         areas.buttons = Some(buttons(buf, inner, d, "Submit", form.button()));
     }
+    cursor
+}
+
+/// The areas of the rows and of the text below them; the buttons are in the last line. If there is room, blank lines
+/// separate the text from both.
+fn parts(inner: Rect, rows: u16, text_height: u16) -> (Rect, Rect) {
+    let room = inner.height.saturating_sub(text_height + 1);
+    let blank = room.saturating_sub(1).min(2);
+    let visible = (room - blank).min(rows);
+    let y = inner.y + visible + u16::from(blank > 0);
+    let height = inner.bottom().saturating_sub(1).saturating_sub(y);
+    (Rect { height: visible, ..inner }, Rect { y, height, ..inner })
+}
+
+/// Draws a row; returns the position of the cursor if the row has the focus.
+fn draw_row(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &DrawContext<'_>,
+    row: &Row,
+    is_focused: bool,
+) -> Option<(u16, u16)> {
+    let label = if is_focused { d.theme.accent } else { d.theme.dim };
+    put(buf, area.x, area.y, LABEL_WIDTH, false, row.field.label(), label);
+    let room = area.width.saturating_sub(LABEL_WIDTH + 1);
+    let field = Rect { x: area.x + LABEL_WIDTH, width: room + 1, ..area };
+    let shown = row.shown();
+    let cursor = if is_focused {
+        let style = d.theme.text.patch(d.theme.marked);
+        Some((line::draw(buf, field, &shown, row.line.cursor(), style), area.y))
+    } else {
+        put(buf, field.x, field.y, field.width, false, &shown, d.theme.text);
+        None
+    };
+    line::mark_field(buf, field);
     cursor
 }
 

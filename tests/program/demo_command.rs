@@ -227,7 +227,7 @@ fn without_a_terminal_demo_fails_and_creates_nothing() {
 fn a_cleanup_of_the_demo_ends_a_leftover_process() {
     let room = Room::new();
     let (mut child, info) = room.serve(&["--scenario", "calm", "--clusters", "1", "--nodes", "5"]);
-    let cluster = info["clusters"][0]["name"].as_str().unwrap();
+    let cluster = info["clusters"][0]["cluster"].as_str().unwrap();
     let run = |words: &str| {
         let mut command = program(&room.dir.path().join("home"));
         for (key, value) in info["env"].as_object().unwrap() {

@@ -108,8 +108,8 @@ fn old_backups_are_reported_at_the_start_and_deleted_on_request() {
         transcript.add(&words.join(" "), &run(&words));
         folder.exists()
     };
-    assert!(delete(&["30"]) && delete(&["30", "--dry-run"]) && delete(&["60", "--yes"]));
-    assert!(!delete(&["30", "--yes"]));
+    assert!(delete(&["30d"]) && delete(&["30d", "--dry-run"]) && delete(&["60d", "--yes"]));
+    assert!(!delete(&["30d", "--yes"]));
     transcript.is("old_backups");
     let audited = run(&["audit", "--json"]).json();
     let last = audited.as_array().unwrap().last().unwrap();

@@ -113,7 +113,7 @@ fn policies_of_others_stay_and_ours_are_replaced() {
     let theirs = json!({"id": "untagged", "action": "DELETE", "condition": {"tagState": "UNTAGGED"}});
     fixture.change("us-central2", |r| r["cleanupPolicies"] = json!({"untagged": theirs}));
     fixture.run("--region us-central2 --yes").good();
-    fixture.run("--region us-central2 --yes --older-than 60 --keep 8").good();
+    fixture.run("--region us-central2 --yes --older-than 60d --keep 8").good();
     assert_eq!(fixture.policies("us-central2"), ["delete-older-than-60d", "keep-8", "untagged"]);
     assert_eq!(fixture.repository("us-central2")["cleanupPolicies"]["untagged"], theirs);
     // Google allows ten policies.
@@ -123,7 +123,7 @@ fn policies_of_others_stay_and_ours_are_replaced() {
     let mut shown = fixture.transcript();
     fixture.shows(&mut shown, "--region us-central2 --yes").exits(1);
     shown.is("more_policies_than_google_allows");
-    for wrong in ["--older-than 0", "--older-than soon", "--keep 0"] {
+    for wrong in ["--older-than 0d", "--older-than 60", "--older-than soon", "--keep 0"] {
         assert_eq!(fixture.run(&format!("--region us-central2 {wrong}")).code, Some(2), "{wrong}");
     }
 }

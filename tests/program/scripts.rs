@@ -47,7 +47,7 @@ fn clusters_are_listed_for_scripts() {
     assert_eq!((code, err.as_str()), (0, ""));
     let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
     assert_eq!(rows.len(), 4);
-    assert_eq!(rows[1]["name"], "marin-us-east1");
+    assert_eq!(rows[1]["cluster"], "marin-us-east1");
     assert_eq!(rows[1]["zone"], "us-east1-d");
     assert_eq!(rows[1]["head"]["command"], "ray get-head-ip");
     let tpu = rows[1]["node_types"].as_array().unwrap().iter().find(|t| t["name"] == "tpu").unwrap();

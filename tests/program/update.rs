@@ -144,7 +144,7 @@ fn a_raised_limit_is_applied_and_the_jobs_stay() {
     let (code, out, err) = fixture.applies("update-cluster --yes --json");
     assert_eq!(code, Some(0), "{err}");
     let said: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((&said[0]["name"], &said[0]["updated"]), (&json!("marin-a"), &json!(true)));
+    assert_eq!((&said[0]["cluster"], &said[0]["updated"]), (&json!("marin-a"), &json!(true)));
     let changes = said[0]["changes"].as_array().unwrap();
     let limit = json!({"key": "max_workers", "running": 4, "file": 6, "effect": "now", "node_type": null});
     assert!(changes.contains(&limit), "{changes:?}");
@@ -163,7 +163,7 @@ fn changes_that_need_a_restart_are_refused_or_restart_the_cluster() {
     let mut shown = fixture.transcript();
     fixture.shows(&mut shown, "update-cluster --yes", 1);
     let ran = fixture.run("update-cluster --yes --json").exits(1);
-    assert_eq!(ran.json(), json!([{"name": "marin-a", "refused": "needs-restart"}]));
+    assert_eq!(ran.json(), json!([{"cluster": "marin-a", "refused": "needs-restart"}]));
     assert_eq!(fixture.calls(), "");
     let ran = fixture.run("update-cluster --restart-ray --dry-run").exits(0);
     assert!(ran.err.contains("restart marin-a: ") && ran.err.contains("RESTORED"), "{}", ran.err);

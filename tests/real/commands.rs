@@ -41,7 +41,7 @@ fn everyday_commands_work_on_a_real_cluster() {
         .collect();
     assert!(failures.is_empty() && rows.to_string().contains("marin-bed"), "{rows}");
 
-    assert_eq!(json(bed, &["clusters", "--json"])[0]["name"], "marin-bed");
+    assert_eq!(json(bed, &["clusters", "--json"])[0]["cluster"], "marin-bed");
     assert_eq!(json(bed, &["job-status", &job.id, "--json"])["status"], "running");
     assert!(stdout(bed, &["job-logs", &job.id]).contains("good-morning"));
     let nodes = json(bed, &["list-nodes", "--json"]);

@@ -2,6 +2,7 @@
 //! names exists, and every one that exists is named.
 
 use clap::{Command, CommandFactory as _};
+use marin_tui::app::Context;
 use marin_tui::app::pages::tables;
 use marin_tui::app::{Keymap, actions};
 use marin_tui::cli::Arguments;
@@ -9,6 +10,7 @@ use marin_tui::cli::overview::GROUPS;
 use marin_tui::manual::PAGES;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -79,16 +81,75 @@ fn sources(folder: &str) -> String {
     files.iter().map(|file| fs::read_to_string(file).unwrap()).collect()
 }
 
+/// The section of the page about keys in which an action with these contexts belongs.
+fn section_of(contexts: &[Context]) -> &'static str {
+    use Context as C;
+    const DIALOGS: &[Context] = &[C::Ask, C::Text, C::Plan, C::Form, C::Columns];
+    const SECTIONS: [(&str, &[Context]); 8] = [
+        ("Logs", &[C::Log]),
+        ("Workers of a job", &[C::JobWorkers]),
+        ("Operations and dialogs", &[C::Progress, C::Ask, C::Text, C::Plan, C::Form, C::Columns]),
+        ("Panes of a cluster", &[C::Nodes, C::Jobs, C::Log, C::Autoscaler]),
+        ("Jobs", &[C::Jobs, C::AllJobs, C::Table, C::JobWorkers, C::Job]),
+        ("Nodes and TPUs", &[C::Nodes, C::AllNodes, C::AllTpus, C::Tpus, C::Slice, C::Node, C::Tpu]),
+        (
+            "Jobs, nodes and TPUs",
+            &[
+                C::Jobs,
+                C::AllJobs,
+                C::Table,
+                C::JobWorkers,
+                C::Job,
+                C::Nodes,
+                C::AllNodes,
+                C::AllTpus,
+                C::Tpus,
+                C::Slice,
+                C::Node,
+                C::Tpu,
+                C::Info,
+                C::Autoscaler,
+            ],
+        ),
+        (
+            "Tables",
+            &[
+                C::Clusters,
+                C::AllNodes,
+                C::AllJobs,
+                C::AllTpus,
+                C::Table,
+                C::Nodes,
+                C::Jobs,
+                C::Tpus,
+                C::Slice,
+                C::JobWorkers,
+            ],
+        ),
+    ];
+    let pages: Vec<_> = contexts.iter().filter(|context| !DIALOGS.contains(context)).collect();
+    let found = SECTIONS.iter().find(|(_, all)| {
+        if pages.is_empty() { all.contains(&C::Ask) } else { pages.iter().all(|page| all.contains(page)) }
+    });
+    found.map_or("All or most pages", |(title, _)| title)
+}
+
 #[test]
-fn the_table_of_keys_is_the_keymap() {
+fn the_tables_of_keys_are_the_keymap() {
     let keymap = Keymap::with_changes(actions(), &BTreeMap::new()).unwrap();
-    let rows = actions().iter().map(|action| {
+    let mut sections: BTreeMap<&str, String> = BTreeMap::new();
+    for action in actions() {
         let keys: Vec<String> = keymap.keys_of(*action).map(|key| format!("`{key}`")).collect();
         let description = action.describe();
-        format!("| {} | {} | `{}` |", keys.join(" "), description.help, description.name)
-    });
-    let table = page("keys").split("| --- | --- | --- |\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    assert_eq!(table.lines().collect::<Vec<_>>(), rows.collect::<Vec<_>>());
+        let table = sections.entry(section_of(description.contexts)).or_default();
+        writeln!(table, "| {} | {} | `{}` |", keys.join(" "), description.help, description.name).unwrap();
+    }
+    let page = page("keys");
+    for (title, rows) in sections {
+        let table = format!("## {title}\n\n| key | action | name |\n| --- | --- | --- |\n{rows}\n");
+        assert!(page.contains(&table), "the page about keys lacks this section:\n{table}");
+    }
+    assert_eq!(page.matches("| key | action | name |").count(), 9);
 }
 
 #[test]

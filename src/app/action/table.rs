@@ -72,7 +72,7 @@ macro_rules! each_action {
             Reads Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
                 "Show duty cycle and memory of each chip of the slice or the job (again: refresh)",
                 keywords "usage duty";
-            Reads Workers "workers" "workers" &[Jobs, AllJobs, Table, Job], has_job, App::show_workers,
+            Reads Workers "job-workers" "workers" &[Jobs, AllJobs, Table, Job], has_job, App::show_workers,
                 "Show the workers of the job: which are silent or lag behind, their log lines, the root cause";
             Reads LogWorkers "log-workers" "" &[Log], always, App::show_workers,
                 "Show the workers of this log's job";
@@ -144,19 +144,19 @@ macro_rules! each_action {
                 "Reconnect now";
             Changes HostKey "host-key" "host key" PAGES, has_new_host_key, App::host_key,
                 "Review a changed host key";
-            Ends Restart "restart" "restart" PAGES, may_operate, |app, now| app.plan(Task::Restart { preserve: true }, now),
+            Ends Restart "restart-cluster" "restart" PAGES, may_operate, |app, now| app.plan(Task::Restart { preserve: true }, now),
                 "Restart the cluster and restore its jobs (shows affected jobs first)",
                 keywords "reboot";
-            Changes Start "start" "" PAGES, has_cluster, App::start_cluster,
+            Changes Start "start-cluster" "" PAGES, has_cluster, App::start_cluster,
                 "Start the cluster";
             Ends StopCluster "stop-cluster" "" PAGES, may_operate, |app, now| app.plan(Task::Stop, now),
                 "Stop the cluster (shows affected jobs first)";
             Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
                 "Add workers to the cluster outside the autoscaler (opens a form)",
                 keywords "scale";
-            Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job, Info], has_cluster, App::submit_form,
+            Changes Submit "submit-job" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job, Info], has_cluster, App::submit_form,
                 "Submit a job (opens a form)";
-            Changes Resubmit "resubmit" "resubmit" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
+            Changes Resubmit "resubmit-job" "resubmit" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
                 "Resubmit the selected job (opens a form with its settings)";
             View Zoom "zoom" "zoom" CLUSTER, always, |app, _| app.zoom(),
                 "Toggle zoom of the focused pane";

@@ -283,10 +283,10 @@ mod tests {
 
     #[test]
     fn names_are_found_by_their_letters() {
-        let names = ["stop-cluster", "sort-next", "restart", "start", "tpus"];
+        let names = ["stop-cluster", "sort-next", "restart-cluster", "start-cluster", "tpus"];
         let found = |typed| ranked(typed, &names).iter().map(|(i, _)| names[*i]).collect::<Vec<_>>();
-        assert_eq!(found("start"), ["start", "restart"]);
-        assert_eq!(found("STC"), ["stop-cluster"]);
+        assert_eq!(found("start"), ["start-cluster", "restart-cluster"]);
+        assert_eq!(found("STOC"), ["stop-cluster"]);
         assert_eq!(found("xyz"), [""; 0]);
         assert_eq!(found("").len(), names.len());
         let mut hits = ranked("sc", &names)[0].1.clone();
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn verbs_are_found_by_a_prefix() {
-        assert_eq!(Verb::named("restart"), Some(Verb::Act(Action::Restart)));
+        assert_eq!(Verb::named("restart-cluster"), Some(Verb::Act(Action::Restart)));
         assert_eq!(Verb::named("rest"), Some(Verb::Act(Action::Restart)));
         assert_eq!(Verb::named("s"), None, "the prefix is ambiguous");
         assert_eq!(Verb::named(""), None);

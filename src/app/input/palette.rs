@@ -86,18 +86,23 @@ impl App {
         }
     }
 
+    /// Runs a command, or reports why that is not possible.
     fn run_command(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
+        self.try_command(text, now).unwrap_or_else(|why| {
+            self.toasts.report(MessageKind::Bad, why, now);
+            Vec::new()
+        })
+    }
+
+    /// Runs a command; an error message if there is no such command, or if it does not take that argument.
+    fn try_command(&mut self, text: &str, now: Timestamp) -> Result<Vec<Effect>, String> {
         let (word, argument) = split(text);
         let argument = argument.filter(|argument| !argument.is_empty());
-        let Some(verb) = Verb::named(word) else {
-            let why = self.palette().no_command(word);
-            self.toasts.report(MessageKind::Bad, why, now);
-            return Vec::new();
-        };
+        let verb = Verb::named(word).ok_or_else(|| self.palette().no_command(word))?;
         if !(verb == Verb::Cluster && argument.is_none()) {
             self.history.keep(Entered::Command, text);
         }
-        match (verb, argument) {
+        let effects = match (verb, argument) {
             (Verb::Act(action), None) if takes_resource_id(action) && !self.is_here(action) => {
                 self.prompt = Some(Prompt::new(PromptKind::Command, &format!("{word} ")));
                 Vec::new()
@@ -111,9 +116,7 @@ impl App {
             (Verb::Help, None) => self.act(Action::Help, now),
             (Verb::Sort, None) => self.run_here(Action::SortDefault, word, now),
             (Verb::Sort, Some(column)) => {
-                if let Err(why) = self.sort_by_name(column) {
-                    self.toasts.report(MessageKind::Bad, why, now);
-                }
+                self.sort_by_name(column)?;
                 Vec::new()
             }
             (Verb::Help, Some(topic)) => {
@@ -121,30 +124,24 @@ impl App {
                 Vec::new()
             }
             (Verb::Act(action), Some(name)) if takes_resource_id(action) => {
-                let found = self.palette().resource_ids_for(word, action, name);
-                let names: Vec<&str> = found.iter().filter_map(|offer| split(&offer.text).1).collect();
-                let why = match names.as_slice() {
-                    [] => format!("`{word}`: nothing named `{name}` found"),
-                    several => {
-                        format!("`{name}` is ambiguous: {}; select one with the arrow keys", few(several))
-                    }
-                };
-                self.toasts.report(MessageKind::Bad, why, now);
-                Vec::new()
+                return Err(self.not_one_thing(word, action, name));
             }
             (verb, Some(name)) if verb.argument() == Some(Argument::Cluster) => {
-                match self.palette().cluster_named(name) {
-                    Ok(cluster_index) => self.run_on(verb, cluster_index, word, now),
-                    Err(why) => {
-                        self.toasts.report(MessageKind::Bad, why, now);
-                        Vec::new()
-                    }
-                }
+                let cluster_index = self.palette().cluster_named(name)?;
+                self.run_on(verb, cluster_index, word, now)
             }
-            (_, Some(extra)) => {
-                self.toasts.report(MessageKind::Bad, takes_nothing(word, extra), now);
-                Vec::new()
-            }
+            (_, Some(extra)) => return Err(takes_nothing(word, extra)),
+        };
+        Ok(effects)
+    }
+
+    /// Why a typed name does not select a thing for an action: none has it, or several match.
+    fn not_one_thing(&self, word: &str, action: Action, name: &str) -> String {
+        let found = self.palette().resource_ids_for(word, action, name);
+        let names: Vec<&str> = found.iter().filter_map(|offer| split(&offer.text).1).collect();
+        match names.as_slice() {
+            [] => format!("`{word}`: nothing named `{name}` found"),
+            several => format!("`{name}` is ambiguous: {}; select one with the arrow keys", few(several)),
         }
     }
 

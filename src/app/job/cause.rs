@@ -6,7 +6,7 @@ use crate::job_workers::{
     JobWorkers, NamedWorker, Quiet, WorkersAnswer, WorkersReading, certainty_text, first_few, process_of,
     without_error, worker_of,
 };
-use crate::logs::{Evidence, Followed, untimed};
+use crate::logs::{Evidence, Explanation, Followed, untimed};
 use crate::model::Timestamp;
 use crate::model::amount::counted;
 use crate::model::text::printable;
@@ -113,49 +113,57 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
     lines.extend(parts.map(|words| plain("", words, Role::Accent)));
     lines.extend(quiet_lines(&findings.quiet, job_workers));
     lines.extend(findings.evidence.iter().map(|words| plain("", words, Role::Text)));
-    if let Some(found) = &findings.explanation {
-        let first = &found.first;
-        let words = error_text(first);
-        lines.push(CauseLine::of("first error", first, job_workers, &words, Role::Bad));
-        let skipped = first.trace.len().saturating_sub(MAX_TRACE_LINES);
-        let trace = first.trace.iter().skip(skipped).filter(|line| **line != first.text);
-        lines.extend(trace.map(|text| CauseLine {
-            // Time and process are shown above.
-            time: None,
-            who: String::new(),
-            line: first.source.map(|_| in_log(first, text)),
-            ..CauseLine::of("", first, job_workers, text, Role::Dim)
-        }));
-        lines.extend(certainty_text(found).map(|words| plain("certainty", &words, Role::Text)));
-        let others = found.candidates.len() + found.before.len();
-        for other in found.candidates.iter().chain(&found.before).take(MAX_CANDIDATES) {
-            let words = error_text(other);
-            lines.push(CauseLine::of("or", other, job_workers, &words, Role::Warn));
-        }
-        if others > MAX_CANDIDATES {
-            let words = format!("{} listed above", counted(others - MAX_CANDIDATES, "more host"));
-            lines.push(plain("", &words, Role::Dim));
-        }
-        for followed in found.followed.iter().filter(|followed| !is_itself(followed, first)) {
-            let (errors, hosts) =
-                (counted(followed.errors as usize, "error"), counted(followed.hosts, "host"));
-            let kind = followed.fault.text();
-            let first = untimed(&followed.first.text);
-            let words = format!("{kind}: {errors} on {hosts}, first: {first}");
-            lines.push(CauseLine::of("followed by", &followed.first, job_workers, &words, Role::Text));
-        }
-        let quiet = without_error(found, job_workers);
-        if !quiet.is_empty() && quiet.len() < job_workers.workers.len() {
-            let quiet: Vec<&str> = quiet.iter().map(String::as_str).collect();
-            let words = format!("{}: {}", counted(quiet.len(), "worker"), first_few(&quiet));
-            lines.push(plain("no error", &words, Role::Dim));
-        }
-        if found.survived > 0 {
-            let words = format!("{} did not stop the run", counted(found.survived as usize, "earlier error"));
-            lines.push(plain("survived", &words, Role::Dim));
-        }
-    }
+    lines.extend(findings.explanation.iter().flat_map(|found| explanation_lines(found, job_workers)));
     let clocks = findings.clock_text(job_workers).into_iter();
     lines.extend(clocks.map(|words| plain("clock", &words, Role::Dim)));
+    lines
+}
+
+/// The first error, how certain it is that it is the cause, and the other errors.
+fn explanation_lines(found: &Explanation, job_workers: &JobWorkers) -> Vec<CauseLine> {
+    let plain = CauseLine::plain;
+    let mut lines = first_error_lines(&found.first, job_workers);
+    lines.extend(certainty_text(found).map(|words| plain("certainty", &words, Role::Text)));
+    let others = found.candidates.len() + found.before.len();
+    for other in found.candidates.iter().chain(&found.before).take(MAX_CANDIDATES) {
+        let words = error_text(other);
+        lines.push(CauseLine::of("or", other, job_workers, &words, Role::Warn));
+    }
+    if others > MAX_CANDIDATES {
+        let words = format!("{} listed above", counted(others - MAX_CANDIDATES, "more host"));
+        lines.push(plain("", &words, Role::Dim));
+    }
+    for followed in found.followed.iter().filter(|followed| !is_itself(followed, &found.first)) {
+        let (errors, hosts) = (counted(followed.errors as usize, "error"), counted(followed.hosts, "host"));
+        let kind = followed.fault.text();
+        let first = untimed(&followed.first.text);
+        let words = format!("{kind}: {errors} on {hosts}, first: {first}");
+        lines.push(CauseLine::of("followed by", &followed.first, job_workers, &words, Role::Text));
+    }
+    let quiet = without_error(found, job_workers);
+    if !quiet.is_empty() && quiet.len() < job_workers.workers.len() {
+        let quiet: Vec<&str> = quiet.iter().map(String::as_str).collect();
+        let words = format!("{}: {}", counted(quiet.len(), "worker"), first_few(&quiet));
+        lines.push(plain("no error", &words, Role::Dim));
+    }
+    if found.survived > 0 {
+        let words = format!("{} did not stop the run", counted(found.survived as usize, "earlier error"));
+        lines.push(plain("survived", &words, Role::Dim));
+    }
+    lines
+}
+
+/// The first error, and the end of its traceback.
+fn first_error_lines(first: &Evidence, job_workers: &JobWorkers) -> Vec<CauseLine> {
+    let mut lines = vec![CauseLine::of("first error", first, job_workers, &error_text(first), Role::Bad)];
+    let skipped = first.trace.len().saturating_sub(MAX_TRACE_LINES);
+    let trace = first.trace.iter().skip(skipped).filter(|line| **line != first.text);
+    lines.extend(trace.map(|text| CauseLine {
+        // Time and process are shown above.
+        time: None,
+        who: String::new(),
+        line: first.source.map(|_| in_log(first, text)),
+        ..CauseLine::of("", first, job_workers, text, Role::Dim)
+    }));
     lines
 }

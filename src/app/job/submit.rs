@@ -4,7 +4,7 @@ use crate::app::input::history::Entered;
 use crate::app::job::form::Form;
 use crate::app::screen::dialog::Dialog;
 use crate::app::{Action, App, Effect, MessageKind};
-use crate::model::{ClusterName, FormEvent, FormId, JobKey, Request, Timestamp};
+use crate::model::{ClusterName, FormEvent, FormId, JobKey, Request, SubmissionId, Timestamp};
 
 impl App {
     /// Opens the form, empty.
@@ -105,22 +105,31 @@ impl App {
                 self.toasts.report(MessageKind::Bad, format!("{cluster}: {why}"), now);
             }
             (FormEvent::Submitted(id), form) => {
-                if form.is_some() {
-                    self.dialog = self.dialog.take().and_then(Dialog::without_innermost);
-                    // On other pages the log that is opened next is not to be replaced later.
-                    if let Some(cluster_index) = self
-                        .fleet
-                        .cluster_index(cluster)
-                        .filter(|cluster_index| self.view().shows_log(*cluster_index))
-                    {
-                        self.pages.cluster[cluster_index].awaited = Some(id.clone());
-                    }
-                }
-                self.toasts.report(MessageKind::Good, format!("{cluster}: {id} submitted"), now);
-                return vec![Effect::Ask(cluster.clone(), Request::Refresh)];
+                let is_open = form.is_some();
+                return self.submitted(cluster, &id, is_open, now);
             }
             (FormEvent::Filled(_) | FormEvent::InProgress(_), None) => {}
         }
         Vec::new()
+    }
+
+    /// Reports a submitted job, and closes its form if it is still open.
+    fn submitted(
+        &mut self,
+        cluster: &ClusterName,
+        id: &SubmissionId,
+        is_open: bool,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        if is_open {
+            self.dialog = self.dialog.take().and_then(Dialog::without_innermost);
+            let cluster_index = self.fleet.cluster_index(cluster);
+            // On other pages the log that is opened next is not to be replaced later.
+            if let Some(cluster_index) = cluster_index.filter(|index| self.view().shows_log(*index)) {
+                self.pages.cluster[cluster_index].awaited = Some(id.clone());
+            }
+        }
+        self.toasts.report(MessageKind::Good, format!("{cluster}: {id} submitted"), now);
+        vec![Effect::Ask(cluster.clone(), Request::Refresh)]
     }
 }

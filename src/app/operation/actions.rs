@@ -266,14 +266,12 @@ impl App {
         now: Timestamp,
     ) -> Vec<Effect> {
         self.dirty = true;
-        // The operation uses the same connection, which is therefore kept.
-        let refresh = || vec![Effect::Ask(name.clone(), Request::Refresh)];
         match event {
             OperationEvent::Offered(offer) => self.offered(name, offer),
             OperationEvent::Refused(kind, refusal) => return self.refused(name, kind, refusal, now),
             // The steps have reported the rest.
             OperationEvent::Changed(changed) => {
-                if let Some(running) = self.fleet.named_mut(name).and_then(|c| c.running.as_mut()) {
+                if let Some(running) = self.running_mut(name) {
                     running.shortfall = changed.shortfall(name, now);
                 }
             }
@@ -302,25 +300,23 @@ impl App {
             }
             OperationEvent::Progress(progress) => {
                 let answers = matches!(progress, Progress::Done(crate::model::StepName::WaitForRay, _));
-                if let Some(running) = self.fleet.named_mut(name).and_then(|c| c.running.as_mut()) {
+                if let Some(running) = self.running_mut(name) {
                     running.take(progress, now);
                 }
                 if answers {
-                    return refresh();
+                    // The operation uses the same connection, which is therefore kept.
+                    return vec![Effect::Ask(name.clone(), Request::Refresh)];
                 }
             }
-            OperationEvent::Ended(end) => {
-                let running = self.fleet.named_mut(name).and_then(|c| c.running.as_ref());
-                let is_of_cluster = running.is_none_or(|r| r.operation.kind().is_of_cluster());
-                self.ended(name, end, now);
-                self.arrange_fleet();
-                // An operation on a worker leaves the connection to the cluster alone.
-                let event = [Request::Refresh, Request::Cloud].map(|r| Effect::Ask(name.clone(), r));
-                return if is_of_cluster { refresh() } else { event.to_vec() };
-            }
+            OperationEvent::Ended(end) => return self.ended(name, end, now),
         }
         self.arrange_fleet();
         Vec::new()
+    }
+
+    /// The operation on a cluster, to be changed.
+    fn running_mut(&mut self, name: &ClusterName) -> Option<&mut OperationProgress> {
+        self.fleet.named_mut(name)?.running.as_mut()
     }
 
     fn refused(
@@ -405,8 +401,20 @@ impl App {
         self.open_operation(name)
     }
 
-    fn ended(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) {
-        let Some(running) = self.fleet.named_mut(name).and_then(|c| c.running.as_mut()) else { return };
+    /// Records the end of an operation; returns the requests that read what it has changed.
+    fn ended(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) -> Vec<Effect> {
+        let is_of_cluster = self.running_mut(name).is_none_or(|r| r.operation.kind().is_of_cluster());
+        self.record_end(name, end, now);
+        self.arrange_fleet();
+        // No operation needs a new connection: one on a cluster uses the same one, one on a worker leaves it alone.
+        let cloud = (!is_of_cluster).then_some(Request::Cloud);
+        let requests = std::iter::once(Request::Refresh).chain(cloud);
+        requests.map(|request| Effect::Ask(name.clone(), request)).collect()
+    }
+
+    /// Records the end of an operation, and reports it unless its page is on the screen.
+    fn record_end(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) {
+        let Some(running) = self.running_mut(name) else { return };
         running.end(end.clone(), now);
         let task = running.operation.task.clone();
         let remaining = abandoned_state(&task, running.step());

@@ -43,11 +43,10 @@ pub fn row_as_cells(row: &Row, how: State) -> Vec<String> {
 
 /// The JSON row of one cluster in `configs list`.
 pub fn row_as_json(row: &Row, how: State) -> Value {
-    let mut values: serde_json::Map<String, Value> = row
-        .values
-        .iter()
-        .map(|v| (v.key.to_owned(), serde_json::to_value(&v.value).unwrap_or_default()))
-        .collect();
+    // The cluster's name has the same key as in the output of other commands.
+    let key = |key: &str| if key == "cluster_name" { "cluster" } else { key }.to_owned();
+    let mut values: serde_json::Map<String, Value> =
+        row.values.iter().map(|v| (key(v.key), serde_json::to_value(&v.value).unwrap_or_default())).collect();
     values.insert("file".into(), json!(format!("{}.yaml", row.stem)));
     values.insert("state".into(), json!(state_name(how)));
     Value::Object(values)

@@ -5,12 +5,15 @@
 use super::super::reach::Reach;
 use crate::logs::{Grep, LineSplitter};
 use crate::model::command_line::shell_quote;
+use crate::model::time::limit;
 use crate::model::{
-    JobStatus, Line, Liveness, LogSource, Node, NodeId, OperationKind, OperationLock, Problem, SubmissionId,
-    Target, Text, Timestamp,
+    ClusterSpec, JobStatus, Line, Liveness, LogSource, Node, NodeId, OperationKind, OperationLock, Problem,
+    SubmissionId, Target, Text, Timestamp,
 };
-use crate::ray::{Client, LogEvent, RayError};
-use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, LogAccess, Session, Start};
+use crate::ray::{Client, LogEvent, RayError, Tail};
+use crate::supervisor::{
+    self, Access, Backoff, Connection, ConnectionState, LogAccess, LogAccessWatch, Session, Start,
+};
 use clap::Args;
 use std::io;
 use std::pin::Pin;
@@ -30,9 +33,9 @@ const LOCK_RETRY: Duration = Duration::from_secs(60);
 /// Options for a cluster that stops answering.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct GiveUp {
-    /// Exit with code 4 if the cluster has not responded for this many seconds [default: keep reconnecting]
-    #[arg(long, value_name = "SECONDS")]
-    give_up_after: Option<u64>,
+    /// Exit with code 4 if the cluster has not responded for this long, e.g. 10m [default: keep reconnecting]
+    #[arg(long, value_name = "DURATION", value_parser = limit)]
+    give_up_after: Option<Duration>,
 }
 
 /// Why the end of a job was not observed.
@@ -76,12 +79,68 @@ pub struct Following<'a> {
 
 type Check = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>>;
 
+/// An open log, and the access through which it is read.
+struct OpenLog {
+    tail: Tail,
+    access: LogAccessWatch,
+    access_sender: watch::Sender<Option<LogAccess>>,
+    spec: Arc<ClusterSpec>,
+    source: LogSource,
+}
+
+impl OpenLog {
+    /// Opens a log. With `grep`, of the existing lines only those that match are passed on.
+    fn new(
+        access: Option<LogAccess>,
+        spec: &ClusterSpec,
+        source: LogSource,
+        start: Start,
+        grep: Option<Grep>,
+    ) -> Self {
+        let (access_sender, access) = watch::channel(access);
+        let spec = Arc::new(spec.clone());
+        let tail = {
+            let (access, spec, source) = (access.clone(), Arc::clone(&spec), source.clone());
+            match grep {
+                Some(words) => {
+                    let from = (words, start);
+                    supervisor::follow_matching(access, spec, source, from, LineSplitter::MAX_LINE)
+                }
+                None => supervisor::follow(access, spec, source, start, LineSplitter::MAX_LINE),
+            }
+        };
+        Self { tail, access, access_sender, spec, source }
+    }
+
+    /// Reads the log from its beginning, through this access.
+    fn begin_again(&mut self, access: Option<LogAccess>) {
+        self.set_access(access);
+        let (access, spec, source) = (self.access.clone(), Arc::clone(&self.spec), self.source.clone());
+        self.tail = supervisor::follow(access, spec, source, Start::Beginning, LineSplitter::MAX_LINE);
+    }
+
+    fn has_access(&self) -> bool {
+        self.access_sender.borrow().is_some()
+    }
+
+    /// Continues with this access; `None` while the cluster is not connected.
+    fn set_access(&self, access: Option<LogAccess>) {
+        self.access_sender.send_replace(access);
+    }
+
+    /// Makes the log retry at once.
+    fn nudge(&self) {
+        self.access_sender
+            .send_if_modified(|access| access.as_mut().map(|access| access.nudges += 1).is_some());
+    }
+}
+
 impl<'a> Following<'a> {
     /// Follows jobs over the connection of this command.
     pub fn new(reach: &'a Reach, session: &Session, give_up: GiveUp) -> Self {
         let connection = session.connection().clone();
         let state = connection.watch();
-        let limit = give_up.give_up_after.map(Duration::from_secs);
+        let limit = give_up.give_up_after;
         let ray_session = session.ray_session.clone();
         let (grep, head, lost, reported, seen) = (None, None, None, None, None);
         Self { reach, connection, state, limit, grep, head, lost, reported, ray_session, seen }
@@ -114,30 +173,12 @@ impl<'a> Following<'a> {
         start: Start,
         mut print: impl FnMut(Vec<Line>) -> io::Result<()>,
     ) -> anyhow::Result<Result<(), FollowError>> {
-        let (access_sender, access) = watch::channel(self.log_access()?);
-        let spec = Arc::new(self.reach.spec.clone());
         let source = LogSource::Job(id.clone());
-        let follow = |start| {
-            let spec = Arc::clone(&spec);
-            supervisor::follow(access.clone(), spec, source.clone(), start, LineSplitter::MAX_LINE)
-        };
-        let mut tail = match self.grep.take() {
-            Some(words) => {
-                let (access, spec) = (access.clone(), Arc::clone(&spec));
-                supervisor::follow_matching(
-                    access,
-                    spec,
-                    source.clone(),
-                    (words, start),
-                    LineSplitter::MAX_LINE,
-                )
-            }
-            None => follow(start),
-        };
+        let mut log = OpenLog::new(self.log_access()?, &self.reach.spec, source, start, self.grep.take());
         let mut check: Option<Check> = None;
         loop {
             tokio::select! {
-                event = tail.next() => match event {
+                event = log.tail.next() => match event {
                     Some(LogEvent::Lines(part)) => {
                         self.back();
                         print(part.lines)?;
@@ -147,32 +188,22 @@ impl<'a> Following<'a> {
                     Some(LogEvent::Older(_)) => {}
                     Some(LogEvent::Interrupted(why)) => {
                         self.lose(&why);
-                        if access_sender.borrow().is_some() && check.is_none() {
+                        if log.has_access() && check.is_none() {
                             check = Some(self.check());
                         }
                     }
                     Some(LogEvent::Failed(error)) => match self.gone(id, &error).await? {
-                        Gone::Back => {
-                            access_sender.send_replace(self.log_access()?);
-                            tail = follow(Start::Beginning);
-                        }
+                        Gone::Back => log.begin_again(self.log_access()?),
                         Gone::FollowError(unseen) => return Ok(Err(unseen)),
                         Gone::Unexplained => anyhow::bail!("cannot read the log of {id}: {error}"),
                     },
                     Some(LogEvent::Complete) | None => return Ok(Ok(())),
                 },
-                _ = self.state.changed() => {
-                    access_sender.send_replace(self.log_access()?);
-                }
+                _ = self.state.changed() => log.set_access(self.log_access()?),
                 checked = outcome(&mut check) => {
                     check = None;
                     match checked {
-                        // Makes the log retry at once.
-                        Ok(()) => {
-                            access_sender.send_if_modified(|access| {
-                                access.as_mut().map(|access| access.nudges += 1).is_some()
-                            });
-                        }
+                        Ok(()) => log.nudge(),
                         Err(problem) => self.report(&problem.what),
                     }
                 }
@@ -191,13 +222,12 @@ impl<'a> Following<'a> {
         mut print: impl FnMut(&[Line]) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         self.head = node.is_head.then_some(node.id);
-        let (access_sender, access) = watch::channel(self.log_access()?);
-        let spec = Arc::new(self.reach.spec.clone());
         let source = LogSource::File { node: node.id, name: name.clone() };
-        let mut tail = supervisor::follow(access, spec, source, Start::Lines(keep), LineSplitter::MAX_LINE);
+        let start = Start::Lines(keep);
+        let mut log = OpenLog::new(self.log_access()?, &self.reach.spec, source, start, None);
         loop {
             tokio::select! {
-                event = tail.next() => match event {
+                event = log.tail.next() => match event {
                     Some(LogEvent::Lines(part)) => {
                         self.back();
                         print(&part.lines)?;
@@ -209,9 +239,7 @@ impl<'a> Following<'a> {
                     Some(LogEvent::Failed(error)) => anyhow::bail!("cannot read {name}: {error}"),
                     Some(LogEvent::Complete) | None => anyhow::bail!("{name} ended"),
                 },
-                _ = self.state.changed() => {
-                    access_sender.send_replace(self.log_access()?);
-                }
+                _ = self.state.changed() => log.set_access(self.log_access()?),
                 () = too_long(self.lost, self.limit) => return Ok(()),
             }
         }

@@ -44,7 +44,7 @@ impl std::str::FromStr for Lines {
 #[derive(Debug, Args)]
 pub struct LogArguments {
     /// Submission id
-    #[arg(value_name = "SUBMISSION_ID", add = candidates::jobs())]
+    #[arg(value_name = "ID", add = candidates::jobs())]
     id: String,
     /// Follow the log until the job ends
     #[arg(long, short)]
@@ -56,7 +56,7 @@ pub struct LogArguments {
     #[arg(long, short, value_name = "PATTERN", allow_hyphen_values = true)]
     grep: Option<Pattern>,
     /// Only lines newer than this, e.g. 10m or 2h, by their own timestamps
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     since: Option<Duration>,
     /// Print JSON, one object per line
     #[arg(long)]

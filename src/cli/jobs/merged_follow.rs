@@ -2,14 +2,14 @@
 
 use super::super::reach::{Progress, Reach};
 use super::super::seen;
-use super::follow::{Following, GiveUp};
+use super::follow::{FollowError, Following, GiveUp};
 use super::merged::{Wanted, print};
 use super::reader::{JobReader, report_incomplete, reporting};
 use super::status::find;
 use super::{conclude, failed, id};
 use crate::job_workers::{DEFAULT_LINES, JobWorkers, NamedWorker, WorkerLine};
 use crate::logs::{LineSplitter, LiveMerge, Merged};
-use crate::model::{ClusterSpec, FollowedLog, Line, NodeId, Text, Timestamp};
+use crate::model::{ClusterSpec, FollowedLog, JobStatus, Line, NodeId, Text, Timestamp};
 use crate::operation::WorkerReader;
 use crate::ray::{LogEvent, Tail};
 use crate::supervisor::{Followed, LogAccessWatch, Options, Session, follow_several, watch_log_access};
@@ -45,88 +45,143 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
     let report = reporting(progress);
-    let JobReader { mut worker_reader, job_workers, .. } =
+    let JobReader { worker_reader, job_workers, .. } =
         JobReader::read(name, reach, &session, &report).await?;
     progress.discard();
     report_incomplete(&job_workers);
     if job_workers.workers.is_empty() {
         eprintln!("{}; waiting for them", job_workers.why_empty());
     }
-    let has_shell = session.connection().remote().is_some();
     let mut workers = FollowedWorkers::new(reach, &session, job_workers, wanted.since.is_some());
-    workers.follow_new(wanted.lines, has_shell)?;
+    workers.follow_new(wanted.lines)?;
 
     let id = id(name);
     let mut following = Following::new(reach, &session, give_up);
-    let mut ended = None;
-    // When all workers have stopped writing, and when to stop reading.
-    let (mut is_silent_at, mut stop_at) = (None::<Instant>, None::<Instant>);
-    let mut pause = MIN_INTERVAL;
-    let mut check_at = Instant::now() + pause;
-    let (mut pending, mut fold_at) = (Vec::new(), None::<Instant>);
-    {
-        let end = following.end(&id);
+    let mut merged = MergedFollow {
+        workers,
+        check: WorkerCheck { name, reach, session: &session, worker_reader },
+        wanted,
+        pending: Vec::new(),
+        fold_at: None,
+        pause: MIN_INTERVAL,
+        check_at: Instant::now() + MIN_INTERVAL,
+        is_silent_at: None,
+        stop_at: None,
+    };
+    let ended = merged.print_until(Box::pin(following.end(&id))).await?;
+    merged.finish()?;
+    session.close().await;
+    Ok(ended.map_or(ExitCode::SUCCESS, |ended| conclude(&following, &id, ended)))
+}
+
+/// How a job ended, or why its end was not observed.
+type End = Result<JobStatus, FollowError>;
+
+/// The lines of a job's workers, and when to print them, to check for new workers, and to stop.
+struct MergedFollow<'a> {
+    workers: FollowedWorkers,
+    check: WorkerCheck<'a>,
+    wanted: &'a Wanted<'a>,
+    /// Lines that are not printed yet.
+    pending: Vec<WorkerLine>,
+    /// When the pending lines are folded and printed.
+    fold_at: Option<Instant>,
+    /// Interval until the next check for workers that have started.
+    pause: Duration,
+    check_at: Instant,
+    /// When all workers have stopped writing.
+    is_silent_at: Option<Instant>,
+    /// When to stop reading.
+    stop_at: Option<Instant>,
+}
+
+impl MergedFollow<'_> {
+    /// Prints lines until the job has ended and its logs are read to their ends; returns how it ended.
+    async fn print_until(
+        &mut self,
+        end: impl Future<Output = anyhow::Result<End>>,
+    ) -> anyhow::Result<Option<End>> {
         tokio::pin!(end);
-        while ended.is_none() || is_silent_at.is_some() || workers.are_incomplete() {
-            let due = workers.merge.wait(Timestamp::now());
+        let mut ended = None;
+        while ended.is_none() || self.is_silent_at.is_some() || self.workers.are_incomplete() {
+            let due = self.workers.merge.wait(Timestamp::now());
             tokio::select! {
                 end = &mut end, if ended.is_none() => {
                     let end = ended.insert(end?);
                     if end.is_err() {
                         break;
                     }
-                    is_silent_at = Some(Instant::now() + LAST_WRITES);
+                    self.is_silent_at = Some(Instant::now() + LAST_WRITES);
                 }
-                Some((log, event)) = workers.events.recv() => workers.take(log, event),
-                () = sleep(due.unwrap_or_default()), if due.is_some() => {
-                    let lines = workers.merge.take(Timestamp::now());
-                    pending.extend(workers.lines(lines, wanted));
-                    if !wanted.options.fold {
-                        print(std::mem::take(&mut pending).into_iter(), &workers.job_workers, wanted)?;
-                    } else if !pending.is_empty() {
-                        fold_at.get_or_insert_with(|| Instant::now() + FOLDED_TIME);
-                    }
-                }
-                () = at(fold_at) => {
-                    fold_at = None;
-                    print(std::mem::take(&mut pending).into_iter(), &workers.job_workers, wanted)?;
-                }
-                () = sleep_until(check_at), if ended.is_none() => {
-                    // Lines received in the meantime wait for the check, so it has a time limit.
-                    let check = workers.check(reach, &session, &mut worker_reader, name);
-                    let checked = tokio::time::timeout(CHECK_TIMEOUT, check).await;
-                    workers.report_check(&checked.unwrap_or_else(|_| Err(no_answer())));
-                    let has_new = workers.follow_new(Some(u32::MAX), has_shell)?;
-                    pause = if has_new || workers.sources.is_empty() {
-                        MIN_INTERVAL
-                    } else {
-                        MAX_INTERVAL.min(pause * 2)
-                    };
-                    check_at = Instant::now() + pause;
-                }
-                () = at(is_silent_at) => {
-                    is_silent_at = None;
-                    // Workers that have started since the last check.
-                    let check = workers.check(reach, &session, &mut worker_reader, name);
-                    let checked = tokio::time::timeout(CHECK_TIMEOUT, check).await;
-                    workers.report_check(&checked.unwrap_or_else(|_| Err(no_answer())));
-                    workers.follow_new(Some(u32::MAX), has_shell)?;
-                    workers.read_to_ends();
-                    stop_at = Some(Instant::now() + LAST_READS);
-                }
-                () = at(stop_at) => {
-                    workers.report_unread();
+                Some((log, event)) = self.workers.events.recv() => self.workers.take(log, event),
+                () = sleep(due.unwrap_or_default()), if due.is_some() => self.take_due()?,
+                () = at(self.fold_at) => self.print_pending()?,
+                () = sleep_until(self.check_at), if ended.is_none() => self.check_again().await?,
+                () = at(self.is_silent_at) => self.read_to_ends().await?,
+                () = at(self.stop_at) => {
+                    self.workers.report_unread();
                     break;
                 }
             }
         }
+        Ok(ended)
     }
-    let lines = workers.merge.take_all();
-    pending.extend(workers.lines(lines, wanted));
-    print(pending.into_iter(), &workers.job_workers, wanted)?;
-    drop(workers);
-    session.close().await;
-    Ok(ended.map_or(ExitCode::SUCCESS, |ended| conclude(&following, &id, ended)))
+
+    /// Takes the lines that are due. They are printed at once, or folded with those of the next seconds.
+    fn take_due(&mut self) -> anyhow::Result<()> {
+        let lines = self.workers.merge.take(Timestamp::now());
+        self.pending.extend(self.workers.lines(lines, self.wanted));
+        if !self.wanted.options.fold {
+            return self.print_pending();
+        }
+        if !self.pending.is_empty() {
+            self.fold_at.get_or_insert_with(|| Instant::now() + FOLDED_TIME);
+        }
+        Ok(())
+    }
+
+    fn print_pending(&mut self) -> anyhow::Result<()> {
+        self.fold_at = None;
+        let pending = std::mem::take(&mut self.pending);
+        print(pending.into_iter(), &self.workers.job_workers, self.wanted)
+    }
+
+    /// Checks for workers that have started, and schedules the next check.
+    async fn check_again(&mut self) -> anyhow::Result<()> {
+        let has_new = self.follow_started().await?;
+        self.pause = if has_new || self.workers.sources.is_empty() {
+            MIN_INTERVAL
+        } else {
+            MAX_INTERVAL.min(self.pause * 2)
+        };
+        self.check_at = Instant::now() + self.pause;
+        Ok(())
+    }
+
+    /// Reads the logs to their ends, including those of workers that have started since the last check.
+    async fn read_to_ends(&mut self) -> anyhow::Result<()> {
+        self.is_silent_at = None;
+        self.follow_started().await?;
+        self.workers.read_to_ends();
+        self.stop_at = Some(Instant::now() + LAST_READS);
+        Ok(())
+    }
+
+    /// Follows the logs of workers that have started since the last check; returns whether there are any.
+    async fn follow_started(&mut self) -> anyhow::Result<bool> {
+        // Lines received in the meantime wait for the check, so it has a time limit.
+        let check = self.workers.check(&mut self.check);
+        let checked = tokio::time::timeout(CHECK_TIMEOUT, check).await;
+        self.workers.report_check(&checked.unwrap_or_else(|_| Err(no_answer())));
+        self.workers.follow_new(Some(u32::MAX))
+    }
+
+    /// Prints all remaining lines, and stops reading.
+    fn finish(mut self) -> anyhow::Result<()> {
+        let lines = self.workers.merge.take_all();
+        self.pending.extend(self.workers.lines(lines, self.wanted));
+        self.print_pending()
+    }
 }
 
 fn no_answer() -> anyhow::Error {
@@ -190,11 +245,30 @@ fn raise(highest: &mut u32, number: u32) -> bool {
     is_higher
 }
 
+/// Reads again which workers a job has.
+struct WorkerCheck<'a> {
+    /// The job, as the user named it.
+    name: &'a str,
+    reach: &'a Reach,
+    session: &'a Session,
+    worker_reader: WorkerReader<'a>,
+}
+
+impl WorkerCheck<'_> {
+    async fn read(&mut self) -> anyhow::Result<JobWorkers> {
+        let cluster = seen::read_open(self.reach, self.session).await?;
+        let job = find(&cluster, self.name).map_err(|problem| self.reach.error(&problem))?;
+        self.worker_reader.job_workers(cluster.known_of(job)).await.map_err(failed(self.reach))
+    }
+}
+
 /// The workers of a job whose logs are followed.
 struct FollowedWorkers {
     job_workers: JobWorkers,
     sources: Vec<Source>,
     known: BTreeSet<(NodeId, Text)>,
+    /// Whether logs are read over ssh.
+    has_shell: bool,
     merge: LiveMerge,
     lost: LostConnections,
     access: LogAccessWatch,
@@ -216,6 +290,7 @@ impl FollowedWorkers {
             job_workers,
             sources: Vec::new(),
             known: BTreeSet::new(),
+            has_shell: session.connection().remote().is_some(),
             merge: LiveMerge::new(Timestamp::now()),
             lost: LostConnections::default(),
             access: watch_log_access(session.connection()),
@@ -252,7 +327,7 @@ impl FollowedWorkers {
     }
 
     /// Follows the logs of new workers, starting `lines` lines before their ends; returns whether there are any.
-    fn follow_new(&mut self, lines: Option<u32>, has_shell: bool) -> anyhow::Result<bool> {
+    fn follow_new(&mut self, lines: Option<u32>) -> anyhow::Result<bool> {
         let keep = lines.unwrap_or(if self.is_since { TAIL_LINES } else { DEFAULT_LINES });
         let mut logs = Vec::new();
         for log in self.job_workers.logs() {
@@ -272,7 +347,7 @@ impl FollowedWorkers {
         }
         let hosts = self.known.iter().map(|(node, _)| node).collect::<BTreeSet<_>>().len();
         let (name, all) = (&self.job_workers.known.job.key, self.known.len());
-        if let Some(why) = FollowedLog::too_many(hosts, all, has_shell) {
+        if let Some(why) = FollowedLog::too_many(hosts, all, self.has_shell) {
             anyhow::bail!("{name}: {why}; omit --follow to print their last lines, or search them with -g");
         }
         let first = self.sources.len() - logs.len();
@@ -285,16 +360,8 @@ impl FollowedWorkers {
     }
 
     /// Checks for workers that have started since.
-    async fn check(
-        &mut self,
-        reach: &Reach,
-        session: &Session,
-        worker_reader: &mut WorkerReader<'_>,
-        name: &str,
-    ) -> anyhow::Result<()> {
-        let cluster = seen::read_open(reach, session).await?;
-        let job = find(&cluster, name).map_err(|problem| reach.error(&problem))?;
-        let now = worker_reader.job_workers(cluster.known_of(job)).await.map_err(failed(reach))?;
+    async fn check(&mut self, check: &mut WorkerCheck<'_>) -> anyhow::Result<()> {
+        let now = check.read().await?;
         for worker in now.workers {
             let process = |worker: &NamedWorker| (worker.process.node, worker.process.pid);
             match self.job_workers.workers.iter_mut().find(|known| process(known) == process(&worker)) {

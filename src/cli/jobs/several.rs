@@ -24,7 +24,7 @@ const INPUT_MAX: u64 = 16 << 20;
 #[derive(Debug, Args)]
 pub struct SeveralArguments {
     /// Submission ids of the jobs, as `list-jobs` prints them; `-` reads them from stdin, one per line
-    #[arg(required = true, value_name = "SUBMISSION_ID", add = candidates::jobs())]
+    #[arg(required = true, value_name = "ID", add = candidates::jobs())]
     pub(super) ids: Vec<String>,
     /// Skip confirmation
     #[arg(long, short)]

@@ -37,8 +37,22 @@ pub async fn poll(
     ended: Option<EndWatch>,
     out: Outlet,
 ) -> Result<(), Closed> {
-    let (clients, seen) = (CurrentClient(clients), Seen::nothing(FIRST_POSITION));
-    Poll { clients, file, ended, out, seen, node: None, reach: 0, most: OLDEST }.run(keep).await
+    let mut poll = Poll {
+        clients: CurrentClient(clients),
+        file,
+        ended,
+        out,
+        seen: Seen::nothing(FIRST_POSITION),
+        node: None,
+        reach: 0,
+        most: OLDEST,
+        // One more, for a last line that is still being written.
+        lines: keep.saturating_add(1).min(OLDEST),
+        keep: Some(keep),
+        is_quiet: true,
+        backoff: Backoff(Backoff::FIRST),
+    };
+    poll.run().await
 }
 
 struct Poll {
@@ -53,6 +67,22 @@ struct Poll {
     reach: u32,
     /// Maximum number of lines per read: the response to more was too large or took too long.
     most: u32,
+    /// Number of lines of the next read.
+    lines: u32,
+    /// Number of lines to begin with, until they are passed on.
+    keep: Option<u32>,
+    /// Whether the last read had no new lines.
+    is_quiet: bool,
+    backoff: Backoff,
+}
+
+/// The outcome of a request to the head.
+enum Outcome<T> {
+    Answer(T),
+    /// There is no answer yet: the request is repeated.
+    Retry,
+    /// The stream has ended: the log is complete or cannot be read.
+    End,
 }
 
 /// The result of a read of the file's end.
@@ -64,70 +94,30 @@ enum Read {
 }
 
 impl Poll {
-    async fn run(&mut self, keep: u32) -> Result<(), Closed> {
-        let mut backoff = Backoff(Backoff::FIRST);
-        // One more, for a last line that is still being written.
-        let mut lines = keep.saturating_add(1).min(self.most);
-        let (mut is_first, mut is_quiet) = (true, true);
+    async fn run(&mut self) -> Result<(), Closed> {
         loop {
             let client = self.clients.client(&mut self.out).await?;
             // Requested before the file is read, so that a read after the end of the job is complete.
-            let has_ended = match &self.file {
-                Polled::Job(id) if is_quiet || self.node.is_none() => match client.job(id).await {
-                    Ok(JobDetail { job, .. }) => {
-                        self.node = job.driver_node;
-                        job.status.is_ended()
-                    }
-                    Err(error) if error.is_final() && !error.is_token() => {
-                        return self.out.failed(error).await;
-                    }
-                    Err(error) if self.is_temporary(error.clone(), &mut backoff).await? => continue,
-                    Err(error) => return self.out.failed(error).await,
-                },
-                Polled::Job(_) => false,
-                Polled::File(..) => has_ended(self.ended.as_ref()),
+            let has_ended = match self.has_ended(&client).await? {
+                Outcome::Answer(has_ended) => has_ended,
+                Outcome::Retry => continue,
+                Outcome::End => return Ok(()),
             };
-            let started = Instant::now();
-            let Some(read) = self.read(&client, lines).await else {
-                // A job that failed before it started has neither node nor log.
-                if has_ended {
-                    return self.out.complete().await;
-                }
-                self.out.quiet().await?;
-                self.wait(POLL_INTERVAL).await?;
-                continue;
+            let (now, took) = match self.read_end(&client, has_ended).await? {
+                Outcome::Answer(read) => read,
+                Outcome::Retry => continue,
+                Outcome::End => return Ok(()),
             };
-            let now = match read {
-                Ok(now) => now,
-                Err(RayError::TooLarge(_)) if lines > 1 => {
-                    lines = self.lower(lines);
-                    continue;
-                }
-                // The same read would take too long again. A head that answers nothing else either is waited for.
-                Err(error @ RayError::Silent(_))
-                    if lines > 1
-                        && started.elapsed() >= client.inner.limits.call
-                        && client.version().await.is_ok() =>
-                {
-                    lines = self.lower(lines);
-                    self.out.interrupted(format!("{error}; retrying with {lines} lines")).await?;
-                    continue;
-                }
-                Err(error @ RayError::Status { .. }) if has_ended => return self.out.failed(error).await,
-                Err(error) if self.is_temporary(error.clone(), &mut backoff).await? => continue,
-                Err(error) => return self.out.failed(error).await,
-            };
-            backoff.reset();
-            let took = started.elapsed();
-            match self.take(&now, lines, is_first.then_some(keep)).await? {
-                Read::NewBytes(has_new_bytes) => is_quiet = !has_new_bytes,
+            self.backoff.reset();
+            match self.take(&now, self.lines, self.keep).await? {
+                Read::NewBytes(has_new_bytes) => self.is_quiet = !has_new_bytes,
                 Read::Further => {
-                    lines = lines.saturating_mul(8).min(FURTHEST).min(self.most);
+                    self.lines = self.lines.saturating_mul(8).min(FURTHEST).min(self.most);
                     continue;
                 }
             }
-            is_first = false;
-            lines = ORDINARY;
+            self.keep = None;
+            self.lines = ORDINARY;
             if has_ended {
                 self.out.feed(&now[whole(&now).len()..]).await?;
                 self.out.complete().await?;
@@ -138,23 +128,85 @@ impl Poll {
         }
     }
 
-    /// Reads fewer lines at a time than these; returns their number.
-    fn lower(&mut self, lines: u32) -> u32 {
-        self.most = lines.div_ceil(8).min(lines - 1);
-        self.most
+    /// Whether nothing more is written to the file. Also finds the node that has the log of a job.
+    async fn has_ended(&mut self, client: &Client) -> Result<Outcome<bool>, Closed> {
+        let id = match &self.file {
+            Polled::Job(id) if self.is_quiet || self.node.is_none() => id,
+            Polled::Job(_) => return Ok(Outcome::Answer(false)),
+            Polled::File(..) => return Ok(Outcome::Answer(has_ended(self.ended.as_ref()))),
+        };
+        match client.job(id).await {
+            Ok(JobDetail { job, .. }) => {
+                self.node = job.driver_node;
+                Ok(Outcome::Answer(job.status.is_ended()))
+            }
+            Err(error) if error.is_final() && !error.is_token() => self.fail(error).await,
+            Err(error) => self.retry(error).await,
+        }
     }
 
-    /// Whether the error is temporary; if so, waits before it returns.
-    async fn is_temporary(&mut self, error: RayError, backoff: &mut Backoff) -> Result<bool, Closed> {
+    /// The file's last lines, and how long reading them took. After a response that was too large or too slow, fewer
+    /// lines are read.
+    async fn read_end(
+        &mut self,
+        client: &Client,
+        has_ended: bool,
+    ) -> Result<Outcome<(Bytes, Duration)>, Closed> {
+        let started = Instant::now();
+        let Some(read) = self.read(client, self.lines).await else {
+            // A job that failed before it started has neither node nor log.
+            if has_ended {
+                self.out.complete().await?;
+                return Ok(Outcome::End);
+            }
+            self.out.quiet().await?;
+            self.wait(POLL_INTERVAL).await?;
+            return Ok(Outcome::Retry);
+        };
+        match read {
+            Ok(now) => Ok(Outcome::Answer((now, started.elapsed()))),
+            Err(RayError::TooLarge(_)) if self.lines > 1 => {
+                self.lower();
+                Ok(Outcome::Retry)
+            }
+            // The same read would take too long again. A head that answers nothing else either is waited for.
+            Err(error @ RayError::Silent(_))
+                if self.lines > 1
+                    && started.elapsed() >= client.inner.limits.call
+                    && client.version().await.is_ok() =>
+            {
+                self.lower();
+                self.out.interrupted(format!("{error}; retrying with {} lines", self.lines)).await?;
+                Ok(Outcome::Retry)
+            }
+            Err(error @ RayError::Status { .. }) if has_ended => self.fail(error).await,
+            Err(error) => self.retry(error).await,
+        }
+    }
+
+    /// Reads fewer lines at a time than in the last read.
+    fn lower(&mut self) {
+        self.most = self.lines.div_ceil(8).min(self.lines - 1);
+        self.lines = self.most;
+    }
+
+    /// Waits before the next attempt if the error is temporary; otherwise ends the stream.
+    async fn retry<T>(&mut self, error: RayError) -> Result<Outcome<T>, Closed> {
         if self.clients.outlives(&error, &mut self.out).await? {
-            return Ok(true);
+            return Ok(Outcome::Retry);
         }
         if error.is_token() {
-            return Ok(false);
+            return self.fail(error).await;
         }
         self.out.interrupted(error).await?;
-        backoff.wait(&mut self.clients).await;
-        Ok(true)
+        self.backoff.wait(&mut self.clients).await;
+        Ok(Outcome::Retry)
+    }
+
+    /// Ends the stream: the log cannot be read.
+    async fn fail<T>(&mut self, error: RayError) -> Result<Outcome<T>, Closed> {
+        self.out.failed(error).await?;
+        Ok(Outcome::End)
     }
 
     /// The file's last lines; none while it is not known which node has it.

@@ -130,5 +130,5 @@ fn a_given_cluster_takes_precedence_over_ray_address() {
     assert!(err.starts_with("RAY_ADDRESS (10.0.0.1:6379) is ignored"), "{err}");
     // `HOST:6379` is the GCS of a cluster that needs no ssh.
     let clusters = desk.run(&["--address", "10.0.0.1:6379", "clusters", "--json"]).exits(0).json();
-    assert_eq!(clusters[0]["name"], "10.0.0.1:8265", "{clusters}");
+    assert_eq!(clusters[0]["cluster"], "10.0.0.1:8265", "{clusters}");
 }

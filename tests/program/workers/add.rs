@@ -24,7 +24,7 @@ fn a_worker_is_requested_and_followed_until_it_has_joined() {
     let (code, out, said) = adding.finish();
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((&rows[0]["name"], &rows[0]["joined"]), (&json!("extra"), &json!(true)));
+    assert_eq!((&rows[0]["worker"], &rows[0]["joined"]), (&json!("extra"), &json!(true)));
     // Once more: the request exists, so it is followed and not sent twice.
     let (code, _, said) = fixture.run("add-worker --type v4-8 --capacity best-effort --name extra --yes");
     assert_eq!(code, Some(0), "{said}");
@@ -171,11 +171,11 @@ fn a_request_that_somebody_deleted_is_sent_again_on_resume() {
     let (code, out, said) = fixture.run("add-worker --type v4-8 --name later --no-wait --yes --json");
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(rows, json!([{"name": "later", "hosts": [], "joined": false}]));
+    assert_eq!(rows, json!([{"cluster": "marin-a", "worker": "later", "hosts": [], "joined": false}]));
     let (code, out, said) = fixture.run("remove-worker later --yes --json");
     assert_eq!(code, Some(0), "no operation blocks another one: {said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(rows, json!([{"name": "later", "hosts": [], "removed": true}]));
+    assert_eq!(rows, json!([{"cluster": "marin-a", "worker": "later", "hosts": [], "removed": true}]));
 
     let mut adding = fixture.spawn("add-worker --type v4-8 --name gone --yes");
     adding.wait_for("gone: waiting");

@@ -132,7 +132,8 @@ fn a_slice_is_created_part_by_part_followed_and_removed_with_its_parts() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("2 of 2 hosts have joined Ray"), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(rows, json!([{"name": "s", "hosts": [WORKER, SECOND], "joined": true}]));
+    let expected = json!({"cluster": "marin-a", "worker": "s", "hosts": [WORKER, SECOND], "joined": true});
+    assert_eq!(rows, json!([expected]));
     // The same request again is followed; another one under that name is refused.
     let (code, _, said) = fixture.run("add-worker --type slice --name s --yes");
     assert_eq!(code, Some(0), "{said}");

@@ -144,7 +144,7 @@ fn a_started_cluster_is_reported_as_a_list() {
     let (code, out, said) = starting.finish();
     assert_eq!(code, Some(0), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(rows, json!([{"name": "marin-a", "started": true, "backup": null}]));
+    assert_eq!(rows, json!([{"cluster": "marin-a", "started": true, "backup": null}]));
     assert!(fixture.list("start-cluster").is_empty(), "already running");
 }
 

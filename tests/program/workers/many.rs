@@ -66,7 +66,7 @@ fn several_workers_are_removed_one_after_the_other() {
     fixture.goes("c");
     let (code, out, said) = removing.finish();
     assert_eq!((code, fixture.at_google()), (Some(0), Vec::new()), "{said}");
-    let row = |name: &str, i: usize| json!({"name": name, "hosts": [HOSTS[i]], "removed": true});
+    let row = |name: &str, i: usize| json!({"cluster": "marin-a", "worker": name, "hosts": [HOSTS[i]], "removed": true});
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap(), json!([row("a", 0), row("b", 1), row("c", 2)]));
     assert_eq!(fixture.deletions().len(), 3);
     let (_, log, _) = fixture.run("audit");

@@ -38,7 +38,10 @@ fn a_worker_is_removed_with_consent_and_completely() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("already done: TPU VM by-hand") && said.contains("by-hand is gone"), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(rows, json!([{"name": "by-hand", "hosts": [WORKER], "removed": true}]));
+    assert_eq!(
+        rows,
+        json!([{"cluster": "marin-a", "worker": "by-hand", "hosts": [WORKER], "removed": true}])
+    );
 }
 
 /// A login on a TPU host, instead of the host's sshd: its input is stored.
@@ -76,7 +79,7 @@ fn the_startup_of_a_tpu_vm_is_repeated_on_each_host() {
     let (code, out, said) = starting.finish();
     assert!(code == Some(0) && said.contains("joined"), "{said}");
     let rows: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(rows, json!([{"name": "by-hand", "hosts": hosts, "joined": true}]));
+    assert_eq!(rows, json!([{"cluster": "marin-a", "worker": "by-hand", "hosts": hosts, "joined": true}]));
     let logins = fs::read_to_string(fixture.home.path().join("logins")).unwrap();
     assert_eq!(logins.lines().filter(|l| l.starts_with("10.")).count(), 2, "each host once: {logins}");
     assert!(logins.contains("sudo -n sh -c"), "{logins}");

@@ -109,7 +109,7 @@ fn the_keys_of_a_fix_depend_on_the_context() {
 
 #[test]
 fn a_hint_names_the_key_of_the_changed_keymap() {
-    let mut app = with_keys(&[("restart", "f9"), ("log", "L")]);
+    let mut app = with_keys(&[("restart-cluster", "f9"), ("log", "L")]);
     let mut state = snapshot();
     let report = Arc::make_mut(&mut state.autoscaler);
     report.error = "KeyError".into();
@@ -120,10 +120,10 @@ fn a_hint_names_the_key_of_the_changed_keymap() {
     let restart = Verb::Restart.to("restart the cluster").into();
     assert_eq!(app.hint(&restart), "restart the cluster: f9");
     // An action without a key is shown by its name in the palette.
-    let changes = BTreeMap::from([("restart".to_owned(), Vec::new())]);
+    let changes = BTreeMap::from([("restart-cluster".to_owned(), Vec::new())]);
     let app =
         App::new(vec![Listed::Cluster(spec(CLUSTER))], Keymap::with_changes(actions(), &changes).unwrap());
-    assert_eq!(app.hint(&restart), "restart the cluster: :restart");
+    assert_eq!(app.hint(&restart), "restart the cluster: :restart-cluster");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         for d in actions().iter().map(|action| action.describe()) {
             // These accept their target by name instead.
             let names =
-                ["stop-job", "delete-job", "log", "describe", "resubmit", "remove-worker", "init-worker"];
+                ["stop-job", "delete-job", "log", "describe", "resubmit-job", "remove-worker", "init-worker"];
             let is_here = d.contexts.contains(&context) || names.contains(&d.name);
             assert_eq!(offered.iter().any(|c| c == d.name), is_here, "{}", d.name);
         }
@@ -253,7 +253,11 @@ fn a_key_that_is_not_available_here_reports_where_it_is() {
     }
     // Bound keys that need a row but have none.
     press(fleet, "/nowhere<enter>n");
-    assert!(fleet.dialog().is_none() && said(fleet).contains("submit: no row selected"), "{}", said(fleet));
+    assert!(
+        fleet.dialog().is_none() && said(fleet).contains("submit-job: no row selected"),
+        "{}",
+        said(fleet)
+    );
     press(fleet, "d");
     assert!(fleet.dialog().is_none() && said(fleet).contains("describe: no row selected"));
 }

@@ -357,8 +357,8 @@ fn read_only_refuses_actions_that_change_a_cluster_with_a_message() {
     send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
     // Written manually: a list derived from the table would agree with whatever it contains.
     let changing = [
-        "restart",
-        "start",
+        "restart-cluster",
+        "start-cluster",
         "stop-cluster",
         "add-worker",
         "remove-worker",
@@ -369,8 +369,8 @@ fn read_only_refuses_actions_that_change_a_cluster_with_a_message() {
         "cancel",
         "stop-job",
         "delete-job",
-        "submit",
-        "resubmit",
+        "submit-job",
+        "resubmit-job",
         "clean-preempted",
         "host-key",
     ];

@@ -17,7 +17,7 @@ const NAMES: [&str; 3] = ["marin-us-central1", "marin-us-central2", "marin-us-ea
 fn typed_letters_are_matched_and_ranked() {
     let mut app = shown();
     press(&mut app, ":start");
-    assert_eq!(words(&app)[..2], ["start", "restart"]);
+    assert_eq!(words(&app)[..2], ["start-cluster", "restart-cluster"]);
     press(&mut app, "<^u>stj");
     let offer = first(&app);
     assert_eq!((offer.text.as_str(), offer.key.as_str()), ("stop-job", "s"));
@@ -81,7 +81,7 @@ fn the_palette_reports_why_it_offers_nothing() {
     assert_eq!(why("cluster zzz").unwrap(), "no cluster matches `zzz`");
     assert_eq!(why("issues zzz").unwrap(), "`issues` takes no argument: `zzz`");
     assert!(why("help zzz").unwrap().contains("no page"));
-    assert_eq!((why(""), why("cluster "), why("restart")), (None, None, None));
+    assert_eq!((why(""), why("cluster "), why("restart-cluster")), (None, None, None));
 }
 
 #[test]
@@ -93,13 +93,13 @@ fn the_arrows_choose_and_tab_completes() {
     assert_eq!(app.prompt().unwrap().line.text(), chosen);
     press(&mut app, "<esc>:ref<up><up><down><down><enter>");
     assert!(app.prompt().is_none());
-    press(&mut app, ":restart<tab>");
+    press(&mut app, ":restart-cluster<tab>");
     assert_eq!(
         app.prompt().unwrap().line.text(),
-        "restart ",
+        "restart-cluster ",
         "a complete command continues with its argument"
     );
-    assert_eq!(words(&app), [format!("restart {CLUSTER}")]);
+    assert_eq!(words(&app), [format!("restart-cluster {CLUSTER}")]);
     press(&mut app, "<esc>:clu<tab>");
     assert!(app.prompt().unwrap().line.text().starts_with("cluster"));
 }
