@@ -66,7 +66,7 @@ mod workers;
 use no_demo as demo;
 
 pub use arguments::{Colors, DisplayArguments, GlobalArguments, SourceArguments};
-pub use output::error_line;
+pub use output::{error_line, is_closed};
 
 use crate::config::Env;
 use clap::error::ErrorKind;

@@ -10,7 +10,7 @@ use crate::proto::tpu::monitoring::runtime::{
     attr_value, gauge,
 };
 use crate::proto::tpu_telemetry::TpuSequencerTypeProto;
-use crate::proto::{Raw, tpu};
+use crate::proto::{Raw, innermost_cause, tpu};
 use bytes::Bytes;
 use http::Uri;
 use http::uri::PathAndQuery;
@@ -74,7 +74,7 @@ impl Libtpu {
         // The address of the metrics service on its host; the stream is already connected to it.
         let endpoint = Endpoint::from_static("http://localhost:8431");
         let channel = endpoint.connect_with_connector(Once(Some(TokioIo::new(stream)))).await;
-        Ok(Self { channel: channel.map_err(|e| LibtpuError::Silent(deepest(&e)))? })
+        Ok(Self { channel: channel.map_err(|e| LibtpuError::Silent(innermost_cause(&e)))? })
     }
 
     /// The host's chips by number, with duty cycle and memory.
@@ -115,7 +115,7 @@ impl Libtpu {
 
     async fn call(&self, path: &'static str, message: &impl Message) -> Result<Bytes, LibtpuError> {
         let mut grpc = tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(MAX_RESPONSE);
-        grpc.ready().await.map_err(|e| LibtpuError::Silent(deepest(&e)))?;
+        grpc.ready().await.map_err(|e| LibtpuError::Silent(innermost_cause(&e)))?;
         let request = Request::new(Bytes::from(message.encode_to_vec()));
         let answer = grpc.unary(request, PathAndQuery::from_static(path), Raw).await;
         Ok(answer.map_err(|status| refusal(&status))?.into_inner())
@@ -145,21 +145,13 @@ fn decode<M: Message + Default>(answer: Bytes) -> Result<M, LibtpuError> {
 
 fn refusal(status: &Status) -> LibtpuError {
     match status.code() {
-        _ if std::error::Error::source(status).is_some() => LibtpuError::Silent(deepest(status)),
+        _ if std::error::Error::source(status).is_some() => LibtpuError::Silent(innermost_cause(status)),
         Code::Unimplemented | Code::NotFound | Code::InvalidArgument => LibtpuError::Unknown,
         code => {
             let message = Text::from(status.message());
             LibtpuError::Refused(format!("{code:?}: {message}"))
         }
     }
-}
-
-fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }
 
 /// The number and the value of a device; `None` unless the value is finite and not negative.

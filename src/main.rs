@@ -2,7 +2,6 @@
 
 use marin_tui::cli;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io;
 use std::process::{ExitCode, exit};
 
 fn main() -> ExitCode {
@@ -29,10 +28,7 @@ fn main() -> ExitCode {
     };
     match cli::dispatch::run(&arguments) {
         Ok(code) => code,
-        // The reader of our output has closed the pipe (`marin-tui configs update --diff | head`).
-        Err(e) if e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => {
-            ExitCode::SUCCESS
-        }
+        Err(e) if cli::is_closed(&e) => ExitCode::SUCCESS,
         Err(e) => {
             cli::error_line(format_args!("marin-tui: {e:#}"));
             ExitCode::FAILURE

@@ -20,6 +20,9 @@ pub const PAGES: [(&str, &str); 16] = [
     ("style", include_str!("../assets/manual/style.md")),
 ];
 
+/// The pages for people who change the program.
+pub const FOR_CONTRIBUTORS: [&str; 2] = ["contributing", "style"];
+
 /// The text of a page; `None` if there is no such topic.
 pub fn page(topic: &str) -> Option<&'static str> {
     PAGES.iter().find(|(known, _)| *known == topic).map(|(_, text)| *text)

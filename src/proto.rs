@@ -11,6 +11,15 @@ mod raw;
 
 pub use raw::Raw;
 
+/// The innermost cause of a tonic error, which names the reason; the outer ones say only that a transport failed.
+pub fn innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
 include!(concat!(env!("OUT_DIR"), "/ray.rpc.rs"));
 
 /// Package `ray.rpc.autoscaler`.

@@ -26,7 +26,7 @@ pub use client::{Client, Counter, Endpoint, Limits, Meter};
 pub use drain::{Drain, Running};
 pub use error::RayError;
 pub use logs::{
-    Clients, Closed, EndWatch, LogEvent, LogFiles, Outlet, Polled, Tail, WholeLog, cleaned, ends,
+    Clients, Closed, EndWatch, LogEvent, LogFiles, LogStream, Outlet, Polled, WholeLog, cleaned, ends,
     follow_whole, has_ended, poll,
 };
 pub use packages::{DEFAULT_EXCLUDES, Folder, PackError, UPLOAD_LIMIT, archive};

@@ -2,7 +2,7 @@
 
 use super::old::renamed;
 use crate::config::nearest;
-use crate::manual::{PAGES, page, rows, summary};
+use crate::manual::{FOR_CONTRIBUTORS, PAGES, page, rows, summary};
 use crate::tui::terminal_width;
 use anyhow::bail;
 use clap::Command;
@@ -19,10 +19,16 @@ pub(super) fn run(words: &[String], mut command: Command) -> anyhow::Result<()> 
     // Without this, the usage of a subcommand does not begin with the program's name.
     command.build();
     if words.is_empty() {
+        let pages = PAGES.iter().filter(|(topic, _)| !FOR_CONTRIBUTORS.contains(topic));
         let topics: Vec<Vec<String>> =
-            PAGES.iter().map(|(topic, text)| vec![(*topic).to_owned(), summary(text).to_owned()]).collect();
+            pages.map(|(topic, text)| vec![(*topic).to_owned(), summary(text).to_owned()]).collect();
         print!("{}\n", command.render_long_help());
-        return Ok(super::columns::print(&mut super::output::stdout(), &["TOPIC", "ABOUT"], &topics)?);
+        super::columns::print(&mut super::output::stdout(), &["TOPIC", "ABOUT"], &topics)?;
+        println!(
+            "\nTo change this program: `marin-tui help {}`",
+            FOR_CONTRIBUTORS.join("`, `marin-tui help ")
+        );
+        return Ok(());
     }
     if let [topic] = words
         && let Some(text) = page(topic)

@@ -48,6 +48,12 @@ pub fn is_gone() -> bool {
     polled.is_ok() && out[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
+/// Whether an error means that the reader of stdout has closed the pipe (`marin-tui configs update --diff | head`); other
+/// pipes and sockets fail alike.
+pub fn is_closed(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) && is_gone()
+}
+
 /// Whether stderr is a terminal, so that questions can be asked there.
 pub fn can_ask() -> bool {
     io::stderr().is_terminal()

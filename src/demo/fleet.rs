@@ -16,12 +16,12 @@ use super::google::Google;
 use super::ssh::{Keys, SshServer};
 use super::{FaultRule, Head, entropy};
 use crate::model::Secret;
+use crate::model::text::hex;
 use cloud::Cloud;
 use folder::ClusterAddress;
 use head_machine::{ADDRESS, HeadMachine};
 use ray_command::{RayCommand, bootstrap};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::io;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -152,10 +152,5 @@ async fn head(scenario: super::Scenario, faults: Vec<FaultRule>) -> io::Result<H
 
 /// 128 random bits in hexadecimal.
 fn new_token() -> io::Result<Secret> {
-    let mut text = String::new();
-    for byte in entropy::bytes::<16>()? {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(Secret::new(text))
+    Ok(Secret::new(hex(&entropy::bytes::<16>()?)))
 }

@@ -3,6 +3,7 @@
 //! Each is read again right before its deletion, because it may have changed since it was listed. No deletion is
 //! forced: Google refuses to delete a queued resource that still holds a running TPU VM.
 
+use super::compute::is_url_part;
 use super::{ChosenTpu, GcpError, Google, TpuLocation};
 use crate::model::cloud::{CloudView, QueuedState, TpuVm, VmState};
 use crate::model::{Cleaned, Leftover, LeftoverKind, Text, Timestamp};
@@ -24,7 +25,7 @@ impl Google {
         all: Vec<Leftover>,
         report: impl Fn(&Leftover, &Cleaned),
     ) -> Vec<(Leftover, Cleaned)> {
-        let (valid, invalid): (Vec<_>, Vec<_>) = all.into_iter().partition(|l| is_id(l.name.raw()));
+        let (valid, invalid): (Vec<_>, Vec<_>) = all.into_iter().partition(|l| is_url_part(l.name.raw()));
         let (machines, requests): (Vec<_>, Vec<_>) =
             valid.into_iter().partition(|l| l.kind != LeftoverKind::QueuedResource);
         let mut done = self.clean_machines(location, machines, &report).await;
@@ -225,11 +226,6 @@ fn failed(e: &GcpError) -> Cleaned {
         e => e.hint(),
     };
     Cleaned::Failed { what: e.to_string(), hint }
-}
-
-/// Names become parts of URLs. Google's consist of letters, digits and dashes (TPU API v2, `nodeId`).
-fn is_id(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
 fn lists(view: &CloudView, leftover: &Leftover) -> bool {

@@ -137,6 +137,12 @@ impl Google {
     }
 }
 
+/// Whether a name from Google may become part of a URL. Google's consist of letters, digits and dashes (TPU API v2,
+/// `nodeId`).
+pub(super) fn is_url_part(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
 pub(super) fn last_part(url: &str) -> &str {
     url.rsplit('/').next().unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 //! the hosts of one slice if the group has a workload policy, which names the topology; otherwise each is a slice of
 //! one host. `contributing.md` names the sources.
 
-use super::compute::{Page, is_address, last_part, time};
+use super::compute::{Page, is_address, is_url_part, last_part, time};
 use super::{GcpError, Google};
 use crate::model::cloud::{Capacity, ComputeTpu, TpuVm, VmState};
 use crate::model::machine_type::TpuMachine;
@@ -157,11 +157,6 @@ fn named(value: &Value) -> Option<String> {
     value.as_str().filter(|s| !s.is_empty()).map(str::to_owned)
 }
 
-/// Names become parts of URLs.
-fn is_id(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-}
-
 /// Whether something in `location`, a zone or region, may be in `zone` (`-` for any).
 fn is_within(zone: &str, location: &str) -> bool {
     zone == "-" || zone == location || zone.rsplit_once('-').is_some_and(|(region, _)| region == location)
@@ -177,7 +172,7 @@ pub(super) fn group_of(instance: &Value) -> Option<String> {
     else {
         return None;
     };
-    (is_id(location) && is_id(name)).then(|| format!("{scope}/{location}/{kind}/{name}"))
+    (is_url_part(location) && is_url_part(name)).then(|| format!("{scope}/{location}/{kind}/{name}"))
 }
 
 /// The same path for a group as it is listed.
@@ -185,7 +180,8 @@ fn group_path(group: &Value) -> Option<String> {
     let (zone, region) = (last_part(text_of(&group["zone"])), last_part(text_of(&group["region"])));
     let (scope, location) = if zone.is_empty() { ("regions", region) } else { ("zones", zone) };
     let name = text_of(&group["name"]);
-    (is_id(location) && is_id(name)).then(|| format!("{scope}/{location}/instanceGroupManagers/{name}"))
+    (is_url_part(location) && is_url_part(name))
+        .then(|| format!("{scope}/{location}/instanceGroupManagers/{name}"))
 }
 
 /// A group with a TPU topology has a workload policy (and creates its instances all at once).

@@ -3,6 +3,7 @@
 use super::render::{TemplateError, render};
 use super::table::{Row, Table};
 use crate::config::yaml::{self, FileError};
+use crate::model::text::hex;
 use crate::replace;
 use sha1::{Digest, Sha1};
 use std::fs;
@@ -171,8 +172,7 @@ pub fn is_generated(text: &str) -> bool {
 }
 
 fn sum(body: &str) -> String {
-    let digits: Vec<String> = Sha1::digest(body.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
-    digits.concat()
+    hex(&Sha1::digest(body.as_bytes()))
 }
 
 fn name_in(text: &str) -> Option<String> {

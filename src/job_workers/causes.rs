@@ -1,6 +1,6 @@
 //! The errors of a job's driver and workers, and the deaths of their nodes, compared by time.
 
-use super::worker::{JobWorkers, NamedWorker, Tail};
+use super::worker::{JobWorkers, LastLines, NamedWorker};
 use crate::logs::{Causes, Certainty, Evidence, Explanation, Source, Times, Writer, Writers, prefixed};
 use crate::model::text::log_line;
 use crate::model::{DeathReason, Line, Node, NodeId, Timestamp, WorkerState};
@@ -49,7 +49,7 @@ pub(super) fn is_without_error(found: &Explanation, worker: usize) -> bool {
 /// the deaths of nodes.
 pub fn causes(
     job_workers: &JobWorkers,
-    tails: &[Tail],
+    tails: &[LastLines],
     driver: Option<&[Line]>,
     clocks: &Clocks,
 ) -> Option<Explanation> {
@@ -133,7 +133,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Adds the end of a worker's file.
-    fn add_tail(&mut self, tail: &Tail) {
+    fn add_tail(&mut self, tail: &LastLines) {
         let mut times = Times::new(self.job_workers.clock);
         let source = source_of(tail.worker, u32::from(tail.is_err));
         for (number, line) in (0..).zip(&tail.lines) {

@@ -1,6 +1,6 @@
 //! The lines of all workers of a job: in time order, and folded if many are equal.
 
-use super::worker::{JobWorkers, Tail};
+use super::worker::{JobWorkers, LastLines};
 use crate::logs::{Fold, Merge, Row, Times};
 use crate::model::{Line, LineMatch, Timestamp};
 use std::borrow::Borrow;
@@ -40,9 +40,9 @@ fn mark(of: impl Hash) -> u64 {
 }
 
 /// All lines in time order; those of one file keep their order.
-pub fn in_order(job_workers: &JobWorkers, tails: Vec<Tail>) -> impl Iterator<Item = WorkerLine> {
+pub fn in_order(job_workers: &JobWorkers, tails: Vec<LastLines>) -> impl Iterator<Item = WorkerLine> {
     let clock = job_workers.clock;
-    merged(tails.into_iter().map(move |Tail { worker, is_err, lines }| {
+    merged(tails.into_iter().map(move |LastLines { worker, is_err, lines }| {
         let mut times = Times::new(clock);
         let lines = lines.into_iter().map(move |line| (times.next(line.text()), line));
         (worker, is_err, lines)

@@ -1,6 +1,6 @@
 //! The overview of a job's workers, separately for each kind.
 
-use super::worker::{JobWorkers, Tail};
+use super::worker::{JobWorkers, LastLines};
 use crate::logs::{Answer, Merge, Overview, Times, WorkerNote};
 use crate::model::amount::grouped;
 use crate::model::{Line, Timestamp};
@@ -12,7 +12,7 @@ pub const OVERVIEW_LINES: u32 = 40;
 
 /// Compares the workers by the last lines of their files, separately for each kind: different actors do different work.
 /// Unusual workers come first; [`Answer::worker`] is the index in [`JobWorkers::workers`].
-pub fn worker_overview(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp) -> Vec<Answer> {
+pub fn worker_overview(job_workers: &JobWorkers, tails: &[LastLines], now: Timestamp) -> Vec<Answer> {
     let mut lines_of: Vec<Merge<&Line>> = job_workers.workers.iter().map(|_| Merge::default()).collect();
     for tail in tails {
         let mut times = Times::new(job_workers.clock);
@@ -45,7 +45,7 @@ pub fn worker_overview(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp)
 }
 
 /// By index in [`JobWorkers::workers`]: whether a worker's last line is on standard error; `None` without a line.
-pub fn last_files(job_workers: &JobWorkers, tails: &[Tail]) -> Vec<Option<bool>> {
+pub fn last_files(job_workers: &JobWorkers, tails: &[LastLines]) -> Vec<Option<bool>> {
     let mut last: Vec<Option<(Option<Timestamp>, bool)>> = vec![None; job_workers.workers.len()];
     for tail in tails.iter().filter(|tail| !tail.lines.is_empty()) {
         let mut times = Times::new(job_workers.clock);

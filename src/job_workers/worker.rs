@@ -87,7 +87,7 @@ fn last_line(words: &Text) -> String {
 
 /// The end of a worker's file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tail {
+pub struct LastLines {
     /// Index of the worker in the list of workers.
     pub worker: usize,
     /// Whether it is standard error.

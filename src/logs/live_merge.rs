@@ -65,8 +65,12 @@ impl LiveMerge {
     /// How long until lines are due; `None` if none are waiting.
     pub fn wait(&self, now: Timestamp) -> Option<Duration> {
         let waiting = self.waiting?;
-        let of_window = WAIT.saturating_sub(waiting.age(now));
-        let of_first = WAIT_AT_FIRST.saturating_sub(self.since.age(now));
+        // If the clock was set back, lines are due at once: waiting for it to catch up could take hours.
+        let left = |limit: Duration, from: Timestamp| {
+            if now < from { Duration::ZERO } else { limit.saturating_sub(from.age(now)) }
+        };
+        let of_window = left(WAIT, waiting);
+        let of_first = left(WAIT_AT_FIRST, self.since);
         let all_begun = self.logs.iter().all(|log| log.has_begun);
         Some(if all_begun { of_window } else { of_window.max(of_first) })
     }
@@ -114,6 +118,8 @@ mod tests {
         let told = texts(live.take(after(1400)));
         let want = [(b, "2025-11-24 16:00:01 one"), (a, "2025-11-24 16:00:02 two"), (a, "Traceback")];
         assert_eq!(told, want.map(|(log, text)| (log, text.to_owned())));
+        live.push(b, lines(&["2025-11-24 15:59:59 early"]), after(2000));
+        assert_eq!(live.take(after(1500)).len(), 1, "the clock was set back");
         live.push(b, lines(&["2025-11-24 16:00:00 zero"]), after(2000));
         assert_eq!(live.wait(after(2400)), Some(Duration::from_millis(600)));
         assert!(live.take(after(2900)).is_empty());

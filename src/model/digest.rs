@@ -1,5 +1,6 @@
 //! A hash of a file's path and content.
 
+use super::text::hex;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
@@ -15,8 +16,7 @@ impl Digest {
         hash.update((path.len() as u64).to_be_bytes());
         hash.update(path);
         hash.update(text);
-        let hex = hash.finalize().0.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
-        Self(format!("sha256:{hex}"))
+        Self(format!("sha256:{}", hex(&hash.finalize())))
     }
 
     /// The digest as it is stored.

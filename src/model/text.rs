@@ -96,6 +96,15 @@ fn is_hostile(c: char) -> bool {
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Bytes in hexadecimal, two lower-case digits each.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// Whether the text is printable ASCII, with one screen cell per byte. Nearly every text is.
 pub fn is_plain(s: &str) -> bool {
     s.bytes().all(|byte| matches!(byte, b' '..=b'~'))

@@ -7,7 +7,7 @@ use super::facts::{Facts, Outcome};
 use super::journal::Journal;
 use super::lock::HeldLock;
 use super::performer::Performer;
-use super::preview::would_back_up;
+use super::preview::{REQUIRED_PARTS, would_back_up};
 use super::{failure, then_resume};
 use crate::model::amount::counted;
 use crate::model::{
@@ -246,8 +246,11 @@ impl Performer {
             Ok(session) => session,
             Err(problem) => return self.unknown_state(problem),
         };
+        // An operation that saves jobs must know all of them.
+        let parts =
+            if self.preserves() { &REQUIRED_PARTS[..] } else { &[SnapshotPart::Nodes, SnapshotPart::Jobs] };
         let snapshot = Poller::new(session.client.clone())
-            .refresh_all(&[SnapshotPart::Nodes, SnapshotPart::Jobs])
+            .refresh_all(parts)
             .await
             .map_err(|e| e.problem(Timestamp::now()))?;
         let facts = self.facts_of(&snapshot, &session.ray_session);

@@ -7,9 +7,9 @@ use super::executor::Executor;
 use super::host::Host;
 use super::request::Request;
 use crate::job_workers::{
-    Clocks, DEFAULT_LINES, Findings, JobReadingCost, JobWorkers, Known, OVERVIEW_LINES, Part, Tail, Verdict,
-    WorkersAnswer, WorkersReading, causes, explained, failure, first_few, fold, hosts_to_time, in_order,
-    last_files, running, worker_overview,
+    Clocks, DEFAULT_LINES, Findings, JobReadingCost, JobWorkers, Known, LastLines, OVERVIEW_LINES, Part,
+    Verdict, WorkersAnswer, WorkersReading, causes, explained, failure, first_few, fold, hosts_to_time,
+    in_order, last_files, running, worker_overview,
 };
 use crate::logs::{Clock, Explanation, LineSplitter, Times};
 use crate::model::amount::counted;
@@ -83,7 +83,11 @@ impl<'a> WorkerReader<'a> {
     /// # Errors
     ///
     /// The head refuses the token.
-    pub async fn tails(&mut self, job_workers: &mut JobWorkers, lines: u32) -> Result<Vec<Tail>, RayError> {
+    pub async fn tails(
+        &mut self,
+        job_workers: &mut JobWorkers,
+        lines: u32,
+    ) -> Result<Vec<LastLines>, RayError> {
         let client = self.client;
         let files = job_workers.workers.iter().enumerate().flat_map(|(at, worker)| {
             let files = worker.process.files.iter();
@@ -103,12 +107,12 @@ impl<'a> WorkerReader<'a> {
             match read {
                 Ok(read) => {
                     received += read.len();
-                    tails.push(Tail { worker, is_err, lines: split(&read) });
+                    tails.push(LastLines { worker, is_err, lines: split(&read) });
                 }
                 Err(e) if e.is_token() => return Err(e),
                 Err(e) if e.may_mean_empty() => {
                     empty += 1;
-                    tails.push(Tail { worker, is_err, lines: Vec::new() });
+                    tails.push(LastLines { worker, is_err, lines: Vec::new() });
                 }
                 Err(e) => {
                     self.listed.forget(&job_workers.workers[worker].process.node);
@@ -264,7 +268,7 @@ impl<'a> WorkerReader<'a> {
 
 /// The ends of the logs that an explanation compares.
 pub struct Logs {
-    tails: Vec<Tail>,
+    tails: Vec<LastLines>,
     driver: Option<Vec<Line>>,
 }
 
@@ -284,9 +288,9 @@ fn split(bytes: &Bytes) -> Vec<Line> {
 
 /// The time since which all files were read completely: the latest first time in the files that were not read from
 /// their beginning.
-fn whole_since(job_workers: &JobWorkers, tails: &[Tail]) -> Option<Timestamp> {
+fn whole_since(job_workers: &JobWorkers, tails: &[LastLines]) -> Option<Timestamp> {
     let cut = tails.iter().filter(|tail| tail.lines.len() >= DEFAULT_LINES as usize);
-    let first = |tail: &Tail| {
+    let first = |tail: &LastLines| {
         let mut times = Times::new(job_workers.clock);
         tail.lines.iter().find_map(|line| times.next(line.text()))
     };

@@ -139,7 +139,10 @@ fn docker_words(options: &str) -> Result<String, &'static str> {
 fn docker_word(text: &str) -> Result<(String, &str), &'static str> {
     let mut word = Word::default();
     let mut rest = text;
-    if let Some(after) = rest.strip_prefix('~').filter(|r| r.is_empty() || r.starts_with(['/', ' '])) {
+    if let Some(after) = rest
+        .strip_prefix('~')
+        .filter(|r| r.is_empty() || r.starts_with('/') || r.starts_with(char::is_whitespace))
+    {
         word.quoted.push_str("\"$HOME\"");
         rest = after;
     }
@@ -191,11 +194,16 @@ impl Word {
     /// Reads the character after a backslash.
     fn read_escaped<'a>(&mut self, after: &'a str) -> Result<&'a str, &'static str> {
         let next = after.chars().next().ok_or("trailing backslash")?;
+        let rest = &after[next.len_utf8()..];
+        if next == '\n' {
+            // The line continues.
+            return Ok(rest);
+        }
         if self.within.is_some() && !matches!(next, '"' | '\\' | '$' | '`') {
             self.plain.push('\\');
         }
         self.plain.push(next);
-        Ok(&after[next.len_utf8()..])
+        Ok(rest)
     }
 
     fn quote_plain(&mut self) {

@@ -6,7 +6,7 @@
 use super::client::{self, Client, Meter};
 use super::{RayError, memory_estimate};
 use crate::model::Secret;
-use crate::proto::{self, Raw};
+use crate::proto::{self, Raw, innermost_cause};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use prost::Message;
@@ -72,7 +72,7 @@ impl Gcs {
         let mut grpc =
             tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(self.max_size);
         let answer = async {
-            grpc.ready().await.map_err(|e| RayError::Silent(deepest(&e)))?;
+            grpc.ready().await.map_err(|e| RayError::Silent(cause_of(&e)))?;
             let answer = grpc.unary(request, PathAndQuery::from_static(path), Raw).await;
             answer.map_err(|s| self.refusal(&s))
         };
@@ -101,7 +101,7 @@ impl Gcs {
     ) -> Result<http::Response<tonic::body::Body>, RayError> {
         let mut channel = self.channel.clone();
         self.meter().gcs.ask();
-        let silent = |e: tonic::transport::Error| RayError::Silent(deepest(&e));
+        let silent = |e: tonic::transport::Error| RayError::Silent(cause_of(&e));
         std::future::poll_fn(|cx| GrpcService::poll_ready(&mut channel, cx)).await.map_err(silent)?;
         GrpcService::call(&mut channel, request).await.map_err(silent)
     }
@@ -110,7 +110,7 @@ impl Gcs {
     pub(super) fn body_error(&self, status: &Status) -> RayError {
         match status.code() {
             // An error of the connection, not of the GCS.
-            Code::Unknown | Code::Internal | Code::Cancelled => RayError::Silent(deepest(status)),
+            Code::Unknown | Code::Internal | Code::Cancelled => RayError::Silent(cause_of(status)),
             _ => self.refusal(status),
         }
     }
@@ -118,10 +118,10 @@ impl Gcs {
     pub(super) fn refusal(&self, status: &Status) -> RayError {
         match status.code() {
             // Only an error of the connection itself has a cause.
-            _ if std::error::Error::source(status).is_some() => RayError::Silent(deepest(status)),
+            _ if std::error::Error::source(status).is_some() => RayError::Silent(cause_of(status)),
             Code::Unauthenticated if self.authorization.is_some() => RayError::TokenRefused,
             Code::Unauthenticated => RayError::TokenMissing,
-            Code::Unavailable | Code::DeadlineExceeded => RayError::Silent(deepest(status)),
+            Code::Unavailable | Code::DeadlineExceeded => RayError::Silent(cause_of(status)),
             code => {
                 let message = super::error::message_of(status.message().as_bytes());
                 RayError::Grpc(format!("{code:?}: {}", self.client.without_token(&message)))
@@ -187,10 +187,6 @@ fn not_sent() -> RayError {
     RayError::Setup("the token contains characters that are not allowed in a gRPC header".to_owned())
 }
 
-fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    super::error::message_of(cause.to_string().as_bytes())
+fn cause_of(error: &(dyn std::error::Error + 'static)) -> String {
+    super::error::message_of(innermost_cause(error).as_bytes())
 }

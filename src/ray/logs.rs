@@ -9,12 +9,12 @@ mod poll;
 mod polled;
 mod seen;
 mod socket;
-mod tail;
+mod stream;
 mod whole;
 
 pub use files::{LogFiles, cleaned};
 pub use job::follow_whole;
 pub use poll::poll;
 pub use polled::Polled;
-pub use tail::{Clients, Closed, EndWatch, LogEvent, Outlet, Tail, ends, has_ended};
+pub use stream::{Clients, Closed, EndWatch, LogEvent, LogStream, Outlet, ends, has_ended};
 pub use whole::WholeLog;

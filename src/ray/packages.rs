@@ -8,6 +8,7 @@ mod wildmatch;
 
 pub use error::{PackError, UPLOAD_LIMIT};
 
+use crate::model::text::hex;
 use bytes::Bytes;
 use sha1::{Digest, Sha1};
 use std::fs::{self, File};
@@ -136,14 +137,6 @@ fn digest(root: &Path, entry: &Entry) -> Result<[u8; 20], PackError> {
         }
     }
     Ok(sha.finalize().into())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -22,6 +22,11 @@ const MIN_INTERVAL: Duration = Duration::from_secs(5);
 /// An answer for another cluster in the same zone that is at most this old is used as well.
 const MAX_SHARED_AGE: Duration = Duration::from_secs(2);
 
+/// The time since which an answer for another cluster in the same zone may be used instead of a new one.
+pub(super) fn shared_since() -> Instant {
+    Instant::now().checked_sub(MAX_SHARED_AGE).unwrap_or_else(Instant::now)
+}
+
 /// Poll interval for another operator's lock while their operation runs.
 const LOCK_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -133,7 +138,7 @@ impl Queries {
     /// Begins a query; returns the time since which an answer for another cluster may be used instead of a new one.
     fn begin(&mut self) -> Instant {
         self.is_querying = true;
-        let shared = Instant::now().checked_sub(MAX_SHARED_AGE).unwrap_or_else(Instant::now);
+        let shared = shared_since();
         self.since.map_or(shared, |since| since.max(shared))
     }
 

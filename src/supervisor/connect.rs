@@ -181,10 +181,16 @@ async fn wants_token(client: &Client) -> Result<bool, RayError> {
     }
 }
 
-/// A small request that needs no token: its time is the round trip.
+/// A dashboard that does not answer a small request within this time counts as not responding.
+pub const PING_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A small request that needs no token: its time is the round trip, at most [`PING_TIMEOUT`].
 pub async fn ping(client: &Client) -> Result<Duration, RayError> {
     let began = Instant::now();
-    wants_token(client).await.map(|_| began.elapsed())
+    match tokio::time::timeout(PING_TIMEOUT, wants_token(client)).await {
+        Ok(answer) => answer.map(|_| began.elapsed()),
+        Err(_) => Err(RayError::Silent(format!("no response within {} s", PING_TIMEOUT.as_secs()))),
+    }
 }
 
 /// Looks for another token after the cluster refused ours, at Google's too; the session's client has it then.

@@ -8,7 +8,7 @@ use super::log_file::{ContentSearch, LogFile, Opened, ReadError, Start};
 use super::position::{Arrived, FileChange, Position};
 use crate::logs::Grep;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId};
-use crate::ray::{self, Client, Clients, Closed, JobDetail, LogEvent, Outlet, Polled, RayError, Tail};
+use crate::ray::{self, Client, Clients, Closed, JobDetail, LogEvent, LogStream, Outlet, Polled, RayError};
 use crate::ssh::{Remote, RemoteStream, TunnelSpec};
 use bytes::Bytes;
 use std::pin::Pin;
@@ -87,7 +87,7 @@ pub fn follow(
     source: LogSource,
     start: Start,
     longest: usize,
-) -> Tail {
+) -> LogStream {
     follow_from((start, None), access_watch, spec, source, longest)
 }
 
@@ -99,7 +99,7 @@ pub fn follow_matching(
     source: LogSource,
     (words, start): (Grep, Start),
     longest: usize,
-) -> Tail {
+) -> LogStream {
     let query = ContentSearch { start, to_end: false, ..ContentSearch::all(words) };
     follow_from((start, Some(query)), access_watch, spec, source, longest)
 }
@@ -110,8 +110,8 @@ fn follow_from(
     spec: Arc<ClusterSpec>,
     source: LogSource,
     longest: usize,
-) -> Tail {
-    Tail::spawn(longest, move |out| async move {
+) -> LogStream {
+    LogStream::spawn(longest, move |out| async move {
         let (job, file, node) = match source {
             LogSource::Job(id) => (Some(id.clone()), LogFile::of_job(&id), None),
             LogSource::Monitor(name) => (None, LogFile::new(&name), None),

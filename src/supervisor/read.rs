@@ -1,6 +1,7 @@
 //! The complete state of a cluster for a command, which reads everything once.
 
 use super::access::Access;
+use super::cloud_watch::shared_since;
 use super::limits::with_limits;
 use super::lock::{keeps_locks, read_lock};
 use super::session::connect;
@@ -12,13 +13,6 @@ use crate::model::{
 use crate::ray::{Poller, RayError};
 use crate::state::ClusterState;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Instant;
-
-/// A dashboard that does not answer a small request within this time counts as not responding.
-const PING_TIMEOUT: Duration = Duration::from_secs(3);
-/// An answer from Google that is at most this old is shared by clusters of one zone that are read together.
-const MAX_SHARED_AGE: Duration = Duration::from_secs(2);
 
 /// Reads Ray, Google (unless the settings disable it) and another operator's operation lock. Failures to read are part
 /// of the state, as on the screen: a broken connection, a refusal by Google. `on_phase` receives the phases of the
@@ -62,7 +56,7 @@ async fn derive_state(
 ) -> ClusterState {
     let google = async {
         // An answer for another cluster in the zone is equally valid.
-        let since = Instant::now().checked_sub(MAX_SHARED_AGE).unwrap_or_else(Instant::now);
+        let since = shared_since();
         let is_queried = tpu_location(spec).is_ok() && options.cloud_refresh.is_some();
         if is_queried { Some(options.zones.view(spec, &options.google, since).await) } else { None }
     };
@@ -123,8 +117,8 @@ async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> V
         // Findings do not depend on operations, so a lock that cannot be read counts as none.
         if keeps_locks(spec) { read_lock(access).await.ok().flatten() } else { None }
     };
-    let dashboard = tokio::time::timeout(PING_TIMEOUT, super::connect::ping(&session.client));
-    let (snapshot, lock, dashboard) = tokio::join!(poller.refresh(), lock, dashboard);
+    let ping = super::connect::ping(&session.client);
+    let (snapshot, lock, dashboard) = tokio::join!(poller.refresh(), lock, ping);
     let now = Timestamp::now();
     let snapshot = match snapshot {
         Ok(snapshot) => with_file_limits(spec, snapshot),
@@ -132,12 +126,8 @@ async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> V
     };
     let gcs = poller.over_gcs();
     let (latency, silent) = match dashboard {
-        Ok(Ok(latency)) => (Some(latency), None),
-        Ok(Err(e)) => (None, Some(e.problem(now))),
-        Err(_) => {
-            let words = format!("no response within {} s", PING_TIMEOUT.as_secs());
-            (None, Some(RayError::Silent(words).problem(now)))
-        }
+        Ok(latency) => (Some(latency), None),
+        Err(e) => (None, Some(e.problem(now))),
     };
     let link = Link::Up {
         since: now,

@@ -34,8 +34,6 @@ const TICK: Duration = Duration::from_secs(2);
 const PING_INTERVAL: Duration = Duration::from_secs(15);
 /// Time without an answer after which the dashboard of the cluster on the screen is sent a small request.
 const DASHBOARD_INTERVAL: Duration = Duration::from_secs(5);
-/// A dashboard that does not answer a small request within this time counts as not responding.
-const PING_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum interval between refreshes of the cluster on the screen, however slow its head is.
 const MAX_VISIBLE_PAUSE: Duration = Duration::from_secs(10);
 /// Time limit for the check of a connection after a wake-up.
@@ -364,12 +362,9 @@ impl ClusterTask {
                 if first {
                     // Opens the connection on which later requests are measured; a failure will occur again and be
                     // reported then.
-                    let _ = tokio::time::timeout(PING_TIMEOUT, connect::ping(&client)).await;
+                    let _ = connect::ping(&client).await;
                 }
-                let answer = tokio::time::timeout(PING_TIMEOUT, connect::ping(&client)).await;
-                let late =
-                    |_| Err(RayError::Silent(format!("no response within {} s", PING_TIMEOUT.as_secs())));
-                ProbeResult::Latency(answer.unwrap_or_else(late))
+                ProbeResult::Latency(connect::ping(&client).await)
             });
         }
         if !self.visible.is_empty() && s.probes.is_empty() && s.dashboard.is_none() {
@@ -387,7 +382,9 @@ impl ClusterTask {
         let quiet = self.focused
             && older(s.dashboard_seen, DASHBOARD_INTERVAL)
             && older(s.pinged, DASHBOARD_INTERVAL);
-        older(s.pinged, PING_INTERVAL) || quiet || s.dashboard.is_some() && older(s.pinged, PING_TIMEOUT)
+        older(s.pinged, PING_INTERVAL)
+            || quiet
+            || s.dashboard.is_some() && older(s.pinged, connect::PING_TIMEOUT)
     }
 
     async fn answered(&mut self, answer: ProbeResult, s: &mut Serving) {

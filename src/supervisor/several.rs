@@ -1,4 +1,4 @@
-//! Follows many log files of a cluster together: one [`Tail`] per file, and one command per host. On the head the
+//! Follows many log files of a cluster together: one [`LogStream`] per file, and one command per host. On the head the
 //! command uses the open connection; on other hosts it logs in separately. The files of a host that cannot be logged in
 //! to are followed one by one through the head's dashboard.
 
@@ -8,7 +8,7 @@ use super::Options;
 use super::follow::{LogAccessWatch, clients, head};
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId, Text};
-use crate::ray::{self, Closed, EndWatch, LogEvent, Outlet, Polled, Tail};
+use crate::ray::{self, Closed, EndWatch, LogEvent, LogStream, Outlet, Polled};
 use host::{FileEvent, Files, FollowedFile, HostFiles};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub fn follow_several(
     logs: Vec<Followed>,
     ended: Option<&EndWatch>,
     longest: usize,
-) -> Vec<Tail> {
+) -> Vec<LogStream> {
     let mut hosts: BTreeMap<(Option<TpuHost>, u32), Vec<FollowedFile>> = BTreeMap::new();
     let mut tails = Vec::new();
     for Followed { source, host, keep } in logs {
@@ -51,7 +51,9 @@ pub fn follow_several(
         };
         hosts.entry((host, keep)).or_default().push(FollowedFile::new(name, sender));
         let (access_watch, ended) = (access_watch.clone(), ended.cloned());
-        tails.push(Tail::spawn(longest, move |out| read(events, access_watch, (polled, keep), ended, out)));
+        tails.push(LogStream::spawn(longest, move |out| {
+            read(events, access_watch, (polled, keep), ended, out)
+        }));
     }
     let logins = Arc::new(Semaphore::new(MAX_LOGINS));
     for ((host, keep), files) in hosts {

@@ -14,7 +14,7 @@ use crate::model::{
     ClusterEvent, ClusterSpec, FileSearch, Line, LogBatch, LogEnd, LogPart, LogSource, NodeId, NotSearched,
     StreamId,
 };
-use crate::ray::{Client, LogEvent, Tail};
+use crate::ray::{Client, LogEvent, LogStream};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -86,7 +86,7 @@ impl Streams {
         self.start(stream, source, tail, out);
     }
 
-    fn start(&mut self, stream: StreamId, source: LogSource, tail: Tail, out: &UpdateSender) {
+    fn start(&mut self, stream: StreamId, source: LogSource, tail: LogStream, out: &UpdateSender) {
         let zone = report_time_zone(self.access.subscribe(), stream, out.clone());
         let (older, requests) = mpsc::unbounded_channel();
         let lines = pass_on(tail, requests, stream, out.clone());
@@ -195,7 +195,7 @@ async fn report_time_zone(mut access_watch: LogAccessWatch, stream: StreamId, ou
 
 /// Converts the events of a stream to events of its cluster.
 async fn pass_on(
-    mut tail: Tail,
+    mut tail: LogStream,
     mut requests: mpsc::UnboundedReceiver<u64>,
     stream: StreamId,
     out: UpdateSender,

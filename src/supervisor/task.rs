@@ -19,13 +19,16 @@ use crate::ssh::PortPlan;
 use std::collections::BTreeSet;
 use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 /// Maximum backoff between attempts for the cluster on the screen, or for a command.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Maximum backoff between attempts for other clusters.
 const MAX_BACKOFF_BACKGROUND: Duration = Duration::from_secs(20);
+
+/// A connection of a command that has lasted this long was well: its loss is a new problem.
+const STABLE: Duration = Duration::from_secs(30);
 
 /// Why a phase of the task's life ended.
 pub enum End {
@@ -128,7 +131,16 @@ impl ClusterTask {
             let up = self.connect().await;
             self.is_lost = up.is_ok();
             let mut end = match up {
-                Ok(session) => self.serve(session).await,
+                Ok(session) => {
+                    let began = Instant::now();
+                    let end = self.serve(session).await;
+                    // Polling notices earlier that the cluster responds.
+                    if self.mode == PollMode::OnDemand && began.elapsed() >= STABLE {
+                        self.backoff.reset();
+                        self.current_problem = None;
+                    }
+                    end
+                }
                 Err(end) => end,
             };
             self.streams.set_access(None);

@@ -32,14 +32,14 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp)
     let way = crumbs.join(" › ").width();
     let mut parts = here.map_or_else(|| fleet_parts(d), |cluster| cluster_parts(cluster, area.width, d));
     if let Some(since) = d.app.frozen_since() {
-        // The data's age next to it would be confusing.
-        parts.truncate(parts.len().saturating_sub(usize::from(here.is_some())));
         let text = format!(
             "FROZEN {}, {} for live",
             labels::minutes(since.age(now)),
             d.app.keymap().key_of(Action::Freeze)
         );
         parts.push((text, d.theme.warn.add_modifier(Modifier::BOLD)));
+    } else {
+        parts.extend(here.map_or_else(|| oldest_age(d), |cluster| Some(data_age(cluster, d))));
     }
     // Parts are dropped from the left, where the less important ones are.
     let room = usize::from(area.width.saturating_sub(2));
@@ -69,7 +69,7 @@ fn width_of(parts: &[(String, Style)]) -> usize {
     parts.iter().map(|(text, _)| text.width() + 2).sum()
 }
 
-/// The right side of the header on a page of a cluster, from the state of the connection to the age of the data.
+/// The right side of the header on a page of a cluster, without the age of the data.
 fn cluster_parts(cluster: &Cluster, width: u16, d: &DrawContext<'_>) -> Vec<(String, Style)> {
     let mut parts = vec![d.styled(labels::link(cluster, d.now))];
     if !cluster.snapshot.ray_version.is_empty() {
@@ -90,23 +90,30 @@ fn cluster_parts(cluster: &Cluster, width: u16, d: &DrawContext<'_>) -> Vec<(Str
         parts.push((text, d.theme.dim));
     }
     parts.extend(read_only(d));
-    let age = labels::age(cluster.age(d.now), d.app.fresh());
-    let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
-    parts.push((format!("data {age}"), tone));
     parts
 }
 
-/// The right side of the header on a page of the fleet; tables also have the age of their oldest data.
+/// The age of the data of a cluster.
+fn data_age(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
+    let age = labels::age(cluster.age(d.now), d.app.fresh());
+    let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
+    (format!("data {age}"), tone)
+}
+
+/// The right side of the header on a page of the fleet, without the age of the data.
 fn fleet_parts(d: &DrawContext<'_>) -> Vec<(String, Style)> {
     let up = d.app.clusters().iter().filter(|c| c.is_up()).count();
     let mut parts = vec![(format!("{up} of {} up", d.app.clusters().len()), d.theme.dim)];
     parts.extend(read_only(d));
-    let oldest = d.app.clusters().iter().filter_map(|c| c.age(d.now)).max();
-    if matches!(d.app.view(), View::Table(_)) && oldest.is_some() {
-        let tone = if oldest >= Some(d.app.fresh()) { d.theme.warn } else { d.theme.dim };
-        parts.push((format!("oldest data {}", labels::age(oldest, d.app.fresh())), tone));
-    }
     parts
+}
+
+/// The age of the oldest data in a table of all clusters.
+fn oldest_age(d: &DrawContext<'_>) -> Option<(String, Style)> {
+    let is_table = matches!(d.app.view(), View::Table(_));
+    let oldest = d.app.clusters().iter().filter_map(|c| c.age(d.now)).max().filter(|_| is_table)?;
+    let tone = if oldest >= d.app.fresh() { d.theme.warn } else { d.theme.dim };
+    Some((format!("oldest data {}", labels::age(Some(oldest), d.app.fresh())), tone))
 }
 
 /// The mark of read-only mode. Only the age comes after it, so that it is dropped after all other parts.

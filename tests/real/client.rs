@@ -6,7 +6,7 @@ use marin_tui::model::{
     AutoscalerVersion, Demand, DemandKind, Inspection, Job, JobIds, JobKey, JobStatus, Line, Node, NodeState,
     Secret, Snapshot, Subject, SubmissionId, Wait, Work,
 };
-use marin_tui::ray::{Client, LogEvent, Polled, Poller, RayError, Tail, cleaned, follow_whole, poll};
+use marin_tui::ray::{Client, LogEvent, LogStream, Polled, Poller, RayError, cleaned, follow_whole, poll};
 use serde_json::json;
 use std::io::Write as _;
 use tokio::sync::watch;
@@ -20,23 +20,23 @@ fn find<'a>(snapshot: &'a Snapshot, key: &str) -> Option<&'a Job> {
 }
 
 /// Follows the whole log of a job.
-fn whole(client: &Client, job: &str) -> Tail {
+fn whole(client: &Client, job: &str) -> LogStream {
     let (clients, id) = (watch::channel(Some(client.clone())).1, id(job));
-    Tail::spawn(LineSplitter::ON_A_SCREEN, move |out| follow_whole(clients, id, out))
+    LogStream::spawn(LineSplitter::ON_A_SCREEN, move |out| follow_whole(clients, id, out))
 }
 
 /// Follows a file from its last lines.
-fn ending(client: &Client, file: Polled, lines: u32) -> Tail {
+fn ending(client: &Client, file: Polled, lines: u32) -> LogStream {
     let clients = watch::channel(Some(client.clone())).1;
-    Tail::spawn(LineSplitter::ON_A_SCREEN, move |out| poll(clients, file, lines, None, out))
+    LogStream::spawn(LineSplitter::ON_A_SCREEN, move |out| poll(clients, file, lines, None, out))
 }
 
-fn end_of(client: &Client, job: &str, lines: u32) -> Tail {
+fn end_of(client: &Client, job: &str, lines: u32) -> LogStream {
     ending(client, Polled::Job(id(job)), lines)
 }
 
 /// Lines until the stream ends, and how it ended.
-async fn drain(tail: &mut Tail) -> (Vec<String>, LogEvent) {
+async fn drain(tail: &mut LogStream) -> (Vec<String>, LogEvent) {
     let mut lines = Vec::new();
     loop {
         match tail.next().await.unwrap() {
@@ -48,7 +48,7 @@ async fn drain(tail: &mut Tail) -> (Vec<String>, LogEvent) {
 }
 
 /// Lines until one contains `text`.
-async fn read_until(tail: &mut Tail, text: &str) -> Vec<String> {
+async fn read_until(tail: &mut LogStream, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     while !lines.iter().any(|l: &String| l.contains(text)) {
         match tail.next().await.unwrap() {

@@ -5,7 +5,7 @@ use marin_tui::model::{
     JobStatus, Line, LogPart, NodeId, ProblemKind, Secret, SnapshotPart, SubmissionId, Timestamp,
 };
 use marin_tui::ray::{
-    Client, Endpoint, Limits, LogEvent, Polled, Poller, RayError, Tail, follow_whole, poll,
+    Client, Endpoint, Limits, LogEvent, LogStream, Polled, Poller, RayError, follow_whole, poll,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -207,10 +207,10 @@ async fn a_dead_gcs_falls_back_to_the_dashboard() {
 }
 
 /// The whole log of a job.
-fn whole(client: &Client) -> Tail {
+fn whole(client: &Client) -> LogStream {
     let clients = watch::channel(Some(client.clone())).1;
     let follow = |out| follow_whole(clients, SubmissionId("a".into()), out);
-    Tail::spawn(LineSplitter::ON_A_SCREEN, follow)
+    LogStream::spawn(LineSplitter::ON_A_SCREEN, follow)
 }
 
 /// A file of a node.
@@ -219,9 +219,9 @@ fn file() -> Polled {
 }
 
 /// The last lines of that file, which has ended.
-fn polled(client: &Client, keep: u32) -> Tail {
+fn polled(client: &Client, keep: u32) -> LogStream {
     let (clients, ended) = (watch::channel(Some(client.clone())).1, watch::channel(true).1);
-    Tail::spawn(LineSplitter::ON_A_SCREEN, move |out| poll(clients, file(), keep, Some(ended), out))
+    LogStream::spawn(LineSplitter::ON_A_SCREEN, move |out| poll(clients, file(), keep, Some(ended), out))
 }
 
 #[tokio::test]

@@ -2,9 +2,9 @@
 //! `tests/bed` (once; later tests and runs reuse it), sends requests to it, and injects faults that occur in practice.
 //!
 //! Hosts: `client` (runs the console, nothing listens there), `head`, `w1` and `w2` (joined by the autoscaler), `w3`
-//! (joined by [`Bed::join_spare`]). A test of `tests/real` has exclusive use of a bed: one test at a time uses the
-//! shared beds, and one uses those that tests restart (`.config/nextest.toml`). A test repairs what it breaks, and the
-//! next `up` repairs what a killed test left.
+//! (joined by [`Bed::join_spare`]). A test of `tests/real` has exclusive use of a bed. There are two kinds, those that
+//! tests share one after another and those that they also restart, and as many of each as tests of that kind run at a
+//! time (`.config/nextest.toml`). A test repairs what it breaks, and the next `up` repairs what a killed test left.
 
 use crate::pty::Pty;
 use crate::until::until;
@@ -43,6 +43,8 @@ pub enum Ray {
 /// A running bed.
 #[derive(Clone, Copy, Debug)]
 pub struct Bed {
+    /// Its group, the kind and a number, and after a hyphen what runs on it: `shared1-newest`. One bed of a group is up
+    /// at a time.
     name: &'static str,
 }
 
@@ -64,33 +66,36 @@ impl Bed {
     /// A healthy cluster: three nodes alive.
     pub fn shared(ray: Ray) -> Self {
         match ray {
-            Ray::Newest => Self::up("shared-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
-            Ray::Oldest => Self::up("shared-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
+            Ray::Newest => Self::up("shared", "newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
+            Ray::Oldest => Self::up("shared", "oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
         }
     }
 
     /// A separate healthy cluster for tests that restart it, so that they do not affect other tests.
     pub fn restarted(ray: Ray) -> Self {
         match ray {
-            Ray::Newest => Self::up("restarted-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
-            Ray::Oldest => Self::up("restarted-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
+            Ray::Newest => Self::up("restarted", "newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
+            Ray::Oldest => Self::up("restarted", "oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
         }
     }
 
     /// A cluster whose autoscaler (v2) cannot get any machine of type `tpu_v5e`; two nodes alive.
     pub fn stuck() -> Self {
-        Self::up("shared-stuck", &["--cluster", "stuck"])
+        Self::up("shared", "stuck", &["--cluster", "stuck"])
     }
 
-    fn up(name: &'static str, args: &[&str]) -> Self {
-        let bed = Self { name };
+    fn up(kind: &str, label: &str, args: &[&str]) -> Self {
+        // Without nextest, or outside a test group, it is the first one.
+        let slot = std::env::var("NEXTEST_TEST_GROUP_SLOT").ok().and_then(|slot| slot.parse::<u32>().ok());
+        let name = format!("{kind}{}-{label}", slot.unwrap_or(0));
+        let bed = Self { name: Box::leak(name.into_boxed_str()) };
         bed.take_turn();
         let up = bed.script("up").args(args).output().unwrap();
         assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
         bed
     }
 
-    /// Waits until no other test process uses a bed of this kind. The bed is released when this process ends, for any
+    /// Waits until no other test process uses a bed of this group. The bed is released when this process ends, for any
     /// reason: `cat` in the script reads the end of its standard input.
     fn take_turn(&self) {
         static TURN: OnceLock<Child> = OnceLock::new();

@@ -3,8 +3,8 @@
 use crate::sample::NOW;
 use marin_tui::app::App;
 use marin_tui::job_workers::{
-    Clocks, JobReadingCost, JobWorkers, Part, Tail, WorkersAnswer, WorkersReading, causes, failure, fold,
-    in_order, last_files, worker_overview,
+    Clocks, JobReadingCost, JobWorkers, LastLines, Part, WorkersAnswer, WorkersReading, causes, failure,
+    fold, in_order, last_files, worker_overview,
 };
 use marin_tui::logs::Clock;
 use marin_tui::model::*;
@@ -17,7 +17,7 @@ fn minute(ago: i64) -> String {
 }
 
 /// The workers of the watched job: of eight, the third has written nothing for 20 minutes, and the fifth lags behind.
-pub fn workers(app: &App) -> (JobWorkers, Vec<Tail>) {
+pub fn workers(app: &App) -> (JobWorkers, Vec<LastLines>) {
     let cluster = &app.clusters()[0];
     let job = cluster.job(cluster.job_workers.job.as_ref().unwrap()).unwrap();
     let known = cluster.known_of(job);
@@ -44,7 +44,7 @@ pub fn workers(app: &App) -> (JobWorkers, Vec<Tail>) {
             ],
         }
     };
-    let tails = (0..8).map(|worker| Tail { worker, is_err: true, lines: lines(worker) }).collect();
+    let tails = (0..8).map(|worker| LastLines { worker, is_err: true, lines: lines(worker) }).collect();
     (job_workers, tails)
 }
 

@@ -244,7 +244,7 @@ const COLUMNS: &[Column<FoundLines>] = &[
         order: Some(|a, b| a.cluster.name().cmp(b.cluster.name())),
     },
     Column {
-        id: "source",
+        id: "file",
         title: "SOURCE",
         width: Width::text(12, 36, 0).firm(24),
         visibility: Visibility::Always,

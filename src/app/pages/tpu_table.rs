@@ -201,7 +201,7 @@ const COLUMNS: &[Column<TpuTable>] = &[
         order: None,
     },
     Column {
-        id: "managed",
+        id: "managed-by",
         title: "MANAGED BY",
         width: Width::text(10, 16, 6),
         visibility: Visibility::Always,

@@ -10,7 +10,7 @@ use crate::model::{
     ClusterSpec, JobStatus, Line, Liveness, LogSource, Node, NodeId, OperationKind, OperationLock, Problem,
     SubmissionId, Target, Text, Timestamp,
 };
-use crate::ray::{Client, LogEvent, RayError, Tail};
+use crate::ray::{Client, LogEvent, LogStream, RayError};
 use crate::supervisor::{
     self, Access, Backoff, Connection, ConnectionState, LogAccess, LogAccessWatch, Session, Start,
 };
@@ -81,7 +81,7 @@ type Check = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>>;
 
 /// An open log, and the access through which it is read.
 struct OpenLog {
-    tail: Tail,
+    tail: LogStream,
     access: LogAccessWatch,
     access_sender: watch::Sender<Option<LogAccess>>,
     spec: Arc<ClusterSpec>,

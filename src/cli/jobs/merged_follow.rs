@@ -11,7 +11,7 @@ use crate::job_workers::{DEFAULT_LINES, JobWorkers, NamedWorker, WorkerLine};
 use crate::logs::{LineSplitter, LiveMerge, Merged};
 use crate::model::{ClusterSpec, FollowedLog, JobStatus, Line, NodeId, Text, Timestamp};
 use crate::operation::WorkerReader;
-use crate::ray::{LogEvent, Tail};
+use crate::ray::{LogEvent, LogStream};
 use crate::supervisor::{Followed, LogAccessWatch, Options, Session, follow_several, watch_log_access};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -451,7 +451,7 @@ impl FollowedWorkers {
 }
 
 /// Passes on the events of a log with its number.
-async fn pass_on(number: u32, mut tail: Tail, to: mpsc::Sender<(u32, LogEvent)>) {
+async fn pass_on(number: u32, mut tail: LogStream, to: mpsc::Sender<(u32, LogEvent)>) {
     while let Some(event) = tail.next().await {
         if to.send((number, event)).await.is_err() {
             return;

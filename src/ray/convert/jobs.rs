@@ -6,6 +6,7 @@ use super::super::RayError;
 use super::super::json::{Loose, Num, Str, Table, read_with};
 use super::cut;
 use super::interner::Interner;
+use crate::model::text::hex;
 use crate::model::{Job, JobId, JobKey, JobStatus, NodeId, SubmissionId, Text, Timestamp};
 use crate::proto;
 use serde::Deserialize;
@@ -185,15 +186,6 @@ fn by_hand(id: JobId, row: proto::JobTableData, config: proto::JobConfig) -> Job
 /// A time of the GCS in milliseconds; zero means "not yet".
 pub fn millis(ms: u64) -> Option<Timestamp> {
     i64::try_from(ms).ok().filter(|ms| *ms > 0).map(Timestamp::from_millis)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut s, b| {
-        // Writing to a string cannot fail.
-        let _ = write!(s, "{b:02x}");
-        s
-    })
 }
 
 #[cfg(test)]

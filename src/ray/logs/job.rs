@@ -6,7 +6,7 @@
 use super::super::client::{Client, encoded};
 use super::super::{JobDetail, RayError};
 use super::socket::{Frame, Socket};
-use super::tail::{Backoff, Clients, Closed, CurrentClient, Outlet};
+use super::stream::{Backoff, Clients, Closed, CurrentClient, Outlet};
 use crate::model::{JobStatus, NodeId, SubmissionId};
 use bytes::Bytes;
 use reqwest::{Method, Response};

@@ -7,7 +7,7 @@ use super::super::{JobDetail, RayError};
 use super::files::cleaned;
 use super::polled::Polled;
 use super::seen::{Found, Seen};
-use super::tail::{Backoff, Clients, Closed, CurrentClient, EndWatch, LogEvent, Outlet, ends, has_ended};
+use super::stream::{Backoff, Clients, Closed, CurrentClient, EndWatch, LogEvent, Outlet, ends, has_ended};
 use crate::model::{LogPart, NodeId};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
@@ -117,7 +117,7 @@ impl Poll {
                 }
             }
             self.keep = None;
-            self.lines = ORDINARY;
+            self.lines = ORDINARY.min(self.most);
             if has_ended {
                 self.out.feed(&now[whole(&now).len()..]).await?;
                 self.out.complete().await?;

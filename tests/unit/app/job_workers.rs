@@ -4,8 +4,8 @@ use super::*;
 use crate::workers_reading::{reading, workers};
 use marin_tui::app::WorkersView;
 use marin_tui::job_workers::{
-    Findings, JobReadingCost, JobWorkers, Part, Tail, Verdict, WorkersAnswer, WorkersReading, failure, fold,
-    in_order, running, worker_overview,
+    Findings, JobReadingCost, JobWorkers, LastLines, Part, Verdict, WorkersAnswer, WorkersReading, failure,
+    fold, in_order, running, worker_overview,
 };
 use marin_tui::logs::{Clock, WorkerNote};
 
@@ -70,8 +70,8 @@ fn ages_are_computed_in_the_heads_time_zone() {
         let shows = jiff::Timestamp::from_millisecond(shows).unwrap();
         Line::from(shows.strftime("%F %T,000 INFO loading").to_string())
     };
-    let tails: Vec<Tail> =
-        (0..8).map(|worker| Tail { worker, is_err: true, lines: vec![line(worker)] }).collect();
+    let tails: Vec<LastLines> =
+        (0..8).map(|worker| LastLines { worker, is_err: true, lines: vec![line(worker)] }).collect();
     let answers = worker_overview(&job_workers, &tails, NOW);
     assert_eq!((answers[0].worker, answers[0].remark), (2, WorkerNote::Silent), "{answers:?}");
     // Lines have whole seconds.
@@ -291,8 +291,8 @@ fn found(job_workers: &JobWorkers, wrote: [(u64, u64); 8]) -> Findings {
         Line::from(format!("{} INFO step {step} loss 2.5", at.strftime("%F %T,%3f")))
     };
     let tails = wrote.into_iter().enumerate();
-    let tails: Vec<Tail> =
-        tails.map(|(worker, wrote)| Tail { worker, is_err: true, lines: vec![line(wrote)] }).collect();
+    let tails: Vec<LastLines> =
+        tails.map(|(worker, wrote)| LastLines { worker, is_err: true, lines: vec![line(wrote)] }).collect();
     running(job_workers, &worker_overview(job_workers, &tails, NOW), &[], &[])
 }
 

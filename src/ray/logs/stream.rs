@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 pub enum LogEvent {
     /// Whole lines in order, cleaned for a terminal, and their position where it is known.
     Lines(LogPart),
-    /// An older part that [`Tail::ask_older`] requested, or why it cannot be read.
+    /// An older part that [`LogStream::ask_older`] requested, or why it cannot be read.
     Older(Result<LogPart, String>),
     /// Interrupted, with the reason; the stream reconnects automatically.
     Interrupted(String),
@@ -28,13 +28,13 @@ pub enum LogEvent {
 
 /// An open stream. Dropping it closes it.
 #[derive(Debug)]
-pub struct Tail {
+pub struct LogStream {
     events: mpsc::Receiver<LogEvent>,
     older: mpsc::UnboundedSender<u64>,
     task: AbortHandle,
 }
 
-impl Tail {
+impl LogStream {
     /// The next event; `None` after [`LogEvent::Failed`], and after [`LogEvent::Complete`] of a stream that has no
     /// older parts.
     pub async fn next(&mut self) -> Option<LogEvent> {
@@ -63,7 +63,7 @@ impl Tail {
     }
 }
 
-impl Drop for Tail {
+impl Drop for LogStream {
     fn drop(&mut self) {
         self.task.abort();
     }
