@@ -7,7 +7,7 @@ use super::signals::Signals;
 use super::token::{TokenContext, failed};
 use super::{audit, google};
 use crate::config::{Config, Entry, Env, Folders};
-use crate::model::{ClusterEvent, ClusterSpec, Link, Phase, Problem, ProblemKind, Secret, SecretName};
+use crate::model::{ClusterEvent, ClusterSpec, Link, Problem, ProblemKind, Secret, SecretName};
 use crate::state::Update;
 use crate::supervisor::{AuditSink, Options, Supervisor};
 use crate::tui::{self, Copier, TerminalEnv};
@@ -171,7 +171,7 @@ async fn until_up(spec: &ClusterSpec, receiver: &mut mpsc::Receiver<Update>) -> 
         match update.event {
             ClusterEvent::Link(Link::Up { token_auth, .. }) => return Ok(token_auth),
             ClusterEvent::Link(Link::Connecting { phase, .. }) => {
-                eprintln!("{}: {}", spec.name, phase_text(phase));
+                eprintln!("{}: {}", spec.name, phase.label());
             }
             ClusterEvent::Link(Link::Stopped { problem }) => return Err(failed(&problem)),
             // A retry cannot succeed without action by the operator.
@@ -191,14 +191,6 @@ async fn until_up(spec: &ClusterSpec, receiver: &mut mpsc::Receiver<Update>) -> 
     match last {
         Some(problem) => Err(failed(&problem)),
         None => bail!("{}: not connected after {} s", spec.name, CONNECT_TIMEOUT.as_secs()),
-    }
-}
-
-fn phase_text(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Address => "looking up the head",
-        Phase::Tunnel => "opening the tunnel",
-        Phase::Dashboard => "waiting for the dashboard",
     }
 }
 

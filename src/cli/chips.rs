@@ -133,7 +133,7 @@ fn for_scripts(host: &HostChips, index: usize, outliers: &BTreeSet<(usize, u32)>
     };
     json!({
         "node_id": host.node.to_string(), "address": host.address.raw(), "group": host.group.raw(),
-        "worker": host.worker,
+        "host_number": host.worker,
         "expected": host.expected, "used": host.used, "source": read.map(|read| read.source.label()),
         "chips": host.chips().iter().map(chip).collect::<Vec<_>>(), "launches": host.run(), "behind": host.is_behind,
         "error": read.and_then(|read| read.error.as_ref()).map(Text::raw), "reason": host.read.as_ref().err(),

@@ -12,7 +12,10 @@ pub fn add(value: &mut Value, hint: Option<&Hint>, target: Target<'_>) {
 }
 
 fn one(fix: &Fix, target: Target<'_>) -> Value {
-    let text = Some(fix.purpose()).filter(|purpose| !purpose.is_empty());
+    // The words that join the fixes to a sentence mean nothing on their own.
+    let purpose = fix.purpose();
+    let text = purpose.strip_prefix("or ").or_else(|| purpose.strip_prefix("then ")).unwrap_or(purpose);
+    let text = Some(text).filter(|text| !text.is_empty());
     let action = if let Fix::Action { verb, .. } = fix { Some(verb.name()) } else { None };
     json!({"text": text, "action": action, "command": fix.line(target)})
 }
@@ -25,12 +28,13 @@ mod tests {
     #[test]
     fn a_script_gets_the_sentence_and_each_command() {
         let lab = ClusterName::new("lab");
-        let hint =
-            Hint::from("ask bo").and(Verb::Restart.to("restart it")).and(Fix::command("", "chmod 600 key"));
+        let hint = Hint::from("ask bo")
+            .and(Verb::Restart.to("then restart it"))
+            .and(Fix::command("", "chmod 600 key"));
         let mut value = json!({});
         add(&mut value, Some(&hint), Target::of(&lab));
         let line = "marin-tui -c lab restart-cluster";
-        assert_eq!(value["hint"], format!("ask bo; restart it: `{line}`; run `chmod 600 key`"));
+        assert_eq!(value["hint"], format!("ask bo; then restart it: `{line}`; run `chmod 600 key`"));
         assert_eq!(
             value["fixes"],
             json!([

@@ -135,9 +135,9 @@ pub struct ListArguments {
     #[arg(long, short)]
     all: bool,
     /// Only jobs with this status: pending, running, succeeded, stopped, failed
-    #[arg(long, value_name = "STATE", value_parser = state)]
+    #[arg(long, value_name = "STATUS", value_parser = state)]
     status: Option<JobStatus>,
-    /// Only jobs of this owner; me: your own
+    /// Only jobs of this owner (`me`: your own)
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
     /// Also show the activity of running jobs: steps, loss, chips, time left, issues (reads the last lines of their logs).

@@ -17,7 +17,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui clusters                         clusters of ./infra, or of `infra` in the settings
   marin-tui clusters --wide                  with project, zone, and the addresses of the head
-  marin-tui clusters --json | jq -r '.[].name'
+  marin-tui clusters --json | jq -r '.[].cluster'
 
 INTERNAL and EXTERNAL are the addresses of running heads that Ray's launcher labeled; `-` if there is none.
 

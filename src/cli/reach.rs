@@ -190,11 +190,7 @@ impl Progress {
 
     /// Shows the phase of a connection.
     pub fn phase(&self, phase: Phase) {
-        self.show(match phase {
-            Phase::Address => "looking up the head's address",
-            Phase::Tunnel => "opening the tunnel",
-            Phase::Dashboard => "waiting for the dashboard",
-        });
+        self.show(phase.label());
     }
 
     /// Shows what the command is doing now.

@@ -353,7 +353,7 @@ impl Front<'_> {
             }
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |b| format!("; jobs saved in {b}"));
-                anyhow::bail!("{title} stopped: {}{saved}", problem.in_commands(self.target()))
+                anyhow::bail!("{title} did not finish: {}{saved}", problem.in_commands(self.target()))
             }
         }
     }

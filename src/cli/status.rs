@@ -205,7 +205,7 @@ impl Seen<'_> {
         let kind = finding.label();
         let words = if words.is_empty() { kind.to_owned() } else { format!("{kind}: {words}") };
         match self.since(finding) {
-            Some(since) => format!("{words} ({})", brief(since.age(self.now))),
+            Some(since) => format!("{words} ({})", finding.when(&brief(since.age(self.now)))),
             None => words,
         }
     }

@@ -238,7 +238,8 @@ pub fn lines(claims: &BTreeMap<RequestedAction, Vec<String>>) -> Vec<String> {
     let line = |(claim, of): (&RequestedAction, &Vec<String>)| {
         let of = match of.as_slice() {
             [] => String::new(),
-            few if few.len() <= 3 => format!("; {}", few.join(", ")),
+            [one] => format!("; cluster {one}"),
+            few if few.len() <= 3 => format!("; clusters {}", few.join(", ")),
             many => format!("; {} clusters", many.len()),
         };
         printable(&format!("  {:<8} {}  ({}{of})", claim.kind.label(), claim.what, claim.why)).into_owned()
@@ -273,7 +274,7 @@ mod tests {
             "contact w2 |",
             "contact c:1 |",
             "read /home/me/.ssh/id |",
-            "read secret S of p-1 |",
+            "read secret S in project p-1 |",
             "send the cluster's Ray token |",
             "send ~/.aws |",
             "send /etc/passwd |",

@@ -306,7 +306,7 @@ mod tests {
             what("cluster_name: x\nmax_workers: many\n")
         );
         assert!(what("cluster_name: x\nprovider:\n\ttype: local\n").starts_with("c.yaml:3:"));
-        assert_eq!(what("# nothing\n\n"), "c.yaml: is empty");
+        assert_eq!(what("# nothing\n\n"), "c.yaml: empty");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub fn drift(spec: &ClusterSpec, running: &[u8]) -> Result<Vec<Drift>, FileError
         |why: String| FileError::new("~/ray_bootstrap_config.yaml (on the head)".as_ref(), why, hint);
     let running: Value = serde_json::from_slice(running).map_err(|e| unread(e.to_string()))?;
     if !file.is_object() || !running.is_object() {
-        return Err(unread("is not a cluster configuration".to_owned()));
+        return Err(unread("not a cluster configuration".to_owned()));
     }
     Ok(compare(&file, &running))
 }

@@ -64,14 +64,14 @@ pub(super) fn read_open(open: fs::File, file: &Path) -> Result<String, FileError
     if bytes.len() as u64 > MAX_SIZE {
         return Err(FileError::new(
             file,
-            "is larger than 2 MB",
+            "larger than 2 MB",
             "this is not a cluster file; move it to another directory",
         ));
     }
     String::from_utf8(bytes).map_err(|e| {
         let sound = String::from_utf8_lossy(&e.as_bytes()[..e.utf8_error().valid_up_to()]);
         let line = sound.matches('\n').count() + 1;
-        FileError { at: Some((line, 1)), ..FileError::new(file, "is not UTF-8 text", "save it as UTF-8") }
+        FileError { at: Some((line, 1)), ..FileError::new(file, "not UTF-8 text", "save it as UTF-8") }
     })
 }
 
@@ -84,7 +84,7 @@ pub(super) fn is_empty(text: &str) -> bool {
 /// any level (YAML 1.2, section 3.2.1.3: keys are unique).
 pub fn parse<T: serde::de::DeserializeOwned>(text: &str, file: &Path) -> Result<T, FileError> {
     if is_empty(text) {
-        return Err(FileError::new(file, "is empty", "fill it in or delete it"));
+        return Err(FileError::new(file, "empty", "fill it in or delete it"));
     }
     let fail = |e: &serde_yaml::Error| error(text, file, e);
     // Finds duplicate keys: a map in `T` would take the last of two.

@@ -51,7 +51,7 @@ fn unattended(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<F
         let purpose = "read monitor.log, and check that monitor.py is running on the head";
         (Severity::Warn, Verb::MonitorLog.to(purpose))
     } else {
-        (Severity::Info, "it is met when nodes become free or are added manually".into())
+        (Severity::Info, "the demand is met once nodes become free or are added manually".into())
     };
     Some(Finding::new(FindingKind::Unmet, severity, Some(since), &short, &short, hint))
 }
@@ -62,7 +62,7 @@ fn silent(unmet: &Unmet, history: &History) -> Option<Finding> {
     let wanted = if unmet.is_something() { format!("{}; ", unmet.text()) } else { String::new() };
     let short = format!("{wanted}no new report");
     let long = format!(
-        "{wanted}no new report: its process (monitor.py on the head) has died, hangs or fails in every loop; the \
+        "{wanted}no new report: the autoscaler process (monitor.py on the head) has died, hangs or fails in every loop; the \
          pending nodes and demands shown are from its last report"
     );
     let hint = [

@@ -244,6 +244,14 @@ impl Finding {
             matches!(self.kind, Stuck | LaunchesFailing | NodesNotJoining | Infeasible | Unmet | Scaling);
         self.since.map(|since| since.age(now)).filter(|age| !seen || *age >= JUST_SEEN)
     }
+
+    /// An age of this finding as a phrase: `4m ago` for an event, `for 4m` for a condition.
+    pub fn when(&self, age: &str) -> String {
+        match self.kind {
+            FindingKind::Restarted | FindingKind::NodesLost => format!("{age} ago"),
+            _ => format!("for {age}"),
+        }
+    }
 }
 
 impl From<&Problem> for Finding {

@@ -17,7 +17,7 @@ pub(super) fn finding(left: &[Leftover]) -> Option<Finding> {
         1 => ("", "it"),
         _ => ("s", "them"),
     };
-    let long = format!("{short}: Google preempted the TPU VM{s}, but nobody has deleted {them} yet");
+    let long = format!("{short}: Google preempted the TPU VM{s}, and nobody has deleted {them}");
     let hint = Verb::CleanPreempted.to(format!("delete {them}"));
     Some(Finding::new(FindingKind::HoldsQuota, Severity::Warn, None, short, long, hint))
 }

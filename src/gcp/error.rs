@@ -116,7 +116,7 @@ pub enum GcpError {
         message: String,
     },
     /// Its state does not allow it: a disabled version of a secret, a busy queued resource.
-    #[error("not possible in its current state: {message}")]
+    #[error("Google refused this in the resource's current state: {message}")]
     State {
         /// Google's message, safe to print.
         message: String,
@@ -233,7 +233,7 @@ impl GcpError {
                 "try again; if it persists, a proxy between this machine and Google is changing responses"
             }
             Self::Timeout { .. } | Self::Unreachable { .. } => "check the network, a VPN or a proxy",
-            _ => "see the message; the Google Cloud console shows more",
+            _ => "check the resource in the Google Cloud console, then try again",
         }
     }
 

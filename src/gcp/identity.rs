@@ -210,7 +210,8 @@ impl fmt::Display for Identity {
         let by = match &self.source {
             CredentialSource::Given => return Ok(()),
             CredentialSource::Metadata => {
-                return f.write_str("; login of this machine, from its metadata server");
+                return f
+                    .write_str("; credentials: this machine's service account, from the metadata server");
             }
             CredentialSource::Home(_) => "",
             CredentialSource::Setting(_) => ", set by google_credentials",
@@ -220,8 +221,8 @@ impl fmt::Display for Identity {
         let file =
             self.file().map(|file| printable(&file.to_string_lossy()).into_owned()).unwrap_or_default();
         match &self.kind {
-            Kind::Other(kind) if kind.is_empty() => write!(f, "; login read from {file}{by}"),
-            kind => write!(f, "; login read from {file} ({kind}{by})"),
+            Kind::Other(kind) if kind.is_empty() => write!(f, "; credentials read from {file}{by}"),
+            kind => write!(f, "; credentials read from {file} ({kind}{by})"),
         }
     }
 }

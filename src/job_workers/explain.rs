@@ -384,9 +384,10 @@ pub fn certainty_text(found: &Explanation) -> Option<String> {
     match found.certainty {
         Certainty::Earliest => ahead(found)
             .map(|ahead| format!("{:.1} s before the first error of another host", ahead.as_secs_f64())),
-        Certainty::Close => {
-            Some(format!("possibly as early, within clock error, on: {}", hosts(&found.candidates)))
-        }
+        Certainty::Close => Some(format!(
+            "within clock error, the first error may instead be on: {}",
+            hosts(&found.candidates)
+        )),
         Certainty::AfterLosses => {
             let hosts = hosts(&found.before);
             Some(format!(

@@ -240,7 +240,7 @@ impl SecretName {
 impl fmt::Display for SecretName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.project {
-            Some(project) => write!(f, "{} of {}", self.name, super::text::printable(project)),
+            Some(project) => write!(f, "{} in project {}", self.name, super::text::printable(project)),
             None => f.write_str(&self.name),
         }
     }

@@ -18,13 +18,21 @@ pub enum LeftoverKind {
 }
 
 impl LeftoverKind {
-    /// The name of the kind in JSON, messages and the audit log.
+    /// The name of the kind in messages and the audit log.
     pub const fn label(self) -> &'static str {
         match self {
-            Self::TpuVm => "tpu vm",
+            Self::TpuVm => "TPU VM",
             Self::QueuedResource => "queued resource",
             Self::Instance => "instance",
             Self::InstanceGroup => "instance group",
+        }
+    }
+
+    /// The name of the kind in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TpuVm => "tpu vm",
+            other => other.label(),
         }
     }
 }
@@ -215,7 +223,7 @@ mod tests {
             vm("of-another", VmState::Preempted, Some("c2"), None),
             vm("of-nobody", VmState::Preempted, None, None),
         ];
-        assert_eq!(names("c", vms, Vec::new()), ["tpu vm ended 16", "tpu vm taken 16"]);
+        assert_eq!(names("c", vms, Vec::new()), ["TPU VM ended 16", "TPU VM taken 16"]);
     }
 
     #[test]
@@ -240,9 +248,9 @@ mod tests {
             request("of-another", QueuedState::Suspended, "c2", &["y"]),
         ];
         let expected = [
-            "tpu vm a 16",
-            "tpu vm b-0 16",
-            "tpu vm d 16",
+            "TPU VM a 16",
+            "TPU VM b-0 16",
+            "TPU VM d 16",
             "queued resource empty 0",
             "queued resource qa 0",
         ];

@@ -14,6 +14,17 @@ pub enum Phase {
     Dashboard,
 }
 
+impl Phase {
+    /// What is being done, as a phrase.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Address => "looking up the head",
+            Self::Tunnel => "connecting over SSH",
+            Self::Dashboard => "querying Ray",
+        }
+    }
+}
+
 /// The state of the connection to one cluster, as the front end shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Link {

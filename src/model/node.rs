@@ -127,8 +127,12 @@ impl Node {
 
     /// Whether the node died recently without an orderly stop: preempted, crashed, or for an unknown reason.
     pub fn is_lost(&self, now: Timestamp) -> bool {
-        let in_order = self.death.as_ref().is_some_and(|d| d.reason == DeathReason::Expected);
-        !self.state.is_alive() && !in_order && self.ended.is_some_and(|at| at.age(now) < LOST_LATELY)
+        self.died_unexpectedly() && self.ended.is_some_and(|at| at.age(now) < LOST_LATELY)
+    }
+
+    /// Whether the node died at any time without an orderly stop.
+    pub fn died_unexpectedly(&self) -> bool {
+        !self.state.is_alive() && self.death.as_ref().is_none_or(|d| d.reason != DeathReason::Expected)
     }
 }
 

@@ -34,7 +34,7 @@ impl OperationKind {
             Self::Stop => "stop",
             Self::Update => "update",
             Self::AddWorker => "add worker",
-            Self::InitWorker => "init worker",
+            Self::InitWorker => "restart Ray on",
             Self::RemoveWorker => "remove worker",
         }
     }
@@ -170,7 +170,7 @@ impl Task {
         let name = match self {
             Self::Restart { .. } | Self::Start | Self::Stop | Self::Update => return String::new(),
             Self::AddWorker(NewWorker::Queued { names, .. }) => match names.as_slice() {
-                [first, _, .., last] => format!("{first} to {last}"),
+                [first, _, .., last] => format!("{first} through {last}"),
                 few => few.join(", "),
             },
             Self::AddWorker(NewWorker::Host { address }) => address.clone(),

@@ -255,7 +255,7 @@ impl Performer {
             .map_err(|e| e.problem(Timestamp::now()))?;
         let facts = self.facts_of(&snapshot, &session.ray_session);
         let summary = format!(
-            "{}, {} not ended",
+            "{}, {} that have not ended",
             counted(facts.workers.len(), "worker"),
             counted(facts.jobs.len(), "job")
         );

@@ -142,7 +142,7 @@ fn taken_over(other: &OperationLock) -> Problem {
 
 /// Another operation may be running, perhaps by another version of this program.
 fn unreadable(problem: Problem) -> Problem {
-    let what = format!("the cluster has a lock of an operation that cannot be read: {}", problem.what);
+    let what = format!("the cluster has an operation lock that cannot be read: {}", problem.what);
     Problem { what, hint: then_resume(problem.hint), ..problem }
 }
 

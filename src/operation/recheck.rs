@@ -81,7 +81,7 @@ impl Performer {
             Ok(snapshot) => snapshot,
             // Ray is partly stopped; its workers were recorded before.
             Err(e) => {
-                report(format!("cannot check for workers that joined since: {e}"));
+                report(format!("cannot check for workers that have joined since the operation began: {e}"));
                 return Ok(());
             }
         };
@@ -91,7 +91,7 @@ impl Performer {
             return Ok(());
         }
         let names: Vec<_> = new.iter().map(|w| Text::from(w.as_str()).to_string()).collect();
-        report(format!("joined since: {}", names.join(", ")));
+        report(format!("joined since the operation began: {}", names.join(", ")));
         let by_hand = self.manual(&new).await?;
         self.facts.manual.extend(by_hand);
         self.facts.workers.extend(new);
@@ -102,7 +102,7 @@ impl Performer {
     async fn open_jobs(&mut self, session: &Channel, report: impl Fn(String)) -> Result<(), Problem> {
         let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
         if is_other(&session.ray_session) {
-            return Err(failure("Ray was restarted there in the meantime", self.start_again()));
+            return Err(failure("Ray was restarted since this operation began", self.start_again()));
         }
         let stopping = self.facts.stopping;
         let open = match self.facts.backup.clone().filter(|_| self.preserves()) {
@@ -133,10 +133,10 @@ impl Performer {
         };
         let (ended, new) = (names(before, &open), names(&open, before));
         if !ended.is_empty() {
-            report(format!("ended since: {}", ended.join(", ")));
+            report(format!("ended since the operation began: {}", ended.join(", ")));
         }
         if !new.is_empty() {
-            report(format!("submitted since: {}", new.join(", ")));
+            report(format!("submitted since the operation began: {}", new.join(", ")));
         }
         // Processes of jobs that have ended may still remain.
         self.facts.jobs.extend(open.into_iter().filter(|id| !before.contains(id)).collect::<Vec<_>>());

@@ -15,8 +15,8 @@ use super::update;
 use super::worker::{is_gone, offer, owned_resources, warnings};
 use crate::model::{
     Changed, ClusterSpec, Consent, JobStatus, NewWorker, Operation, OperationEnd, OperationEvent,
-    OperationKind, Order, Preview, Problem, Progress, Refusal, RefusalReason, StepName, Target, Task,
-    Timestamp, Verb, runs_already,
+    OperationKind, Order, Preview, Problem, ProblemKind, Progress, Refusal, RefusalReason, StepName, Target,
+    Task, Timestamp, Verb, runs_already,
 };
 use crate::ray::Poller;
 use crate::supervisor::{Access, Connection};
@@ -139,9 +139,11 @@ impl Request {
             Ok(channel) if *task == Task::Update => {
                 Box::pin(update::seen(self.access(), &channel.client, &me)).await
             }
-            Err(problem) if *task == Task::Update => {
+            // The hint of a head that is not found suggests a start itself.
+            Err(problem) if *task == Task::Update && problem.kind != ProblemKind::Address => {
                 Err(Problem { hint: problem.hint.and(Verb::Start.to("if it is down, start it")), ..problem })
             }
+            Err(problem) if *task == Task::Update => Err(problem),
             Ok(channel) => {
                 let cluster = (&self.spec, &self.environment.options);
                 Box::pin(preview(&channel.client, cluster, &me, task, detail)).await

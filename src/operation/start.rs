@@ -4,6 +4,7 @@ use super::cluster::living_workers;
 use super::executor::NOT_AWAITED;
 use super::performer::{POLL_INTERVAL, Performer, WAIT_LIMIT};
 use super::{failure, then_resume};
+use crate::model::amount::counted;
 use crate::model::{
     Job, JobStatus, Problem, ProblemKind, Progress, Snapshot, SnapshotPart, Task, Text, Timestamp,
 };
@@ -204,7 +205,7 @@ impl Performer {
             if names.is_empty() { self.all_back() } else { format!("missing: {}", names.join(", ")) };
         let number = |status| self.saved_jobs(jobs, status).len();
         let (running, pending) = (number(JobStatus::Running), number(JobStatus::Pending));
-        format!("{workers}; {running} jobs running, {pending} pending")
+        format!("{workers}; {} running, {pending} pending", counted(running, "job"))
     }
 
     fn all_back(&self) -> String {
@@ -213,7 +214,7 @@ impl Performer {
                 1 => "1 manually added worker has rejoined".to_owned(),
                 n => format!("{n} manually added workers have rejoined"),
             };
-            return format!("{manual}; the autoscaler starts its own workers, about 10 minutes each");
+            return format!("{manual}; the autoscaler starts its own workers, which takes about 10 minutes");
         }
         "all workers have rejoined".into()
     }

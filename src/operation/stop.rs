@@ -69,7 +69,7 @@ impl Performer {
                         && session == self.facts.session
                         && ended.elapsed() > STOPPED_NOTHING =>
                 {
-                    let why = "`ray down` exited with 0 but stopped nothing: this machine has no Ray launcher state of the \
+                    let why = "`ray down` exited with 0 but stopped nothing: this machine has no Ray launcher state for the \
                                cluster (started elsewhere, or /tmp was cleared); stopping Ray over SSH";
                     // The receiver may have been dropped.
                     drop(progress.send(Progress::Output(why.to_owned())));

@@ -96,7 +96,7 @@ pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Res
             .and(Fix::from("or stop the cluster with the old file and start it with the new one"));
         return Err(Refusal::new(RefusalReason::NotOffered, failure(what, hint)));
     }
-    let what = format!("cannot apply without a restart of Ray: {}", keys(worst.effect.clone()));
+    let what = format!("cannot be applied without a restart of Ray: {}", keys(worst.effect.clone()));
     let again = Target::of(cluster).line("update-cluster --restart-ray");
     let hint = Fix::command("restart it, which saves and restores its jobs", again);
     Err(Refusal::new(RefusalReason::NeedsRestart, failure(what, Hint::from(hint))))
@@ -135,7 +135,7 @@ impl Performer {
         self.still_permitted().await?;
         let (code, lines) = self.ray_answered(&up, ANSWERS, progress).await?;
         if lines.iter().any(|line| line.contains(REPLACES_HEAD)) {
-            let what = "the ray command would have replaced the head's machine, which ends all jobs; it was prevented from doing so";
+            let what = "the ray command would have replaced the head's machine and ended all jobs; marin-tui stopped it";
             let hint = Hint::from(Verb::Abandon.to("abandon this operation"))
                 .and(Verb::Restart.to("then restart the cluster with its jobs"));
             return Err(failure(what, hint));

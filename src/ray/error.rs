@@ -100,7 +100,10 @@ impl RayError {
             Self::Setup(_) => {
                 (ProblemKind::Config, "correct the address; https needs CA certificates on this machine")
             }
-            Self::TooLarge(_) => (ProblemKind::Other, "the cluster is too large for this request"),
+            Self::TooLarge(_) => (
+                ProblemKind::Other,
+                "the dashboard's response is too large; the GCS is read instead as soon as it responds",
+            ),
             Self::Malformed { .. } => (
                 ProblemKind::Other,
                 "the response was cut off, or this Ray version is not supported; refresh, or check dashboard.log on the head",

@@ -192,7 +192,7 @@ impl TokenManager {
             let problem = failed(e.to_string(), e.hint());
             Problem { kind: kind(&e, ProblemKind::TokenMissing), ..problem }
         })?;
-        let origin = format!("version {} of secret {secret}", latest.version);
+        let origin = format!("version {}", latest.version);
         let token = token::parse_payload(latest.value.expose(), &origin).map_err(|e| {
             let (name, project) = (shell_quote(&secret.name), shell_quote(project));
             let line = format!("gcloud secrets versions add {name} --project={project} --data-file=-");

@@ -21,8 +21,9 @@ pub fn lines<'a>(
     for finding in findings {
         let (glyph, role) = labels::severity_mark(finding.severity);
         let tone = if stale { d.theme.dim } else { d.theme.role(role) };
-        let since =
-            finding.age(d.now).map_or_else(String::new, |age| format!(" for {}", labels::minutes(age)));
+        let since = finding
+            .age(d.now)
+            .map_or_else(String::new, |age| format!(" {}", finding.when(&labels::minutes(age))));
         let also = match others(finding) {
             others if others.is_empty() => String::new(),
             others => format!(", also {}", labels::named(&others)),

@@ -104,7 +104,7 @@ fn verdict(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
         // The pane shows a report whose time is not known yet.
         (_, None) => ("report age unknown".into(), d.theme.dim),
         (_, Some(at)) if at.age(d.now) < MAX_FRESH_AGE => {
-            (format!("report <{} s old", MAX_FRESH_AGE.as_secs()), d.theme.dim)
+            (format!("report <{}s old", MAX_FRESH_AGE.as_secs()), d.theme.dim)
         }
         (_, Some(at)) => {
             let silent = cluster.findings.iter().any(|f| f.kind == FindingKind::Silent);
@@ -196,7 +196,7 @@ fn lines(cluster: &Cluster, d: &DrawContext<'_>, stale: bool) -> Vec<(String, St
             .map_or_else(String::new, |age| format!(" {}", labels::minutes(age)));
         (format!("◌ {} {}: {status}{age}", p.node_type, p.address), tone(d.theme.text))
     });
-    section("LAUNCHING", pending.collect());
+    section("PENDING", pending.collect());
     lines
 }
 
@@ -214,7 +214,10 @@ fn demand(demand: &Demand, d: &DrawContext<'_>) -> (String, Style) {
     };
     let text = format!("{:>5}× {shape}{who}", demand.count);
     if demand.infeasible {
-        (format!("{text}  infeasible: no node type can provide it"), d.theme.bad)
+        (
+            format!("{text}  infeasible: no node type provides it, or those that do are at their maximum"),
+            d.theme.bad,
+        )
     } else {
         (text, d.theme.text)
     }

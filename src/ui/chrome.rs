@@ -95,9 +95,11 @@ fn cluster_parts(cluster: &Cluster, width: u16, d: &DrawContext<'_>) -> Vec<(Str
 
 /// The age of the data of a cluster.
 fn data_age(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
-    let age = labels::age(cluster.age(d.now), d.app.fresh());
     let tone = if cluster.is_stale(d.now) { d.theme.warn } else { d.theme.dim };
-    (format!("data {age}"), tone)
+    match cluster.age(d.now) {
+        Some(age) => (format!("data {} old", labels::age(Some(age), d.app.fresh())), tone),
+        None => ("no data".to_owned(), tone),
+    }
 }
 
 /// The right side of the header on a page of the fleet, without the age of the data.
@@ -190,10 +192,10 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
     if operating.is_some_and(OperationProgress::takes_down) && cluster.problem().is_some() {
         // The operation has stopped the cluster: a lost connection is no issue.
         let word = operating.map_or("", |running| running.operation.kind().label());
-        lines.push((format!("  cluster is down during {word} (expected)"), d.theme.dim));
+        lines.push((format!("  cluster is down during the {word} (expected)"), d.theme.dim));
     } else if let Some(problem) = cluster.problem() {
         let since = labels::minutes(problem.since.age(d.now));
-        lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));
+        lines.push((format!("✕ {} (for {since})", problem.what), d.theme.bad));
         let hint = match &cluster.link {
             Some(Link::Retrying { .. } | Link::Connecting { .. }) if problem.hint.is_empty() => {
                 format!("retrying automatically; {} reconnects now", d.app.keymap().key_of(Action::Reconnect))
@@ -205,13 +207,14 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Clust
         if let Some(problem) = cluster.silent_dashboard() {
             let since = labels::minutes(problem.since.age(d.now));
             let what =
-                format!("! {} ({since}); cluster state from the GCS; {WITHOUT_DASHBOARD}", problem.what);
+                format!("! {} (for {since}); cluster state from the GCS; {WITHOUT_DASHBOARD}", problem.what);
             lines.push((what, d.theme.warn));
             lines.push((format!("  {}", d.app.hint(&problem.hint)), d.theme.text));
         }
         if let Some(restarted) = cluster.finding(FindingKind::Restarted) {
-            let since =
-                restarted.age(d.now).map_or_else(String::new, |age| format!(" ({})", labels::minutes(age)));
+            let since = restarted
+                .age(d.now)
+                .map_or_else(String::new, |age| format!(" ({})", restarted.when(&labels::minutes(age))));
             let tone = d.theme.role(labels::severity(restarted.severity));
             lines.push((format!("! {}{since}", restarted.long), tone));
             if !restarted.hint.is_empty() {

@@ -202,7 +202,7 @@ fn interrupted(
                 lines.push((format!("  {}", d.app.hint(&problem.hint)), d.theme.text));
             }
         }
-        None => lines.push(("✕ the process that ran it has exited".into(), d.theme.bad)),
+        None => lines.push(("✕ the process that ran this operation has exited".into(), d.theme.bad)),
     }
     lines.extend(saved.map(|saved| (format!("  jobs saved in {}", printable(saved)), d.theme.text)));
     if d.app.is_read_only() {

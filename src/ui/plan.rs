@@ -342,7 +342,7 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
     {
         let minutes = drain.unwrap_or(DRAIN_SECS) / 60;
         let text =
-            switch(drain.is_some(), format!("drain first: running work may finish within {minutes} min"));
+            switch(drain.is_some(), format!("drain first: wait up to {minutes} min for running work to end"));
         lines.extend(Line::of(Control::Drain, text, d.theme.text, width));
     }
     if controls.contains(&Control::Others) {

@@ -99,14 +99,14 @@ fn types(
     (cluster, top): (&Cluster, usize),
 ) {
     let headers = [
-        ColumnHeader::of_names("WORKER TYPE", wanted.iter().map(|t| t.name.as_str())),
+        ColumnHeader::of_names("NODE TYPE", wanted.iter().map(|t| t.name.as_str())),
         ColumnHeader::plain("MIN", Width::number(5, 0)),
         ColumnHeader::plain("MAX", Width::number(5, 1)),
         ColumnHeader::plain("EXISTING", Width::number(8, 0)),
         ColumnHeader::plain("IN RAY", Width::number(7, 0)),
         ColumnHeader::plain("MISSING", Width::number(7, 0)),
     ];
-    let title = Title { left: "Worker types", right: "", tone: None, focused: false };
+    let title = Title { left: "Node types", right: "", tone: None, focused: false };
     let inner = pane(buf, area, d.theme, &title);
     let last = wanted.len().saturating_sub(usize::from(inner.height.saturating_sub(1)));
     let top = top.min(last);

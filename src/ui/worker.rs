@@ -196,7 +196,9 @@ fn text_lines(form: &WorkerForm, d: &DrawContext<'_>, width: usize) -> Vec<(Stri
                     Some(NewWorker::Host { address }) => format!("; last added: {}", printable(address)),
                     _ => String::new(),
                 };
-                format!("of an existing host, as Ray will use it; the console connects to it over SSH{last}")
+                format!(
+                    "address of an existing host, as Ray will use it; the console connects to it over SSH{last}"
+                )
             }
         },
     };

@@ -500,7 +500,7 @@ impl VitalsTracker {
         // Checkpoints before a part that was not read are unknown.
         let since = last.at?.max(self.whole?);
         (since.age(now) >= limit.max(saved.longest * 3)).then_some(())?;
-        let evidence = format!("no checkpoint since the last one{}", at_step(last.step));
+        let evidence = format!("no checkpoint since the previous one{}", at_step(last.step));
         Some(RunWarning { kind: WarningKind::CheckpointOverdue, since, evidence })
     }
 

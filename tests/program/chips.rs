@@ -26,7 +26,10 @@ fn the_host_that_the_others_wait_for_is_named() {
     assert_eq!(hosts.len(), 8);
     for (number, host) in hosts.iter().enumerate() {
         let is_it = number == 5;
-        assert_eq!((host["worker"].as_u64(), &host["source"]), (Some(number as u64), &Value::from("libtpu")));
+        assert_eq!(
+            (host["host_number"].as_u64(), &host["source"]),
+            (Some(number as u64), &Value::from("libtpu"))
+        );
         assert_eq!(host["behind"], is_it, "{host}");
         let chips = host["chips"].as_array().unwrap();
         assert_eq!((chips.len(), host["expected"].as_u64()), (4, Some(4)));

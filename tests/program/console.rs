@@ -226,7 +226,7 @@ fn trouble(fault: Fault, words: &[&str]) {
     let mut pty = fixture.console(200, 60);
     pty.wait_text(UP);
     let known = pty.wait_text("16 hosts alive");
-    assert!(known.contains("data <5 s"), "{known}");
+    assert!(known.contains("data <5s"), "{known}");
     fixture.head().set_faults(vec![FaultRule { path: String::new(), fault }]);
     pty.send("r");
     // The last known state stays visible.
@@ -235,7 +235,7 @@ fn trouble(fault: Fault, words: &[&str]) {
     fixture.head().set_faults(Vec::new());
     fixture.head().drop_connections();
     pty.send("r");
-    pty.wait("recovery", |t| t.contains(UP) && t.contains("data <5 s") && !t.contains(words[0]));
+    pty.wait("recovery", |t| t.contains(UP) && t.contains("data <5s") && !t.contains(words[0]));
     quit(&mut pty);
 }
 

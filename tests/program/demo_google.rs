@@ -243,7 +243,7 @@ fn a_slice_of_compute_engine_is_listed_with_cloud_tpus_and_removed_as_a_whole() 
     let rows = output["rows"].as_array().unwrap();
     let slice = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{output}"));
     let fields =
-        ["resource", "status", "accelerator_type", "chips", "hosts", "joined", "capacity", "managed_by"];
+        ["resource", "status", "accelerator_type", "chips", "hosts", "in_ray", "capacity", "managed_by"];
     let values: Vec<&Value> = fields.iter().map(|field| &slice[field]).collect();
     let expected = ["instance group", "registered", "tpu7x-16", "8", "2", "2", "spot", "manual"];
     let values: Vec<String> =

@@ -34,7 +34,7 @@ fn nodes_are_listed_as_the_console_lists_them() {
     let all = run(&fixture, "list-nodes --all").good();
     assert!(all.lines().count() == 7 && all.contains(" dead ") && all.contains("NOTE"), "{all}");
     assert!(
-        all.lines().nth(1).unwrap().contains("dead") && all.contains(" ago"),
+        all.lines().nth(1).unwrap().contains(" lost ") && all.contains(" ago"),
         "dead nodes are first: {all}"
     );
 

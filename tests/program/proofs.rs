@@ -275,7 +275,7 @@ fn workers_that_join_between_the_check_and_the_stop_are_included() {
     fixture.double.fail_at("DELETE", "/instances/", Fault::Html(503));
     fixture.heads[0].0.set_faults(Vec::new());
     let (_, _, said) = restarting.finish();
-    assert!(said.contains("joined since: 10.128.7.7"), "{said}");
+    assert!(said.contains("joined since the operation began: 10.128.7.7"), "{said}");
     let journal = fixture.home.path().join(".local/state/marin-tui/operations/marin-a.jsonl");
     let facts = std::fs::read_to_string(journal).unwrap();
     let last = facts.lines().rfind(|l| l.contains("\"facts\"")).unwrap().to_owned();

@@ -205,7 +205,7 @@ fn permissions_that_are_missing_are_named_with_their_role() {
     };
     newcomer.fixture.double.fail(":testIamPermissions", off);
     let rows = newcomer.shows(&mut shown, ("setup --json --check", 1), &check);
-    assert_eq!(status(&rows, "google-permissions"), "not-needed");
+    assert_eq!(status(&rows, "google-permissions"), "not-checked");
     newcomer.fixture.double.recover();
     // A project of somebody else.
     let file = newcomer.fixture.home.path().join("infra/a.yaml");

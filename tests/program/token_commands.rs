@@ -216,7 +216,10 @@ fn a_new_version_is_kept_without_being_read_back() {
     assert_eq!(kept.trim().as_bytes(), stored);
     let audited = fixture.run("audit --json").json();
     let last = audited.as_array().unwrap().last().unwrap();
-    assert_eq!(last["action"], "token init-secret --rotate RAY_AUTH_TOKEN_STAGING of hai-test", "{last}");
+    assert_eq!(
+        last["action"], "token init-secret --rotate RAY_AUTH_TOKEN_STAGING in project hai-test",
+        "{last}"
+    );
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn in_queue(mut node: Value, queued: &str) -> Value {
 fn rows(value: &Value) -> Vec<(String, String, u64)> {
     let word = |v: &Value| v.as_str().unwrap().to_owned();
     let rows = value["rows"].as_array().unwrap().iter();
-    rows.map(|r| (word(&r["status"]), word(&r["name"]), r["joined"].as_u64().unwrap())).collect()
+    rows.map(|r| (word(&r["status"]), word(&r["name"]), r["in_ray"].as_u64().unwrap())).collect()
 }
 
 #[test]
@@ -146,11 +146,11 @@ fn data_of_google_and_ray_is_combined() {
     ];
     assert_eq!(rows(&value), expected);
     assert_eq!(value["rows"][0]["missing"], json!(["10.9.9.9"]));
-    assert_eq!(value["ray"]["answered"], true);
+    assert_eq!(value["ray"]["responded"], true);
     assert_eq!(value["chips"]["v4"], json!({"held": 16, "in_ray": 8, "holds_quota": 4, "waiting": 4}));
     let kind = &value["types"][0];
     assert_eq!(
-        (&kind["min"], &kind["existing"], &kind["registered"], &kind["missing"]),
+        (&kind["min"], &kind["existing"], &kind["in_ray"], &kind["missing"]),
         (&json!(4), &json!(2), &json!(1), &json!(3))
     );
     let ran = fixture.run("tpus --cluster a").exits(0);
@@ -237,7 +237,7 @@ fn without_ray_the_data_of_google_is_still_shown() {
     let value = ran.json();
     let statuses: Vec<_> = rows(&value).into_iter().map(|r| r.0).collect();
     assert_eq!(statuses, ["preempted, holds quota", "up, Ray unknown"]);
-    assert_eq!((&value["ray"]["answered"], &value["types"][0]["registered"]), (&json!(false), &Value::Null));
+    assert_eq!((&value["ray"]["responded"], &value["types"][0]["in_ray"]), (&json!(false), &Value::Null));
     assert!(ran.err.contains("showing Google's data only") && ran.err.contains("; "), "{}", ran.err);
     assert!(fixture.run("tpus --cluster a").exits(0).out.contains("?/1"));
 }
@@ -325,7 +325,7 @@ fn only_this_clusters_leftovers_are_deleted_and_each_is_verified() {
     assert!(dry.as_array().unwrap().iter().all(|r| r["outcome"] == "would be deleted"));
     let unasked = fixture.run("clean-preempted -c a").exits(1);
     assert!(
-        unasked.err.contains("--yes") && unasked.err.contains("4 tpu vms and 2 queued resources (28 chips)"),
+        unasked.err.contains("--yes") && unasked.err.contains("4 TPU VMs and 2 queued resources (28 chips)"),
         "{}",
         unasked.err
     );
@@ -338,7 +338,7 @@ fn only_this_clusters_leftovers_are_deleted_and_each_is_verified() {
     assert_eq!(fixture.double.requests_with("force=true"), 0, "nothing is forced");
     let log = fixture.run("audit").exits(0).out;
     assert!(
-        log.contains("clean-preempted tpu vm taken")
+        log.contains("clean-preempted TPU VM taken")
             && log.contains("clean-preempted queued resource q-held"),
         "{log}"
     );

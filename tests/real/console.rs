@@ -119,7 +119,7 @@ fn a_killed_node_is_shown_dead_with_its_reason() {
     bed.kill_raylet("w3");
     // Other nodes may have died there before.
     console.wait_for("the death and its reason", LONG, |text| {
-        !is_alive(text) && text.contains("lost <1m ago: health check failed")
+        !is_alive(text) && text.contains("lost ") && text.contains("<1m ago: health check failed")
     });
     // The latest death is first.
     console.send("ggd");

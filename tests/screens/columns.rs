@@ -19,7 +19,7 @@ fn a_row_keeps_its_name_wherever_the_state_column_is() {
     press(&mut app, "<enter>");
     for width in [80, 120, 200] {
         let seen = text(&paint(&mut app, Colors::None, width, 40));
-        let dead = seen.lines().find(|line| line.contains("│ dead ")).unwrap();
+        let dead = seen.lines().find(|line| line.contains("│ lost ")).unwrap();
         assert!(dead.contains("fe4a1c"), "{width}: {dead}");
     }
 }

@@ -197,7 +197,7 @@ fn the_age_of_the_data_stays_in_the_header_beside_read_only() {
         ClusterEvent::Link(Link::Retrying { problem: silent, at: NOW.plus(Duration::from_secs(8)) }),
     );
     let seen = header(&mut app, 80);
-    assert!(seen.contains("✕ dashboard not responding, retry in 8 s") && seen.contains("  data "), "{seen}");
+    assert!(seen.contains("✕ dashboard not responding, retry in 8s") && seen.contains("  data "), "{seen}");
 }
 
 #[test]

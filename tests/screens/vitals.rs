@@ -77,10 +77,10 @@ fn the_fleet_shows_the_cluster_with_the_stalled_run() {
         let rows: Vec<&str> = seen.lines().filter(|row| row.contains(text_of_row)).collect();
         assert!(rows.len() == 1 && rows[0].contains("central2"), "{text_of_row}: {seen}");
     };
-    row(&mut app, "<30 s run stalled 22m: eval-tulu-");
+    row(&mut app, "<30s run stalled 22m: eval-tulu-");
     for vitals in cluster_vitals.jobs.values_mut() {
         Arc::make_mut(vitals).signs.iter_mut().for_each(|sign| sign.kind = WarningKind::Slowed);
     }
     send_update(&mut app, CLUSTER, ClusterEvent::Vitals(Arc::new(cluster_vitals)));
-    row(&mut app, "<30 s 1 run slowed; launches fail");
+    row(&mut app, "<30s 1 run slowed; launches fail");
 }

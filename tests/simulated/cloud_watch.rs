@@ -206,8 +206,8 @@ async fn leftovers_are_deleted_audited_and_listed_again() {
     let audited = fixture.audited.lock().unwrap().clone();
     let expected = [
         "c1: clean-preempted: started: 2 in total",
-        "c1: clean-preempted tpu vm back: skipped: it is ready now",
-        "c1: clean-preempted tpu vm left: deleted",
+        "c1: clean-preempted TPU VM back: skipped: it is ready now",
+        "c1: clean-preempted TPU VM left: deleted",
     ];
     assert_eq!(audited, expected);
 }

@@ -180,7 +180,7 @@ async fn groups_and_instances_are_listed_with_the_nodes_of_cloud_tpu() {
         })
         .collect();
     let expected = [
-        ("v5p", "tpu vm", "v5p-16", 8, VmState::Ready, 2),
+        ("v5p", "TPU VM", "v5p-16", 8, VmState::Ready, 2),
         ("alone", "instance", "v6e-8", 8, VmState::Preempted, 1),
         ("flex", "instance", "v5p-8", 4, VmState::Waiting, 1),
         ("ironwood", "instance group", "tpu7x-16", 8, VmState::Ready, 2),

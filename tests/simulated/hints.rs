@@ -481,7 +481,7 @@ async fn invalid_credentials_files_and_machines_without_an_account_are_named() {
     row(
         "a machine without a service account",
         &bed.error_of("GCE_METADATA_HOST", Path::new(&host)).await,
-        &["404", "login of this machine", "check that this machine has a service account"],
+        &["404", "this machine's service account", "check that this machine has a service account"],
     );
 }
 

@@ -9,8 +9,8 @@ use std::path::Path;
 const VARIES: &[(&str, &str)] = &[
     // Progress messages of commands that take more than a second.
     (
-        "(?m)^(checking (affected jobs|workers|which images are in use in \\S+|\\S+\\.pkg\\.dev/\\S+)|looking up the head's address|opening the tunnel|waiting for the dashboard|querying \
-         Google( and Ray)?|logging in to (the head|Google)|reading (\\d+ clusters|the (nodes|jobs|log)|Ray's nodes( and jobs)?|\\S+\\.pkg\\.dev/\\S+))\n",
+        "(?m)^(checking (affected jobs|workers|which images are in use in \\S+|\\S+\\.pkg\\.dev/\\S+)|looking up the head|connecting over SSH|querying \
+         (Ray|Google( and Ray)?)|logging in to (the head|Google)|reading (\\d+ clusters|the (nodes|jobs|log)|Ray's nodes( and jobs)?|\\S+\\.pkg\\.dev/\\S+))\n",
         "",
     ),
     (r"127\.0\.0\.1:\d+", "ADDRESS"),

@@ -57,7 +57,7 @@ impl Context {
         matches!(self, Self::Ask | Self::Plan | Self::Progress | Self::Form)
     }
 
-    /// The context in words that follow `in`: `the jobs pane`.
+    /// The context in words: `the jobs pane`.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Clusters => "the fleet",
@@ -69,7 +69,7 @@ impl Context {
             Self::Jobs => "the jobs pane",
             Self::Log => "the log pane",
             Self::Autoscaler => "the autoscaler pane",
-            Self::Tpus => "the TPU table",
+            Self::Tpus => "the TPU page",
             Self::Slice => "a slice's page",
             Self::JobWorkers => "a job's workers page",
             Self::Node => "a node's page",
@@ -77,9 +77,16 @@ impl Context {
             Self::Tpu => "a TPU's page",
             Self::Info => "a details page",
             Self::Ask | Self::Text | Self::Plan | Self::Form | Self::Columns => "dialogs",
-            Self::Progress => "an operation's progress page",
+            Self::Progress => "the operation page",
         }
     }
+}
+
+/// Contexts in words, as a place: `in the jobs pane`, `on the TPU page`.
+pub fn place(contexts: &str) -> String {
+    let first =
+        contexts.split([',', ':']).next().and_then(|list| list.split(" or ").next()).unwrap_or_default();
+    format!("{} {contexts}", if first.ends_with("page") { "on" } else { "in" })
 }
 
 /// All contexts: the pages with the log pane last, then the dialogs with forms last.

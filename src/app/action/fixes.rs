@@ -1,7 +1,7 @@
 //! Fixes as the console shows them: each with the key that is bound to its action, and with the context where that key
 //! works if it does not work here.
 
-use crate::app::action::context::{Context, PAGES};
+use crate::app::action::context::{self, Context, PAGES};
 use crate::app::action::keymap::Keymap;
 use crate::app::action::table::Action;
 use crate::model::{Fix, Hint, Verb};
@@ -47,7 +47,7 @@ impl ActionRoute {
 
     /// The action works on the row of a worker.
     const fn on_row(self) -> Self {
-        Self { on_row: true, ..self }.within(&[], "the nodes pane or the TPU table")
+        Self { on_row: true, ..self }.within(&[], "the nodes pane or on the TPU page")
     }
 
     const fn with(self, with: &'static str) -> Self {
@@ -75,15 +75,17 @@ impl ActionRoute {
             Verb::Start => Self::new(A::Start),
             Verb::Stop => Self::new(A::StopCluster),
             Verb::Restart => Self::new(A::Restart),
-            Verb::RestartWithoutJobs => Self::new(A::Restart).with("with the first option switched off"),
+            Verb::RestartWithoutJobs => Self::new(A::Restart).with("with \"back up the jobs\" off"),
             Verb::AddWorker => Self::new(A::AddWorker),
             Verb::InitWorker => Self::new(A::InitWorker).on_row(),
             Verb::RemoveWorker => Self::new(A::RemoveWorker).on_row(),
-            Verb::RemoveNow => Self::new(A::RemoveWorker).on_row().with("with the first option switched off"),
-            Verb::CleanPreempted => Self::new(A::CleanPreempted).within(&[], "the TPU table").after(A::Tpus),
-            Verb::Resume => Self::new(A::Resume).within(PROGRESS, "its progress page").after(A::Progress),
-            Verb::SkipStep => Self::new(A::SkipStep).within(PROGRESS, "its progress page").after(A::Progress),
-            Verb::Abandon => Self::new(A::Abandon).within(PROGRESS, "its progress page").after(A::Progress),
+            Verb::RemoveNow => Self::new(A::RemoveWorker).on_row().with("with \"drain first\" off"),
+            Verb::CleanPreempted => Self::new(A::CleanPreempted).within(&[], "the TPU page").after(A::Tpus),
+            Verb::Resume => Self::new(A::Resume).within(PROGRESS, "the operation page").after(A::Progress),
+            Verb::SkipStep => {
+                Self::new(A::SkipStep).within(PROGRESS, "the operation page").after(A::Progress)
+            }
+            Verb::Abandon => Self::new(A::Abandon).within(PROGRESS, "the operation page").after(A::Progress),
             Verb::JobStacks => Self { on_row: true, ..Self::new(A::Stacks) }.within(&[], "the jobs pane"),
             Verb::JobLog => Self { on_row: true, ..Self::new(A::Log) }.within(OF_JOB, "the jobs pane"),
             Verb::ExplainJob => Self { on_row: true, ..Self::new(A::Describe) }.within(JOBS, "the jobs pane"),
@@ -125,8 +127,8 @@ impl HintContext<'_> {
         if self.read_only && way.action.changes_a_cluster() {
             return None;
         }
-        let key = self.pressed(&way, here);
-        let there = || if way.context.is_empty() { key.clone() } else { format!("{key} in {}", way.context) };
+        let key = self.pressed(&way, "", here);
+        let there = || self.pressed(&way, way.context, here);
         let Some(here) = here else { return Some(there()) };
         if way.works_in(here) {
             return Some(key);
@@ -140,16 +142,18 @@ impl HintContext<'_> {
         Some(if PAGES.contains(&here) { keys } else { format!("{keys} after closing this dialog") })
     }
 
-    /// The key of a route, and the text that follows it: `D on its row, with the first option switched off`.
-    fn pressed(&self, way: &ActionRoute, here: Option<Context>) -> String {
+    /// The key of a route, the place (empty if it is here), and the text that follows: `D on its row in the nodes pane, with
+    /// "drain first" off`.
+    fn pressed(&self, way: &ActionRoute, place: &str, here: Option<Context>) -> String {
         let is_its_own = here.is_some_and(|here| matches!(here, Context::Node | Context::Tpu | Context::Job));
         let row = if way.on_row && !is_its_own { " on its row" } else { "" };
-        let gap = match (row, way.with) {
-            (_, "") => "",
-            ("", _) => " ",
+        let place = if place.is_empty() { String::new() } else { format!(" {}", context::place(place)) };
+        let gap = match (row, &*place, way.with) {
+            (_, _, "") => "",
+            ("", "", _) => " ",
             _ => ", ",
         };
-        format!("{}{row}{gap}{}", self.key_or_name(way.action), way.with)
+        format!("{}{row}{place}{gap}{}", self.key_or_name(way.action), way.with)
     }
 
     /// The first key of an action; for an action without a key, its name in the palette.

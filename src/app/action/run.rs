@@ -1,6 +1,6 @@
 //! Runs actions.
 
-use crate::app::action::context::Context;
+use crate::app::action::context::{self, Context};
 use crate::app::action::list::actions;
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::open::{MONITOR, RAYLET};
@@ -130,7 +130,7 @@ impl App {
             label("", ""),
             label(
                 "",
-                "A recreated head has a new host key. Otherwise this may be a man-in-the-middle attack that would get the cluster's token.",
+                "If the head was recreated, a new host key is expected. If not, this may be a man-in-the-middle attack that would get the cluster's token.",
             ),
             label(
                 "",
@@ -321,7 +321,7 @@ impl App {
         let here = here.into_iter().map(|action| row(action, ""));
         let others = others
             .into_iter()
-            .map(|action| row(action, &format!("in {}: ", action.describe().contexts_text())));
+            .map(|action| row(action, &format!("{}: ", context::place(&action.describe().contexts_text()))));
         let blank = || (String::new(), String::new());
         let titled = |title: &str| [blank(), (String::new(), title.to_owned())];
         here.chain(titled("states"))

@@ -90,7 +90,7 @@ macro_rules! each_action {
                 "Delete the cluster's preempted TPUs, after confirmation";
             Ends RemoveWorker "remove-worker" "remove" WORKERS, has_worker, App::remove_worker,
                 "Remove the selected worker, after draining it or immediately (shows affected jobs first)";
-            Ends InitWorker "init-worker" "init" WORKERS, has_worker, App::init_worker,
+            Ends InitWorker "init-worker" "restart Ray" WORKERS, has_worker, App::init_worker,
                 "Restart Ray on the selected worker (shows affected jobs first)";
             Ends Resume "resume" "resume" &[Progress], is_interrupted, App::resume,
                 "Resume the operation at the step where it stopped";
@@ -242,7 +242,7 @@ macro_rules! each_action {
             Reads Editor "editor" "" &[Log], always, |app, now| app.view_log(Viewer::Editor, now),
                 "Open the loaded lines in $VISUAL or $EDITOR, without filtered-out lines";
             View Wide "wide" "" TABLES, always, App::toggle_wide,
-                "Toggle all columns";
+                "Show all columns, or only the default ones";
             View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),
                 "Choose the columns of the table and their order",
                 keywords "fields";

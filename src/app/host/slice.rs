@@ -31,7 +31,7 @@ pub fn facts(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, R
     lines.push(("hosts", format!("{alive}{draining}"), role_of_hosts));
     lines.extend(row.chips().map(|chips| ("chips", format!("{chips} in use"), Role::Text)));
     let age = hosts.started.map(|at| labels::minutes(at.age(now)));
-    lines.extend(age.map(|age| ("up", age, Role::Text)));
+    lines.extend(age.map(|age| ("uptime", age, Role::Text)));
     let jobs: Vec<String> = row.jobs().iter().map(|job| job.key.to_string()).collect();
     lines.extend((!jobs.is_empty()).then(|| ("job", jobs.join(", "), Role::Text)));
     let off = "unknown: vitals are off (vitals.every_seconds is 0 in the settings)";

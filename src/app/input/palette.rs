@@ -1,5 +1,6 @@
 //! The palette: runs commands by name, with a cluster, a job, a node, a TPU or a page of the manual as argument.
 
+use crate::app::action::context::place;
 use crate::app::action::table::Action;
 use crate::app::action::target::Target;
 use crate::app::input::entry::{Offer, OfferKind, OfferList};
@@ -175,7 +176,7 @@ impl App {
         let contexts = action.describe().contexts_text();
         self.toasts.report(
             MessageKind::Bad,
-            format!("`{word}` is not available here; use it in {contexts}"),
+            format!("`{word}` is not available here; use it {}", place(&contexts)),
             now,
         );
         Vec::new()

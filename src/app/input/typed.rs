@@ -1,7 +1,7 @@
 //! Typed text: live filters and searches, the palette's line, the search within a text, and the answers to keys that
 //! are not available here.
 
-use crate::app::action::context::Context;
+use crate::app::action::context::{Context, place};
 use crate::app::action::table::Action;
 use crate::app::input::line::{Line, arrow};
 use crate::app::input::prompt::{Prompt, PromptKind, Typed};
@@ -200,7 +200,7 @@ fn elsewhere_in_short(beginning: &str, found: &[(String, Action)]) -> String {
         let d = action.describe();
         let (context, what) = (d.first_context(), d.in_brief());
         let next = match text.as_str() {
-            "" => format!("{beginning}; use it in {context} ({what})"),
+            "" => format!("{beginning}; use it {} ({what})", place(context)),
             text => format!("{text}, {context} ({what})"),
         };
         if text.is_empty() || next.width() <= MAX_WIDTH {

@@ -115,7 +115,7 @@ impl App {
             }
             several => {
                 let text = "Ray sends SIGTERM to their drivers, and SIGKILL 3 s later. Unsaved work is lost.";
-                let lines = chosen.lines(left, "have ended or were started manually", text, now);
+                let lines = chosen.lines(left, "ended, or started manually", text, now);
                 (lines, format!("Stop {}", counted(several.len(), "job")))
             }
         };
@@ -159,7 +159,7 @@ impl App {
         }
         let chosen = ChosenJobs { fleet: &self.fleet, jobs: &jobs };
         let text = "Deletes their records in Ray: they disappear from the list and can no longer be resubmitted from here. Their log files are kept.";
-        let lines = chosen.lines(left, "have not ended", text, now);
+        let lines = chosen.lines(left, "not ended", text, now);
         let yes = format!("Delete {}", counted(jobs.len(), "job"));
         let question = Question::DeleteJobs(chosen.names());
         self.dialog = Some(Dialog::ask(question, chosen.title("Delete"), lines, yes));
@@ -252,7 +252,7 @@ impl ChosenJobs<'_> {
     fn lines(&self, left: usize, why_left: &str, consequence: &str, now: Timestamp) -> Vec<(String, String)> {
         let mut lines = vec![consequence.to_owned()];
         if left > 0 {
-            lines.push(format!("{left} of the marked jobs {why_left}: not affected."));
+            lines.push(format!("Not affected: {left} of the marked jobs ({why_left})."));
         }
         lines.push(String::new());
         lines.extend(self.rows(now));

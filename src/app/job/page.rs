@@ -206,7 +206,12 @@ fn of_group(group: &PlacementGroup, cluster: &Cluster, now: Timestamp) -> (Strin
     let shapes = shapes.iter().map(|(shape, n)| format!("{} of {shape}", counted(*n, "bundle")));
     let shapes = shapes.collect::<Vec<_>>().join(", ");
     let placed: BTreeSet<_> = group.bundles.iter().filter_map(|(_, node)| *node).collect();
-    let age = group.created.map(|at| format!(" for {}", brief(at.age(now)))).unwrap_or_default();
+    let is_created = group.state.raw() == "CREATED";
+    let age = |at: Timestamp| {
+        let age = brief(at.age(now));
+        if is_created { format!(" {age} ago") } else { format!(" for {age}") }
+    };
+    let age = group.created.map(age).unwrap_or_default();
     let why = if group.why.is_empty() { String::new() } else { format!(" ({})", readable(&group.why)) };
     let hosts = match placed.len() {
         0 => String::new(),
@@ -216,7 +221,7 @@ fn of_group(group: &PlacementGroup, cluster: &Cluster, now: Timestamp) -> (Strin
         }
         n => format!(", on {n} hosts"),
     };
-    let mark = if group.state.raw() == "CREATED" || group.state.raw() == "REMOVED" { "" } else { WARNS };
+    let mark = if is_created || group.state.raw() == "REMOVED" { "" } else { WARNS };
     (name, format!("{mark}{}{age}{why}: {shapes}{hosts}", readable(&group.state)))
 }
 
@@ -234,7 +239,7 @@ fn history(job: &Job, workers: &[JobWorker], cluster: &Cluster, now: Timestamp) 
         events.push((*at, format!("{WARNS}{}", first_failure(worker, why, cluster))));
     }
     if let [_, .., (at, ..)] = failed.as_slice() {
-        events.push((*at, format!("{WARNS}{} had failed", counted(failed.len(), "worker"))));
+        events.push((*at, format!("{WARNS}{} failed by then", counted(failed.len(), "worker"))));
     }
     let hosts: BTreeSet<_> = workers.iter().map(|worker| worker.node).collect();
     let died = hosts.iter().filter_map(|id| cluster.node(id)).filter_map(|node| Some((node.ended?, node)));

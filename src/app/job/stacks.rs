@@ -19,7 +19,7 @@ impl App {
     /// first.
     pub(in crate::app) fn take_stacks(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((cluster_index, jobs)) = self.target_runs() else {
-            self.toasts.answer("no job here whose workers have stacks", now);
+            self.toasts.answer("no job selected: select a job, or a slice that a job holds", now);
             return Vec::new();
         };
         let runs = jobs.iter().filter(|job| job.driver.is_some() && !job.status.is_ended());

@@ -343,11 +343,11 @@ impl App {
                 (String::new(), "Nothing has been changed yet. Allow it to continue anyway.".to_owned()),
             ];
             let question = Question::Allow { cluster: name.clone(), order };
-            let title = format!("Allow {} on {name}?", kind.label());
+            let title = format!("Allow {} on {name}?", kind.command());
             self.dialog = Some(Dialog::ask(question, title, lines.to_vec(), "Allow"));
         } else {
             let why = problem.joined(&self.hint_in(&problem.hint, None));
-            let text = format!("{name}: cannot start {}: {why}", kind.label());
+            let text = format!("{name}: {} refused: {why}", kind.command());
             self.toasts.report(MessageKind::Bad, text, now);
             if self.is_watched(name) && self.fleet.named_mut(name).is_some_and(|c| c.running.is_none()) {
                 return self.pop(now);

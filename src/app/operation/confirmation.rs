@@ -206,7 +206,7 @@ impl Plan {
             return None;
         };
         let which = match &names[..] {
-            [first, _, .., last] => format!("{first} to {last}"),
+            [first, _, .., last] => format!("{first} through {last}"),
             few => few.join(", "),
         };
         let tpu = self.form.as_ref().and_then(|form| form.tpu_of(node_type));

@@ -302,10 +302,10 @@ impl WorkerForm {
                 let count = self.number().unwrap_or(1);
                 let names = worker_names(self.name.text(), count, Timestamp::from_millis(0));
                 let bad = names.iter().find(|n| !is_worker_name(n))?;
-                Some(format!("too long with its number: {} of 63 characters", bad.len()))
+                Some(format!("too long with its number: {} characters, at most 63", bad.len()))
             }
             WorkerField::Name if self.name.text().len() > 63 => {
-                Some(format!("too long: {} of 63 characters", self.name.text().len()))
+                Some(format!("too long: {} characters, at most 63", self.name.text().len()))
             }
             WorkerField::Name => Some(
                 "use lowercase letters, digits and hyphens; start with a letter, end without a hyphen"
@@ -427,7 +427,7 @@ mod tests {
             ("1", "Big", Some("lowercase letters")),
             ("1", "a-", Some("end without a hyphen")),
             ("10", &"a".repeat(62), Some("with its number")),
-            ("1", &"a".repeat(64), Some("64 of 63")),
+            ("1", &"a".repeat(64), Some("64 characters")),
             ("64", "mine", None),
             ("1", "", None),
         ] {

@@ -232,8 +232,8 @@ const COLUMNS: &[Column<Clusters>] = &[
         }),
     },
     Column {
-        id: "pending",
-        title: "PENDING",
+        id: "demand",
+        title: "DEMAND",
         width: Width::number(8, 5),
         visibility: Visibility::Always,
         cell: |row, context| {
@@ -246,7 +246,7 @@ const COLUMNS: &[Column<Clusters>] = &[
     },
     Column {
         id: "data-age",
-        title: "AGE",
+        title: "DATA",
         width: Width::number(5, 6),
         visibility: Visibility::Always,
         cell: |row, context| {

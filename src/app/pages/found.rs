@@ -24,7 +24,7 @@ use std::cmp::Ordering;
 pub static PAGE: TablePage = TablePage {
     opener: Description {
         impact: Impact::View,
-        name: "found",
+        name: "search-results",
         label: "",
         help: "Show the results of the last log search across clusters",
         keywords: "",
@@ -245,7 +245,7 @@ const COLUMNS: &[Column<FoundLines>] = &[
     },
     Column {
         id: "file",
-        title: "SOURCE",
+        title: "FILE",
         width: Width::text(12, 36, 0).firm(24),
         visibility: Visibility::Always,
         cell: |row, _| Cell::new(row.source(), Role::Text).ending(),

@@ -88,6 +88,8 @@ impl Kind for Nodes {
             ("host", n.hostname.raw()),
             ("type", n.node_type.raw()),
             ("state", n.state.label()),
+            // The word in the column, for an hour.
+            ("state", if n.died_unexpectedly() { "lost" } else { "" }),
             ("slice", n.slice().map_or("", Text::raw)),
             ("cluster", row.cluster.name().as_str()),
         ]
@@ -304,10 +306,10 @@ pub fn host_counts(context: &CellContext<'_>, of: Option<usize>, called: Option<
         let clusters = counted(totals.clusters, "cluster");
         return Cell::new(format!("{} alive in {known}{clusters}", noun(&alive)), Role::Dim);
     };
-    let (alive, joining, lost) = cluster.node_counts();
+    let (alive, pending, lost) = cluster.node_counts();
     let dead = cluster.tally.dead;
     let mut counts = vec![format!("{} alive", noun(&grouped(alive)))];
-    counts.extend((joining > 0).then(|| format!("{} joining", grouped(joining))));
+    counts.extend((pending > 0).then(|| format!("{} pending", grouped(pending))));
     counts.extend((lost > 0).then(|| format!("{} lost", grouped(lost))));
     // A lost node is also dead, and is counted once.
     counts.extend((dead > lost).then(|| format!("{} dead", grouped(dead - lost))));
@@ -322,13 +324,17 @@ fn state<'f>(row: &Row<'f>, context: &CellContext<'f>) -> Cell<'f> {
         let word = if row.cluster.tpus.is_ghost(row.node) { "ghost" } else { row.node.state.label() };
         return Cell::new(word, role);
     }
+    let word = if row.node.is_lost(context.now) { "lost" } else { "dead" };
     let when = row.node.ended.map_or_else(|| "?".into(), |t| labels::minutes(t.age(context.now)));
     let why = row.node.death.as_ref().map_or_else(String::new, |death| {
         let message = if death.message.is_empty() { String::new() } else { format!(": {}", death.message) };
-        format!("{} {when} ago{message}", death_label(death.reason))
+        match death_label(death.reason) {
+            label if label == word => format!("{when} ago{message}"),
+            label => format!("{label} {when} ago{message}"),
+        }
     });
     let why = if why.is_empty() { format!("{when} ago") } else { why };
-    Cell::new(format!("dead     {why}"), role).or("dead").spanning()
+    Cell::new(format!("{word:<9}{why}"), role).or(word).spanning()
 }
 
 fn gauge(a: &Row<'_>, b: &Row<'_>, name: &str) -> Ordering {

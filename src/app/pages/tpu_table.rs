@@ -210,8 +210,8 @@ const COLUMNS: &[Column<TpuTable>] = &[
     },
     common::age("age", "AGE", 4),
     Column {
-        id: "hint",
-        title: "HINT",
+        id: "note",
+        title: "NOTE",
         width: Width::rest(33, 120, 7),
         visibility: Visibility::Always,
         cell: |row, context| {

@@ -39,7 +39,7 @@ pub trait Kind: Debug + Send + 'static {
             () if clusters().any(|c| c.known) && of.is_some() => format!("{} here", Self::LACKS),
             () if clusters().any(|c| c.known) => format!("{} on any cluster", Self::LACKS),
             () if of.is_some() && clusters().any(|c| c.problem().is_some()) => {
-                "no data: the cluster has not been reached yet".to_owned()
+                "no data: the cluster has not been read yet".to_owned()
             }
             () => "waiting for the first data".to_owned(),
         }

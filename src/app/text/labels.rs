@@ -6,7 +6,7 @@ use crate::app::text::describe::death_label;
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::amount::{self, grouped};
 use crate::model::time::brief;
-use crate::model::{JobStatus, Link, NodeId, NodeState, Phase, Text, Timestamp, WorkerFile};
+use crate::model::{JobStatus, Link, NodeId, NodeState, Text, Timestamp, WorkerFile};
 use crate::reconcile::{HostsKey, HostsKind};
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ fn lost(finding: &Finding, now: Timestamp) -> Option<String> {
     let (n, details) = finding.short.split_at(end);
     let n: usize = n.parse().ok()?;
     // The age is that of the first loss.
-    let when = if n == 1 { format!("{} ago", minutes(age)) } else { format!("in {}", minutes(age)) };
+    let when = if n == 1 { format!("{} ago", minutes(age)) } else { format!("in the last {}", minutes(age)) };
     let nodes = amount::counted(n, "node");
     Some(match details.trim() {
         "preempted" => format!("{nodes} preempted {when}"),
@@ -131,13 +131,13 @@ fn counted(n: usize, glyph: &str) -> String {
 pub fn link(cluster: &Cluster, now: Timestamp) -> (String, Role) {
     match &cluster.link {
         None => ("○ waiting".into(), Role::Dim),
-        Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), Role::Dim),
+        Some(Link::Connecting { phase, .. }) => (format!("◌ {}", phase.label()), Role::Dim),
         Some(Link::Up { dashboard: Some(problem), .. }) => {
             (format!("! {} {}", problem.kind.text(), minutes(problem.since.age(now))), Role::Warn)
         }
         Some(Link::Up { latency, .. }) => {
             let tone = if cluster.is_stale(now) { Role::Warn } else { Role::Good };
-            (latency.map_or_else(|| "● up".into(), |latency| format!("● up {}", trip(latency))), tone)
+            (latency.map_or_else(|| "● up".into(), |latency| format!("● up, {} RTT", trip(latency))), tone)
         }
         Some(Link::Retrying { problem, at }) => {
             (format!("✕ {}, retry in {}", problem.kind.text(), countdown(at.until(now))), Role::Bad)
@@ -146,42 +146,34 @@ pub fn link(cluster: &Cluster, now: Timestamp) -> (String, Role) {
     }
 }
 
-fn at(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Address => "finding the head",
-        Phase::Tunnel => "opening ssh",
-        Phase::Dashboard => "querying Ray",
-    }
-}
-
 /// A round-trip time, e.g. `12 ms`.
 pub fn trip(latency: Duration) -> String {
     match latency.as_millis() {
         0 => "<1 ms".into(),
         ms @ 1..10_000 => format!("{ms} ms"),
-        ms => format!("{} s", ms / 1000),
+        ms => format!("{}s", ms / 1000),
     }
 }
 
-/// Whole seconds, rounded up: a countdown ends at "1 s", not at "0 s".
+/// Whole seconds, rounded up: a countdown ends at "1s", not at "0s".
 pub fn countdown(left: Duration) -> String {
-    format!("{} s", left.as_millis().div_ceil(1000))
+    format!("{}s", left.as_millis().div_ceil(1000))
 }
 
 /// An age; below `fresh` a fixed text, so that it does not change.
 pub fn age(age: Option<Duration>, fresh: Duration) -> String {
     match age {
         None => "-".into(),
-        Some(age) if age < fresh => format!("<{} s", fresh.as_secs()),
-        Some(age) if age < SHOWN_IN_MINUTES => format!("{} s", age.as_secs()),
+        Some(age) if age < fresh => format!("<{}s", fresh.as_secs()),
+        Some(age) if age < SHOWN_IN_MINUTES => format!("{}s", age.as_secs()),
         Some(age) => brief(age),
     }
 }
 
-/// A duration with seconds: `8 s`, `1m 08s`, `1h 02m`.
+/// A duration with seconds: `8s`, `1m 08s`, `1h 02m`.
 pub fn span(d: Duration) -> String {
     match d.as_secs() {
-        s @ 0..60 => format!("{s} s"),
+        s @ 0..60 => format!("{s}s"),
         s @ 60..3600 => format!("{}m {:02}s", s / 60, s % 60),
         _ => brief(d),
     }

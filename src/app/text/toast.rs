@@ -59,8 +59,8 @@ impl Cause {
     /// The end of a sentence that begins with the clusters.
     const fn text(self) -> &'static str {
         match self {
-            Self::Ports => "use other local ports than usual",
-            Self::Connection => "have connection messages",
+            Self::Ports => "use different local ports than usual",
+            Self::Connection => "reported something about their connection",
             Self::Google => "have no TPU data",
         }
     }

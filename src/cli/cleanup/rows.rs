@@ -40,7 +40,7 @@ impl Row {
             [] => format!("preempted by Google ({} chips)", leftover.chips),
             holds => format!("all of its {} TPU VMs were preempted", holds.len()),
         };
-        Self { kind: leftover.kind.label(), host: None, name: leftover.name.raw().to_owned(), proof, outcome }
+        Self { kind: leftover.kind.name(), host: None, name: leftover.name.raw().to_owned(), proof, outcome }
     }
 
     /// The leftovers of a host, with the results so far.

@@ -41,7 +41,7 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
             Ok(lacks) => checks.extend(of_project(project, &lacks)),
             // Only this check needs that API.
             Err(e @ GcpError::ApiOff { .. }) => {
-                checks.push(Check::new(PERMISSIONS, project, Status::NotNeeded, format!("not checked: {e}")));
+                checks.push(Check::new(PERMISSIONS, project, Status::NotChecked, e.to_string()));
             }
             Err(e) => checks.push(Check::needs(PERMISSIONS, project, e.to_string(), e.hint())),
         }

@@ -50,7 +50,7 @@ pub(super) fn folders(setup: &Setup) -> Check {
         return Check::new(name, of, Status::Ok, "created when needed");
     }
     match make_folders(folders, &token_sources(env, folders)) {
-        Ok(()) if missing > 0 => Check::new(name, of, Status::Fixed, "made"),
+        Ok(()) if missing > 0 => Check::new(name, of, Status::Fixed, "created"),
         Ok(()) => Check::new(name, of, Status::Ok, "private"),
         Err(e) => Check::needs(name, of, format!("{e:#}"), Hint::none()),
     }

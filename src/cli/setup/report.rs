@@ -15,6 +15,8 @@ pub(super) enum Status {
     ActionNeeded,
     /// No cluster here needs it.
     NotNeeded,
+    /// It cannot be checked here.
+    NotChecked,
 }
 
 impl Status {
@@ -24,6 +26,7 @@ impl Status {
             Self::Fixed => "fixed",
             Self::ActionNeeded => "action needed",
             Self::NotNeeded => "not needed",
+            Self::NotChecked => "not checked",
         }
     }
 
@@ -32,6 +35,7 @@ impl Status {
         match self {
             Self::ActionNeeded => "needs-action",
             Self::NotNeeded => "not-needed",
+            Self::NotChecked => "not-checked",
             other => other.label(),
         }
     }

@@ -120,7 +120,7 @@ fn for_scripts((leftover, cleaned): &Row, target: Target<'_>) -> Value {
         Some(Cleaned::Failed { what, hint }) => ("failed", Some(what), Some(hint)),
     };
     let mut value = json!({
-        "kind": leftover.kind.label(), "name": leftover.name.raw(),
+        "kind": leftover.kind.name(), "name": leftover.name.raw(),
         "accelerator_type": leftover.accelerator_type.raw(), "chips": leftover.chips,
         "outcome": outcome, "reason": why,
     });

@@ -63,7 +63,7 @@ impl Answers<'_> {
         if !types.is_empty() {
             writeln!(out)?;
             let cells: Vec<_> = types.iter().map(type_cells).collect();
-            columns::print(out, &["WORKER TYPE", "MIN", "MAX", "EXISTING", "IN RAY"], &cells)?;
+            columns::print(out, &["NODE TYPE", "MIN", "MAX", "EXISTING", "IN RAY"], &cells)?;
         }
         if !chips.is_empty() {
             writeln!(out)?;
@@ -111,10 +111,10 @@ impl Answers<'_> {
             .iter()
             .map(|t| {
                 json!({"name": t.name, "min": t.min, "max": t.max, "existing": t.there,
-                    "registered": t.registered, "missing": t.short()})
+                    "in_ray": t.registered, "missing": t.short()})
             })
             .collect();
-        let mut ray = json!({"answered": problem.is_none(), "error": problem.map(|p| &p.what)});
+        let mut ray = json!({"responded": problem.is_none(), "error": problem.map(|p| &p.what)});
         hints::add(&mut ray, problem.map(|p| &p.hint), target);
         json!({
             "cluster": self.spec.name.as_str(), "zone": self.spec.zone, "queried_ms": self.cloud.queried.as_millis(),
@@ -199,7 +199,7 @@ fn row_for_scripts(row: &Row, target: Target<'_>) -> Value {
     let mut value = json!({
         "status": row.status.label(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
         "chips": row.chips, "resource": row.resource, "state": row.state.as_ref().map(Text::raw), "node_type": row.ray_type.as_ref().map(Text::raw),
-        "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
+        "hosts": row.hosts.0, "in_ray": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
         "capacity": row.capacity.map(Capacity::label), "managed_by": row.keeper.label(),
         "created_ms": row.created.map(Timestamp::as_millis), "note": row.note.as_ref().map(Text::raw),
     });

@@ -35,7 +35,7 @@ impl Share {
             .flatten()
             .collect();
         let verb = if self.tasks + self.actors + usize::from(self.entrypoint) == 1 { "runs" } else { "run" };
-        let end = if drains { "; may finish" } else { "" };
+        let end = if drains { "; given time to finish" } else { "" };
         format!("{} {verb} there{end}", parts.join(", "))
     }
 }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(shares[&submitted].text(false), "its entrypoint, 2 tasks run there");
         assert_eq!(shares[&by_hand].text(false), "its entrypoint runs there");
         let orphan = JobKey::Driver(JobId("09000000".into()));
-        assert_eq!(shares[&orphan].text(true), "1 actor runs there; may finish");
+        assert_eq!(shares[&orphan].text(true), "1 actor runs there; given time to finish");
         assert_eq!(shares.len(), 3);
     }
 }

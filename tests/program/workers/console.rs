@@ -73,7 +73,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait_text("Remove worker extra (marin-a)");
     let seen =
         pty.wait("affected jobs", |text| text.contains("[x] drain first") && text.contains("[ ] also end"));
-    assert!(seen.contains("task runs there; may finish"), "{seen}");
+    assert!(seen.contains("task runs there; given time to finish"), "{seen}");
     pty.send("\t ");
     pty.wait("the other plan", |text| text.contains("[ ] drain first") && text.contains("[ ] also end"));
     pty.send("\t\t\r");

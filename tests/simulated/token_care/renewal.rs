@@ -144,7 +144,7 @@ async fn a_command_renews_a_rotated_token_or_names_the_refused_version() {
     let problem = connect().await.err().unwrap();
     assert_eq!(problem.kind, ProblemKind::TokenRefused);
     assert!(
-        problem.what.contains("version 2 of secret RAY_AUTH_TOKEN of hai-test, the latest"),
+        problem.what.contains("version 2 of secret RAY_AUTH_TOKEN in project hai-test, the latest"),
         "{problem:?}"
     );
     assert!(problem.hint.to_string().contains("restart it") && !exposes(&problem), "{problem:?}");

@@ -54,7 +54,7 @@ fn silent_and_lagging_workers_come_first_and_the_cost_is_shown() {
     let counts = rows(&app).counts(&app.cell_context(NOW)).text.into_owned();
     assert_eq!(
         counts,
-        "8 workers: 1 silent, 1 lagging, steps 900 to 1,200 · 0 s ago · 24 requests, 4.1 MB, 2.3 s"
+        "8 workers: 1 silent, 1 lagging, steps 900 to 1,200 · 0s ago · 24 requests, 4.1 MB, 2.3 s"
     );
 }
 

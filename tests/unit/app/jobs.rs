@@ -293,7 +293,10 @@ fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
     };
     assert_eq!(*title, format!("Stop 2 jobs on {CLUSTER}?"));
     let has = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
-    assert!(has(JOBS[0]) && has(JOBS[1]) && has("bo") && has("1 of the marked jobs have ended"), "{lines:?}");
+    assert!(
+        has(JOBS[0]) && has(JOBS[1]) && has("bo") && has("Not affected: 1 of the marked jobs"),
+        "{lines:?}"
+    );
     assert_eq!(press(&mut app, "<esc>"), []);
     assert_eq!(app.marked(), 3, "cancelling keeps the marks");
     // Marks of jobs that are gone are removed.

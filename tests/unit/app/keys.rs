@@ -332,7 +332,7 @@ fn port_notes_of_many_clusters_share_one_toast_and_each_note_is_one_message() {
     assert_eq!(shown(&app), ["a and 2 more: 8265 is in use by ssh (pid 7), using 8300"]);
     assert_eq!(app.toasts().messages().len(), 1, "one note is one message");
     send_update(&mut app, "b", ports("8265 is in use by ssh (pid 7), using 8301"));
-    assert_eq!(shown(&app), ["a and 2 more use other local ports than usual; m lists them"]);
+    assert_eq!(shown(&app), ["a and 2 more use different local ports than usual; m lists them"]);
     assert_eq!(app.toasts().messages().len(), 2, "one message per note");
 }
 

@@ -82,7 +82,7 @@ fn the_page_of_a_slice_stays_open_while_its_hosts_change() {
         *node = dead(node.clone(), 30, DeathReason::Unexpected);
     }
     send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(later.clone())));
-    assert!(app.listing().unwrap().len() == 8 && cells(&app).iter().all(|row| row.contains("dead")));
+    assert!(app.listing().unwrap().len() == 8 && cells(&app).iter().all(|row| row.contains("lost")));
     paint(&mut app, 80, 24);
     Arc::make_mut(&mut later.nodes).retain(|n| n.slice().is_none());
     send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(later)));

@@ -132,7 +132,7 @@ fn rows_join_google_and_ray_and_can_be_sorted_filtered_copied_and_described() {
     press(&mut app, "d");
     let lines = details(&app);
     assert!(
-        lines.iter().any(|(l, t)| l == "hint" && t == "delete the preempted TPUs: x in the TPU table"),
+        lines.iter().any(|(l, t)| l == "hint" && t == "delete the preempted TPUs: x on the TPU page"),
         "{lines:?}"
     );
     assert!(lines.iter().any(|(l, t)| l == "Google state" && t == "preempted"), "{lines:?}");
