@@ -38,9 +38,9 @@ pub fn worker_overview(job_workers: &JobWorkers, tails: &[LastLines], now: Times
         let of_all = |answer: Answer| Answer { worker: indices[answer.worker as usize] as u32, ..answer };
         answers.extend(overview.call(now).into_iter().map(of_all));
     }
-    // The ages of workers that log normally differ by chance.
-    let age = |a: &Answer| (a.remark != WorkerNote::None).then_some(Reverse(a.age));
-    answers.sort_by_key(|a| (a.remark, age(a), a.step, a.worker));
+    // The ages and steps of workers that log normally differ by chance.
+    let unusual = |a: &Answer| (a.remark != WorkerNote::None).then_some((Reverse(a.age), a.step));
+    answers.sort_by_key(|a| (a.remark, unusual(a), a.worker));
     answers
 }
 

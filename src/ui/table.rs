@@ -43,7 +43,12 @@ fn draw(
     let title = filtered(&title, listing);
     let counts = listing.counts(&context);
     let tone = Some(d.theme.role(counts.role));
-    let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts.text, tone, focused });
+    // The column may be one for which the window is too narrow.
+    let order =
+        listing.sorted_by().map_or_else(String::new, |title| format!(" · by {}", title.to_lowercase()));
+    let right = format!("{}{order}", counts.text);
+    let right = right.strip_prefix(" · ").unwrap_or(&right);
+    let inner = pane(buf, area, d.theme, &Title { left: &title, right, tone, focused });
     let drawn = rows(buf, inner, d, listing, selection);
     let visible = usize::from(drawn.rows.height);
     let above = listing.window(visible);

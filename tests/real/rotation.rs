@@ -148,7 +148,8 @@ fn consoles_and_commands_recover_from_a_token_rotation_by_themselves() {
             double.put_secret(SECRET, &ahead);
             let refused = latecomer.run(&["list-jobs"]);
             let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-            let words = format!("refuses this token (version 3 of secret {SECRET} of {PROJECT}, the latest)");
+            let words =
+                format!("refuses this token (version 3 of secret {SECRET} in project {PROJECT}, the latest)");
             assert!(!refused.status.success() && error.contains(&words), "{error}");
 
             let seen = String::from_utf8_lossy(&console.raw()).into_owned() + &output + &error;

@@ -50,7 +50,7 @@ macro_rules! each_action {
             Reads Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, JobWorkers, Node, Job, Log, Ask, Text, Plan, Form, Columns], may_open, App::open,
                 "Open the selection; in a log, show the lines that a `[repeated ...]` line stands for; in a dialog, press the focused button";
             View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
-                "Filter the table or the text (!word inverts, owner:NAME in jobs), or search the log";
+                "Filter the table or the text (!word inverts, status:failed searches one column), or search the log";
             Reads SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job], always, App::begin_search_logs,
                 "Search the logs of all clusters, of the page's cluster or job, or of the marked jobs, and list the lines that match",
                 keywords "grep find";
@@ -86,7 +86,7 @@ macro_rules! each_action {
                 "Follow the logs of all workers together, each line with its worker";
             Reads RootCause "root-cause" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Cause),
                 "Show why the job failed or hangs: the earliest error of all workers, and what followed";
-            Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
+            Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus, AllTpus], may_clean, App::ask_to_clean,
                 "Delete the cluster's preempted TPUs, after confirmation";
             Ends RemoveWorker "remove-worker" "remove" WORKERS, has_worker, App::remove_worker,
                 "Remove the selected worker, after draining it or immediately (shows affected jobs first)";
@@ -113,6 +113,59 @@ macro_rules! each_action {
                 keywords "tail";
             View Wrap "wrap" "wrap" &[Log], always, |app, now| app.toggle_unless_raw(|show| &mut show.wrap, now),
                 "Toggle wrapping of long lines";
+            View NextMatch "next-match" "" &[Log], always, |app, now| app.match_step(true, now),
+                "Go to the next match of the search";
+            View PreviousMatch "previous-match" "" &[Log], always, |app, now| app.match_step(false, now),
+                "Go to the previous match of the search";
+            View ShowLines "filter-lines" "lines" &[Log], always, |app, _| app.begin_lines(),
+                "Show only log lines that match a pattern (!pattern: lines that do not match; empty: all lines)",
+                keywords "grep filter";
+            View MoreContext "more-context" "" &[Log], always, |app, now| app.widen(true, now),
+                "Show one more line of context around each match, up to 9";
+            View LessContext "less-context" "" &[Log], always, |app, now| app.widen(false, now),
+                "Show one fewer line of context around each match";
+            Reads SearchWhole "search-file" "" &[Log], always, App::search_whole,
+                "Search the whole log for the current pattern, on the head where possible, and list the matches",
+                keywords "grep find";
+            View Levels "levels" "" &[Log], always, |app, _| app.in_log(LogView::turn_levels),
+                "Show only warnings and errors, then only errors, then all lines",
+                keywords "warnings severity";
+            View NextError "next-error" "error" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Error, true)),
+                "Go to the next line that reports an error";
+            View PreviousError "previous-error" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Error, false)),
+                "Go to the previous line that reports an error";
+            View MarkLine "mark-line" "" &[Log], always, |app, _| app.in_log(LogView::toggle_mark),
+                "Mark or unmark the current line, or the first visible one; the copy list then offers the lines from the mark to the current line";
+            View NextMark "next-mark" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Mark, true)),
+                "Go to the next marked line";
+            View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Mark, false)),
+                "Go to the previous marked line";
+            View Since "since" "since" &[Log], always, |app, now| app.ask_log(now, |log| log.step_since(now)),
+                "Show only log lines from the last 1m, 5m, 15m or 1h (press again to cycle; then all lines)";
+            View SinceTime "since-time" "" &[Log], always, |app, _| app.begin_since(),
+                "Show only log lines since a time (14:05, 2026-11-20 14:05) or an age (10m)";
+            View Times "times" "times" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.times)),
+                "Show or hide the time of each line: its timestamp, or with ~ the time at which it was received";
+            View GoTo "go-to" "" &[Log], always, |app, _| app.begin_go_to(),
+                "Go to a line (120), a percentage (50%), a time (14:05) or an age (-5m)";
+            View Histogram "histogram" "histogram" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.histogram)),
+                "Toggle the histogram of lines and errors over time";
+            View NextTime "next-bar" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_in_time(true)),
+                "Go to the next non-empty bar of the histogram";
+            View PreviousTime "previous-bar" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_in_time(false)),
+                "Go to the previous non-empty bar of the histogram";
+            View Noise "noise" "" &[Log], always, |app, now| app.toggle_unless_raw(|show| &mut show.noise, now),
+                "Show or hide known noise (JAX, XLA, libtpu, absl)";
+            View LiveProgress "progress-line" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.progress)),
+                "Show or hide the progress line: step, loss, rate, time left";
+            View Raw "raw" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.raw)),
+                "Toggle raw lines: nothing hidden or truncated";
+            Reads SaveLog "save-log" "save" &[Log], always, App::begin_save,
+                "Save the loaded lines to a file, without filtered-out lines";
+            Reads Pager "pager" "" &[Log], always, |app, now| app.view_log(Viewer::Pager, now),
+                "Open the loaded lines in $PAGER, without filtered-out lines";
+            Reads Editor "editor" "" &[Log], always, |app, now| app.view_log(Viewer::Editor, now),
+                "Open the loaded lines in $VISUAL or $EDITOR, without filtered-out lines";
             View BySlice "by-slice" "slices" &[Nodes, AllNodes], always, |app, _| app.toggle_slices(),
                 "Show nodes by slice, or one by one",
                 keywords "group";
@@ -188,59 +241,6 @@ macro_rules! each_action {
                 "Go to the first row";
             View Bottom "bottom" "" EVERYWHERE_BUT_FORMS, always, |app, _| app.jump(true),
                 "Go to the last row; in a log, also resume following";
-            View NextMatch "next-match" "" &[Log], always, |app, now| app.match_step(true, now),
-                "Go to the next match of the search";
-            View PreviousMatch "previous-match" "" &[Log], always, |app, now| app.match_step(false, now),
-                "Go to the previous match of the search";
-            View ShowLines "filter-lines" "lines" &[Log], always, |app, _| app.begin_lines(),
-                "Show only log lines that match a pattern (!pattern: lines that do not match; empty: all lines)",
-                keywords "grep filter";
-            View MoreContext "more-context" "" &[Log], always, |app, now| app.widen(true, now),
-                "Show one more line of context around each match, up to 9";
-            View LessContext "less-context" "" &[Log], always, |app, now| app.widen(false, now),
-                "Show one fewer line of context around each match";
-            Reads SearchWhole "search-file" "" &[Log], always, App::search_whole,
-                "Search the whole log for the current pattern, on the head where possible, and list the matches",
-                keywords "grep find";
-            View Levels "levels" "" &[Log], always, |app, _| app.in_log(LogView::turn_levels),
-                "Show only warnings and errors, then only errors, then all lines",
-                keywords "warnings severity";
-            View NextError "next-error" "error" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Error, true)),
-                "Go to the next line that reports an error";
-            View PreviousError "previous-error" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Error, false)),
-                "Go to the previous line that reports an error";
-            View MarkLine "mark-line" "" &[Log], always, |app, _| app.in_log(LogView::toggle_mark),
-                "Mark or unmark the current line, or the first visible one; the copy list then offers the lines from the mark to the current line";
-            View NextMark "next-mark" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Mark, true)),
-                "Go to the next marked line";
-            View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Mark, false)),
-                "Go to the previous marked line";
-            View Since "since" "since" &[Log], always, |app, now| app.ask_log(now, |log| log.step_since(now)),
-                "Show only log lines from the last 1m, 5m, 15m or 1h (press again to cycle; then all lines)";
-            View SinceTime "since-time" "" &[Log], always, |app, _| app.begin_since(),
-                "Show only log lines since a time (14:05, 2026-11-20 14:05) or an age (10m)";
-            View Times "times" "times" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.times)),
-                "Show or hide the time of each line: its timestamp, or with ~ the time at which it was received";
-            View GoTo "go-to" "" &[Log], always, |app, _| app.begin_go_to(),
-                "Go to a line (120), a percentage (50%), a time (14:05) or an age (-5m)";
-            View Histogram "histogram" "histogram" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.histogram)),
-                "Toggle the histogram of lines and errors over time";
-            View NextTime "next-bar" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_in_time(true)),
-                "Go to the next non-empty bar of the histogram";
-            View PreviousTime "previous-bar" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_in_time(false)),
-                "Go to the previous non-empty bar of the histogram";
-            View Noise "noise" "" &[Log], always, |app, now| app.toggle_unless_raw(|show| &mut show.noise, now),
-                "Show or hide known noise (JAX, XLA, libtpu, absl)";
-            View LiveProgress "progress-line" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.progress)),
-                "Show or hide the progress line: step, loss, rate, time left";
-            View Raw "raw" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.raw)),
-                "Toggle raw lines: nothing hidden or truncated";
-            Reads SaveLog "save-log" "save" &[Log], always, App::begin_save,
-                "Save the loaded lines to a file, without filtered-out lines";
-            Reads Pager "pager" "" &[Log], always, |app, now| app.view_log(Viewer::Pager, now),
-                "Open the loaded lines in $PAGER, without filtered-out lines";
-            Reads Editor "editor" "" &[Log], always, |app, now| app.view_log(Viewer::Editor, now),
-                "Open the loaded lines in $VISUAL or $EDITOR, without filtered-out lines";
             View Wide "wide" "" TABLES, always, App::toggle_wide,
                 "Show all columns, or only the default ones";
             View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),

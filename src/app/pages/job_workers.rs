@@ -131,7 +131,9 @@ impl WorkersPage {
         let of_stream =
             files.iter().find(|name| WorkerFile::parse(name.raw()).is_some_and(|file| is_it(file.is_err)));
         Some(match of_stream.or(files.first()) {
-            _ if worker.is_lost => Err(format!("{}: its files are lost with its node", worker.who())),
+            _ if worker.is_lost => {
+                Err(format!("{}: its files are lost with its node; see the job's log", worker.who()))
+            }
             None => Err(format!("{}: its files are missing", worker.who())),
             Some(name) => Ok(LogSource::File { node: worker.process.node, name: name.clone() }),
         })

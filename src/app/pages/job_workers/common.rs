@@ -6,7 +6,7 @@ use crate::app::log::{CONTEXT_LINES, LineTarget};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::facts::CellContext;
 use crate::app::text::labels;
-use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLine};
+use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLine, lost_workers_text};
 use crate::logs::{Level, level};
 use crate::model::text::printable;
 use crate::model::{NodeId, Timestamp};
@@ -81,7 +81,8 @@ pub fn why_empty(context: &CellContext<'_>, of: Option<usize>, part: Part) -> St
     let slot = cluster.job_workers.slot(part);
     match (&slot.reading, &slot.problem, cluster.is_up()) {
         (Some(reading), ..) if reading.job_workers.workers.is_empty() => reading.job_workers.why_empty(),
-        (Some(_), ..) => "the workers have not written anything yet".to_owned(),
+        (Some(reading), ..) => lost_workers_text(&reading.job_workers.workers)
+            .unwrap_or_else(|| "the workers have not written anything yet".to_owned()),
         (None, Some(problem), _) => {
             let hint = context.hint(&problem.hint);
             let what = printable(&problem.what);
