@@ -4,7 +4,7 @@
 use super::reach::Reach;
 use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::time::limit;
-use crate::model::{NewWorker, OperationKind, Task, Timestamp, worker_names};
+use crate::model::{DRAIN_SECS, NewWorker, OperationKind, Task, Timestamp, worker_names};
 use crate::operation::{Selection, select};
 use clap::{Args, Subcommand, ValueEnum};
 use std::collections::BTreeSet;
@@ -149,9 +149,9 @@ pub struct RemoveArguments {
     /// Drain the worker: wait until running work ends
     #[arg(long, conflicts_with = "now")]
     drain: bool,
-    /// With --drain: how long to wait before the worker is removed anyway
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = limit, requires = "drain")]
-    within: Duration,
+    /// With --drain: how long to wait before the worker is removed anyway [default: 1h]
+    #[arg(long, value_name = "DURATION", value_parser = limit, requires = "drain")]
+    within: Option<Duration>,
     /// Remove immediately and end running work
     #[arg(long)]
     now: bool,
@@ -194,7 +194,7 @@ impl RemoveArguments {
             let mut seen = BTreeSet::new();
             self.workers.iter().filter(|worker| seen.insert(*worker)).cloned().collect()
         };
-        let drain = self.drain.then_some(self.within.as_secs());
+        let drain = self.drain.then(|| self.within.map_or(DRAIN_SECS, |limit| limit.as_secs()));
         Ok(match workers.as_slice() {
             [] => None,
             [one] => Some(Task::RemoveWorker { worker: one.clone(), drain }),

@@ -27,7 +27,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Maximum backoff between attempts for other clusters.
 const MAX_BACKOFF_BACKGROUND: Duration = Duration::from_secs(20);
 
-/// A connection of a command that has lasted this long was well: its loss is a new problem.
+/// A connection of a command that has lasted this long was healthy: its loss is a new problem.
 const STABLE: Duration = Duration::from_secs(30);
 
 /// Why a phase of the task's life ended.

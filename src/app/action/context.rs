@@ -82,11 +82,21 @@ impl Context {
     }
 }
 
-/// Contexts in words, as a place: `in the jobs pane`, `on the TPU page`.
+/// Contexts in words, as a place: `in the jobs pane`, `in the nodes pane or on the TPU page`.
 pub fn place(contexts: &str) -> String {
-    let first =
-        contexts.split([',', ':']).next().and_then(|list| list.split(" or ").next()).unwrap_or_default();
-    format!("{} {contexts}", if first.ends_with("page") { "on" } else { "in" })
+    let preposition = |contexts: &str| {
+        let is_page = contexts.split(", ").next().is_some_and(|first| first.ends_with("page"));
+        if is_page { "on" } else { "in" }
+    };
+    let mut before = "";
+    let parts = contexts.split(" or ").map(|part| match preposition(part) {
+        same if same == before => part.to_owned(),
+        other => {
+            before = other;
+            format!("{other} {part}")
+        }
+    });
+    parts.collect::<Vec<_>>().join(" or ")
 }
 
 /// All contexts: the pages with the log pane last, then the dialogs with forms last.
@@ -136,6 +146,13 @@ pub const EVERYWHERE_BUT_FORMS: &[Context] = EVERYWHERE.split_at(EVERYWHERE.len(
 #[cfg(test)]
 mod tests {
     use crate::app::action::context::*;
+
+    #[test]
+    fn places_have_their_prepositions() {
+        assert_eq!(place("the jobs pane, all jobs or dialogs"), "in the jobs pane, all jobs or dialogs");
+        assert_eq!(place("the nodes pane or the TPU page"), "in the nodes pane or on the TPU page");
+        assert_eq!(place("a job's page"), "on a job's page");
+    }
 
     #[test]
     fn the_lists_of_contexts_are_cut_in_the_right_places() {

@@ -47,7 +47,7 @@ impl ActionRoute {
 
     /// The action works on the row of a worker.
     const fn on_row(self) -> Self {
-        Self { on_row: true, ..self }.within(&[], "the nodes pane or on the TPU page")
+        Self { on_row: true, ..self }.within(&[], "the nodes pane or the TPU page")
     }
 
     const fn with(self, with: &'static str) -> Self {
