@@ -3,8 +3,8 @@
 use crate::model::Line;
 
 /// Splits a byte stream into lines that are safe for a terminal. Bytes that are not UTF-8 become `U+FFFD`, a line
-/// beyond the limit is cut with a mark that shows how much is missing, and the marker lines of Ray's workers
-/// (`:job_id:01000000`) are left out.
+/// beyond the limit is cut with a mark that shows how much is missing, and the lines of Ray's workers that Ray's log
+/// monitor does not show either (`:job_id:01000000`) are left out.
 #[derive(Debug)]
 pub struct LineSplitter {
     longest: usize,
@@ -94,11 +94,13 @@ fn narrowed(mut line: Vec<u8>) -> Vec<u8> {
     line
 }
 
-/// Whether it is a marker for Ray's log monitor: `:job_id:01000000`, `:actor_name:Holder`.
+/// Starts of the lines that a worker writes for Ray's log monitor (`log_monitor.py` of Ray 2.60), which shows all
+/// others.
+const MAGIC: [&[u8]; 3] = [b":actor_name:", b":task_name:", b":job_id:"];
+
+/// Whether it is a line for Ray's log monitor: `:job_id:01000000`, `:actor_name:Holder`.
 fn is_magic(line: &[u8]) -> bool {
-    let Some(rest) = line.strip_prefix(b":") else { return false };
-    let word = rest.iter().take_while(|b| b.is_ascii_lowercase() || **b == b'_').count();
-    word > 0 && rest.get(word) == Some(&b':')
+    MAGIC.iter().any(|start| line.starts_with(start))
 }
 
 #[cfg(test)]
@@ -133,9 +135,13 @@ mod tests {
     #[test]
     fn marks_of_the_log_monitor_are_left_out() {
         assert_eq!(
-            all(&[b":job_id:01000000\n:actor_name:Holder\nreal\n:not magic:\n::\n"]),
+            all(&[b":job_id:01000000\n:actor_name:Holder\n:task_name:train\nreal\n:not magic:\n::\n"]),
             ["real", ":not magic:", "::"]
         );
+        // Restructured text, and other words of Ray that its log monitor shows.
+        let shown =
+            [":class:`Trainer` is deprecated", ":event_summary:Resized to 8 CPUs.", ":job_id", " :job_id:1"];
+        assert_eq!(all(&[shown.join("\n").as_bytes()]), shown);
     }
 
     #[test]

@@ -173,7 +173,7 @@ fn tqdm(text: &str) -> Option<Progress<'_>> {
 /// loss: 2.1` of `MaxText`, Hugging Face's `{'loss': 1.2, ..., 'epoch': 0.3}`, `Step 12/100 ... loss 2.1`.
 fn pairs(text: &str) -> Option<Progress<'_>> {
     let loss = value(text, "loss").or_else(|| value(text, "Loss"));
-    let step = raw(text, "step").or_else(|| raw(text, "Step")).or_else(|| raw(text, "global_step"));
+    let step = step_of(text);
     let mut progress = Progress { loss, ..Progress::default() };
     if let Some(raw_step) = step {
         let rest = &text[raw_step.as_ptr() as usize - text.as_ptr() as usize + raw_step.len()..];
@@ -191,14 +191,27 @@ fn pairs(text: &str) -> Option<Progress<'_>> {
     is_progress.then_some(progress)
 }
 
-/// The number after a name and `=`, `:` or a space, with or without quotes.
-fn value(text: &str, name: &str) -> Option<f64> {
-    raw(text, name).and_then(number)
+/// The text of the step of the run: `global_step` may come with the step of an epoch.
+fn step_of(text: &str) -> Option<&str> {
+    // A duration or a rate: `sec/step=0.53`, `ms/step=530`, unlike `train/step=530`.
+    let is_whole = |found: &str| !found.contains('.');
+    let is_rate = |before: &str| {
+        before.strip_suffix('/').is_some_and(|of| !of.ends_with("train") && !of.ends_with("trainer"))
+    };
+    let of_run = numbers(text, "global_step").find(|(_, found)| is_whole(found));
+    let mut others = ["step", "Step"].into_iter().flat_map(|name| numbers(text, name));
+    let step = of_run.or_else(|| others.find(|(before, found)| is_whole(found) && !is_rate(before)));
+    step.map(|(_, found)| found)
 }
 
-/// The text of that number.
-fn raw<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.match_indices(name).find_map(|(at, _)| {
+/// The number after a name and `=`, `:` or a space, with or without quotes.
+fn value(text: &str, name: &str) -> Option<f64> {
+    numbers(text, name).next().and_then(|(_, found)| number(found))
+}
+
+/// The text before each occurrence of a name that a number follows, and the text of that number.
+fn numbers<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    text.match_indices(name).filter_map(move |(at, _)| {
         let before = text[..at].bytes().last();
         if before.is_some_and(|b| b.is_ascii_alphanumeric() || b"-".contains(&b) || b == b'_') {
             return None;
@@ -210,7 +223,7 @@ fn raw<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         }
         let len = digits(after);
         let found = &after[..len];
-        number(found).map(|_| found)
+        number(found).map(|_| (&text[..at], found))
     })
 }
 
@@ -382,6 +395,13 @@ mod tests {
             ),
             ("epoch 3 step 12/100 done", Read("", Some(12), Some(100), None, None, None)),
             ("\"step\": 4, \"loss\": -1.5e-3", Read("", Some(4), None, Some(-0.0015), None, None)),
+            // The step of the run, not that of an epoch, a duration or a rate.
+            ("global_step=1200 loss=2.1 sec/step=0.53", Read("", Some(1200), None, Some(2.1), None, None)),
+            ("step 12/100 global_step 1200 loss 2.1", Read("", Some(1200), None, Some(2.1), None, None)),
+            ("sec per step 0.53, step 12/100", Read("", Some(12), Some(100), None, None, None)),
+            ("ms/step: 530, step: 12, loss: 2.1", Read("", Some(12), None, Some(2.1), None, None)),
+            ("{'train/step': 12, 'train/loss': 2.1}", Read("", Some(12), None, Some(2.1), None, None)),
+            ("trainer/global_step=12 train/loss=2.1", Read("", Some(12), None, Some(2.1), None, None)),
         ] {
             let read = Patterns::default().read(line);
             assert_eq!(rounded(&read.unwrap_or_default()), expected, "{line}");
@@ -405,6 +425,8 @@ mod tests {
             "100%|",
             "it [",
             "step 99999999999999999999999999 loss",
+            "loss=2.1 sec/step=0.53",
+            "loss=2.1 ms/step=530",
         ] {
             assert_eq!(Patterns::default().read(line), None, "{line}");
         }

@@ -2,7 +2,7 @@
 
 use super::saved::Saved;
 use super::tail::Tail;
-use super::track::{Key, Track};
+use super::track::{Key, Track, Written};
 use crate::logs::{Clock, Patterns, Phase, Progress, Times, Writers, checkpoint, prefixed};
 use crate::model::amount::{grouped, is_chip};
 use crate::model::vitals::{loss, rate_was};
@@ -47,6 +47,8 @@ pub struct VitalsTracker {
     unfinished: Option<Line>,
     writers: Writers,
     tracks: Vec<Track>,
+    /// Number of progress lines that were added to tracks.
+    progress_lines: u64,
     phase: Option<(Phase, Option<Timestamp>)>,
     saved: Saved,
     /// When the job began: older times in its log do not belong to it.
@@ -88,6 +90,7 @@ impl VitalsTracker {
             unfinished: None,
             writers: Writers::default(),
             tracks: Vec::new(),
+            progress_lines: 0,
             phase: None,
             saved: Saved::default(),
             begun: None,
@@ -131,8 +134,9 @@ impl VitalsTracker {
                 continue;
             }
             if at == new.known && (new.is_gapped || self.readings == 0) {
-                self.whole = times.last();
+                self.whole = None;
             }
+            self.whole = self.whole.or(times.last());
             // The time of a line above may be hours old: a line without a timestamp is as new as the reading that
             // brings it; in the first reading, its time is unknown.
             let time = stamp.or_else(|| (self.readings > 0).then_some(clock.near));
@@ -147,8 +151,8 @@ impl VitalsTracker {
         if unfinished.is_some() && unfinished != self.unfinished.as_ref() {
             self.grown = Some(clock.near);
             if let Some(progress) = unfinished.and_then(|line| self.patterns.read(line.text())) {
-                (self.moved, self.stepped) = (Some(clock.near), Some(clock.near));
-                self.progress(unfinished.map_or("", Line::text), &progress, Some(clock.near));
+                (self.moved, self.stepped, self.idle) = (Some(clock.near), Some(clock.near), None);
+                self.progress(unfinished.map_or("", Line::text), &progress, Some(clock.near), clock.near);
             }
         }
         self.unfinished = unfinished.cloned();
@@ -159,8 +163,12 @@ impl VitalsTracker {
             let age = stepped.age(clock.near);
             self.behind = Some(self.behind.map_or(age, |least| least.min(age)));
         }
+        // Our clock may have been set back since then.
+        for at in [&mut self.moved, &mut self.grown, &mut self.unread] {
+            *at = at.map(|at| at.min(clock.near));
+        }
         self.readings = self.readings.saturating_add(1);
-        self.read = Some((self.read.map_or(clock.near, |(first, _)| first), clock.near));
+        self.read = Some((self.read.map_or(clock.near, |(first, _)| first.min(clock.near)), clock.near));
         self.tried = Some(clock.near);
     }
 
@@ -189,7 +197,7 @@ impl VitalsTracker {
                 .collect();
             for (line, progress, at) in found.iter().step_by(found.len().div_ceil(MAX_PAST_LINES).max(1)) {
                 self.skip();
-                self.progress(line, progress, Some(*at));
+                self.progress(line, progress, Some(*at), clock.near);
             }
         }
         self.skip();
@@ -245,31 +253,52 @@ impl VitalsTracker {
             self.saved.push(step, time);
         } else if let Some(progress) = self.patterns.read(line) {
             self.stepped = self.stepped.max(time);
-            self.moved = Some(now);
-            self.progress(line, &progress, time);
+            (self.moved, self.idle) = (Some(now), None);
+            self.progress(line, &progress, time, now);
         }
     }
 
-    fn progress(&mut self, line: &str, progress: &Progress<'_>, time: Option<Timestamp>) {
+    fn progress(&mut self, line: &str, progress: &Progress<'_>, time: Option<Timestamp>, now: Timestamp) {
         let writer = prefixed(line).writer.map_or(0, |writer| 1 + self.writers.number(&writer));
-        let is_it = |track: &Track| track.key.writer == writer && track.key.task == *progress.task;
-        let at = match self.tracks.iter().position(is_it) {
-            Some(at) => at,
-            None if self.tracks.len() < MAX_TRACKS => {
-                let key = Key { task: progress.task.clone().into_owned(), writer };
-                self.tracks.push(Track::new(key));
-                self.tracks.len() - 1
-            }
-            None => return,
-        };
-        self.tracks[at].push(progress, time, &self.limits);
+        // The time of a line without a timestamp is that of the reading.
+        let stamp = time.filter(|at| *at != now);
+        let written = Written { number: self.progress_lines.saturating_add(1), stamp, read: now };
+        let is_of_writer = |track: &Track| track.key.writer == writer && track.takes(progress);
+        let known = self.tracks.iter().enumerate().filter(|(_, track)| is_of_writer(track));
+        let known = known.max_by_key(|(_, track)| track.fit(progress)).map(|(at, _)| at);
+        let at = known.or_else(|| {
+            let key = Key { task: progress.task.clone().into_owned(), writer };
+            self.add(Track::new(key, written))
+        });
+        let Some(at) = at else { return };
+        self.progress_lines = written.number;
+        self.tracks[at].push(progress, time, &self.limits, written);
+    }
+
+    /// Adds a track, and returns its index. If there are too many, it replaces one that has ended; `None` if all of
+    /// them are still written: with more writers than tracks, each would otherwise begin again with each of its lines.
+    fn add(&mut self, track: Track) -> Option<usize> {
+        if self.tracks.len() < MAX_TRACKS {
+            self.tracks.push(track);
+            return Some(self.tracks.len() - 1);
+        }
+        let has_ended =
+            |old: &Track| old.is_done() || old.has_ended(track.last) || (track.trains && !old.trains);
+        let ended = self.tracks.iter().enumerate().filter(|(_, old)| has_ended(old));
+        let oldest = ended.min_by_key(|(_, old)| (old.trains && !old.is_done(), old.last.number));
+        let at = oldest.map(|(at, _)| at)?;
+        self.tracks[at] = track;
+        Some(at)
     }
 
     /// Adds the utilization of its machines: the maximum of their chips and of their processors, in percent.
     pub fn measured(&mut self, chip: Option<f64>, cpu: Option<f64>, now: Timestamp) {
         let is_idle = chip.map_or_else(|| cpu.map(|cpu| cpu <= IDLE_CPU), |chip| Some(chip <= IDLE_CHIP));
         match (is_idle, &mut self.idle) {
-            (Some(true), Some((_, samples))) => *samples = samples.saturating_add(1),
+            (Some(true), Some((since, samples))) => {
+                *since = (*since).min(now);
+                *samples = samples.saturating_add(1);
+            }
             (Some(true), none) => *none = Some((now, 1)),
             (Some(false), some) => *some = None,
             (None, _) => {}
@@ -282,11 +311,21 @@ impl VitalsTracker {
         !self.limits.idle.is_zero() && self.moved.is_none_or(|at| at.age(seen) > self.limits.idle / 3)
     }
 
-    /// The track that represents the run: it trains, has the most lines, and is ahead of the others.
+    /// The track that represents the run: it trains, is still written, has the most lines, and is ahead of the others.
     fn main(&self) -> Option<&Track> {
+        let trains = self.tracks.iter().any(|track| track.trains);
+        let of_kind = || self.tracks.iter().filter(move |track| track.trains == trains);
+        let newest = of_kind().map(|track| track.last).max_by_key(|last| last.number)?;
+        let current: Vec<&Track> = of_kind().filter(|track| !track.has_ended(newest)).collect();
+        // The bar of the previous epoch, or of an evaluation between two steps.
+        let is_over = |track: &Track| {
+            let goes_on = |other: &Track| other.key.writer == track.key.writer && other.is_unfinished();
+            track.is_done() && current.iter().any(|other| goes_on(other))
+        };
         let step = |track: &Track| track.series.last().and_then(|last| last.step);
         // Numbers of lines are compared roughly, because a reading begins anywhere.
-        self.tracks.iter().max_by_key(|track| (track.trains(), track.lines.max(1).ilog2(), step(track)))
+        let rank = |track: &Track| (!is_over(track), track.lines.max(1).ilog2(), step(track));
+        current.iter().copied().max_by_key(|track| rank(track))
     }
 
     /// A time in its log; `None` if it is older than the job, because a program may print the log of an earlier run.
@@ -317,7 +356,7 @@ impl VitalsTracker {
         let works = holding.is_some_and(|holding| holding.tasks + holding.actors > 0);
         let is_alone = holding.is_some_and(|holding| holding.waits.is_empty()) && !works && !is_held;
         self.had_work |= works && is_held;
-        self.alone = if is_alone { self.alone.or(Some(now)) } else { None };
+        self.alone = is_alone.then(|| self.alone.map_or(now, |at| at.min(now)));
         if !is_held {
             self.idle = None;
         }

@@ -9,7 +9,26 @@ use std::time::Duration;
 /// Number of lines that a run must have before it can count as stalled.
 const MIN_LINES: u32 = 5;
 
-/// Identifies a track: the task (`train`, `eval`; empty if lines do not report it) and a number of the writer.
+/// A task or a writer has ended if it has had no line for this long, and for twice as long as ever before, while others
+/// had some.
+const ENDED_AFTER: Duration = Duration::from_secs(300);
+/// The same in progress lines, for lines without timestamps that one reading brought: several rounds of as many writers
+/// as are distinguished.
+const ENDED_LINES: u64 = 256;
+
+/// When a progress line was written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    /// Its position among the progress lines.
+    pub number: u64,
+    /// Its timestamp; `None` for a line without one.
+    pub stamp: Option<Timestamp>,
+    /// The time of the reading that brought it, by our clock.
+    pub read: Timestamp,
+}
+
+/// The task of a track (`train`, `eval`; empty if lines do not report it) and a number of the writer. Tracks without a
+/// task may have the same key if their totals differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub task: String,
@@ -20,6 +39,12 @@ pub(super) struct Key {
 #[derive(Clone, Debug)]
 pub(super) struct Track {
     pub key: Key,
+    /// Whether it trains, judging by its name.
+    pub trains: bool,
+    /// When its newest line was written.
+    pub last: Written,
+    /// Whether any of its lines reported a loss.
+    has_loss: bool,
     pub series: Series,
     pub pace: Pace,
     pub trend: Trend,
@@ -34,15 +59,55 @@ pub(super) struct Track {
 }
 
 impl Track {
-    pub fn new(key: Key) -> Self {
-        let (series, pace, trend) = (Series::default(), Pace::default(), Trend::default());
-        Self { key, series, pace, trend, lines: 0, gap: Duration::ZERO, skips: false, restarts: 0 }
+    /// A track without lines, the first of which is `last`.
+    pub fn new(key: Key, last: Written) -> Self {
+        let task = key.task.to_ascii_lowercase();
+        let others = ["eval", "valid", "test", "predict", "load", "download"];
+        Self {
+            trains: !others.iter().any(|word| task.contains(word)),
+            key,
+            last,
+            has_loss: false,
+            series: Series::default(),
+            pace: Pace::default(),
+            trend: Trend::default(),
+            lines: 0,
+            gap: Duration::ZERO,
+            skips: false,
+            restarts: 0,
+        }
+    }
+
+    /// Whether a line of its writer may be of its task. Lines without a task may be of several bars, such as Hugging
+    /// Face's for training and evaluation: one with another total and a lower step is of another bar.
+    pub fn takes(&self, progress: &Progress<'_>) -> bool {
+        let last = self.series.last().and_then(|last| last.step);
+        let is_lower = progress.step.zip(last).is_some_and(|(step, last)| step < last);
+        let is_other = progress.total.zip(self.series.total()).is_some_and(|(total, own)| total != own);
+        self.key.task == *progress.task && !(self.key.task.is_empty() && is_lower && is_other)
+    }
+
+    /// The rank of this track among those that may take a line: a track with the same total is best, then one whose
+    /// lines have losses, because a line may report only a loss.
+    pub fn fit(&self, progress: &Progress<'_>) -> (bool, bool, u32) {
+        let is_same = progress.total.is_some() && progress.total == self.series.total();
+        (is_same, self.has_loss, self.lines)
     }
 
     /// Adds a line. A step below the last one begins another run, whose history is empty.
-    pub fn push(&mut self, progress: &Progress<'_>, at: Option<Timestamp>, limits: &VitalLimits) {
+    pub fn push(
+        &mut self,
+        progress: &Progress<'_>,
+        at: Option<Timestamp>,
+        limits: &VitalLimits,
+        written: Written,
+    ) {
+        self.last = written;
+        self.has_loss |= progress.loss.is_some();
         let (before, runs) = (self.series.last(), self.series.runs());
-        self.series.push(progress, at);
+        // A line with nothing but a loss belongs to the last step.
+        let step = progress.step.or_else(|| before.and_then(|last| last.step));
+        self.series.push(&Progress { step, ..progress.clone() }, at);
         if runs > 0 && self.series.runs() > runs {
             self.restarts += 1;
             (self.pace, self.trend) = (Pace::default(), Trend::default());
@@ -56,20 +121,30 @@ impl Track {
             self.pace.push(step, at, limits.slowed);
         }
         if let Some(value) = progress.loss {
-            self.trend.push(Loss { step: progress.step, at, value }, limits.diverging);
+            self.trend.push(Loss { step, at, value }, limits.diverging);
         }
     }
 
-    /// Whether it trains, judging by its name.
-    pub fn trains(&self) -> bool {
-        let task = self.key.task.to_ascii_lowercase();
-        !["eval", "valid", "test", "predict", "load", "download"].iter().any(|word| task.contains(word))
+    /// Whether its task or its writer has ended, judging by the newest line of another: an attempt that was retried in
+    /// another process, or the bar of an earlier epoch.
+    pub fn has_ended(&self, newest: Written) -> bool {
+        let last = self.last;
+        let stamps = last.stamp.zip(newest.stamp);
+        let quiet = stamps.map_or(Duration::ZERO, |(last, newest)| last.age(newest));
+        let is_untimed = stamps.is_none() && last.read == newest.read;
+        quiet.max(last.read.age(newest.read)) > ENDED_AFTER.max(self.gap * 2)
+            || is_untimed && newest.number.saturating_sub(last.number) > ENDED_LINES
     }
 
     /// Whether it has made its last step.
     pub fn is_done(&self) -> bool {
         let step = self.series.last().and_then(|last| last.step);
         step.zip(self.series.total()).is_some_and(|(step, total)| step.saturating_add(1) >= total)
+    }
+
+    /// Whether steps are left, according to its total.
+    pub fn is_unfinished(&self) -> bool {
+        self.series.total().is_some() && !self.is_done()
     }
 
     /// How long it must be silent to count as stalled: at least three times its longest pause. `None` if it has too few

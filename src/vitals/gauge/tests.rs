@@ -27,6 +27,11 @@ fn step(at: u64, step: u64, loss: f64) -> Line {
     )
 }
 
+/// The same line, written by another process.
+fn by(pid: u64, line: &Line) -> Line {
+    Line::from(line.text().replace("pid=7", &format!("pid={pid}")).as_str())
+}
+
 /// A run with two seconds per step, from second 0 on.
 fn steps(range: std::ops::Range<u64>) -> Vec<Line> {
     range.map(|n| step(n * 2, n, 3.0 + 6.0 / (1.0 + n as f64 / 60.0))).collect()
@@ -208,10 +213,7 @@ fn writers_and_tasks_are_kept_apart() {
     for n in 0..300_u64 {
         log.push(step(n * 2, n, 3.0));
         // Another worker is a step behind, and an evaluation starts again from 0.
-        let time = log.last().unwrap().text().replace("pid=7", "pid=8");
-        log.push(Line::from(
-            time.replace(&format!(" {n}it"), &format!(" {}it", n.saturating_sub(1))).as_str(),
-        ));
+        log.push(by(8, &step(n * 2, n.saturating_sub(1), 3.0)));
         log.push(written(
             n * 2,
             &format!("Progress on:eval {}it/20it rate:1it/s remaining:00:10 elapsed:1", n % 20),
@@ -227,11 +229,150 @@ fn writers_and_tasks_are_kept_apart() {
 }
 
 #[test]
+fn a_retry_is_the_run_although_the_attempt_before_has_more_lines() {
+    let failing = |n: u64| if n < 1490 { 3.0 } else { f64::NAN };
+    let mut watched = Watched::new((0..1500).map(|n| step(n * 2, n, failing(n))).collect());
+    assert_eq!(kinds(&watched.poll_far(3000, 1000)), [WarningKind::NotFinite]);
+    // Ray starts its task again, in another process, ten minutes later.
+    let again = |n: u64| by(8, &step(3600 + (n - 1400) * 2, n, 3.0));
+    watched.log.extend((1400..1405).map(again));
+    let vitals = watched.poll(3610);
+    assert_eq!((kinds(&vitals), vitals.text(after(3610))), (vec![], "step 1,404/20,000".into()));
+    // A single reading of both attempts, with and without timestamps.
+    let once = |log: &[Line], at: u64| {
+        let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Once);
+        gauge.read(log, None, Clock::utc(after(at)));
+        let vitals = gauge.vitals(&job(), Some(&holding()), after(at));
+        (kinds(&vitals), vitals.text(after(at)))
+    };
+    assert_eq!(once(&watched.log, 3610), (vec![], "step 1,404/20,000".into()));
+    let untimed = |pid: u64, n: u64, loss: f64| {
+        Line::from(format!("(train pid={pid}, ip=10.0.0.1) step {n}/9000 loss={loss}").as_str())
+    };
+    let dead = (0..1500).map(|n| untimed(7, n, failing(n)));
+    let both: Vec<Line> = dead.chain((1000..1400).map(|n| untimed(8, n, 3.0))).collect();
+    assert_eq!(once(&both, 0), (vec![], "step 1,399/9,000".into()));
+}
+
+#[test]
+fn a_hang_is_found_although_the_bar_of_the_previous_epoch_is_complete() {
+    let bar = |n: u64| {
+        let (epoch, step) = (n / 100, n % 100 + 1);
+        let bar = format!("Epoch {epoch}:  45%|####5     | {step}/100 [00:10<00:12,  2.00s/it, loss=2.3]");
+        Line::from(format!("(train pid=7, ip=10.0.0.1) {bar}").as_str())
+    };
+    let mut watched = Watched::new(Vec::new());
+    for at in (30..=1110).step_by(30) {
+        watched.log = (0..at / 2).map(bar).collect();
+        assert_eq!(kinds(&watched.poll(at)), [], "{at}");
+    }
+    assert_eq!(kinds(&watched.poll(1680)), [], "nine minutes");
+    let vitals = watched.poll(1740);
+    assert_eq!(kinds(&vitals), [WarningKind::Stalled]);
+    assert!(vitals.signs[0].evidence.contains("at step 55/100"), "{vitals:?}");
+}
+
+#[test]
+fn attempts_that_ended_make_room_for_new_ones() {
+    let mut watched = Watched::new(Vec::new());
+    for attempt in 0..100 {
+        let lines = (0..20).map(|n| by(100 + attempt, &step(attempt * 600 + n * 2, attempt * 10 + n, 3.0)));
+        watched.log.extend(lines);
+        let at = attempt * 600 + 40;
+        let words = format!("step {}/20,000", crate::model::amount::grouped(attempt as usize * 10 + 19));
+        let vitals = watched.poll(at);
+        assert_eq!((kinds(&vitals), vitals.text(after(at))), (vec![], words));
+    }
+}
+
+#[test]
+fn more_writers_than_can_be_distinguished_do_not_replace_each_other() {
+    let lines = (0..60).flat_map(|n| (0..100).map(move |worker| by(100 + worker, &step(n * 2, n, 3.0))));
+    let mut watched = Watched::new(lines.collect());
+    let vitals = watched.poll_far(120, 6000);
+    assert_eq!((kinds(&vitals), vitals.text(after(120))), (vec![], "step 59/20,000".into()));
+    assert_eq!(kinds(&watched.poll(800)), [WarningKind::Stalled]);
+}
+
+#[test]
+fn an_evaluation_of_several_minutes_does_not_replace_the_run() {
+    let tests = |from: u64, n: u64| {
+        let bar = format!("Progress on:mmlu {n}it/1000it rate:0.2it/s remaining:00:10 elapsed:1");
+        written(from + n * 5, &bar)
+    };
+    let mut watched = Watched::new(steps(0..600));
+    watched.poll(1200);
+    let evaluate = |watched: &mut Watched, from: u64, lasts: u64, words: &str| {
+        for at in (from..from + lasts).step_by(30) {
+            watched.log.extend((0..6).map(|n| tests(from, (at - from) / 5 + n)));
+            let vitals = watched.poll(at + 30);
+            assert_eq!((kinds(&vitals), vitals.text(after(at + 30))), (vec![], words.to_owned()));
+        }
+    };
+    evaluate(&mut watched, 1200, 240, "step 599/20,000");
+    watched.log.extend((600..660).map(|n| step(1440 + (n - 600) * 2, n, 3.0)));
+    watched.poll(1560);
+    // Its pauses are known by now, so a longer one is part of it.
+    evaluate(&mut watched, 1560, 420, "step 659/20,000");
+}
+
+#[test]
+fn a_bar_without_a_name_and_with_another_total_is_another_task() {
+    // Hugging Face: a bar for training, one for each evaluation, and lines with nothing but the loss.
+    let bar = |n: u64, total: u64| {
+        Line::from(format!("  5%|5         | {n}/{total} [10:00<3:00:00,  1.00it/s]").as_str())
+    };
+    let loss = "{'loss': 2.5, 'grad_norm': 0.5, 'learning_rate': 3e-05, 'epoch': 0.31}";
+    let (mut watched, mut at) = (Watched::new(Vec::new()), 0);
+    let mut last = None;
+    for round in 0..3 {
+        let steps = (1..=100).map(|n| bar(round * 100 + n, 10_000));
+        let tests = (1..=50).map(|n| bar(n, 50));
+        let lines: Vec<Line> = steps.chain([Line::from(loss)]).chain(tests).collect();
+        for part in lines.chunks(10) {
+            at += 30;
+            watched.log.extend_from_slice(part);
+            let vitals = watched.poll(at);
+            assert_eq!((kinds(&vitals), vitals.restarts), (vec![], 0), "{at}");
+            last = vitals.run;
+        }
+    }
+    let run = last.unwrap();
+    assert_eq!((run.step, run.total, run.loss), (Some(300), Some(10_000), Some(2.5)));
+    // It hangs after the evaluation, whose bar is complete.
+    assert_eq!(kinds(&watched.poll(at + 570)), []);
+    let vitals = watched.poll(at + 630);
+    assert_eq!(kinds(&vitals), [WarningKind::Stalled]);
+    assert!(vitals.signs[0].evidence.contains("at step 300/10,000"), "{vitals:?}");
+}
+
+#[test]
+fn a_clock_that_was_set_back_does_not_delay_a_warning() {
+    let mut watched = Watched::new(steps(0..2400));
+    watched.poll(4770);
+    watched.poll(4800);
+    for at in (1200..1800).step_by(30) {
+        assert_eq!(kinds(&watched.poll(at)), [], "{at}");
+    }
+    assert_eq!(kinds(&watched.poll(1800)), [WarningKind::Stalled]);
+}
+
+#[test]
 fn checkpoints_are_late_compared_with_earlier_ones_while_steps_are_completed() {
+    checkpoints_are_late(None);
+}
+
+#[test]
+fn checkpoints_are_late_also_in_a_log_that_begins_with_a_line_without_a_timestamp() {
+    checkpoints_are_late(Some("Connected to Ray cluster."));
+}
+
+/// Follows a run with three checkpoints, whose log begins with this line.
+fn checkpoints_are_late(first: Option<&str>) {
     let saved = |n: u64| written(n * 2, &format!("Saved checkpoint at step {n} to gs://b/step-{n}"));
     let mut watched = Watched::new(Vec::new());
     let mut kinds_at = |until: u64| {
-        watched.log.clear();
+        watched.log = first.map(Line::from).into_iter().collect();
         for n in 0..until / 2 {
             watched.log.push(step(n * 2, n, 3.0));
             if n > 0 && n % 300 == 0 && n <= 900 {
@@ -333,6 +474,23 @@ fn chips_are_idle_only_when_machines_and_log_are_quiet_for_long() {
     };
     assert_eq!(poll(0.5, 1800), [WarningKind::ChipsIdle]);
     assert_eq!(poll(60.0, 1900), []);
+}
+
+#[test]
+fn a_step_ends_the_time_for_which_chips_were_idle() {
+    let mut watched = Watched::new(Vec::new());
+    let sample = |watched: &mut Watched, at: u64| {
+        watched.gauge.measured(Some(0.0), None, after(at));
+        let signs = watched.poll(at).signs;
+        signs.iter().find(|sign| sign.kind == WarningKind::ChipsIdle).map(|sign| sign.since)
+    };
+    // While it loads its data.
+    assert_eq!([0, 300, 600].map(|at| sample(&mut watched, at)), [None; 3]);
+    // While it makes steps, its machines are not sampled.
+    watched.log = steps(350..5000);
+    watched.poll(10_000);
+    assert_eq!([10_300, 10_600, 10_900].map(|at| sample(&mut watched, at)), [None; 3]);
+    assert_eq!(sample(&mut watched, 11_200), Some(after(10_300)));
 }
 
 #[test]
