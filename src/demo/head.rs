@@ -105,6 +105,15 @@ impl Head {
         })
     }
 
+    /// Makes the driver of a job run on this node once it starts; false if there is no such job. On any other node, the
+    /// file with the name of its log then has one line that Ray wrote before.
+    pub fn place_driver(&self, id: &str, node: NodeId) -> bool {
+        self.shared.now(|c| {
+            c.version += 1;
+            c.job(id).map(|j| j.place(node)).is_some()
+        })
+    }
+
     /// Appends bytes to a job's log, replacing the generated text; false if there is no such job.
     pub fn write_job_log(&self, id: &str, bytes: &[u8]) -> bool {
         self.shared.now(|c| c.job(id).map(|j| j.log.write(bytes)).is_some())

@@ -105,9 +105,14 @@ impl Client {
         })
     }
 
-    /// Whether a job's driver runs on a node other than the head; `head` is the head's id, if known. A file on the head
-    /// with the name of its log is then not its log: Ray 2.60 writes there that it sets up the runtime environment.
-    pub async fn is_elsewhere(&self, id: &SubmissionId, head: Option<NodeId>) -> Result<bool, RayError> {
+    /// Whether a job's driver runs on a node other than the head, `None` before it starts; `head` is the head's id, if
+    /// known. A file on the head with the name of its log is then not its log: Ray 2.60 writes there that it sets up
+    /// the runtime environment.
+    pub async fn is_elsewhere(
+        &self,
+        id: &SubmissionId,
+        head: Option<NodeId>,
+    ) -> Result<Option<bool>, RayError> {
         let known = async {
             match head {
                 Some(head) => Ok(head),
@@ -115,7 +120,7 @@ impl Client {
             }
         };
         let (job, head) = tokio::try_join!(self.job(id), known)?;
-        Ok(job.job.driver_node.is_some_and(|node| node != head))
+        Ok(job.job.driver_node.map(|node| node != head))
     }
 
     /// Asks Ray to stop a job (`POST /api/jobs/{id}/stop`). True means that the stop was requested, not that the job

@@ -9,7 +9,7 @@ use super::json::{Loose, Str, Table, read_with};
 use crate::logs::LineSplitter;
 use crate::model::fuzz::fuzz;
 use crate::model::text::{log_line, printable, printable_json, printable_lines};
-use crate::model::{Autoscaler, Node, Text};
+use crate::model::{Autoscaler, Node, Text, Timestamp};
 use crate::proto::{self, autoscaler};
 use bytes::Bytes;
 use prost::Message;
@@ -95,7 +95,7 @@ fn fuzz_status_text() {
         answer["data"]["clusterStatus"].as_str().unwrap().as_bytes().to_vec()
     };
     let seeds: Vec<_> = recorded(&["v2_busy_cluster_status_format1"]).into_iter().map(text).collect();
-    fuzz(&seeds, |bytes| drop(status_text::read(&String::from_utf8_lossy(bytes))));
+    fuzz(&seeds, |bytes| drop(status_text::read(&String::from_utf8_lossy(bytes), Timestamp::from_millis(0))));
 }
 
 #[test]

@@ -55,6 +55,11 @@ pub fn in_container(
     Ok((!enter.is_empty()).then(|| shell_join(&enter.into_iter().chain(program).collect::<Vec<_>>())))
 }
 
+/// Whether the cluster file names a container. An invalid name counts: it is reported when the container is entered.
+pub(super) fn has_container(spec: &ClusterSpec) -> bool {
+    !matches!(in_container(spec, None, &[]), Ok(None))
+}
+
 /// The arguments that precede a program that runs in the container; `None` if the file names no container.
 fn enter(spec: &ClusterSpec, host: Option<&str>, terminal: bool) -> Result<Vec<String>, Problem> {
     let launch = spec.file.is_some().then(|| Launch::of(spec)).transpose();

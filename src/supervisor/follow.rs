@@ -74,10 +74,33 @@ pub fn watch_log_access(connection: &Connection) -> LogAccessWatch {
 /// Time limit for the query on which node a job's driver runs; after it, the log on the head is shown.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Where a job's driver runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DriverPlace {
+    /// Ray did not answer in time.
+    Unknown,
+    /// Nowhere yet: the job has no driver.
+    NotStarted,
+    /// On the head.
+    Head,
+    /// On another node, which has its log.
+    Elsewhere,
+}
+
+/// Asks Ray where a job's driver runs; `head` is the head's node id, if known.
+pub(super) async fn driver_place(client: &Client, id: &SubmissionId, head: Option<NodeId>) -> DriverPlace {
+    match timeout(ANSWER_TIMEOUT, client.is_elsewhere(id, head)).await {
+        Ok(Ok(Some(true))) => DriverPlace::Elsewhere,
+        Ok(Ok(Some(false))) => DriverPlace::Head,
+        Ok(Ok(None)) => DriverPlace::NotStarted,
+        Ok(Err(_)) | Err(_) => DriverPlace::Unknown,
+    }
+}
+
 /// Whether a job's driver runs on a node other than the head, so that the head does not have its log. `false` if Ray
 /// does not answer in time; then the log on the head is tried.
 pub async fn is_elsewhere(client: &Client, id: &SubmissionId, head: Option<NodeId>) -> bool {
-    timeout(ANSWER_TIMEOUT, client.is_elsewhere(id, head)).await.is_ok_and(|answer| answer.unwrap_or(false))
+    driver_place(client, id, head).await == DriverPlace::Elsewhere
 }
 
 /// Follows a log. Lines are cut after `longest` bytes. The log of a job ends with the job; other files never end.
@@ -117,9 +140,7 @@ fn follow_from(
             LogSource::Monitor(name) => (None, LogFile::new(&name), None),
             LogSource::File { node, name } => (None, LogFile::new(name.raw()), Some(node)),
         };
-        let position = Position::new(start);
-        let follower = Follower { access_watch, spec, job, node, file, start, query, position, out };
-        follower.run().await
+        Follower::new(access_watch, spec, (job, node, file), (start, query), out).run().await
     })
 }
 
@@ -135,6 +156,11 @@ struct Follower {
     /// The search of the existing lines, until it is complete.
     query: Option<ContentSearch>,
     position: Position,
+    /// Whether the driver is known to run on the head. Until it starts, the head has a file with the name of its log,
+    /// wherever it will run.
+    is_placed: bool,
+    /// Whether the job had no driver when its log was opened: then all lines of the driver are new.
+    is_from_start: bool,
     out: Outlet,
 }
 
@@ -155,6 +181,18 @@ enum Ended {
 type StatusRequest = Pin<Box<dyn Future<Output = Result<JobDetail, RayError>> + Send>>;
 
 impl Follower {
+    fn new(
+        access_watch: LogAccessWatch,
+        spec: Arc<ClusterSpec>,
+        (job, node, file): (Option<SubmissionId>, Option<NodeId>, LogFile),
+        (start, query): (Start, Option<ContentSearch>),
+        out: Outlet,
+    ) -> Self {
+        let position = Position::new(start);
+        let (is_placed, is_from_start) = (false, false);
+        Self { access_watch, spec, job, node, file, start, query, position, is_placed, is_from_start, out }
+    }
+
     async fn run(mut self) -> Result<(), Closed> {
         let access = self.wait_for_access().await?;
         let is_on_head = self.node.is_none() || self.node == access.head;
@@ -231,9 +269,9 @@ impl Follower {
             Ok(stream) => stream,
             Err(why) => return self.unread(why).await,
         };
-        let elsewhere = self.is_elsewhere();
-        let (opened, elsewhere) = tokio::join!(self.opened(&mut stream), elsewhere);
-        if elsewhere {
+        let place = self.place();
+        let (opened, place) = tokio::join!(self.opened(&mut stream), place);
+        if self.take_place(place) {
             return Ok(Ended::Elsewhere);
         }
         let (opened, rest) = match opened? {
@@ -258,6 +296,7 @@ impl Follower {
             return Ok(Some(Ended::Again));
         }
         if let Some(change) = self.position.opened(opened, &mut self.out).await? {
+            self.is_placed = false;
             self.note(&change.message(self.file.name())).await?;
         }
         // The stream is open again, but new lines may take a while.
@@ -373,7 +412,9 @@ impl Follower {
                 self.position.begin_again(Start::Beginning);
                 Ok(Ended::Again)
             }
-            ReadError::NoFolder if is_new && self.file.enter(&self.spec) => Ok(Ended::Again),
+            ReadError::NoFolder | ReadError::Missing if is_new && self.file.enter(&self.spec) => {
+                Ok(Ended::Again)
+            }
             ReadError::NoFolder if is_new => Ok(Ended::Elsewhere),
             ReadError::Failed(_) | ReadError::Refused(_) | ReadError::Utf16 if is_new => {
                 self.note(&self.file.elsewhere(&why)).await?;
@@ -407,14 +448,33 @@ impl Follower {
         self.access_watch.borrow().as_ref()?.head
     }
 
-    /// Whether the job's driver runs on another node, unless earlier reads have already answered that.
-    fn is_elsewhere(&self) -> impl Future<Output = bool> + use<> {
+    /// Asks where the job's driver runs, unless it is known to run on the head. Another file may be that of the same
+    /// job after a restart of the cluster, with another driver.
+    fn place(&self) -> impl Future<Output = DriverPlace> + use<> {
         let access = self.access_watch.borrow().clone();
-        let job = self.job.clone().filter(|_| self.position.is_new());
+        let is_known = self.is_placed && self.position.known().is_some();
+        let job = self.job.clone().filter(|_| !is_known);
         async move {
-            let (Some(access), Some(job)) = (access, job) else { return false };
-            is_elsewhere(&access.client, &job, access.head).await
+            let (Some(access), Some(job)) = (access, job) else { return DriverPlace::Unknown };
+            driver_place(&access.client, &job, access.head).await
         }
+    }
+
+    /// Records where the job's driver runs. Returns whether that is another node.
+    fn take_place(&mut self, place: DriverPlace) -> bool {
+        match place {
+            DriverPlace::Unknown => {}
+            DriverPlace::NotStarted => self.is_from_start = true,
+            DriverPlace::Head => self.is_placed = true,
+            DriverPlace::Elsewhere => return true,
+        }
+        false
+    }
+
+    /// Finds out whether the job's driver runs on another node.
+    async fn is_elsewhere(&mut self) -> bool {
+        let place = self.place().await;
+        self.take_place(place)
     }
 
     /// Requests the job's status; `None` if there is no job or no access.
@@ -430,6 +490,15 @@ impl Follower {
         answer: Result<JobDetail, RayError>,
         remote: &Remote,
     ) -> Result<Option<Ended>, Closed> {
+        let driver = answer.as_ref().ok().map(|detail| detail.job.driver_node);
+        let place = match driver {
+            Some(Some(_)) => self.place().await,
+            Some(None) => DriverPlace::NotStarted,
+            None => DriverPlace::Unknown,
+        };
+        if self.take_place(place) {
+            return Ok(Some(Ended::Elsewhere));
+        }
         match answer {
             Ok(detail) if detail.job.status.is_ended() => {
                 let rest = match self.position.known() {
@@ -471,14 +540,19 @@ impl Follower {
 
     /// Follows the file through Ray's API.
     async fn through_ray(mut self) -> Result<(), Closed> {
-        let lines = match self.start {
+        if !self.position.is_new() {
+            // The lines that the head had before the driver started on another node are complete.
+            self.out.seek(self.out.at(), Some(0)).await?;
+        }
+        let start = if self.is_from_start { Start::Beginning } else { self.start };
+        let lines = match start {
             Start::Beginning | Start::At { .. } => u32::MAX,
             Start::Lines(lines) => lines,
             Start::Bytes(_) => INITIAL_LINES,
         };
         let clients = clients(self.access_watch.clone());
         if let Some(id) = self.job {
-            if matches!(self.start, Start::Beginning | Start::At { .. }) {
+            if matches!(start, Start::Beginning | Start::At { .. }) {
                 return ray::follow_whole(clients, id, self.out).await;
             }
             return ray::poll(clients, Polled::Job(id), lines, None, self.out).await;
@@ -546,5 +620,36 @@ fn refused(error: RayError) -> Ended {
         error if error.is_token() => Ended::Broken(format!("{error}; waiting for a new token")),
         error if error.is_final() => Ended::Failed(error),
         error => Ended::Broken(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::LineSplitter;
+    use crate::model::Provider;
+
+    #[tokio::test]
+    async fn a_log_that_the_head_does_not_have_is_looked_for_in_its_container() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lab.yaml");
+        let text = "cluster_name: lab\ndocker: {image: i, container_name: ray_docker}\n";
+        std::fs::write(&path, text).unwrap();
+        let has_none = ClusterSpec::sample("lab", Provider::Local);
+        let has_one = ClusterSpec { file: Some(path), ..has_none.clone() };
+        let (_access, access_watch) = watch::channel(None);
+        for (spec, is_entered) in [(has_one, true), (has_none, false)] {
+            let (access_watch, file) = (access_watch.clone(), LogFile::new("monitor.log"));
+            let mut stream = LogStream::spawn(LineSplitter::ON_A_SCREEN, move |out| async move {
+                let from = (Start::Beginning, None);
+                let mut follower = Follower::new(access_watch, Arc::new(spec), (None, None, file), from, out);
+                let first = follower.unread(ReadError::Missing).await?;
+                let second = follower.unread(ReadError::Missing).await?;
+                let is_waiting = matches!(&second, Ended::Broken(why) if why.contains("waiting for it"));
+                let outcome = format!("{} {is_waiting}", matches!(first, Ended::Again));
+                follower.note(&outcome).await
+            });
+            assert_eq!(stream.next().await, Some(LogEvent::Note(format!("{is_entered} true"))));
+        }
     }
 }

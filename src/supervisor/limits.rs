@@ -1,11 +1,12 @@
 //! Adds the limits in the cluster file to the report of the autoscaler.
 
-use crate::model::{Autoscaler, NodeTypeCount, NodeTypeLimits, Text};
+use crate::model::{Autoscaler, ClusterSpec, NodeTypeCount, Text};
 
-/// Fills in `min` and `max` per type, and adds the types that are missing from the report because they have no nodes.
-/// The head's own type is left out unless the report has it, because it cannot be scaled.
-pub fn with_limits(mut report: Autoscaler, limits: &[NodeTypeLimits]) -> Autoscaler {
-    for limit in limits {
+/// Fills in the cluster's limit, and `min` and `max` per type; adds the types that are missing from the report because
+/// they have no nodes. The head's own type is left out unless the report has it, because it cannot be scaled.
+pub fn with_limits(mut report: Autoscaler, spec: &ClusterSpec) -> Autoscaler {
+    report.max_workers = spec.max_workers;
+    for limit in &spec.node_types {
         let known = report.types.iter_mut().find(|t| t.name.raw() == limit.name);
         match known {
             Some(count) => (count.min, count.max) = (Some(limit.min), Some(limit.max)),
@@ -24,6 +25,7 @@ pub fn with_limits(mut report: Autoscaler, limits: &[NodeTypeLimits]) -> Autosca
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{NodeTypeLimits, Provider};
 
     #[test]
     fn every_type_of_the_file_has_a_row_with_its_limits() {
@@ -36,9 +38,12 @@ mod tests {
         };
         let seen = NodeTypeCount { name: "cpu".into(), active: 2, ..NodeTypeCount::default() };
         let report = Autoscaler { types: vec![seen], ..Autoscaler::default() };
-        let types =
-            with_limits(report, &[limit("head", true), limit("cpu", false), limit("tpu", false)]).types;
-        let rows: Vec<_> = types.iter().map(|t| (t.name.raw(), t.active, t.min, t.max)).collect();
+        let node_types = vec![limit("head", true), limit("cpu", false), limit("tpu", false)];
+        let spec =
+            ClusterSpec { node_types, max_workers: Some(6), ..ClusterSpec::sample("c", Provider::Gcp) };
+        let report = with_limits(report, &spec);
+        assert_eq!(report.max_workers, Some(6));
+        let rows: Vec<_> = report.types.iter().map(|t| (t.name.raw(), t.active, t.min, t.max)).collect();
         assert_eq!(rows, [("cpu", 2, Some(1), Some(4)), ("tpu", 0, Some(1), Some(4))]);
     }
 }

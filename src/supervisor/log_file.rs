@@ -4,7 +4,7 @@
 pub(super) mod script;
 mod since;
 
-use super::container::{in_container, shell_join};
+use super::container::{has_container, in_container, shell_join};
 use crate::logs::Grep;
 use crate::model::{ClusterSpec, Problem, SubmissionId};
 use crate::ssh::{Output, Remote, RemoteStream, SshError};
@@ -176,9 +176,7 @@ impl LogFile {
 
     /// Reads the file in the container from now on, if the cluster file names one. Returns whether that is a change.
     pub fn enter(&mut self, spec: &ClusterSpec) -> bool {
-        // An invalid container name is reported when the container is entered.
-        let has_one = !matches!(in_container(spec, None, &[]), Ok(None));
-        has_one && !std::mem::replace(&mut self.in_container, true)
+        has_container(spec) && !std::mem::replace(&mut self.in_container, true)
     }
 
     /// A message that the file is read through the dashboard because it cannot be read over ssh.

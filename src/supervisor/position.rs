@@ -31,6 +31,14 @@ enum First {
     Partial(Vec<u8>, usize),
 }
 
+impl First {
+    /// The beginning of a stream that may begin within a line.
+    fn partial(opened: &Opened) -> Self {
+        let there = opened.size.saturating_sub(opened.from);
+        Self::Partial(Vec::new(), usize::try_from(there).unwrap_or(usize::MAX))
+    }
+}
+
 /// Whether bytes belong to the file that was followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
@@ -110,7 +118,11 @@ impl Position {
     pub async fn opened(&mut self, opened: &Opened, out: &mut Outlet) -> Result<Option<FileChange>, Closed> {
         if let Ok((inode, from)) = self.next() {
             if (opened.inode, opened.from) == (inode, from) {
-                self.first = First::Known(0);
+                self.first = match self.first {
+                    // The stream before ended within its first line.
+                    First::Partial(..) => First::partial(opened),
+                    First::New | First::Known(_) => First::Known(0),
+                };
                 return Ok(None);
             }
             let change = if opened.inode == inode { FileChange::Truncated } else { FileChange::Replaced };
@@ -129,8 +141,7 @@ impl Position {
         self.begin(opened.inode, base, out).await?;
         self.at = opened.from;
         if opened.from > 0 {
-            let there = opened.size.saturating_sub(opened.from);
-            self.first = First::Partial(Vec::new(), usize::try_from(there).unwrap_or(usize::MAX));
+            self.first = First::partial(opened);
         }
         Ok(None)
     }
@@ -225,5 +236,45 @@ impl Position {
             let start = piece.base + from + cut as u64;
             return Ok(LogPart { lines: cleaned(&bytes[cut..]), bytes: start..before, begin: Some(0) });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::LineSplitter;
+    use crate::model::Line;
+    use crate::ray::{LogEvent, LogStream};
+
+    /// The lines that are passed on of these streams, each after an interruption, and their positions. All begin at
+    /// byte 100; `is_whole` if a line is known to begin there.
+    async fn received(streams: Vec<&'static [u8]>, is_whole: bool) -> (String, u64, u64) {
+        let opened = Opened { inode: 7, size: 111, from: 100, is_drawn: false };
+        let mut stream = LogStream::spawn(LineSplitter::ON_A_SCREEN, move |mut out| async move {
+            let mut position = Position::new(Start::Bytes(10));
+            if is_whole {
+                position.read_on(opened.inode, opened.from, &mut out).await?;
+            }
+            for bytes in streams {
+                assert_eq!(position.opened(&opened, &mut out).await?, None);
+                assert_eq!(position.take(bytes, &mut out).await?, Arrived::Same);
+            }
+            out.complete().await
+        });
+        let mut parts = Vec::new();
+        while let Some(LogEvent::Lines(part)) = stream.next().await {
+            parts.push(part);
+        }
+        let lines: Vec<&str> = parts.iter().flat_map(|part| &part.lines).map(Line::text).collect();
+        (lines.join("|"), parts[0].bytes.start, parts[parts.len() - 1].bytes.end)
+    }
+
+    #[tokio::test]
+    async fn an_interruption_within_the_first_line_does_not_shift_positions() {
+        let (cut, all) = (&b"cu"[..], &b"cut\nwhole\nx"[..]);
+        assert_eq!(received(vec![all], false).await, ("whole|x".to_owned(), 104, 111));
+        assert_eq!(received(vec![cut, all], false).await, ("whole|x".to_owned(), 104, 111));
+        // The bytes before were searched on the host.
+        assert_eq!(received(vec![cut, all], true).await, ("cut|whole|x".to_owned(), 100, 111));
     }
 }

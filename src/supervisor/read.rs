@@ -84,7 +84,7 @@ pub fn state_of(spec: &ClusterSpec, snapshot: Snapshot) -> ClusterState {
 
 /// Adds the limits in the cluster file to a snapshot, because not every autoscaler reports them.
 fn with_file_limits(spec: &ClusterSpec, snapshot: Snapshot) -> Snapshot {
-    let report = with_limits(Arc::unwrap_or_clone(snapshot.autoscaler), &spec.node_types);
+    let report = with_limits(Arc::unwrap_or_clone(snapshot.autoscaler), spec);
     Snapshot { autoscaler: Arc::new(report), ..snapshot }
 }
 

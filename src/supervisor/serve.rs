@@ -278,7 +278,7 @@ impl ClusterTask {
                 self.streams
                     .set_head(snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive()).map(|n| n.id));
                 let report = Arc::unwrap_or_clone(snapshot.autoscaler);
-                snapshot.autoscaler = Arc::new(with_limits(report, &self.spec.node_types));
+                snapshot.autoscaler = Arc::new(with_limits(report, &self.spec));
                 s.watch.update(&snapshot);
                 // The snapshot goes first: when the link is reported as up, the state shown must be the new one.
                 self.out.send(ClusterEvent::Snapshot(Arc::new(snapshot))).await;

@@ -1,17 +1,18 @@
 //! Follows many log files of a cluster together: one [`LogStream`] per file, and one command per host. On the head the
 //! command uses the open connection; on other hosts it logs in separately. The files of a host that cannot be logged in
-//! to are followed one by one through the head's dashboard.
+//! to are followed one by one through the head's dashboard, and so is the log of a driver that is not on the head.
 
 mod host;
 
 use super::Options;
-use super::follow::{LogAccessWatch, clients, head};
+use super::follow::{DriverPlace, LogAccessWatch, clients, driver_place, head};
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId, Text};
 use crate::ray::{self, Closed, EndWatch, LogEvent, LogStream, Outlet, Polled};
 use host::{FileEvent, Files, FollowedFile, HostFiles};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::sleep;
 
@@ -19,6 +20,8 @@ use tokio::time::sleep;
 const MAX_LOGINS: usize = 8;
 /// Capacity of the channel of each reader, in batches of bytes.
 const BATCHES: usize = 16;
+/// How often Ray is asked where a job's driver runs, until it has started.
+const PLACE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// A log that is followed together with others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,11 +81,13 @@ enum Polling {
 async fn read(
     mut events: mpsc::Receiver<FileEvent>,
     mut access_watch: LogAccessWatch,
-    (polling, keep): (Polling, u32),
+    (polling, mut keep): (Polling, u32),
     ended: Option<EndWatch>,
     mut out: Outlet,
 ) -> Result<(), Closed> {
     let mut is_lost = false;
+    let elsewhere = elsewhere(access_watch.clone(), &polling);
+    tokio::pin!(elsewhere);
     loop {
         let idle_limit = out.idle_limit();
         tokio::select! {
@@ -110,6 +115,12 @@ async fn read(
                 Some(FileEvent::Complete) => return out.complete().await,
                 None => return Err(Closed),
             },
+            is_from_start = &mut elsewhere => {
+                if is_from_start {
+                    keep = u32::MAX;
+                }
+                break;
+            }
             _ = out.older_request() => {
                 let why = "older lines are not read while several logs are followed together";
                 out.send(LogEvent::Older(Err(why.to_owned()))).await?;
@@ -127,4 +138,108 @@ async fn read(
         Polling::OfHead(name) => Polled::File(head(&mut access_watch).await?, name),
     };
     ray::poll(clients(access_watch), polled, keep, ended, out).await
+}
+
+/// Resolves when the driver of a job runs on a node other than the head, on which there may be a file with the name of
+/// its log. Returns whether it started only after this was called: then all its lines are new. Never resolves for other
+/// logs, and for a driver on the head.
+fn elsewhere(
+    mut access_watch: LogAccessWatch,
+    polling: &Polling,
+) -> impl Future<Output = bool> + Send + use<> {
+    let job = match polling {
+        Polling::Job(id) => Some(id.clone()),
+        Polling::File(..) | Polling::OfHead(_) => None,
+    };
+    async move {
+        let Some(id) = job else { return std::future::pending().await };
+        let mut is_from_start = false;
+        loop {
+            let access = access_watch.borrow_and_update().clone();
+            let place = match &access {
+                Some(access) => driver_place(&access.client, &id, access.head).await,
+                None => DriverPlace::Unknown,
+            };
+            match place {
+                DriverPlace::Elsewhere => return is_from_start,
+                DriverPlace::Head => break,
+                DriverPlace::NotStarted => is_from_start = true,
+                DriverPlace::Unknown => {}
+            }
+            tokio::select! {
+                () = sleep(PLACE_INTERVAL) => {}
+                changed = access_watch.changed() => if changed.is_err() { break },
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::{Head, Scenario};
+    use crate::logs::LineSplitter;
+    use crate::model::JobStatus;
+    use crate::ray::{Client, Endpoint};
+    use crate::supervisor::LogAccess;
+    use tokio::sync::watch;
+    use tokio::time::timeout;
+
+    /// The next lines of a stream.
+    async fn next(stream: &mut LogStream) -> Vec<String> {
+        let event = timeout(Duration::from_secs(30), stream.next()).await.unwrap().unwrap();
+        match event {
+            LogEvent::Lines(part) => part.lines.iter().map(ToString::to_string).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The log of a pending job, whose driver then starts on the head or on another node, read with one line to start
+    /// with.
+    async fn lines_of_a_driver(is_on_head: bool) -> Vec<String> {
+        let head = Head::start(Scenario::default()).await.unwrap();
+        let id = head.submissions(JobStatus::Pending).remove(0);
+        let node = head.nodes()[usize::from(!is_on_head)];
+        assert!(head.place_driver(&id, node) && head.write_job_log(&id, b"step 1\nstep 2\n"));
+        let dashboard = format!("http://{}", head.dashboard);
+        let client = Client::new(Endpoint::Direct { dashboard, gcs: None }, None).unwrap();
+        let access = LogAccess { client, remote: None, login: None, head: None, nudges: 0 };
+        let (access, access_watch) = watch::channel(Some(access));
+        let (host, events) = mpsc::channel(BATCHES);
+        let polling = Polling::Job(SubmissionId(id.as_str().into()));
+        let mut stream = LogStream::spawn(LineSplitter::ON_A_SCREEN, move |out| {
+            read(events, access_watch, (polling, 1), None, out)
+        });
+        host.send(FileEvent::Bytes("setting up\n".into())).await.unwrap();
+        assert_eq!(next(&mut stream).await, ["setting up"]);
+        let requests = || head.cost().requests.get(&format!("/api/jobs/{id}")).copied().unwrap_or(0);
+        let nudge = async || {
+            let before = requests();
+            access.send_modify(|access| access.as_mut().unwrap().nudges += 1);
+            sleep(Duration::from_millis(200)).await;
+            requests() > before
+        };
+        // The second request follows the answer to the first one.
+        while requests() < 2 {
+            nudge().await;
+        }
+        assert!(!host.is_closed(), "the job has no driver yet");
+        head.turn_job(&id, JobStatus::Running);
+        nudge().await;
+        if is_on_head {
+            // Ray is not asked again.
+            while nudge().await {}
+            host.send(FileEvent::Bytes("step 1\n".into())).await.unwrap();
+        }
+        let lines = next(&mut stream).await;
+        assert_eq!(host.is_closed(), !is_on_head);
+        lines
+    }
+
+    #[tokio::test]
+    async fn a_log_is_read_on_the_node_on_which_its_driver_starts() {
+        assert_eq!(lines_of_a_driver(false).await, ["step 1", "step 2"], "all lines of the driver are new");
+        assert_eq!(lines_of_a_driver(true).await, ["step 1"]);
+    }
 }

@@ -180,16 +180,21 @@ impl Drop for Streams {
     }
 }
 
-/// Reports the time zone of the head's clock once the cluster is connected. A head that does not report one is assumed
-/// to use UTC, like Google's images.
+/// Reports the time zone of the head's clock once the cluster is connected. Until the head reports one, which is asked
+/// again after each change of the access, it is assumed to use UTC, like Google's images.
 async fn report_time_zone(mut access_watch: LogAccessWatch, stream: StreamId, out: UpdateSender) {
-    let client = match access_watch.wait_for(Option::is_some).await {
-        Ok(access) => access.as_ref().map(|access| access.client.clone()),
-        Err(_) => None,
-    };
-    let Some(client) = client else { return };
-    if let Ok(utc_offset) = client.utc_offset().await {
-        out.send(ClusterEvent::LogZone { stream, utc_offset }).await;
+    loop {
+        let client = match access_watch.wait_for(Option::is_some).await {
+            Ok(access) => access.as_ref().map(|access| access.client.clone()),
+            Err(_) => None,
+        };
+        let Some(client) = client else { return };
+        if let Ok(utc_offset) = client.utc_offset().await {
+            return out.send(ClusterEvent::LogZone { stream, utc_offset }).await;
+        }
+        if access_watch.changed().await.is_err() {
+            return;
+        }
     }
 }
 
@@ -220,5 +225,40 @@ async fn pass_on(
             LogEvent::Failed(error) => batch(LogPart::default(), LogEnd::Failed(error.to_string())),
         };
         out.send(event).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::{Fault, FaultRule, Head, Scenario};
+    use crate::model::Provider;
+    use crate::ray::Endpoint;
+    use std::time::Duration;
+    use tokio::time::{sleep, timeout};
+
+    #[tokio::test]
+    async fn a_time_zone_that_could_not_be_read_is_requested_again() {
+        let head = Head::start(Scenario::default()).await.unwrap();
+        head.set_faults(vec![FaultRule { path: "/timezone".into(), fault: Fault::Status(500) }]);
+        let dashboard = format!("http://{}", head.dashboard);
+        let client = Client::new(Endpoint::Direct { dashboard, gcs: None }, None).unwrap();
+        let access = LogAccess { client, remote: None, login: None, head: None, nudges: 0 };
+        let (access, access_watch) = watch::channel(Some(access));
+        let (updates, mut events) = mpsc::channel(4);
+        let out = UpdateSender::new(ClusterSpec::sample("lab", Provider::Local), updates);
+        let task = tokio::spawn(report_time_zone(access_watch, StreamId(7), out));
+        while !head.cost().requests.contains_key("/timezone") {
+            sleep(Duration::from_millis(20)).await;
+        }
+        sleep(Duration::from_millis(200)).await;
+        head.set_faults(Vec::new());
+        access.send_modify(|access| access.as_mut().unwrap().nudges += 1);
+        let event = timeout(Duration::from_secs(30), events.recv()).await.unwrap().map(|update| update.event);
+        assert!(
+            matches!(event, Some(ClusterEvent::LogZone { stream: StreamId(7), utc_offset: 0 })),
+            "{event:?}"
+        );
+        task.await.unwrap();
     }
 }

@@ -16,6 +16,7 @@ mod demo_restart;
 mod demo_ssh;
 mod endurance;
 mod exec;
+mod followed_logs;
 #[path = "../support/google.rs"]
 mod google;
 #[path = "../support/head_fixture.rs"]

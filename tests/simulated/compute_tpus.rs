@@ -136,7 +136,10 @@ async fn groups_and_instances_are_listed_with_the_nodes_of_cloud_tpu() {
         let mut state = double.state();
         state.nodes =
             vec![tpu::node(ZONE, "v5p", "v5p-16", "READY", &labels("a"), &["10.5.0.1", "10.5.0.2"])];
-        let (ironwood, hosts) = slice("ironwood", |_, host| host);
+        let (ironwood, hosts) = slice("ironwood", |n, mut host| {
+            host["lastStartTimestamp"] = json!(format!("2026-11-21T0{n}:00:00.000-08:00"));
+            host
+        });
         state.instances = hosts;
         state.instances.push(stopped(tpu_instance(
             ZONE,
@@ -191,6 +194,10 @@ async fn groups_and_instances_are_listed_with_the_nodes_of_cloud_tpu() {
     let ironwood = named(&view, "ironwood");
     assert_eq!(ironwood.hosts, ["10.7.0.0".into(), "10.7.0.1".into()]);
     assert_eq!((ironwood.capacity, ironwood.ray_type.clone()), (Capacity::Spot, Some("tpu_slice".into())));
+    // The second host started at 01:00; the request is older.
+    let started = "2026-11-21T09:00:00Z".parse::<jiff::Timestamp>().unwrap().as_millisecond();
+    assert_eq!(ironwood.started, Some(Timestamp::from_millis(started)));
+    assert!(ironwood.created < ironwood.started && named(&view, "flex").started.is_none());
     assert_eq!(named(&view, "flex").capacity, Capacity::FlexStart);
     assert_eq!(named(&view, "coming").unhealthy, Some("no capacity".into()));
     assert!(view.vms.iter().all(|vm| vm.ray_cluster == Some("a".into())));

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 /// A head behind an SSH server, and a home directory to connect from.
-struct Fixture {
+pub struct Fixture {
     home: TempDir,
     server: SshServer,
     head: Option<Head>,
@@ -25,7 +25,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    async fn new(scenario: Scenario) -> Self {
+    pub async fn new(scenario: Scenario) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
         let head = Head::start(scenario).await.unwrap();
@@ -38,7 +38,7 @@ impl Fixture {
         Self { home, server, head: Some(head), at }
     }
 
-    fn head(&self) -> &Head {
+    pub fn head(&self) -> &Head {
         self.head.as_ref().unwrap()
     }
 
@@ -66,7 +66,7 @@ impl Fixture {
         options
     }
 
-    fn spec(&self) -> ClusterSpec {
+    pub fn spec(&self) -> ClusterSpec {
         ClusterSpec {
             provider: Provider::Local,
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
@@ -81,7 +81,7 @@ impl Fixture {
     }
 
     /// A console's supervisor; its events are discarded.
-    fn console(&self) -> (Supervisor, Connection) {
+    pub fn console(&self) -> (Supervisor, Connection) {
         let (updates, mut receiver) = mpsc::channel(64);
         tokio::spawn(async move { while receiver.recv().await.is_some() {} });
         let supervisor = Supervisor::start(vec![self.spec()], self.options(), &updates);

@@ -14,6 +14,7 @@ mod gcp;
 mod google;
 mod hints;
 mod keeps_contract;
+mod logs;
 mod ray_bad_input;
 mod registry;
 #[path = "../support/shell.rs"]

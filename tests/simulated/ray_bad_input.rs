@@ -1,5 +1,6 @@
 //! Invalid responses of a head: the client returns a clear error for each, does not crash and loses no data.
 
+use crate::soon::soon;
 use marin_tui::logs::LineSplitter;
 use marin_tui::model::{
     JobStatus, Line, LogPart, NodeId, ProblemKind, Secret, SnapshotPart, SubmissionId, Timestamp,
@@ -7,8 +8,8 @@ use marin_tui::model::{
 use marin_tui::ray::{
     Client, Endpoint, Limits, LogEvent, LogStream, Polled, Poller, RayError, follow_whole, poll,
 };
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -253,6 +254,100 @@ async fn a_file_whose_lines_take_too_long_is_read_with_fewer_lines() {
     assert_eq!(messages, expected);
 }
 
+/// A file that is followed, of a node whose dashboard returns its last lines.
+struct Followed {
+    file: Arc<Mutex<String>>,
+    client: Client,
+    clients: watch::Sender<Option<Client>>,
+    tail: LogStream,
+}
+
+impl Followed {
+    /// Follows a file with this content from its last `keep` lines on; returns after the first read.
+    async fn new(content: &str, keep: u32) -> Self {
+        let (file, reads) = (Arc::new(Mutex::new(content.to_owned())), Arc::new(AtomicUsize::new(0)));
+        let (served, count) = (Arc::clone(&file), Arc::clone(&reads));
+        let client = client(move |route| {
+            let Some((_, lines)) = route.rsplit_once("&lines=") else { return partly_broken(route) };
+            let served = served.lock().unwrap();
+            let skipped = served.lines().count().saturating_sub(lines.parse().unwrap());
+            let end: String = served.split_inclusive('\n').skip(skipped).collect();
+            count.fetch_add(1, Ordering::SeqCst);
+            http("200 OK", "text/plain", end.as_bytes())
+        })
+        .await;
+        let (clients, receiver) = watch::channel(Some(client.clone()));
+        let follow = move |out| poll(receiver, self::file(), keep, None, out);
+        let tail = LogStream::spawn(LineSplitter::ON_A_SCREEN, follow);
+        let read = async {
+            while reads.load(Ordering::SeqCst) == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        soon("the file is read", read).await;
+        Self { file, client, clients, tail }
+    }
+
+    /// Changes the file, and requests a read.
+    fn change(&self, change: impl FnOnce(&mut String)) {
+        change(&mut self.file.lock().unwrap());
+        self.clients.send_replace(Some(self.client.clone()));
+    }
+
+    async fn next(&mut self) -> LogEvent {
+        soon("the stream continues", self.tail.next()).await.unwrap()
+    }
+
+    /// The next `count` lines, and the position of the first one and of the log's beginning.
+    async fn lines(&mut self, count: usize) -> (Vec<String>, (u64, Option<u64>)) {
+        let (mut lines, mut first) = (Vec::new(), None);
+        while lines.len() < count {
+            let LogEvent::Lines(part) = self.next().await else { panic!("no lines after {lines:?}") };
+            first.get_or_insert((part.bytes.start, part.begin));
+            lines.extend(part.lines.iter().map(Line::to_string));
+        }
+        (lines, first.unwrap())
+    }
+}
+
+/// Lines with these numbers.
+fn numbered(numbers: std::ops::Range<u32>) -> Vec<String> {
+    numbers.map(|n| format!("line number {n:06}")).collect()
+}
+
+/// Lines with these numbers, as in a file.
+fn text(numbers: std::ops::Range<u32>) -> String {
+    numbered(numbers).into_iter().map(|line| line + "\n").collect()
+}
+
+#[tokio::test]
+async fn the_first_lines_of_an_empty_file_are_read_completely() {
+    // A partial line is not passed on until it is complete.
+    for content in ["", "line num"] {
+        let mut followed = Followed::new(content, 100).await;
+        followed.change(|file| *file = text(0..500));
+        let (lines, (start, begin)) = followed.lines(500).await;
+        assert_eq!((lines, begin), (numbered(0..500), Some(start)));
+        // Emptied, and then written again.
+        followed.change(String::clear);
+        let replaced = "the file was replaced or truncated; its lines follow";
+        assert_eq!(followed.next().await, LogEvent::Note(replaced.to_owned()));
+        followed.change(|file| *file = text(1000..1500));
+        assert_eq!(followed.lines(500).await.0, numbered(1000..1500));
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_followed_without_existing_lines_continues_with_new_ones() {
+    for existing in [0, 1, 300] {
+        let mut followed = Followed::new(&text(0..existing), 0).await;
+        followed.change(|file| file.push_str(&text(1000..1001)));
+        assert_eq!(followed.lines(1).await.0, numbered(1000..1001), "after {existing} lines");
+        followed.change(|file| file.push_str(&text(1001..1500)));
+        assert_eq!(followed.lines(499).await.0, numbered(1001..1500));
+    }
+}
+
 #[tokio::test]
 async fn an_unspecific_error_means_an_empty_file_if_the_node_lists_its_files() {
     let empty = client(|route| {
@@ -336,6 +431,94 @@ async fn an_interrupted_log_resumes_where_it_stopped() {
     };
     assert_eq!((lines.join(" "), end), ("one two three four five".to_owned(), LogEvent::Complete));
     assert_eq!((interruptions, connections.load(Ordering::SeqCst)), (2, 3));
+}
+
+const NODE: &str = "07070707070707070707070707070707070707070707070707070707";
+
+/// The lines and notes of a log, until it is complete.
+async fn read_completely(mut tail: LogStream) -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        match soon("the log continues", tail.next()).await.unwrap() {
+            LogEvent::Lines(part) => all.extend(part.lines.iter().map(Line::to_string)),
+            LogEvent::Note(note) => all.push(format!("--- {note} ---")),
+            LogEvent::Interrupted(_) | LogEvent::Resumed => {}
+            LogEvent::Complete => return all,
+            end => panic!("{end:?} after {all:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_log_of_a_job_that_was_submitted_again_is_read_from_its_beginning() {
+    const OLD: &str = "start\nstep 1\nstep 2\n";
+    // Another beginning, and a shorter log.
+    for new in ["start again\nstep 1\nstep 2\nstep 3\n", "start\nstep 1\n"] {
+        let connections = AtomicUsize::new(0);
+        let client = client(move |route| match route.split('?').next().unwrap() {
+            "/api/jobs/a/logs/tail" if connections.fetch_add(1, Ordering::SeqCst) == 0 => {
+                switched(&[frame(1, OLD.as_bytes())])
+            }
+            "/api/jobs/a/logs/tail" => {
+                switched(&[frame(1, new.as_bytes()), frame(8, &1000u16.to_be_bytes())])
+            }
+            "/api/jobs/a" => json(&format!(
+                r#"{{"submission_id": "a", "status": "SUCCEEDED", "driver_node_id": "{NODE}"}}"#
+            )),
+            "/api/v0/logs/file" => http("200 OK", "text/plain", new.as_bytes()),
+            _ => partly_broken(route),
+        })
+        .await;
+        let note = "--- the log was replaced; its lines follow ---";
+        let expected: Vec<&str> = OLD.lines().chain([note]).chain(new.lines()).collect();
+        assert_eq!(read_completely(whole(&client)).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_log_is_read_after_a_temporary_error() {
+    let busy = ("503 Service Unavailable", "busy", true);
+    let refused = ("403 Forbidden", "Forbidden: Invalid authentication token", true);
+    let lost = ("500 Internal Server Error", "A file is not found at: /tmp/ray/x.log", false);
+    for (status, message, is_temporary) in [busy, refused, lost] {
+        let reads = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&reads);
+        let client = client(move |route| match route.split('?').next().unwrap() {
+            // Ray closes the connection at a byte that it cannot decode.
+            "/api/jobs/a/logs/tail" => switched(&[frame(1, b"step 1\n"), frame(8, &1000u16.to_be_bytes())]),
+            "/api/jobs/a" => {
+                json(&format!(r#"{{"submission_id": "a", "status": "FAILED", "driver_node_id": "{NODE}"}}"#))
+            }
+            "/api/v0/logs/file" if count.fetch_add(1, Ordering::SeqCst) == 0 => {
+                http(status, "text/plain", message.as_bytes())
+            }
+            "/api/v0/logs/file" => http("200 OK", "text/plain", b"step 1\ncaf\xe9\nthe error\n"),
+            _ => partly_broken(route),
+        })
+        .await;
+        let lines = read_completely(whole(&client)).await;
+        let expected = ["step 1", "caf\u{fffd}", "the error"];
+        assert_eq!(lines, expected[..if is_temporary { 3 } else { 1 }], "{status}");
+        assert_eq!(reads.load(Ordering::SeqCst), if is_temporary { 2 } else { 1 });
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_log_that_is_lost_in_the_meantime_is_reported() {
+    let reads = AtomicUsize::new(0);
+    let client = client(move |route| match route.split('?').next().unwrap() {
+        "/api/jobs/a/logs/tail" => switched(&[frame(1, b"step 1\n"), frame(8, &1000u16.to_be_bytes())]),
+        "/api/jobs/a" => {
+            json(&format!(r#"{{"submission_id": "a", "status": "FAILED", "driver_node_id": "{NODE}"}}"#))
+        }
+        "/api/v0/logs/file" if reads.fetch_add(1, Ordering::SeqCst) == 0 => {
+            http("503 Service Unavailable", "text/plain", b"busy")
+        }
+        _ => http("500 Internal Server Error", "text/plain", b"it is gone"),
+    })
+    .await;
+    let note = "--- the end of the log cannot be read: Ray returned HTTP 500: it is gone ---";
+    assert_eq!(read_completely(whole(&client)).await, ["step 1", note]);
 }
 
 #[tokio::test]

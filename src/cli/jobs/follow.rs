@@ -71,6 +71,8 @@ pub struct Following<'a> {
     lost: Option<Instant>,
     /// The last problem that was printed.
     reported: Option<String>,
+    /// The checks of the connection after interruptions of a log.
+    checks: Checks,
     /// `session_name` of the Ray session that the job runs in.
     ray_session: Text,
     /// The job's status as last read.
@@ -78,6 +80,40 @@ pub struct Following<'a> {
 }
 
 type Check = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>>;
+
+/// Checks the connection after interruptions of a log. If it works, the log retries at once; therefore the pause before
+/// a check grows until the log is read again.
+#[derive(Default)]
+struct Checks {
+    backoff: Backoff,
+    pending: Option<Check>,
+}
+
+impl Checks {
+    /// Schedules a check, unless one is scheduled.
+    fn schedule(&mut self, connection: &Connection) {
+        if self.pending.is_none() {
+            let (pause, connection) = (self.backoff.next(MAX_BACKOFF), connection.clone());
+            self.pending = Some(Box::pin(async move {
+                sleep(pause).await;
+                check(&connection).await
+            }));
+        }
+    }
+
+    /// Resolves with the result of the scheduled check; pends forever if there is none.
+    async fn outcome(&mut self) -> Result<(), Problem> {
+        let Some(pending) = &mut self.pending else { return std::future::pending().await };
+        let outcome = pending.await;
+        self.pending = None;
+        outcome
+    }
+
+    /// Forgets past interruptions: the log is read again.
+    fn reset(&mut self) {
+        self.backoff.reset();
+    }
+}
 
 /// An open log, and the access through which it is read.
 struct OpenLog {
@@ -143,7 +179,8 @@ impl<'a> Following<'a> {
         let limit = give_up.give_up_after;
         let ray_session = session.ray_session.clone();
         let (grep, head, lost, reported, seen) = (None, None, None, None, None);
-        Self { reach, connection, state, limit, grep, head, lost, reported, ray_session, seen }
+        let checks = Checks::default();
+        Self { reach, connection, state, limit, grep, head, lost, reported, checks, ray_session, seen }
     }
 
     /// Selects only matching lines from the existing part of the log. If its host cannot search, other lines are passed
@@ -175,7 +212,6 @@ impl<'a> Following<'a> {
     ) -> anyhow::Result<Result<(), FollowError>> {
         let source = LogSource::Job(id.clone());
         let mut log = OpenLog::new(self.log_access()?, &self.reach.spec, source, start, self.grep.take());
-        let mut check: Option<Check> = None;
         loop {
             tokio::select! {
                 event = log.tail.next() => match event {
@@ -186,12 +222,7 @@ impl<'a> Following<'a> {
                     Some(LogEvent::Resumed) => self.back(),
                     Some(LogEvent::Note(what)) => eprintln!("{id}: {what}"),
                     Some(LogEvent::Older(_)) => {}
-                    Some(LogEvent::Interrupted(why)) => {
-                        self.lose(&why);
-                        if log.has_access() && check.is_none() {
-                            check = Some(self.check());
-                        }
-                    }
+                    Some(LogEvent::Interrupted(why)) => self.interrupted(&why, &log),
                     Some(LogEvent::Failed(error)) => match self.gone(id, &error).await? {
                         Gone::Back => log.begin_again(self.log_access()?),
                         Gone::FollowError(unseen) => return Ok(Err(unseen)),
@@ -200,13 +231,10 @@ impl<'a> Following<'a> {
                     Some(LogEvent::Complete) | None => return Ok(Ok(())),
                 },
                 _ = self.state.changed() => log.set_access(self.log_access()?),
-                checked = outcome(&mut check) => {
-                    check = None;
-                    match checked {
-                        Ok(()) => log.nudge(),
-                        Err(problem) => self.report(&problem.what),
-                    }
-                }
+                checked = self.checks.outcome() => match checked {
+                    Ok(()) => log.nudge(),
+                    Err(problem) => self.report(&problem.what),
+                },
                 () = too_long(self.lost, self.limit) => return Ok(Err(FollowError::GaveUp)),
             }
         }
@@ -235,11 +263,15 @@ impl<'a> Following<'a> {
                     Some(LogEvent::Resumed) => self.back(),
                     Some(LogEvent::Note(what)) => eprintln!("{name}: {what}"),
                     Some(LogEvent::Older(_)) => {}
-                    Some(LogEvent::Interrupted(why)) => self.lose(&why),
+                    Some(LogEvent::Interrupted(why)) => self.interrupted(&why, &log),
                     Some(LogEvent::Failed(error)) => anyhow::bail!("cannot read {name}: {error}"),
                     Some(LogEvent::Complete) | None => anyhow::bail!("{name} ended"),
                 },
                 _ = self.state.changed() => log.set_access(self.log_access()?),
+                checked = self.checks.outcome() => match checked {
+                    Ok(()) => log.nudge(),
+                    Err(problem) => self.report(&problem.what),
+                },
                 () = too_long(self.lost, self.limit) => return Ok(()),
             }
         }
@@ -341,7 +373,7 @@ impl<'a> Following<'a> {
                 Some(Err(error)) => {
                     self.lose(&error.to_string());
                     let checked = tokio::select! {
-                        checked = self.check() => checked,
+                        checked = check(&self.connection) => checked,
                         () = too_long(self.lost, self.limit) => return Ok(Err(FollowError::GaveUp)),
                     };
                     if let Err(problem) = checked {
@@ -383,11 +415,12 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Checks the connection with a small request. This replaces a refused token with the latest one, and a dead
-    /// connection with a new one.
-    fn check(&self) -> Check {
-        let connection = self.connection.clone();
-        Box::pin(async move { connection.channel().await.map(|_| ()) })
+    /// Prints once that the connection is lost, and schedules a check of it.
+    fn interrupted(&mut self, why: &str, log: &OpenLog) {
+        self.lose(why);
+        if log.has_access() {
+            self.checks.schedule(&self.connection);
+        }
     }
 
     /// Prints once that the connection is lost.
@@ -409,6 +442,7 @@ impl<'a> Following<'a> {
 
     /// Prints once that the connection is restored.
     fn back(&mut self) {
+        self.checks.reset();
         if let Some(since) = self.lost.take() {
             self.reported = None;
             eprintln!("{}: reconnected after {} s", self.reach.spec.name, since.elapsed().as_secs());
@@ -426,12 +460,10 @@ impl<'a> Following<'a> {
     }
 }
 
-/// Resolves with the result of a connection check; pends forever if there is none.
-async fn outcome(check: &mut Option<Check>) -> Result<(), Problem> {
-    match check {
-        Some(check) => check.await,
-        None => std::future::pending().await,
-    }
+/// Checks the connection with a small request. This replaces a refused token with the latest one, and a dead connection
+/// with a new one.
+async fn check(connection: &Connection) -> Result<(), Problem> {
+    connection.channel().await.map(|_| ())
 }
 
 /// Resolves when the cluster has not responded for longer than the limit.

@@ -55,6 +55,8 @@ pub(in crate::demo) struct SimJob {
     pub stopping: Option<i64>,
     /// When its driver starts, in milliseconds since the epoch; `None` if only the simulation's turnover starts it.
     pub starting: Option<i64>,
+    /// The node of its driver; `None` for the head.
+    pub driver_node: Option<NodeId>,
     pub log: Log,
     /// The JSON in `/api/jobs/`, cached until the next change.
     pub written: Option<String>,
@@ -103,6 +105,7 @@ impl SimJob {
             },
             stopping: None,
             starting: None,
+            driver_node: None,
             log,
             written: None,
             in_store: None,
@@ -137,6 +140,7 @@ impl SimJob {
             requested: RequestedResources::default(),
             stopping: None,
             starting: None,
+            driver_node: None,
             log: Log::none(),
             written: None,
             in_store: None,
@@ -165,6 +169,20 @@ impl SimJob {
             self.log.close(at);
         }
         (self.written, self.in_store) = (None, None);
+    }
+
+    /// Makes its driver run on a node.
+    pub fn place(&mut self, node: NodeId) {
+        self.driver_node = Some(node);
+        (self.written, self.in_store) = (None, None);
+    }
+
+    /// The file with the name of its log on a node. Ray writes a line into it on the head before the driver starts.
+    pub fn log_on(&self, node: NodeId) -> Log {
+        match self.driver_node {
+            Some(driver) if driver != node => Log::Written(b"Runtime env is setting up.\n".to_vec()),
+            Some(_) | None => self.log.clone(),
+        }
     }
 
     /// The URI of its working directory's package.
@@ -227,7 +245,7 @@ impl SimJob {
             "metadata": self.metadata,
             "runtime_env": self.runtime_env,
             "driver_agent_http_address": self.has_started().then(|| format!("http://{HEAD_IP}:52365")),
-            "driver_node_id": self.has_started().then(|| head.to_string()),
+            "driver_node_id": self.has_started().then(|| self.driver_node.unwrap_or(head).to_string()),
             "driver_exit_code": self.exit_code(),
         })
     }
@@ -254,7 +272,7 @@ impl SimJob {
             "entrypoint_memory": self.requested.memory,
             "entrypoint_resources": self.requested.resources,
             "driver_agent_http_address": self.has_started().then(|| format!("http://{HEAD_IP}:52365")),
-            "driver_node_id": self.has_started().then(|| head.to_string()),
+            "driver_node_id": self.has_started().then(|| self.driver_node.unwrap_or(head).to_string()),
             "driver_exit_code": self.exit_code(),
         });
         if let Some(env) = &self.runtime_env {

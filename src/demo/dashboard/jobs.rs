@@ -121,6 +121,7 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
             },
             stopping: None,
             starting: starts.then_some(c.now + START_TAKES),
+            driver_node: None,
             log: if starts { Log::growing(c.now + START_TAKES, 0, rate) } else { Log::none() },
             written: None,
             in_store: None,

@@ -116,7 +116,7 @@ impl Source {
             Self::Job(id) => cluster.job(id).map(|j| j.log.clone()),
             Self::File(node, name) => {
                 if let Some(id) = name.strip_prefix("job-driver-").and_then(|n| n.strip_suffix(".log")) {
-                    return cluster.job(id).map(|j| j.log.clone());
+                    return cluster.job(id).map(|j| j.log_on(*node));
                 }
                 if let Some(written) = cluster.files.get(name) {
                     return Some(written.clone());

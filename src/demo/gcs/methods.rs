@@ -275,7 +275,7 @@ fn submission_info(job: &SimJob, head: NodeId) -> JobsApiInfo {
         runtime_env_json: job.runtime_env.as_ref().map(dumps),
         entrypoint_num_cpus: Some(job.requested.cpus),
         driver_agent_http_address: Some(format!("http://{HEAD_IP}:52365")),
-        driver_node_id: Some(head.to_string()),
+        driver_node_id: Some(job.driver_node.unwrap_or(head).to_string()),
         driver_exit_code: job.exit_code(),
     }
 }

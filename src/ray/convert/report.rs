@@ -31,6 +31,8 @@ struct Activity<'a> {
     pending_nodes: Value,
     #[serde(alias = "pendingLaunches")]
     pending_launches: Table<Num>,
+    /// Machines that are neither active nor pending: lost nodes, as long as the monitor runs. Failed launches are in
+    /// `node_availability_summary`; Ray forgets machines on which its installation failed (`node_tracker.py`).
     #[serde(alias = "failedNodes")]
     failed_nodes: Value,
     #[serde(borrow, alias = "nodeAvailabilitySummary")]
@@ -128,14 +130,6 @@ impl Report<'_> {
             types.of(text_at(node, 1)).pending += 1;
             let [address, node_type, status] = [0, 1, 2].map(|i| Text::from(text_at(node, i)));
             out.pending.push(PendingNode { node_type, address, status });
-        }
-        for node in lists(&activity.failed_nodes) {
-            out.failures.push(LaunchFailure {
-                node_type: Text::from(text_at(node, 1)),
-                count: 1,
-                reason: Text::from(format!("the node at {} failed", text_at(node, 0))),
-                at: None,
-            });
         }
         let availabilities = &activity.node_availability_summary.0.node_availabilities.0;
         out.failures.extend(availabilities.values().filter(|a| !a.0.is_available.0).map(|a| a.0.failure()));
@@ -337,6 +331,22 @@ mod tests {
         assert_eq!((report.types[0].active, report.types[0].launching), (2, 1));
         assert_eq!(report.demands.iter().map(|d| d.count).collect::<Vec<_>>(), [3, 1]);
         assert_eq!(report.reported, Some(Timestamp::from_millis(5_500)));
+    }
+
+    #[test]
+    fn a_lost_node_is_not_a_failed_launch() {
+        let lost = br#"{"data": {"clusterStatus": {"autoscalerReport": {"activeNodes": {"tpuWorker": 1},
+            "failedNodes": [["10.0.0.2", "tpu_worker"], ["10.0.0.3", "tpu_worker"]],
+            "nodeAvailabilitySummary": {"nodeAvailabilities": {
+                "tpuWorker": {"nodeType": "tpu_worker", "isAvailable": true, "lastCheckedTimestamp": 5},
+                "tpuSlice": {"nodeType": "tpu_slice", "isAvailable": false, "lastCheckedTimestamp": 7,
+                    "unavailableNodeInformation": {"category": "STOCKOUT", "description": "none left"}}}}}}}}"#;
+        let report = with(lost, |r| r.autoscaler(Text::default()));
+        let failures: Vec<_> =
+            report.failures.iter().map(|f| (f.node_type.raw(), f.reason.raw(), f.at)).collect();
+        assert_eq!(failures, [("tpu_slice", "STOCKOUT: none left", Some(Timestamp::from_millis(7_000)))]);
+        let types: Vec<_> = report.types.iter().map(|t| (t.name.raw(), t.active, t.failed)).collect();
+        assert_eq!(types, [("tpu_slice", 0, 1), ("tpu_worker", 1, 0)]);
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub fn report(autoscaling: &AutoscalingState, state: &ClusterResourceState, node
         pending,
         demands: demand::demands(state, Some(autoscaling)),
         failures,
-        error: Text::default(),
+        ..Autoscaler::default()
     })
 }
 

@@ -5,15 +5,18 @@
 
 use super::{Types, add, in_order};
 use crate::model::{
-    Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeId, PendingNode, Text,
+    Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeId, PendingNode, Text, Timestamp,
 };
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-/// Parses the text of autoscaler v2. `None` when it is not a report (nothing has reported yet).
-pub fn read(text: &str) -> Option<Autoscaler> {
-    if !text.contains("Autoscaler status:") {
-        return None;
-    }
+/// Seconds of a day.
+const DAY: u64 = 86_400;
+
+/// Parses the text of autoscaler v2, received at `now`. `None` when it is not a report (nothing has reported yet).
+pub fn read(text: &str, now: Timestamp) -> Option<Autoscaler> {
+    let (_, header) = text.split_once("Autoscaler status:")?;
+    let printed = header.split_whitespace().nth(1).and_then(time_of_day);
     let mut out = Autoscaler { version: AutoscalerVersion::V2, ..Autoscaler::default() };
     let mut types = Types::default();
     let mut section = "";
@@ -33,7 +36,7 @@ pub fn read(text: &str) -> Option<Autoscaler> {
                 }
                 None => {}
             },
-            "Recent failures" => out.failures.extend(failure(entry)),
+            "Recent failures" => out.failures.extend(failure(entry, printed, now)),
             "From request_resources" | "Pending Demands" | "Total Constraints" | "Total Demands" => {
                 out.demands.extend(demand(entry));
             }
@@ -76,10 +79,32 @@ fn pending(entry: &str) -> Option<Coming<'_>> {
     Some(Coming::Node(PendingNode { node_type, address, status }))
 }
 
-/// `tpu_noquota: LaunchFailed (latest_attempt: 02:55:39)`. The time is not used: it has no date and time zone.
-fn failure(entry: &str) -> Option<LaunchFailure> {
+/// `tpu_noquota: LaunchFailed (latest_attempt: 02:55:39)`. `None` for `NodeTerminated`, which is any dead node that the
+/// GCS still lists.
+///
+/// v2 lists a failed launch until the autoscaler is restarted, so its age matters. The time has no date and is local to
+/// the head; compared with the time in the header, it shows the age, except for whole days.
+fn failure(entry: &str, printed: Option<u64>, now: Timestamp) -> Option<LaunchFailure> {
+    /// The launch may fail between the time in the header and the response.
+    const MAX_LEAD: u64 = 60;
     let (node_type, reason) = entry.split_once(": ")?;
-    Some(LaunchFailure { node_type: Text::from(node_type), count: 1, reason: Text::from(reason), at: None })
+    if reason.starts_with("NodeTerminated") {
+        return None;
+    }
+    let attempt =
+        reason.split_once("latest_attempt: ").and_then(|(_, at)| time_of_day(at.split(')').next()?));
+    let age = printed.zip(attempt).map(|(printed, attempt)| (printed + DAY - attempt) % DAY);
+    let age = age.map(|age| if age > DAY - MAX_LEAD { 0 } else { age });
+    let at = age.map(|age| now.minus(Duration::from_secs(age)));
+    Some(LaunchFailure { node_type: Text::from(node_type), count: 1, reason: Text::from(reason), at })
+}
+
+/// The seconds since midnight of `02:56:03.615035` or `02:55:39`.
+fn time_of_day(text: &str) -> Option<u64> {
+    let mut parts = text.splitn(3, ':');
+    let mut part = || parts.next()?.split('.').next()?.parse::<u8>().ok().map(u64::from);
+    let seconds = part()? * 3600 + part()? * 60 + part()?;
+    (seconds < DAY).then_some(seconds)
 }
 
 /// `{'CPU': 1.0}: 3+ pending tasks/actors`, `{'TPU': 8.0} * 2 (STRICT_SPREAD): 1+ pending placement groups`.
@@ -135,6 +160,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
+
     fn text(version: &str, name: &str) -> String {
         let response: serde_json::Value = serde_json::from_slice(&body(version, name)).unwrap();
         response["data"]["clusterStatus"].as_str().unwrap().to_owned()
@@ -143,12 +170,13 @@ mod tests {
     #[test]
     fn the_recorded_report_of_v2_is_read() {
         for version in VERSIONS {
-            let report = read(&text(version, "v2_busy_cluster_status_format1")).unwrap();
+            let report = read(&text(version, "v2_busy_cluster_status_format1"), NOW).unwrap();
             let of = |name: &str| report.types.iter().find(|t| t.name.raw() == name).unwrap().clone();
             assert_eq!(of("tpu_noquota").launching, 2, "{version}");
             assert_eq!(of("ray.head.default").active, 1);
             assert_eq!(of("tpu_worker").pending as usize, report.pending.len());
             assert!(report.failures[0].reason.raw().starts_with("LaunchFailed"));
+            assert!(report.failures[0].at.is_some_and(|at| at.age(NOW) < Duration::from_secs(60)));
             assert_eq!(report.reported, None, "its header has the time of the request");
             let group = report.demands.iter().find(|d| matches!(d.kind, DemandKind::Group(_))).unwrap();
             assert_eq!(group.kind, DemandKind::Group("STRICT_SPREAD".into()));
@@ -158,10 +186,33 @@ mod tests {
     }
 
     #[test]
+    fn failed_launches_have_an_age_and_lost_nodes_are_none() {
+        let ages = |time: &str| {
+            let report = read(
+                &format!(
+                    "==== Autoscaler status: 2026-11-21 {time} ====\nRecent failures:\n \
+                     a: LaunchFailed (latest_attempt: 23:59:30)\n b: LaunchFailed (latest_attempt: 00:01:00)\n \
+                     c: LaunchFailed (latest_attempt: 31:02:03)\n d: NodeTerminated (instance_id: i-1)\n"
+                ),
+                NOW,
+            );
+            let failures = report.unwrap().failures;
+            let age = |name: &str| failures.iter().find(|f| f.node_type.raw() == name).map(|f| f.at);
+            ["a", "b", "c", "d"].map(|name| age(name).map(|at| at.map(|at| at.age(NOW).as_secs())))
+        };
+        let expected = |a: u64, b: u64| [Some(Some(a)), Some(Some(b)), Some(None), None];
+        assert_eq!(ages("00:01:00.5"), expected(90, 0));
+        assert_eq!(ages("00:00:30"), expected(60, 0));
+        assert_eq!(ages("23:59:40"), expected(10, 86_320));
+    }
+
+    #[test]
     fn an_empty_report_is_not_a_report() {
-        assert_eq!(read("No cluster status. It may take a few seconds for the Ray internal services."), None);
+        let none = "No cluster status. It may take a few seconds for the Ray internal services.";
+        assert_eq!(read(none, NOW), None);
         let idle = read(
             "==== Autoscaler status: x ====\nActive:\n (no active nodes)\nPending:\n (no pending nodes)",
+            NOW,
         );
         assert_eq!(idle.map(|r| (r.types.len(), r.pending.len())), Some((0, 0)));
     }
@@ -169,10 +220,10 @@ mod tests {
     #[test]
     fn counts_that_no_cluster_has_do_not_overflow() {
         let lines = " 4294967295 tpu\n 4294967295 tpu\n";
-        let report = read(&format!(
+        let text = format!(
             "Autoscaler status:\nActive:\n{lines}Idle:\n{lines}Pending Demands:\n {{'CPU': 1}}: 18446744073709551615+ pending tasks\n"
-        ));
-        let report = report.unwrap();
+        );
+        let report = read(&text, NOW).unwrap();
         assert_eq!((report.types[0].active, report.types[0].idle), (1_000_000, 1_000_000));
         assert_eq!(report.demands[0].count, 1_000_000);
     }
@@ -181,7 +232,7 @@ mod tests {
         #[test]
         fn no_line_makes_it_panic(line in "[ {}'\":,*+0-9a-zé()]{0,40}") {
             for heading in ["Active", "Pending", "Recent failures", "Pending Demands"] {
-                let _ = read(&format!("Autoscaler status:\n{heading}:\n {line}\n"));
+                let _ = read(&format!("Autoscaler status: 2026-11-21 {line}\n{heading}:\n {line}\n"), NOW);
             }
         }
     }

@@ -1,12 +1,13 @@
 //! Follows a job's driver log to its end, across broken connections.
 //!
 //! A position in the log is a byte count that is valid for both sources: the WebSocket, where Ray has replaced `\r\n`
-//! and `\r` by `\n`, and the raw file of the state API.
+//! and `\r` by `\n`, and the raw file of the state API. Consecutive line breaks count as one, because Ray sends two for
+//! a `\r\n` if it has read the `\r` before the `\n` was written.
 
 use super::super::client::{Client, encoded};
 use super::super::{JobDetail, RayError};
 use super::socket::{Frame, Socket};
-use super::stream::{Backoff, Clients, Closed, CurrentClient, Outlet};
+use super::stream::{Backoff, Clients, Closed, CurrentClient, LogEvent, Outlet};
 use crate::model::{JobStatus, NodeId, SubmissionId};
 use bytes::Bytes;
 use reqwest::{Method, Response};
@@ -18,16 +19,19 @@ pub async fn follow_whole(clients: Clients, id: SubmissionId, out: Outlet) -> Re
     Follower { clients: CurrentClient(clients), id, out, position: Position::default() }.run().await
 }
 
-/// A position in a log, and the last bytes before it, to recognize it.
-#[derive(Debug, Default)]
+/// A position in a log, and the log's first bytes and the last ones before the position, to recognize them.
+#[derive(Clone, Debug, Default)]
 struct Position {
     count: u64,
+    /// Number of consecutive line breaks directly before it.
+    breaks: u64,
     after_cr: bool,
+    head: Vec<u8>,
     tail: Vec<u8>,
 }
 
 impl Position {
-    /// Number of bytes that are kept to compare the ends of logs.
+    /// Number of bytes that are kept to compare the beginnings and ends of logs.
     const MAX_COMPARED_BYTES: usize = 4 << 10;
 
     fn advance(&mut self, bytes: &[u8]) {
@@ -39,12 +43,26 @@ impl Position {
     }
 
     fn step(&mut self, byte: u8) {
-        let second_half = byte == b'\n' && self.after_cr;
+        let second_half = self.is_second_half(byte);
         self.after_cr = byte == b'\r';
-        if !second_half {
-            self.count += 1;
-            self.tail.push(if byte == b'\r' { b'\n' } else { byte });
+        if second_half {
+            return;
         }
+        let byte = if byte == b'\r' { b'\n' } else { byte };
+        self.breaks = if byte == b'\n' { self.breaks + 1 } else { 0 };
+        if self.breaks > 1 {
+            return;
+        }
+        self.count += 1;
+        if self.head.len() < Self::MAX_COMPARED_BYTES {
+            self.head.push(byte);
+        }
+        self.tail.push(byte);
+    }
+
+    /// Whether the next byte belongs to the line break before it.
+    fn is_second_half(&self, byte: u8) -> bool {
+        byte == b'\n' && self.after_cr
     }
 
     /// Whether a log that ends with these bytes ends at this position. Either may have fewer bytes.
@@ -57,31 +75,56 @@ impl Position {
     }
 }
 
-/// A replay of the log from its beginning that passes on only the bytes after a position.
+/// A replay of the log from its beginning that passes on only the bytes after a known position.
 struct Replay {
-    until: u64,
+    known: Position,
     at: Position,
+    /// Whether it has passed the known position.
+    is_over: bool,
 }
 
 impl Replay {
     fn until(position: &Position) -> Self {
-        Self { until: position.count, at: Position::default() }
+        Self { known: position.clone(), at: Position::default(), is_over: false }
     }
 
-    /// The part of `bytes` that is new.
-    fn new_part<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        if self.at.count >= self.until && !self.at.after_cr {
-            return bytes;
+    /// The part of `bytes` that is new; `None` if they show that this is not the known log.
+    fn new_part<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        if self.is_over {
+            return Some(bytes);
         }
-        for (i, byte) in bytes.iter().enumerate() {
-            if self.at.count >= self.until && !(self.at.after_cr && *byte == b'\n') {
-                self.at.after_cr = false;
-                return &bytes[i..];
-            }
-            self.at.step(*byte);
+        let mut new_at = 0;
+        while new_at < bytes.len() && self.skip(bytes[new_at]) {
+            new_at += 1;
+        }
+        self.is_over = new_at < bytes.len();
+        (!self.is_other()).then_some(&bytes[new_at..])
+    }
+
+    /// Steps over a byte before the known position; false for the first byte after it.
+    fn skip(&mut self, byte: u8) -> bool {
+        let is_known_break = matches!(byte, b'\r' | b'\n') && self.at.breaks < self.known.breaks;
+        if self.at.count >= self.known.count && !is_known_break && !self.at.is_second_half(byte) {
+            return false;
+        }
+        self.at.step(byte);
+        // Only the last bytes before the known position are compared.
+        if self.at.count + Position::MAX_COMPARED_BYTES as u64 <= self.known.count {
             self.at.tail.clear();
         }
-        &[]
+        true
+    }
+
+    /// Whether its first bytes, or those before the known position, differ from the known ones.
+    fn is_other(&self) -> bool {
+        let common = self.at.head.len().min(self.known.head.len());
+        let is_at_end = self.at.count >= self.known.count;
+        self.at.head[..common] != self.known.head[..common] || is_at_end && self.at.tail != self.known.tail
+    }
+
+    /// Whether it has not reached the known position. Ray may return an empty log for one that it cannot read.
+    fn is_short(&self) -> bool {
+        (1..self.known.count).contains(&self.at.count)
     }
 }
 
@@ -94,12 +137,22 @@ struct Follower {
 
 /// How one connection ended.
 enum Ended {
-    /// Closed normally; whether it had new bytes.
-    Normal { has_new_bytes: bool },
+    /// Closed normally; whether it had new bytes, and whether it was shorter than the log was before.
+    Normal { has_new_bytes: bool, is_short: bool },
+    /// It showed another log, which is to be read from its beginning.
+    Replaced,
     /// Broken, with the reason.
     Broken(String),
     /// Refused permanently.
     Refused(RayError),
+}
+
+/// How a read of the file ended.
+enum FileRead {
+    /// At the end of the response, or of the job.
+    End,
+    /// It showed another log, which is to be read from its beginning.
+    Replaced,
 }
 
 impl Follower {
@@ -124,7 +177,9 @@ impl Follower {
                 Ended::Refused(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
                 Ended::Refused(error) => return self.out.failed(error).await,
                 Ended::Broken(why) => why,
-                Ended::Normal { has_new_bytes } => match self.detail().await? {
+                Ended::Replaced => continue,
+                Ended::Normal { has_new_bytes, is_short } => match self.detail().await? {
+                    Ok(detail) if is_short && detail.job.status.is_ended() => return self.over_file().await,
                     Ok(detail) if detail.job.status.is_ended() => {
                         return self.finish(detail.job.driver_node).await;
                     }
@@ -185,17 +240,42 @@ impl Follower {
             };
             in_doubt = false;
             match frame {
-                Frame::Data(bytes) => self.take(&mut replay, &bytes).await?,
-                Frame::Done => return Ok(Ended::Normal { has_new_bytes: self.position.count > before }),
+                Frame::Data(bytes) => {
+                    if !self.take(&mut replay, &bytes).await? {
+                        return Ok(Ended::Replaced);
+                    }
+                }
+                Frame::Done => {
+                    let has_new_bytes = self.position.count > before;
+                    return Ok(Ended::Normal { has_new_bytes, is_short: replay.is_short() });
+                }
                 Frame::Broken(why) => return Ok(Ended::Broken(why)),
             }
         }
     }
 
-    async fn take(&mut self, replay: &mut Replay, bytes: &[u8]) -> Result<(), Closed> {
-        let new_bytes = replay.new_part(bytes);
+    /// Passes on the new part of `bytes`. Returns whether the log is still the known one; otherwise it is to be read
+    /// again.
+    async fn take(&mut self, replay: &mut Replay, bytes: &[u8]) -> Result<bool, Closed> {
+        let Some(new_bytes) = replay.new_part(bytes) else {
+            self.begin_again().await?;
+            return Ok(false);
+        };
         self.position.advance(new_bytes);
-        self.out.feed(new_bytes).await
+        self.out.feed(new_bytes).await?;
+        Ok(true)
+    }
+
+    /// Forgets the known log, because it was replaced by another one, e.g. of the same job in a restarted Ray.
+    async fn begin_again(&mut self) -> Result<(), Closed> {
+        self.position = Position::default();
+        self.out.seek(self.out.at(), None).await?;
+        self.note("the log was replaced; its lines follow").await
+    }
+
+    async fn note(&mut self, what: &str) -> Result<(), Closed> {
+        self.out.flush().await?;
+        self.out.send(LogEvent::Note(what.to_owned())).await
     }
 
     /// Called when the job has ended and its log was closed normally: checks against the file whether the log is
@@ -205,10 +285,13 @@ impl Follower {
         if let Some(node) = node {
             let client = self.clients.client(&mut self.out).await?;
             match client.get(&self.file("file", node, 20)).await {
-                Ok(end) if !self.position.ends_like(&end) => return self.over_file().await,
-                Ok(_) => {}
+                Ok(end) if self.position.ends_like(&end) => {}
                 // Without a file there are no further lines.
-                Err(error) => tracing::debug!(%error, "the end of the log could not be verified"),
+                Err(error) if is_lost(&error) => {
+                    tracing::debug!(%error, "the end of the log could not be verified");
+                }
+                // There may be more lines, which are read when Ray responds again.
+                Ok(_) | Err(_) => return self.over_file().await,
             }
         }
         self.out.complete().await
@@ -237,12 +320,17 @@ impl Follower {
                                 backoff.reset();
                             }
                             match read {
-                                Ok(()) if ended => return self.out.complete().await,
-                                Ok(()) if has_new_bytes => continue,
+                                Ok(FileRead::Replaced) => continue,
+                                Ok(FileRead::End) if ended => return self.out.complete().await,
+                                Ok(FileRead::End) if has_new_bytes => continue,
                                 // Ray may end every stream at once, e.g. for a file that was deleted.
-                                Ok(()) => {
+                                Ok(FileRead::End) => {
                                     backoff.wait(&mut self.clients).await;
                                     continue;
+                                }
+                                Err(error) if ended && is_lost(&error) => {
+                                    self.note(&format!("the end of the log cannot be read: {error}")).await?;
+                                    return self.out.complete().await;
                                 }
                                 Err(error) => error.to_string(),
                             }
@@ -256,7 +344,7 @@ impl Follower {
     }
 
     /// Reads the file: to its end if the job has ended, otherwise until the stream or the job ends.
-    async fn read_file(&mut self, node: NodeId, ended: bool) -> Result<Result<(), RayError>, Closed> {
+    async fn read_file(&mut self, node: NodeId, ended: bool) -> Result<Result<FileRead, RayError>, Closed> {
         let route = self.file(if ended { "file" } else { "stream" }, node, -1);
         let client = self.clients.client(&mut self.out).await?;
         let mut response = match client.open(client.request(Method::GET, &route)).await {
@@ -279,15 +367,21 @@ impl Follower {
             match read {
                 Ok(Ok(Some(bytes))) => {
                     client.meter().http.receive(bytes.len());
-                    self.take(&mut replay, &bytes).await?;
+                    if !self.take(&mut replay, &bytes).await? {
+                        return Ok(Ok(FileRead::Replaced));
+                    }
                 }
-                Ok(Ok(None)) => return Ok(Ok(())),
+                Ok(Ok(None)) if ended && replay.is_short() => {
+                    self.begin_again().await?;
+                    return Ok(Ok(FileRead::Replaced));
+                }
+                Ok(Ok(None)) => return Ok(Ok(FileRead::End)),
                 Ok(Err(error)) => return Ok(Err(error)),
                 Err(_) if wait.is_some() => self.out.quiet().await?,
                 Err(_) if ended => return Ok(Err(RayError::Silent("the log file stalled".to_owned()))),
                 // The stream never ends on its own.
                 Err(_) => match client.job(&self.id).await {
-                    Ok(detail) if detail.job.status.is_ended() => return Ok(Ok(())),
+                    Ok(detail) if detail.job.status.is_ended() => return Ok(Ok(FileRead::End)),
                     Ok(_) => {}
                     Err(error) => return Ok(Err(error)),
                 },
@@ -310,6 +404,12 @@ fn broken(error: RayError) -> Ended {
     if error.is_final() { Ended::Refused(error) } else { Ended::Broken(error.to_string()) }
 }
 
+/// Whether an error means that the log of an ended job cannot be read any more. Ray returns HTTP 500 if its file or its
+/// node is gone.
+fn is_lost(error: &RayError) -> bool {
+    matches!(error, RayError::Status { code: 500, .. }) || error.is_final() && !error.is_token()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,8 +426,8 @@ mod tests {
         let mut replay = Replay::until(&position);
         let cut = cut.min(again.len());
         let (a, b) = again.split_at(cut);
-        let mut new_bytes = replay.new_part(a).to_vec();
-        new_bytes.extend_from_slice(replay.new_part(b));
+        let mut new_bytes = replay.new_part(a).unwrap().to_vec();
+        new_bytes.extend_from_slice(replay.new_part(b).unwrap());
         new_bytes
     }
 
@@ -342,6 +442,28 @@ mod tests {
         );
         assert_eq!(replayed(b"", raw, 0), raw);
         assert_eq!(replayed(raw, raw, 7), b"");
+        assert_eq!(replayed(b"one\n\ntwo\n", b"one\r\ntwo\nthree\n", 9), b"three\n", "a break read as two");
+        assert_eq!(replayed(b"one\n\n", b"one\n\n\n\ntwo\n", 4), b"\n\ntwo\n", "empty lines are kept");
+    }
+
+    #[test]
+    fn another_log_is_recognized_by_its_beginning_and_at_the_position() {
+        let replay = |known: &[u8]| {
+            let mut position = Position::default();
+            position.advance(known);
+            Replay::until(&position)
+        };
+        assert_eq!(replay(b"run 1\nstep 1\nstep 2\n").new_part(b"run 2\n"), None);
+        // The same beginning, which is longer than what is compared.
+        let same = b"step\n".repeat(2000);
+        let known = [&same[..], b"the end\n"].concat();
+        let (mut other, mut short, mut equal) = (replay(&known), replay(&known), replay(&known));
+        assert_eq!(other.new_part(&same), Some(&b""[..]));
+        assert_eq!(other.new_part(b"and more steps\n"), None);
+        assert_eq!((short.new_part(&same), short.is_short()), (Some(&b""[..]), true));
+        assert_eq!((equal.new_part(&known), equal.is_short()), (Some(&b""[..]), false));
+        assert_eq!(equal.new_part(b"more\n"), Some(&b"more\n"[..]));
+        assert!(!replay(&known).is_short(), "an empty response proves nothing");
     }
 
     #[test]

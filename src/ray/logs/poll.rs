@@ -46,8 +46,9 @@ pub async fn poll(
         node: None,
         reach: 0,
         most: OLDEST,
-        // One more, for a last line that is still being written.
-        lines: keep.saturating_add(1).min(OLDEST),
+        // At least as many as in an ordinary read, so that the next one finds the position even if no line is passed
+        // on. One more, for a last line that is still being written.
+        lines: keep.max(ORDINARY).saturating_add(1).min(OLDEST),
         keep: Some(keep),
         is_quiet: true,
         backoff: Backoff(Backoff::FIRST),
@@ -236,9 +237,10 @@ impl Poll {
                     .await?;
             }
             self.out.seek(FIRST_POSITION, is_whole.then_some(FIRST_POSITION)).await?;
-            if is_whole {
-                self.seen.begins(FIRST_POSITION);
+            if is_all {
+                self.seen.begins(FIRST_POSITION - from as u64);
             }
+            self.seen.add_known(&now[..from]);
             self.out.feed(&now[from..]).await?;
             self.seen.advance(&now[from..]);
             return Ok(Read::NewBytes(from < now.len()));

@@ -46,6 +46,11 @@ impl Seen {
     /// Adds the whole lines that follow.
     pub fn advance(&mut self, lines: &[u8]) {
         self.at += lines.len() as u64;
+        self.add_known(lines);
+    }
+
+    /// Adds the whole lines before the position, by which it is found although they were not passed on.
+    pub fn add_known(&mut self, lines: &[u8]) {
         self.end.extend_from_slice(&lines[lines.len().saturating_sub(Self::MAX_COMPARED_BYTES)..]);
         let surplus = self.end.len().saturating_sub(Self::MAX_COMPARED_BYTES);
         self.end.drain(..surplus);
@@ -53,7 +58,7 @@ impl Seen {
 
     /// Searches for the known end in whole lines that were read from the file's end: after each line break that the
     /// known bytes precede, as far as the read goes back. In a read of the whole file, its known position is tried
-    /// first.
+    /// first. Without known bytes, only the whole file shows where the new lines begin.
     pub fn find(&self, now: &[u8], is_all: bool) -> Found {
         let needed = self.end.len().min(Self::MAX_NEEDED);
         let is_end = |end: usize| {
@@ -61,7 +66,7 @@ impl Seen {
             common >= needed && now[end - common..end] == self.end[self.end.len() - common..]
         };
         if self.end.is_empty() {
-            return Found::At(0);
+            return if is_all { Found::At(0) } else { Found::Nowhere };
         }
         let known = self.begin.and_then(|begin| usize::try_from(self.at - begin).ok());
         if let Some(end) = known.filter(|end| is_all && *end <= now.len() && is_end(*end)) {
@@ -103,10 +108,22 @@ mod tests {
         assert_eq!(known.find(b"x\na\nb\nc\n", false), Found::Somewhere(6), "it may occur twice");
         assert_eq!(known.find(b"b\nc\n", false), Found::Nowhere, "the read does not reach back far enough");
         assert_eq!(known.positions(6, b"x\na\nb\nc\n"), 998..1006);
-        assert_eq!(Seen::nothing(0).find(b"a\n", false), Found::At(0), "all of it is new");
+        let nothing = Seen::nothing(0);
+        assert_eq!(nothing.find(b"a\n", true), Found::At(0), "all of it is new");
+        assert_eq!(nothing.find(b"a\n", false), Found::Nowhere, "there may be new lines before it");
         let lines: Vec<u8> = (0..1000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
         let known = seen(&lines);
         assert_eq!(known.find(&lines[4000..], false), Found::At(lines.len() - 4000), "enough to be sure");
+    }
+
+    #[test]
+    fn lines_that_were_not_passed_on_do_not_move_the_position() {
+        let mut known = Seen::nothing(1000);
+        known.add_known(b"a\n");
+        assert_eq!((known.at(), known.find(b"a\nb\n", true)), (1000, Found::At(2)));
+        assert_eq!(known.positions(2, b"a\nb\n"), 998..1002);
+        known.advance(b"b\n");
+        assert_eq!((known.at(), known.find(b"a\nb\nc\n", true)), (1002, Found::At(4)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::super::{Client, RayError};
 use super::identity::{IDENTITY_EVERY, Identity};
 use super::read_schedule::{off_the_loop, unless_same, unless_same_jobs};
 use crate::model::{Autoscaler, Job, Node};
-use crate::model::{AutoscalerVersion, JobKey, MissingPart, Snapshot, SnapshotPart};
+use crate::model::{AutoscalerVersion, JobKey, MissingPart, Snapshot, SnapshotPart, Timestamp};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -172,7 +172,7 @@ async fn status(client: &Client) -> Result<(Autoscaler, Describe), RayError> {
     }
     let text = client.cluster_status_text().await?;
     let none = || Autoscaler { version: AutoscalerVersion::None, ..Autoscaler::default() };
-    Ok((status_text::read(&text).unwrap_or_else(none), Box::new(|_| {})))
+    Ok((status_text::read(&text, Timestamp::now()).unwrap_or_else(none), Box::new(|_| {})))
 }
 
 impl Client {

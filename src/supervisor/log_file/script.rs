@@ -169,10 +169,11 @@ printf '\036end\n'"#;
 /// truncated; `n FILE CODE` if it cannot be read at the moment (a code of [`OPEN`]); and `.` after each round over all
 /// files.
 ///
-/// One `stat` checks all files, twice a second. If a file turns out shorter because it was truncated at that moment,
-/// the missing bytes are printed as NULs, so that the count remains correct. At most 4 MiB of a file are printed per
-/// round, so that no file delays the others. Exits with 83 if there is no such directory, and with 88 if `stat` does
-/// not support formats.
+/// One `stat` checks all files, twice a second. While the output is not read, its results wait in a pipe: if the name
+/// refers to another file by then, or the file is shorter, nothing is printed, because a later result shows the
+/// change. If a file is truncated while it is printed, the missing bytes are printed as NULs, so that the count remains
+/// correct. At most 4 MiB of a file are printed per round, so that no file delays the others. Exits with 83 if there is
+/// no such directory, and with 88 if `stat` does not support formats.
 pub const FOLLOW_SEVERAL: &str = r#"d=$1 k=$2 n=0 j=0
 shift 2
 for c in stat tail head wc; do command -v $c >/dev/null || { echo "$c: no such program" >&2; exit 127; }; done
@@ -195,9 +196,12 @@ report() {
 send() {
   c=$(($2 - p))
   [ "$c" -le 4194304 ] || c=4194304
-  printf '\036b %s %s %s %s\n' "$j" "$o" "$p" "$c"
-  { tail -c "+$((p + 1))" "$1" | head -c "$c"; head -c "$c" /dev/zero; } | head -c "$c"
-  p=$((p + c))
+  {
+    e=$(stat -Lc '%i %s' /dev/fd/3) && [ "${e% *}" = "$o" ] && [ "${e#* }" -ge "$2" ] || return 1
+    printf '\036b %s %s %s %s\n' "$j" "$o" "$p" "$c"
+    { tail -c "+$((p + 1))" <&3 | head -c "$c"; head -c "$c" /dev/zero; } | head -c "$c"
+    p=$((p + c))
+  } 2>/dev/null 3<"$1"
 }
 while :; do
   stat -Lc '%i %s %n' "$@" 2>/dev/null
@@ -228,11 +232,15 @@ done | {
       m=l
       for g in "${f%.*}".*; do
         set -- $(stat -Lc '%i %s' "$g" 2>/dev/null)
-        [ "${1-}" = "$o" ] || continue
+        [ "${1-}" = "$o" ] && [ -r "$g" ] || continue
         m=
-        while [ "$2" -gt "$p" ]; do send "$g" "$2"; done
+        while [ "$2" -gt "$p" ]; do send "$g" "$2" || { m=r; break 2; }; done
         break
       done
+      if [ "$m" = r ]; then
+        eval "p$j=$p"
+        continue
+      fi
       [ -z "$m" ] || printf '\036l %s\n' "$j"
       printf '\036r %s\n' "$j"
       o=$i p=0

@@ -1,6 +1,6 @@
 //! Follows files of one host together with a single command, which is restarted at the last positions if it ends.
 
-use super::super::container::{in_container, shell_join};
+use super::super::container::{has_container, in_container, shell_join};
 use super::super::follow::{LogAccess, LogAccessWatch};
 use super::super::host_search::HostAccess;
 use super::super::log_file::{LOGS, ReadError, script};
@@ -138,7 +138,7 @@ impl HostFiles {
                 continue;
             };
             let Err(why) = self.follow(&log_access).await else { continue };
-            if matches!(why, ReadError::NoFolder) && !std::mem::replace(&mut self.inside, true) {
+            if self.enters_container(&why) {
                 continue;
             }
             if !self.files.has_output {
@@ -148,7 +148,8 @@ impl HostFiles {
                 // The host has sent data since the last attempt.
                 backoff.reset();
             }
-            self.files.lost(&why.to_string()).await;
+            let reason = self.reason(&why);
+            self.files.lost(&reason).await;
             // A new connection is tried at once.
             tokio::select! {
                 () = sleep(backoff.next(MAX_BACKOFF)) => {}
@@ -157,11 +158,35 @@ impl HostFiles {
         }
     }
 
+    /// Whether to follow the files in the cluster's container from now on: the host itself has no log directory. A host
+    /// that has sent data before has one again once Ray has started there.
+    fn enters_container(&mut self, why: &ReadError) -> bool {
+        let is_wanted =
+            matches!(why, ReadError::NoFolder) && !self.files.has_output && has_container(&self.spec);
+        is_wanted && !std::mem::replace(&mut self.inside, true)
+    }
+
+    /// The name of the host in messages.
+    fn name(&self) -> String {
+        self.host.as_ref().map_or_else(|| "the head".to_owned(), |host| host.internal.to_string())
+    }
+
+    /// Why the files cannot be read.
+    fn reason(&self, why: &ReadError) -> String {
+        match why {
+            ReadError::NoFolder => format!("{} has no Ray log directory", self.name()),
+            why => why.to_string(),
+        }
+    }
+
     /// Hands the files over to the dashboard.
     async fn elsewhere(&self, why: &ReadError) {
+        let why = match why {
+            ReadError::NoFolder => self.reason(why),
+            why => format!("{}: {why}", self.name()),
+        };
         for (number, feed) in self.files.feeds.iter().enumerate() {
-            let host = self.host.as_ref().map_or("the head".to_owned(), |host| host.internal.to_string());
-            let why = format!("{host}: {why}; its logs are read through the dashboard");
+            let why = format!("{why}; its logs are read through the dashboard");
             // Report the reason only once per host.
             feed.send(FileEvent::Elsewhere((number == 0).then_some(why))).await;
         }
@@ -413,9 +438,14 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Env, Folders, Settings};
+    use crate::model::Provider;
+    use crate::token::TokenSources;
+    use std::cell::Cell;
     use std::io::Write;
     use std::path::Path;
     use tokio::io::AsyncReadExt;
+    use tokio::sync::watch;
 
     /// Files of a directory that this machine's shell follows, and their readers.
     struct Shell {
@@ -548,6 +578,61 @@ mod tests {
         assert!(shell.files.end == End::Reached);
         let rest = of(&events, 0).strip_prefix("one\n").unwrap().strip_suffix("Complete").unwrap().len();
         assert_eq!((rest, of(&events, 1)), (5 << 20, "last\nComplete".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_rotation_that_is_noticed_late_loses_no_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("worker.out");
+        // More than a pipe holds: while nothing is read, the script waits, and further rounds wait for it.
+        let long = format!("{}\n", "x".repeat(1 << 20));
+        add(&log, &long);
+        let mut shell = Shell::new(&["worker.out"], u32::MAX);
+        shell.chunk = 1 << 16;
+        let is_rotated = Cell::new(false);
+        let mut events = Vec::new();
+        let rotate = |events: &[String]| {
+            if !events.is_empty() && !is_rotated.replace(true) {
+                add(&log, "two\n");
+                // Some rounds find the new size.
+                std::thread::sleep(Duration::from_millis(1500));
+                std::fs::rename(&log, folder.path().join("worker.out.1")).unwrap();
+                add(&log, "three\n");
+            }
+            of(events, 0).ends_with("three\n")
+        };
+        shell.run(folder.path(), &mut events, rotate).await;
+        let all = of(&events, 0);
+        let rest = all.strip_prefix(&long).expect("the first line is complete");
+        assert_eq!(rest, "two\nNote(\"worker.out was rotated; lines of the new file follow\")three\n");
+    }
+
+    #[tokio::test]
+    async fn only_a_host_that_was_never_read_is_looked_for_in_its_container() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lab.yaml");
+        std::fs::write(&path, "cluster_name: lab\ndocker: {image: i, container_name: ray_docker}\n").unwrap();
+        let env = Env::new(&[("HOME", folder.path().to_str().unwrap())], folder.path());
+        let options = Options::new(&Settings::default(), &Folders::new(&env), TokenSources::default());
+        let options = Arc::new(options);
+        let (_access, access_watch) = watch::channel(None);
+        let host = |file: Option<&Path>, has_output: bool| {
+            let spec =
+                ClusterSpec { file: file.map(Path::to_owned), ..ClusterSpec::sample("lab", Provider::Local) };
+            let files = Files { has_output, ..Files::new(Vec::new(), 5) };
+            let of = (Arc::new(spec), Arc::clone(&options));
+            let logins = Arc::new(Semaphore::new(1));
+            HostFiles::new(access_watch.clone(), of, Some(TpuHost::at("10.0.0.2")), files, (logins, None))
+        };
+        let file = Some(path.as_path());
+        let (mut unread, mut read) = (host(file, false), host(file, true));
+        assert!(!unread.enters_container(&ReadError::Missing));
+        assert!(unread.enters_container(&ReadError::NoFolder) && unread.inside);
+        assert!(!unread.enters_container(&ReadError::NoFolder), "it is entered only once");
+        assert!(!read.enters_container(&ReadError::NoFolder), "Ray has not started again on the host");
+        let mut plain = host(None, false);
+        assert!(!plain.enters_container(&ReadError::NoFolder) && plain.command().is_ok());
+        assert_eq!(plain.reason(&ReadError::NoFolder), "10.0.0.2 has no Ray log directory");
     }
 
     #[tokio::test]
