@@ -85,9 +85,9 @@ Examples:
 
 Press ? in the console to list the keys; `marin-tui help TOPIC` shows a page of the manual, `marin-tui help` lists them.";
 
-const CONFIG_EXAMPLES: &str = "\
+const PRINT_SETTINGS_EXAMPLES: &str = "\
 Examples:
-  marin-tui config print > ~/.config/marin-tui/config.yaml    create a settings file";
+  marin-tui print-settings > ~/.config/marin-tui/config.yaml    create a settings file";
 
 /// A terminal console for operating Ray clusters over SSH.
 #[derive(Debug, Parser)]
@@ -235,13 +235,9 @@ Examples:
     /// Write the man pages of all commands and of the manual to a directory
     #[command(after_help = man::EXAMPLES)]
     Man(man::ManArguments),
-    /// Print the settings
-    #[command(after_help = CONFIG_EXAMPLES)]
-    Config {
-        /// The subcommand to run.
-        #[command(subcommand)]
-        action: ConfigAction,
-    },
+    /// Print all settings with their defaults, in the format of the settings file
+    #[command(after_help = PRINT_SETTINGS_EXAMPLES)]
+    PrintSettings,
 }
 
 impl Command {
@@ -277,7 +273,7 @@ impl Command {
             | Self::Help { .. }
             | Self::Completions(_)
             | Self::Man(_)
-            | Self::Config { .. } => None,
+            | Self::PrintSettings => None,
             #[cfg(feature = "demo")]
             Self::DemoRay(_) => None,
         }
@@ -292,14 +288,6 @@ impl Command {
             None => Ok(()),
         }
     }
-}
-
-/// Subcommands of `config`.
-#[derive(Clone, Copy, Debug, Subcommand)]
-pub enum ConfigAction {
-    /// Print all settings with their defaults, in the format of the settings file
-    #[command(after_help = CONFIG_EXAMPLES)]
-    Print,
 }
 
 /// Prints completion candidates if a shell asks for them; otherwise nothing.

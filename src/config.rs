@@ -29,7 +29,7 @@ mod typed;
 mod vitals;
 pub mod yaml;
 
-pub use drift::drift;
+pub use drift::{drift, with_autoscaler_v2};
 pub use entry::{Broken, Entry};
 pub use env::Env;
 pub use first::{first_settings, write_first};
@@ -369,6 +369,7 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
         head: HeadAddress::Direct { dashboard: dashboard.into(), gcs: sources.gcs.clone() },
         auth: SshAuth::default(),
         node_types: Vec::new(),
+        max_workers: None,
         google: direct_names(name, settings),
     }))
 }

@@ -8,9 +8,10 @@ pub(super) use images::all as images;
 pub(super) use update::{Mode, print_diff};
 
 use crate::cli::output;
-use crate::config::{self, Env, Settings, Sources};
+use crate::config::{self, Env, Settings, Sources, yaml};
 use crate::infra::{self, FILE, Finding, PlanError, Severity, Source, State, Table};
 use crate::model::amount::counted;
+use crate::model::command_line::shell_quote;
 use crate::model::{Target, Timestamp, tag_fault, without_first_word};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
@@ -287,6 +288,15 @@ fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
     Ok(())
 }
 
+/// The command line that sets the tag of these clusters, or of all without a tag of their own.
+pub(super) fn set_image_line(tag: &str, clusters: &[String]) -> String {
+    let clusters = clusters.iter().map(|cluster| shell_quote(cluster));
+    let words = ["configs set-image".to_owned(), shell_quote(tag)].into_iter().chain(clusters);
+    Target::default().line(&words.collect::<Vec<_>>().join(" "))
+}
+
+/// Writes the tag into the table and updates the files. Refused if the file of the table was edited after it was read,
+/// because the edit would be lost.
 pub(super) fn set_image(
     folder: &Path,
     table: &Table,
@@ -305,9 +315,15 @@ pub(super) fn set_image(
     if !mode.diff {
         planned.check_findings()?;
     }
-    if !mode.diff && text != table.text {
-        infra::replace(&table.file, &text)
-            .with_context(|| format!("cannot write {}", table.file.display()))?;
+    if !mode.diff {
+        let file = table.file.display();
+        if yaml::read(&table.file)? != table.text {
+            let again = set_image_line(tag, clusters);
+            bail!("{file} was edited while the command was running, and was not changed; run `{again}`");
+        }
+        if text != table.text {
+            infra::replace(&table.file, &text).with_context(|| format!("cannot write {file}"))?;
+        }
     }
     if !mode.json {
         update::print_diff(&mut output::stdout(), &table.file, &table.text, &text)?;
@@ -316,4 +332,35 @@ pub(super) fn set_image(
         }
     }
     planned.run(mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_table_that_was_edited_after_it_was_read_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("infra");
+        for entry in fs::read_dir(ours).unwrap().flatten().filter(|e| e.path().is_file()) {
+            fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+        }
+        let table = Table::read(dir.path()).unwrap();
+        let edited = format!("{}# edited\n", table.text);
+        fs::write(&table.file, &edited).unwrap();
+        let set = |table: &Table, clusters: &[String]| {
+            let mode = Mode { check: false, diff: false, yes: true, json: false };
+            set_image(dir.path(), table, "t1", clusters, mode)
+        };
+        let clusters = ["marin-us-west4".to_owned()];
+        let why = set(&table, &clusters).unwrap_err().to_string();
+        assert!(why.contains("clusters.yaml was edited"), "{why}");
+        assert!(why.ends_with("run `marin-tui configs set-image t1 marin-us-west4`"), "{why}");
+        assert_eq!(fs::read_to_string(&table.file).unwrap(), edited);
+
+        set(&Table::read(dir.path()).unwrap(), &clusters).unwrap();
+        let written = fs::read_to_string(&table.file).unwrap();
+        assert!(written.contains("tag: t1") && written.ends_with("# edited\n"), "{written}");
+    }
 }

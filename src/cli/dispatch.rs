@@ -3,7 +3,7 @@
 #[cfg(feature = "demo")]
 use super::demo_ray;
 use super::reach::Reach;
-use super::{Arguments, Command, ConfigAction, GlobalArguments};
+use super::{Arguments, Command, GlobalArguments};
 use super::{
     audit, auth, backups, chips, cleanup, cluster_logs, completions, configs, console, demo, exec, forward,
     image, jobs, list, man, manual, nodes, operate, registry, setup, ssh, status, token, tpus, trust, update,
@@ -105,7 +105,7 @@ fn without_files(command: &Command) -> Option<anyhow::Result<ExitCode>> {
         Command::Help { words } => done(manual::run(words, Arguments::command())),
         Command::Man(arguments) => done(man::run(arguments, Arguments::command())),
         Command::Completions(arguments) => done(completions::run(*arguments)),
-        Command::Config { action: ConfigAction::Print } => {
+        Command::PrintSettings => {
             print!("{}", config::DEFAULTS);
             Ok(ExitCode::SUCCESS)
         }

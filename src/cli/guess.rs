@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use strsim::osa_distance;
 
 /// Commands that change nothing. A command missing here counts as one that changes something.
-const READ_ONLY: [&str; 30] = [
+const READ_ONLY: [&str; 29] = [
     "audit",
     "auth",
     "auth-env",
@@ -16,8 +16,6 @@ const READ_ONLY: [&str; 30] = [
     "cluster-logs",
     "clusters",
     "completions",
-    "config",
-    "config print",
     "configs",
     "configs images",
     "configs list",
@@ -33,6 +31,7 @@ const READ_ONLY: [&str; 30] = [
     "list-jobs",
     "list-nodes",
     "man",
+    "print-settings",
     "ssh",
     "stacks",
     "status",

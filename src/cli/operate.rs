@@ -1,4 +1,4 @@
-//! Operations from a shell: restart, start and stop a cluster, back up and restore its jobs; and the audit log.
+//! Operations from a shell: restart, start and stop a cluster, save and restore its jobs; and the audit log.
 
 use super::output;
 use super::reach::{Progress as CommandProgress, Reach};
@@ -68,7 +68,7 @@ Examples:
 pub struct RestartArguments {
     /// Save the jobs and submit them again after the restart
     #[arg(long, value_name = "1|0", default_value = "1", num_args = 0..=1, default_missing_value = "1")]
-    #[arg(value_parser = yes_or_no, action = clap::ArgAction::Set)]
+    #[arg(value_parser = yes_or_no, action = clap::ArgAction::Set, conflicts_with_all = ["resume", "abandon"])]
     preserve_jobs: bool,
     /// Options shared with `stop-cluster`.
     #[command(flatten)]
@@ -260,6 +260,9 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Arguments;
+    use clap::Parser as _;
+    use clap::error::ErrorKind;
 
     #[test]
     fn a_switch_accepts_the_words_of_the_old_script() {
@@ -267,5 +270,30 @@ mod tests {
             assert_eq!(yes_or_no(word), Ok(is_on), "{word}");
         }
         assert!(yes_or_no("maybe").is_err());
+    }
+
+    #[test]
+    fn options_that_the_journal_has_are_refused_on_a_resume() {
+        let fault = |line: &str| {
+            let words = std::iter::once("marin-tui").chain(line.split_whitespace());
+            Arguments::try_parse_from(words).err().map(|e| e.kind())
+        };
+        for (command, recorded, allowed) in [
+            ("restart-cluster", "--preserve-jobs, --preserve-jobs=1, --preserve-jobs=0", "--others"),
+            ("update-cluster", "--restart-ray", "--now --others"),
+            ("add-worker", "--type v4-8, --capacity preemptible, --count 1, --name w", "--no-wait"),
+            ("init-worker", "w", "--others"),
+            ("remove-worker", "w, --drain, --within 1h, --drain --within 1h, --parallel 1", "--now --others"),
+        ] {
+            for action in ["--resume", "--abandon"] {
+                for option in recorded.split(", ") {
+                    let line = format!("{command} {action} {option}");
+                    assert_eq!(fault(&line), Some(ErrorKind::ArgumentConflict), "{line}");
+                }
+                assert_eq!(fault(&format!("{command} {action} --yes")), None, "{command}");
+            }
+            assert_eq!(fault(&format!("{command} --resume --take-over {allowed}")), None, "{command}");
+        }
+        assert_eq!(fault("restart-cluster --resume --skip-failed-step"), None);
     }
 }

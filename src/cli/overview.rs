@@ -58,7 +58,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Access", &["setup", "auth", "auth-env", "forward", "ssh", "exec", "token", "trust"]),
     ("Cluster files and images", &["configs", "image", "registry"]),
-    ("This program", &["demo", "help", "config", "completions", "man"]),
+    ("This program", &["demo", "help", "print-settings", "completions", "man"]),
 ];
 
 /// The program's help. Clap itself lists commands without headings, and `--help` would be three screens long.

@@ -7,7 +7,7 @@ use super::changes;
 use super::reach::{Progress as CommandProgress, Reach, confirm};
 use crate::model::{
     Changed, Confirmation, Confirmed, Consent, Drift, Hint, JournaledOperation, NewWorker, Operation,
-    OperationEnd, OperationEvent, OperationKind, OperationLock, Order, Preview, Progress, Refusal,
+    OperationEnd, OperationEvent, OperationKind, OperationLock, Order, Preview, Problem, Progress, Refusal,
     RefusalReason, StepName, TakeOver, Target, Task, Timestamp, Verb,
 };
 use crate::operation::{Journals, Operations, ServiceEvent, is_kind, nothing_to_resume};
@@ -283,7 +283,7 @@ impl Front<'_> {
                 OperationEvent::Journaled(journaled) => self.journaled = journaled,
                 OperationEvent::Locked(lock) => self.lock = lock,
                 OperationEvent::Previewed(_, seen) => return Ok(Answer::Previewed(seen)),
-                OperationEvent::Refused(_, refusal) => return Ok(Answer::Refused(refusal)),
+                OperationEvent::Refused(_, _, refusal) => return Ok(Answer::Refused(refusal)),
                 OperationEvent::Ended(_) => return Ok(Answer::Abandoned),
                 OperationEvent::Progress(Progress::Output(words)) => eprintln!("{words}"),
                 _ => {}
@@ -323,7 +323,7 @@ impl Front<'_> {
                 }
                 OperationEvent::Changed(what) => changed = what,
                 OperationEvent::Journaled(journaled) => self.journaled = journaled,
-                OperationEvent::Refused(_, refusal) => return self.refused(&refusal),
+                OperationEvent::Refused(_, _, refusal) => return self.refused(&refusal),
                 OperationEvent::Ended(end) => {
                     let Some(operation) = &operation else { anyhow::bail!("nothing was done") };
                     return self.ended(operation, end, &changed);
@@ -353,7 +353,7 @@ impl Front<'_> {
             }
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |b| format!("; jobs saved in {b}"));
-                anyhow::bail!("{title} did not finish: {}{saved}", problem.in_commands(self.target()))
+                anyhow::bail!("{title} did not finish: {}{saved}", self.in_journal(&problem))
             }
         }
     }
@@ -403,6 +403,12 @@ impl Front<'_> {
         Target::of(&self.reach.spec.name).with(self.kind.command())
     }
 
+    /// A problem of an operation that is in the journal, and its hint. The journal also has whether workers are drained,
+    /// so `--drain` is not an option of the command that resumes it.
+    fn in_journal(&self, problem: &Problem) -> String {
+        problem.joined(&problem.hint.advising(Verb::Drain).in_commands(self.target()))
+    }
+
     /// Reports a refusal with the options that would allow the operation.
     fn refused(&self, refusal: &Refusal) -> anyhow::Result<ExitCode> {
         let Refusal { reason, problem, .. } = refusal;
@@ -412,6 +418,7 @@ impl Front<'_> {
         print_rows(self.options.arguments.json, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
         let words = match (reason, &self.journaled) {
             (RefusalReason::Interrupted, Some(journaled)) => stopped(journaled),
+            _ if self.options.arguments.resume => self.in_journal(problem),
             _ => problem.in_commands(self.target()),
         };
         if is_fine {

@@ -40,6 +40,13 @@ impl Targets {
         Ok(Self { folder, table, settings, images })
     }
 
+    /// The same directory, read again: its files may have been edited during a long command.
+    pub fn read_again(&self) -> Result<Self> {
+        let table = Table::read(&self.folder)?;
+        let images = configs::images(&self.folder, &table)?;
+        Ok(Self { folder: self.folder.clone(), table, settings: self.settings.clone(), images })
+    }
+
     /// The image `name`, or else that of `defaults` in the table.
     pub fn image<'a>(&'a self, name: Option<&'a str>) -> Result<&'a str> {
         let is_there = |name: &str| self.images.iter().any(|(_, image)| image.name == name);
@@ -65,12 +72,11 @@ impl Targets {
         }
     }
 
-    /// The clusters with this image: all, or those whose registry is in one of these regions.
-    pub fn clusters<'a>(&'a self, image: &'a str, regions: &'a [String]) -> Vec<&'a (String, ImageName)> {
-        let is_selected = |(_, own): &&(String, ImageName)| {
-            own.name == image && (regions.is_empty() || regions.contains(&own.location))
-        };
-        self.images.iter().filter(is_selected).collect()
+    /// The clusters with this image in one of these repositories, each by the name of its file.
+    pub fn clusters(&self, image: &str, registries: &[Registry]) -> Vec<&str> {
+        let is_selected =
+            |(_, own): &&(String, ImageName)| own.name == image && registries.contains(&own.registry());
+        self.images.iter().filter(is_selected).map(|(stem, _)| stem.as_str()).collect()
     }
 
     /// The repositories of the image, or of all images, in these regions or in all.

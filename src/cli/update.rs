@@ -15,8 +15,9 @@ Examples:
 Compares the cluster file with ~/ray_bootstrap_config.yaml on the head. Limits of node types, new node types and commands \
 of new workers are applied by `ray up --no-restart`. Changes to setup commands, the container or the head require a \
 restart of Ray, which is refused without --restart-ray. The autoscaler terminates workers whose node type was removed \
-or has a different node_config; running work there is ended only with --now. The contents of file_mounts are not \
-compared.
+or has a different node_config, and workers above a lowered max_workers. Autoscaler v1 also runs changed worker \
+commands on running workers, and terminates those where they fail. Running work on all these workers is ended only \
+with --now. The contents of file_mounts are not compared.
 
 Exit codes: 0 applied, or nothing to update; 1 refused (the message names the option that allows it), a step failed or \
 was interrupted.";
@@ -25,9 +26,9 @@ was interrupted.";
 #[derive(Debug, Args)]
 pub struct UpdateArguments {
     /// Restart Ray, and restore its jobs, if a change needs it
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["resume", "abandon"])]
     restart_ray: bool,
-    /// Allow ending running work on workers whose node type was removed or changed
+    /// Allow ending running work on workers that the autoscaler may end
     #[arg(long)]
     now: bool,
     /// Allow ending other people's jobs, and jobs without a known owner

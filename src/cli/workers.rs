@@ -94,10 +94,11 @@ pub struct AddArguments {
     #[arg(long = "type", value_name = "TYPE", required_unless_present_any = ["host", "resume", "abandon"], conflicts_with_all = ["resume", "abandon"])]
     node_type: Option<String>,
     /// Capacity type to request
-    #[arg(long, value_enum, default_value = "preemptible")]
+    #[arg(long, value_enum, default_value = "preemptible", conflicts_with_all = ["resume", "abandon"])]
     capacity: CapacityArg,
     /// Number of workers
-    #[arg(long, alias = "at-once", value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, alias = "at-once", value_name = "N", default_value = "1", conflicts_with_all = ["resume", "abandon"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     count: u32,
     /// Worker name; with --count NAME-1, NAME-2, ... [default: ray-worker-manual-<id>]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "abandon"])]
@@ -141,16 +142,18 @@ pub struct RemoveArguments {
     #[arg(long, conflicts_with_all = ["workers", "resume", "abandon"])]
     all_preempted: bool,
     /// Number of workers to remove at the same time
-    #[arg(long, alias = "at-once", value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(long, alias = "at-once", value_name = "N", default_value = "1", conflicts_with_all = ["resume", "abandon"])]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
     parallel: u8,
     /// Allow ending other people's jobs there, and jobs without a known owner
     #[arg(long)]
     others: bool,
     /// Drain the worker: wait until running work ends
-    #[arg(long, conflicts_with = "now")]
+    #[arg(long, conflicts_with_all = ["now", "resume", "abandon"])]
     drain: bool,
     /// With --drain: how long to wait before the worker is removed anyway [default: 1h]
-    #[arg(long, value_name = "DURATION", value_parser = limit, requires = "drain")]
+    #[arg(long, value_name = "DURATION", value_parser = limit)]
+    #[arg(requires = "drain", conflicts_with_all = ["resume", "abandon"])]
     within: Option<Duration>,
     /// Remove immediately and end running work
     #[arg(long)]

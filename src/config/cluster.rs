@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// Ray's node type for every node of a `local` cluster.
 const LOCAL_TYPE: &str = "local.cluster.node";
+/// Ray's default for `max_workers` of a cluster in Google Cloud (`autoscaler/gcp/defaults.yaml`).
+const DEFAULT_MAX_WORKERS: u32 = 2;
 /// The parts of Ray's `ray-schema.json` that are read.
 #[derive(Deserialize)]
 struct File {
@@ -115,6 +117,7 @@ pub fn parse(text: &str, path: &Path, settings: &Settings, env: &Env) -> Result<
         head: head(provider, kind, &chosen, path)?,
         auth: auth(&file.auth, &chosen, env, path)?,
         node_types: node_types(&file, kind, path)?,
+        max_workers: max_workers(&file, kind),
         google: google(&file, provider, kind, &chosen, settings),
     })
 }
@@ -198,20 +201,29 @@ fn is_user(name: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '@' | '+'))
 }
 
+/// `max_workers` of the cluster, else Ray's default, where it is known: a local cluster may have all of its workers.
+fn max_workers(file: &File, kind: Provider) -> Option<u32> {
+    let workers = || file.provider.as_ref().map_or(0, |p| p.worker_ips.len());
+    let default = match kind {
+        Provider::Local => Some(u32::try_from(workers()).unwrap_or(u32::MAX)),
+        Provider::Gcp => Some(DEFAULT_MAX_WORKERS),
+        Provider::None | Provider::Other(_) => None,
+    };
+    file.max_workers.or(default)
+}
+
 fn node_types(file: &File, kind: Provider, path: &Path) -> Result<Vec<NodeTypeLimits>, FileError> {
-    let workers = file.provider.as_ref().map_or(0, |p| u32::try_from(p.worker_ips.len()).unwrap_or(u32::MAX));
+    let all = max_workers(file, kind).unwrap_or(DEFAULT_MAX_WORKERS);
     if kind == Provider::Local {
-        let max = file.max_workers.unwrap_or(workers);
-        let min = file.min_workers.unwrap_or(max);
+        let min = file.min_workers.unwrap_or(all);
         return Ok(vec![NodeTypeLimits {
             name: LOCAL_TYPE.into(),
             min,
-            max,
+            max: all,
             is_head: false,
             gives: Vec::new(),
         }]);
     }
-    let all = file.max_workers.unwrap_or(2);
     let limits = |(name, value): (&serde_yaml::Value, &serde_yaml::Value)| {
         let name = name.as_str().unwrap_or_default().to_owned();
         let limits: NodeType = serde_yaml::from_value(value.clone()).map_err(|e| {
@@ -224,7 +236,8 @@ fn node_types(file: &File, kind: Provider, path: &Path) -> Result<Vec<NodeTypeLi
         let is_head = file.head_node_type.as_deref() == Some(name.as_str());
         Ok(NodeTypeLimits {
             min: limits.min_workers.unwrap_or(0),
-            max: limits.max_workers.unwrap_or(all),
+            // As in Ray (`fill_node_type_min_max_workers`), the head's type has no workers by default.
+            max: limits.max_workers.unwrap_or(if is_head { 0 } else { all }),
             is_head,
             gives: limits.gives(),
             name,
@@ -253,7 +266,7 @@ mod tests {
         assert_eq!(spec.auth.private_key.as_deref(), Some(Path::new("/home/me/.ssh/id")));
         let limits =
             NodeTypeLimits { name: LOCAL_TYPE.into(), min: 1, max: 2, is_head: false, gives: Vec::new() };
-        assert_eq!(spec.node_types, [limits]);
+        assert_eq!((spec.node_types, spec.max_workers), (vec![limits], Some(2)));
     }
 
     #[test]
@@ -267,6 +280,14 @@ mod tests {
         let types: Vec<_> = spec.node_types.iter().map(|t| (t.name.as_str(), t.min, t.is_head)).collect();
         assert_eq!(types, [("head", 0, true), ("w", 4, false), ("v", 0, false)]);
         assert_eq!((spec.node_types[1].max, spec.node_types[2].max), (8, 8));
+        assert_eq!(spec.max_workers, Some(1024));
+        let spec = read(
+            "cluster_name: m\nprovider: {type: gcp, availability_zone: us-central2-b}\n\
+             head_node_type: head\navailable_node_types:\n  head: {}\n  w: {}\n",
+        )
+        .unwrap();
+        let max: Vec<_> = spec.node_types.iter().map(|t| t.max).collect();
+        assert_eq!((max, spec.max_workers), (vec![0, 2], Some(2)), "Ray's defaults");
     }
 
     #[test]

@@ -63,12 +63,34 @@ fn compare(file: &Value, running: &Value) -> Vec<Drift> {
         found.at(key, Effect::Restart);
     }
     for key in ["worker_setup_commands", "worker_start_ray_commands"] {
-        found.at(key, Effect::NewWorkers);
+        found.at(key, Effect::UpdatesWorkers);
     }
-    for key in ["cluster_synced_files", "file_mounts_sync_continuously", "rsync_exclude", "rsync_filter"] {
+    // The autoscaler compares contents only with this setting.
+    let is_synced = file["file_mounts_sync_continuously"] == true;
+    for key in ["cluster_synced_files", "file_mounts_sync_continuously"] {
+        found.at(key, if is_synced { Effect::UpdatesWorkers } else { Effect::NewWorkers });
+    }
+    for key in ["rsync_exclude", "rsync_filter"] {
         found.at(key, Effect::NewWorkers);
     }
     found.all
+}
+
+/// Corrects the effects for autoscaler v2, which sets up each worker once, with the configuration that it read when it
+/// was started (`RayInstaller` in `v2/instance_manager/ray_installer.py`). Autoscaler v1 reads the file again, and sets
+/// up a worker again when the hash of mounts and worker commands has changed (`reset` and `should_update` in
+/// `_private/autoscaler.py`).
+pub fn with_autoscaler_v2(changes: &mut [Drift]) {
+    for drift in changes {
+        let is_type = drift.key.starts_with("available_node_types.") && drift.file.is_object();
+        let needs_restart = match drift.effect {
+            Effect::Now => is_type && drift.running.is_null(),
+            ref effect => matches!(effect, Effect::NewWorkers | Effect::UpdatesWorkers),
+        };
+        if needs_restart {
+            drift.effect = Effect::NextRestart;
+        }
+    }
 }
 
 /// Both sides, and the differences found so far.
@@ -149,7 +171,7 @@ impl Found<'_> {
             self.file["docker"]["container_name"].as_str().is_some_and(|name| !name.is_empty());
         for path in ours.symmetric_difference(&theirs) {
             let is_new = ours.contains(path);
-            let effect = if is_new && in_container { Effect::Restart } else { Effect::Now };
+            let effect = if is_new && in_container { Effect::Restart } else { Effect::UpdatesWorkers };
             let side = |has: bool| if has { json!(path) } else { Value::Null };
             self.pair(format!("file_mounts.{path}"), (side(is_new), side(!is_new)), effect);
         }
@@ -304,8 +326,9 @@ mod tests {
         for (key, effect) in [
             ("setup_commands", Effect::Restart),
             ("head_setup_commands", Effect::Restart),
-            ("worker_setup_commands", Effect::NewWorkers),
-            ("worker_start_ray_commands", Effect::NewWorkers),
+            ("worker_setup_commands", Effect::UpdatesWorkers),
+            ("worker_start_ray_commands", Effect::UpdatesWorkers),
+            ("rsync_exclude", Effect::NewWorkers),
         ] {
             assert_eq!(changed(|file| file[key] = json!(["x"])), one(key, effect));
         }
@@ -322,6 +345,42 @@ mod tests {
         assert_eq!(changed(|f| f["auth"]["ssh_private_key"] = json!("x")), []);
         // Keys that are left to Ray's default are not compared.
         assert_eq!(changed(|f| drop(f.as_object_mut().unwrap().remove("setup_commands"))), []);
+    }
+
+    /// Autoscaler v1 hashes these keys (`hash_runtime_conf` in `util.py`).
+    #[test]
+    fn only_autoscaler_v1_updates_running_workers() {
+        let change = |file: &mut Value, key: &str, value: Value| file[key] = value;
+        let all = |file: &mut Value| {
+            change(file, "worker_setup_commands", json!(["x"]));
+            change(file, "file_mounts", json!({}));
+        };
+        let unmounted = "file_mounts./a".to_owned();
+        let commands = "worker_setup_commands".to_owned();
+        let updates = |key: &String| (key.clone(), Effect::UpdatesWorkers);
+        assert_eq!(changed(all), [updates(&unmounted), updates(&commands)]);
+        let (running, mut file) = (yaml(GCP), yaml(GCP));
+        all(&mut file);
+        file["available_node_types"]["new"] = json!({"node_config": {}});
+        file["max_workers"] = json!(1);
+        let mut drifts = compare(&file, &running);
+        with_autoscaler_v2(&mut drifts);
+        let kept: Vec<_> = drifts.into_iter().map(|drift| (drift.key, drift.effect)).collect();
+        let of_new_type = "available_node_types.new".to_owned();
+        let next = |key: String| (key, Effect::NextRestart);
+        let now = |key: &str| (key.to_owned(), Effect::Now);
+        let [limit, limit_of_type] = ["max_workers", "available_node_types.w.max_workers"].map(now);
+        assert_eq!(kept, [limit, next(of_new_type), limit_of_type, next(unmounted), next(commands)]);
+
+        let synced = |is_synced: bool| {
+            changed(|file| {
+                change(file, "cluster_synced_files", json!(["/s"]));
+                change(file, "file_mounts_sync_continuously", json!(is_synced));
+            })
+        };
+        assert_eq!(synced(false), one("cluster_synced_files", Effect::NewWorkers));
+        let both = ["cluster_synced_files", "file_mounts_sync_continuously"].map(str::to_owned);
+        assert_eq!(synced(true), [updates(&both[0]), updates(&both[1])]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Every setting with its default, ready to be saved (`marin-tui config print`).
+/// Every setting with its default, ready to be saved (`marin-tui print-settings`).
 pub const DEFAULTS: &str = include_str!("../../assets/config.yaml");
 
 /// Selects the theme that suits the terminal's background.
@@ -285,7 +285,7 @@ impl Settings {
 }
 
 /// The hint for a file that does not seem to be a settings file.
-const OTHER_FILE: &str = "run `marin-tui config print` to list all settings, e.g. `infra` and `refresh_seconds`; a \
+const OTHER_FILE: &str = "run `marin-tui print-settings` to list all settings, e.g. `infra` and `refresh_seconds`; a \
                           cluster file has `cluster_name` and `provider`";
 
 /// Turns serde's "unknown field `x`, expected one of `a`, `b`" into a suggestion of the nearest name.

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[serde(default, deny_unknown_fields)]
 pub struct VitalSettings {
     /// Seconds between two reads for the cluster on the screen; 0 disables them.
-    pub every_seconds: u64,
+    pub refresh_seconds: u64,
     /// Minutes without a step after which a run is stalled.
     pub stalled_minutes: u64,
     /// Decrease of the steps per second, in percent.
@@ -23,7 +23,7 @@ pub struct VitalSettings {
     /// Minutes for which held chips are idle.
     pub idle_minutes: u64,
     /// Minutes for which a driver runs without its workers.
-    pub driver_minutes: u64,
+    pub driver_only_minutes: u64,
 }
 
 impl Default for VitalSettings {
@@ -32,14 +32,14 @@ impl Default for VitalSettings {
         let minutes = |d: Duration| d.as_secs() / 60;
         let percent = |share: f64| (share * 100.0).round() as u64;
         Self {
-            every_seconds: limits.every.as_secs(),
+            refresh_seconds: limits.every.as_secs(),
             stalled_minutes: minutes(limits.stalled),
             slowed_percent: percent(limits.slowed),
             diverging_percent: percent(limits.diverging),
             pending_minutes: minutes(limits.pending),
             checkpoint_minutes: minutes(limits.checkpoint),
             idle_minutes: minutes(limits.idle),
-            driver_minutes: minutes(limits.driver),
+            driver_only_minutes: minutes(limits.driver),
         }
     }
 }
@@ -54,10 +54,10 @@ impl VitalSettings {
             ("pending_minutes", self.pending_minutes),
             ("checkpoint_minutes", self.checkpoint_minutes),
             ("idle_minutes", self.idle_minutes),
-            ("driver_minutes", self.driver_minutes),
+            ("driver_only_minutes", self.driver_only_minutes),
         ];
-        let is_every_wrong = !matches!(self.every_seconds, 0 | 5..=3600);
-        (is_every_wrong.then_some("every_seconds"))
+        let is_every_wrong = !matches!(self.refresh_seconds, 0 | 5..=3600);
+        (is_every_wrong.then_some("refresh_seconds"))
             .or_else(|| (self.slowed_percent >= 100).then_some("slowed_percent"))
             .or_else(|| (self.diverging_percent > 10_000).then_some("diverging_percent"))
             .or_else(|| minutes.iter().find(|(_, n)| *n > MAX_MINUTES).map(|(name, _)| *name))
@@ -67,14 +67,14 @@ impl VitalSettings {
     pub fn limits(&self) -> VitalLimits {
         let minutes = |n: u64| Duration::from_secs(n * 60);
         VitalLimits {
-            every: Duration::from_secs(self.every_seconds),
+            every: Duration::from_secs(self.refresh_seconds),
             stalled: minutes(self.stalled_minutes),
             slowed: self.slowed_percent as f64 / 100.0,
             diverging: self.diverging_percent as f64 / 100.0,
             pending: minutes(self.pending_minutes),
             checkpoint: minutes(self.checkpoint_minutes),
             idle: minutes(self.idle_minutes),
-            driver: minutes(self.driver_minutes),
+            driver: minutes(self.driver_only_minutes),
         }
     }
 }
@@ -87,9 +87,9 @@ mod tests {
     fn the_defaults_are_those_of_the_limits_and_invalid_values_are_named() {
         let defaults = VitalSettings::default();
         assert_eq!((defaults.limits(), defaults.wrong()), (VitalLimits::default(), None));
-        let off = VitalSettings { every_seconds: 0, stalled_minutes: 0, slowed_percent: 0, ..defaults };
+        let off = VitalSettings { refresh_seconds: 0, stalled_minutes: 0, slowed_percent: 0, ..defaults };
         assert_eq!((off.wrong(), off.limits().every), (None, Duration::ZERO));
-        assert_eq!(VitalSettings { every_seconds: 1, ..defaults }.wrong(), Some("every_seconds"));
+        assert_eq!(VitalSettings { refresh_seconds: 1, ..defaults }.wrong(), Some("refresh_seconds"));
         assert_eq!(VitalSettings { slowed_percent: 100, ..defaults }.wrong(), Some("slowed_percent"));
         assert_eq!(VitalSettings { idle_minutes: u64::MAX, ..defaults }.wrong(), Some("idle_minutes"));
     }

@@ -69,8 +69,10 @@ pub enum State {
 /// One file and its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// Its cluster's name in the table.
+    /// Its cluster's name in the table, which is its own name without `.yaml`.
     pub stem: String,
+    /// The `cluster_name`: that of the table, or of an orphan the one in the file; `stem` if it has none.
+    pub cluster: String,
     pub file: PathBuf,
     pub state: State,
     /// Its current content.
@@ -95,12 +97,13 @@ fn texts(folder: &Path, table: &Table, row: &Row, file: &Path) -> Result<(String
 pub fn plan(folder: &Path, table: &Table) -> Vec<Planned> {
     let of_row = |row: &Row| {
         let (stem, file) = (row.stem.clone(), folder.join(format!("{}.yaml", row.stem)));
+        let cluster = row.text("cluster_name").to_owned();
         let (before, after) = match texts(folder, table, row, &file) {
             Ok(both) => both,
             Err(e) => {
                 let (before, after) = (String::new(), String::new());
                 let (state, error) = (State::Broken, Some(e));
-                return Planned { stem, file, state, before, after, error, renamed: None };
+                return Planned { stem, cluster, file, state, before, after, error, renamed: None };
             }
         };
         let state = match () {
@@ -109,8 +112,8 @@ pub fn plan(folder: &Path, table: &Table) -> Vec<Planned> {
             () if is_untouched(&before) => State::OutOfDate,
             () => State::Edited,
         };
-        let renamed = name_in(&before).filter(|name| name != row.text("cluster_name"));
-        Planned { stem, file, state, before, after, error: None, renamed }
+        let renamed = name_in(&before).filter(|name| *name != cluster);
+        Planned { stem, cluster, file, state, before, after, error: None, renamed }
     };
     table.rows.iter().map(of_row).chain(orphans(folder, table)).collect()
 }
@@ -127,8 +130,9 @@ fn orphans(folder: &Path, table: &Table) -> Vec<Planned> {
             return None;
         }
         let before = yaml::read(&file).ok().filter(|t| t.starts_with(FIRST))?;
+        let cluster = name_in(&before).unwrap_or_else(|| stem.clone());
         let (state, after) = (State::Orphan, before.clone());
-        Some(Planned { stem, file, state, after, before, error: None, renamed: None })
+        Some(Planned { stem, cluster, file, state, after, before, error: None, renamed: None })
     };
     files.into_iter().filter_map(orphan).collect()
 }

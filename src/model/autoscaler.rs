@@ -1,6 +1,6 @@
 //! The autoscaler's report: nodes by type, pending nodes, unmet demands and failed launches.
 
-use super::{Text, Timestamp};
+use super::{Node, Text, Timestamp};
 
 /// The autoscaler version that reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,8 @@ pub enum DemandKind {
     Request,
 }
 
-/// Resources that are requested but not available.
+/// Requested resources. Those of tasks, actors and groups are not available; those of `request_resources()` are
+/// reported until its next call, available or not (see [`Autoscaler::unmet`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
     /// One bundle: resource names and amounts, sorted by name. The bundles of a group are summed.
@@ -91,9 +92,11 @@ pub struct Autoscaler {
     pub reported: Option<Timestamp>,
     /// Counts by node type, busiest first.
     pub types: Vec<NodeTypeCount>,
+    /// `max_workers` of the YAML, the limit for all workers together; `None` if it is unknown.
+    pub max_workers: Option<u32>,
     /// Pending nodes.
     pub pending: Vec<PendingNode>,
-    /// Unmet demands, largest first.
+    /// Demands, largest first.
     pub demands: Vec<Demand>,
     /// Recent failures, newest first.
     pub failures: Vec<LaunchFailure>,
@@ -107,10 +110,111 @@ impl Default for Autoscaler {
             version: AutoscalerVersion::None,
             reported: None,
             types: Vec::new(),
+            max_workers: None,
             pending: Vec::new(),
             demands: Vec::new(),
             failures: Vec::new(),
             error: Text::default(),
         }
+    }
+}
+
+impl Autoscaler {
+    /// The unmet demands, with the number of requests of each. A call of `request_resources()` is met as far as its
+    /// bundles fit onto the living nodes, whatever is in use there (`_add_min_workers_nodes` in Ray's
+    /// `resource_demand_scheduler.py`).
+    pub fn unmet(&self, nodes: &[Node]) -> Vec<(&Demand, u64)> {
+        let is_call = |d: &&Demand| d.kind == DemandKind::Request && !d.infeasible;
+        let mut calls: Vec<&Demand> = self.demands.iter().filter(is_call).collect();
+        let alive = nodes.iter().filter(|n| !calls.is_empty() && n.state.is_alive());
+        let mut unused: Vec<Unused<'_>> = alive.map(Unused::of).collect();
+        // In Ray's order: bundles of more resources first, then larger ones.
+        let size = |d: &Demand| d.shape.iter().map(|(_, n)| n).sum::<f64>();
+        calls.sort_by(|a, b| b.shape.len().cmp(&a.shape.len()).then_with(|| size(b).total_cmp(&size(a))));
+        let others = self.demands.iter().filter(|d| !is_call(d)).map(|d| (d, d.count));
+        let calls = calls.into_iter().map(|d| (d, unplaced(d, &mut unused)));
+        others.chain(calls).filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// The unused resources of a node, by name.
+struct Unused<'a>(Vec<(&'a str, f64)>);
+
+impl<'a> Unused<'a> {
+    /// All resources of a node.
+    fn of(node: &'a Node) -> Self {
+        Self(node.resources.0.iter().map(|r| (r.name.raw(), r.total)).collect())
+    }
+
+    /// Takes up to `count` bundles of these resources; returns their number.
+    fn take(&mut self, bundle: &[(Text, f64)], count: u64) -> u64 {
+        // Ray counts in units of 1/10000.
+        const ROUNDING: f64 = 1e-5;
+        let needs = || bundle.iter().filter(|(_, n)| *n > 0.0);
+        let has =
+            |name: &Text| self.0.iter().find(|(other, _)| *other == name.raw()).map_or(0.0, |(_, n)| *n);
+        let fits = needs().map(|(name, n)| (has(name) / n + ROUNDING) as u64).min();
+        let taken = fits.unwrap_or(count).min(count);
+        for (name, n) in needs() {
+            if let Some((_, left)) = self.0.iter_mut().find(|(other, _)| *other == name.raw()) {
+                *left -= n * taken as f64;
+            }
+        }
+        taken
+    }
+}
+
+/// Places the bundles of a demand, each on the first node with enough unused resources; returns how many do not fit.
+fn unplaced(demand: &Demand, nodes: &mut [Unused<'_>]) -> u64 {
+    nodes.iter_mut().fold(demand.count, |left, node| left - node.take(&demand.shape, left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ClusterTotals, NodeState, Resource, Resources, Snapshot};
+    use std::sync::Arc;
+
+    fn host(n: u8, state: NodeState) -> Node {
+        let resource = |name: &str, total| Resource { name: name.into(), total, used: Some(total) };
+        Node {
+            state,
+            resources: Resources(vec![resource("CPU", 8.0), resource("TPU", 4.0)]),
+            ..Node::sample(n)
+        }
+    }
+
+    fn demand(shape: &[(&str, f64)], count: u64, kind: DemandKind) -> Demand {
+        let shape = shape.iter().map(|(name, n)| ((*name).into(), *n)).collect();
+        Demand { shape, count, kind, infeasible: false }
+    }
+
+    #[test]
+    fn a_call_of_request_resources_is_met_as_far_as_its_bundles_fit_together() {
+        let nodes = vec![host(1, NodeState::Alive), host(2, NodeState::Alive), host(3, NodeState::Dead)];
+        let unmet = |demands: Vec<Demand>| {
+            let report = Autoscaler { demands, ..Autoscaler::default() };
+            let counts: Vec<u64> = report.unmet(&nodes).iter().map(|(_, n)| *n).collect();
+            let nodes = Arc::new(nodes.clone());
+            let state = Snapshot { nodes, autoscaler: Arc::new(report), ..Snapshot::default() };
+            assert_eq!(ClusterTotals::of(&state).unmet_demands, counts.iter().sum::<u64>());
+            counts
+        };
+        let call = |shape: &[(&str, f64)], count| demand(shape, count, DemandKind::Request);
+        assert!(unmet(vec![call(&[("TPU", 4.0)], 2)]).is_empty(), "both hosts are in use, and there");
+        assert_eq!(unmet(vec![call(&[("TPU", 4.0)], 5)]), [3]);
+        // The larger bundle takes a whole host first.
+        let apart = vec![call(&[("TPU", 1.0)], 5), call(&[("CPU", 4.0), ("TPU", 4.0)], 1)];
+        assert_eq!(unmet(apart), [1]);
+        assert!(unmet(vec![call(&[("CPU", 0.1)], 160)]).is_empty(), "tenths add up");
+        assert_eq!(unmet(vec![call(&[("CPU", 0.1)], 161)]), [1]);
+        assert_eq!(unmet(vec![call(&[("GPU", 1.0)], 1)]), [1]);
+        assert_eq!(
+            unmet(vec![demand(&[("TPU", 4.0)], 2, DemandKind::Task)]),
+            [2],
+            "tasks wait for what is free"
+        );
+        let infeasible = Demand { infeasible: true, ..call(&[("TPU", 4.0)], 1) };
+        assert_eq!(unmet(vec![infeasible]), [1]);
     }
 }

@@ -121,6 +121,8 @@ pub struct TpuVm {
     pub queued_resource: Option<Text>,
     /// When it was requested.
     pub created: Option<Timestamp>,
+    /// When the last of its instances started, which may be long after the request; none for a node of Cloud TPU.
+    pub started: Option<Timestamp>,
     /// Value of the label `ray-cluster-name`.
     pub ray_cluster: Option<Text>,
     /// Label `ray-user-node-type`: the node type in the cluster's YAML.

@@ -121,6 +121,7 @@ impl ClusterSpec {
             head: HeadAddress::RayLookup,
             auth: SshAuth::default(),
             node_types: Vec::new(),
+            max_workers: None,
             google: GoogleNames::default(),
         }
     }
@@ -160,7 +161,7 @@ pub struct NodeTypeLimits {
     pub name: String,
     /// `min_workers` of the node type.
     pub min: u32,
-    /// `max_workers` of the node type, else of the cluster.
+    /// `max_workers` of the node type, else of the cluster; 0 for the head's type if it has none.
     pub max: u32,
     /// Whether this is the `head_node_type`.
     pub is_head: bool,
@@ -189,6 +190,8 @@ pub struct ClusterSpec {
     pub auth: SshAuth,
     /// Limits by node type, in the file's order.
     pub node_types: Vec<NodeTypeLimits>,
+    /// `max_workers` of the cluster, the limit for all workers together; none if it is unknown.
+    pub max_workers: Option<u32>,
     /// Its names and settings in Google Cloud.
     pub google: GoogleNames,
 }

@@ -22,6 +22,11 @@ pub enum Effect {
     Now,
     /// It applies only to workers that are started later.
     NewWorkers,
+    /// It applies only to workers that are started after the next restart of Ray.
+    NextRestart,
+    /// The autoscaler sets up running workers again, may restart Ray there, and terminates workers where this fails,
+    /// even if they are busy.
+    UpdatesWorkers,
     /// The autoscaler terminates the workers of this node type, even if they are busy, because they no longer match the
     /// file.
     EndsWorkers(String),
@@ -37,6 +42,8 @@ impl Effect {
         match self {
             Self::Now => "applies immediately".to_owned(),
             Self::NewWorkers => "applies to new workers".to_owned(),
+            Self::NextRestart => "applies to new workers after the next restart of Ray".to_owned(),
+            Self::UpdatesWorkers => "updates running workers, which may end them".to_owned(),
             Self::EndsWorkers(kind) => {
                 format!("ends workers of type {}", super::text::printable(kind))
             }
@@ -50,6 +57,8 @@ impl Effect {
         match self {
             Self::Now => "now",
             Self::NewWorkers => "new-workers",
+            Self::NextRestart => "next-restart",
+            Self::UpdatesWorkers => "updates-workers",
             Self::EndsWorkers(_) => "ends-workers",
             Self::Restart => "restart",
             Self::OtherCluster => "other-cluster",
@@ -73,5 +82,39 @@ impl Drift {
             .collect();
         types.dedup();
         types
+    }
+
+    /// The maximum number of workers that it sets, with the node type; without one for all workers of the cluster.
+    pub fn limit(&self) -> Option<(Option<&str>, usize)> {
+        let node_type = match self.key.as_str() {
+            "max_workers" => None,
+            key => Some(key.strip_prefix("available_node_types.")?.strip_suffix(".max_workers")?),
+        };
+        let limit = self.file.as_u64()?;
+        Some((node_type, usize::try_from(limit).unwrap_or(usize::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_limit_names_its_node_type() {
+        let of = |key: &str, file: Value| {
+            let drift = Drift { key: key.to_owned(), running: Value::Null, file, effect: Effect::Now };
+            drift.limit().map(|(node_type, limit)| (node_type.map(str::to_owned), limit))
+        };
+        assert_eq!(of("max_workers", json!(4)), Some((None, 4)));
+        let local = of("available_node_types.local.cluster.node.max_workers", json!(0));
+        assert_eq!(local, Some((Some("local.cluster.node".to_owned()), 0)));
+        for (key, file) in [
+            ("max_workers", json!("4")),
+            ("available_node_types.w.min_workers", json!(4)),
+            ("available_node_types.w", json!({"max_workers": 4})),
+        ] {
+            assert_eq!(of(key, file), None, "{key}");
+        }
     }
 }

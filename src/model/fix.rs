@@ -208,8 +208,9 @@ impl Verb {
             ("", Some(command)) | (command, _) => target.line(&format!("{command} {option}")),
         };
         Some(match self {
-            Self::MonitorLog => target.line(&monitor("monitor.log")),
-            Self::MonitorOut => target.line(&monitor("monitor.out")),
+            // Unlike `ssh`, this command also works with `--address`.
+            Self::MonitorLog => target.line("cluster-logs -n 200"),
+            Self::MonitorOut => target.line("cluster-logs --file monitor.out -n 200"),
             Self::Nodes => target.line("list-nodes --all"),
             Self::Tpus => target.line("tpus"),
             Self::Ssh => target.line(&on("ssh")),
@@ -243,10 +244,6 @@ impl Verb {
     pub const fn is_permission(self) -> bool {
         matches!(self, Self::TakeOver | Self::Drain | Self::EndWork | Self::AllowOthers | Self::AllowUnknown)
     }
-}
-
-fn monitor(file: &str) -> String {
-    format!("ssh -- tail -n 200 /tmp/ray/session_latest/logs/{file}")
 }
 
 /// The argument, quoted for a shell, or the placeholder if there is none.
@@ -323,6 +320,16 @@ impl Hint {
     #[must_use]
     pub fn without_permissions(&self) -> Self {
         Self(self.0.iter().filter(|fix| !fix.is_permission()).cloned().collect())
+    }
+
+    /// The hint with this action as advice only: its purpose, without a command or an option.
+    #[must_use]
+    pub fn advising(&self, verb: Verb) -> Self {
+        let advice = |fix: &Fix| match fix {
+            Fix::Action { purpose, verb: own, .. } if *own == verb => Fix::Text(purpose.clone()),
+            fix => fix.clone(),
+        };
+        Self(self.0.iter().map(advice).collect())
     }
 
     /// The hint as a command prints it; for the console, see `App::hint`.
@@ -414,6 +421,10 @@ mod tests {
         // `AllowUnknown` is the last variant.
         assert_eq!(Verb::ALL.len(), Verb::AllowUnknown as usize + 1);
         assert_eq!(Verb::Resume.command("", target).unwrap(), "marin-tui -c lab restart-cluster --resume");
+        for verb in [Verb::MonitorLog, Verb::MonitorOut] {
+            let line = verb.command("", target).unwrap();
+            assert!(line.contains(" cluster-logs "), "available without SSH: {line}");
+        }
         let hostile = Verb::RemoveNow.command("a'; rm \x1b", target).unwrap();
         assert!(hostile.contains(r"remove-worker 'a'\''; rm ") && !hostile.contains('\x1b'), "{hostile}");
     }
@@ -431,6 +442,8 @@ mod tests {
         let refused = Hint::from([Fix::from("ask bo"), Verb::AllowOthers.to("allow it")]);
         assert_eq!(refused.to_string(), "ask bo; allow it: `--others`");
         assert_eq!(refused.without_permissions().to_string(), "ask bo");
+        assert_eq!(refused.advising(Verb::AllowOthers).to_string(), "ask bo; allow it");
+        assert_eq!(refused.advising(Verb::Drain), refused);
         assert!(Hint::from("").is_empty() && Hint::none().to_string().is_empty());
     }
 }

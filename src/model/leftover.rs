@@ -175,6 +175,7 @@ mod tests {
             capacity: Capacity::Spot,
             queued_resource: queued.map(Text::new),
             created: None,
+            started: None,
             ray_cluster: cluster.map(Text::new),
             ray_type: None,
             compute: None,

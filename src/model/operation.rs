@@ -250,7 +250,7 @@ pub enum CancelledState {
     Requested,
     /// Ray was started on the worker, which has not joined yet.
     Joining,
-    /// The worker is draining.
+    /// The worker is draining, unless Ray had not answered yet.
     Draining,
 }
 
@@ -261,7 +261,7 @@ impl CancelledState {
             Self::Unchanged => "nothing was changed",
             Self::Requested => "the request stays with Google",
             Self::Joining => "Ray was started there and may still join",
-            Self::Draining => "the worker keeps draining and stops once idle",
+            Self::Draining => "if Ray has accepted the drain, the worker stops once idle",
         }
     }
 
@@ -272,8 +272,15 @@ impl CancelledState {
             Self::Unchanged => Hint::none(),
             Self::Requested => Hint::from("to wait again, add it with the same type, capacity and name")
                 .and(Verb::RemoveNow.on(worker, "or delete the request")),
+            // Ray does not know a host that has never joined.
+            Self::Joining if matches!(task, Task::AddWorker(NewWorker::Host { .. })) => {
+                "if it does not, add it again".into()
+            }
             Self::Joining => Verb::InitWorker.on(worker, "if it does not, restart Ray on it").into(),
-            Self::Draining => Verb::RemoveNow.on(worker, "delete it").into(),
+            Self::Draining => Hint::from([
+                Verb::RemoveNow.on(worker, "delete it"),
+                Verb::InitWorker.on(worker, "or, to keep it, restart Ray on it"),
+            ]),
         }
     }
 }
@@ -450,5 +457,15 @@ mod tests {
         let remove = Operation::new(remove, ClusterName::new("a"));
         assert_eq!(remove.cancelled_at(StepName::Find), Some(CancelledState::Unchanged));
         assert!(remove.is_harmless_at(StepName::Drain) && !remove.is_harmless_at(StepName::Remove));
+        let left = CancelledState::Draining.hint(&remove.task).to_string();
+        assert!(left.contains("remove-worker w --now") && left.contains("init-worker w"), "{left}");
+    }
+
+    #[test]
+    fn a_host_that_has_not_joined_is_added_again() {
+        let host = Task::AddWorker(NewWorker::Host { address: "10.0.0.7".into() });
+        assert_eq!(CancelledState::Joining.hint(&host).to_string(), "if it does not, add it again");
+        let known = Task::InitWorker { worker: "10.0.0.7".into() };
+        assert!(CancelledState::Joining.hint(&known).to_string().contains("init-worker 10.0.0.7"));
     }
 }

@@ -48,8 +48,9 @@ pub struct JournaledOperation {
 pub enum OperationEvent {
     /// Workers that can be added.
     Offered(Result<WorkerOffer, Problem>),
-    /// An order for this kind of operation is refused, and why. Nothing was changed.
-    Refused(OperationKind, Refusal),
+    /// An order for this kind of operation is refused, and why; with the task if its preview is refused. Nothing was
+    /// changed.
+    Refused(OperationKind, Option<Task>, Refusal),
     /// The jobs that the task would affect. The task is included because the dialog may show a different one by now.
     Previewed(Task, Preview),
     /// The lock of another operator's operation on the cluster, read for a dialog; none if there is no lock.

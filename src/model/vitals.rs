@@ -400,8 +400,9 @@ impl ClusterVitals {
         format!("{} (Ray reports {})", status.label(), job.status.label())
     }
 
-    /// Whether they still describe the jobs. While they cannot be read, the last ones are kept; what they say is ignored
-    /// after 15 minutes, or after five reading intervals if that is longer.
+    /// Whether they still describe the jobs. While they cannot be read, the last ones are kept for 15 minutes, or for
+    /// five reading intervals if that is longer; after that, what they say is ignored, and the next snapshot discards
+    /// what is known of each job.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         const MAX_AGE: Duration = Duration::from_secs(900);
         self.read.is_some_and(|read| read.age(now) <= MAX_AGE.max(self.cost.every * 5))

@@ -192,9 +192,14 @@ impl Performer {
                 if self.is_google() {
                     self.delete_machines(journal, progress).await?;
                 }
-                self.stop(progress).await
+                let result = self.stop(progress).await?;
+                self.stopped = true;
+                Ok(result)
             }
-            StepName::CleanUp => self.clean_up(progress).await,
+            StepName::CleanUp => {
+                self.no_other_ray().await?;
+                self.clean_up(progress).await
+            }
             StepName::Start => {
                 if let Some(result) = self.runs_already().await? {
                     return Ok(result);
@@ -204,7 +209,11 @@ impl Performer {
                 self.start(progress).await
             }
             StepName::WaitForRay => self.wait_for_ray().await,
-            StepName::Restore => self.restore(progress).await,
+            StepName::Restore => {
+                let result = self.restore(progress).await?;
+                self.keep_facts(journal).await?;
+                Ok(result)
+            }
             StepName::Workers => self.workers(progress).await,
             StepName::Apply => self.apply(progress).await,
             StepName::Verify => self.verify().await,
@@ -259,7 +268,7 @@ impl Performer {
             counted(facts.workers.len(), "worker"),
             counted(facts.jobs.len(), "job")
         );
-        let manual = self.manual(&facts.workers).await?;
+        let manual = self.manual(&facts.workers, &snapshot).await?;
         let summary = match manual.len() {
             0 => summary,
             n => format!("{summary}; {} added manually", counted(n, "worker")),

@@ -107,7 +107,7 @@ pub fn jobs(
         ),
         (RefusalReason::WorkerBusy, _) => {
             if operation.task == Task::Update {
-                let what = "jobs are running on workers that would be terminated";
+                let what = "jobs are running on workers that the autoscaler may terminate";
                 let hint = Hint::from("wait until they have ended").and(Verb::EndWork.to("or end them now"));
                 return Err(Refusal { reason, problem: failure(what, hint), allow: None });
             }

@@ -10,16 +10,21 @@ use crate::config::Launch;
 use crate::gcp::{Change, ChosenTpu, GcpError, Google, Head, Instance, Role, TpuLocation};
 use crate::model::cloud::TpuVm;
 use crate::model::time::brief;
-use crate::model::{Problem, ProblemKind, Progress, Provider, Target, Text, Timestamp, Verb};
+use crate::model::{Node, Problem, ProblemKind, Progress, Provider, Snapshot, Target, Text, Timestamp, Verb};
 use crate::supervisor;
+use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
+use tokio::net::lookup_host;
 use tokio::sync::mpsc;
 
 /// Maximum number of concurrent deletions.
 const AT_ONCE: usize = 16;
 /// Time limit for Google to remove a deleted machine from its lists.
 const UNLIST_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time limit for resolving the names of a local cluster's workers.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 fn problem(e: &GcpError) -> Problem {
     failure(e.to_string(), then_resume(e.hint()))
@@ -91,8 +96,12 @@ impl Performer {
         machines(&self.options.google, &location, Role::Head).await
     }
 
-    /// Which of these workers were added manually.
-    pub(super) async fn manual(&self, workers: &[String]) -> Result<Vec<String>, Problem> {
+    /// Which of these workers, whose nodes are in this snapshot, were added manually.
+    pub(super) async fn manual(
+        &self,
+        workers: &[String],
+        snapshot: &Snapshot,
+    ) -> Result<Vec<String>, Problem> {
         if self.is_google() {
             let location = supervisor::tpu_location(&self.spec)?;
             let unmanaged =
@@ -102,7 +111,9 @@ impl Performer {
             return Ok(workers.iter().filter(|w| hosts.contains(w)).cloned().collect());
         }
         let launch = Launch::of(&self.spec).map_err(|e| failure(e.what(), &e.hint))?;
-        Ok(workers.iter().filter(|w| !launch.worker_ips.contains(w)).cloned().collect())
+        let resolved = resolved(&launch.worker_ips).await;
+        let listed = (launch.worker_ips.as_slice(), resolved.as_slice());
+        Ok(workers.iter().filter(|w| !is_listed(w, listed, snapshot)).cloned().collect())
     }
 
     /// The current heads, as an operation records them when it starts; `None` on other providers.
@@ -286,13 +297,73 @@ impl Performer {
         match (head, self.launcher().await) {
             (Ok(head), Ok(launcher)) => {
                 for host in missing {
-                    report(format!("starting Ray on {}", Text::from(host.as_str())));
-                    if let Err(p) = launcher.start(host, &head, session.token.as_ref()).await {
-                        report(p.in_commands(Target::of(&self.spec.name)));
+                    match self.is_down(host).await {
+                        Ok(true) => {
+                            report(format!("starting Ray on {}", Text::from(host.as_str())));
+                            if let Err(p) = launcher.start(host, &head, session.token.as_ref()).await {
+                                report(p.in_commands(Target::of(&self.spec.name)));
+                            }
+                        }
+                        Ok(false) => report(format!("{} has rejoined", Text::from(host.as_str()))),
+                        Err(p) => report(p.in_commands(Target::of(&self.spec.name))),
                     }
                 }
             }
             (Err(p), _) | (_, Err(p)) => report(p.in_commands(Target::of(&self.spec.name))),
         }
+    }
+
+    /// Whether this worker has no live node now: one that has rejoined in the meantime may run restored jobs. In a dry
+    /// run, every worker would be down.
+    async fn is_down(&self, worker: &str) -> Result<bool, Problem> {
+        if self.executor.is_recording() {
+            return Ok(true);
+        }
+        Ok(!self.down(&[worker.to_owned()]).await?.is_empty())
+    }
+}
+
+/// The IP addresses of the hosts in a list that are given by name, as this machine resolves them. A name that it cannot
+/// resolve in time, such as an alias of the ssh configuration, has none.
+async fn resolved(hosts: &[String]) -> Vec<IpAddr> {
+    let names = hosts.iter().filter(|host| host.parse::<IpAddr>().is_err());
+    let lookups = names.map(|name| async move {
+        match tokio::time::timeout(RESOLVE_TIMEOUT, lookup_host((name.as_str(), 0_u16))).await {
+            Ok(Ok(found)) => found.map(|address| address.ip()).collect::<Vec<IpAddr>>(),
+            Ok(Err(_)) | Err(_) => Vec::new(),
+        }
+    });
+    join_all(lookups.collect::<Vec<_>>()).await.concat()
+}
+
+/// Whether the cluster file lists this worker: by its address, by the host name of its node, or by a name that resolves
+/// to its address. `listed` are the hosts in the file, and the addresses of those with a name.
+fn is_listed(worker: &str, (listed, resolved): (&[String], &[IpAddr]), snapshot: &Snapshot) -> bool {
+    let is_named = |n: &Node| listed.iter().any(|name| name.eq_ignore_ascii_case(n.hostname.raw()));
+    listed.iter().any(|address| address == worker)
+        || worker.parse().is_ok_and(|address: IpAddr| resolved.contains(&address))
+        || snapshot.nodes.iter().any(|n| n.state.is_alive() && n.address.raw() == worker && is_named(n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn a_worker_is_listed_by_its_address_its_host_name_or_a_name_that_resolves_to_it() {
+        let node = |n: u8, hostname: &str| Node { hostname: hostname.into(), ..Node::sample(n) };
+        let nodes = vec![node(1, "gpu1"), node(2, "gpu2"), node(3, "gpu3"), node(4, "")];
+        let snapshot = Snapshot { nodes: Arc::new(nodes), ..Snapshot::default() };
+        let names = ["10.0.0.1", "GPU2", "gpu9", "10.0.0.40"].map(str::to_owned);
+        let manual = |resolved: &[IpAddr]| {
+            let workers = (1..5).map(|n| format!("10.0.0.{n}"));
+            let manual = workers.filter(|worker| !is_listed(worker, (&names[..], resolved), &snapshot));
+            manual.collect::<Vec<_>>()
+        };
+        assert_eq!(manual(&[]), ["10.0.0.3", "10.0.0.4"]);
+        assert_eq!(manual(&["10.0.0.3".parse().unwrap()]), ["10.0.0.4"]);
+        let loopback = resolved(&["localhost".to_owned(), "10.0.0.1".to_owned()]).await;
+        assert!(!loopback.is_empty() && loopback.iter().all(IpAddr::is_loopback), "{loopback:?}");
     }
 }

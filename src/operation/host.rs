@@ -11,6 +11,7 @@ use crate::model::text::printable;
 use crate::model::{ClusterSpec, Problem, Secret, Verb};
 use crate::ssh::quote;
 use crate::supervisor::{self, Options, in_container};
+use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -26,6 +27,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 const OUTPUT_MAX: usize = 4 << 20;
 /// Path of the startup script on a host at Google, where it also reports its progress.
 const SCRIPT: &str = "/var/lib/marin-tui-worker/startup.sh";
+/// Prints the addresses of a host, with Debian's `hostname`, iproute2 or net-tools.
+const ADDRESSES: &str = "hostname -I 2>/dev/null || ip addr 2>/dev/null || ifconfig";
 
 /// The input of a command on a host.
 enum Input<'a> {
@@ -203,13 +206,31 @@ impl Host<'_> {
         self.run(&line, b"", STOP_TIMEOUT, "stops Ray").await
     }
 
+    /// The IP addresses of the host as it reports them, without loopback addresses; an error if there are none.
+    pub async fn addresses(&self) -> Result<Vec<IpAddr>, Problem> {
+        let output = self.send(ADDRESSES, Input::Text(b""), STOP_TIMEOUT).await?;
+        let found = addresses(&String::from_utf8_lossy(&output));
+        if found.is_empty() {
+            let what = format!("cannot determine the IP addresses of {}", self.to.internal);
+            return Err(failure(what, Verb::Ssh.on(self.name(), "log in to check `ip addr`")));
+        }
+        Ok(found)
+    }
+
+    /// Stops the startup script on a TPU host, if it runs there. Ray keeps running, and is not started again until the
+    /// next boot.
+    pub async fn stop_script(&self) -> Result<(), Problem> {
+        let line = format!("sudo -n sh -c {}", quote(&stop_line(script_folder())));
+        self.run(&line, b"", STOP_TIMEOUT, "stops the startup script, which would start Ray again").await
+    }
+
     /// Copies the startup script to a TPU host and starts it there, replacing a running one. The script keeps running
     /// after the login has ended.
     pub async fn install_script(&self, script: &str) -> Result<(), Problem> {
         let install = format!(
             "umask 077 && mkdir -p {folder} && cat >{SCRIPT}.new && mv -f {SCRIPT}.new {SCRIPT} && \
              {{ setsid bash {SCRIPT} >>{folder}/log 2>&1 </dev/null & }}",
-            folder = SCRIPT.trim_end_matches("/startup.sh")
+            folder = script_folder()
         );
         let line = format!("sudo -n sh -c {}", quote(&install));
         let note = "the startup script is passed on standard input";
@@ -218,6 +239,28 @@ impl Host<'_> {
         }
         self.send(&line, Input::Text(script.as_bytes()), STOP_TIMEOUT).await.map(drop)
     }
+}
+
+/// The directory of the startup script on a host at Google.
+fn script_folder() -> &'static str {
+    SCRIPT.trim_end_matches("/startup.sh")
+}
+
+/// The shell script that ends the startup script in this directory. The startup script holds the lock there while it
+/// runs: without that, the process id in the file may be another process by now.
+fn stop_line(folder: &str) -> String {
+    format!(
+        "cd {folder} 2>/dev/null || exit 0; flock -n lock true && exit 0; pid=$(cat pid) || exit 1; \
+         kill \"$pid\" 2>/dev/null || exit 0; \
+         for i in 1 2 3 4 5 6 7 8 9 10; do kill -0 \"$pid\" 2>/dev/null || exit 0; sleep 1; done; \
+         echo \"the startup script (process $pid) does not exit\" >&2; exit 1"
+    )
+}
+
+/// The IP addresses in the output of [`ADDRESSES`], without loopback addresses.
+fn addresses(output: &str) -> Vec<IpAddr> {
+    let address = |word: &str| word.split('/').next()?.parse::<IpAddr>().ok();
+    output.split_whitespace().filter_map(address).filter(|a| !a.is_loopback()).collect()
 }
 
 /// Reads to the end and keeps the first [`OUTPUT_MAX`] bytes.
@@ -282,5 +325,53 @@ mod tests {
         let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "/h/a b'; rm -rf $HOME|");
         assert_eq!(remote_path("/"), quote("/"));
+    }
+
+    #[test]
+    fn addresses_are_read_from_the_output_of_each_program() {
+        let hostname = "10.0.0.7 172.17.0.1 fd00::7 \n";
+        let iproute2 = "1: lo: <LOOPBACK,UP> mtu 65536\n    inet 127.0.0.1/8 scope host lo\n    inet6 ::1/128 scope host\n\
+                        2: eth0: <UP> mtu 1460\n    inet 10.0.0.7/24 metric 100 scope global\n    inet6 fd00::7/64\n";
+        let net_tools = "eth0: flags=4163<UP>  mtu 1460\n        inet 10.0.0.7  netmask 0xffffff00\n";
+        let read = |output: &str| addresses(output).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(read(hostname), ["10.0.0.7", "172.17.0.1", "fd00::7"]);
+        assert_eq!(read(iproute2), ["10.0.0.7", "fd00::7"]);
+        assert_eq!(read(net_tools), ["10.0.0.7"]);
+        assert!(read("hostname: not found\n").is_empty());
+    }
+
+    // On other systems, flock(1) may be missing; the hosts of TPUs run Linux.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_a_running_startup_script_is_ended() {
+        use std::os::unix::process::ExitStatusExt as _;
+        use std::process::Command;
+        let dir = tempfile::tempdir().unwrap();
+        let stop = |folder: &Path| {
+            let output = Command::new("sh").args(["-c", &stop_line(folder.to_str().unwrap())]).output();
+            let output = output.unwrap();
+            assert!(output.status.success(), "{output:?}");
+        };
+        stop(&dir.path().join("missing"));
+        // The id of a script that has ended belongs to another process.
+        let id = dir.path().join("pid");
+        let mut other = Command::new("sleep").arg("600").spawn().unwrap();
+        std::fs::write(&id, other.id().to_string()).unwrap();
+        stop(dir.path());
+        assert!(other.try_wait().unwrap().is_none(), "another process was ended");
+        other.kill().unwrap();
+        other.wait().unwrap();
+        // Like the startup script.
+        let script = "exec 9>lock; flock -n 9; echo $$ >new; mv new pid; while :; do sleep 0.1; done";
+        let mut running = Command::new("bash").args(["-c", script]).current_dir(dir.path()).spawn().unwrap();
+        let own = running.id().to_string();
+        while std::fs::read_to_string(&id).unwrap().trim() != own {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // Its parent takes note of its end.
+        let ended = std::thread::spawn(move || running.wait().unwrap());
+        stop(dir.path());
+        // kill(1): SIGTERM.
+        assert_eq!(ended.join().unwrap().signal(), Some(15));
     }
 }

@@ -37,6 +37,8 @@ pub struct Performer {
     pub consent: Consent,
     /// The operator, whose own jobs need no permission.
     pub operator: String,
+    /// Whether this attempt has stopped Ray. After an earlier attempt, somebody may have started it again since.
+    pub(super) stopped: bool,
     /// Executes the changes, or records them in a dry run.
     pub(super) executor: Executor,
     /// The content of the backup in a dry run.
@@ -63,6 +65,7 @@ impl Performer {
             take_over: None,
             consent: Consent::default(),
             operator: String::new(),
+            stopped: false,
             executor: Executor::Real,
             backed: None,
         }

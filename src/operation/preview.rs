@@ -1,7 +1,7 @@
 //! The jobs that an operation would affect, determined before it starts: dialog and command show the same list.
 
 use super::backup::{BackupContent, Kept, left_out};
-use super::worker::{affected, affected_jobs};
+use super::worker::{affected, affected_jobs, check_address};
 use crate::model::text::printable;
 use crate::model::{
     AffectedJob, ClusterSpec, Job, JobIds, JobKey, Preview, Problem, Restoration, Snapshot, SnapshotPart,
@@ -53,6 +53,7 @@ pub async fn preview(
         return Ok(Preview { jobs, ..empty });
     }
     let machines = affected(cluster, task).await?;
+    check_address(cluster.0, &snapshot, task)?;
     let drains = task.removal().is_some_and(|(_, drain)| drain.is_some());
     let rows = affected_jobs(client, &snapshot, &machines, drains).await?;
     let rows = rows.into_iter().map(|(job, affected)| (job.map(|job| job.ids()), affected)).collect();

@@ -92,7 +92,7 @@ impl Performer {
         }
         let names: Vec<_> = new.iter().map(|w| Text::from(w.as_str()).to_string()).collect();
         report(format!("joined since the operation began: {}", names.join(", ")));
-        let by_hand = self.manual(&new).await?;
+        let by_hand = self.manual(&new, &snapshot).await?;
         self.facts.manual.extend(by_hand);
         self.facts.workers.extend(new);
         Ok(())

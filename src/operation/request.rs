@@ -51,6 +51,10 @@ impl Request {
 
     /// Runs an order and reports a refusal as an event.
     pub async fn run(&self, order: Order, stops: &mut mpsc::UnboundedReceiver<Stop>) {
+        let previewed = match &order {
+            Order::Preview(task) => Some(task.clone()),
+            _ => None,
+        };
         let done = match order {
             Order::ListOffers => {
                 let (spec, environment) = (self.spec.clone(), Arc::clone(&self.environment));
@@ -67,7 +71,7 @@ impl Request {
             Order::Cancel | Order::Interrupt => Ok(()),
         };
         if let Err((kind, refusal)) = done {
-            self.report(OperationEvent::Refused(kind, refusal)).await;
+            self.report(OperationEvent::Refused(kind, previewed, refusal)).await;
         }
     }
 

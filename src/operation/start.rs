@@ -41,14 +41,33 @@ impl Performer {
             Err(refused) if refused.kind.is_of_token() => {
                 return Err(Problem { hint: then_resume(refused.hint), ..refused });
             }
-            // This operation stopped nothing, so a Ray that runs there belongs to someone else.
-            Err(other) if self.task == Task::Start && self.may_be_running(&other.kind).await => {
+            Err(other) if self.may_be_of_others() && self.may_be_running(&other.kind).await => {
                 return Err(Problem { hint: then_resume(other.hint), ..other });
             }
-            Ok(None) if self.task == Task::Start => self.no_ray_on_the_head().await?,
+            Ok(None) if self.may_be_of_others() => self.no_ray_on_the_head().await?,
             Ok(_) | Err(_) => {}
         }
         Ok(None)
+    }
+
+    /// Whether a Ray that runs before `ray up` would belong to someone else: this operation has stopped nothing, or an
+    /// earlier attempt has, and somebody has started Ray since.
+    fn may_be_of_others(&self) -> bool {
+        self.task == Task::Start || (!self.stopped && !self.facts.launched)
+    }
+
+    /// An error if a Ray that someone else has started since an earlier attempt stopped it responds: cleaning up would
+    /// end it.
+    pub(super) async fn no_other_ray(&self) -> Result<(), Problem> {
+        if self.stopped || self.is_google() {
+            return Ok(());
+        }
+        match self.responding_session().await {
+            Ok(Some(session)) if session != self.facts.session => {
+                Err(failure("Ray was restarted since this operation began", self.start_again()))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// Whether Ray may run on a head that cannot be queried. A head at Google that cannot be reached may be overloaded:
@@ -136,8 +155,8 @@ impl Performer {
         // TPU VMs at Google rejoin on their own; workers on other machines must be started here.
         if !self.facts.manual.is_empty() && !self.is_google() {
             // An interrupted attempt may have started some of them, which run restored jobs by now.
-            let down =
-                if self.executor.is_recording() { self.facts.manual.clone() } else { self.down().await? };
+            let manual = &self.facts.manual;
+            let down = if self.executor.is_recording() { manual.clone() } else { self.down(manual).await? };
             self.rejoin(&down, progress).await;
         }
         if self.executor.is_recording() {
@@ -188,14 +207,14 @@ impl Performer {
         }
     }
 
-    /// The manually added workers without a live node.
-    async fn down(&self) -> Result<Vec<String>, Problem> {
+    /// Those of these workers that have no live node now.
+    pub(super) async fn down(&self, workers: &[String]) -> Result<Vec<String>, Problem> {
         let session = self.connect().await?;
         let snapshot = Poller::new(session.client)
             .refresh_all(&[SnapshotPart::Nodes])
             .await
             .map_err(|e| e.problem(Timestamp::now()))?;
-        Ok(without_node(&self.facts.manual, &snapshot))
+        Ok(without_node(workers, &snapshot))
     }
 
     /// The result of waiting for the workers: which of them are missing, and the status of the saved jobs.

@@ -5,7 +5,7 @@ use super::performer::{POLL_INTERVAL, Performer, WAIT_LIMIT};
 use super::{failure, then_resume};
 use crate::config::Launch;
 use crate::model::amount::counted;
-use crate::model::{ClusterSpec, HeadAddress, Hint, Problem, ProblemKind, Progress, Verb};
+use crate::model::{ClusterSpec, HeadAddress, Hint, Problem, ProblemKind, Progress, StepName, Verb};
 use crate::ssh::quote;
 use futures_util::{StreamExt as _, stream};
 use std::ffi::OsStr;
@@ -74,7 +74,7 @@ impl Performer {
                     // The receiver may have been dropped.
                     drop(progress.send(Progress::Output(why.to_owned())));
                     // The workers are cleaned up in a separate step, which may be skipped if one is gone.
-                    self.clean_up_hosts(head(&self.spec), progress).await?;
+                    self.clean_up_hosts(StepName::Stop, head(&self.spec), progress).await?;
                     (over_ssh, deadline) = (true, Instant::now() + WAIT_LIMIT);
                 }
                 Ok(Some(_)) if Instant::now() > deadline => {
@@ -101,15 +101,18 @@ impl Performer {
         if self.is_google() {
             return Ok("machines deleted".to_owned());
         }
-        let workers = self.clean_up_hosts(self.facts.workers.iter().map(String::as_str), progress).await?;
-        let head = self.clean_up_hosts(head(&self.spec), progress).await?;
-        Ok(counted(workers + head, "machine"))
+        let workers = self.facts.workers.iter().map(String::as_str);
+        let workers = self.clean_up_hosts(StepName::CleanUp, workers, progress).await;
+        // Also if a worker cannot be cleaned up: the step may be skipped then.
+        let head = self.clean_up_hosts(StepName::CleanUp, head(&self.spec), progress).await;
+        Ok(counted(workers? + head?, "machine"))
     }
 
     /// Ends remaining processes of Ray and its jobs on these machines, several at a time, continuing if one fails.
-    /// Returns the number of machines.
+    /// Returns the number of machines. `step` is the step that needs this.
     async fn clean_up_hosts(
         &self,
+        step: StepName,
         hosts: impl IntoIterator<Item = &str>,
         progress: &mpsc::UnboundedSender<Progress>,
     ) -> Result<usize, Problem> {
@@ -117,7 +120,7 @@ impl Performer {
         let container = launch.in_container.then_some(launch.container.as_str());
         let script = clear_script(&self.facts.jobs, container);
         let each: Vec<_> =
-            hosts.into_iter().map(|host| self.clean_up_host(host, &script, progress)).collect();
+            hosts.into_iter().map(|host| self.clean_up_host(step, host, &script, progress)).collect();
         let done: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
         let cleared: Result<Vec<()>, Problem> = done.into_iter().collect();
         Ok(cleared?.len())
@@ -125,6 +128,7 @@ impl Performer {
 
     async fn clean_up_host(
         &self,
+        step: StepName,
         host: &str,
         script: &str,
         progress: &mpsc::UnboundedSender<Progress>,
@@ -132,23 +136,26 @@ impl Performer {
         // The receiver may have been dropped.
         drop(progress.send(Progress::Output(format!("stopping Ray processes on {host}"))));
         let output = self.executor.run_on(self.access(), host, script, CLEAR_TIMEOUT, CLEAR_NOTE).await;
-        let output = output.map_err(|p| {
-            let what =
-                format!("cannot stop the Ray processes on {host}, so a job there may run twice: {}", p.what);
-            failure(
-                what,
-                [
-                    Verb::SkipStep.to("if the machine no longer exists, skip this step"),
-                    Verb::Resume.to("otherwise fix it and resume"),
-                ],
-            )
-        })?;
+        let output = output.map_err(|p| not_cleaned_up(step, host, &p))?;
         if output.status != 0 {
             let what = format!("{host} still runs Ray or job processes: {}", output.stderr);
             return Err(failure(what, then_resume("stop them there with `ray stop --force`")));
         }
         Ok(())
     }
+}
+
+/// The error for a machine that cannot be cleaned up in this step.
+fn not_cleaned_up(step: StepName, host: &str, why: &Problem) -> Problem {
+    let what = format!("cannot stop the Ray processes on {host}, so a job there may run twice: {}", why.what);
+    if !step.is_skippable() {
+        return failure(what, Verb::Resume.to("fix it and resume"));
+    }
+    let hint = [
+        Verb::SkipStep.to("if the machine no longer exists, skip this step"),
+        Verb::Resume.to("otherwise fix it and resume"),
+    ];
+    failure(what, hint)
 }
 
 /// The head of a local cluster.
@@ -216,6 +223,14 @@ mod tests {
             assert!(!script.contains("a'; rm") && !script.contains("c'; rm"), "{script}");
         }
         assert!(!clear_script(&[], None).contains("/proc"));
+    }
+
+    #[test]
+    fn only_a_step_that_can_be_skipped_suggests_it() {
+        let hint = |step| not_cleaned_up(step, "10.0.0.7", &failure("no route", "")).hint.to_string();
+        assert!(hint(StepName::CleanUp).contains("--skip-failed-step"));
+        let stop = hint(StepName::Stop);
+        assert!(stop.contains("--resume") && !stop.contains("skip"), "{stop}");
     }
 
     /// A fake docker: `stop` with this name works unless the file `stuck` exists.

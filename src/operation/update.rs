@@ -5,21 +5,25 @@
 //! `--no-restart` prevents neither, and `--yes` confirms both. So it is run without `--yes`, and its questions are
 //! answered one by one (`get_or_create_head_node` in `ray/autoscaler/_private/commands.py`). The autoscaler in turn
 //! terminates workers whose type was removed or has another `node_config` (`launch_config_ok` in `autoscaler.py`,
-//! `_terminate_outdated_nodes` in `v2/scheduler.py`).
+//! `_terminate_outdated_nodes` in `v2/scheduler.py`), and workers above a limit, busy ones last
+//! (`terminate_nodes_to_enforce_config_constraints`, `_enforce_max_workers_per_type`, `_enforce_max_workers_global`).
+//! Autoscaler v1 also sets up running workers again after some changes (`should_update`), and terminates those where
+//! this fails (`process_completed_updates`).
 
 use super::performer::Performer;
 use super::worker::running_on;
 use super::{failure, then_resume};
 use crate::config;
 use crate::model::amount::counted;
+use crate::model::text::printable;
 use crate::model::{
-    AffectedJob, Drift, Fix, Hint, Node, NodeId, Operation, Preview, Problem, Progress, Refusal,
-    RefusalReason, SnapshotPart, Target, Task, Text, Timestamp, Verb,
+    AutoscalerVersion, ClusterName, Drift, Effect, Fix, Hint, Node, NodeId, Operation, Preview, Problem,
+    Progress, Refusal, RefusalReason, Snapshot, SnapshotPart, Target, Task, Text, Timestamp, Verb,
 };
 use crate::ray::{Client, Poller, RayError};
 use crate::supervisor::reading;
 use crate::supervisor::{self, Access};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -50,35 +54,104 @@ pub async fn changes(access: Access<'_>) -> Result<Vec<Drift>, Problem> {
     config::drift(access.spec, &read.stdout).map_err(|e| failure(e.what(), &e.hint))
 }
 
-/// The preview of an update: its changes, and the jobs on workers that they end.
+/// The preview of an update: its changes, and the jobs on workers that they may end.
 pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Preview, Problem> {
-    let changes = changes(access).await?;
-    let mut preview = Preview { me: me.to_owned(), ..Preview::default() };
-    let types = Drift::ended_types(&changes);
-    if !types.is_empty() {
-        let to_problem = |e: RayError| e.problem(Timestamp::now());
-        let snapshot = Poller::new(client.clone())
-            .refresh_all(&super::preview::REQUIRED_PARTS)
-            .await
-            .map_err(to_problem)?;
-        let is_ended = |n: &&Node| n.state.is_alive() && !n.is_head && types.contains(&n.node_type.raw());
-        let ended: Vec<&Node> = snapshot.nodes.iter().filter(is_ended).collect();
-        let ids: Vec<NodeId> = ended.iter().map(|node| node.id).collect();
-        let jobs = running_on(client, &snapshot, &ids, false).await?;
-        preview.jobs = jobs.into_iter().map(|(_, affected)| affected).collect::<Vec<AffectedJob>>();
-        if !ended.is_empty() {
-            let names: Vec<String> = ended.iter().map(|node| node.address.to_string()).collect();
-            let what =
-                format!("the autoscaler ends {}: {}", counted(names.len(), "worker"), names.join(", "));
-            preview.warnings.push(what);
-        }
+    let mut changes = changes(access).await?;
+    let preview = Preview { me: me.to_owned(), ..Preview::default() };
+    if changes.is_empty() {
+        return Ok(preview);
     }
-    preview.changes = changes;
-    Ok(preview)
+    let snapshot = match Poller::new(client.clone()).refresh_all(&super::preview::REQUIRED_PARTS).await {
+        Ok(snapshot) => snapshot,
+        // Such an update is refused anyway; the restart may be what this Ray needs.
+        Err(_) if !Drift::beyond_update(&changes).is_empty() => return Ok(Preview { changes, ..preview }),
+        Err(e) => return Err(e.problem(Timestamp::now())),
+    };
+    if snapshot.autoscaler.version == AutoscalerVersion::V2 {
+        config::with_autoscaler_v2(&mut changes);
+    }
+    let endangered = Endangered::by(&changes, &snapshot);
+    let ids: Vec<NodeId> = endangered.ids.into_iter().collect();
+    let jobs = running_on(client, &snapshot, &ids, false).await?;
+    let jobs = jobs.into_iter().map(|(_, affected)| affected).collect();
+    Ok(Preview { jobs, warnings: endangered.warnings, changes, ..preview })
+}
+
+/// The workers that the autoscaler may end because of changes of the cluster file.
+#[derive(Debug, Default)]
+struct Endangered {
+    ids: BTreeSet<NodeId>,
+    warnings: Vec<String>,
+}
+
+impl Endangered {
+    fn by(changes: &[Drift], snapshot: &Snapshot) -> Self {
+        let version = snapshot.autoscaler.version;
+        // A worker without a node type was added manually, unless the autoscaler's report is missing.
+        let is_known = version != AutoscalerVersion::None;
+        let is_worker = |node: &&Node| {
+            let is_manual = is_known && node.node_type.is_empty();
+            node.state.is_alive() && !node.is_head && !is_manual
+        };
+        let workers: Vec<&Node> = snapshot.nodes.iter().filter(is_worker).collect();
+        let mut found = Self::default();
+        let types = Drift::ended_types(changes);
+        let is_ended = |node: &&Node| types.iter().any(|kind| may_be_of(node, kind));
+        let ended: Vec<&Node> = workers.iter().copied().filter(is_ended).collect();
+        if !ended.is_empty() {
+            let names = addresses(&ended);
+            found.add(&ended, format!("the autoscaler ends {}: {names}", counted(ended.len(), "worker")));
+        }
+        // Autoscaler v2 ends workers of another `node_config` only if `disable_launch_config_check` is false.
+        let mut gone = if version == AutoscalerVersion::V1 { ended.len() } else { 0 };
+        let limits = || changes.iter().filter_map(Drift::limit);
+        for (kind, limit) in limits().filter_map(|(kind, limit)| Some((kind?, limit))) {
+            let is_limited = |node: &&Node| may_be_of(node, kind) && !is_ended(node);
+            let limited: Vec<&Node> = workers.iter().copied().filter(is_limited).collect();
+            let over = limited.len().saturating_sub(limit);
+            if over > 0 {
+                let all = counted(limited.len(), "worker");
+                let kind = printable(kind);
+                let what = format!("the autoscaler ends {over} of {all} of type {kind}, idle ones first");
+                found.add(&limited, what);
+                gone += if is_known { over } else { 0 };
+            }
+        }
+        for (_, limit) in limits().filter(|(kind, _)| kind.is_none()) {
+            let over = workers.len().saturating_sub(gone).saturating_sub(limit);
+            if over > 0 {
+                let all = counted(workers.len(), "worker");
+                found.add(&workers, format!("the autoscaler ends {over} of {all}, idle ones first"));
+            }
+        }
+        if !workers.is_empty() && changes.iter().any(|drift| drift.effect == Effect::UpdatesWorkers) {
+            let autoscaler = if is_known { "the autoscaler" } else { "the autoscaler, if it is v1," };
+            let (all, names) = (counted(workers.len(), "running worker"), addresses(&workers));
+            let what = format!(
+                "{autoscaler} updates {all}, may restart Ray there, and ends workers where this fails: {names}"
+            );
+            found.add(&workers, what);
+        }
+        found
+    }
+
+    fn add(&mut self, workers: &[&Node], warning: String) {
+        self.ids.extend(workers.iter().map(|node| node.id));
+        self.warnings.push(warning);
+    }
+}
+
+/// Whether the node may be of this type; its type may be unknown.
+fn may_be_of(node: &Node, kind: &str) -> bool {
+    node.node_type.is_empty() || node.node_type.raw() == kind
+}
+
+fn addresses(nodes: &[&Node]) -> String {
+    nodes.iter().map(|node| node.address.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Checks that these changes can be applied by an update: there is at least one, and none requires more than an update.
-pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Result<(), Refusal> {
+pub fn applicable(cluster: &ClusterName, changes: &[Drift]) -> Result<(), Refusal> {
     if changes.is_empty() {
         let what = format!("{cluster} matches its cluster file");
         return Err(Refusal::new(RefusalReason::UpToDate, failure(what, "nothing to update")));
@@ -89,7 +162,7 @@ pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Res
         let keys = beyond.iter().filter(|drift| drift.effect == effect).map(|drift| drift.key.as_str());
         Text::from(keys.collect::<Vec<_>>().join(", "))
     };
-    if worst.effect == crate::model::Effect::OtherCluster {
+    if worst.effect == Effect::OtherCluster {
         let what =
             format!("the file describes a different cluster than {cluster}: {}", keys(worst.effect.clone()));
         let hint = Hint::from("restore these keys")
@@ -100,6 +173,24 @@ pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Res
     let again = Target::of(cluster).line("update-cluster --restart-ray");
     let hint = Fix::command("restart it, which saves and restores its jobs", again);
     Err(Refusal::new(RefusalReason::NeedsRestart, failure(what, Hint::from(hint))))
+}
+
+/// The problem that the ray command on this machine does not know the head of a running cluster.
+fn unknown_head(cluster: &ClusterName, is_google: bool) -> Problem {
+    let what = format!(
+        "the ray command on this machine does not find the head of {cluster}, and would start a new head"
+    );
+    if is_google {
+        return failure(what, then_resume("check its login and the cluster file"));
+    }
+    // Otherwise this operation would block both, as an interrupted operation.
+    let hint = Hint::from(Verb::Abandon.to("abandon this operation"))
+        .and(format!(
+            "then update it from the machine that started it: Ray's launcher keeps its state in \
+             /tmp/ray/cluster-{cluster}.state"
+        ))
+        .and(Verb::Restart.to("or restart it from here"));
+    failure(what, hint)
 }
 
 impl Performer {
@@ -168,20 +259,7 @@ impl Performer {
             let what = format!("`ray up` refused the update; nothing was changed: {last}");
             return failure(what, then_resume("fix the reported error"));
         }
-        let what = format!(
-            "the ray command on this machine does not find the head of {}, and would start a new head",
-            self.spec.name
-        );
-        let hint = if self.is_google() {
-            Hint::from("check its login and the cluster file")
-        } else {
-            let state = format!("/tmp/ray/cluster-{}.state", self.spec.name);
-            Hint::from(format!(
-                "update it from the machine that started it: Ray's launcher keeps its state in {state}"
-            ))
-            .and(Verb::Restart.to("or restart it from here"))
-        };
-        failure(what, then_resume(hint))
+        unknown_head(&self.spec.name, self.is_google())
     }
 
     /// Checks that Ray was not restarted and that no change remains, and compares jobs and workers with those before.
@@ -237,5 +315,108 @@ impl Performer {
     /// Whether this operation is an update.
     pub(super) fn updates(&self) -> bool {
         self.task == Task::Update
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Autoscaler, NodeState};
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+
+    const VERSIONS: [AutoscalerVersion; 2] = [AutoscalerVersion::V1, AutoscalerVersion::V2];
+
+    /// A head, a dead worker of type `w`, and live workers of these types.
+    fn snapshot(version: AutoscalerVersion, types: &[&str]) -> Snapshot {
+        let head = Node { is_head: true, ..Node::sample(1) };
+        let dead = Node { node_type: "w".into(), state: NodeState::Dead, ..Node::sample(2) };
+        let worker = |(n, kind): (u8, &&str)| Node { node_type: (*kind).into(), ..Node::sample(n) };
+        let nodes = [head, dead].into_iter().chain((3..).zip(types).map(worker)).collect();
+        let autoscaler = Autoscaler { version, ..Autoscaler::default() };
+        Snapshot { nodes: Arc::new(nodes), autoscaler: Arc::new(autoscaler), ..Snapshot::default() }
+    }
+
+    fn changed(key: &str, file: Value, effect: Effect) -> Drift {
+        Drift { key: key.to_owned(), running: Value::Null, file, effect }
+    }
+
+    fn most(limit: usize) -> Drift {
+        changed("max_workers", json!(limit), Effect::Now)
+    }
+
+    fn most_of_w(limit: usize) -> Drift {
+        changed("available_node_types.w.max_workers", json!(limit), Effect::Now)
+    }
+
+    /// The number of workers that may end, and the warnings.
+    fn endangered(changes: &[Drift], snapshot: &Snapshot) -> (usize, Vec<String>) {
+        let Endangered { ids, warnings } = Endangered::by(changes, snapshot);
+        (ids.len(), warnings)
+    }
+
+    #[test]
+    fn workers_above_a_limit_may_end() {
+        let none = (0, Vec::new());
+        for version in VERSIONS {
+            let eight = snapshot(version, &["w", "w", "w", "w", "w", "w", "w", "w", "manual", ""]);
+            assert_eq!(endangered(&[most(9), most_of_w(8)], &eight), none, "none above the limits");
+            let what = "the autoscaler ends 4 of 8 workers of type w, idle ones first".to_owned();
+            assert_eq!(endangered(&[most_of_w(4)], &eight), (8, vec![what]));
+
+            let two_types = snapshot(version, &["w", "w", "w", "v", "v", "v", ""]);
+            let what = "the autoscaler ends 2 of 6 workers, idle ones first".to_owned();
+            assert_eq!(endangered(&[most(4)], &two_types), (6, vec![what]));
+            let what = "the autoscaler ends 1 of 3 workers of type w, idle ones first".to_owned();
+            let both = [most(5), most_of_w(2)];
+            assert_eq!(
+                endangered(&both, &two_types),
+                (3, vec![what]),
+                "then the cluster has as many as allowed"
+            );
+        }
+        // Without the autoscaler's report, v1's workers have no type.
+        let unknown = snapshot(AutoscalerVersion::None, &["", "", ""]);
+        assert_eq!(endangered(&[most(3), most_of_w(3)], &unknown), none);
+        assert_eq!(endangered(&[most_of_w(2)], &unknown).0, 3);
+    }
+
+    #[test]
+    fn a_limit_counts_the_workers_that_autoscaler_v1_ends_anyway() {
+        let removed = changed("available_node_types.v", Value::Null, Effect::EndsWorkers("v".into()));
+        let changes = [most(2), removed];
+        let ended = "the autoscaler ends 1 worker: 10.0.0.5".to_owned();
+        let v1 = snapshot(AutoscalerVersion::V1, &["w", "w", "v"]);
+        assert_eq!(endangered(&changes, &v1), (1, vec![ended.clone()]));
+        let v2 = snapshot(AutoscalerVersion::V2, &["w", "w", "v"]);
+        let any = "the autoscaler ends 1 of 3 workers, idle ones first".to_owned();
+        assert_eq!(endangered(&changes, &v2), (3, vec![ended, any]));
+    }
+
+    #[test]
+    fn an_update_of_running_workers_may_end_all_of_the_autoscaler() {
+        let changes = [changed("worker_setup_commands", json!(["x"]), Effect::UpdatesWorkers)];
+        let updates = "updates 2 running workers, may restart Ray there, and ends workers where this fails: \
+                       10.0.0.3, 10.0.0.4";
+        let v1 = snapshot(AutoscalerVersion::V1, &["w", "v", ""]);
+        assert_eq!(endangered(&changes, &v1), (2, vec![format!("the autoscaler {updates}")]));
+        let unknown = snapshot(AutoscalerVersion::None, &["w", ""]);
+        assert_eq!(
+            endangered(&changes, &unknown),
+            (2, vec![format!("the autoscaler, if it is v1, {updates}")])
+        );
+        let timeout = [changed("idle_timeout_minutes", json!(1), Effect::Now)];
+        assert_eq!(endangered(&timeout, &v1), (0, Vec::new()));
+    }
+
+    #[test]
+    fn an_update_without_a_known_head_is_abandoned_before_a_restart() {
+        let verbs = |is_google| {
+            let problem = unknown_head(&ClusterName::new("lab"), is_google);
+            let verb = |fix: &Fix| if let Fix::Action { verb, .. } = fix { Some(*verb) } else { None };
+            problem.hint.fixes().iter().map(verb).collect::<Vec<_>>()
+        };
+        assert_eq!(verbs(false), [Some(Verb::Abandon), None, Some(Verb::Restart)]);
+        assert_eq!(verbs(true), [None, Some(Verb::Resume)]);
     }
 }

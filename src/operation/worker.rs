@@ -23,5 +23,5 @@ pub use facts::WorkerFacts;
 pub(super) use joined::head_address;
 pub use machine::Machine;
 pub use offer::offer;
-pub(super) use planned::{check, owned_resources};
+pub(super) use planned::{check, check_address, owned_resources};
 pub(super) use steps::StepProgress;

@@ -249,6 +249,9 @@ fn podman_works_the_same_with_its_own_login() {
         .transcript()
         .with("image build", &fixture.run("image build").exits(1))
         .is("podman_in_place_of_docker");
+    let missing = fixture.run("image push --engine podman --image marin_vllm --tag t2 --allow-dirty").bad();
+    let line = " image build --image marin_vllm --tag t2 --engine podman --allow-dirty`";
+    assert!(missing.contains(line), "{missing}");
     let built = fixture.run("image build --engine podman --tag t1").good();
     assert_eq!(built, "marin_cluster:t1\nmarin_cluster:latest\n");
     let pushed = fixture.run("image push --engine podman --tag t1 --yes --region us-east5").exits(0);
@@ -367,6 +370,26 @@ fn the_tag_is_set_in_the_table_for_the_clusters_with_the_image() {
         (image("marin-us-east5-b-vllm"), image("marin-us-west4")),
         ("marin_vllm:latest".into(), "marin_cluster:latest".into())
     );
+}
+
+#[test]
+fn an_edit_of_the_table_during_a_push_is_kept() {
+    let fixture = Fixture::new();
+    fixture.repositories(&REGIONS);
+    fixture.run("image build --tag t1").good();
+    fs::write(fixture.file("stub/hold"), "").unwrap();
+    let push = "image push --tag t1 --yes --set-image --region us-west4";
+    let running = Running::start(fixture.command(push));
+    until("docker pushes", || fixture.lines("calls").iter().any(|call| call.starts_with("push ")));
+    let table = fixture.text("src/infra/clusters.yaml");
+    let edited = table.replace("{v5p-64: 4}", "{v5p-64: 5}");
+    assert_ne!(edited, table);
+    fs::write(fixture.file("src/infra/clusters.yaml"), &edited).unwrap();
+    fs::remove_file(fixture.file("stub/hold")).unwrap();
+    let (code, _, said) = running.finish();
+    assert_eq!(code, Some(0), "{said}");
+    let written = fixture.text("src/infra/clusters.yaml");
+    assert!(written.contains("{v5p-64: 5}") && written.contains("tag: t1"), "{written}");
 }
 
 #[test]

@@ -159,6 +159,16 @@ fn a_renamed_cluster_needs_confirmation_and_a_removed_one_is_reported() {
     let mut shown = transcript(dir.path());
     assert_eq!(shows(&mut shown, dir.path(), &["update", "--check"]), 1);
     shown.is("a_cluster_that_is_in_no_table");
+    // In JSON, a cluster has its own name, not that of its file.
+    change(dir.path(), "marin-us-west4.yaml", "cluster_name: marin-us-west4", "cluster_name: west");
+    let (_, out, _) = configs(dir.path(), &["update", "--check", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let name = |file: &str| {
+        let is_it = |row: &&Value| row["file"].as_str().is_some_and(|path| path.ends_with(file));
+        rows.iter().find(is_it).unwrap()["cluster"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(name("/marin-us-east1.yaml"), "marin-us-east1-d");
+    assert_eq!(name("/marin-us-west4.yaml"), "west", "an orphan");
     assert!(dir.path().join("marin-us-west4.yaml").exists());
 }
 

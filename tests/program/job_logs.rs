@@ -61,7 +61,7 @@ fn progress_lines_in_a_trainers_own_format_are_read_everywhere() {
             .clone()
     };
     assert_eq!((step(), vitals()), (Value::Null, Value::Null), "no built-in pattern matches");
-    set(&fixture, &json!({"progress_patterns": ["sweep #(?<step>\\d+)"], "vitals": {"every_seconds": 5}}));
+    set(&fixture, &json!({"progress_patterns": ["sweep #(?<step>\\d+)"], "vitals": {"refresh_seconds": 5}}));
     assert_eq!((step(), vitals()), (4711.into(), 4711.into()));
     let rows = fixture.lines(&["job-logs", &job, "--workers", "--fold", "--json"]);
     assert!(rows.iter().any(|row| row["step"] == 4711), "{rows:?}");

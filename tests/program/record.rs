@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use marin_tui::demo::google::tpu;
 use marin_tui::demo::{Fault, FaultRule, RequestObserver};
-use marin_tui::model::Secret;
+use marin_tui::model::{Secret, StepName, Task};
 use marin_tui::ssh::quote;
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
@@ -21,7 +21,7 @@ use std::path::Path;
 /// The other worker of the simulated head; it is not in the cluster file.
 const BY_HAND: &str = "10.128.0.3";
 /// Commands on other machines that only read. Any other command counts as a change.
-const READ_COMMANDS: [&str; 3] = ["pgrep -x gcs_server", "cat ~/.ray/auth_token", " sh ':'"];
+const READ_COMMANDS: [&str; 4] = ["pgrep -x gcs_server", "cat ~/.ray/auth_token", "hostname -I", " sh ':'"];
 
 /// Appends a line about what was observed. It is a single write, so that lines of several programs stay whole.
 fn note(file: &Path, line: &Value) {
@@ -65,7 +65,7 @@ fn watched(change: impl FnOnce(&mut marin_tui::demo::Scenario)) -> CloudFixture 
              [ \"$before\" != -- ] || host=$word\n  before=$word\ndone\n\
              [ -n \"$line\" ] || exec /usr/bin/ssh \"$@\"\n{}\
              case $line in\n  exit) exec /usr/bin/ssh \"$@\";;\n  *'pgrep -x gcs_server'*) exit 1;;\n  *'cat ~/.ray/auth_token'*) exec /usr/bin/ssh \"$@\";;\n  \
-             *'tar -xpf'*) cat >/dev/null;;\nesac\n",
+             *'hostname -I'*) echo \"$host\";;\n  *'tar -xpf'*) cat >/dev/null;;\nesac\n",
             noted("ssh")
         ),
     );
@@ -359,6 +359,54 @@ fn workers_that_are_initialized_again() {
         until_seen(fixture, "RAY_HEAD_IP");
         let head = &fixture.heads[0].0;
         assert!(head.renew_node(head.nodes()[1]));
+    });
+}
+
+/// A worker that nothing reaches, and the head: its step may be skipped, so the head is cleaned up in any case.
+#[test]
+fn the_head_is_cleaned_up_even_if_a_worker_cannot_be() {
+    let fixture = watched(|s| s.jobs = 0);
+    local(&fixture);
+    let config = fs::read_to_string(fixture.home.path().join("ssh_config")).unwrap();
+    // The first value counts; nothing listens on the discard port.
+    fixture.file("ssh_config", &format!("Host {WORKER}\n  HostName 127.0.0.1\n  Port 9\n{config}"));
+    let stopping = fixture.spawn("stop-cluster --yes --others");
+    goes_down(&fixture);
+    let (code, _, said) = stopping.finish();
+    assert!(code == Some(1) && said.contains("cannot stop the Ray processes on 10.128.0.2"), "{said}");
+    assert!(said.contains("stop-cluster --resume --skip-failed-step"), "{said}");
+    let is_cleaned =
+        |s: &Value, host: &str| s["host"] == host && s["line"].to_string().contains("ray stop --force");
+    for host in [BY_HAND, HEAD] {
+        assert!(seen(&fixture).iter().any(|s| is_cleaned(s, host)), "{host}: {said}");
+    }
+}
+
+/// Somebody else has started Ray again since an attempt was interrupted between `ray down` and the clean-up.
+#[test]
+fn a_ray_that_was_started_since_is_not_cleaned_up() {
+    let fixture = watched(|s| s.jobs = 0);
+    local(&fixture);
+    let stopped = [StepName::Check, StepName::ReadState, StepName::Stop];
+    fixture.interrupted(&Task::Stop, &stopped, "an_old_session");
+    let (code, _, said) = fixture.run("stop-cluster --resume --others");
+    assert!(code == Some(1) && said.contains("Ray was restarted since this operation began"), "{said}");
+    assert!(said.contains("stop-cluster --abandon"), "{said}");
+    let changed: Vec<Value> = seen(&fixture).into_iter().filter(|s| !only_reads(s)).collect();
+    assert_eq!(changed, Vec::<Value>::new(), "{said}");
+}
+
+#[test]
+fn a_tpu_that_is_drained() {
+    let mut fixture = watched(|s| s.jobs = 0);
+    fixture.double.state().nodes =
+        vec![tpu::node(ZONE, "vm", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
+    let worker = fixture.heads[0].0.nodes()[1];
+    // Its startup script, its node in Ray, and the TPU VM.
+    same(&mut fixture, "remove-worker vm --drain --within 60", "--yes --others", 3, |fixture| {
+        until_seen(fixture, "DrainNode");
+        // An idle node may have ended already.
+        fixture.heads[0].0.kill_node(worker);
     });
 }
 

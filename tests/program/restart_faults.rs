@@ -5,7 +5,7 @@ use crate::cloud_fixture::CloudFixture;
 use crate::until::until;
 use marin_tui::demo::google::{self, compute};
 use marin_tui::demo::{Fault, FaultRule};
-use marin_tui::model::{JobStatus, Secret};
+use marin_tui::model::{JobStatus, Secret, StepName, Task};
 use serde_json::json;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -345,6 +345,25 @@ fn a_ray_whose_dashboard_is_silent_is_not_started_again() {
     assert!(!fixture.calls().iter().any(|w| w == "up"), "{said}");
 }
 
+/// A restart was killed before its `ray up`, and somebody has started the cluster since.
+#[test]
+fn a_resumed_restart_does_not_start_ray_over_the_ray_of_somebody_else() {
+    let fixture = with_jobs(&["theirs"]);
+    let done = [StepName::Check, StepName::ReadState, StepName::Stop, StepName::CleanUp];
+    fixture.interrupted(&Task::Restart { preserve: false }, &done, "an_old_session");
+    fixture.heads[0].0.set_faults(trouble("/", Fault::HangUp));
+    let (code, _, said) = fixture.run("restart-cluster --resume --others");
+    assert!(code == Some(1) && said.contains("its dashboard does not respond"), "{said}");
+    fixture.heads[0].0.set_faults(trouble("/", Fault::Status(503)));
+    let (code, _, said) = fixture.run("restart-cluster --resume --others");
+    assert!(code == Some(1) && said.contains("then resume"), "{said}");
+    fixture.heads[0].0.set_faults(Vec::new());
+    let (code, _, said) = fixture.run("restart-cluster --resume --others");
+    assert!(code == Some(0) && said.contains("Ray is already running"), "{said}");
+    assert!(!fixture.calls().iter().any(|w| w == "up"), "{said}");
+    assert_eq!(known(&fixture, 0), ["theirs"]);
+}
+
 /// The same name in another directory of cluster files is another cluster.
 #[test]
 fn an_operation_is_resumed_with_the_file_that_it_started_with() {
@@ -393,4 +412,24 @@ fn a_job_whose_package_is_missing_is_reported_and_blocks_no_other() {
     );
     assert!(said.contains("not restored: orphan (saved in "), "{said}");
     assert_eq!(known(&fixture, 1), ["kept"]);
+}
+
+#[test]
+fn a_job_that_was_not_restored_is_still_reported_after_a_resume() {
+    let mut fixture = with_jobs(&["kept"]);
+    let gone = "submit-job --no-wait --submission-id orphan --runtime-env {\"working_dir\":\"gcs://_ray_pkg_0.zip\"} -- true";
+    let (code, _, said) = fixture.run(gone);
+    assert_eq!(code, Some(0), "{said}");
+    let mut restarting = fixture.spawn("restart-cluster --yes --others");
+    renew(&mut fixture);
+    // It is killed while it reads which workers are back.
+    let slow = Fault::Latency(Duration::from_secs(2));
+    fixture.heads[1].0.set_faults(trouble("/ray.rpc.", slow));
+    fixture.file("is-up", "");
+    restarting.wait_for("[9/9] wait for workers to rejoin");
+    restarting.child.kill().unwrap();
+    restarting.child.wait().unwrap();
+    fixture.heads[1].0.set_faults(Vec::new());
+    let (code, _, said) = fixture.run("restart-cluster --resume");
+    assert!(code == Some(1) && said.contains("done; not restored: orphan; "), "{said}");
 }

@@ -299,12 +299,12 @@ fn by_command(scenario: &Scenario, allows: bool) -> Verdict {
     let mut fixture = fixture();
     let held = (scenario.set)(&mut fixture).filter(|_| scenario.name.starts_with("another program"));
     let act = match scenario.act {
-        Act::Begin => "--yes",
+        Act::Begin => "--preserve-jobs=0 --yes",
         Act::Resume => "--resume",
         Act::Skip => "--resume --skip-failed-step",
     };
     let others = if allows { "--others --take-over" } else { "" };
-    let mut command = fixture.command(&format!("restart-cluster --preserve-jobs=0 --json {act} {others}"));
+    let mut command = fixture.command(&format!("restart-cluster --json {act} {others}"));
     let out = command.env("USER", "me").output().unwrap();
     drop(held);
     let said = String::from_utf8_lossy(&out.stderr);
@@ -444,7 +444,7 @@ fn a_cancel_before_any_change_leaves_nothing_and_after_one_an_interrupted_operat
         head(&mut by_command, &[]);
         begun(&mut by_command, done);
         hangs(&by_command);
-        let child = by_command.spawn("restart-cluster --preserve-jobs=0 --resume --others");
+        let child = by_command.spawn("restart-cluster --resume --others");
         until("its first step is begun", || has_begun(&by_command));
         kill("-INT", child.child.id());
         let (code, _, said) = child.finish();

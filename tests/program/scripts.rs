@@ -58,7 +58,7 @@ fn clusters_are_listed_for_scripts() {
 #[test]
 fn the_settings_that_are_printed_are_read_back() {
     let dir = dir();
-    let (code, out, _) = run(&dir, &["config", "print"]);
+    let (code, out, _) = run(&dir, &["print-settings"]);
     assert_eq!((code, out.as_str()), (0, DEFAULTS));
     fs::write(dir.path().join("config.yaml"), out).unwrap();
     let (code, _, err) = run(&dir, &["clusters", "--config", "config.yaml"]);

@@ -169,7 +169,7 @@ fn nothing_of_an_untrusted_folder_is_used_before_a_confirmation() {
     }
     // Commands that only read need no trust.
     assert!(fixture.good("clusters").lines().any(|line| line.starts_with("evil ")));
-    fixture.good("config print");
+    fixture.good("print-settings");
     fixture.good("audit");
     fixture.assert_untouched("commands that only read");
     // Without a terminal the question cannot be confirmed.

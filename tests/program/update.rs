@@ -5,6 +5,7 @@ use crate::cloud_fixture::CloudFixture;
 use crate::program::Ran;
 use crate::transcript::Transcript;
 use crate::until::until;
+use marin_tui::model::AutoscalerVersion;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -42,8 +43,16 @@ struct Fixture(CloudFixture);
 impl Fixture {
     /// A cluster that matches its cluster file.
     fn new() -> Self {
+        Self::with(AutoscalerVersion::V2)
+    }
+
+    /// Like [`Self::new`], with this autoscaler.
+    fn with(autoscaler: AutoscalerVersion) -> Self {
         let mut cloud = CloudFixture::new();
-        cloud.head_of(|s| s.jobs = 4);
+        cloud.head_of(|s| {
+            s.jobs = 4;
+            s.autoscaler = autoscaler;
+        });
         cloud.program("ray", RAY);
         let fixture = Self(cloud);
         fixture.edit(
@@ -69,7 +78,8 @@ impl Fixture {
     fn runs(&self) {
         let mut config: Value = serde_yaml::from_str(&self.file()).unwrap();
         config["head_setup_commands"] = config["setup_commands"].clone();
-        config["worker_setup_commands"] = config["setup_commands"].clone();
+        let commands = ["setup_commands", "worker_setup_commands"].map(|key| config[key].as_array().cloned());
+        config["worker_setup_commands"] = commands.into_iter().flatten().flatten().collect();
         config["idle_timeout_minutes"] = json!(5);
         config["upscaling_speed"] = json!(1.0);
         config["provider"]["_config_cache_path"] = json!("/tmp/ray-config-1");
@@ -243,6 +253,63 @@ fn workers_that_the_autoscaler_would_end_are_named_and_protected() {
     assert_eq!(fixture.run("update-cluster --yes --now --json").refused().0, "others-jobs");
     let (code, _, err) = fixture.applies("update-cluster --yes --now --others");
     assert_eq!(code, Some(0), "{err}");
+}
+
+#[test]
+fn workers_above_a_lowered_limit_are_protected() {
+    let fixture = Fixture::new();
+    fixture.edit("max_workers: 4", "max_workers: 2");
+    let ran = fixture.run("update-cluster --dry-run").exits(0);
+    assert!(ran.err.contains("no affected jobs") && !ran.err.contains("the autoscaler ends"), "{}", ran.err);
+    fixture.edit("max_workers: 2", "max_workers: 1");
+    let ran = fixture.run("update-cluster --dry-run").exits(0);
+    assert!(ran.out.contains("max_workers (applies immediately)\n  4 -> 1"), "{}", ran.out);
+    assert!(
+        ran.err.contains("warning: the autoscaler ends 1 of 2 workers, idle ones first")
+            && ran.err.contains("RUNS ON WORKER"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(fixture.run("update-cluster --yes --json").refused().0, "worker-busy");
+    assert_eq!(fixture.run("update-cluster --yes --now --json").refused().0, "others-jobs");
+    assert!(!fixture.calls().contains("--no-restart"), "{}", fixture.calls());
+    let (code, _, err) = fixture.applies("update-cluster --yes --now --others");
+    assert_eq!(code, Some(0), "{err}");
+}
+
+/// Autoscaler v1 runs changed worker commands on running workers, and ends those where they fail.
+#[test]
+fn worker_commands_run_on_running_workers_only_with_autoscaler_v1() {
+    let commands = |autoscaler| {
+        let fixture = Fixture::with(autoscaler);
+        fixture.edit("max_workers: 4", "max_workers: 4\nworker_setup_commands: [pip install w]");
+        fixture
+    };
+    let fixture = commands(AutoscalerVersion::V2);
+    let ran = fixture.run("update-cluster --dry-run").exits(0);
+    assert!(
+        ran.out.contains("worker_setup_commands (applies to new workers after the next restart of Ray)"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.err.contains("no affected jobs"), "{}", ran.err);
+
+    let fixture = commands(AutoscalerVersion::V1);
+    let ran = fixture.run("update-cluster --dry-run").exits(0);
+    let effect = "worker_setup_commands (updates running workers, which may end them)\n  + pip install w";
+    assert!(ran.out.contains(effect), "{}", ran.out);
+    assert!(
+        ran.err.contains("warning: the autoscaler updates 2 running workers, may restart Ray there")
+            && ran.err.contains("RUNS ON WORKER"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(fixture.run("update-cluster --yes --json").refused().0, "worker-busy");
+    assert_eq!(fixture.run("update-cluster --yes --now --json").refused().0, "others-jobs");
+    let (code, out, err) = fixture.applies("update-cluster --yes --now --others --json");
+    assert_eq!(code, Some(0), "{err}");
+    let said: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(said[0]["changes"][0]["effect"], "updates-workers", "{said}");
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn the_table_and_the_status_of_a_job_show_vitals() {
     };
     let (titles, steady) = (cells(titles), cells(steady));
     let of = |title: &str| &steady[titles.iter().position(|known| known == title).unwrap()];
-    assert!(of("RATE").ends_with(" steps/s") && of("CKPT").ends_with('m'), "{steady:?}");
+    assert!(of("RATE").ends_with(" steps/s") && of("CHECKPOINT").ends_with('m'), "{steady:?}");
     assert_eq!(of("RESTARTS"), "0", "{steady:?}");
     let plain = fixture.ok(&["list-jobs"]);
     assert!(!plain.contains("ACTIVITY"), "{plain}");

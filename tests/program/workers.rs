@@ -6,6 +6,7 @@ mod cluster;
 mod compute;
 mod console;
 mod dry;
+mod hosts;
 mod many;
 mod performer;
 mod remove;

@@ -141,7 +141,10 @@ fn the_oldest_ray_is_restarted_only_if_allowed_and_a_raised_limit_brings_a_worke
     file.edit("idle_timeout_minutes: 5", "idle_timeout_minutes: 60");
     bed.on("client", &["mv", "/tmp/ray/cluster-marin-bed.state", "/tmp/ray/kept"]);
     let (_, output) = exits(bed, 1, &["update-cluster", "--yes"]);
-    assert!(output.contains("the head of marin-bed"), "{output}");
+    assert!(
+        output.contains("the head of marin-bed") && output.contains("abandon this operation"),
+        "{output}"
+    );
     assert_eq!(bed.job(&job)["status"], "RUNNING");
     bed.on("client", &["mv", "/tmp/ray/kept", "/tmp/ray/cluster-marin-bed.state"]);
     // With different login settings the launcher would replace its head: it asks, and the answer is no.

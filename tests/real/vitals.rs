@@ -27,7 +27,7 @@ ray.get(Trainer.remote().train.remote(sys.argv[1]))
 ";
 
 /// The smallest values that can be set.
-const SETTINGS: &str = "vitals: {every_seconds: 5, stalled_minutes: 1, pending_minutes: 1}\n";
+const SETTINGS: &str = "vitals: {refresh_seconds: 5, stalled_minutes: 1, pending_minutes: 1}\n";
 const FILE: &str = "/home/ray/vitals.yaml";
 
 /// The program with `--plain`, which prints the console's findings. Killed on drop.

@@ -211,7 +211,7 @@ fn report_json(
     let row = |p: &Planned| {
         let diff = TextDiff::from_lines(&p.before, &p.after).unified_diff().context_radius(2).to_string();
         json!({
-            "cluster": p.stem, "file": output::path(&p.file), "state": print::state_name(p.state), "renamed_from": p.renamed,
+            "cluster": p.cluster, "file": output::path(&p.file), "state": print::state_name(p.state), "renamed_from": p.renamed,
             "written": written.iter().any(|w| w.stem == p.stem), "diff": diff,
             "findings": findings.iter().filter(|f| f.file == p.file).map(print::finding_as_json).collect::<Vec<_>>(),
         })

@@ -20,7 +20,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    const fn name(self) -> &'static str {
+    /// The name of its program, which is also the value of `--engine`.
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Docker => "docker",
             Self::Podman => "podman",

@@ -9,8 +9,7 @@ use crate::cli::signals::until_interrupted;
 use crate::cli::targets::{Targets, repositories};
 use crate::cli::{audit, configs, output};
 use crate::gcp::{Change, GcpError, Google};
-use crate::model::command_line::shell_quote;
-use crate::model::{ImageName, Registry, Target};
+use crate::model::{ImageName, Registry};
 use crate::operation::{Audit, Call};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
@@ -39,7 +38,7 @@ pub(super) async fn run(
     targets: &Targets,
     audit: &Audit,
 ) -> Result<()> {
-    let PushArguments { options, regions, set_image, yes } = arguments;
+    let PushArguments { options, set_image, yes, .. } = arguments;
     let google = google(&targets.settings);
     let plan = Plan::new(arguments, engine, targets, &google).await?;
     if options.dry_run {
@@ -47,7 +46,12 @@ pub(super) async fn run(
     }
     confirm(&plan.question(), *yes)?;
     until_interrupted(plan.carry_out(engine, audit, options.json)).await?;
-    used(targets, plan.name, &plan.tag.tag, regions, (*set_image).then_some(*yes))
+    if *set_image {
+        return plan.write_tag(targets, *yes).context("the image was pushed, but its tag was not written");
+    }
+    let line = configs::set_image_line(&plan.tag.tag, &plan.clusters(targets));
+    eprintln!("to use it: `{line}`");
+    Ok(())
 }
 
 /// What is pushed where.
@@ -86,6 +90,25 @@ impl<'a> Plan<'a> {
     /// The image on this machine.
     fn local(&self) -> String {
         format!("{}:{}", self.name, self.tag.tag)
+    }
+
+    /// The clusters to set the tag for: none if all have this image, so that it is set for all without their own tag,
+    /// otherwise those that have it.
+    fn clusters(&self, targets: &Targets) -> Vec<String> {
+        let chosen = targets.clusters(self.name, &self.registries);
+        let all = chosen.len() == targets.table.rows.len();
+        chosen.into_iter().filter(|_| !all).map(str::to_owned).collect()
+    }
+
+    /// Writes the tag into the table, which is read again: it may have been edited during the push.
+    fn write_tag(&self, targets: &Targets, yes: bool) -> Result<()> {
+        let targets = targets.read_again()?;
+        if targets.clusters(self.name, &self.registries).is_empty() {
+            let (table, image) = (targets.table.file.display(), self.name);
+            bail!("{table} was edited during the push, and no cluster has the image `{image}` any more");
+        }
+        let mode = configs::Mode { check: false, diff: false, yes, json: false };
+        configs::set_image(&targets.folder, &targets.table, &self.tag.tag, &self.clusters(&targets), mode)
     }
 
     fn creation(&self, registry: &Registry) -> Change {
@@ -202,21 +225,4 @@ fn remote(registry: &Registry, name: &str, tag: &str) -> String {
 
 fn failed(what: &str, e: &GcpError) -> anyhow::Error {
     anyhow!("{what}: {e}; {}", e.hint())
-}
-
-/// Prints how to use the tag in the clusters, or writes it into the table: for all clusters without their own tag if
-/// all have this image, otherwise for those that have it.
-fn used(targets: &Targets, image: &str, tag: &str, regions: &[String], writes: Option<bool>) -> Result<()> {
-    let chosen = targets.clusters(image, regions);
-    let all = chosen.len() == targets.table.rows.len();
-    let stems: Vec<String> = chosen.iter().filter(|_| !all).map(|(stem, _)| stem.clone()).collect();
-    if let Some(yes) = writes {
-        let mode = configs::Mode { check: false, diff: false, yes, json: false };
-        return configs::set_image(&targets.folder, &targets.table, tag, &stems, mode)
-            .context("the image was pushed, but its tag was not written");
-    }
-    let words: Vec<String> = stems.iter().map(|stem| shell_quote(stem)).collect();
-    let rest = format!("configs set-image {} {}", shell_quote(tag), words.join(" "));
-    eprintln!("to use it: `{}`", Target::default().line(rest.trim_end()));
-    Ok(())
 }

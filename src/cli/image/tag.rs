@@ -3,7 +3,6 @@
 use super::engine::Engine;
 use super::options::ImageOptions;
 use crate::cli::tool;
-use crate::model::Target;
 use crate::model::amount::counted;
 use anyhow::{Result, bail};
 use std::path::Path;
@@ -74,10 +73,7 @@ pub(super) async fn for_push(
         let name = format!("{image}:{tag}");
         let inspected = engine.quiet(&["image", "inspect", "--format", "{{.Id}}", &name]).await?;
         if inspected.code != 0 {
-            bail!(
-                "image {name} does not exist on this machine; build it: `{}`",
-                Target::default().line(&format!("image build --tag {tag}"))
-            );
+            bail!("image {name} does not exist on this machine; build it: `{}`", options.build_line());
         }
         // The image itself is the evidence: it has the tag of a commit, or the build gave it `latest`.
         let name = format!("{image}:{LATEST}");
@@ -99,7 +95,7 @@ pub(super) async fn for_push(
         Some(tag) => Ok(Tag::new(tag.trim().to_owned(), true)),
         None => bail!(
             "no image {image} of commit {mark} on this machine; build it: `{}`, or choose another with --tag",
-            Target::default().line("image build")
+            options.build_line()
         ),
     }
 }

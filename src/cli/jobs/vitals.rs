@@ -44,7 +44,17 @@ pub(super) fn print(jobs: &[Arc<Job>], state: &ClusterState) -> anyhow::Result<(
     let now = Timestamp::now();
     let rows: Vec<Vec<String>> = jobs.iter().map(|job| row(job, state, now)).collect();
     let header = [
-        "JOB", "STATUS", "OWNER", "AGE", "ACTIVITY", "CHIPS", "LOSS", "RATE", "LEFT", "CKPT", "RESTARTS",
+        "JOB",
+        "STATUS",
+        "OWNER",
+        "AGE",
+        "ACTIVITY",
+        "CHIPS",
+        "LOSS",
+        "RATE",
+        "TIME LEFT",
+        "CHECKPOINT",
+        "RESTARTS",
         "WARNING",
     ];
     columns::print(&mut output::stdout(), &header, &rows)?;

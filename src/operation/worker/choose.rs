@@ -134,6 +134,7 @@ mod tests {
             capacity: Capacity::Spot,
             queued_resource: queued.map(Text::from),
             created: None,
+            started: None,
             ray_cluster: Some("marin".into()),
             ray_type: Some("tpu_slice".into()),
             compute: None,

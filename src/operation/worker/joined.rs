@@ -3,9 +3,12 @@
 use super::super::performer::Performer;
 use super::super::{failure, of_head};
 use super::machine::POLL_INTERVAL;
-use crate::model::{Hint, HostName, Node, NodeId, Problem, Snapshot, SnapshotPart, Timestamp, Verb};
+use crate::model::{
+    Fix, Hint, HostName, NewWorker, Node, NodeId, Problem, Snapshot, SnapshotPart, Task, Timestamp, Verb,
+};
 use crate::ray::{Client, Poller};
 use crate::supervisor::Channel;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// Maximum time from a host's boot until it has joined Ray: the image of a worker has many gigabytes.
@@ -93,10 +96,16 @@ impl<'a> Watch<'a> {
         } else {
             "see /tmp/ray/session_latest/logs/raylet.out there"
         };
+        // Ray does not know a host that has never joined.
+        let again = if matches!(self.performer.task, Task::AddWorker(NewWorker::Host { .. })) {
+            Fix::from("and add it again")
+        } else {
+            Verb::InitWorker.on(self.performer.first_name(), "and restart Ray on it")
+        };
         Hint::from(log).and([
             Verb::Resume.to("resume to wait again"),
             Verb::Abandon.to("or abandon this operation"),
-            Verb::InitWorker.on(self.performer.first_name(), "and restart Ray on it"),
+            again,
         ])
     }
 
@@ -106,13 +115,33 @@ impl<'a> Watch<'a> {
         hosts: &[String],
         within: Duration,
     ) -> Result<Vec<String>, Problem> {
+        let still = |snapshot: &Snapshot| {
+            let gone = missing(snapshot, hosts, &[]);
+            hosts.iter().filter(|h| !gone.contains(&h.as_str())).cloned().collect::<Vec<String>>()
+        };
+        self.wait_until_none(still, within).await
+    }
+
+    /// Waits until these nodes are dead, for at most `within`; returns the addresses of those that are still alive.
+    pub(super) async fn wait_until_dead(
+        &mut self,
+        nodes: &[NodeId],
+        within: Duration,
+    ) -> Result<Vec<String>, Problem> {
+        self.wait_until_none(|snapshot| addresses_of(snapshot, nodes), within).await
+    }
+
+    /// Waits until `still` finds nothing in the state of Ray, for at most `within`; returns what it finds at the end.
+    async fn wait_until_none(
+        &mut self,
+        still: impl Fn(&Snapshot) -> Vec<String>,
+        within: Duration,
+    ) -> Result<Vec<String>, Problem> {
         let deadline = Instant::now() + within.max(POLL_INTERVAL);
         loop {
             match self.refresh().await {
                 Ok(snapshot) => {
-                    let gone = missing(&snapshot, hosts, &[]);
-                    let is_there = |h: &&String| !gone.contains(&h.as_str());
-                    let still: Vec<String> = hosts.iter().filter(is_there).cloned().collect();
+                    let still = still(&snapshot);
                     if still.is_empty() || Instant::now() > deadline {
                         return Ok(still);
                     }
@@ -130,6 +159,18 @@ pub(super) fn missing<'a>(snapshot: &Snapshot, hosts: &'a [String], before: &[No
     let counts = |n: &Node| n.state.is_alive() && !before.contains(&n.id);
     let has = |host: &str| snapshot.nodes.iter().any(|n| counts(n) && n.address.raw() == host);
     hosts.iter().map(String::as_str).filter(|h| !has(h)).collect()
+}
+
+/// The addresses of those of these nodes that are alive.
+fn addresses_of(snapshot: &Snapshot, nodes: &[NodeId]) -> Vec<String> {
+    let alive = snapshot.nodes.iter().filter(|n| n.state.is_alive() && nodes.contains(&n.id));
+    alive.map(|n| n.address.raw().to_owned()).collect()
+}
+
+/// The alive node at one of these addresses of a host.
+pub(super) fn alive_at<'a>(snapshot: &'a Snapshot, addresses: &[IpAddr]) -> Option<&'a Node> {
+    let is_here = |n: &&Node| n.address.raw().parse().is_ok_and(|a: IpAddr| addresses.contains(&a));
+    snapshot.nodes.iter().filter(|n| n.state.is_alive()).find(is_here)
 }
 
 /// The alive nodes at these addresses; an error if one is the head, which must not be touched.
@@ -162,4 +203,34 @@ pub(super) fn head_of(snapshot: &Snapshot) -> Result<String, Problem> {
     // It becomes part of the workers' commands.
     let host = HostName::parse(address).map_err(|e| failure(e.to_string(), "Ray reports it as its head"))?;
     Ok(host.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::NodeState;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_node_that_joins_at_the_address_of_a_drained_one_does_not_count_as_drained() {
+        let (ended, busy) = (Node { state: NodeState::Dead, ..Node::sample(1) }, Node::sample(2));
+        let rejoined = Node { address: ended.address.clone(), ..Node::sample(3) };
+        let drained = [ended.id, busy.id];
+        let snapshot = Snapshot { nodes: Arc::new(vec![ended, busy, rejoined]), ..Snapshot::default() };
+        assert_eq!(addresses_of(&snapshot, &drained), ["10.0.0.2"]);
+        let hosts = ["10.0.0.1", "10.0.0.2"].map(str::to_owned);
+        assert_eq!(missing(&snapshot, &hosts, &[]), [""; 0], "both addresses have a live node");
+    }
+
+    #[test]
+    fn a_host_is_in_ray_with_any_of_its_addresses() {
+        let (ended, alive) = (Node { state: NodeState::Dead, ..Node::sample(1) }, Node::sample(2));
+        let snapshot = Snapshot { nodes: Arc::new(vec![ended, alive]), ..Snapshot::default() };
+        let at = |addresses: &[&str]| {
+            let addresses: Vec<IpAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
+            alive_at(&snapshot, &addresses).map(|node| node.address.raw().to_owned())
+        };
+        assert_eq!(at(&["192.168.0.7", "10.0.0.2"]).as_deref(), Some("10.0.0.2"));
+        assert_eq!(at(&["192.168.0.7", "10.0.0.1"]), None);
+    }
 }

@@ -7,7 +7,7 @@ use super::super::performer::Performer;
 use super::super::problem::problem;
 use super::super::startup::{Services, startup_script};
 use crate::config::{Launch, NodeLaunch};
-use crate::model::cloud::{CloudView, TpuVm};
+use crate::model::cloud::{CloudView, TpuHost, TpuVm};
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, Problem, Secret, Text};
 use crate::supervisor::{self, Options};
@@ -134,10 +134,23 @@ impl Launcher<'_> {
             let host = Host { spec, options, executor, to };
             return host.start_ray((&self.launch, node), head, token).await;
         };
-        let is_ours = |vm: &TpuVm| vm.ray_cluster.as_ref().is_some_and(|c| c.raw() == spec.name.as_str());
-        let found = view.at(address).into_iter().find(|(vm, _)| is_ours(vm));
-        let what = || format!("no TPU VM at {}", Text::from(address));
-        let (vm, to) = found.ok_or_else(|| failure(what(), "add it again"))?;
+        let (vm, to) = self.host_in(view, address)?;
         Host { spec, options, executor, to }.install_script(&self.script(vm)?).await
+    }
+
+    /// The host of this cluster's TPUs at this address, with its TPU VM.
+    fn host_in<'a>(&self, view: &'a CloudView, address: &str) -> Result<(&'a TpuVm, TpuHost), Problem> {
+        let name = self.spec.name.as_str();
+        let is_ours = |vm: &TpuVm| vm.ray_cluster.as_ref().is_some_and(|c| c.raw() == name);
+        let found = view.at(address).into_iter().find(|(vm, _)| is_ours(vm));
+        found.ok_or_else(|| failure(format!("no TPU VM at {}", Text::from(address)), "add it again"))
+    }
+
+    /// Stops the startup script on the host of a TPU at this address; Ray keeps running there.
+    pub(super) async fn stop_script(&self, address: &str) -> Result<(), Problem> {
+        let (spec, options, executor) = (self.spec, self.options, self.executor);
+        let Some(view) = &self.view else { return Ok(()) };
+        let (_, to) = self.host_in(view, address)?;
+        Host { spec, options, executor, to }.stop_script().await
     }
 }

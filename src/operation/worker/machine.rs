@@ -322,6 +322,7 @@ mod tests {
             capacity: Capacity::Spot,
             queued_resource: None,
             created: None,
+            started: None,
             ray_cluster: Some("marin".into()),
             ray_type: None,
             compute: None,

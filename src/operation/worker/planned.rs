@@ -5,9 +5,14 @@ use super::launch::{on_host, read};
 use super::machine::{self, Machine};
 use super::request::{Request, plan};
 use crate::model::cloud::CloudView;
+use crate::model::command_line::shell_quote;
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Provider, Task, Verb};
+use crate::model::{
+    ClusterSpec, Fix, HeadAddress, Hint, HostName, NewWorker, Node, Problem, Provider, Snapshot, Target,
+    Task, Text, Verb,
+};
 use crate::supervisor::{self, Options};
+use std::net::IpAddr;
 
 /// Checks the task against the cluster file and the settings.
 pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
@@ -25,8 +30,11 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
             return Err(failure(what, "use --type"));
         }
         Task::AddWorker(NewWorker::Host { address: worker }) => {
-            let hint = "give the host's address in the form that Ray should use";
+            let hint = "give the host's IP address, by which Ray identifies it";
             HostName::parse(worker).map_err(|e| failure(e.to_string(), hint))?;
+            if worker.parse::<IpAddr>().is_err() {
+                return Err(failure(format!("{} is not an IP address", printable(worker)), hint));
+            }
             std::slice::from_ref(worker)
         }
         Task::InitWorker { worker } | Task::RemoveWorker { worker, .. } => std::slice::from_ref(worker),
@@ -41,6 +49,40 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
     let launch = read(spec)?;
     let starts = matches!(task, Task::AddWorker(_) | Task::InitWorker { .. });
     if is_local && starts { on_host(spec, &launch).map(|_| ()) } else { Ok(()) }
+}
+
+/// Checks that the worker of a local cluster on which Ray is to be restarted is named by the address that Ray uses. Any
+/// other name of its host also leads there over SSH, and the jobs there would end without being listed.
+pub(in super::super) fn check_address(
+    spec: &ClusterSpec,
+    snapshot: &Snapshot,
+    task: &Task,
+) -> Result<(), Problem> {
+    let Task::InitWorker { worker } = task else { return Ok(()) };
+    if spec.provider == Provider::Gcp || snapshot.nodes.iter().any(|n| n.address.raw() == worker) {
+        return Ok(());
+    }
+    let shown = printable(worker);
+    let is_it = |name: &Text| name.raw().eq_ignore_ascii_case(worker);
+    let is_named = |n: &&Node| !n.address.is_empty() && (is_it(&n.hostname) || is_it(&n.name));
+    let named: Vec<&Node> = snapshot.nodes.iter().filter(is_named).collect();
+    if let Some(head) = named.iter().find(|n| n.is_head) {
+        return Err(failure(format!("{shown} is the head ({}), not a worker", head.address), of_head()));
+    }
+    if let Some(node) = named.iter().find(|n| n.state.is_alive()).or(named.first()) {
+        let what = format!("{shown} is a host name; Ray's address of that node is {}", node.address);
+        return Err(failure(what, Verb::InitWorker.on(node.address.raw(), "use the address")));
+    }
+    let hint = Hint::from(Verb::Nodes.to("see the addresses of the nodes"));
+    if worker.parse::<IpAddr>().is_err() {
+        return Err(failure(format!("Ray has no node with the address {shown}"), hint));
+    }
+    if read(spec)?.worker_ips.contains(worker) {
+        return Ok(());
+    }
+    let what = format!("Ray has no node at {shown}, and it is not in `provider.worker_ips`");
+    let line = Target::of(&spec.name).line(&format!("add-worker --host {}", shell_quote(worker)));
+    Err(failure(what, hint.and(Fix::command("or add it", line))))
 }
 
 /// The requests for TPUs; empty for a host.
@@ -153,4 +195,48 @@ pub(super) fn unknown(spec: &ClusterSpec, worker: &str) -> Problem {
 pub(super) fn no_vm(machine: &Machine) -> Problem {
     let what = format!("{} has no TPU VM yet", printable(machine.name()));
     failure(what, Verb::Tpus.to("wait until Google has created it, and check"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::NodeState;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_worker_of_a_local_cluster_is_restarted_by_the_address_that_ray_uses() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("lab.yaml");
+        let text =
+            "cluster_name: lab\nprovider: {type: local, head_ip: 10.0.0.1, worker_ips: [10.0.0.7, gpu8]}\n";
+        std::fs::write(&file, text).unwrap();
+        let spec = ClusterSpec { file: Some(file), ..ClusterSpec::sample("lab", Provider::Local) };
+        let node = |n: u8, hostname: &str| Node { hostname: hostname.into(), ..Node::sample(n) };
+        let nodes = vec![
+            Node { is_head: true, ..node(1, "head") },
+            node(2, "gpu2"),
+            Node { state: NodeState::Dead, ..node(3, "gpu3") },
+        ];
+        let snapshot = Snapshot { nodes: Arc::new(nodes), ..Snapshot::default() };
+        let check = |spec: &ClusterSpec, worker: &str| {
+            let checked = check_address(spec, &snapshot, &Task::InitWorker { worker: worker.into() });
+            checked.map_err(|problem| format!("{}; {}", problem.what, problem.hint))
+        };
+        // Alive, dead, and listed in the file.
+        for known in ["10.0.0.2", "10.0.0.3", "10.0.0.7"] {
+            assert_eq!(check(&spec, known), Ok(()), "{known}");
+        }
+        for (worker, words) in [
+            ("head", "is the head (10.0.0.1)"),
+            ("GPU2", "init-worker 10.0.0.2`"),
+            ("gpu3", "init-worker 10.0.0.3`"),
+            ("gpu8", "Ray has no node with the address gpu8"),
+            ("192.168.0.2", "add-worker --host 192.168.0.2`"),
+        ] {
+            let refused = check(&spec, worker).unwrap_err();
+            assert!(refused.contains(words), "{worker}: {refused}");
+        }
+        // At Google, workers have names.
+        assert_eq!(check(&ClusterSpec::sample("lab", Provider::Gcp), "gpu8"), Ok(()));
+    }
 }

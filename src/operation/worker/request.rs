@@ -182,7 +182,9 @@ pub(super) fn check_existing(
         return Ok(());
     }
     let what = format!("{name} was already requested with other settings: {}", differs.join("; "));
-    let hint = Hint::from("choose another name").and(Verb::RemoveWorker.on(name, "or delete it first"));
+    let hint = Hint::from(Verb::Abandon.to("abandon this operation"))
+        .and("then choose another name")
+        .and(Verb::RemoveWorker.on(name, "or delete it first"));
     Err(failure(what, hint))
 }
 

@@ -6,7 +6,7 @@ use super::super::host::Host;
 use super::super::journal::Journal;
 use super::super::performer::Performer;
 use super::super::{begin_again, failure, then_resume};
-use super::joined::{Watch, alive, head_of, missing};
+use super::joined::{Watch, alive, alive_at, head_of, missing};
 use super::machine::{self, Machine};
 use super::request::Request;
 use super::{WorkerFacts, follow, offer, planned, request};
@@ -14,15 +14,23 @@ use crate::gcp::{Change, GcpError, PartKind};
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{
-    Death, Fix, Hint, NewWorker, Node, NodeId, Problem, Progress, StepName, Task, Timestamp, Verb,
+    Death, Fix, Hint, NewWorker, Node, NodeId, Problem, Progress, Snapshot, StepName, Target, Task,
+    Timestamp, Verb,
 };
 use crate::ray::Drain;
 use crate::supervisor;
+use futures_util::stream::{self, StreamExt};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Time limit for Ray to report a node dead, which it does after several missed heartbeats.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Maximum number of hosts on which the startup script is stopped at the same time.
+const AT_ONCE: usize = 16;
+
+/// The warning when the startup script of a TPU that is drained cannot be stopped.
+const SCRIPT_KEPT: &str =
+    "cannot stop the startup script, so Ray may be started again there once it is drained";
 
 /// The warning for a TPU when the cluster file has `file_mounts`.
 const NO_FILES: &str = "file_mounts of the cluster file are not copied to TPUs; only `ray up` copies them";
@@ -169,6 +177,7 @@ impl Performer {
             }
             Err(problem) => return Err(problem),
         };
+        planned::check_address(&self.spec, &seen, &self.task).map_err(abandon_first)?;
         let nodes = alive(&seen, &machine.hosts)?;
         Ok(Some(nodes.iter().map(|n| n.id.to_string()).collect()))
     }
@@ -257,6 +266,9 @@ impl Performer {
         let hosts = missing(&snapshot, &machine.hosts, &before);
         let token = watch.session().and_then(|s| s.token.clone());
         for host in &hosts {
+            if !machine.is_google() {
+                self.is_at_no_other_address(host, &snapshot).await?;
+            }
             progress.report(format!("starting Ray on {}", printable(host)));
             launcher.start(host, &head, token.as_ref()).await?;
         }
@@ -265,6 +277,25 @@ impl Performer {
             (1, 1) => format!("started on {}", printable(hosts[0])),
             (n, all) => format!("started on {n} of {all} hosts"),
         })
+    }
+
+    /// An error if a host of a local cluster is in Ray with another of its addresses, and is the head or another
+    /// worker: starting Ray there would end work that was not checked.
+    async fn is_at_no_other_address(&self, host: &str, snapshot: &Snapshot) -> Result<(), Problem> {
+        if !alive(snapshot, &[host.to_owned()])?.is_empty() {
+            return Ok(());
+        }
+        let to = supervisor::find_host(&self.spec, &self.options, host, |_| ()).await?;
+        let (spec, options, executor) = (&self.spec, &self.options, &self.executor);
+        let addresses = Host { spec, options, executor, to }.addresses().await?;
+        let Some(node) = alive_at(snapshot, &addresses) else { return Ok(()) };
+        let (shown, address) = (printable(host), &node.address);
+        if node.is_head {
+            let what = format!("{shown} is the head ({address}), not a worker");
+            return Err(failure(what, Verb::Abandon.to("abandon this operation")));
+        }
+        let what = format!("{shown} is another address of {address}, where Ray already has a live node");
+        Err(failure(what, abandon_then(Verb::InitWorker.on(address.raw(), "then restart Ray there"))))
     }
 
     fn before(&self) -> Vec<NodeId> {
@@ -311,13 +342,18 @@ impl Performer {
         let millis = i64::try_from(within.saturating_mul(1000)).unwrap_or(i64::MAX);
         let until = self.facts.worker.drained_by.unwrap_or(now.saturating_add(millis));
         let mut watch = Watch::open(self).await?;
-        let nodes = alive(&watch.refresh().await?, &self.machine()?.hosts)?;
+        let mut nodes = alive(&watch.refresh().await?, &self.machine()?.hosts)?;
+        // A node that has joined since then was not confirmed; the next step refuses to remove it.
+        let before = self.before();
+        nodes.retain(|node| before.contains(&node.id));
         if nodes.is_empty() {
             return Ok(Draining::Over("nothing is running there".to_owned()));
         }
         if until <= now {
             return Ok(Draining::Over(still_running(nodes.iter().map(|node| node.address.raw()))));
         }
+        // Boxed, because a future that queries Google is large.
+        Box::pin(self.stop_startup_scripts(progress)).await?;
         request_drain(&self.executor, &watch, &nodes, Timestamp::from_millis(until), progress).await?;
         self.facts.worker.drained_by = Some(until);
         if self.executor.is_recording() {
@@ -326,14 +362,52 @@ impl Performer {
         Ok(Draining::Accepted)
     }
 
-    /// Waits until the drained nodes have ended, at most until the deadline.
+    /// Stops the startup script on the hosts of a TPU, which would start Ray again where a drained node has ended. A
+    /// failure is only reported.
+    async fn stop_startup_scripts(&self, progress: &StepProgress<'_>) -> Result<(), Problem> {
+        let machine = self.machine()?;
+        if !machine.is_google() {
+            return Ok(());
+        }
+        let launcher = match self.launcher().await {
+            Ok(launcher) => launcher,
+            Err(p) => {
+                progress.report(format!("{SCRIPT_KEPT}: {}", p.what));
+                return Ok(());
+            }
+        };
+        let launcher = &launcher;
+        let one = |host| async move { (host, launcher.stop_script(host).await) };
+        let each: Vec<_> = machine.hosts.iter().map(String::as_str).map(one).collect();
+        let done: Vec<(&str, Result<(), Problem>)> = stream::iter(each).buffered(AT_ONCE).collect().await;
+        let mut number = 0;
+        for (host, stopped) in done {
+            match stopped {
+                Ok(()) => number += 1,
+                Err(p) => progress.report(format!("{}: {SCRIPT_KEPT}: {}", printable(host), p.what)),
+            }
+        }
+        if number > 0 {
+            let target = Target::of(&self.spec.name);
+            let line = Verb::InitWorker.command(self.first_name(), target).unwrap_or_default();
+            progress.report(format!(
+                "startup script stopped on {}, so that Ray is not started there again once it is drained; `{line}` \
+                 starts both again",
+                counted(number, "host")
+            ));
+        }
+        Ok(())
+    }
+
+    /// Waits until the drained nodes have ended, at most until the deadline. Nodes that have joined at their addresses
+    /// since then do not count.
     async fn drained(&self, progress: &StepProgress<'_>) -> Result<String, Problem> {
         let until = self.facts.worker.drained_by.unwrap_or_default();
         let left = until.saturating_sub(Timestamp::now().as_millis());
         let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
         progress.report(format!("waiting up to {} s for running work to end", left.as_secs()));
         let mut watch = Watch::open(self).await?;
-        let still = watch.wait_until_gone(&self.machine()?.hosts, left).await?;
+        let still = watch.wait_until_dead(&self.before(), left).await?;
         Ok(if still.is_empty() {
             "running work has ended".to_owned()
         } else {
@@ -448,6 +522,12 @@ impl Performer {
 
 fn abandon_then(then: Fix) -> Hint {
     Hint::from([Verb::Abandon.to("abandon this operation"), then])
+}
+
+/// A problem that cannot be solved while this operation is interrupted.
+fn abandon_first(problem: Problem) -> Problem {
+    let hint = Hint::from(Verb::Abandon.to("abandon this operation")).and(problem.hint);
+    Problem { hint, ..problem }
 }
 
 /// The result of a request to drain a worker.

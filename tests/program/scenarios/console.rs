@@ -61,7 +61,7 @@ impl<'a> Console<'a> {
         self.perform(effects);
         self.wait_for_event(|event| match event {
             OperationEvent::Began(_) => Some((Began, None)),
-            OperationEvent::Refused(_, refusal) => {
+            OperationEvent::Refused(_, _, refusal) => {
                 Some((Refused(refusal.reason), refusal.allow.as_deref().cloned()))
             }
             _ => None,
@@ -75,7 +75,7 @@ impl<'a> Console<'a> {
         self.perform(effects);
         let refused = self.wait_for_event(|event| match event {
             OperationEvent::Previewed(..) => Some(None),
-            OperationEvent::Refused(_, refusal) => Some(Some(refusal.reason)),
+            OperationEvent::Refused(_, _, refusal) => Some(Some(refusal.reason)),
             _ => None,
         });
         if let Some(reason) = refused {

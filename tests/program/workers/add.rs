@@ -33,6 +33,8 @@ fn a_worker_is_requested_and_followed_until_it_has_joined() {
     let (code, _, said) = fixture.run("add-worker --type v4-8 --capacity reserved --name extra --yes");
     let refused = "extra was already requested with other settings: capacity best effort, not reserved";
     assert!(code != Some(0) && said.contains(refused) && said.contains("choose another name"), "{said}");
+    assert!(said.find("add-worker --abandon`") < said.find("remove-worker extra --drain`"), "{said}");
+    assert!(said.contains("add-worker --abandon`"), "the next command is refused otherwise: {said}");
     assert_eq!(fixture.double.state().queued.len(), 1);
     let (_, log, _) = fixture.run("audit");
     assert!(log.contains("add-worker extra") && log.contains("done"), "{log}");
@@ -113,9 +115,11 @@ fn a_failed_request_is_reported_with_a_hint() {
     let (code, _, said) = adding.finish();
     assert_eq!(code, Some(1));
     assert!(said.contains("no quota for v4") && said.contains("remove-worker poor"), "{said}");
-    assert_eq!(fixture.refused("remove-worker poor --yes").0, "interrupted");
+    let (reason, said) = fixture.refused("remove-worker poor --yes");
+    let places = ["add-worker --abandon`", "remove-worker poor --now`"].map(|command| said.find(command));
+    assert!(reason == "interrupted" && places[0].is_some() && places[0] < places[1], "{said}");
     assert_eq!(fixture.run("add-worker --abandon").0, Some(0));
-    let (code, _, said) = fixture.run("remove-worker poor --yes");
+    let (code, _, said) = fixture.run("remove-worker poor --now --yes");
     assert_eq!((code, fixture.double.state().queued.len()), (Some(0), 0), "{said}");
     let (code, _, said) = fixture.run("remove-worker poor --yes");
     assert!(code == Some(1) && said.contains("no TPU VM"), "{said}");

@@ -34,6 +34,12 @@ impl CloudFixture {
     }
 
     fn local(&self) {
+        // Each host reports the address at which it is reached.
+        self.program(
+            "ssh",
+            "before=; for word; do [ \"$before\" != -- ] || host=$word; before=$word; done\n\
+             case \"$before\" in *'hostname -I'*) echo \"$host\"; exit 0;; esac\nexec /usr/bin/ssh \"$@\"\n",
+        );
         let local = format!("provider: {{type: local, head_ip: {HEAD}, worker_ips: [{WORKER}]}}");
         self.file("here", "a file");
         let node = format!(
@@ -106,7 +112,10 @@ fn each_dry_run_is_one_list_on_a_local_cluster() {
     let adding = fixture.planned(&format!("add-worker --host {host}"));
     assert_eq!(short(&adding), starts);
     assert!(adding[1]["command"].as_str().unwrap().contains("RAY_HEAD_IP"), "{}", adding[1]);
-    assert_eq!(short(&fixture.planned(&format!("init-worker {host}"))), starts);
+    let starts = starts.map(|line| line.replace(host, WORKER));
+    assert_eq!(short(&fixture.planned(&format!("init-worker {WORKER}"))), starts);
+    let (code, out, said) = fixture.run(&format!("init-worker {host} --dry-run --json"));
+    assert!(code == Some(1) && said.contains("Ray has no node at 10.0.0.7"), "{out}{said}");
     assert_eq!(short(&fixture.planned(&format!("remove-worker {WORKER}"))), [format!("{WORKER}: stops Ray")]);
     let (code, out, said) = fixture.run(&format!("remove-worker {host} --dry-run --json"));
     assert!(

@@ -263,6 +263,8 @@ fn errors_in_a_list_of_workers_are_reported_before_anything_is_done() {
         "--type v4-8 --resume",
         "a --now --others --resume",
         "a --abandon",
+        "--drain --within 1h --resume",
+        "--parallel 2 --resume",
     ] {
         let (code, _, said) = fixture.run(&format!("remove-worker {wrong} --yes"));
         assert_eq!(code, Some(2), "{wrong}: {said}");

@@ -58,7 +58,7 @@ impl Console<'_> {
     fn refused(&mut self, order: Order) -> String {
         self.order(order);
         self.wait_for_event(|event| match event {
-            OperationEvent::Refused(_, refusal) => {
+            OperationEvent::Refused(_, _, refusal) => {
                 let problem = refusal.problem;
                 Some(format!("{}; {}", problem.what, problem.hint))
             }

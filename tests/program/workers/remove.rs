@@ -87,6 +87,49 @@ fn the_startup_of_a_tpu_vm_is_repeated_on_each_host() {
     assert!(log.contains("init-worker by-hand"), "{log}");
 }
 
+/// The startup script would start Ray again on each host whose drained node has ended, as a new node that takes jobs.
+#[test]
+fn a_drain_stops_the_startup_script_and_waits_only_for_the_nodes_that_it_drains() {
+    let mut fixture = CloudFixture::new();
+    fixture.head_of(|s| s.jobs = 0);
+    let hosts = [WORKER, "10.128.0.3"];
+    // The login on the first host takes as long as it is held, and the one on the second fails.
+    let login = "case \" $* \" in *\" -T -- 127.\"*) ;; *\" -T -- 10.128.0.3 \"*) echo 'no route' >&2; exit 255;; \
+                 *\" -T -- \"*) echo \"$*\" >>\"$HOME/logins\"; while [ -e \"$HOME/held\" ]; do sleep 0.05; done; \
+                 exit 0;; esac\nexec /usr/bin/ssh \"$@\"\n";
+    fixture.program("ssh", login);
+    fixture.file("held", "");
+    let node = tpu::node(ZONE, "by-hand", "v4-16", "READY", &labels("unmanaged"), &hosts);
+    fixture.double.state().nodes.push(node);
+    let (code, out, said) = fixture.run("remove-worker by-hand --drain --dry-run");
+    let position = |words: &str| out.find(words).unwrap_or_else(|| panic!("no `{words}`: {out}{said}"));
+    assert!(code == Some(0) && position("marin-tui-worker") < position("DrainNode"), "{out}{said}");
+
+    let drained: Vec<_> = fixture.heads[0].0.nodes().into_iter().skip(1).collect();
+    let mut removing = fixture.spawn("remove-worker by-hand --drain --within 600 --yes");
+    let logins = || fs::read_to_string(fixture.home.path().join("logins")).unwrap_or_default();
+    until("the script is being stopped", || !logins().is_empty());
+    assert!(logins().contains("sudo -n sh -c") && logins().contains("kill"), "{}", logins());
+    // Another node joins at the same address, which is not drained.
+    let head = &fixture.heads[0].0;
+    assert!(head.join_node(drained[0], WORKER));
+    fs::remove_file(fixture.home.path().join("held")).unwrap();
+    removing.wait_for("startup script stopped on 1 host");
+    removing.wait_for("waiting up to");
+    for node in drained {
+        // An idle node may have ended already.
+        head.kill_node(node);
+    }
+    let (code, _, said) = removing.finish();
+    assert!(
+        said.contains("10.128.0.3: cannot stop the startup script") && said.contains("no route"),
+        "{said}"
+    );
+    assert!(said.contains("running work has ended"), "it does not wait for the new node: {said}");
+    assert!(code == Some(1) && said.contains("another node has since joined Ray at 10.128.0.2"), "{said}");
+    assert_eq!(fixture.deletions(), Vec::<String>::new());
+}
+
 #[test]
 fn a_live_tpu_vm_is_removed_from_google_and_from_ray() {
     let mut fixture = CloudFixture::new();
