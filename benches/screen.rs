@@ -54,6 +54,7 @@ fn spec(name: &str) -> ClusterSpec {
         head,
         auth: SshAuth::default(),
         node_types: Vec::new(),
+        max_workers: None,
         google: GoogleNames::default(),
     }
 }

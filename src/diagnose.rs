@@ -232,6 +232,71 @@ mod tests {
     }
 
     #[test]
+    fn calls_of_request_resources_are_unmet_only_as_far_as_the_nodes_lack_room() {
+        let called = |count| {
+            watched(180, move |secs| {
+                let demands = vec![tpus(count, DemandKind::Request, false)];
+                state(secs, Autoscaler { demands, ..report(AutoscalerVersion::V2, secs) })
+            })
+        };
+        assert!(called(1).is_empty(), "the worker has the chips: {:?}", called(1));
+        let found = called(3);
+        assert_eq!((kinds(&found), found[0].short.as_str()), (vec![FindingKind::Stuck], "2 demands unmet"));
+    }
+
+    #[test]
+    fn any_host_of_a_slice_shows_that_its_type_provides_the_demand() {
+        let found = watched(180, |secs| {
+            let head = || Text::from("TPU-v4-32-head");
+            let mut state = wanting(AutoscalerVersion::V1)(secs);
+            Arc::make_mut(&mut state.autoscaler).demands[0].shape = vec![(head(), 1.0)];
+            let mut first = worker(2, NodeState::Alive);
+            first.resources.0.push(Resource { name: head(), total: 1.0, used: Some(1.0) });
+            Arc::make_mut(&mut state.nodes).push(first);
+            state
+        });
+        assert_eq!(kinds(&found), [FindingKind::Stuck]);
+    }
+
+    #[test]
+    fn the_maximum_counts_slices_without_the_head_and_the_cluster_has_one_of_its_own() {
+        use FindingKind::{Stuck, Unmet};
+        let with = |change: fn(&mut Autoscaler)| {
+            let found = watched(180, move |secs| {
+                // One slice of four hosts.
+                let mut state = sliced(secs, &[NodeState::Alive; 4]);
+                let mut head = worker(9, NodeState::Alive);
+                (head.is_head, head.node_type) = (true, "head".into());
+                Arc::make_mut(&mut state.nodes).push(head);
+                let report = Arc::make_mut(&mut state.autoscaler);
+                report.types[0].active = 4;
+                let mut of_head = report.types[0].clone();
+                (of_head.name, of_head.active, of_head.max) = ("head".into(), 1, Some(0));
+                report.types.push(of_head);
+                report.demands = vec![tpus(1, DemandKind::Task, false)];
+                change(report);
+                state
+            });
+            found[0].kind
+        };
+        assert_eq!(with(|report| report.types[0].max = Some(2)), Stuck);
+        assert_eq!(with(|report| report.types[0].max = Some(1)), Unmet);
+        assert_eq!(with(|report| report.max_workers = Some(2)), Stuck);
+        assert_eq!(with(|report| report.max_workers = Some(1)), Unmet);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_resets_the_history() {
+        let make = wanting(AutoscalerVersion::V2);
+        let mut history = History::default();
+        for secs in (3600..=3615).step_by(15).chain((0..=180).step_by(15)) {
+            history.record(&make(secs));
+        }
+        let found = findings(None, Some(&make(180)), &history, AtGoogle::default());
+        assert_eq!((found[0].kind, found[0].since), (FindingKind::Stuck, Some(at(0))));
+    }
+
+    #[test]
     fn a_gap_resets_the_history() {
         let mut history = History::default();
         for secs in [0, 15, 3600, 3615] {
@@ -396,6 +461,25 @@ mod tests {
         assert_eq!(kinds(600, &[Alive; 4]), [FindingKind::Idle]);
         let found = watched(60, |secs| sliced(secs, &[Alive, Alive, Alive, Dead]));
         assert_eq!((found[0].short.as_str(), found[0].since), ("slice-a 3 of 4 hosts", Some(at(30))));
+    }
+
+    #[test]
+    fn hosts_of_an_earlier_slice_of_the_same_name_are_not_missing() {
+        use NodeState::{Alive, Dead};
+        let incomplete = |until| {
+            let found = watched(until, |secs| {
+                // The hosts of the earlier slice died at 30.
+                let mut state = sliced(secs, &[Alive, Alive, Dead, Dead]);
+                let nodes = Arc::make_mut(&mut state.nodes);
+                for host in nodes.iter_mut().filter(|host| host.state.is_alive()) {
+                    host.started = Some(at(60));
+                }
+                state
+            });
+            found.into_iter().find(|f| f.kind == FindingKind::SliceIncomplete).map(|f| f.since)
+        };
+        assert_eq!(incomplete(645), None, "the others may still join");
+        assert_eq!(incomplete(660), Some(Some(at(60))));
     }
 
     #[test]

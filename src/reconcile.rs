@@ -21,17 +21,16 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: Timestamp) -> Vec<Row> {
     let alive: Alive =
         nodes.map(|all| all.iter().filter(|n| n.state.is_alive() && !n.is_head).map(by_address).collect());
-    let ours: Vec<&TpuVm> = cloud
-        .vms
-        .iter()
-        .filter(|vm| belongs(vm.ray_cluster.as_ref(), cluster) || in_ray(vm, &alive))
-        .collect();
-    // The address of a machine that is gone may be given to another one.
     let held: BTreeSet<&str> = cloud
         .vms
         .iter()
         .filter(|vm| !vm.state.is_gone())
         .flat_map(|vm| vm.hosts.iter().map(Text::raw))
+        .collect();
+    let ours: Vec<&TpuVm> = cloud
+        .vms
+        .iter()
+        .filter(|vm| belongs(vm.ray_cluster.as_ref(), cluster) || in_ray(vm, &alive, &held))
         .collect();
     let mut rows: Vec<Row> = ours.iter().map(|vm| vm_row(vm, cluster, &alive, &held, now)).collect();
     let of_cloud_tpu = ours.iter().filter(|vm| vm.compute.is_none());
@@ -66,9 +65,15 @@ fn belongs(label: Option<&Text>, cluster: &str) -> bool {
 }
 
 /// Whether a TPU without a cluster label is a worker of Ray: manually added workers may have no label.
-fn in_ray(vm: &TpuVm, alive: &Alive) -> bool {
-    let Some(alive) = alive else { return false };
-    vm.ray_cluster.is_none() && vm.hosts.iter().any(|h| alive.contains_key(h.raw()))
+fn in_ray(vm: &TpuVm, alive: &Alive, held: &BTreeSet<&str>) -> bool {
+    vm.ray_cluster.is_none() && vm.hosts.iter().any(|host| has_joined(vm, host, alive, held))
+}
+
+/// Whether a host of a machine is alive in Ray. `held`: the addresses of machines that exist, one of which may have the
+/// address of a machine that is gone.
+fn has_joined(vm: &TpuVm, host: &Text, alive: &Alive, held: &BTreeSet<&str>) -> bool {
+    let is_its_own = !vm.state.is_gone() || !held.contains(host.raw());
+    is_its_own && alive.as_ref().is_some_and(|alive| alive.contains_key(host.raw()))
 }
 
 /// The manager of a machine, from its name: Ray's GCP provider names its workers `ray-CLUSTER-worker-ID-tpu`.
@@ -78,13 +83,11 @@ fn keeper(name: &Text, cluster: &str) -> ManagedBy {
 }
 
 fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: Timestamp) -> Row {
-    let has_joined = |host: &&Text| {
-        let is_its_own = !vm.state.is_gone() || !held.contains(host.raw());
-        is_its_own && alive.as_ref().is_some_and(|alive| alive.contains_key(host.raw()))
-    };
-    let joined = vm.hosts.iter().filter(has_joined).count();
-    let missing: Vec<Text> = vm.hosts.iter().filter(|h| !has_joined(h)).cloned().collect();
-    let is_late = vm.created.is_none_or(|at| at.age(now) > JOIN_TIME);
+    let is_missing = |host: &&Text| !has_joined(vm, host, alive, held);
+    let missing: Vec<Text> = vm.hosts.iter().filter(is_missing).cloned().collect();
+    let joined = vm.hosts.len() - missing.len();
+    // It may have waited for capacity since it was requested.
+    let is_late = vm.started.or(vm.created).is_none_or(|at| at.age(now) > JOIN_TIME);
     let status = match vm.state {
         // Ray has not noticed yet.
         VmState::Preempted | VmState::Terminated if joined > 0 => TpuStatus::Ghost,
@@ -159,10 +162,12 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
     Some(Row {
         name: request.name.clone(),
         accelerator_type: request.accelerator_type.clone(),
-        // A suspended request no longer holds any chips; it counts as a request.
-        chips: match request.state {
-            QueuedState::Suspended => 0,
-            _ => chips(request.accelerator_type.raw()).unwrap_or(0),
+        // A suspended request no longer holds any chips; it counts as a request. Others may be for several slices.
+        chips: if request.state == QueuedState::Suspended {
+            0
+        } else {
+            let slices = u32::try_from(request.nodes.len().max(1)).unwrap_or(u32::MAX);
+            chips(request.accelerator_type.raw()).unwrap_or(0).saturating_mul(slices)
         },
         status,
         resource: Some(LeftoverKind::QueuedResource.name()),
@@ -264,6 +269,7 @@ mod tests {
             capacity: Capacity::Preemptible,
             queued_resource: None,
             created: Some(ago(minutes)),
+            started: None,
             ray_cluster: Some(Text::new("c")),
             ray_type: None,
             compute: None,
@@ -419,6 +425,41 @@ mod tests {
             [("ray-c-worker-1-tpu", ManagedBy::Autoscaler), ("ray-worker-manual-7", ManagedBy::Manual)]
         );
         assert_eq!(chips_of(&rows, TpuStatus::Registered), 8);
+    }
+
+    #[test]
+    fn a_tpu_that_waited_for_capacity_has_time_to_join() {
+        let waited = |name: &str, started: i64| TpuVm {
+            started: Some(ago(started)),
+            ..vm(name, "v6e-8", VmState::Ready, &["10.0.0.2", "10.0.0.3"], 300)
+        };
+        let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)])];
+        let status = |vm: TpuVm| table(vec![vm], Vec::new(), &nodes)[0].1;
+        assert_eq!(status(waited("booted", 5)), TpuStatus::Joining);
+        assert_eq!(status(waited("late", 16)), TpuStatus::Incomplete);
+    }
+
+    #[test]
+    fn the_chips_of_a_request_for_several_slices_are_all_counted() {
+        let mut many = request("q", QueuedState::Waiting, "n-0");
+        many.nodes.push("n-1".into());
+        let queued = vec![many, request("one", QueuedState::Waiting, "n")];
+        let cloud = CloudView { queued, complete: true, ..CloudView::default() };
+        let rows = reconcile("c", &cloud, Some(&[]), NOW);
+        let chips: Vec<_> = rows.iter().map(|row| (row.name.raw(), row.chips)).collect();
+        assert_eq!(chips, [("one", 64), ("q", 128)]);
+    }
+
+    #[test]
+    fn a_preempted_tpu_without_a_label_is_ours_only_while_no_other_has_its_address() {
+        let old = TpuVm { ray_cluster: None, ..vm("old", "v4-8", VmState::Preempted, &["10.0.0.2"], 100) };
+        let new = vm("new", "v4-8", VmState::Ready, &["10.0.0.2"], 50);
+        let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)])];
+        let names = |vms| table(vms, Vec::new(), &nodes).into_iter().map(|(name, status, _)| (name, status));
+        let both: Vec<_> = names(vec![old.clone(), new]).collect();
+        assert_eq!(both, [("new".to_owned(), TpuStatus::Registered)]);
+        let alone: Vec<_> = names(vec![old]).collect();
+        assert_eq!(alone, [("old".to_owned(), TpuStatus::Ghost)]);
     }
 
     #[test]

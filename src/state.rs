@@ -159,6 +159,9 @@ impl ClusterState {
         }
         if before.session != now.session {
             self.vitals = Arc::new(ClusterVitals { limits: self.vitals.limits, ..ClusterVitals::default() });
+        } else if !self.vitals.jobs.is_empty() && !self.vitals.is_fresh(now.taken) {
+            // A job that waited for a node at the last reading may have started long ago.
+            Arc::make_mut(&mut self.vitals).jobs.clear();
         }
         let first = !std::mem::replace(&mut self.known, true);
         let ids = |snapshot: &Snapshot| snapshot.nodes.iter().map(|node| node.id).collect::<Vec<_>>();
@@ -285,7 +288,9 @@ mod tests {
     use super::*;
     use crate::diagnose::Severity;
     use crate::model::cloud::{Capacity, CloudView, TpuVm, VmState};
-    use crate::model::{Job, Phase, ProblemKind, Provider, RunningHead, several_heads};
+    use crate::model::{
+        Job, JobActivity, Phase, ProblemKind, Provider, RunningHead, VitalLimits, Vitals, Wait, several_heads,
+    };
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(secs))
@@ -328,6 +333,7 @@ mod tests {
             capacity: Capacity::Preemptible,
             queued_resource: None,
             created: Some(at(0)),
+            started: None,
             ray_cluster: Some("lab".into()),
             ray_type: None,
             compute: None,
@@ -439,6 +445,31 @@ mod tests {
         let shown = Arc::clone(&next);
         Arc::make_mut(&mut next).apply(&ClusterEvent::Cloud(Ok(Arc::new(CloudView::default()))));
         assert_eq!((shown.tpus.leftovers().len(), next.tpus.leftovers().len()), (1, 0));
+    }
+
+    #[test]
+    fn a_job_is_not_pending_because_of_vitals_that_are_too_old() {
+        let mut state = state();
+        state.apply(&session("one", 0, &["a"]));
+        let job = Arc::clone(&state.snapshot.jobs[0]);
+        let wait = Wait { shape: vec![("TPU".into(), 4.0)], count: 1, since: None };
+        let vitals = Vitals::sample(JobActivity::Waiting(wait), at(0));
+        let limits = VitalLimits { pending: Duration::from_secs(60), ..VitalLimits::default() };
+        let cluster_vitals = ClusterVitals {
+            read: Some(at(0)),
+            jobs: [(job.key.clone(), Arc::new(vitals))].into(),
+            limits,
+            ..ClusterVitals::default()
+        };
+        state.apply(&ClusterEvent::Vitals(Arc::new(cluster_vitals)));
+        let seen =
+            |state: &ClusterState| (state.vitals.status(&job), state.tally.blocked, state.pending.len());
+        assert_eq!(seen(&state), (JobStatus::Pending, 1, 1));
+        state.apply(&session("one", 900, &["a"]));
+        assert_eq!(seen(&state), (JobStatus::Pending, 1, 1), "they apply for 15 minutes");
+        state.apply(&session("one", 901, &["a"]));
+        assert_eq!(seen(&state), (JobStatus::Running, 0, 0));
+        assert_eq!((state.vitals.limits, state.vitals.read), (limits, Some(at(0))), "they are kept");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::app::table::cell::{Cell, Role};
 use crate::diagnose::Finding;
 use crate::model::amount::grouped;
 use crate::model::text::printable;
-use crate::model::{Chip, ClusterName, Problem};
+use crate::model::{Chip, ClusterName, Problem, SnapshotPart};
 
 /// All clusters, and the files that could not be read.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +45,10 @@ pub struct Totals {
     pub up: usize,
     /// Clusters whose state was read; if there are none, the totals of nodes, chips and jobs are unknown.
     pub known: usize,
+    /// Those whose nodes were read.
+    pub nodes_known: usize,
+    /// Those whose jobs were read.
+    pub jobs_known: usize,
     /// Files that could not be read.
     pub broken: usize,
     /// The number of nodes alive.
@@ -60,9 +64,9 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// A total as text; `?` while no cluster is known.
-    pub fn text(&self, n: usize) -> String {
-        if self.known > 0 || self.clusters == 0 { grouped(n) } else { "?".to_owned() }
+    /// A total over this number of known clusters as text; `?` while there are none.
+    pub fn text(&self, n: usize, known: usize) -> String {
+        if known > 0 || self.clusters == 0 { grouped(n) } else { "?".to_owned() }
     }
 }
 
@@ -135,6 +139,8 @@ impl Fleet {
             let t = &c.tally;
             all.up += usize::from(c.is_up());
             all.known += usize::from(c.known);
+            all.nodes_known += usize::from(c.knows(SnapshotPart::Nodes));
+            all.jobs_known += usize::from(c.knows(SnapshotPart::Jobs));
             all.nodes += t.alive;
             let (running, waiting) = t.jobs();
             (all.running, all.waiting) = (all.running + running, all.waiting + waiting);

@@ -2,6 +2,7 @@
 
 pub(super) mod chips;
 pub(super) mod inspect;
+pub(super) mod login;
 pub(super) mod page;
 pub mod slice;
 pub(super) mod slices;

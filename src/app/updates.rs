@@ -56,6 +56,14 @@ impl App {
         let on_screen = self.is_on_screen(cluster_index);
         let cluster = &mut self.fleet.clusters[cluster_index];
         let before = cluster.take(update.state);
+        // The beginning and the end of an operation change findings without an event of their own.
+        if !matches!(update.event, ClusterEvent::Snapshot(_)) && cluster.findings != before.findings {
+            self.dirty = true;
+            if !self.is_frozen() {
+                self.rearrange(cluster_index);
+            }
+        }
+        let cluster = &mut self.fleet.clusters[cluster_index];
         match update.event {
             ClusterEvent::Link(link) => {
                 self.apply_link((cluster_index, &update.cluster), &link, &before, now);

@@ -36,17 +36,19 @@ pub(super) enum Room {
 impl Unmet {
     pub fn of(snapshot: &Snapshot) -> Self {
         let report = &*snapshot.autoscaler;
+        let demands = report.unmet(&snapshot.nodes);
         let sum = |infeasible: bool| {
-            report.demands.iter().filter(|d| d.infeasible == infeasible).map(|d| d.count).sum()
+            demands.iter().filter(|(d, _)| d.infeasible == infeasible).map(|(_, count)| count).sum()
         };
-        let feasible = report.demands.iter().filter(|d| !d.infeasible);
+        let open = open_types(report, &snapshot.nodes);
+        let feasible = demands.iter().filter(|(d, _)| !d.infeasible);
         let lacks = report.types.iter().filter_map(|t| {
             let up = units(t, &snapshot.nodes);
             t.min.filter(|min| up < *min).map(|min| (t.name.to_string(), up, min))
         });
         Self {
             demands: sum(false),
-            room: feasible.map(|d| room(d, report, &snapshot.nodes)).max().unwrap_or(Room::None),
+            room: feasible.map(|(d, _)| room(d, &open)).max().unwrap_or(Room::None),
             infeasible: sum(true),
             minimum: lacks.collect(),
             moves: !report.pending.is_empty() || report.types.iter().any(|t| coming(t) > 0),
@@ -74,38 +76,50 @@ pub(super) fn coming(t: &NodeTypeCount) -> u32 {
     t.pending + t.launching
 }
 
-/// Workers of a type as the autoscaler counts them: a slice is one. The report may still count dead nodes (v1 does), so
-/// the smaller of the reported number and the number of living nodes counts, if nodes report their type.
-fn units(t: &NodeTypeCount, nodes: &[Node]) -> u32 {
-    let reported = t.active + t.idle;
+/// Workers of a type as the autoscaler counts them for its limits: a slice is one, and the head is not counted. The
+/// report may still count dead nodes (v1 does), and v2's counts hosts, so the smaller of the reported number and the
+/// number of living slices counts, if nodes report their type.
+pub(super) fn units(t: &NodeTypeCount, nodes: &[Node]) -> u32 {
+    let alive = || nodes.iter().filter(|n| n.state.is_alive());
+    let of_head = alive().any(|n| n.is_head && n.node_type == t.name);
+    let reported = (t.active + t.idle).saturating_sub(u32::from(of_head));
     if nodes.iter().all(|n| n.is_head || n.node_type.is_empty()) {
-        return if nodes.iter().any(|n| !n.is_head && n.state.is_alive()) { reported } else { 0 };
+        return if alive().any(|n| !n.is_head) { reported } else { 0 };
     }
-    let alive = nodes.iter().filter(|n| n.state.is_alive() && n.node_type == t.name);
+    let alive = alive().filter(|n| !n.is_head && n.node_type == t.name);
     let (named, single): (Vec<_>, Vec<_>) = alive.map(Node::slice).partition(Option::is_some);
     let slices: BTreeSet<_> = named.into_iter().collect();
     reported.min(u32::try_from(single.len() + slices.len()).unwrap_or(u32::MAX))
 }
 
-fn room(demand: &Demand, report: &Autoscaler, nodes: &[Node]) -> Room {
-    let worker = |t: &NodeTypeCount| nodes.iter().find(|n| !n.is_head && n.node_type == t.name);
-    // The cluster's own limit applies to types without one: it bounds all workers together.
-    let all: u64 = report.types.iter().map(|t| u64::from(t.active + t.idle + coming(t))).sum();
-    let limit = report.types.iter().filter_map(|t| t.max).max();
+/// The types that can have another worker, each as the list of its known workers, including dead ones. No type can once
+/// the cluster has `max_workers`.
+fn open_types<'a>(report: &Autoscaler, nodes: &'a [Node]) -> Vec<Vec<&'a Node>> {
     if report.types.is_empty() {
-        return Room::Perhaps;
+        // Unknown types are like one type without known workers.
+        return vec![Vec::new()];
     }
-    if limit.is_some_and(|limit| all >= limit.into()) {
-        return Room::None;
+    let counts: Vec<u32> = report.types.iter().map(|t| units(t, nodes) + coming(t)).collect();
+    let all: u64 = counts.iter().map(|n| u64::from(*n)).sum();
+    if report.max_workers.is_some_and(|max| all >= u64::from(max)) {
+        return Vec::new();
     }
-    let has_room = |t: &&NodeTypeCount| t.max.is_none_or(|max| t.active + t.idle + coming(t) < max);
-    let of = |t: &NodeTypeCount| match (worker(t), &demand.kind) {
-        // The bundles of a group are summed, and may be placed on several nodes.
-        (_, DemandKind::Group(_)) | (None, _) => Room::Perhaps,
-        (Some(node), _) if fits(demand, node) => Room::Certain,
-        (Some(_), _) => Room::None,
+    let types = report.types.iter().zip(counts);
+    let open = types.filter(|(t, count)| t.max.is_none_or(|max| *count < max));
+    open.map(|(t, _)| nodes.iter().filter(|n| !n.is_head && n.node_type == t.name).collect()).collect()
+}
+
+/// Whether one of these types provides what is demanded.
+fn room(demand: &Demand, open: &[Vec<&Node>]) -> Room {
+    // The bundles of a group are summed, and may be placed on several nodes.
+    let is_group = matches!(demand.kind, DemandKind::Group(_));
+    let of = |workers: &Vec<&Node>| match () {
+        () if is_group || workers.is_empty() => Room::Perhaps,
+        // The hosts of a slice differ: only its first has the resource `TPU-..-head`.
+        () if workers.iter().any(|node| fits(demand, node)) => Room::Certain,
+        () => Room::None,
     };
-    report.types.iter().filter(has_room).map(of).max().unwrap_or(Room::None)
+    open.iter().map(of).max().unwrap_or(Room::None)
 }
 
 /// Whether a node, empty, could hold one such demand.

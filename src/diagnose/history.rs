@@ -13,7 +13,7 @@ pub const SILENT_AFTER: Duration = Duration::from_secs(60);
 /// report arrives nevertheless, the clocks differ, and from then on only the time without a new report counts.
 pub const SILENT_AT_ONCE: Duration = Duration::from_secs(300);
 /// Anything may have happened between two states further apart (the laptop was suspended, the connection was lost), so
-/// what was known before is discarded.
+/// what was known before is discarded. The same applies if the clock was set back.
 pub const MAX_GAP: Duration = Duration::from_secs(120);
 
 /// Longer than a launch attempt that the provider refuses.
@@ -68,7 +68,7 @@ impl History {
     pub fn record(&mut self, snapshot: &Snapshot) {
         let now = snapshot.taken;
         let restarted = snapshot.session.raw() != self.session;
-        if restarted || self.taken.is_none_or(|t| t.age(now) > MAX_GAP) {
+        if restarted || self.taken.is_none_or(|taken| now < taken || taken.age(now) > MAX_GAP) {
             let (problem, restart) = (self.problem.take(), self.restart.take());
             *self = Self { problem, restart, session: snapshot.session.raw().to_owned(), ..Self::default() };
         }

@@ -107,13 +107,20 @@ fn lack(requested: &Requested, nodes: &[Node]) -> Option<String> {
         amount => format!("{name} {amount}"),
     };
     let total = |node: &Node| node.resources.get(name.raw()).map_or(0.0, |resource| resource.total);
-    let able = nodes().filter(|node| total(node) >= *n).count();
+    let able: Vec<&Node> = nodes().filter(|node| total(node) >= *n).collect();
+    // Not every channel reports what is in use.
+    let unknown = able.iter().filter(|node| free(node, name.raw()).is_none()).count();
+    let others =
+        if unknown > 0 { format!(", use unknown on {}", counted(unknown, "node")) } else { String::new() };
     let most = nodes().filter_map(|node| free(node, name.raw())).fold(0.0, f64::max);
     Some(match () {
         () if nodes().all(|node| total(node) <= 0.0) => format!("{what}: not available on any node"),
-        () if able == 0 => format!("{what}: no node has that much"),
-        () if most <= 0.0 => format!("{what}: all in use on {}", counted(able, "node")),
-        () => format!("{what}: at most {} free on a node", amount(name.raw(), most)),
+        () if able.is_empty() => format!("{what}: no node has that much"),
+        () if unknown == able.len() => format!("{what}: use unknown on {}", counted(unknown, "node")),
+        () if most <= 0.0 => {
+            format!("{what}: all in use on {}{others}", counted(able.len() - unknown, "node"))
+        }
+        () => format!("{what}: at most {} free on a node{others}", amount(name.raw(), most)),
     })
 }
 
@@ -124,7 +131,8 @@ fn covers(demand: &Demand, requested: &Requested) -> bool {
 
 /// The number of unmet demands for these resources.
 fn unmet_demands(requested: &Requested, snapshot: &Snapshot) -> u64 {
-    snapshot.autoscaler.demands.iter().filter(|d| covers(d, requested)).map(|d| d.count).sum()
+    let demands = snapshot.autoscaler.unmet(&snapshot.nodes);
+    demands.iter().filter(|(demand, _)| covers(demand, requested)).map(|(_, count)| count).sum()
 }
 
 /// What the autoscaler does about it, preceded by a semicolon, and the finding with the details.
@@ -262,6 +270,17 @@ mod tests {
         let apart = of(nodes(&[&[("CPU", 8.0, 8.0), ("GPU", 1.0, 0.0)], &[("CPU", 8.0, 0.0)]]));
         let text = text(Some(&[("CPU", 1.0), ("GPU", 1.0)]), &apart, &[]);
         assert_eq!(text, "waits for GPU 1, CPU 1: free, but not all on one node");
+    }
+
+    #[test]
+    fn resources_of_unknown_use_are_not_in_use() {
+        let mut all = nodes(&[&[("TPU", 4.0, 4.0)], &[("TPU", 4.0, 4.0)], &[("TPU", 1.0, 1.0)]]);
+        let words = |all: &[Node]| text(Some(&[("TPU", 4.0)]), &of(all.to_vec()), &[]);
+        assert_eq!(words(&all), "waits for TPU 4: all in use on 2 nodes");
+        all[0].resources.0[0].used = None;
+        assert_eq!(words(&all), "waits for TPU 4: all in use on 1 node, use unknown on 1 node");
+        all[1].resources.0[0].used = None;
+        assert_eq!(words(&all), "waits for TPU 4: use unknown on 2 nodes");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The node types that could provide what a job waits for, and why they do not.
 
-use super::demand::{coming, failing_now};
+use super::demand::{coming, failing_now, units};
 use crate::model::amount::{amount, counted, rank};
 use crate::model::time::brief;
 use crate::model::{
@@ -102,7 +102,7 @@ fn availability(kind: &NodeTypeLimits, snapshot: &Snapshot, cluster_vitals: &Clu
     let report = &*snapshot.autoscaler;
     let none = NodeTypeCount::default();
     let count = report.types.iter().find(|t| t.name.raw() == kind.name).unwrap_or(&none);
-    let (up, on_way) = (count.active + count.idle, coming(count));
+    let (up, on_way) = (units(count, &snapshot.nodes), coming(count));
     let failure = failing_now(report, snapshot.taken).find(|failure| failure.node_type.raw() == kind.name);
     let held = holders(kind, snapshot, cluster_vitals);
     let room = match failure {

@@ -20,7 +20,7 @@ pub struct Slice<'a> {
     pub expected: u32,
     /// When its first living host registered.
     pub started: Option<Timestamp>,
-    /// Latest death of one of its hosts.
+    /// Latest death of one of its hosts since `started`: a slice may have been created again under the same name.
     pub lost: Option<Timestamp>,
 }
 
@@ -44,6 +44,9 @@ pub fn slices(nodes: &[Node]) -> Vec<Slice<'_>> {
         } else {
             slice.lost = slice.lost.max(node.ended);
         }
+    }
+    for slice in by_name.values_mut() {
+        slice.lost = slice.lost.filter(|lost| slice.started.is_none_or(|started| *lost > started));
     }
     by_name.into_values().filter(|s| s.registered > 0 && s.expected > 1).collect()
 }

@@ -35,6 +35,7 @@ struct Machine {
     external: Option<String>,
     capacity: Capacity,
     created: Option<Timestamp>,
+    started: Option<Timestamp>,
     cluster: Option<String>,
     role: Option<String>,
     ray_type: Option<String>,
@@ -234,6 +235,7 @@ fn instance(value: &Value) -> Option<Machine> {
         internal: address(&card["networkIP"]),
         external: address(&card["accessConfigs"][0]["natIP"]),
         created: time(text_of(&value["creationTimestamp"])),
+        started: time(text_of(&value["lastStartTimestamp"])),
         ..machine
     })
 }
@@ -254,6 +256,7 @@ fn machine(properties: &Value, config: &Value) -> Option<Machine> {
         external: None,
         capacity: capacity(properties),
         created: None,
+        started: None,
         cluster: label("ray-cluster-name"),
         role: label("ray-node-type"),
         ray_type: label("ray-user-node-type"),
@@ -275,6 +278,7 @@ fn tpu_vm(machine: &Machine, accelerator_type: String, compute: ComputeTpu) -> F
         capacity: machine.capacity,
         queued_resource: None,
         created: machine.created,
+        started: machine.started,
         ray_cluster: text(&machine.cluster),
         ray_type: text(&machine.ray_type),
         compute: Some(compute),
@@ -302,6 +306,7 @@ fn slice(group: &Value, path: String, machines: &[Machine]) -> Found {
     let vm = &mut found.vm;
     (vm.id, vm.name) = (named(&group["id"]).map(Text::new), Text::new(text_of(&group["name"])));
     vm.created = time(text_of(&group["creationTimestamp"]));
+    vm.started = machines.iter().filter_map(|machine| machine.started).max();
     let states: Vec<VmState> = machines.iter().map(|m| m.state).collect();
     let is_deleting = group["currentActions"]["deleting"].as_u64().unwrap_or(0) > 0;
     vm.state = if is_deleting { VmState::Deleting } else { state(&states) };

@@ -243,9 +243,16 @@ impl Refusal<'_> {
                 GcpError::Policy { constraint: String::new(), project: String::new(), message }
             }
             (401, ..) => GcpError::Unauthenticated { message, login },
-            (403, "rateLimitExceeded" | "quotaExceeded" | "userRateLimitExceeded", _) | (429, ..) => {
-                GcpError::Quota { message, after: None }
-            }
+            (
+                403,
+                "rateLimitExceeded"
+                | "quotaExceeded"
+                | "userRateLimitExceeded"
+                | "RATE_LIMIT_EXCEEDED"
+                | "RESOURCE_QUOTA_EXCEEDED",
+                _,
+            )
+            | (429, ..) => GcpError::Quota { message, after: None },
             (403, ..) => {
                 // Compute names the permission in its message only.
                 let named = self.message.split('\'').nth(1).filter(|w| w.matches('.').count() == 2);
@@ -341,6 +348,22 @@ mod tests {
     use rustls::CertificateError;
     use rustls::pki_types::UnixTime;
     use std::time::Duration;
+
+    #[test]
+    fn an_exceeded_rate_is_not_a_missing_permission() {
+        // Compute Engine answers with both reasons.
+        let body = |reason: &str| {
+            serde_json::json!({"error": {"code": 403, "errors": [{"reason": "rateLimitExceeded"}],
+                "message": "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute' of service.",
+                "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}]}})
+        };
+        for reason in ["RATE_LIMIT_EXCEEDED", "RESOURCE_QUOTA_EXCEEDED"] {
+            let error = GcpError::from_body(403, &body(reason));
+            assert!(matches!(error, GcpError::Quota { .. }), "{error:?}");
+        }
+        let refused = GcpError::from_body(403, &body("IAM_PERMISSION_DENIED"));
+        assert!(matches!(refused, GcpError::Forbidden { .. }), "{refused:?}");
+    }
 
     #[test]
     fn a_certificate_outside_its_validity_means_a_wrong_clock() {

@@ -189,6 +189,7 @@ pub(super) fn vm(node: &Value) -> TpuVm {
         capacity,
         queued_resource: short(&node["queuedResource"]),
         created: node["createTime"].as_str().and_then(time),
+        started: None,
         ray_cluster: text(&node["labels"]["ray-cluster-name"]),
         ray_type: text(&node["labels"]["ray-user-node-type"]),
         compute: None,

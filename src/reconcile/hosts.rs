@@ -59,7 +59,8 @@ pub struct Hosts {
     pub chips: (Option<f64>, f64),
     /// When the first living host registered.
     pub started: Option<Timestamp>,
-    /// The latest death among them, and Ray's message about it.
+    /// The latest death among them, and Ray's message about it; for a slice with living hosts, since `started`, because
+    /// it may have been created again under the same name.
     pub ended: Option<(Timestamp, Text)>,
 }
 
@@ -181,16 +182,20 @@ impl Hosts {
     }
 
     /// Sets the expected number of hosts, which requires all hosts of the slice. Without a label that reports it, lost
-    /// hosts whose address has not returned count as missing.
+    /// hosts whose address has not returned count as missing. Deaths before the slice was created again do not count.
     fn finish(&mut self, nodes: &[Node], now: Timestamp) {
         if self.key.kind != HostsKind::Slice {
             return;
         }
+        let started = self.started;
+        let is_since = |at: Timestamp| started.is_none_or(|started| at > started);
+        self.ended = self.ended.take().filter(|(at, _)| is_since(*at));
         let hosts = || self.nodes.iter().map(|number| &nodes[*number as usize]);
         self.expected = hosts().find_map(Node::hosts_of_slice).or_else(|| {
             let (alive, dead): (Vec<&Node>, Vec<&Node>) = hosts().partition(|node| node.state.is_alive());
             let alive: BTreeSet<&str> = alive.iter().map(|node| node.address.raw()).collect();
-            let lost = dead.iter().filter(|node| node.is_lost(now)).map(|node| node.address.raw());
+            let is_lost = |node: &&&Node| node.is_lost(now) && node.ended.is_some_and(is_since);
+            let lost = dead.iter().filter(is_lost).map(|node| node.address.raw());
             let missing: BTreeSet<&str> = lost.filter(|address| !alive.contains(address)).collect();
             let all = u32::try_from(alive.len() + missing.len()).ok();
             all.filter(|_| !missing.is_empty())
@@ -369,6 +374,9 @@ mod tests {
         let lost = dead(old(2), 60, DeathReason::Unexpected);
         assert_eq!(rows(&[old(1), old(2)]), [format!("{name} 2/? of 2")], "the number of hosts is unknown");
         assert_eq!(rows(&[old(1), lost.clone()]), [format!("{name} 1/2 of 2")]);
+        let reborn = [Node { started: Some(ago(30)), ..old(1) }, lost.clone()];
+        assert_eq!(rows(&reborn), [format!("{name} 1/? of 2")], "a host of the earlier slice of that name");
+        assert_eq!(BySlice::of(&reborn, NOW).rows[0].ended, None);
         let back = Node { id: NodeId::from_bytes(&[99; 28]).unwrap(), ..old(2) };
         assert_eq!(rows(&[old(1), lost, back]), [format!("{name} 2/? of 3")], "it came back");
         assert_eq!(BySlice::of(&[old(1)], NOW).rows[0].chips, (None, 4.0), "the usage is unknown");

@@ -41,7 +41,7 @@ pub fn chips_by_generation<'r>(rows: impl IntoIterator<Item = &'r Row>) -> BTree
         match row.status {
             TpuStatus::Waiting => chips.waiting += row.chips,
             // The chips of a stopped instance are no longer held.
-            TpuStatus::Refused | TpuStatus::Preempted => {}
+            TpuStatus::Refused | TpuStatus::Preempted | TpuStatus::Stopped => {}
             status => {
                 chips.held += row.chips;
                 let (hosts, joined) = row.hosts;
@@ -149,6 +149,7 @@ mod tests {
             row("v4-8", 4, TpuStatus::Ghost, (1, 1), "t"),
             row("v4-8", 4, TpuStatus::Waiting, (0, 0), "t"),
             row("v4-8", 4, TpuStatus::Refused, (0, 0), "t"),
+            row("v4-8", 4, TpuStatus::Stopped, (1, 0), "t"),
             row("v5litepod-8", 8, TpuStatus::Joining, (0, 0), "t"),
             row("", 4, TpuStatus::Ghost, (0, 1), "t"),
         ];

@@ -365,6 +365,9 @@ impl Performer {
 
     fn copy(&mut self, what: &str, text: &str) {
         let how = self.copier.copy(text, || Ok(io::stdout()));
+        if how.is_ok() {
+            (self.copied, self.held_back) = (None, None);
+        }
         self.report_copied(what, how);
     }
 
@@ -385,8 +388,7 @@ impl Performer {
             self.held_back = Some(url);
             return self.report(Outcome::Returned(text));
         }
-        let instead = if self.copied.take().is_some() { " instead of the token" } else { "" };
-        self.held_back = None;
+        let instead = if self.copied.is_some() { " instead of the token" } else { "" };
         self.copy(&format!("dashboard address {url}{instead}"), &url);
     }
 

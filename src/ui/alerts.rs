@@ -7,12 +7,21 @@ use crate::diagnose::Finding;
 use crate::model::ClusterName;
 use ratatui::style::{Modifier, Style};
 
+/// Which part of a finding follows its first line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The evidence, then the hint.
+    EvidenceFirst,
+    /// The hint, then the evidence: for places in which not all of it may fit.
+    HintFirst,
+}
+
 /// The findings as lines of this width, each followed by a blank line; dimmed if they are out of date. `others`
 /// describes which other clusters have the same.
 pub fn lines<'a>(
     findings: impl Iterator<Item = &'a Finding>,
     d: &DrawContext<'_>,
-    width: usize,
+    (width, order): (usize, Order),
     stale: bool,
     others: impl Fn(&Finding) -> Vec<&'a ClusterName>,
 ) -> Vec<(String, Style)> {
@@ -30,7 +39,11 @@ pub fn lines<'a>(
         };
         let head = format!("{glyph} {}{since}{also}", finding.label());
         lines.push((head, tone.add_modifier(Modifier::BOLD)));
-        for (words, style) in [(&finding.long, text), (&d.app.hint(&finding.hint), d.theme.dim)] {
+        let mut parts = [(&finding.long, text), (&d.app.hint(&finding.hint), d.theme.dim)];
+        if order == Order::HintFirst {
+            parts.reverse();
+        }
+        for (words, style) in parts {
             if !words.is_empty() {
                 lines.extend(wrap(&format!("  {words}"), width).into_iter().map(|line| (line, style)));
             }

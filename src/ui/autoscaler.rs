@@ -1,5 +1,6 @@
 //! The autoscaler pane: whether it is alive, its node types, demand, and failures.
 
+use super::alerts::Order;
 use super::frame::{Title, more_below, pane};
 use super::grid::{Grid, put};
 use super::part::{DrawContext, Shown};
@@ -22,15 +23,17 @@ const MAX_FRESH_AGE: Duration = Duration::from_secs(30);
 
 /// The columns of a node type; autoscaler v1 reports which nodes are up, not which are busy.
 fn headers(types: &[NodeTypeCount], has_idle: bool) -> Vec<ColumnHeader> {
-    let number = |title, spare| ColumnHeader::plain(title, Width::number(4, spare));
+    let number = |title: &'static str, spare| {
+        ColumnHeader::plain(title, Width::number(title.len().max(4) as u16, spare))
+    };
     let busy_idle = [number("BUSY", 0), number("IDLE", 1)];
     let up = [number("UP", 0)];
     let before = [
         ColumnHeader::of_names("TYPE", types.iter().map(|t| t.name.raw())),
-        number("MIN", 2),
+        number("MIN", Width::OMITTED_FIRST),
         number("MAX", 2),
     ];
-    let after = [number("PEND", 0), number("LAUN", Width::OMITTED_FIRST), number("FAIL", 0)];
+    let after = [number("PENDING", 0), number("LAUNCHING", Width::OMITTED_FIRST + 1), number("FAILED", 0)];
     [&before[..], if has_idle { &busy_idle } else { &up }, &after].concat()
 }
 
@@ -50,7 +53,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): 
         return (drawn, 0);
     }
     let stale = cluster.is_stale(d.now);
-    let mut alerts = alerts::lines(actionable(cluster), d, inner.width.into(), stale, |_| Vec::new());
+    let mut alerts =
+        alerts::lines(actionable(cluster), d, (inner.width.into(), Order::EvidenceFirst), stale, |_| {
+            Vec::new()
+        });
     alerts.extend(wanted(report, d, stale));
     let lines = lines(cluster, d, stale);
     let table = report.types.len() + 1;

@@ -15,7 +15,7 @@ use crate::app::{
 use crate::diagnose::FindingKind;
 use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
-use crate::model::{JobStatus, Link, Timestamp};
+use crate::model::{JobStatus, Link, SnapshotPart, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -242,18 +242,18 @@ pub fn tabs(
     (cluster, page): Shown<'_>,
 ) -> Vec<(Pane, Area)> {
     let (_, _, lost) = cluster.node_counts();
-    let is_known = |counts: String| if cluster.known { counts } else { "?".to_owned() };
+    let known = |part, counts: String| if cluster.knows(part) { counts } else { "?".to_owned() };
     let nodes = match page.listing(Pane::Nodes).filter(|_| page.is_by_slice()) {
         Some(slices) => {
             // Joining and lost nodes are hosts.
             let unhealthy = labels::unhealthy_nodes(cluster);
             let hosts = if unhealthy.is_empty() { "" } else { HOSTS };
             let counts = format!("{}{unhealthy}{hosts}", grouped(cluster.slices()));
-            format!("1 {} {}", slices.title(), is_known(counts))
+            format!("1 {} {}", slices.title(), known(SnapshotPart::Nodes, counts))
         }
-        None => format!("1 Nodes {}", is_known(labels::node_counts(cluster))),
+        None => format!("1 Nodes {}", known(SnapshotPart::Nodes, labels::node_counts(cluster))),
     };
-    let jobs = format!("2 Jobs {}", is_known(labels::job_counts(cluster, d.now)));
+    let jobs = format!("2 Jobs {}", known(SnapshotPart::Jobs, labels::job_counts(cluster, d.now)));
     let (scaler, tone) = autoscaler::summary(cluster, d);
     let scaler = format!("4 Autoscaler {scaler}");
     let log = format!("3 Log {}", log::summary(cluster, &page.log, d));

@@ -1,6 +1,7 @@
 //! The fleet: one row per cluster with its worst issue, the files that could not be read, and the totals. If there is
 //! room below, also the issues and jobs of the selected row, the TPUs of all clusters by type, and recent changes.
 
+use super::alerts::Order;
 use super::frame::{Title, more, more_around, pane};
 use super::grid::{Grid, put};
 use super::part::{DrawContext, split_bottom, split_top};
@@ -65,7 +66,8 @@ fn draw_details(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, selected: Opt
     let cluster =
         selected.and_then(Target::cluster_index).and_then(|cluster_index| fleet.clusters.get(cluster_index));
     let parts = |area: Rect| Parts {
-        issues: selected.map_or_else(Vec::new, |target| issues(d, target, inside(area).width.into())),
+        issues: issues(d, selected, (inside(area).width.into(), Order::EvidenceFirst)),
+        selected,
         kinds: fleet.kinds(),
         cluster,
     };
@@ -105,6 +107,7 @@ enum Part {
 /// The content of the parts.
 struct Parts<'a> {
     issues: Vec<(String, Style)>,
+    selected: Option<&'a Target>,
     kinds: Vec<Kind>,
     cluster: Option<&'a Cluster>,
 }
@@ -129,7 +132,7 @@ impl Parts<'_> {
             return;
         }
         match part {
-            Part::Issues => draw_issues(buf, area, d, &self.issues),
+            Part::Issues => self.draw_issues(buf, area, d),
             Part::Kinds => draw_kinds(buf, body, d, &self.kinds),
             Part::RecentChanges => draw_recent_changes(buf, body, d),
             Part::Runs => {
@@ -137,6 +140,25 @@ impl Parts<'_> {
                     draw_runs(buf, body, d, cluster);
                 }
             }
+        }
+    }
+
+    /// Draws the issues. If not all fits, hints come before the evidence; in a few lines without the name, because the
+    /// selected row is just above.
+    fn draw_issues(&self, buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) {
+        let body = inside(area);
+        let is_cut = self.issues.len() > body.height.into();
+        let hints_first = is_cut.then(|| issues(d, self.selected, (body.width.into(), Order::HintFirst)));
+        let lines = hints_first.as_ref().unwrap_or(&self.issues);
+        let shown = &lines[usize::from(is_cut && area.height < MIN_NAMED_ROWS)..];
+        let hidden = shown.len().saturating_sub(body.height.into());
+        for (y, (text, style)) in (body.y..body.bottom()).zip(shown) {
+            sentence::put(buf, (body.x, y), body.width, text, *style, d.theme);
+        }
+        if hidden > 0 {
+            let key = d.app.keymap().key_of(Action::Describe);
+            let all = format!("{}: press {key} for all", more((0, hidden), ""));
+            put(buf, body.x, body.y, body.width, true, &all, d.theme.warn);
         }
     }
 }
@@ -172,20 +194,21 @@ fn heading(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, text: &str) -> Rec
 }
 
 /// All issues of the selected row in full, with evidence and hints, below its name.
-fn issues(d: &DrawContext<'_>, selected: &Target, width: usize) -> Vec<(String, Style)> {
+fn issues(d: &DrawContext<'_>, selected: Option<&Target>, layout: (usize, Order)) -> Vec<(String, Style)> {
     let fleet = d.app.fleet();
+    let Some(selected) = selected else { return Vec::new() };
     let (name, mut lines) = match selected {
         Target::Broken(among) => {
             let Some((file, problem)) = fleet.broken.get(*among) else { return Vec::new() };
             let finding = Finding::from(problem);
-            (printable(file).into_owned(), alerts::lines([finding].iter(), d, width, false, |_| Vec::new()))
+            (printable(file).into_owned(), alerts::lines([finding].iter(), d, layout, false, |_| Vec::new()))
         }
         target => {
             let Some(cluster_index) = target.cluster_index() else { return Vec::new() };
             let Some(cluster) = fleet.clusters.get(cluster_index) else { return Vec::new() };
             let findings = cluster.findings.iter().filter(|f| f.severity < Severity::Info);
             let others = |finding: &Finding| fleet.others_with(cluster_index, finding);
-            (cluster.name().to_string(), alerts::lines(findings, d, width, cluster.is_stale(d.now), others))
+            (cluster.name().to_string(), alerts::lines(findings, d, layout, cluster.is_stale(d.now), others))
         }
     };
     // Each issue ends with a blank line.
@@ -193,22 +216,6 @@ fn issues(d: &DrawContext<'_>, selected: &Target, width: usize) -> Vec<(String, 
         lines.insert(0, (name, d.theme.text.add_modifier(Modifier::BOLD)));
     }
     lines
-}
-
-/// Draws issues; without a line for the name if there is little room, because the selected row is just above.
-fn draw_issues(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, issues: &[(String, Style)]) {
-    let body = inside(area);
-    let is_brief = area.height < MIN_NAMED_ROWS && issues.len() > body.height.into();
-    let shown = if is_brief { &issues[1..] } else { issues };
-    let hidden = shown.len().saturating_sub(body.height.into());
-    for (y, (text, style)) in (body.y..body.bottom()).zip(shown) {
-        sentence::put(buf, (body.x, y), body.width, text, *style, d.theme);
-    }
-    if hidden > 0 {
-        let all =
-            format!("{}: press {} for all", more((0, hidden), ""), d.app.keymap().key_of(Action::Describe));
-        put(buf, body.x, body.y, body.width, true, &all, d.theme.warn);
-    }
 }
 
 /// Draws the TPUs and GPUs of all clusters by type.
@@ -311,7 +318,7 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluste
 }
 
 /// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 pending`; shortened if there is no
-/// room: `13 of 14 up · 611 nodes · 2,512/2,904 chips · 31 run, 7 pend`.
+/// room: `13 of 14 up · 611 nodes · 2,512/2,904 chips · 38 jobs, 7 pending`.
 fn sums(t: &Totals, width: usize) -> String {
     let long = sums_in(t, false);
     if long.width() > width { sums_in(t, true) } else { long }
@@ -319,8 +326,9 @@ fn sums(t: &Totals, width: usize) -> String {
 
 fn sums_in(t: &Totals, brief: bool) -> String {
     // Before any data, a total is unknown rather than 0.
-    let total =
-        |text: String, what: &str| if t.known > 0 || t.clusters == 0 { text } else { format!("? {what}") };
+    let total = |known: usize, text: String, what: &str| {
+        if known > 0 || t.clusters == 0 { text } else { format!("? {what}") }
+    };
     let of = |sum: Sum, what: &str| (sum.all > 0.0).then(|| format!("{} {what}", of(sum, brief)));
     let mut parts = if brief {
         vec![format!("{} of {} up", t.up, t.clusters)]
@@ -329,16 +337,16 @@ fn sums_in(t: &Totals, brief: bool) -> String {
     };
     let broken = if brief { format!("{} broken", t.broken) } else { counted(t.broken, "broken file") };
     parts.extend((t.broken > 0).then_some(broken));
-    parts.push(total(counted(t.nodes, "node"), "nodes"));
+    parts.push(total(t.nodes_known, counted(t.nodes, "node"), "nodes"));
     parts.extend(of(t.tpus, "chips"));
     parts.extend(of(t.gpus, "gpus"));
-    let (running, waiting) = if brief {
-        (format!("{} run", grouped(t.running)), "pend")
+    let jobs = if brief {
+        counted(t.running + t.waiting, "job")
     } else {
-        (format!("{} running", counted(t.running, "job")), "pending")
+        format!("{} running", counted(t.running, "job"))
     };
-    let waiting = if t.waiting > 0 { format!(", {} {waiting}", grouped(t.waiting)) } else { String::new() };
-    parts.push(total(format!("{running}{waiting}"), "jobs"));
+    let waiting = if t.waiting > 0 { format!(", {} pending", grouped(t.waiting)) } else { String::new() };
+    parts.push(total(t.jobs_known, format!("{jobs}{waiting}"), "jobs"));
     parts.join(" · ")
 }
 
@@ -386,6 +394,8 @@ mod tests {
         let all = Totals {
             clusters,
             known,
+            nodes_known: known,
+            jobs_known: known,
             up: 19,
             nodes: 2344,
             tpus,
@@ -396,7 +406,7 @@ mod tests {
         assert!(
             sums(&all, 120).ends_with("· at least 11,000 of 24,048 chips · 146 jobs running, 14 pending")
         );
-        let brief = "19 of 20 up · 2,344 nodes · ≥11,000/24,048 chips · 146 run, 14 pend";
+        let brief = "19 of 20 up · 2,344 nodes · ≥11,000/24,048 chips · 160 jobs, 14 pending";
         assert_eq!(sums(&all, 74), brief);
         assert!(brief.width() <= 74);
         let unknown = Totals { clusters: 20, ..Totals::default() };

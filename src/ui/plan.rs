@@ -334,7 +334,7 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
     let switch = |on: bool, text: String| format!("{} {text}", if on { "[x]" } else { "[ ]" });
     let controls = plan.controls();
     if controls.contains(&Control::Jobs) {
-        let text = switch(plan.preserves(), "back up the jobs and restore them".into());
+        let text = switch(plan.preserves(), "save the jobs and restore them".into());
         lines.extend(Line::of(Control::Jobs, text, d.theme.text, width));
     }
     if let (true, Task::RemoveWorker { drain, .. }) =

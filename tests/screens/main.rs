@@ -347,6 +347,7 @@ fn cloud() -> cloud::CloudView {
         capacity: Capacity::Preemptible,
         queued_resource: None,
         created: Some(before(9000)),
+        started: None,
         ray_cluster: Some(CLUSTER.into()),
         ray_type: Some("tpu_worker".into()),
         compute: None,

@@ -57,7 +57,7 @@ fn a_restart_lists_affected_jobs_and_whether_they_are_restored() {
         assert!(row("notebook").contains("no: its pack") && row("notebook").contains("bo"), "{text}");
         for needed in [
             "[ ] also end the jobs of bo",
-            "[x] back up the jobs",
+            "[x] save the jobs",
             "9 wait for workers",
             "[ Cancel ]",
             "Restart cluster",
@@ -133,7 +133,7 @@ fn the_focused_option_is_marked() {
     press(&mut app, "<tab>");
     for colors in [Colors::Full, Colors::Sixteen, Colors::None] {
         let buffer = paint(&mut app, colors, 80, 24);
-        assert!(text(&buffer).contains("▸ [x] back up the jobs"), "{}", text(&buffer));
+        assert!(text(&buffer).contains("▸ [x] save the jobs"), "{}", text(&buffer));
         let marked = buffer.content().iter().find(|c| c.symbol() == "▸").unwrap();
         assert_eq!(marked.style().add_modifier, Theme::new(colors).selected.add_modifier);
         assert_eq!(marked.bg, Theme::new(colors).selected.bg.unwrap_or_default());

@@ -105,12 +105,12 @@ fn a_plan_can_be_read_to_its_end_and_shows_the_focused_control() {
     for size in SMALL {
         let mut app = restart();
         let seen_all = all_screens(&mut app, size, "<down>", " below ─╯");
-        let words = "refused firewall alice carol RESTORED back up continue without read state wait Ray";
+        let words = "refused firewall alice carol RESTORED save continue without read state wait Ray";
         assert_eq!(lacking(words, &seen_all), Vec::<String>::new(), "{size:?}: {seen_all}");
         all_screens(&mut app, size, "<up>", " above ");
         // Each option, and the input line, is visible while it has the focus.
         for words in
-            ["▸ [x] back up", "▸ [ ] also end the jobs of bo", "▸ [ ] continue without", "▸ type the cluster"]
+            ["▸ [x] save", "▸ [ ] also end the jobs of bo", "▸ [ ] continue without", "▸ type the cluster"]
         {
             press(&mut app, "<tab>");
             let screen = seen(&mut app, size);
@@ -134,9 +134,9 @@ fn a_hidden_option_is_scrolled_into_view_when_toggled() {
     press(&mut app, "<tab>");
     let size = SMALL[1];
     all_screens(&mut app, size, "<up>", " above ");
-    assert!(!seen(&mut app, size).contains("back up the jobs"));
+    assert!(!seen(&mut app, size).contains("save the jobs"));
     press(&mut app, " ");
-    assert!(seen(&mut app, size).contains("▸ [ ] back up the jobs"), "{}", seen(&mut app, size));
+    assert!(seen(&mut app, size).contains("▸ [ ] save the jobs"), "{}", seen(&mut app, size));
 }
 
 #[test]

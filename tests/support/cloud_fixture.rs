@@ -7,8 +7,8 @@ use crate::running::Running;
 use marin_tui::config::{self, Entry, Env, Folders, Sources};
 use marin_tui::demo::google::{Google as Double, PROJECT, compute, tpu};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
-use marin_tui::model::Timestamp;
-use marin_tui::operation::{Audit, Environment};
+use marin_tui::model::{StepName, Task, Timestamp};
+use marin_tui::operation::{Audit, Environment, Facts, Journal, Scope};
 use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token::TokenSources;
@@ -137,6 +137,18 @@ impl CloudFixture {
             env,
             me: "me".into(),
             read_only: config.settings.read_only,
+        }
+    }
+
+    /// Writes the journal of an operation that was killed after these steps, and has stopped the Ray of this session.
+    pub fn interrupted(&self, task: &Task, done: &[StepName], session: &str) {
+        let environment = self.environment();
+        let spec = &environment.clusters[0];
+        let mut journal = Journal::open(&environment.state, &spec.name).unwrap();
+        journal.begin(task, &Scope::of(spec)).unwrap();
+        journal.facts(&Facts { session: session.into(), stopping: true, ..Facts::default() }).unwrap();
+        for step in done {
+            journal.done(*step, "").unwrap();
         }
     }
 

@@ -127,6 +127,7 @@ pub fn snapshot() -> Snapshot {
         version: AutoscalerVersion::V2,
         reported: Some(before(3)),
         types: vec![count("tpu_slice_v4_32", 0, 2, 0, 1, 0), count("tpu_worker", 4, 0, 1, 0, 2)],
+        max_workers: None,
         pending: vec![PendingNode {
             node_type: "tpu_slice_v4_32".into(),
             address: "10.130.0.77".into(),

@@ -13,6 +13,7 @@ pub fn spec(name: &str) -> ClusterSpec {
         head: HeadAddress::RayLookup,
         auth: SshAuth::default(),
         node_types: Vec::new(),
+        max_workers: None,
         google: GoogleNames::default(),
     }
 }

@@ -13,6 +13,7 @@ mod issues;
 mod job_workers;
 mod jobs;
 mod keys;
+mod login;
 mod mouse;
 mod operate;
 mod palette;

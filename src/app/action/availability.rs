@@ -68,7 +68,7 @@ pub(in crate::app) fn has_worker(app: &App) -> bool {
 }
 
 pub(in crate::app) fn may_log_in(app: &App) -> bool {
-    if app.tpus().is_some() { app.target_tpu().is_some() } else { is_up(app) }
+    if app.tpus().is_some() { app.target_tpu().is_some() } else { is_up(app) && app.login_here().is_ok() }
 }
 
 pub(in crate::app) fn has_log(app: &App) -> bool {
@@ -96,7 +96,7 @@ pub(in crate::app) fn has_submission(app: &App) -> bool {
 
 /// Whether the action's target has chips that can be read.
 pub(in crate::app) fn has_chips(app: &App) -> bool {
-    app.target_chips().is_some()
+    app.shows_chips() || app.target_chips().is_some()
 }
 
 pub(in crate::app) fn has_job(app: &App) -> bool {

@@ -66,7 +66,7 @@ impl ActionRoute {
             Verb::MonitorLog => {
                 Self::new(A::Log).within(AUTOSCALER, "the cluster's autoscaler pane").after(A::Pane4)
             }
-            Verb::MonitorOut => Self::to(Verb::MonitorLog).with("twice"),
+            Verb::MonitorOut => Self::to(Verb::MonitorLog).with("until it shows monitor.out"),
             Verb::Nodes => Self::new(A::Pane1).within(&[], "the cluster's panes"),
             Verb::Tpus => Self::new(A::Tpus).within(&[], "the cluster's panes"),
             Verb::Ssh => Self::new(A::Ssh),
@@ -75,7 +75,7 @@ impl ActionRoute {
             Verb::Start => Self::new(A::Start),
             Verb::Stop => Self::new(A::StopCluster),
             Verb::Restart => Self::new(A::Restart),
-            Verb::RestartWithoutJobs => Self::new(A::Restart).with("with \"back up the jobs\" off"),
+            Verb::RestartWithoutJobs => Self::new(A::Restart).with("with \"save the jobs\" off"),
             Verb::AddWorker => Self::new(A::AddWorker),
             Verb::InitWorker => Self::new(A::InitWorker).on_row(),
             Verb::RemoveWorker => Self::new(A::RemoveWorker).on_row(),

@@ -9,7 +9,6 @@ use crate::app::table::By;
 use crate::app::text::describe;
 use crate::app::{Action, App, Effect, Impact, MessageKind, Pane, View};
 use crate::manual;
-use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Job, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
 
 impl App {
@@ -209,36 +208,6 @@ impl App {
     /// An effect on the target cluster.
     pub(in crate::app) fn at_cluster(&self, effect: impl Fn(ClusterName) -> Effect) -> Vec<Effect> {
         self.target_cluster().map(|c| vec![effect(c.name().clone())]).unwrap_or_default()
-    }
-
-    /// Logs in to the head, or to the host of the selected TPU or worker.
-    pub(in crate::app) fn ssh(&mut self, now: Timestamp) -> Vec<Effect> {
-        match self.view() {
-            View::JobWorkers(_) => return self.ssh_worker(),
-            _ if self.tpus().is_some() => return self.ssh_tpu(now),
-            _ => {}
-        }
-        match self.host_of_page() {
-            Some(host) => self.at_cluster(|name| Effect::SshHost(name, host.clone())),
-            None => self.at_cluster(Effect::SshHead),
-        }
-    }
-
-    /// The host that the page on the screen is about: the host of the worker whose stack differs, of the node, or of
-    /// the job's driver; `None` for the head.
-    fn host_of_page(&self) -> Option<TpuHost> {
-        let page = self.stack.details()?;
-        if let Some(worker) = page.shown_stacks().and_then(|stacks| stacks.odd().next()) {
-            let is_head =
-                self.target_cluster().and_then(|c| c.node(&worker.node)).is_some_and(|node| node.is_head);
-            return (!is_head).then(|| worker.login());
-        }
-        let of_job =
-            self.target_job().and_then(|(cluster_index, job)| Some((cluster_index, job.driver_node?)));
-        let of_node = self.target_node().map(|(cluster_index, node)| (cluster_index, node.id));
-        let (cluster_index, id) = of_node.or(of_job)?;
-        let node = self.fleet.clusters.get(cluster_index)?.node(&id).filter(|node| !node.is_head)?;
-        Some(TpuHost::of(node))
     }
 
     /// Refreshes the cluster's data now. A frozen screen returns to live data.

@@ -189,7 +189,7 @@ macro_rules! each_action {
                 "Copy the cluster's token to the clipboard; it is never shown",
                 keywords "auth";
             Reads Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
-                "Log in over SSH to the head, the selected TPU's host, or the host of the page (a job's driver, the worker whose stack differs); log out to return to the console",
+                "Log in over SSH to the selected host, or that of the page (a node, a TPU, a worker, a file, a job's driver); otherwise to the head; log out to return to the console",
                 keywords "login terminal";
             Reads Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, JobWorkers, Node, Job, Info, Progress], is_on_google, App::open_tpus,
                 "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";

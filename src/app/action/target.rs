@@ -4,7 +4,7 @@ use crate::app::fleet::Fleet;
 use crate::app::text::labels;
 use crate::model::text::printable;
 use crate::model::{JobKey, NodeId, Text};
-use crate::reconcile::HostsKey;
+use crate::reconcile::{HostsKey, HostsKind};
 use std::sync::Arc;
 
 /// A thing in the fleet, by the index of its cluster and its own key.
@@ -35,8 +35,8 @@ pub enum Target {
 pub struct ChipsOf {
     /// What they belong to, safe to print: a slice, a host or a job.
     pub what: String,
-    /// Ray's ids of their nodes.
-    pub nodes: Arc<[NodeId]>,
+    /// That slice, host or job. Its hosts may change: a job may be restarted on another slice.
+    pub of: Target,
 }
 
 impl Target {
@@ -90,9 +90,8 @@ impl Target {
             // As displayed: a hostile id must not have an effect in the shell that it is pasted into.
             Self::Job(_, key) => ("job id", key.to_string()),
             Self::Tpu(_, name) => ("tpu name", name.to_string()),
-            Self::Hosts(_, key) if key.name.is_empty() => return None,
-            Self::Hosts(_, key) => ("slice name", key.name.to_string()),
-            Self::Stacks(..) | Self::Chips(..) | Self::Messages => return None,
+            Self::Hosts(_, key) if key.kind == HostsKind::Slice => ("slice name", key.name.to_string()),
+            Self::Hosts(..) | Self::Stacks(..) | Self::Chips(..) | Self::Messages => return None,
         })
     }
 }

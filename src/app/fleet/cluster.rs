@@ -8,8 +8,8 @@ use crate::app::job::workers::Watched;
 use crate::app::log::results::Found;
 use crate::app::operation::progress::OperationProgress;
 use crate::model::{
-    ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, Link, LocalPorts, Node, NodeId, OperationLock,
-    Physical, Problem, Provider, SubmissionId, Text, Timestamp, node_names,
+    ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, Link, LocalPorts, MissingPart, Node, NodeId,
+    OperationLock, Physical, Problem, Provider, SnapshotPart, SubmissionId, Text, Timestamp, node_names,
 };
 use crate::reconcile::{HostsKey, HostsKind, Row};
 use crate::state::ClusterState;
@@ -171,7 +171,8 @@ impl Cluster {
         let nodes = first || old.nodes != new.nodes;
         if nodes {
             name_nodes(Arc::make_mut(&mut self.names), &new.nodes);
-            self.physical.retain(|id, _| new.nodes.iter().any(|n| n.id == *id));
+            let listed = &self.state;
+            self.physical.retain(|id, _| listed.node(id).is_some());
         }
         if nodes || old.autoscaler != new.autoscaler {
             self.kinds = kinds(new);
@@ -180,8 +181,8 @@ impl Cluster {
             self.runs = runs(&new.jobs, &self.state.vitals, new.taken);
         }
         // Losses are shown for a limited time, so the rows may change over time alone.
-        let physical = &self.physical;
-        self.sliced.update(new, |id| physical.get(id).map(|(_, figures)| figures));
+        let (physical, last) = (&self.physical, self.figures_last());
+        self.sliced.update(new, |id| fresh(physical, id, last, new.taken));
         before
     }
 
@@ -213,17 +214,16 @@ impl Cluster {
             self.physical.get(&id).filter(|(_, old)| old.sampled.is_some() && old.sampled == figures.sampled);
         let seen = same.map_or(now, |(seen, _)| *seen);
         self.physical.insert(id, (seen, figures));
-        let (nodes, physical) = (&self.state.snapshot.nodes, &self.physical);
+        let (nodes, physical, last) = (&self.state.snapshot.nodes, &self.physical, self.figures_last());
         if let Some(number) = nodes.iter().position(|node| node.id == id).filter(|_| changed) {
-            self.sliced.measure(number, nodes, |id| physical.get(id).map(|(_, figures)| figures));
+            self.sliced.measure(number, nodes, |id| fresh(physical, id, last, now));
         }
         changed
     }
 
     /// A machine's figures, unless they are too old.
     pub fn physical(&self, id: &NodeId, now: Timestamp) -> Option<&Physical> {
-        let (seen, figures) = self.physical.get(id)?;
-        (seen.age(now) < self.figures_last()).then_some(figures)
+        fresh(&self.physical, id, self.figures_last(), now)
     }
 
     /// How long figures are valid: one machine is read each second.
@@ -257,6 +257,12 @@ impl Cluster {
         let node = self.node(id)?;
         let (name, address) = (self.node_name(node), &node.address);
         Some(if name == address { address.to_string() } else { format!("{name} ({address})") })
+    }
+
+    /// The alive node that has the address of a dead one: the address of a deleted machine is given to another one.
+    pub fn successor(&self, node: &Node) -> Option<&Node> {
+        let has_address = |other: &&Node| other.address == node.address && other.state.is_alive();
+        self.snapshot.nodes.iter().find(has_address).filter(|_| !node.state.is_alive())
     }
 
     /// The job with this key.
@@ -338,6 +344,22 @@ impl Cluster {
         }
     }
 
+    /// Why its nodes or its jobs are unknown: they could not be read, and there are no earlier ones. The list is empty
+    /// then, although the cluster may have some.
+    pub fn unread(&self, part: SnapshotPart) -> Option<&MissingPart> {
+        let snapshot = &self.snapshot;
+        match part {
+            SnapshotPart::Nodes if snapshot.nodes.is_empty() => snapshot.lacks(&[part]),
+            SnapshotPart::Jobs if snapshot.jobs.is_empty() => snapshot.lacks(&[part, SnapshotPart::SomeJobs]),
+            _ => None,
+        }
+    }
+
+    /// Whether its nodes or its jobs were read.
+    pub fn knows(&self, part: SnapshotPart) -> bool {
+        self.known && self.unread(part).is_none()
+    }
+
     /// The numbers of nodes that are alive, pending, and recently lost.
     pub fn node_counts(&self) -> (usize, usize, usize) {
         (self.tally.alive, self.tally.pending, self.tally.lost)
@@ -360,6 +382,17 @@ impl Cluster {
         let (running, waiting) = self.tally.jobs();
         (running, waiting, self.failed.partition_point(|ended| ended.age(now) < DAY))
     }
+}
+
+/// A machine's figures, unless they are as old as `last`.
+fn fresh<'p>(
+    physical: &'p HashMap<NodeId, (Timestamp, Physical)>,
+    id: &NodeId,
+    last: Duration,
+    now: Timestamp,
+) -> Option<&'p Physical> {
+    let (seen, figures) = physical.get(id)?;
+    (seen.age(now) < last).then_some(figures)
 }
 
 fn shown_name<'n>(names: &'n HashMap<NodeId, Text>, node: &'n Node) -> &'n Text {

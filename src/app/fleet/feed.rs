@@ -8,7 +8,7 @@ use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::amount::counted;
 use crate::model::fix::Target;
 use crate::model::text::printable;
-use crate::model::{ClusterName, Job, JobKey, JobStatus, Link, Liveness, Problem, Timestamp};
+use crate::model::{ClusterName, Job, JobKey, JobStatus, Link, Liveness, Problem, SnapshotPart, Timestamp};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -110,7 +110,10 @@ impl Feed {
                 job.map_or_else(|| key.to_string(), |job| job.short_name().into_owned())
             };
             reported.issues(&cluster.findings, target, named, &mut lines);
-            reported.jobs(jobs, if self.is_brief { changed_in_brief } else { changed_job }, &mut lines);
+            // If they could not be read, none has started or ended.
+            if cluster.knows(SnapshotPart::Jobs) {
+                reported.jobs(jobs, if self.is_brief { changed_in_brief } else { changed_job }, &mut lines);
+            }
         }
         lines.iter().map(|line| printable(line).into_owned()).collect()
     }
@@ -216,14 +219,13 @@ fn at_first(cluster: &Cluster, now: Timestamp) -> String {
     let (alive, pending, lost) = cluster.node_counts();
     let (running, waiting, failed) = cluster.job_counts(now);
     let of = |n: usize, words: &str| if n > 0 { format!(", {n} {words}") } else { String::new() };
-    format!(
-        "Ray {}; nodes: {alive} alive{}{}; jobs: {running} running{}{}",
-        cluster.snapshot.ray_version.shown(),
-        of(pending, "pending"),
-        of(lost, "lost"),
-        of(waiting, "pending"),
-        of(failed, "failed today"),
-    )
+    let unread = |part| cluster.unread(part).map(|missing| format!("not read ({})", missing.why));
+    let nodes = unread(SnapshotPart::Nodes)
+        .unwrap_or_else(|| format!("{alive} alive{}{}", of(pending, "pending"), of(lost, "lost")));
+    let jobs = unread(SnapshotPart::Jobs).unwrap_or_else(|| {
+        format!("{running} running{}{}", of(waiting, "pending"), of(failed, "failed in 24h"))
+    });
+    format!("Ray {}; nodes: {nodes}; jobs: {jobs}", cluster.snapshot.ray_version.shown())
 }
 
 /// The change of a job, beginning with what happened: `started exp1395_qwen3-4f1c (dara)`.

@@ -8,7 +8,8 @@ use crate::app::view::View;
 use crate::app::{App, Cluster, Effect, Fleet};
 use crate::model::amount::{bytes, counted};
 use crate::model::{
-    ChipUse, Chips, Hint, HostChips, Inspection, JobKey, Node, NodeId, Problem, Timestamp, WorkerState,
+    ChipUse, Chips, Hint, HostChips, Inspection, JobKey, Node, NodeId, Problem, Timestamp, Vitals,
+    WorkerState,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,47 +23,48 @@ const MAX_LISTED_HOSTS: usize = 8;
 const READ_INTERVAL: Duration = Duration::from_secs(10);
 /// A read without a result after this time is started again: each host that does not respond takes half a minute.
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
+/// Text for a page whose slice, host or job no longer has a live host with chips.
+const NO_HOSTS: &str =
+    "no live host with chips now; the page keeps the last figures and checks again every 10 seconds";
 /// Maximum number of hosts that are named next to a reason that they share.
 const MAX_NAMES: usize = 6;
 
 impl App {
-    /// The target hosts: those of the slice of the selected node or TPU, or of the job on the screen.
-    pub(in crate::app) fn target_chips(&self) -> Option<(usize, Arc<ChipsOf>)> {
-        let of = |what: String, nodes: Vec<NodeId>| Arc::new(ChipsOf { what, nodes: nodes.into() });
+    /// The page of the target's chips, those of the slice of the selected node or TPU, or of the job on the screen, and
+    /// the hosts that they are on; `None` if there is no such host, and for a page of chips itself.
+    pub(in crate::app) fn target_chips(&self) -> Option<(Target, Vec<NodeId>)> {
         let target = self.target()?;
         let cluster_index = target.cluster_index()?;
         let cluster = self.fleet.clusters.get(cluster_index)?;
-        let chips = match target {
-            Target::Chips(_, chips) => return Some((cluster_index, chips)),
-            Target::Node(_, id) => {
-                let node = cluster.node(&id)?;
-                match node.slice() {
-                    Some(slice) => of(slice.to_string(), of_slice(cluster, slice.raw())),
-                    None if has_chips(node) => of(cluster.node_name(node).to_string(), vec![id]),
-                    None => return None,
-                }
-            }
-            Target::Hosts(_, key) => {
-                let alive = cluster.alive_of(&key).into_iter();
-                let has_any = |id: &NodeId| cluster.node(id).is_some_and(has_chips);
-                of(labels::hosts(&key), alive.filter(has_any).collect())
-            }
-            Target::Tpu(_, name) => of(name.to_string(), of_slice(cluster, name.raw())),
-            Target::Job(_, key) => of(key.to_string(), hosts_of_job(cluster, &key, self.stack.details())),
-            Target::Cluster(_) | Target::Stacks(..) | Target::Broken(_) | Target::Messages => return None,
-        };
-        (!chips.nodes.is_empty()).then_some((cluster_index, chips))
+        let chips = chips_of(target, cluster)?;
+        let hosts = hosts_of(cluster, &chips.of, self.stack.details());
+        (!hosts.is_empty()).then(|| (Target::Chips(cluster_index, Arc::new(chips)), hosts))
+    }
+
+    /// Whether the page of chips is on the screen.
+    pub(in crate::app) fn shows_chips(&self) -> bool {
+        matches!(self.stack.details().map(|page| &page.target), Some(Target::Chips(..)))
     }
 
     /// Opens the page of the target's chips and reads them; if it is already open, reads them again.
     pub(in crate::app) fn take_chips(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((cluster_index, chips)) = self.target_chips() else {
-            self.toasts.answer("no live host with chips here", now);
-            return Vec::new();
-        };
-        let target = Target::Chips(cluster_index, Arc::clone(&chips));
-        let mut effects = self.open_page(View::Details(Details::of(target)));
-        effects.extend(self.stack.details_mut().and_then(|page| page.ask_for_chips(&self.fleet, now)));
+        let mut effects = Vec::new();
+        if !self.shows_chips() {
+            let Some((target, hosts)) = self.target_chips() else {
+                self.toasts.answer("no live host with chips here", now);
+                return effects;
+            };
+            effects = self.open_page(View::Details(Details::of(target)));
+            if let Some(page) = self.stack.details_mut() {
+                page.set_chip_hosts(hosts);
+                page.chips_since = Some(now);
+            }
+        }
+        let read = self.stack.details_mut().and_then(|page| page.ask_for_chips(&self.fleet, now));
+        if read.is_none() {
+            self.toasts.answer(NO_HOSTS, now);
+        }
+        effects.extend(read);
         effects
     }
 
@@ -73,16 +75,46 @@ impl App {
         }
         let page = self.stack.details_mut()?;
         page.next_chips(now).filter(Duration::is_zero)?;
+        // The hosts may have changed.
+        self.dirty = true;
         page.ask_for_chips(&self.fleet, now)
     }
 }
 
 impl Details {
-    /// Requests a read of the page's chips.
+    /// Requests a read of the page's chips, on the hosts of its slice, host or job as of now. Without such a host, the
+    /// last figures stay.
     fn ask_for_chips(&mut self, fleet: &Fleet, now: Timestamp) -> Option<Effect> {
         let Target::Chips(cluster_index, chips) = &self.target else { return None };
+        let cluster = fleet.clusters.get(*cluster_index)?;
+        let hosts = self.chip_hosts_now(cluster, &chips.of);
+        self.set_chip_hosts(hosts);
+        if self.chip_hosts.is_empty() {
+            (self.chips_requested, self.chips_read) = (None, Some(now));
+            return None;
+        }
         self.chips_requested = Some(now);
-        Some(Effect::Chips(fleet.clusters[*cluster_index].name().clone(), chips.nodes.to_vec()))
+        Some(Effect::Chips(cluster.name().clone(), self.chip_hosts.clone()))
+    }
+
+    /// The hosts of the page's slice, host or job as of now. A job keeps those for which the page was opened until
+    /// newer vitals report others.
+    fn chip_hosts_now(&self, cluster: &Cluster, of: &Target) -> Vec<NodeId> {
+        if let Target::Job(_, key) = of
+            && cluster.job(key).is_some_and(|job| !job.status.is_ended())
+            && vitals_of(cluster, key).is_none_or(|vitals| Some(vitals.read) < self.chips_since)
+        {
+            return with_chips(cluster, self.chip_hosts.clone());
+        }
+        hosts_of(cluster, of, None)
+    }
+
+    /// Stores the hosts of the page. The figures of other hosts are dropped, because they may be another job's.
+    fn set_chip_hosts(&mut self, hosts: Vec<NodeId>) {
+        if !hosts.is_empty() && !self.chip_hosts.iter().any(|id| hosts.contains(id)) {
+            self.chips = None;
+        }
+        self.chip_hosts = hosts;
     }
 
     /// Time until the page's chips are read again: [`READ_INTERVAL`] after the last result.
@@ -104,7 +136,9 @@ impl Details {
         result: &Arc<Result<Chips, Problem>>,
         now: Timestamp,
     ) -> bool {
-        let is_it = matches!(&self.target, Target::Chips(of, chips) if *of == cluster_index && *chips.nodes == *nodes);
+        let is_it = matches!(&self.target, Target::Chips(of, _) if *of == cluster_index)
+            && self.chip_hosts == nodes
+            && !nodes.is_empty();
         if is_it {
             self.chips = Some(Arc::clone(result));
             (self.chips_requested, self.chips_read) = (None, Some(now));
@@ -122,12 +156,53 @@ impl Details {
     }
 }
 
-/// The alive hosts with chips on which a job runs, from its page or from its vitals.
-fn hosts_of_job(cluster: &Cluster, job: &JobKey, page: Option<&Details>) -> Vec<NodeId> {
-    let vitals = cluster.vitals.jobs.get(job).map(|vitals| &vitals.nodes);
-    let hosts = page.and_then(Details::running_hosts).or_else(|| Some(vitals?.iter().copied().collect()));
-    let hosts = hosts.unwrap_or_default().into_iter();
-    hosts.filter(|id| cluster.node(id).is_some_and(has_chips)).collect()
+/// What the chips of a target belong to; `None` if the target has no hosts.
+fn chips_of(target: Target, cluster: &Cluster) -> Option<ChipsOf> {
+    let what = match &target {
+        Target::Node(cluster_index, id) => {
+            let node = cluster.node(id)?;
+            if let Some(slice) = node.slice() {
+                let of = Target::Tpu(*cluster_index, slice.clone());
+                return Some(ChipsOf { what: slice.to_string(), of });
+            }
+            cluster.node_name(node).to_string()
+        }
+        Target::Hosts(_, key) => labels::hosts(key),
+        Target::Tpu(_, name) => name.to_string(),
+        Target::Job(_, key) => key.to_string(),
+        Target::Cluster(_)
+        | Target::Stacks(..)
+        | Target::Chips(..)
+        | Target::Broken(_)
+        | Target::Messages => return None,
+    };
+    Some(ChipsOf { what, of: target })
+}
+
+/// The alive hosts with chips of a slice, a host or a job; those of a job from its page, else from its vitals.
+fn hosts_of(cluster: &Cluster, of: &Target, page: Option<&Details>) -> Vec<NodeId> {
+    let hosts = match of {
+        Target::Node(_, id) => vec![*id],
+        Target::Hosts(_, key) => cluster.alive_of(key),
+        Target::Tpu(_, name) => of_slice(cluster, name.raw()),
+        Target::Job(_, key) => {
+            let running = page.and_then(Details::running_hosts).map(|hosts| hosts.into_iter().collect());
+            running.or_else(|| Some(vitals_of(cluster, key)?.nodes.clone())).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    with_chips(cluster, hosts)
+}
+
+/// The vitals of a job, while it runs.
+fn vitals_of<'c>(cluster: &'c Cluster, job: &JobKey) -> Option<&'c Vitals> {
+    cluster.vitals.of(cluster.job(job)?)
+}
+
+/// Those of the hosts that are alive and have chips.
+fn with_chips(cluster: &Cluster, mut hosts: Vec<NodeId>) -> Vec<NodeId> {
+    hosts.retain(|id| cluster.node(id).is_some_and(has_chips));
+    hosts
 }
 
 fn has_chips(node: &Node) -> bool {
@@ -137,7 +212,7 @@ fn has_chips(node: &Node) -> bool {
 
 fn of_slice(cluster: &Cluster, slice: &str) -> Vec<NodeId> {
     let is_of = |node: &&Node| node.slice().is_some_and(|name| name.raw() == slice);
-    cluster.snapshot.nodes.iter().filter(is_of).filter(|node| has_chips(node)).map(|node| node.id).collect()
+    cluster.snapshot.nodes.iter().filter(is_of).map(|node| node.id).collect()
 }
 
 /// `97%, 12.1 GB of 32.0 GB`.
@@ -150,22 +225,26 @@ pub fn figures(chip: &ChipUse) -> String {
 }
 
 /// The lines of the page; `words` converts hints to text.
-pub fn lines(
-    of: &ChipsOf,
-    result: Option<&Result<Chips, Problem>>,
-    words: impl Fn(&Hint) -> String,
-    now: Timestamp,
-) -> Lines {
-    let chips = match result {
+pub fn lines(details: &Details, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
+    let has_hosts = !details.chip_hosts.is_empty();
+    let mut lines = Vec::new();
+    if !has_hosts {
+        lines.push(("hosts".to_owned(), format!("{WARNS}{NO_HOSTS}")));
+    }
+    let chips = match details.chips.as_deref() {
         None => {
-            let hosts = counted(of.nodes.len(), "host");
-            return vec![(String::new(), format!("reading the chips of {hosts}..."))];
+            let hosts = counted(details.chip_hosts.len(), "host");
+            lines.extend(has_hosts.then(|| (String::new(), format!("reading the chips of {hosts}..."))));
+            return lines;
         }
-        Some(Err(problem)) => return of_problem(problem, words),
+        Some(Err(problem)) => {
+            lines.extend(of_problem(problem, words));
+            return lines;
+        }
         Some(Ok(chips)) => chips,
     };
     let outliers = chips.outliers();
-    let mut lines = vec![("read".to_owned(), ago(chips.at, now))];
+    lines.push(("read".to_owned(), ago(chips.at, now)));
     for (group, indices) in chips.groups() {
         let hosts: Vec<(usize, &HostChips)> = indices.iter().map(|p| (*p, &chips.hosts[*p])).collect();
         heading(&mut lines, &format!("{group}: {}", in_numbers(&hosts)));

@@ -98,6 +98,11 @@ fn is_idle(process: &HostProcess) -> bool {
     process.title.raw() == "ray::IDLE"
 }
 
+/// Whether it is the actor that runs a job's entrypoint. It belongs to a driver of Ray's own, which is never listed.
+fn is_supervisor(process: &HostProcess) -> bool {
+    process.title.raw().starts_with("ray::JobSupervisor")
+}
+
 /// `ray::train_step  1.3 GB  98% CPU  3h 02m  worker of train-8b (running, alice)`.
 fn process_text(process: &HostProcess, cluster: &Cluster, now: Timestamp) -> String {
     let memory = process.memory.map(|n| bytes(n as f64));
@@ -105,17 +110,16 @@ fn process_text(process: &HostProcess, cluster: &Cluster, now: Timestamp) -> Str
     let age = process.started.map(|at| crate::model::time::brief(at.age(now)));
     let serves = process.job.as_ref().map(|driver| {
         let job = cluster.snapshot.jobs.iter().find(|job| job.driver.as_ref() == Some(driver));
-        job.map_or_else(
-            || format!("worker of driver {driver}, which has ended"),
-            |job| {
-                format!(
-                    "worker of {} ({}, {})",
-                    job.key,
-                    cluster.vitals.status(job).label(),
-                    job.owner_label()
-                )
-            },
-        )
+        match job {
+            Some(job) => {
+                let status = cluster.vitals.status(job).label();
+                format!("worker of {} ({status}, {})", job.key, job.owner_label())
+            }
+            None if is_supervisor(process) => "runs the entrypoint of a job".to_owned(),
+            None => format!(
+                "worker of driver {driver}, which is not in the list of jobs: it has ended, is Ray's own, or is new"
+            ),
+        }
     });
     let parts = [Some(process.title.to_string()), memory, cpu, age, serves];
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")

@@ -34,7 +34,7 @@ pub fn facts(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, R
     lines.extend(age.map(|age| ("uptime", age, Role::Text)));
     let jobs: Vec<String> = row.jobs().iter().map(|job| job.key.to_string()).collect();
     lines.extend((!jobs.is_empty()).then(|| ("job", jobs.join(", "), Role::Text)));
-    let off = "unknown: vitals are off (vitals.every_seconds is 0 in the settings)";
+    let off = "unknown: vitals are off (vitals.refresh_seconds is 0 in the settings)";
     lines.extend(row.is_not_requested().then(|| ("job", off.to_owned(), Role::Dim)));
     lines.extend(row.loss(now).map(|loss| {
         let is_loss = hosts.is_lost() || hosts.is_incomplete();

@@ -8,7 +8,6 @@ use crate::app::table::list::Listing as _;
 use crate::app::view::View;
 use crate::app::{App, Effect, Filter, MessageKind};
 use crate::job_workers::{NamedWorker, Part, WorkersReading};
-use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, JobKey, JobStatus, LogSource, Problem, Timestamp};
 use std::sync::Arc;
 
@@ -122,16 +121,5 @@ impl App {
             None => self.toasts.answer("this line was not written by a worker", now),
         }
         Vec::new()
-    }
-
-    /// Logs in to the host of the worker under the cursor.
-    pub(in crate::app) fn ssh_worker(&self) -> Vec<Effect> {
-        let worker = self.workers_page().and_then(|page| page.worker(&self.fleet));
-        let node = worker.map(|worker| worker.process.node);
-        let node = node.and_then(|node| self.target_cluster()?.node(&node));
-        match node.filter(|node| !node.is_head) {
-            Some(node) => self.at_cluster(|name| Effect::SshHost(name, TpuHost::of(node))),
-            None => self.at_cluster(Effect::SshHead),
-        }
     }
 }

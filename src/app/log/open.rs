@@ -9,7 +9,7 @@ use crate::app::text::labels;
 use crate::app::view::View;
 use crate::app::{App, Cluster, Effect};
 use crate::job_workers::Part;
-use crate::model::{Job, LogSource, Node, Text, Timestamp};
+use crate::model::{Job, LogEnd, LogSource, Node, Text, Timestamp};
 
 /// The autoscaler's log files on a head, in the order in which they are shown.
 pub(in crate::app) const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
@@ -55,9 +55,10 @@ impl App {
         if is_over_another { self.open_over(log) } else { self.open_page(log) }
     }
 
-    /// Shows a log, at a line of it. A log that is already open continues where it is.
+    /// Shows a log, at a line of it. A log that is already open continues where it is; one that failed is opened again.
     fn show_log(&mut self, cluster_index: usize, source: LogSource, line: Option<LineTarget>) -> Vec<Effect> {
-        let is_open = self.pages.cluster[cluster_index].log.source() == Some(&source);
+        let log = &self.pages.cluster[cluster_index].log;
+        let is_open = log.source() == Some(&source) && !matches!(log.end(), LogEnd::Failed(_));
         let effects = if is_open { Vec::new() } else { self.follow(cluster_index, source) };
         if let Some(line) = line {
             self.pages.cluster[cluster_index].log.seek(line);

@@ -117,8 +117,8 @@ impl App {
     /// Reports how much of a log was downloaded, while it is on the screen.
     pub(in crate::app) fn apply_log_download(&mut self, stream: StreamId, so_far: u64, now: Timestamp) {
         if self.shows_stream(stream) {
-            let text = format!("downloading the log: {} searched so far", bytes(so_far as f64));
-            self.toasts.report(MessageKind::Info, text, now);
+            let so_far = format!("{} searched so far", bytes(so_far as f64));
+            self.toasts.progress("downloading the log", &so_far, now);
             self.dirty = true;
         }
     }

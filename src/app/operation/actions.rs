@@ -268,7 +268,9 @@ impl App {
         self.dirty = true;
         match event {
             OperationEvent::Offered(offer) => self.offered(name, offer),
-            OperationEvent::Refused(kind, refusal) => return self.refused(name, kind, refusal, now),
+            OperationEvent::Refused(kind, previewed, refusal) => {
+                return self.refused(name, (kind, previewed.as_ref()), refusal, now);
+            }
             // The steps have reported the rest.
             OperationEvent::Changed(changed) => {
                 if let Some(running) = self.running_mut(name) {
@@ -276,7 +278,7 @@ impl App {
                 }
             }
             OperationEvent::Previewed(task, preview) => {
-                if let Some(plan) = self.plan_of(name, task.kind()).filter(|p| p.operation.task == task) {
+                if let Some(plan) = self.plan_of(name, &task) {
                     plan.set_preview(preview);
                 }
             }
@@ -322,12 +324,12 @@ impl App {
     fn refused(
         &mut self,
         name: &ClusterName,
-        kind: OperationKind,
+        (kind, previewed): (OperationKind, Option<&Task>),
         refusal: Refusal,
         now: Timestamp,
     ) -> Vec<Effect> {
         let Refusal { problem, allow, .. } = refusal;
-        if let Some(plan) = self.plan_of(name, kind) {
+        if let Some(plan) = previewed.and_then(|task| self.plan_of(name, task)) {
             plan.check = Check::Refused(problem);
             plan.focus(Control::Cancel);
             plan.scroll.reset();
@@ -458,9 +460,10 @@ impl App {
         }
     }
 
-    fn plan_of(&mut self, name: &ClusterName, kind: OperationKind) -> Option<&mut Plan> {
+    /// The open confirmation of a task. Another one may be open by the time an earlier preview arrives.
+    fn plan_of(&mut self, name: &ClusterName, task: &Task) -> Option<&mut Plan> {
         match self.dialog.as_mut().map(Dialog::innermost) {
-            Some(Dialog::Plan(plan)) if plan.operation.cluster == *name && plan.operation.kind() == kind => {
+            Some(Dialog::Plan(plan)) if plan.operation.cluster == *name && plan.operation.task == *task => {
                 Some(plan)
             }
             _ => None,

@@ -28,7 +28,7 @@ pub enum Check {
 pub enum Control {
     /// The Cancel button.
     Cancel,
-    /// The option that backs up jobs and restores them.
+    /// The option that saves jobs and restores them.
     Jobs,
     /// The option that drains the worker first.
     Drain,
@@ -121,7 +121,7 @@ impl Plan {
         self.operation.title.replacen(&subject, &format!("{}, {subject}", printable(&self.worker_name)), 1)
     }
 
-    /// Whether jobs are backed up and restored.
+    /// Whether jobs are saved and restored.
     pub fn preserves(&self) -> bool {
         self.operation.number(StepName::Backup) > 0
     }

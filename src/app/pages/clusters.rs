@@ -13,7 +13,7 @@ use crate::app::text::labels;
 use crate::diagnose::{Finding, FindingKind, Severity, unhealthy_runs};
 use crate::model::amount::number;
 use crate::model::text::printable;
-use crate::model::{Chip, ClusterTotals, Link, Problem};
+use crate::model::{Chip, ClusterTotals, Link, Problem, SnapshotPart};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -107,11 +107,11 @@ impl Kind for Clusters {
         }
     }
 
-    fn copied(row: &ClusterRow<'_>) -> (&'static str, String) {
-        match row {
+    fn copied(row: &ClusterRow<'_>) -> Option<(&'static str, String)> {
+        Some(match row {
             Known(_, cluster) => ("cluster name", cluster.name().as_str().to_owned()),
             Broken(_, _, file, _) => ("file name", printable(file).into_owned()),
-        }
+        })
     }
 }
 
@@ -169,7 +169,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         width: Width::text(9, 16, 0),
         visibility: Visibility::Always,
         cell: |row, context| {
-            known(row, |c| {
+            read(row, SnapshotPart::Nodes, |c| {
                 // In a narrow column, lost nodes matter more than joining ones.
                 let brief = aligned(&labels::node_counts_in_brief(c), NODES);
                 Cell::new(aligned(&labels::node_counts(c), NODES), Role::Text.unless(c.is_stale(context.now)))
@@ -196,7 +196,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         visibility: Visibility::Always,
         cell: |row, context| {
             let role = |c: &Cluster| Role::Text.unless(c.is_stale(context.now));
-            known(row, |c| Cell::new(chips(&c.tally), role(c)).ungrouping())
+            read(row, SnapshotPart::Nodes, |c| Cell::new(chips(&c.tally), role(c)).ungrouping())
         },
         order: Some(|a, b| tally(b).chips.total_cmp(&tally(a).chips)),
     },
@@ -220,7 +220,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         width: Width::text(9, 12, 2),
         visibility: Visibility::Always,
         cell: |row, context| {
-            known(row, |c| {
+            read(row, SnapshotPart::Jobs, |c| {
                 let counts = labels::job_counts(c, context.now);
                 let brief = counts.replace(' ', "");
                 Cell::new(aligned(&counts, JOBS), Role::Text.unless(c.is_stale(context.now))).or(brief)
@@ -286,6 +286,11 @@ fn of<'f>(row: &Row<'f>, cell: impl Fn(&'f Cluster) -> Cell<'f>) -> Cell<'f> {
 /// The cell of a cluster whose state was read; `?` before.
 fn known<'f>(row: &Row<'f>, cell: impl Fn(&'f Cluster) -> Cell<'f>) -> Cell<'f> {
     of(row, |c| if c.known { cell(c) } else { Cell::text("?") })
+}
+
+/// The cell of a cluster whose nodes or jobs were read; `?` before.
+fn read<'f>(row: &Row<'f>, part: SnapshotPart, cell: impl Fn(&'f Cluster) -> Cell<'f>) -> Cell<'f> {
+    of(row, |c| if c.knows(part) { cell(c) } else { Cell::text("?") })
 }
 
 fn tally(row: &Row<'_>) -> ClusterTotals {

@@ -7,7 +7,7 @@ use crate::app::fleet::Fleet;
 use crate::app::screen::areas::Areas;
 use crate::app::screen::pane::Pane;
 use crate::app::screen::scroll::Scroll;
-use crate::model::{Chips, Inspection, JobId, JobIds, JobStacks, Problem, Subject, Timestamp, Work};
+use crate::model::{Chips, Inspection, JobId, JobIds, JobStacks, NodeId, Problem, Subject, Timestamp, Work};
 use std::sync::Arc;
 
 /// A details page with everything that is known of its subject. Two pages are equal if they have the same subject.
@@ -21,11 +21,15 @@ pub struct Details {
     pub stacks: Stacks,
     /// Ray's answer about a job or a host, requested when its page is opened.
     pub inspected: Box<Inspected>,
+    /// The hosts whose chips the page shows; empty if there are none now.
+    pub chip_hosts: Vec<NodeId>,
+    /// When the page of chips was opened: older vitals of its job are not used.
+    pub chips_since: Option<Timestamp>,
     /// The utilization of the page's chips; `None` while it is read.
     pub chips: Option<Arc<Result<Chips, Problem>>>,
     /// When the chips of the page were last requested, while there is no result of that request.
     pub chips_requested: Option<Timestamp>,
-    /// When the last result was received.
+    /// When the last result was received, or there was no host to read.
     pub chips_read: Option<Timestamp>,
     /// The text of the filter: only lines that match it are shown.
     pub filter: String,
@@ -80,6 +84,8 @@ impl Details {
             work: WorkRequest::No,
             stacks: Stacks::No,
             inspected: Box::new(Inspected::No),
+            chip_hosts: Vec::new(),
+            chips_since: None,
             chips: None,
             chips_requested: None,
             chips_read: None,

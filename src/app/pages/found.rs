@@ -225,8 +225,8 @@ impl Kind for FoundLines {
         Target::Cluster(row.cluster_index)
     }
 
-    fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("line", row.line.line.text().to_owned())
+    fn copied(row: &Row<'_>) -> Option<(&'static str, String)> {
+        Some(("line", row.line.line.text().to_owned()))
     }
 }
 

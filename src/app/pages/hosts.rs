@@ -14,7 +14,7 @@ use crate::app::text::describe::death_label;
 use crate::app::text::labels;
 use crate::diagnose::{MAX_ASSEMBLY, Severity};
 use crate::model::amount::{counted, grouped, number};
-use crate::model::{DeathReason, Job, Timestamp};
+use crate::model::{DeathReason, Job, SnapshotPart, Timestamp};
 use crate::reconcile::{Hosts, HostsKey, HostsKind};
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
@@ -202,6 +202,7 @@ impl Kind for HostsTable {
     type Key = HostsKey;
 
     const LACKS: &'static str = "no slices";
+    const PART: Option<SnapshotPart> = Some(SnapshotPart::Nodes);
     const FIELDS: &'static [&'static str] =
         &["slice", "type", "state", "job", "node", "address", "host", "cluster"];
 
@@ -285,8 +286,16 @@ impl Kind for HostsTable {
         }
     }
 
-    fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("slice name", row.name().into_owned())
+    /// The id of a single host, or the name of a slice; other groups of hosts have no name.
+    fn copied(row: &Row<'_>) -> Option<(&'static str, String)> {
+        let Hosts { key, name, .. } = row.hosts;
+        match (Self::target(row), key.kind) {
+            (Target::Node(_, id), _) => Some(("node id", id.to_string())),
+            (_, HostsKind::Slice | HostsKind::Dead) if !name.is_empty() => {
+                Some(("slice name", name.to_string()))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -134,9 +134,9 @@ impl Kind for Issues {
         }
     }
 
-    fn copied(row: &Row<'_>) -> (&'static str, String) {
+    fn copied(row: &Row<'_>) -> Option<(&'static str, String)> {
         let text = format!("{}: {}", row.cluster.name(), row.finding.long);
-        ("issue", text)
+        Some(("issue", text))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::amount::{grouped, number};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::vitals::{loss, rate};
-use crate::model::{Job, JobKey, JobStatus, RunWarning, Timestamp, Vitals, WarningKind};
+use crate::model::{Job, JobKey, JobStatus, RunWarning, SnapshotPart, Timestamp, Vitals, WarningKind};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -39,6 +39,7 @@ impl Kind for Jobs {
     type Key = JobKey;
 
     const LACKS: &'static str = "no jobs";
+    const PART: Option<SnapshotPart> = Some(SnapshotPart::Jobs);
     const BELOW: Option<&'static str> = Some("message");
     const FIELDS: &'static [&'static str] = &["job", "owner", "status", "entrypoint", "message", "cluster"];
     const ALSO_SEARCHED: &'static [&'static str] = &["activity"];
@@ -54,17 +55,18 @@ impl Kind for Jobs {
     fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         let mut counts = match of.and_then(|cluster_index| context.fleet.clusters.get(cluster_index)) {
             Some(cluster) if !cluster.known => Vec::new(),
+            Some(cluster) if !cluster.knows(SnapshotPart::Jobs) => vec!["? running".to_owned()],
             Some(cluster) => {
                 let (running, waiting, failed) = cluster.job_counts(context.now);
                 let mut counts = vec![format!("{} running", grouped(running))];
                 counts.extend((waiting > 0).then(|| format!("{} pending", grouped(waiting))));
-                counts.extend((failed > 0).then(|| format!("{} failed today", grouped(failed))));
+                counts.extend((failed > 0).then(|| format!("{} failed in 24h", grouped(failed))));
                 counts
             }
             None => {
                 let totals = context.fleet.totals();
-                let (running, waiting) = (totals.text(totals.running), totals.text(totals.waiting));
-                vec![format!("{running} running"), format!("{waiting} pending")]
+                let text = |n| totals.text(n, totals.jobs_known);
+                vec![format!("{} running", text(totals.running)), format!("{} pending", text(totals.waiting))]
             }
         };
         let marked = context.marks.count(of);
@@ -120,8 +122,8 @@ impl Kind for Jobs {
     }
 
     /// The displayed id, because a hostile id must not act in the shell into which it is pasted.
-    fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("job id", row.job.key.to_string())
+    fn copied(row: &Row<'_>) -> Option<(&'static str, String)> {
+        Some(("job id", row.job.key.to_string()))
     }
 }
 
@@ -223,8 +225,8 @@ const COLUMNS: &[Column<Jobs>] = &[
     },
     Column {
         id: "time-left",
-        title: "LEFT",
-        width: Width { hides: true, ..Width::number(7, 4) },
+        title: "TIME LEFT",
+        width: Width { hides: true, ..Width::number(9, 4) },
         visibility: Visibility::Always,
         cell: |row, context| {
             let left = vitals(row)
@@ -303,9 +305,9 @@ const COLUMNS: &[Column<Jobs>] = &[
     },
     Column {
         id: "checkpoint",
-        title: "CKPT",
+        title: "CHECKPOINT",
         // How long ago the last checkpoint was saved.
-        width: Width::number(7, 7),
+        width: Width::number(10, 7),
         visibility: Visibility::Wide,
         cell: |row, context| {
             let saved = vitals(row).and_then(|vitals| vitals.run.as_ref()?.checkpoint?.at);

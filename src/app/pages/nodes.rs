@@ -11,7 +11,7 @@ use crate::app::table::natural::natural;
 use crate::app::text::describe::death_label;
 use crate::app::text::labels;
 use crate::model::amount::{counted, grouped, number};
-use crate::model::{Node, NodeId, NodeState, Physical, Resource, Text, Timestamp};
+use crate::model::{Node, NodeId, NodeState, Physical, Resource, SnapshotPart, Text, Timestamp};
 use crate::reconcile::{HostsKey, HostsKind};
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
@@ -39,6 +39,7 @@ impl Kind for Nodes {
     type Key = NodeId;
 
     const LACKS: &'static str = "no nodes";
+    const PART: Option<SnapshotPart> = Some(SnapshotPart::Nodes);
     const FIELDS: &'static [&'static str] = &["node", "address", "host", "type", "state", "slice", "cluster"];
 
     fn title(of: Option<usize>) -> &'static str {
@@ -109,8 +110,8 @@ impl Kind for Nodes {
         }
     }
 
-    fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("node id", row.node.id.to_string())
+    fn copied(row: &Row<'_>) -> Option<(&'static str, String)> {
+        Some(("node id", row.node.id.to_string()))
     }
 }
 
@@ -299,13 +300,16 @@ pub fn host_counts(context: &CellContext<'_>, of: Option<usize>, called: Option<
     };
     let Some(cluster) = of.and_then(|cluster_index| context.fleet.clusters.get(cluster_index)) else {
         let totals = context.fleet.totals();
-        let alive = totals.text(totals.nodes);
+        let alive = totals.text(totals.nodes, totals.nodes_known);
         // Clusters that were never read have an unknown number of nodes.
-        let known =
-            if totals.known < totals.clusters { format!("{} of ", totals.known) } else { String::new() };
+        let is_part = totals.nodes_known < totals.clusters;
+        let known = if is_part { format!("{} of ", totals.nodes_known) } else { String::new() };
         let clusters = counted(totals.clusters, "cluster");
         return Cell::new(format!("{} alive in {known}{clusters}", noun(&alive)), Role::Dim);
     };
+    if cluster.unread(SnapshotPart::Nodes).is_some() {
+        return Cell::new(format!("{} alive", noun("?")), Role::Dim);
+    }
     let (alive, pending, lost) = cluster.node_counts();
     let dead = cluster.tally.dead;
     let mut counts = vec![format!("{} alive", noun(&grouped(alive)))];

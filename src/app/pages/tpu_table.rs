@@ -108,8 +108,8 @@ impl Kind for TpuTable {
         Target::Tpu(row.cluster_index, row.tpu.name.clone())
     }
 
-    fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("tpu name", row.tpu.name.to_string())
+    fn copied(row: &Row<'_>) -> Option<(&'static str, String)> {
+        Some(("tpu name", row.tpu.name.to_string()))
     }
 }
 

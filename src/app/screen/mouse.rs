@@ -57,7 +57,11 @@ impl App {
                 }
             }
             View::JobWorkers(_) => match self.areas.worker_tabs.iter().find(|(_, area)| is_there(area)) {
-                Some((way, _)) => self.turn_workers(*way),
+                Some((way, _)) => {
+                    let way = *way;
+                    self.prompt = None;
+                    self.turn_workers(way);
+                }
                 None => return self.mouse_in_table(column, row, by, now),
             },
             View::Log(_) | View::Operation(_) | View::Details(_) if by != 0 => self.step(by),
@@ -166,11 +170,17 @@ impl App {
         Vec::new()
     }
 
+    /// Gives a pane the focus. A prompt belongs to the previously focused pane.
+    fn focus_by_click(&mut self, pane: Pane) {
+        self.prompt = None;
+        self.split.focused = pane;
+    }
+
     fn mouse_in_panes(&mut self, column: u16, row: u16, by: isize) {
         let titled = |pane: &Pane| self.areas.table_of(Some(*pane)).and_then(|t| t.head_at(column, row));
         let sorted = Pane::ALL.into_iter().find_map(|pane| Some((pane, titled(&pane)?)));
         if let Some((pane, head)) = sorted.filter(|_| by == 0) {
-            self.split.focused = pane;
+            self.focus_by_click(pane);
             return self.sort(By::Shown(head));
         }
         let hit = Pane::ALL
@@ -181,9 +191,7 @@ impl App {
             self.scroll(pane, by);
             return;
         }
-        // The prompt belongs to the previously focused pane.
-        self.prompt = None;
-        self.split.focused = pane;
+        self.focus_by_click(pane);
         if let Some((listing, fleet)) = self.listing_mut() {
             let position = listing.window(area.height.into()) + usize::from(row - area.y);
             listing.go(fleet, position);

@@ -5,6 +5,9 @@ use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::table::cell::Cell;
 use crate::app::table::facts::CellContext;
+use crate::app::text::labels;
+use crate::model::SnapshotPart;
+use crate::model::text::printable;
 use crate::reconcile::HostsKey;
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -23,6 +26,9 @@ pub trait Kind: Debug + Send + 'static {
     /// Text that is shown if there are no rows, e.g. `no jobs`.
     const LACKS: &'static str;
 
+    /// The part of a cluster's state that its rows are read from, if it may be unread while the state is known.
+    const PART: Option<SnapshotPart> = None;
+
     /// The title of the table of one cluster's rows, or of the rows of all clusters.
     fn title(of: Option<usize>) -> &'static str;
 
@@ -35,6 +41,13 @@ pub trait Kind: Debug + Send + 'static {
     /// Why there are no rows, if none is hidden by a filter.
     fn why_empty(context: &CellContext<'_>, of: Option<usize>) -> String {
         let clusters = || context.fleet.each(of).map(|(_, c)| c);
+        let unread =
+            |c: &Cluster| Self::PART.and_then(|part| c.unread(part)).map(|missing| missing.why.clone());
+        if let Some(why) = clusters().find_map(unread) {
+            let names: Vec<_> = clusters().filter(|c| unread(c).is_some()).map(Cluster::name).collect();
+            let on = if of.is_some() { String::new() } else { format!(" on {}", labels::named(&names)) };
+            return format!("not read{on}: {}", printable(&why));
+        }
         match () {
             () if clusters().any(|c| c.known) && of.is_some() => format!("{} here", Self::LACKS),
             () if clusters().any(|c| c.known) => format!("{} on any cluster", Self::LACKS),
@@ -97,8 +110,8 @@ pub trait Kind: Debug + Send + 'static {
         true
     }
 
-    /// The text that is copied, with a description.
-    fn copied(row: &Self::Row<'_>) -> (&'static str, String);
+    /// The text that is copied, with a description; `None` if there is nothing that names the row.
+    fn copied(row: &Self::Row<'_>) -> Option<(&'static str, String)>;
 }
 
 /// A column of the rows of a kind.

@@ -456,7 +456,7 @@ impl<K: Kind> Listing for List<K> {
     }
 
     fn copied(&self, fleet: &Fleet) -> Option<(&'static str, String)> {
-        self.selected(fleet).map(|row| K::copied(&row))
+        self.selected(fleet).and_then(|row| K::copied(&row))
     }
 }
 

@@ -29,7 +29,7 @@ pub fn lines(context: &CellContext<'_>, details: &Details) -> (&'static str, Lin
             let vitals = cluster.vitals.jobs.get(key).map(AsRef::as_ref);
             ("Stacks", job::stacks::lines(&details.stacks, vitals, words, now))
         }
-        (Target::Chips(_, of), Some(_)) => ("Chips", chips::lines(of, details.chips.as_deref(), words, now)),
+        (Target::Chips(..), Some(_)) => ("Chips", chips::lines(details, words, now)),
         (Target::Tpu(_, name), Some(cluster)) => {
             let knows_ray = cluster.tpus.knows_ray();
             let tpu = cluster.tpu(name).map(|tpu| describe::tpu(tpu, knows_ray, words, now));

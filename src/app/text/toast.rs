@@ -95,6 +95,13 @@ impl Toasts {
         self.show(MessageKind::Info, &text.into(), now);
     }
 
+    /// Shows how far something has come, instead of what was shown of it before. The list of messages does not keep it.
+    pub fn progress(&mut self, what: &str, so_far: &str, now: Timestamp) {
+        let what = format!("{what}: ");
+        self.shown.retain(|toast| !toast.text.starts_with(&what));
+        self.show(MessageKind::Info, &format!("{what}{so_far}"), now);
+    }
+
     fn show(&mut self, kind: MessageKind, text: &str, now: Timestamp) -> Toast {
         let toast = Toast { kind, text: printable(text).into_owned(), at: now };
         self.shown.retain(|t| t.text != toast.text);

@@ -42,6 +42,7 @@ fn preempted() -> ClusterEvent {
         capacity: Capacity::Preemptible,
         queued_resource: None,
         created: Some(before(600)),
+        started: None,
         ray_cluster: Some(CLUSTER.into()),
         ray_type: None,
         compute: None,

@@ -63,7 +63,7 @@ fn the_first_state_is_summarized_and_then_jobs_are_reported_one_by_one() {
     lab.apply(ClusterEvent::Link(up()));
     let first = lab.state(|_| ());
     assert!(
-        first[0].contains(" alive") && first[0].contains(" running, 1 pending, 1 failed today"),
+        first[0].contains(" alive") && first[0].contains(" running, 1 pending, 1 failed in 24h"),
         "{first:#?}"
     );
     assert!(!first.iter().any(|line| line.contains(": job ")), "{first:#?}");
@@ -89,6 +89,18 @@ fn the_first_state_is_summarized_and_then_jobs_are_reported_one_by_one() {
     assert_eq!(many.len(), 21);
     assert!(many[0].ends_with("job sweep-0 (owner dan) submitted"), "{}", many[0]);
     assert!(many[20].ends_with("and 30 more jobs changed"), "{}", many[20]);
+}
+
+#[test]
+fn jobs_that_could_not_be_read_are_neither_counted_nor_reported_as_started() {
+    let mut lab = Watched::new();
+    lab.apply(ClusterEvent::Link(up()));
+    let missing = vec![MissingPart { part: SnapshotPart::Jobs, why: "timed out".into() }];
+    let unread = Snapshot { jobs: Arc::default(), missing, ..snapshot() };
+    let first = lab.apply(ClusterEvent::Snapshot(Arc::new(unread)));
+    assert!(first[0].ends_with("; jobs: not read (timed out)"), "{first:#?}");
+    let then = lab.state(|_| ());
+    assert!(!then.iter().any(|line| line.contains(": job ")), "{then:#?}");
 }
 
 #[test]

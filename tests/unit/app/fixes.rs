@@ -95,6 +95,10 @@ fn the_keys_of_a_fix_depend_on_the_context() {
     assert_eq!(hint(PAGES[0]), "read monitor.log: l in the cluster's autoscaler pane");
     assert_eq!(hint(PAGES[4]), "read monitor.log: 4, then l");
     assert_eq!(hint(PAGES[6]), "read monitor.log: l");
+    // Pressed twice, the key would show monitor.err if monitor.log is already open.
+    let hint = |page| at(page).hint(&Verb::MonitorOut.to("read it").into());
+    assert_eq!(hint(PAGES[0]), "read it: l in the cluster's autoscaler pane, until it shows monitor.out");
+    assert_eq!(hint(PAGES[6]), "read it: l until it shows monitor.out");
     let hint = |page| at(page).hint(&Verb::CleanPreempted.to("delete them").into());
     assert_eq!((hint(PAGES[0]), hint(PAGES[7])), ("delete them: T, then x".into(), "delete them: x".into()));
     let mut app = at(PAGES[0]);

@@ -317,6 +317,52 @@ fn a_row_of_all_clusters_opens_its_cluster_and_leaving_returns_to_the_row() {
 }
 
 #[test]
+fn jobs_and_nodes_that_could_not_be_read_are_unknown() {
+    let unread = |part| vec![MissingPart { part, why: "timed out".into() }];
+    let jobs = || Snapshot { jobs: Arc::default(), missing: unread(SnapshotPart::Jobs), ..calm("alpha") };
+    let nodes = || Snapshot { nodes: Arc::default(), missing: unread(SnapshotPart::Nodes), ..calm("beta") };
+    let connected = |states: Vec<(&str, Snapshot)>| {
+        let mut app = app(&states.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        for (name, state) in states {
+            send_update(&mut app, name, ClusterEvent::Link(up()));
+            send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(state)));
+        }
+        app
+    };
+    let title = |app: &App| app.listing().unwrap().counts(&app.cell_context(NOW)).text.into_owned();
+    let why = |app: &App| app.listing().unwrap().why_empty(&app.cell_context(NOW));
+
+    let mut app = connected(vec![("alpha", jobs()), ("beta", nodes())]);
+    let cell = |name: &str, title: &str| {
+        let (list, context) = (&app.pages().clusters, app.cell_context(NOW));
+        let row = order(&app).iter().position(|cluster| *cluster == name).unwrap();
+        let column = list.headers(&context, 10).iter().position(|header| header.title == title).unwrap();
+        list.cells(&context, row)[column].text.trim().to_owned()
+    };
+    assert_eq!([cell("alpha", "JOBS"), cell("alpha", "NODES"), cell("alpha", "CHIPS")], ["?", "2", "4/8"]);
+    assert_eq!([cell("beta", "NODES"), cell("beta", "CHIPS")], ["?", "?"]);
+    assert!(cell("beta", "JOBS").starts_with('1'), "{}", cell("beta", "JOBS"));
+    press(&mut app, "N");
+    assert!(title(&app).starts_with("2 alive in 1 of 2 clusters"), "{}", title(&app));
+
+    let mut app = connected(vec![("alpha", jobs()), ("beta", jobs())]);
+    press(&mut app, "J");
+    assert_eq!(title(&app), "? running · ? pending");
+    assert_eq!(why(&app), "not read on alpha and beta: timed out");
+
+    let mut app = connected(vec![("alpha", jobs())]);
+    app.start(None);
+    press(&mut app, "2");
+    assert_eq!((title(&app).as_str(), why(&app).as_str()), ("? running", "not read: timed out"));
+    let mut app = connected(vec![("beta", nodes())]);
+    app.start(None);
+    press(&mut app, "1");
+    assert_eq!((title(&app).as_str(), why(&app).as_str()), ("? alive", "not read: timed out"));
+    press(&mut app, "v");
+    assert_eq!((title(&app).as_str(), why(&app).as_str()), ("? hosts alive", "not read: timed out"));
+}
+
+#[test]
 fn actions_on_a_row_of_all_clusters_name_its_cluster() {
     let mut app = fleet();
     press(&mut app, "J/beta-run<enter>");
@@ -471,6 +517,12 @@ fn issues_of_all_clusters_are_one_table() {
         found[0].contains("alpha") && found[0].contains("no route to alpha. Hint: start it"),
         "{found:?}"
     );
+    // During a restart it is expected to be unreachable; the next update of any kind has the new issues.
+    let operation = Operation::new(Task::Restart { preserve: true }, ClusterName::new("alpha"));
+    app.update(Event::Operation(ClusterName::new("alpha"), OperationEvent::Began(operation)), NOW);
+    send_update(&mut app, "alpha", ClusterEvent::Cost(Cost::default()));
+    let found = issues(&app);
+    assert!(found.len() == 1 && found[0].contains("gamma"), "{found:?}");
     press(&mut app, "/gamma<enter>");
     assert_eq!(issues(&app).len(), 1);
     press(&mut app, "<enter>");

@@ -128,6 +128,7 @@ fn host_inspection(job: &str) -> HostInspection {
         processes: vec![
             process(262, "ray::train", Some(job)),
             process(263, "ray::old", Some("ee000000")),
+            process(264, "ray::JobSupervisor", Some("02000000")),
             process(90, "ray::IDLE", None),
         ],
         logs: Ok(vec![("raylet".into(), vec!["raylet.out".into(), "raylet.err".into(), "old/".into()])]),
@@ -149,7 +150,11 @@ fn the_page_of_a_host_shows_the_jobs_of_its_processes_and_opens_its_files() {
     let page = rows(&app);
     let serves = page.iter().find(|row| row.starts_with("262: ")).unwrap();
     assert!(serves.contains("ray::train  2.0 GB  98% CPU  30m  worker of "), "{serves}");
-    assert!(page.iter().any(|row| row.ends_with("worker of driver ee000000, which has ended")), "{page:#?}");
+    let unlisted = page.iter().find(|row| row.starts_with("263: ")).unwrap();
+    assert!(unlisted.contains("worker of driver ee000000, which is not in the list of jobs"), "{unlisted}");
+    // Ray's own driver, to which it belongs, is never listed.
+    let supervisor = page.iter().find(|row| row.starts_with("264: ")).unwrap();
+    assert!(supervisor.ends_with("  runs the entrypoint of a job"), "{supervisor}");
     has(&app, "idle: 1 worker without a task");
 
     let host = press(&mut app, "!");
@@ -238,6 +243,44 @@ fn a_host_with_idle_chips_is_marked_in_the_grid_and_named() {
     assert_eq!(press(&mut app, "%"), [Effect::Chips(cluster.clone(), nodes.clone())], "the key refreshes");
     send(&mut app, nodes, Err(Problem::new(ProblemKind::Other, "no node", "wait", NOW)));
     assert_eq!(rows(&app), ["problem: no node", "hint: wait"]);
+}
+
+#[test]
+fn the_page_of_a_jobs_chips_follows_the_job_to_other_hosts() {
+    let cluster = ClusterName::new(CLUSTER);
+    let ids = |nodes: &[u8]| nodes.iter().map(|n| node(*n, "", 0.0, 0.0).id).collect::<Vec<_>>();
+    let request = |nodes: &[u8]| Effect::Chips(cluster.clone(), ids(nodes));
+    let hold = |app: &mut App, nodes: &[u8]| {
+        send_update(app, CLUSTER, held("04000000", nodes.iter().copied()));
+    };
+    let read = |app: &mut App, nodes: &[u8]| {
+        let hosts = nodes.iter().map(|n| host_chips(node(*n, "", 0.0, 0.0).id, *n, 96.0)).collect();
+        let chips = Chips { at: NOW, hosts };
+        app.update(Event::Chips(cluster.clone(), ids(nodes), Arc::new(Ok(chips))), NOW);
+    };
+    let mut app = shown();
+    hold(&mut app, &[1, 2]);
+    press(&mut app, "2/job:04000000<enter>");
+    assert_eq!(press(&mut app, "%"), [request(&[1, 2])]);
+    read(&mut app, &[1, 2]);
+    assert!(rows(&app)[0].starts_with("read: "), "{:?}", rows(&app));
+
+    hold(&mut app, &[3]);
+    assert_eq!(press(&mut app, "%"), [request(&[3])]);
+    assert_eq!(rows(&app), [": reading the chips of 1 host..."], "figures of other hosts are dropped");
+    read(&mut app, &[1, 2]);
+    assert_eq!(rows(&app).len(), 1, "a late answer for the previous hosts is ignored");
+    read(&mut app, &[3]);
+
+    hold(&mut app, &[]);
+    assert_eq!(press(&mut app, "%"), []);
+    let page = rows(&app);
+    assert!(page[0].starts_with("hosts: ! no live host with chips now"), "{page:#?}");
+    assert!(page[1].starts_with("read: "), "{page:#?}");
+
+    hold(&mut app, &[1]);
+    let effects = app.update(Event::Tick, NOW.plus(Duration::from_secs(10)));
+    assert!(effects.contains(&request(&[1])), "the hosts are looked up before each read: {effects:?}");
 }
 
 #[test]

@@ -158,6 +158,17 @@ fn a_worker_opens_its_file_and_its_host() {
 }
 
 #[test]
+fn the_head_does_not_stand_in_for_the_host_of_a_worker_whose_node_died() {
+    let mut app = opened();
+    let mut later = snapshot();
+    let nodes = Arc::make_mut(&mut later.nodes);
+    nodes[0] = dead(nodes[0].clone(), 30, DeathReason::Unexpected);
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(later)));
+    assert_eq!(press(&mut app, "!"), []);
+    assert!(said(&app).contains(" is dead, and its address may belong to another machine"), "{}", said(&app));
+}
+
+#[test]
 fn the_first_cause_is_read_once_and_opens_its_log() {
     let mut app = opened();
     let requests = press(&mut app, "4");

@@ -440,6 +440,11 @@ fn a_failed_log_is_reopened_once_its_job_is_listed_again() {
         ClusterEvent::Log(LogBatch { stream: again, part: LogPart::default(), end: failed }),
     );
     assert_eq!(send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(with))), []);
+    // Its own key opens it again.
+    let effects = press(&mut app, "<esc>l");
+    let source = LogSource::Job(id(JOBS[1]));
+    let third = app.log().unwrap().stream();
+    assert_eq!(effects, [asks(Request::Unfollow(again)), asks(Request::Follow(third, source))]);
 }
 
 #[test]

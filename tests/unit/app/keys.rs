@@ -518,7 +518,11 @@ fn a_log_without_ssh_access_is_downloaded_only_after_confirmation() {
     let requests = press(&mut app, "<tab><enter>");
     assert_eq!(requests, [asks(Request::DownloadLog(stream, "step 4".into()))]);
     send_update(&mut app, CLUSTER, ClusterEvent::LogDownload { stream, bytes: 20_000_000 });
-    assert!(said(&app).contains("20.0 MB searched so far"), "{}", said(&app));
+    let kept = app.toasts().messages().len();
+    send_update(&mut app, CLUSTER, ClusterEvent::LogDownload { stream, bytes: 40_000_000 });
+    let shown = app.toasts().shown().iter().filter(|toast| toast.text.contains("searched so far")).count();
+    assert!(shown == 1 && said(&app).contains("40.0 MB searched so far"), "{}", said(&app));
+    assert_eq!(app.toasts().messages().len(), kept, "progress is not kept");
     let found = |n: u64| LogMatch { number: n + 1, at: None, line: format!("step {n}").into() };
     let found = LogMatches { last: vec![found(4), found(41)], has_more: false, is_cut: true };
     send_update(&mut app, CLUSTER, answer(Ok(found)));

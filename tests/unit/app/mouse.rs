@@ -51,6 +51,15 @@ fn a_click_into_another_pane_closes_the_prompt() {
     assert!(app.prompt().is_none());
     assert_eq!(rows(&app), ["eval-tulu-99"], "the filter stays with its table");
     assert_eq!(page(&app).nodes.filter().text(), "");
+    // A click on a title of another pane does so, too.
+    press(&mut app, "1/a");
+    paint(&mut app, 200, 60);
+    let jobs = areas(&app, 200, 60).jobs.unwrap();
+    point(&mut app, CLICK, jobs.headers[2].0, jobs.rows.y - 1);
+    assert!(app.prompt().is_none());
+    press(&mut app, "<esc>");
+    assert_eq!(page(&app).jobs.filter().text(), "", "Esc clears the jobs' own filter");
+    assert_eq!(page(&app).nodes.filter().text(), "a");
 }
 
 #[test]

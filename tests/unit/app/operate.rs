@@ -209,10 +209,13 @@ fn a_refused_operation_offers_only_cancel() {
     lose(&mut app);
     press(&mut app, "S");
     let refused = problem(ProblemKind::Other, "start is not offered for provider x", "use ray by hand");
-    send_event(
-        &mut app,
-        OperationEvent::Refused(OperationKind::Start, Refusal::new(RefusalReason::NotOffered, refused)),
-    );
+    let refused = Refusal::new(RefusalReason::NotOffered, refused);
+    // The refusal of an earlier preview belongs to a confirmation that is closed.
+    let of_task = |task| OperationEvent::Refused(OperationKind::Start, task, refused.clone());
+    send_event(&mut app, of_task(Some(Task::Restart { preserve: true })));
+    assert_eq!(plan(&app).check, Check::Running);
+    assert!(said(&app).contains("start is not offered"), "{}", said(&app));
+    send_event(&mut app, of_task(Some(Task::Start)));
     assert_eq!(plan(&app).controls(), [Control::Cancel]);
     press(&mut app, "<tab><tab>");
     assert_eq!(press(&mut app, "<enter>"), []);
@@ -244,7 +247,7 @@ fn what_is_refused_can_be_allowed_in_a_separate_question() {
         ),
         allow: Some(Box::new(allowed.clone())),
     };
-    let refused = OperationEvent::Refused(OperationKind::Restart, refusal);
+    let refused = OperationEvent::Refused(OperationKind::Restart, None, refusal);
     send_event(&mut app, refused.clone());
     assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
     assert!(app.dialog().is_none());

@@ -136,6 +136,42 @@ fn an_outlier_is_not_marked_by_figures_that_have_expired() {
 }
 
 #[test]
+fn a_host_with_old_figures_does_not_hide_the_worst_of_the_others() {
+    let mut app = by_slice();
+    let of = |n: u8, memory| (node(n, "", 0.0, 0.0).id, figures(70.0, memory, 30));
+    let first = (1..=64).map(|n| of(n, if n == 17 { 95 } else { 40 })).collect();
+    send_update(&mut app, CLUSTER, ClusterEvent::Physical(first));
+    assert!(cells(&app).iter().any(|row| row.contains("mem 95% w-17")));
+    // Its metrics agent has died; the others report on.
+    let later = NOW.plus(Duration::from_secs(600));
+    let others = (1..=64).filter(|n| *n != 17).map(|n| of(n, if n == 5 { 93 } else { 40 })).collect();
+    let state = Snapshot { taken: later, ..sliced() };
+    for event in [ClusterEvent::Physical(others), ClusterEvent::Snapshot(Arc::new(state))] {
+        let event = update(&app, CLUSTER, event);
+        app.update(event, later);
+        let (listing, context) = (app.listing().unwrap(), app.cell_context(later));
+        let texts = |p| listing.cells(&context, p).into_iter().map(|cell| cell.text.into_owned());
+        assert!((0..listing.len()).flat_map(texts).any(|text| text == "mem 93% w-5"));
+    }
+}
+
+#[test]
+fn slices_copy_their_name_single_hosts_their_id_and_other_groups_nothing() {
+    let mut app = by_slice();
+    let copied = |app: &mut App| match &press(app, "y")[..] {
+        [Effect::Copy { what, text }] => format!("{what} {text}"),
+        [] => said(app).to_owned(),
+        other => panic!("{other:?}"),
+    };
+    press(&mut app, "j");
+    assert_eq!(copied(&mut app), "slice name ray-m-worker-bb20-tpu");
+    press(&mut app, "G");
+    assert_eq!(copied(&mut app), format!("node id {}", node(210, "", 0.0, 0.0).id));
+    press(&mut app, "k");
+    assert_eq!(copied(&mut app), "nothing to copy here", "three workers of a type");
+}
+
+#[test]
 fn the_job_that_holds_a_slice_is_shown_from_its_vitals() {
     let mut app = by_slice();
     send_update(&mut app, CLUSTER, held("04000000", [3, 9]));

@@ -111,6 +111,10 @@ fn the_threads_of_the_driver_are_shown_below_its_workers() {
 #[test]
 fn processes_can_be_opened_logged_in_to_copied_and_saved() {
     let mut app = page_of(JobStacks { driver: Some(driver(Ok(Vec::new()))), ..sample_stacks(Some(false)) });
+    let mut state = snapshot();
+    let host = Node { address: "10.0.0.19".into(), ..node(19, "tpu_worker", 4.0, 4.0) };
+    Arc::make_mut(&mut state.nodes).push(host);
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
     let host = |effects: &[Effect]| match effects {
         [Effect::SshHost(_, host)] => host.internal.to_string(),
         other => panic!("{other:?}"),
@@ -150,6 +154,13 @@ fn processes_can_be_opened_logged_in_to_copied_and_saved() {
         press(&mut app, "y"),
         [Effect::WriteFile { path, text: written, replace: true, loaded_lines: 9 }]
     );
+}
+
+#[test]
+fn the_head_does_not_stand_in_for_the_host_of_a_worker_that_ray_does_not_list() {
+    let mut app = page_of(sample_stacks(Some(false)));
+    assert_eq!(press(&mut app, "!"), []);
+    assert!(said(&app).starts_with("Ray no longer lists the node of tb-w19 "), "{}", said(&app));
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn vm(name: &str, state: VmState, host: &str) -> TpuVm {
         capacity: Capacity::Preemptible,
         queued_resource: None,
         created: Some(before(9000)),
+        started: None,
         ray_cluster: Some(CLUSTER.into()),
         ray_type: None,
         compute: None,

@@ -166,13 +166,9 @@ fn help_returns_to_the_plan_which_receives_events_in_the_meantime() {
     assert!(app.dialog().is_none());
     // A refusal that arrives in the meantime is not lost either.
     press(&mut app, "R?");
-    send_event(
-        &mut app,
-        OperationEvent::Refused(
-            OperationKind::Restart,
-            Refusal::new(RefusalReason::NotOffered, problem(ProblemKind::Other, "no", "")),
-        ),
-    );
+    let refusal = Refusal::new(RefusalReason::NotOffered, problem(ProblemKind::Other, "no", ""));
+    let previewed = Some(Task::Restart { preserve: true });
+    send_event(&mut app, OperationEvent::Refused(OperationKind::Restart, previewed, refusal));
     press(&mut app, "q");
     assert!(matches!(&plan(&app).check, Check::Refused(p) if p.what == "no"));
 }
@@ -332,6 +328,7 @@ fn a_host_names_its_slice_and_a_reassigned_address_is_refused() {
         capacity: Capacity::Preemptible,
         queued_resource: None,
         created: None,
+        started: None,
         ray_cluster: Some(CLUSTER.into()),
         ray_type: None,
         compute: None,
@@ -387,6 +384,7 @@ fn in_the_tpu_table_a_worker_is_addressed_by_its_name() {
         capacity: Capacity::Preemptible,
         queued_resource: None,
         created: Some(before(9000)),
+        started: None,
         ray_cluster: Some(CLUSTER.into()),
         ray_type: None,
         compute: None,

@@ -103,8 +103,8 @@ impl Kind for Causes {
         of_job(row.cluster, row.cluster_index)
     }
 
-    fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("line", row.line.text.clone())
+    fn copied(row: &Row<'_>) -> Option<(&'static str, String)> {
+        Some(("line", row.line.text.clone()))
     }
 }
 

@@ -227,8 +227,8 @@ impl Kind for FoldedLines {
         of_job(row.cluster, row.cluster_index)
     }
 
-    fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("line", row.text().trim_start_matches(['▸', '▾', ' ']).to_owned())
+    fn copied(row: &Row<'_>) -> Option<(&'static str, String)> {
+        Some(("line", row.text().trim_start_matches(['▸', '▾', ' ']).to_owned()))
     }
 }
 

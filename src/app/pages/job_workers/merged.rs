@@ -127,8 +127,8 @@ impl Kind for Merged {
         of_job(row.cluster, row.cluster_index)
     }
 
-    fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("line", row.entry.line.text().to_owned())
+    fn copied(row: &Row<'_>) -> Option<(&'static str, String)> {
+        Some(("line", row.entry.line.text().to_owned()))
     }
 }
 

@@ -140,8 +140,8 @@ impl Kind for Overview {
         of_job(row.cluster, row.cluster_index)
     }
 
-    fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("worker", row.worker.who())
+    fn copied(row: &Row<'_>) -> Option<(&'static str, String)> {
+        Some(("worker", row.worker.who()))
     }
 }
 
