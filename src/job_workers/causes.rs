@@ -62,8 +62,8 @@ pub fn causes(
     comparison.add_failed_tasks();
     let mut causes = comparison.causes;
     let found = causes.explain();
-    let is_found = found.as_ref().is_some_and(|found| found.certainty != Certainty::OnlyConsequences);
-    if is_found || own.is_empty() {
+    let is_cause = |found: &Explanation| found.certainty != Certainty::OnlyConsequences && !found.is_outlived;
+    if found.as_ref().is_some_and(is_cause) || own.is_empty() {
         return found;
     }
     // The driver repeats the errors of workers, usually without their times, so its lines are used only if no worker
@@ -92,10 +92,13 @@ impl<'a> Comparison<'a> {
         let driver_host = driver_node.and_then(|id| known.node(&id));
         let driver_host = driver_host.map_or_else(|| "the driver's node".into(), |node| known.name(node));
         let mut sources = vec![source_on(clocks, driver_node, &driver_host, "driver".into())];
-        for worker in &job_workers.workers {
+        for (number, worker) in (0..).zip(&job_workers.workers) {
             for part in ["out", "err", "task"] {
                 let name = format!("pid {} {part}", worker.process.pid);
-                sources.push(source_on(clocks, Some(worker.process.node), &worker.host, name));
+                let source = source_on(clocks, Some(worker.process.node), &worker.host, name);
+                // Ray's message is about one task, with a time of Ray's clock.
+                let process = (part != "task").then_some(number);
+                sources.push(Source { process, ..source });
             }
         }
         let causes = Causes::new(sources, job_workers.patterns.clone());
@@ -129,6 +132,7 @@ impl<'a> Comparison<'a> {
             };
             self.causes.push(source, number, time, line.text());
         }
+        self.causes.read_driver(own.iter().map(|(_, time, line)| (*time, line.text())));
         own
     }
 
@@ -170,7 +174,13 @@ impl<'a> Comparison<'a> {
 fn source_on(clocks: &Clocks, node: Option<NodeId>, host: &str, name: String) -> Source {
     let clock = node.and_then(|node| clocks.get(&node));
     let clock = clock.copied().unwrap_or(HostClock { ahead_ms: 0, unsure_ms: MAX_CLOCK_SKEW });
-    Source { host: host.to_owned(), name, ahead_ms: clock.ahead_ms, unsure_ms: clock.unsure_ms }
+    Source {
+        host: host.to_owned(),
+        name,
+        ahead_ms: clock.ahead_ms,
+        unsure_ms: clock.unsure_ms,
+        process: None,
+    }
 }
 
 /// The living hosts on whose clocks the order of the first errors depends, the host of the first error first.
@@ -205,13 +215,25 @@ fn has_file(job_workers: &JobWorkers, writer: &Writer<'_>) -> bool {
 /// Whether a worker or the driver ran on this node, and its death may have ended the job.
 fn killed(node: &Node, job_workers: &JobWorkers) -> bool {
     let job = &job_workers.known.job;
-    let ran = job.driver_node == Some(node.id)
-        || job_workers.workers.iter().any(|worker| worker.process.node == node.id);
-    let Some(at) = node.ended.filter(|_| ran && !node.state.is_alive()) else { return false };
-    let is_after = job.ended.is_some_and(|ended| at > ended.plus(NODE_DEATH_DELAY));
-    // A slice that the autoscaler removes no longer has any work.
+    let Some(at) = node.ended.filter(|_| !node.state.is_alive()) else { return false };
+    // A node that the autoscaler removes no longer has any work, even if workers had run there.
     let in_order = node.death.as_ref().is_some_and(|death| death.reason == DeathReason::Expected);
-    job.started.is_none_or(|started| at >= started)
+    let ran = job.driver_node == Some(node.id)
+        || job_workers
+            .workers
+            .iter()
+            .any(|worker| worker.process.node == node.id && (!in_order || had_work(worker, at)));
+    let is_after = job.ended.is_some_and(|ended| at > ended.plus(NODE_DEATH_DELAY));
+    ran && job.started.is_none_or(|started| at >= started)
         && !is_after
         && !(in_order && job.ended.is_some_and(|e| at > e))
+}
+
+/// Whether a worker had not ended long before its node died.
+fn had_work(worker: &NamedWorker, died: Timestamp) -> bool {
+    match &worker.process.state {
+        WorkerState::Running => true,
+        WorkerState::Failed { at, .. } => at.is_none_or(|at| at.plus(NODE_DEATH_DELAY) >= died),
+        WorkerState::Ended => false,
+    }
 }

@@ -2,13 +2,13 @@
 
 use super::causes::{Clocks, is_without_error, worker_of_source};
 use super::worker::{JobWorkers, NamedWorker, age_text, first_few};
-use crate::logs::{Answer, Certainty, Evidence, Explanation, WorkerNote};
+use crate::logs::{Answer, Certainty, Evidence, Explanation, Fault, WorkerNote};
 use crate::model::amount::{counted, grouped};
 use crate::model::text::log_line;
 use crate::model::time::brief;
 use crate::model::{Hint, Job, JobStatus, Timestamp, Verb, Wait};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A job may hang if none of its workers has written anything for this long. A job that has run for this long since a
@@ -175,7 +175,7 @@ pub fn running(
     let (quiet, hint) = match verdict {
         Verdict::Silent => {
             let (id, purpose) = (job_workers.known.job.key.raw(), "find the worker whose stack differs");
-            (quiet(answers, last, remarks.all_quiet), Verb::JobStacks.on(id, purpose).into())
+            (quiet(&remarks.running, last, remarks.all_quiet), Verb::JobStacks.on(id, purpose).into())
         }
         Verdict::Unhealthy => (Vec::new(), job_workers.known.issues[0].hint.clone()),
         _ => (Vec::new(), Hint::none()),
@@ -195,11 +195,13 @@ fn wait_texts(job_workers: &JobWorkers, waits: &[Wait]) -> Vec<String> {
 struct Remarks<'a> {
     job_workers: &'a JobWorkers,
     answers: &'a [Answer],
+    /// The answers of the workers that run; all answers if none runs.
+    running: Vec<&'a Answer>,
     /// Number of workers that run.
     runs: usize,
-    /// The age of the last line of any worker.
+    /// The age of the last line of any worker that runs.
     youngest: Option<Duration>,
-    /// Whether no worker has written anything for [`SILENCE_LIMIT`].
+    /// Whether no worker that runs has written anything for [`SILENCE_LIMIT`].
     all_quiet: bool,
     /// The silent workers.
     silent: Vec<String>,
@@ -212,7 +214,8 @@ struct Remarks<'a> {
 impl<'a> Remarks<'a> {
     fn of(job_workers: &'a JobWorkers, answers: &'a [Answer]) -> Self {
         let runs = job_workers.workers.iter().filter(|worker| worker.runs()).count();
-        let youngest = answers.iter().filter_map(|a| a.age).min();
+        let running = of_running(answers, job_workers);
+        let youngest = running.iter().filter_map(|a| a.age).min();
         let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= SILENCE_LIMIT);
         let with = |remark: WorkerNote| answers.iter().filter(move |a| a.remark == remark);
         let sentences = |remark| with(remark).map(|a| in_a_line(a, job_workers)).collect::<Vec<_>>();
@@ -226,6 +229,7 @@ impl<'a> Remarks<'a> {
         Self {
             job_workers,
             answers,
+            running,
             runs,
             youngest,
             all_quiet,
@@ -259,7 +263,7 @@ impl<'a> Remarks<'a> {
 
     fn all_quiet_text(&self) -> String {
         let id = &self.job_workers.known.job.key;
-        let (age, how) = (age_text(self.youngest), how_silent(self.answers, self.job_workers));
+        let (age, how) = (age_text(self.youngest), how_silent(&self.running, self.job_workers));
         match self.runs {
             1 => format!("{id} is running, but its worker has logged nothing for {age}; {how}"),
             runs => format!(
@@ -281,7 +285,7 @@ impl<'a> Remarks<'a> {
 
     fn healthy_text(&self) -> String {
         let id = &self.job_workers.known.job.key;
-        let step = self.answers.iter().filter_map(|a| a.step).max();
+        let step = self.running.iter().filter_map(|a| a.step).max();
         let step = step.map(|step| format!(", at step {}", grouped(step as usize))).unwrap_or_default();
         let age = self.youngest.map(|age| format!(", last log line {} ago", brief(age))).unwrap_or_default();
         format!("{id} is running: {}{step}{age}", counted(self.runs, "worker"))
@@ -300,10 +304,18 @@ impl<'a> Remarks<'a> {
     }
 }
 
+/// The answers of the workers that run; all answers if none runs. The last lines of a worker that has ended, which may
+/// belong to an earlier attempt, do not show what the run is doing.
+fn of_running<'a>(answers: &'a [Answer], job_workers: &JobWorkers) -> Vec<&'a Answer> {
+    let runs = |a: &&Answer| job_workers.workers.get(a.worker as usize).is_some_and(NamedWorker::runs);
+    let running: Vec<&Answer> = answers.iter().filter(runs).collect();
+    if running.is_empty() { answers.iter().collect() } else { running }
+}
+
 /// Which worker stopped first if all are silent: the others may only wait for it. It is unknown if all stopped
 /// together, as workers do that synchronize at each step.
-fn how_silent(answers: &[Answer], job_workers: &JobWorkers) -> String {
-    let mut ages: Vec<&Answer> = answers.iter().filter(|a| a.age.is_some()).collect();
+fn how_silent(answers: &[&Answer], job_workers: &JobWorkers) -> String {
+    let mut ages: Vec<&Answer> = answers.iter().copied().filter(|a| a.age.is_some()).collect();
     ages.sort_by_key(|a| Reverse(a.age));
     let lead = match ages[..] {
         [first, second, ..] => first.age.zip(second.age).map(|(a, b)| a.saturating_sub(b)),
@@ -323,10 +335,11 @@ fn how_silent(answers: &[Answer], job_workers: &JobWorkers) -> String {
 }
 
 /// The silent workers, or all of them, longest silence first.
-fn quiet(answers: &[Answer], last: &[Option<bool>], all: bool) -> Vec<Quiet> {
+fn quiet(answers: &[&Answer], last: &[Option<bool>], all: bool) -> Vec<Quiet> {
     let is_quiet = |answer: &&Answer| all || matches!(answer.remark, WorkerNote::Silent | WorkerNote::NoLine);
     let mut quiet: Vec<Quiet> = answers
         .iter()
+        .copied()
         .filter(is_quiet)
         .map(|answer| Quiet {
             worker: answer.worker as usize,
@@ -382,18 +395,17 @@ pub fn ahead(found: &Explanation) -> Option<Duration> {
 pub fn certainty_text(found: &Explanation) -> Option<String> {
     let hosts = |all: &[Evidence]| first_few(&all.iter().map(|e| e.host.as_str()).collect::<Vec<_>>());
     match found.certainty {
+        Certainty::Earliest if found.is_outlived => Some(
+            "not certain: the run continued after it, but no later error that could be the cause was found"
+                .to_owned(),
+        ),
         Certainty::Earliest => ahead(found)
             .map(|ahead| format!("{:.1} s before the first error of another host", ahead.as_secs_f64())),
         Certainty::Close => Some(format!(
             "within clock error, the first error may instead be on: {}",
             hosts(&found.candidates)
         )),
-        Certainty::AfterLosses => {
-            let hosts = hosts(&found.before);
-            Some(format!(
-                "not certain: these hosts lost a worker earlier, without an error in their logs: {hosts}"
-            ))
-        }
+        Certainty::AfterLosses => Some(format!("not certain: {}", before_text(&found.before))),
         Certainty::OnlyConsequences => Some(
             "a consequence of another worker's failure, which is not in any log that could be read"
                 .to_owned(),
@@ -402,4 +414,26 @@ pub fn certainty_text(found: &Explanation) -> Option<String> {
             Some("some errors have no timestamp, so it is not certain which came first".to_owned())
         }
     }
+}
+
+/// What happened before the first error, by kind.
+fn before_text(before: &[Evidence]) -> String {
+    let (mut lost, mut failures) = (Vec::new(), BTreeMap::<Fault, Vec<&str>>::new());
+    for e in before {
+        if e.fault.is_consequence() {
+            lost.push(e.host.as_str());
+        } else {
+            failures.entry(e.fault).or_default().push(&e.host);
+        }
+    }
+    let failures = failures.into_iter().map(|(fault, on)| format!("{} on {}", fault.text(), first_few(&on)));
+    let failures: Vec<String> = failures.collect();
+    let lost = (!lost.is_empty()).then(|| {
+        format!("these hosts lost a worker earlier, without an error in their logs: {}", first_few(&lost))
+    });
+    let failures = (!failures.is_empty()).then(|| {
+        let failures = failures.join(", ");
+        format!("the run continued after earlier failures, but one of them may be the cause: {failures}")
+    });
+    lost.into_iter().chain(failures).collect::<Vec<_>>().join("; ")
 }

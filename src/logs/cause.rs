@@ -3,10 +3,11 @@
 use super::fault::{Fault, of_unit};
 use super::prefix::{beginning, prefixed};
 use super::progress::Patterns;
+use super::time::Clock;
 use super::unit::{Unit, Units};
 use crate::model::Timestamp;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// A source of lines: a worker, the driver, a file of a node.
@@ -20,6 +21,9 @@ pub struct Source {
     pub ahead_ms: i64,
     /// The uncertainty of that in milliseconds, in either direction: half of the round trip in which it was measured.
     pub unsure_ms: u64,
+    /// Number of the process whose output it is, if several sources are: they show together whether it survived an
+    /// error.
+    pub process: Option<u32>,
 }
 
 /// An error and its location.
@@ -61,7 +65,8 @@ pub enum Certainty {
     Earliest,
     /// Errors of other hosts are so close that the clocks do not determine the order; they are the candidates.
     Close,
-    /// Other hosts had lost a worker before: the lost workers logged nothing, or are not among the sources.
+    /// Other hosts had lost a worker before: the lost workers logged nothing, or are not among the sources. Or there
+    /// were failures before it after which the run continued.
     AfterLosses,
     /// All errors are consequences of another one, which is not in these logs.
     OnlyConsequences,
@@ -78,15 +83,18 @@ pub struct Explanation {
     pub certainty: Certainty,
     /// Errors of other hosts that may also have been first, in order of time, one per host.
     pub candidates: Vec<Evidence>,
-    /// Losses of other hosts before it, one per host; see [`Certainty::AfterLosses`].
+    /// Failures after which the run continued, one per host, and losses of other hosts before it, one per host; see
+    /// [`Certainty::AfterLosses`].
     pub before: Vec<Evidence>,
     /// All other errors except the candidates: consequences of another worker's failure, and later ones, in the order
     /// of their first times.
     pub followed: Vec<Followed>,
     /// Time from the first error to the next one of another host that is not a consequence.
     pub ahead_of_next: Option<Duration>,
-    /// Number of errors after which their worker continued, so that they did not end the run.
+    /// Number of other errors after which their worker or the run continued, so that they did not end the run.
     pub survived: u64,
+    /// Whether the run continued after `first`, and no later error explains its end.
+    pub is_outlived: bool,
     /// Sources without errors.
     pub silent: Vec<u32>,
 }
@@ -98,19 +106,59 @@ pub struct Causes {
     states: Vec<State>,
     deaths: Vec<Evidence>,
     patterns: Patterns,
+    /// The last traceback of the driver; empty if the driver continued after it.
+    raised: Vec<String>,
+    /// When the driver last reported a new step.
+    stepped: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     units: Units,
-    /// The first errors since it last continued, each with the number of lines before it.
-    errors: Vec<(u64, Evidence)>,
-    /// Number of further errors, by kind.
+    /// The first and the last errors since it last continued.
+    errors: Vec<Kept>,
+    /// Number of the errors between them, by kind.
     more: BTreeMap<Fault, u64>,
     survived: u64,
     step: Option<u64>,
+    /// When it last reported a new step.
+    stepped: Option<Timestamp>,
+    /// The time of its last line.
+    last: Option<Timestamp>,
     /// Number of lines that are not errors.
     ordinary: u64,
+    /// The times of the last of them, one more than [`WENT_ON`].
+    times: VecDeque<Option<Timestamp>>,
+}
+
+/// An error of a source.
+#[derive(Debug)]
+struct Kept {
+    /// Number of lines before it that are not errors.
+    ordinary: u64,
+    /// A time at which it had certainly occurred: its own, or that of a later line. The time of an error without a
+    /// timestamp is that of the line before, which may be hours older.
+    until: Option<Timestamp>,
+    evidence: Evidence,
+}
+
+/// What all sources of a process show about the end of one of them.
+#[derive(Clone, Copy, Debug)]
+struct Activity {
+    /// When another source showed that the process continues.
+    continued: Option<Timestamp>,
+    /// The time of the last line of the process, if it reports steps.
+    last: Option<Timestamp>,
+}
+
+/// The errors, in order of time.
+struct Compared<'a> {
+    /// Those that may have ended the run.
+    errors: Vec<&'a Evidence>,
+    /// Those after which the run continued, if others may have ended it.
+    past: Vec<&'a Evidence>,
+    /// Whether the run continued after all errors that are not consequences.
+    is_outlived: bool,
 }
 
 /// Maximum number of errors kept per source.
@@ -118,6 +166,9 @@ const MAX_ERRORS: usize = 32;
 /// A source that writes this many more lines that are not errors has survived an error: after a fatal one, a process
 /// writes only a few lines.
 const WENT_ON: u64 = 200;
+/// A run that reports new steps this long after a failure has survived it: workers that depend on the failed one have
+/// stopped by then.
+const OUTLIVED: Duration = Duration::from_secs(300);
 /// Maximum number of bytes of an error's text.
 const MAX_TEXT_BYTES: usize = 4096;
 
@@ -126,7 +177,7 @@ impl Causes {
     /// ([`super::Writers`]), because their lines alternate.
     pub fn new(sources: Vec<Source>, patterns: Patterns) -> Self {
         let states = sources.iter().map(|_| State::default()).collect();
-        Self { sources, states, deaths: Vec::new(), patterns }
+        Self { sources, states, deaths: Vec::new(), patterns, raised: Vec::new(), stepped: None }
     }
 
     /// Adds a source; returns its number.
@@ -141,6 +192,31 @@ impl Causes {
         let (host, text) = (host.to_owned(), beginning(reason, MAX_TEXT_BYTES).to_owned());
         let (source, line, trace) = (None, 0, Vec::new());
         self.deaths.push(Evidence { fault: Fault::NodeDied, source, host, line, time, text, trace });
+    }
+
+    /// Reads the driver's own lines, with their times, for its steps and for the exception that ended it. Their errors
+    /// are compared only if they are added to source 0 ([`Self::push`]).
+    pub fn read_driver<'l>(&mut self, lines: impl IntoIterator<Item = (Option<Timestamp>, &'l str)>) {
+        let ahead_ms = self.sources.first().map_or(0, |driver| driver.ahead_ms);
+        let (mut units, mut last_step, mut raised_at) = (Units::default(), None, None);
+        let mut read = |unit: Unit<'_>| {
+            if unit.is_traceback() {
+                (raised_at, self.raised) = (unit.time, unit.trace);
+                return;
+            }
+            if has_outlived(raised_at, unit.time) {
+                self.raised.clear();
+            }
+            let step = self.patterns.step(&unit.text);
+            if step.is_some() && step != last_step {
+                self.stepped = self.stepped.max(unit.time.map(|time| by_our_clock(time, ahead_ms)));
+                last_step = step;
+            }
+        };
+        for (time, text) in lines {
+            units.push((0, time, 1), prefixed(text).text, &mut read);
+        }
+        units.flush(&mut read);
     }
 
     /// Adds a line of a source: its number there, its time by that host's clock or that of the line before
@@ -158,14 +234,9 @@ impl Causes {
 
     /// The root cause according to the lines so far; `None` if there is no error.
     pub fn explain(&mut self) -> Option<Explanation> {
-        for (at, (known, state)) in self.sources.iter().zip(&mut self.states).enumerate() {
-            let mut units = std::mem::take(&mut state.units);
-            units.flush(|unit| state.add(unit, (at as u32, known), &self.patterns));
-        }
-        let mut errors: Vec<&Evidence> =
-            self.deaths.iter().chain(self.states.iter().flat_map(State::ending)).collect();
-        // Errors without a time come last, because they cannot be shown to be early.
-        errors.sort_by_key(|e| (e.time.is_none(), e.time, e.source, e.line));
+        self.flush();
+        let activities = self.activities();
+        let Compared { mut errors, past, is_outlived } = self.compared(&activities);
         let first = first_of(&errors)?;
         errors.retain(|e| !std::ptr::eq(*e, first));
         let others = || errors.iter().copied().filter(|e| e.host != first.host);
@@ -184,7 +255,11 @@ impl Causes {
         };
         let candidates = one_of_each_host(rivals().filter(is_close));
         let losses = others().filter(|e| e.fault.is_consequence() && !first.fault.is_consequence());
-        let before = one_of_each_host(losses.filter(is_before));
+        let is_copy = |e: &Evidence| past.iter().chain(&errors).any(|other| is_copy_of(e, other));
+        let failures = past.iter().copied().filter(|e| !e.fault.is_consequence() && !is_copy(e));
+        let mut before = one_of_each_host(failures);
+        let other_past = past.len() - before.len();
+        before.extend(one_of_each_host(losses.filter(is_before)));
         let certainty = match () {
             () if first.fault.is_consequence() => Certainty::OnlyConsequences,
             () if first.time.is_none() || candidates.iter().any(|e| e.time.is_none()) => Certainty::NoTime,
@@ -197,7 +272,10 @@ impl Causes {
         let rest: Vec<&Evidence> =
             errors.iter().copied().filter(|e| !named.contains(&(e.source, e.line, &*e.host))).collect();
         let next = rivals().filter_map(|e| e.time).min();
-        let none = self.states.iter().enumerate().filter(|(_, s)| s.ending().next().is_none());
+        let ending = |at: usize| self.ending(at, &activities);
+        let silent = (0..self.states.len()).filter(|at| ending(*at).next().is_none());
+        let survived =
+            |(at, state): (usize, &State)| state.survived + (state.errors.len() - ending(at).count()) as u64;
         Some(Explanation {
             first: first.clone(),
             certainty,
@@ -205,9 +283,78 @@ impl Causes {
             candidates,
             before,
             ahead_of_next: first.time.zip(next).map(|(first, next)| first.age(next)),
-            survived: self.states.iter().map(State::survived).sum(),
-            silent: none.map(|(at, _)| at as u32).collect(),
+            survived: self.states.iter().enumerate().map(survived).sum::<u64>() + other_past as u64,
+            silent: silent.map(|at| at as u32).collect(),
+            is_outlived,
         })
+    }
+
+    /// Ends open tracebacks.
+    fn flush(&mut self) {
+        for (at, (known, state)) in self.sources.iter().zip(&mut self.states).enumerate() {
+            let mut units = std::mem::take(&mut state.units);
+            units.flush(|unit| state.add(unit, (at as u32, known), &self.patterns));
+        }
+    }
+
+    /// By source: what it and the other sources of its process show.
+    fn activities(&self) -> Vec<Activity> {
+        let mut processes: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (at, source) in self.sources.iter().enumerate() {
+            if let Some(process) = source.process {
+                processes.entry(process).or_default().push(at);
+            }
+        }
+        let activity = |(at, source): (usize, &Source)| {
+            let own = &self.states[at];
+            let mut continued: Option<Timestamp> = None;
+            let (mut last, mut has_steps) = (own.last, own.step.is_some());
+            let all = source.process.and_then(|process| processes.get(&process));
+            for other in all.into_iter().flatten().filter(|other| **other != at) {
+                let other = &self.states[*other];
+                continued = continued.max(other.stepped).max(other.went_on());
+                last = last.max(other.last);
+                has_steps |= other.step.is_some();
+            }
+            Activity { continued, last: last.filter(|_| has_steps) }
+        };
+        self.sources.iter().enumerate().map(activity).collect()
+    }
+
+    /// The errors of a source that its process has not survived.
+    fn ending<'s>(&'s self, at: usize, activities: &[Activity]) -> impl Iterator<Item = &'s Kept> + use<'s> {
+        let state = &self.states[at];
+        let continued = activities[at].continued;
+        let is_survived =
+            move |kept: &Kept| kept.until.zip(continued).is_some_and(|(until, continued)| until < continued);
+        state.errors.iter().skip(state.gone() as usize).filter(move |kept| !is_survived(kept))
+    }
+
+    /// Separates the errors after which the run continued from those that may have ended it. If there is none of the
+    /// latter, any may have: independent workers may fail long before the driver notices.
+    fn compared(&self, activities: &[Activity]) -> Compared<'_> {
+        let last_step = self.states.iter().map(|state| state.stepped).max().flatten().max(self.stepped);
+        let mut all: Vec<(&Evidence, bool)> =
+            self.deaths.iter().map(|e| (e, has_outlived(e.time, last_step))).collect();
+        for (at, activity) in activities.iter().enumerate() {
+            let is_past = |kept: &Kept| has_outlived(kept.until.or(activity.last), last_step);
+            all.extend(self.ending(at, activities).map(|kept| (&kept.evidence, is_past(kept))));
+        }
+        // Errors without a time come last, because they cannot be shown to be early.
+        all.sort_by_key(|(e, _)| (e.time.is_none(), e.time, e.source, e.line));
+        // What the driver raised at its end has ended the run, however old it is, unless it occurred again.
+        let is_raised = |e: &Evidence| self.raised.contains(&e.text);
+        let is_again = all.iter().any(|(e, is_past)| !is_past && is_raised(e) && !is_report(e));
+        let (past, errors): (Vec<_>, Vec<_>) =
+            all.iter().copied().partition(|(e, is_past)| *is_past && (is_again || !is_raised(e)));
+        let is_cause = |(e, _): &(&Evidence, bool)| {
+            !e.fault.is_consequence() && !all.iter().any(|(other, _)| is_copy_of(e, other))
+        };
+        if errors.iter().any(is_cause) {
+            return Compared { errors: evidence_of(errors), past: evidence_of(past), is_outlived: false };
+        }
+        let is_outlived = past.iter().any(is_cause);
+        Compared { errors: evidence_of(all), past: Vec::new(), is_outlived }
     }
 
     /// The minimum difference of two times for their order to be known.
@@ -256,8 +403,31 @@ fn first_of<'a>(errors: &[&'a Evidence]) -> Option<&'a Evidence> {
 /// Whether it is Ray's report of the other error to the driver, or to a task that waited for it: `RayTaskError` in
 /// `ray/exceptions.py` repeats the worker's traceback.
 fn is_copy_of(e: &Evidence, other: &Evidence) -> bool {
-    let repeats = |e: &Evidence| e.trace.iter().any(|line| line.contains("RayTaskError("));
-    repeats(e) && !repeats(other) && e.text == other.text
+    is_report(e) && !is_report(other) && e.text == other.text
+}
+
+fn evidence_of(all: Vec<(&Evidence, bool)>) -> Vec<&Evidence> {
+    all.into_iter().map(|(e, _)| e).collect()
+}
+
+/// Whether it is Ray's report of an error of another worker.
+fn is_report(e: &Evidence) -> bool {
+    e.trace.iter().any(|line| line.contains("RayTaskError("))
+}
+
+/// Whether the later time shows that the run survived what happened at the first one.
+fn has_outlived(time: Option<Timestamp>, later: Option<Timestamp>) -> bool {
+    time.zip(later).is_some_and(|(time, later)| time.plus(OUTLIVED) < later)
+}
+
+/// A time of a clock that is ahead of ours by this many milliseconds.
+const fn by_our_clock(time: Timestamp, ahead_ms: i64) -> Timestamp {
+    Timestamp::from_millis(time.as_millis().saturating_sub(ahead_ms))
+}
+
+/// Whether the first line of a unit has a timestamp.
+fn is_stamped(unit: &Unit<'_>, time: Timestamp) -> bool {
+    Clock::utc(time).time(unit.trace.first().map_or(&*unit.text, String::as_str)).is_some()
 }
 
 fn one_of_each_host<'a>(all: impl Iterator<Item = &'a Evidence>) -> Vec<Evidence> {
@@ -267,17 +437,17 @@ fn one_of_each_host<'a>(all: impl Iterator<Item = &'a Evidence>) -> Vec<Evidence
 
 impl State {
     fn add(&mut self, unit: Unit<'_>, (source, known): (u32, &Source), patterns: &Patterns) {
-        let Some(fault) = of_unit(&unit) else {
-            self.ordinary += 1;
-            if let Some(step) = patterns.step(&unit.text) {
-                // It continued, or was restarted: earlier errors did not end this run.
-                if self.step != Some(step) {
-                    self.survived += self.errors.len() as u64 + self.more.values().sum::<u64>();
-                    self.errors.clear();
-                    self.more.clear();
-                }
-                self.step = Some(step);
+        let time = unit.time.map(|time| by_our_clock(time, known.ahead_ms));
+        // A line without a timestamp has the time of the line before.
+        let is_new = time.is_some() && time != self.last;
+        if is_new {
+            for kept in self.errors.iter_mut().filter(|kept| kept.until.is_none()) {
+                kept.until = time.max(kept.evidence.time);
             }
+            self.last = time;
+        }
+        let Some(fault) = of_unit(&unit) else {
+            self.add_ordinary(&unit.text, time, patterns);
             return;
         };
         if self.errors.len() >= MAX_ERRORS {
@@ -286,28 +456,43 @@ impl State {
             self.errors.drain(..gone);
         }
         if self.errors.len() >= MAX_ERRORS {
-            *self.more.entry(fault).or_default() += 1;
-            return;
+            // The last errors stay, because the first ones may turn out to be survived.
+            let dropped = self.errors.remove(MAX_ERRORS / 2);
+            *self.more.entry(dropped.evidence.fault).or_default() += 1;
         }
-        let time = unit.time.map(|t| Timestamp::from_millis(t.as_millis().saturating_sub(known.ahead_ms)));
+        let until = time.filter(|time| is_new || is_stamped(&unit, *time));
         let text = beginning(&unit.text, MAX_TEXT_BYTES).to_owned();
         let (source, host) = (Some(source), known.host.clone());
         let evidence = Evidence { fault, source, host, line: unit.line, time, text, trace: unit.trace };
-        self.errors.push((self.ordinary, evidence));
+        self.errors.push(Kept { ordinary: self.ordinary, until, evidence });
+    }
+
+    /// Adds a line that is not an error.
+    fn add_ordinary(&mut self, text: &str, time: Option<Timestamp>, patterns: &Patterns) {
+        self.ordinary += 1;
+        if self.times.len() as u64 > WENT_ON {
+            self.times.pop_front();
+        }
+        self.times.push_back(time);
+        let Some(step) = patterns.step(text) else { return };
+        if self.step != Some(step) {
+            // It continued, or was restarted: earlier errors did not end this run.
+            self.survived += self.errors.len() as u64 + self.more.values().sum::<u64>();
+            self.errors.clear();
+            self.more.clear();
+            self.stepped = self.stepped.max(time);
+        }
+        self.step = Some(step);
     }
 
     /// Number of the first kept errors that it has survived, according to the lines that it wrote since.
     fn gone(&self) -> u64 {
-        self.errors.iter().take_while(|(at, _)| self.ordinary - at > WENT_ON).count() as u64
+        self.errors.iter().take_while(|kept| self.ordinary - kept.ordinary > WENT_ON).count() as u64
     }
 
-    /// The errors that it has not survived.
-    fn ending(&self) -> impl Iterator<Item = &Evidence> {
-        self.errors.iter().skip(self.gone() as usize).map(|(_, e)| e)
-    }
-
-    fn survived(&self) -> u64 {
-        self.survived + self.gone()
+    /// The time of the line that [`WENT_ON`] other lines follow, without the errors.
+    fn went_on(&self) -> Option<Timestamp> {
+        self.times.front().filter(|_| self.times.len() as u64 > WENT_ON).copied().flatten()
     }
 }
 
@@ -333,6 +518,14 @@ mod tests {
 
     const TRACE: [&str; 3] =
         ["Traceback (most recent call last):", "  File \"a.py\", line 3, in f", "ValueError: bad"];
+    /// Ray's report of it to the driver.
+    const COPY: [&str; 5] = [
+        TRACE[0],
+        "  File \"d.py\", line 1, in g",
+        "ray.exceptions.RayTaskError(ValueError): ray::f() (pid=3)",
+        TRACE[1],
+        TRACE[2],
+    ];
 
     fn push(causes: &mut Causes, source: u32, seconds: f64, lines: &[&str]) {
         for line in lines {
@@ -441,15 +634,8 @@ mod tests {
     #[test]
     fn the_drivers_copy_of_a_workers_error_is_not_a_candidate() {
         let mut causes = causes(16);
-        let copy = [
-            TRACE[0],
-            "  File \"d.py\", line 1, in g",
-            "ray.exceptions.RayTaskError(ValueError): ray::f() (pid=3)",
-            TRACE[1],
-            TRACE[2],
-        ];
         // The driver's clock is a little behind.
-        push(&mut causes, 15, 0.0, &copy);
+        push(&mut causes, 15, 0.0, &COPY);
         push(&mut causes, 0, 0.004, &TRACE);
         let found = causes.explain().unwrap();
         assert_eq!((found.first.source, found.certainty), (Some(0), Certainty::Earliest));
@@ -468,6 +654,110 @@ mod tests {
         let found = causes.explain().unwrap();
         assert_eq!((found.first.text.as_str(), found.survived), ("CUDA out of memory", 1), "it says more");
         assert_eq!(found.followed.iter().map(|f| f.errors).sum::<u64>(), 199);
+    }
+
+    /// Of two processes with two files each, the first one has survived an error: one file has it, the other one was
+    /// written hours later. The second process has failed.
+    fn processes(later: &[&str]) -> Causes {
+        let mut causes = causes(4);
+        let processes = [(0, "a"), (0, "a"), (1, "b"), (1, "b")];
+        for (source, (process, host)) in causes.sources.iter_mut().zip(processes) {
+            (source.process, source.host) = (Some(process), host.to_owned());
+        }
+        push(&mut causes, 0, 18_000.0, later);
+        push(&mut causes, 1, 0.0, &["2026-11-23 09:00:00 ERROR wandb: upload failed"]);
+        push(&mut causes, 2, 18_000.0, &["step 900 loss 2"]);
+        push(&mut causes, 3, 18_001.0, &TRACE);
+        causes
+    }
+
+    #[test]
+    fn an_error_is_survived_if_another_file_of_its_process_shows_that() {
+        let ordinary = vec!["ordinary"; WENT_ON as usize + 1];
+        for later in [&["step 900 loss 2"][..], &ordinary[..]] {
+            let found = processes(later).explain().unwrap();
+            assert_eq!((found.first.source, found.certainty), (Some(3), Certainty::Earliest));
+            assert_eq!((found.before.len(), found.survived, found.silent), (0, 1, vec![0, 1, 2]));
+        }
+        // A few lines do not show it.
+        let found = processes(&ordinary[1..]).explain().unwrap();
+        assert_eq!((found.survived, found.silent), (0, vec![0, 2]));
+    }
+
+    #[test]
+    fn an_error_without_a_timestamp_is_not_older_than_the_lines_of_the_other_file() {
+        let mut causes = causes(2);
+        for source in &mut causes.sources {
+            source.process = Some(0);
+        }
+        push(&mut causes, 0, 18_000.0, &["step 900 loss 2"]);
+        // Its time is that of the line before.
+        push(&mut causes, 1, 0.0, &["2026-11-23 09:00:00 WARNING slow"]);
+        push(&mut causes, 1, 0.0, &TRACE);
+        let found = causes.explain().unwrap();
+        assert_eq!((found.first.source, found.is_outlived, found.survived), (Some(1), false, 0));
+        // A later line shows when it had occurred at the latest.
+        push(&mut causes, 1, 60.0, &["2026-11-23 09:01:00 WARNING retrying"]);
+        assert_eq!(causes.explain(), None);
+    }
+
+    #[test]
+    fn the_last_of_many_errors_is_kept() {
+        let mut causes = causes(2);
+        for source in &mut causes.sources {
+            source.process = Some(0);
+        }
+        for n in 0..100 {
+            push(&mut causes, 1, f64::from(n), &["ERROR again"]);
+        }
+        push(&mut causes, 0, 1000.0, &["step 900 loss 2"]);
+        push(&mut causes, 1, 2000.0, &TRACE);
+        assert_eq!(causes.explain().unwrap().first.text, "ValueError: bad");
+    }
+
+    #[test]
+    fn a_failure_after_which_the_run_continued_is_not_the_cause_if_a_later_error_is() {
+        let mut causes = causes(24);
+        causes.node_died("host-2", Some(at(0.0)), "preempted");
+        let lost = "XlaRuntimeError: UNAVAILABLE: Socket closed";
+        push(&mut causes, 3, 1.0, &["step 7 loss 2", "Fatal Python error: Aborted"]);
+        push(&mut causes, 12, 2.0, &["step 7 loss 2", lost]);
+        let found = causes.explain().unwrap();
+        assert_eq!((found.first.fault, found.is_outlived), (Fault::NodeDied, false));
+        push(&mut causes, 4, 18_000.0, &["step 900 loss 2"]);
+        let found = causes.explain().unwrap();
+        assert_eq!((found.first.fault, found.is_outlived), (Fault::NodeDied, true));
+        push(&mut causes, 4, 18_001.0, &TRACE);
+        let found = causes.explain().unwrap();
+        assert_eq!((found.first.source, found.certainty), (Some(4), Certainty::AfterLosses));
+        let before: Vec<_> = found.before.iter().map(|e| (e.fault, &*e.host)).collect();
+        assert_eq!(before, [(Fault::NodeDied, "host-2"), (Fault::Signal, "host-0")]);
+        assert_eq!((found.survived, found.followed.len(), found.is_outlived), (1, 0, false), "the lost peer");
+    }
+
+    #[test]
+    fn the_exception_that_ended_the_driver_is_the_cause_however_old_it_is() {
+        let story = || {
+            let mut causes = causes(24);
+            push(&mut causes, 3, 0.0, &TRACE);
+            push(&mut causes, 9, 18_000.0, &["step 900 loss 2"]);
+            push(&mut causes, 9, 18_001.0, &["*** SIGTERM received at time=1795442401 on cpu 3 ***"]);
+            causes
+        };
+        let found = story().explain().unwrap();
+        assert_eq!((found.first.source, found.before.len()), (Some(9), 1));
+        let mut raised = story();
+        raised.read_driver(COPY.map(|line| (None, line)));
+        let found = raised.explain().unwrap();
+        assert_eq!((found.first.source, found.certainty), (Some(3), Certainty::Earliest));
+        let mut again = story();
+        again.read_driver(COPY.map(|line| (None, line)));
+        push(&mut again, 10, 18_000.5, &TRACE);
+        assert_eq!(again.explain().unwrap().first.source, Some(10));
+        let mut caught = story();
+        let later = [(Some(at(18_000.0)), "retrying")];
+        caught.read_driver(COPY.map(|line| (Some(at(1.0)), line)).into_iter().chain(later));
+        assert_eq!(caught.explain().unwrap().first.source, Some(9));
     }
 
     #[test]

@@ -4,10 +4,10 @@ use super::*;
 use crate::workers_reading::{reading, workers};
 use marin_tui::app::WorkersView;
 use marin_tui::job_workers::{
-    Findings, JobReadingCost, JobWorkers, LastLines, Part, Verdict, WorkersAnswer, WorkersReading, failure,
-    fold, in_order, running, worker_overview,
+    Clocks, Findings, JobReadingCost, JobWorkers, Known, LastLines, Part, Verdict, WorkersAnswer,
+    WorkersReading, causes, certainty_text, failure, fold, in_order, running, worker_of, worker_overview,
 };
-use marin_tui::logs::{Clock, WorkerNote};
+use marin_tui::logs::{Certainty, Clock, Fault, WorkerNote};
 
 /// Answers the page's request.
 pub(super) fn answer(app: &mut App, effects: &[Effect]) {
@@ -343,6 +343,125 @@ fn a_worker_that_ended_while_the_others_continue_does_not_lag() {
     let replaced = ended(18);
     assert_eq!(replaced.verdict, Verdict::Healthy, "{replaced:?}");
     assert!(replaced.evidence.iter().any(|words| words.contains("continued without")), "{replaced:?}");
+}
+
+#[test]
+fn a_worker_of_an_earlier_attempt_is_not_the_first_to_go_silent() {
+    let mut job_workers = workers(&opened()).0;
+    let (worker, failed) = (&mut job_workers.workers[2], before(18_000));
+    worker.process.state = WorkerState::Failed { why: "preempted".into(), at: Some(failed) };
+    (worker.ended, worker.ended_at) = (Some("failed 5h ago: preempted".into()), Some(failed));
+    let wrote = |millis: u64| -> [(u64, u64); 8] {
+        std::array::from_fn(|n| match n {
+            2 => (18_000_000, 30_000),
+            _ => (millis + n as u64 * 18, 22_672),
+        })
+    };
+    let hangs = found(&job_workers, wrote(600_000));
+    let how =
+        "all stopped at the same time at step 22,672: compare their stacks to find the one that differs";
+    assert!(hangs.summary.ends_with(how), "{}", hangs.summary);
+    let silent: Vec<usize> = hangs.quiet.iter().map(|quiet| quiet.worker).collect();
+    assert_eq!(silent, [7, 6, 5, 4, 3, 1, 0], "the longest silence first");
+    let healthy = found(&job_workers, wrote(2_000));
+    assert_eq!(healthy.verdict, Verdict::Healthy, "{healthy:?}");
+    assert!(healthy.summary.contains(", at step 22,672, "), "{}", healthy.summary);
+}
+
+/// A line that was written this many seconds before now.
+fn written(ago: u64, text: &str) -> Line {
+    let at = jiff::Timestamp::from_millisecond(before(ago).as_millis()).unwrap();
+    Line::from(format!("{},007 {text}", at.strftime("%F %T")))
+}
+
+/// A traceback, after a line that was written this many seconds before now.
+fn raised(ago: u64) -> Vec<Line> {
+    let trace = ["Traceback (most recent call last):", "  File \"a.py\", line 3, in f", "ValueError: bad"];
+    [written(ago, "INFO saving")].into_iter().chain(trace.map(Line::from)).collect()
+}
+
+/// A job that failed 100 seconds ago, with a worker on each of two nodes. The second node has died this many seconds
+/// ago; its worker has this state.
+fn on_dead_node(state: WorkerState, reason: DeathReason, ago: u64) -> JobWorkers {
+    let mut snapshot = snapshot();
+    let nodes = Arc::make_mut(&mut snapshot.nodes);
+    nodes[1] = dead(nodes[1].clone(), ago, reason);
+    let worker = |node: usize, state| JobWorker {
+        node: nodes[node].id,
+        pid: 100,
+        name: "train".into(),
+        kind: "train".into(),
+        state,
+        files: Vec::new(),
+    };
+    let both = vec![worker(0, WorkerState::Running), worker(1, state)];
+    let job = Job { started: Some(before(20_000)), ..job("a", JobStatus::Failed, "carol", 200) };
+    let known = workers(&opened()).0.known;
+    let known = Known { job: Arc::new(job), snapshot: Arc::new(snapshot), ..known };
+    JobWorkers::new(known, both, Clock::utc(NOW))
+}
+
+#[test]
+fn a_node_that_was_stopped_in_order_ended_the_job_only_if_its_worker_had_not_ended_before() {
+    let lost = |at: Option<Timestamp>| WorkerState::Failed {
+        why: "The actor died because its node has died.".into(),
+        at,
+    };
+    let first = |state: WorkerState, reason: DeathReason| {
+        let job_workers = on_dead_node(state, reason, 600);
+        let lines = vec![written(110, "ERROR failed")];
+        let tails = [LastLines { worker: 0, is_err: true, lines }];
+        causes(&job_workers, &tails, None, &Clocks::new()).unwrap().first.fault
+    };
+    assert_eq!(first(WorkerState::Ended, DeathReason::Expected), Fault::Error, "removed when idle");
+    assert_eq!(first(lost(Some(before(7200))), DeathReason::Expected), Fault::Error);
+    assert_eq!(first(lost(Some(before(610))), DeathReason::Expected), Fault::NodeDied);
+    assert_eq!(first(lost(None), DeathReason::Expected), Fault::NodeDied);
+    assert_eq!(first(WorkerState::Ended, DeathReason::Preempted), Fault::NodeDied);
+}
+
+#[test]
+fn a_node_that_a_run_lost_hours_before_it_failed_is_only_a_possible_cause() {
+    let state = WorkerState::Failed { why: "The actor died because its node has died.".into(), at: None };
+    let job_workers = on_dead_node(state, DeathReason::Preempted, 18_000);
+    let steps = vec![written(160, "INFO step 900 loss 2.5")];
+    let out = LastLines { worker: 0, is_err: false, lines: steps };
+    let err = LastLines { worker: 0, is_err: true, lines: raised(150) };
+    let clocks = Clocks::new();
+    let by_worker = causes(&job_workers, &[out.clone(), err], None, &clocks).unwrap();
+    assert_eq!(worker_of(&by_worker.first, &job_workers), Some((0, Some(true))));
+    let by_driver = causes(&job_workers, std::slice::from_ref(&out), Some(&raised(150)), &clocks).unwrap();
+    assert_eq!(by_driver.first.source, Some(0), "the driver's own error");
+    for found in [by_worker, by_driver] {
+        assert_eq!((found.first.fault, found.certainty), (Fault::Exception, Certainty::AfterLosses));
+        assert_eq!((found.before.len(), found.before[0].fault), (1, Fault::NodeDied));
+        let text = certainty_text(&found).unwrap();
+        assert!(text.contains("the run continued after earlier failures"), "{text}");
+        assert!(text.contains(": node died on "), "{text}");
+    }
+    let alone = causes(&job_workers, &[out], None, &clocks).unwrap();
+    let text = certainty_text(&alone).unwrap();
+    assert!(alone.first.fault == Fault::NodeDied && text.contains("the run continued after it"), "{text}");
+}
+
+#[test]
+fn an_error_in_one_file_of_a_worker_that_trains_on_in_the_other_is_no_cause() {
+    let job_workers = workers(&opened()).0;
+    let steps = vec![written(60, "INFO step 900 loss 2.5")];
+    let tail = |worker, is_err, lines| LastLines { worker, is_err, lines };
+    let tails = [
+        tail(0, false, steps.clone()),
+        tail(0, true, vec![written(18_000, "ERROR wandb: upload failed")]),
+        tail(5, false, steps),
+        tail(5, true, raised(50)),
+    ];
+    let found = causes(&job_workers, &tails, None, &Clocks::new()).unwrap();
+    assert_eq!(worker_of(&found.first, &job_workers), Some((5, Some(true))));
+    assert_eq!(
+        (found.certainty, found.before.len(), found.survived),
+        (Certainty::Earliest, 0, 1),
+        "{found:?}"
+    );
 }
 
 #[test]
