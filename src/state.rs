@@ -44,6 +44,10 @@ pub struct ClusterState {
     pub known: bool,
     /// Totals of the last state.
     pub tally: ClusterTotals,
+    /// The number of unmet requests of each demand of the autoscaler's report ([`Snapshot::unmet`]).
+    pub unmet: Vec<u64>,
+    /// The node types with fewer workers than their minimum.
+    pub below_minimum: Vec<Text>,
     /// The index of each node in the snapshot.
     node_indices: Arc<HashMap<NodeId, usize>>,
     /// End times of its failed jobs, latest first.
@@ -79,6 +83,8 @@ impl ClusterState {
             snapshot: Arc::default(),
             known: false,
             tally: ClusterTotals::default(),
+            unmet: Vec::new(),
+            below_minimum: Vec::new(),
             node_indices: Arc::default(),
             failed: Vec::new(),
             findings: Vec::new(),
@@ -152,6 +158,7 @@ impl ClusterState {
     }
 
     fn apply_snapshot(&mut self, snapshot: Arc<Snapshot>) {
+        let snapshot = self.history.dated(snapshot);
         let before = std::mem::replace(&mut self.snapshot, snapshot);
         let now = &self.snapshot;
         if let Some(restart) = Restart::between(&before, now, self.restarted_by()) {
@@ -169,6 +176,9 @@ impl ClusterState {
             self.node_indices = Arc::new(ids(&self.snapshot).into_iter().zip(0..).collect());
         }
         self.tally = ClusterTotals { blocked: self.blocked(), ..ClusterTotals::of(&self.snapshot) };
+        self.unmet = self.snapshot.unmet();
+        let below_minimum = diagnose::below_minimum(&self.snapshot).into_iter();
+        self.below_minimum = below_minimum.map(|(name, ..)| name.clone()).collect();
         if !Arc::ptr_eq(&before.jobs, &self.snapshot.jobs) {
             let failed = self.snapshot.jobs.iter().filter(|job| job.status == JobStatus::Failed);
             self.failed = failed.filter_map(|job| job.ended).collect();
@@ -225,7 +235,8 @@ impl ClusterState {
         }
         let known = self.known.then_some(&*self.snapshot);
         self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.at_google());
-        self.pending = diagnose::pending(&self.snapshot, &self.vitals, &self.spec.node_types, &self.findings);
+        let (node_types, vitals) = (&self.spec.node_types, &self.vitals);
+        self.pending = diagnose::pending(&self.snapshot, &self.unmet, vitals, node_types, &self.findings);
         let of_jobs = diagnose::of_jobs(&self.snapshot, &self.vitals, |key| self.pending.get(key));
         if !of_jobs.is_empty() {
             // A broken connection stays first because it has the worst severity.
@@ -289,7 +300,8 @@ mod tests {
     use crate::diagnose::Severity;
     use crate::model::cloud::{Capacity, CloudView, TpuVm, VmState};
     use crate::model::{
-        Job, JobActivity, Phase, ProblemKind, Provider, RunningHead, VitalLimits, Vitals, Wait, several_heads,
+        Autoscaler, AutoscalerVersion, Demand, DemandKind, Job, JobActivity, LaunchFailure, NodeTypeCount,
+        Phase, ProblemKind, Provider, RunningHead, VitalLimits, Vitals, Wait, several_heads,
     };
 
     fn at(secs: u64) -> Timestamp {
@@ -436,6 +448,64 @@ mod tests {
         assert_eq!(delayed("REPAIRING", 91), Some((Some(at(3600)), "slice-a is REPAIRING".into(), false)));
         assert_eq!(delayed("RESTARTING", 92), None, "another state");
         assert_eq!(delayed("HIBERNATED", 93), None);
+    }
+
+    #[test]
+    fn a_failed_launch_that_the_text_report_lists_for_days_is_not_new_each_day() {
+        const DAY: u64 = 86_400;
+        // The report has only the time of day, which is 0 here.
+        let listed = |session: &str, secs: u64, reason: &str| {
+            let failure = LaunchFailure {
+                node_type: "tpu".into(),
+                count: 1,
+                reason: reason.into(),
+                at: Some(at(secs / DAY * DAY)),
+                from_text: true,
+            };
+            let report = Autoscaler {
+                version: AutoscalerVersion::V2,
+                failures: vec![failure],
+                ..Autoscaler::default()
+            };
+            ClusterEvent::Snapshot(Arc::new(Snapshot {
+                session: session.into(),
+                taken: at(secs),
+                autoscaler: Arc::new(report),
+                ..Snapshot::default()
+            }))
+        };
+        let mut state = state();
+        let mut failing = |session, secs, reason| {
+            state.apply(&listed(session, secs, reason));
+            let dated = state.snapshot.autoscaler.failures[0].at;
+            (state.finding(FindingKind::LaunchesFailing).is_some(), dated)
+        };
+        assert_eq!(failing("one", 60, "a"), (true, Some(at(0))));
+        assert_eq!(failing("one", 7200, "a"), (false, Some(at(0))));
+        for day in 1..4 {
+            assert_eq!(failing("one", day * DAY + 60, "a"), (false, Some(at(0))), "day {day}");
+        }
+        assert_eq!(failing("one", 9 * DAY + 60, "a"), (false, Some(at(0))), "after some days of sleep");
+        assert_eq!(failing("one", 9 * DAY + 120, "b"), (true, Some(at(9 * DAY))), "another launch");
+        assert_eq!(failing("two", 9 * DAY + 180, "b"), (true, Some(at(9 * DAY))));
+        assert_eq!(failing("three", 10 * DAY + 60, "b"), (true, Some(at(10 * DAY))), "another autoscaler");
+    }
+
+    #[test]
+    fn the_unmet_demands_and_missing_workers_of_a_state_are_kept() {
+        let mut state = state();
+        let call = |kind, count| Demand { shape: vec![("TPU".into(), 4.0)], count, kind, infeasible: false };
+        let short = |min| NodeTypeCount { name: "tpu".into(), min: Some(min), ..NodeTypeCount::default() };
+        let report = |min| Autoscaler {
+            demands: vec![call(DemandKind::Request, 3), call(DemandKind::Task, 2)],
+            types: vec![short(min)],
+            ..Autoscaler::default()
+        };
+        for (min, below) in [(1, vec![Text::from("tpu")]), (0, Vec::new())] {
+            let autoscaler = Arc::new(report(min));
+            state.apply(&ClusterEvent::Snapshot(Arc::new(Snapshot { autoscaler, ..Snapshot::default() })));
+            assert_eq!((&state.unmet[..], &state.below_minimum), (&[3, 2][..], &below));
+        }
     }
 
     #[test]

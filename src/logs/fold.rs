@@ -36,7 +36,7 @@ pub struct Row {
     pub level: Option<Level>,
     /// The step in the line.
     pub step: Option<u64>,
-    /// Number of lines of other workers that Ray left out in favor of this one; 0 if none.
+    /// Number of lines that its lines with the suffix `[repeated Nx across cluster]` stand for; 0 if none has it.
     pub left_out: u64,
     /// Time of its first line, and of its last.
     pub time: Option<(Timestamp, Timestamp)>,

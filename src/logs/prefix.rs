@@ -33,7 +33,7 @@ pub struct Prefixed<'a> {
     /// The text after the prefix.
     pub text: &'a str,
     /// The number of lines that it stands for: more than 1 if Ray appended `[repeated 12x across cluster]`, the number
-    /// of equal lines of any worker that Ray did not print (`ray/_private/ray_logging`, `LogDeduplicator`).
+    /// of equal lines of any worker of which Ray printed only this one (`ray/_private/ray_logging`, `LogDeduplicator`).
     pub times: u32,
 }
 

@@ -191,12 +191,20 @@ fn pairs(text: &str) -> Option<Progress<'_>> {
     is_progress.then_some(progress)
 }
 
+/// Whether a word before `/step` is a unit, of a duration or an amount per step: `ms/step=530`, unlike
+/// `train/step=530`.
+fn is_unit(word: &str) -> bool {
+    let times = ["s", "sec", "secs", "second", "seconds", "ms", "time", "it"];
+    let amounts = ["tok", "tokens", "samples", "examples", "flops"];
+    times.iter().chain(&amounts).any(|unit| unit.eq_ignore_ascii_case(word))
+}
+
 /// The text of the step of the run: `global_step` may come with the step of an epoch.
 fn step_of(text: &str) -> Option<&str> {
-    // A duration or a rate: `sec/step=0.53`, `ms/step=530`, unlike `train/step=530`.
-    let is_whole = |found: &str| !found.contains('.');
+    let is_whole = |found: &str| number(found).is_some_and(|n| n.fract() == 0.0);
     let is_rate = |before: &str| {
-        before.strip_suffix('/').is_some_and(|of| !of.ends_with("train") && !of.ends_with("trainer"))
+        let words = before.strip_suffix('/').map(|of| of.rsplit(|c: char| !c.is_ascii_alphabetic()));
+        words.and_then(|mut words| words.next()).is_some_and(is_unit)
     };
     let of_run = numbers(text, "global_step").find(|(_, found)| is_whole(found));
     let mut others = ["step", "Step"].into_iter().flat_map(|name| numbers(text, name));
@@ -402,6 +410,11 @@ mod tests {
             ("ms/step: 530, step: 12, loss: 2.1", Read("", Some(12), None, Some(2.1), None, None)),
             ("{'train/step': 12, 'train/loss': 2.1}", Read("", Some(12), None, Some(2.1), None, None)),
             ("trainer/global_step=12 train/loss=2.1", Read("", Some(12), None, Some(2.1), None, None)),
+            ("global/step=12 loss=2.1", Read("", Some(12), None, Some(2.1), None, None)),
+            ("training/step: 12, training/loss: 2.1", Read("", Some(12), None, Some(2.1), None, None)),
+            ("tokens/step=4096 metrics/step=12 loss=2.1", Read("", Some(12), None, Some(2.1), None, None)),
+            ("step=12.0 loss=2.1", Read("", Some(12), None, Some(2.1), None, None)),
+            ("global_step=119.0 loss=2.1", Read("", Some(119), None, Some(2.1), None, None)),
         ] {
             let read = Patterns::default().read(line);
             assert_eq!(rounded(&read.unwrap_or_default()), expected, "{line}");
@@ -427,6 +440,9 @@ mod tests {
             "step 99999999999999999999999999 loss",
             "loss=2.1 sec/step=0.53",
             "loss=2.1 ms/step=530",
+            "loss=2.1 sec/step = 1.0",
+            "loss=2.1 Time/Step: 3",
+            "loss=2.1 0.5s/step 12",
         ] {
             assert_eq!(Patterns::default().read(line), None, "{line}");
         }

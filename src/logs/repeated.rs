@@ -1,4 +1,5 @@
-//! A line of a driver's log that stands for lines that Ray did not print: `... [repeated 12x across cluster]`.
+//! A line of a driver's log that stands for equal lines, of which Ray printed only this one: `... [repeated 12x across
+//! cluster]`.
 //!
 //! Ray's `LogDeduplicator` (`ray/_private/ray_logging/__init__.py`) treats lines as equal if they have the same words,
 //! ignoring words with a digit. The lines themselves are in the files of the workers.
@@ -15,7 +16,7 @@ const NUMBER: &str = r"\S*[0-9]\S*";
 /// The lines that such a line stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeated {
-    /// The number of lines that Ray did not print.
+    /// The number of lines that it stands for, itself included.
     pub count: u64,
     /// The latest of them, without the writer's prefix and without Ray's suffix.
     pub text: String,

@@ -4,10 +4,12 @@ mod groups;
 mod holdings;
 mod inspect;
 mod job_workers;
+mod label_selectors;
 mod work;
 
 pub use holdings::Holdings;
 pub use job_workers::{AT_ONCE, EMPTY_OR_FAILED, Listed};
+pub use label_selectors::SUPERVISOR;
 
 use super::RayError;
 use super::client::{Client, encoded};
@@ -103,24 +105,6 @@ impl Client {
             route: route.to_owned(),
             why: "no node is marked as the head".to_owned(),
         })
-    }
-
-    /// Whether a job's driver runs on a node other than the head, `None` before it starts; `head` is the head's id, if
-    /// known. A file on the head with the name of its log is then not its log: Ray 2.60 writes there that it sets up
-    /// the runtime environment.
-    pub async fn is_elsewhere(
-        &self,
-        id: &SubmissionId,
-        head: Option<NodeId>,
-    ) -> Result<Option<bool>, RayError> {
-        let known = async {
-            match head {
-                Some(head) => Ok(head),
-                None => self.head_node().await,
-            }
-        };
-        let (job, head) = tokio::try_join!(self.job(id), known)?;
-        Ok(job.job.driver_node.map(|node| node != head))
     }
 
     /// Asks Ray to stop a job (`POST /api/jobs/{id}/stop`). True means that the stop was requested, not that the job

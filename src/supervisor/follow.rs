@@ -7,7 +7,7 @@ use super::connection::{Channel, Connection, ConnectionState};
 use super::log_file::{ContentSearch, LogFile, Opened, ReadError, Start};
 use super::position::{Arrived, FileChange, Position};
 use crate::logs::Grep;
-use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId};
+use crate::model::{ClusterSpec, Job, LogSource, NodeId, SubmissionId};
 use crate::ray::{self, Client, Clients, Closed, JobDetail, LogEvent, LogStream, Outlet, Polled, RayError};
 use crate::ssh::{Remote, RemoteStream, TunnelSpec};
 use bytes::Bytes;
@@ -71,7 +71,8 @@ pub fn watch_log_access(connection: &Connection) -> LogAccessWatch {
     receiver
 }
 
-/// Time limit for the query on which node a job's driver runs; after it, the log on the head is shown.
+/// Time limit of each of the two queries that show on which node a job's driver runs. After it, the log on the head is
+/// shown until a later query is answered.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a job's driver runs.
@@ -81,20 +82,42 @@ pub(super) enum DriverPlace {
     Unknown,
     /// Nowhere yet: the job has no driver.
     NotStarted,
+    /// Nowhere: the job has ended without a driver.
+    Never,
     /// On the head.
     Head,
-    /// On another node, which has its log.
+    /// On another node, which has its log. A file on the head with the same name is not its log: Ray 2.60 writes there
+    /// that it sets up the runtime environment.
     Elsewhere,
+}
+
+impl DriverPlace {
+    /// Where the driver of this job runs; `head` is the head's node id, if known.
+    fn of(job: &Job, head: Option<NodeId>) -> Self {
+        match (job.driver_node, head) {
+            (None, _) if job.status.is_ended() => Self::Never,
+            (None, _) => Self::NotStarted,
+            (Some(_), None) => Self::Unknown,
+            (Some(node), Some(head)) if node == head => Self::Head,
+            (Some(_), Some(_)) => Self::Elsewhere,
+        }
+    }
 }
 
 /// Asks Ray where a job's driver runs; `head` is the head's node id, if known.
 pub(super) async fn driver_place(client: &Client, id: &SubmissionId, head: Option<NodeId>) -> DriverPlace {
-    match timeout(ANSWER_TIMEOUT, client.is_elsewhere(id, head)).await {
-        Ok(Ok(Some(true))) => DriverPlace::Elsewhere,
-        Ok(Ok(Some(false))) => DriverPlace::Head,
-        Ok(Ok(None)) => DriverPlace::NotStarted,
-        Ok(Err(_)) | Err(_) => DriverPlace::Unknown,
+    match tokio::join!(timeout(ANSWER_TIMEOUT, client.job(id)), head_id(client, head)) {
+        (Ok(Ok(detail)), head) => DriverPlace::of(&detail.job, head),
+        (Ok(Err(_)) | Err(_), _) => DriverPlace::Unknown,
     }
+}
+
+/// The head's node id, which Ray is asked for if it is not known; `None` if Ray does not answer in time.
+async fn head_id(client: &Client, known: Option<NodeId>) -> Option<NodeId> {
+    if known.is_some() {
+        return known;
+    }
+    timeout(ANSWER_TIMEOUT, client.head_node()).await.ok()?.ok()
 }
 
 /// Whether a job's driver runs on a node other than the head, so that the head does not have its log. `false` if Ray
@@ -401,6 +424,9 @@ impl Follower {
     async fn unread(&mut self, why: ReadError) -> Result<Ended, Closed> {
         let name = self.file.name().to_owned();
         let is_new = self.position.is_new();
+        if is_new && self.file.enter_after(&why, &self.spec) {
+            return Ok(Ended::Again);
+        }
         match why {
             ReadError::Replaced => {
                 self.note(&format!("{name} was rotated; lines of the new file follow")).await?;
@@ -410,9 +436,6 @@ impl Follower {
             ReadError::Truncated => {
                 self.note(&FileChange::Truncated.message(&name)).await?;
                 self.position.begin_again(Start::Beginning);
-                Ok(Ended::Again)
-            }
-            ReadError::NoFolder | ReadError::Missing if is_new && self.file.enter(&self.spec) => {
                 Ok(Ended::Again)
             }
             ReadError::NoFolder if is_new => Ok(Ended::Elsewhere),
@@ -452,19 +475,39 @@ impl Follower {
     /// job after a restart of the cluster, with another driver.
     fn place(&self) -> impl Future<Output = DriverPlace> + use<> {
         let access = self.access_watch.borrow().clone();
-        let is_known = self.is_placed && self.position.known().is_some();
-        let job = self.job.clone().filter(|_| !is_known);
+        let job = self.job.clone().filter(|_| !self.is_on_head());
         async move {
             let (Some(access), Some(job)) = (access, job) else { return DriverPlace::Unknown };
             driver_place(&access.client, &job, access.head).await
         }
     }
 
+    /// Whether the driver that writes the open file is known to run on the head.
+    fn is_on_head(&self) -> bool {
+        self.is_placed && self.position.known().is_some()
+    }
+
+    /// Where the driver of this job runs. Ray is asked for the head's id only if that is needed and not known.
+    async fn place_of(&mut self, job: &Job) -> DriverPlace {
+        if job.driver_node.is_some() && self.is_on_head() {
+            return DriverPlace::Head;
+        }
+        let access = self.access_watch.borrow().clone().filter(|_| job.driver_node.is_some());
+        let head = match access {
+            Some(access) => head_id(&access.client, access.head).await,
+            None => None,
+        };
+        DriverPlace::of(job, head)
+    }
+
     /// Records where the job's driver runs. Returns whether that is another node.
     fn take_place(&mut self, place: DriverPlace) -> bool {
         match place {
             DriverPlace::Unknown => {}
-            DriverPlace::NotStarted => self.is_from_start = true,
+            // A file that replaced another one may be that of another driver.
+            DriverPlace::NotStarted | DriverPlace::Never => {
+                (self.is_placed, self.is_from_start) = (false, true);
+            }
             DriverPlace::Head => self.is_placed = true,
             DriverPlace::Elsewhere => return true,
         }
@@ -490,16 +533,19 @@ impl Follower {
         answer: Result<JobDetail, RayError>,
         remote: &Remote,
     ) -> Result<Option<Ended>, Closed> {
-        let driver = answer.as_ref().ok().map(|detail| detail.job.driver_node);
-        let place = match driver {
-            Some(Some(_)) => self.place().await,
-            Some(None) => DriverPlace::NotStarted,
-            None => DriverPlace::Unknown,
+        let place = match &answer {
+            Ok(detail) => self.place_of(&detail.job).await,
+            Err(_) => DriverPlace::Unknown,
         };
         if self.take_place(place) {
             return Ok(Some(Ended::Elsewhere));
         }
         match answer {
+            Ok(detail) if detail.job.status.is_ended() && place == DriverPlace::Unknown => {
+                // It may be another node, which has the log.
+                self.out.interrupted("Ray does not report which node is the head").await?;
+                Ok(None)
+            }
             Ok(detail) if detail.job.status.is_ended() => {
                 let rest = match self.position.known() {
                     Some((inode, at)) => self.file.part((remote, &self.spec), inode, at..at + 1).await,
@@ -544,15 +590,14 @@ impl Follower {
             // The lines that the head had before the driver started on another node are complete.
             self.out.seek(self.out.at(), Some(0)).await?;
         }
-        let start = if self.is_from_start { Start::Beginning } else { self.start };
-        let lines = match start {
-            Start::Beginning | Start::At { .. } => u32::MAX,
-            Start::Lines(lines) => lines,
-            Start::Bytes(_) => INITIAL_LINES,
+        let lines = match self.start {
+            Start::Lines(lines) if !self.is_from_start => lines,
+            Start::Bytes(_) if !self.is_from_start => INITIAL_LINES,
+            Start::Beginning | Start::At { .. } | Start::Lines(_) | Start::Bytes(_) => u32::MAX,
         };
         let clients = clients(self.access_watch.clone());
         if let Some(id) = self.job {
-            if matches!(start, Start::Beginning | Start::At { .. }) {
+            if matches!(self.start, Start::Beginning | Start::At { .. }) {
                 return ray::follow_whole(clients, id, self.out).await;
             }
             return ray::poll(clients, Polled::Job(id), lines, None, self.out).await;
@@ -627,7 +672,37 @@ fn refused(error: RayError) -> Ended {
 mod tests {
     use super::*;
     use crate::logs::LineSplitter;
-    use crate::model::Provider;
+    use crate::model::{JobStatus, Provider};
+
+    #[test]
+    fn a_driver_is_where_its_node_is() {
+        let node = |n: u8| NodeId::from_bytes(&[n; 28]).unwrap();
+        let place = |status, driver_node, head| {
+            DriverPlace::of(&Job { driver_node, ..Job::sample("a", status) }, head)
+        };
+        let (running, head) = (JobStatus::Running, Some(node(1)));
+        assert_eq!(place(running, Some(node(1)), head), DriverPlace::Head);
+        assert_eq!(place(running, Some(node(2)), head), DriverPlace::Elsewhere);
+        assert_eq!(place(running, Some(node(2)), None), DriverPlace::Unknown);
+        assert_eq!(place(JobStatus::Pending, None, head), DriverPlace::NotStarted);
+        assert_eq!(place(JobStatus::Failed, None, None), DriverPlace::Never);
+    }
+
+    #[tokio::test]
+    async fn the_driver_of_a_job_that_is_submitted_again_may_be_on_another_node() {
+        let (_access, access_watch) = watch::channel(None);
+        let spec = Arc::new(ClusterSpec::sample("lab", Provider::Local));
+        let id = SubmissionId("a".into());
+        let mut stream = LogStream::spawn(LineSplitter::ON_A_SCREEN, move |out| async move {
+            let (file, from) = (LogFile::of_job(&id), (Start::Bytes(1), None));
+            let mut follower = Follower::new(access_watch, spec, (Some(id), None, file), from, out);
+            assert!(!follower.take_place(DriverPlace::Head) && follower.is_placed);
+            assert!(!follower.take_place(DriverPlace::NotStarted));
+            let known = format!("{} {}", follower.is_placed, follower.is_from_start);
+            follower.note(&known).await
+        });
+        assert_eq!(stream.next().await, Some(LogEvent::Note("false true".to_owned())));
+    }
 
     #[tokio::test]
     async fn a_log_that_the_head_does_not_have_is_looked_for_in_its_container() {

@@ -136,6 +136,11 @@ impl fmt::Display for ReadError {
 }
 
 impl ReadError {
+    /// Whether the file or the log directory does not exist on the machine itself: Ray may keep it in a container.
+    pub(super) const fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing | Self::NoFolder)
+    }
+
     pub(super) fn of(status: i32) -> Option<Self> {
         Some(match status {
             80 => Self::Missing,
@@ -174,9 +179,10 @@ impl LogFile {
         &self.name
     }
 
-    /// Reads the file in the container from now on, if the cluster file names one. Returns whether that is a change.
-    pub fn enter(&mut self, spec: &ClusterSpec) -> bool {
-        has_container(spec) && !std::mem::replace(&mut self.in_container, true)
+    /// Reads the file in the container from now on, if it was not found outside of it and the cluster file names one.
+    /// Returns whether that is a change, so that reading it should be tried again.
+    pub fn enter_after(&mut self, why: &ReadError, spec: &ClusterSpec) -> bool {
+        why.is_missing() && has_container(spec) && !std::mem::replace(&mut self.in_container, true)
     }
 
     /// A message that the file is read through the dashboard because it cannot be read over ssh.

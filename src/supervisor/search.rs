@@ -80,9 +80,7 @@ pub async fn search(
     let Some(words) = Grep::of(&pattern)? else { return Ok(LogMatches::default()) };
     let over = (&remote, spec);
     let output = match file.search(over, &words).await {
-        Err(ReadError::NoFolder | ReadError::Missing) if file.enter(spec) => {
-            file.search(over, &words).await?
-        }
+        Err(why) if file.enter_after(&why, spec) => file.search(over, &words).await?,
         output => output?,
     };
     read(&output.stdout, &output.stderr, &pattern)

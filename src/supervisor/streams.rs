@@ -32,6 +32,8 @@ pub struct Streams {
     options: Arc<Options>,
     access: watch::Sender<Option<LogAccess>>,
     open: HashMap<StreamId, Open>,
+    /// The UTC offset of the head's clock in seconds, once it was read. It is read for the first log that is opened.
+    utc_offset: Option<watch::Receiver<Option<i32>>>,
     /// The search through many files, if one is running.
     search_files: Option<AbortHandle>,
 }
@@ -50,7 +52,8 @@ struct Open {
 impl Streams {
     /// No streams, and no access yet.
     pub fn new(spec: Arc<ClusterSpec>, options: Arc<Options>) -> Self {
-        Self { spec, options, access: watch::Sender::new(None), open: HashMap::new(), search_files: None }
+        let (access, open) = (watch::Sender::new(None), HashMap::new());
+        Self { spec, options, access, open, utc_offset: None, search_files: None }
     }
 
     /// Sets the access to logs, or removes it.
@@ -87,7 +90,7 @@ impl Streams {
     }
 
     fn start(&mut self, stream: StreamId, source: LogSource, tail: LogStream, out: &UpdateSender) {
-        let zone = report_time_zone(self.access.subscribe(), stream, out.clone());
+        let zone = report_time_zone(self.utc_offset(), stream, out.clone());
         let (older, requests) = mpsc::unbounded_channel();
         let lines = pass_on(tail, requests, stream, out.clone());
         let task = tokio::spawn(async move { tokio::join!(zone, lines) }).abort_handle();
@@ -96,6 +99,18 @@ impl Streams {
         {
             before.abort();
         }
+    }
+
+    /// The UTC offset of the head's clock, which is read once for all streams.
+    fn utc_offset(&mut self) -> watch::Receiver<Option<i32>> {
+        let access = &self.access;
+        let read = self.utc_offset.get_or_insert_with(|| {
+            let (sender, receiver) = watch::channel(None);
+            // Ends with these streams, whose access it waits for.
+            tokio::spawn(read_utc_offset(access.subscribe(), sender));
+            receiver
+        });
+        read.clone()
     }
 
     /// Starts following several logs together.
@@ -180,17 +195,31 @@ impl Drop for Streams {
     }
 }
 
-/// Reports the time zone of the head's clock once the cluster is connected. Until the head reports one, which is asked
-/// again after each change of the access, it is assumed to use UTC, like Google's images.
-async fn report_time_zone(mut access_watch: LogAccessWatch, stream: StreamId, out: UpdateSender) {
+/// Reports the time zone of the head's clock to the reader of a stream once it is known. Until then, the head is
+/// assumed to use UTC, like Google's images.
+async fn report_time_zone(mut known: watch::Receiver<Option<i32>>, stream: StreamId, out: UpdateSender) {
+    let utc_offset = known.wait_for(Option::is_some).await.ok().and_then(|known| *known);
+    if let Some(utc_offset) = utc_offset {
+        out.send(ClusterEvent::LogZone { stream, utc_offset }).await;
+    }
+}
+
+/// Reads the UTC offset of the head's clock once the cluster is connected. It is requested again after each change of
+/// the access, until the head reports it or refuses the request for good.
+async fn read_utc_offset(mut access_watch: LogAccessWatch, known: watch::Sender<Option<i32>>) {
     loop {
         let client = match access_watch.wait_for(Option::is_some).await {
             Ok(access) => access.as_ref().map(|access| access.client.clone()),
             Err(_) => None,
         };
         let Some(client) = client else { return };
-        if let Ok(utc_offset) = client.utc_offset().await {
-            return out.send(ClusterEvent::LogZone { stream, utc_offset }).await;
+        match client.utc_offset().await {
+            Ok(utc_offset) => {
+                known.send_replace(Some(utc_offset));
+                return;
+            }
+            Err(error) if error.is_final() && !error.is_token() => return,
+            Err(_) => {}
         }
         if access_watch.changed().await.is_err() {
             return;
@@ -235,30 +264,61 @@ mod tests {
     use crate::model::Provider;
     use crate::ray::Endpoint;
     use std::time::Duration;
+    use tokio::task::JoinHandle;
     use tokio::time::{sleep, timeout};
 
-    #[tokio::test]
-    async fn a_time_zone_that_could_not_be_read_is_requested_again() {
+    /// A head that answers requests for its time zone with this status, the task that reads it, and the access of the
+    /// task.
+    async fn read_zone(
+        status: u16,
+        known: watch::Sender<Option<i32>>,
+    ) -> (Head, JoinHandle<()>, watch::Sender<Option<LogAccess>>) {
         let head = Head::start(Scenario::default()).await.unwrap();
-        head.set_faults(vec![FaultRule { path: "/timezone".into(), fault: Fault::Status(500) }]);
+        head.set_faults(vec![FaultRule { path: "/timezone".into(), fault: Fault::Status(status) }]);
         let dashboard = format!("http://{}", head.dashboard);
         let client = Client::new(Endpoint::Direct { dashboard, gcs: None }, None).unwrap();
         let access = LogAccess { client, remote: None, login: None, head: None, nudges: 0 };
         let (access, access_watch) = watch::channel(Some(access));
+        let task = tokio::spawn(read_utc_offset(access_watch, known));
+        while requests(&head) == 0 {
+            sleep(Duration::from_millis(20)).await;
+        }
+        (head, task, access)
+    }
+
+    fn requests(head: &Head) -> u64 {
+        head.cost().requests.get("/timezone").copied().unwrap_or(0)
+    }
+
+    #[tokio::test]
+    async fn a_time_zone_that_could_not_be_read_is_requested_again_once_for_all_streams() {
+        let (sender, known) = watch::channel(None);
+        let (head, task, access) = read_zone(500, sender).await;
         let (updates, mut events) = mpsc::channel(4);
         let out = UpdateSender::new(ClusterSpec::sample("lab", Provider::Local), updates);
-        let task = tokio::spawn(report_time_zone(access_watch, StreamId(7), out));
-        while !head.cost().requests.contains_key("/timezone") {
-            sleep(Duration::from_millis(20)).await;
+        for stream in [StreamId(7), StreamId(8)] {
+            tokio::spawn(report_time_zone(known.clone(), stream, out.clone()));
         }
         sleep(Duration::from_millis(200)).await;
         head.set_faults(Vec::new());
         access.send_modify(|access| access.as_mut().unwrap().nudges += 1);
-        let event = timeout(Duration::from_secs(30), events.recv()).await.unwrap().map(|update| update.event);
-        assert!(
-            matches!(event, Some(ClusterEvent::LogZone { stream: StreamId(7), utc_offset: 0 })),
-            "{event:?}"
-        );
+        let mut streams = Vec::new();
+        for _ in 0..2 {
+            match timeout(Duration::from_secs(30), events.recv()).await.unwrap().map(|update| update.event) {
+                Some(ClusterEvent::LogZone { stream, utc_offset: 0 }) => streams.push(stream.0),
+                event => panic!("{event:?}"),
+            }
+        }
+        streams.sort_unstable();
+        assert_eq!((streams, requests(&head)), (vec![7, 8], 2));
         task.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_time_zone_that_the_head_does_not_report_is_requested_once() {
+        let (sender, known) = watch::channel(None);
+        let (head, task, _access) = read_zone(404, sender).await;
+        timeout(Duration::from_secs(30), task).await.unwrap().unwrap();
+        assert_eq!((*known.borrow(), requests(&head)), (None, 1));
     }
 }

@@ -2,7 +2,7 @@
 //! logs. It reads slowly, a few at a time, and within a budget, because a head's dashboard is a single Python process
 //! shared by a whole team.
 
-use super::log_file::{LogFile, ReadError};
+use super::log_file::LogFile;
 use super::log_selection::LogSelection;
 use crate::logs::{Clock, LineSplitter, Patterns};
 use crate::model::amount::is_chip;
@@ -384,9 +384,7 @@ impl Round {
         let read = |id: SubmissionId| async move {
             let mut file = LogFile::of_job(&id);
             let samples = match file.samples((remote, spec), SAMPLES).await {
-                Err(ReadError::NoFolder | ReadError::Missing) if file.enter(spec) => {
-                    file.samples((remote, spec), SAMPLES).await
-                }
+                Err(why) if file.enter_after(&why, spec) => file.samples((remote, spec), SAMPLES).await,
                 samples => samples,
             };
             // The log of a driver on another node is not on the head. It is read from now on, without its past.

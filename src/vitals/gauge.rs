@@ -49,6 +49,8 @@ pub struct VitalsTracker {
     tracks: Vec<Track>,
     /// Number of progress lines that were added to tracks.
     progress_lines: u64,
+    /// Number of readings and samples of the past that had such lines.
+    parts: u32,
     phase: Option<(Phase, Option<Timestamp>)>,
     saved: Saved,
     /// When the job began: older times in its log do not belong to it.
@@ -91,6 +93,7 @@ impl VitalsTracker {
             writers: Writers::default(),
             tracks: Vec::new(),
             progress_lines: 0,
+            parts: 0,
             phase: None,
             saved: Saved::default(),
             begun: None,
@@ -123,7 +126,7 @@ impl VitalsTracker {
     pub fn read(&mut self, lines: &[Line], unfinished: Option<&Line>, clock: Clock) {
         let new = self.tail.compare(lines);
         let mut times = Times::new(clock);
-        let before = self.moved;
+        let (before, lines_before) = (self.moved, self.progress_lines);
         if new.is_gapped {
             self.skip();
         }
@@ -156,6 +159,7 @@ impl VitalsTracker {
             }
         }
         self.unfinished = unfinished.cloned();
+        self.end_part(lines_before);
         if new.is_gapped && self.moved == before {
             self.unread = Some(clock.near);
         }
@@ -195,10 +199,12 @@ impl VitalsTracker {
                 .iter()
                 .filter_map(|(line, at)| Some((line.text(), self.patterns.read(line.text())?, *at)))
                 .collect();
+            let lines_before = self.progress_lines;
             for (line, progress, at) in found.iter().step_by(found.len().div_ceil(MAX_PAST_LINES).max(1)) {
                 self.skip();
                 self.progress(line, progress, Some(*at), clock.near);
             }
+            self.end_part(lines_before);
         }
         self.skip();
     }
@@ -206,6 +212,13 @@ impl VitalsTracker {
     /// Records that lines after the last one were skipped.
     fn skip(&mut self) {
         self.tracks.iter_mut().for_each(|track| track.skips = true);
+    }
+
+    /// Counts a part of the log that was read, if it had progress lines: `lines_before` is their number before it.
+    const fn end_part(&mut self, lines_before: u64) {
+        if self.progress_lines > lines_before {
+            self.parts = self.parts.saturating_add(1);
+        }
     }
 
     /// Records that its log could not be read; it may have none yet.
@@ -236,8 +249,7 @@ impl VitalsTracker {
     /// Whether it seems to have stopped according to a single reading, so that another one is needed.
     pub fn is_doubtful(&self) -> bool {
         let Some((_, read)) = self.read else { return false };
-        let limit = self.main().and_then(|track| track.stall_limit(self.limits.stalled));
-        let seems = self.age(read).zip(limit).is_some_and(|(age, limit)| age >= limit);
+        let seems = self.age(read).zip(self.stall_limit()).is_some_and(|(age, limit)| age >= limit);
         seems && !self.is_seen_twice()
     }
 
@@ -262,7 +274,8 @@ impl VitalsTracker {
         let writer = prefixed(line).writer.map_or(0, |writer| 1 + self.writers.number(&writer));
         // The time of a line without a timestamp is that of the reading.
         let stamp = time.filter(|at| *at != now);
-        let written = Written { number: self.progress_lines.saturating_add(1), stamp, read: now };
+        let number = self.progress_lines.saturating_add(1);
+        let written = Written { number, stamp, read: now, part: self.parts };
         let is_of_writer = |track: &Track| track.key.writer == writer && track.takes(progress);
         let known = self.tracks.iter().enumerate().filter(|(_, track)| is_of_writer(track));
         let known = known.max_by_key(|(_, track)| track.fit(progress)).map(|(at, _)| at);
@@ -315,8 +328,15 @@ impl VitalsTracker {
     fn main(&self) -> Option<&Track> {
         let trains = self.tracks.iter().any(|track| track.trains);
         let of_kind = || self.tracks.iter().filter(move |track| track.trains == trains);
-        let newest = of_kind().map(|track| track.last).max_by_key(|last| last.number)?;
-        let current: Vec<&Track> = of_kind().filter(|track| !track.has_ended(newest)).collect();
+        let newest = of_kind().max_by_key(|track| track.last.number)?;
+        // An evaluation between two steps may take long, whatever the name of its bar is.
+        let is_paused = |track: &Track| {
+            track.key.writer == newest.key.writer
+                && track.is_unfinished()
+                && !of_kind().any(|other| other.replaces(track))
+        };
+        let is_current = |track: &&Track| !track.has_ended(newest.last) || is_paused(track);
+        let current: Vec<&Track> = of_kind().filter(is_current).collect();
         // The bar of the previous epoch, or of an evaluation between two steps.
         let is_over = |track: &Track| {
             let goes_on = |other: &Track| other.key.writer == track.key.writer && other.is_unfinished();
@@ -326,6 +346,17 @@ impl VitalsTracker {
         // Numbers of lines are compared roughly, because a reading begins anywhere.
         let rank = |track: &Track| (!is_over(track), track.lines.max(1).ilog2(), step(track));
         current.iter().copied().max_by_key(|track| rank(track))
+    }
+
+    /// How long the run must be silent to count as stalled; `None` if it never does. A retry that has written only a
+    /// few lines is compared with the attempts before it.
+    fn stall_limit(&self) -> Option<Duration> {
+        let (main, limit) = (self.main()?, self.limits.stalled);
+        if main.is_done() || !main.has_few_lines() {
+            return main.stall_limit(limit);
+        }
+        let of_kind = self.tracks.iter().filter(|track| track.trains == main.trains);
+        of_kind.filter_map(|track| track.stall_limit(limit)).max()
     }
 
     /// A time in its log; `None` if it is older than the job, because a program may print the log of an earlier run.
@@ -405,7 +436,7 @@ impl VitalsTracker {
         }
         // The time since the last reading of its log does not count as silence.
         let seen = self.seen(now);
-        let (age, limit) = (self.age(seen), self.main().and_then(|t| t.stall_limit(self.limits.stalled)));
+        let (age, limit) = (self.age(seen), self.stall_limit());
         let is_fresh = age.zip(limit).is_none_or(|(age, limit)| age < limit);
         if is_alone && !(age.is_some() && is_fresh) {
             return JobActivity::DriverOnly;
@@ -512,8 +543,7 @@ impl VitalsTracker {
     }
 
     fn stalled(&self, activity: &JobActivity, now: Timestamp) -> Option<RunWarning> {
-        let (track, age) = (self.main()?, self.age(now)?);
-        let limit = track.stall_limit(self.limits.stalled)?;
+        let (age, limit) = (self.age(now)?, self.stall_limit()?);
         (age >= limit && self.is_seen_twice()).then_some(())?;
         let steps = self.run(now).map(|run| run.steps()).unwrap_or_default();
         let log = if matches!(activity, JobActivity::Silent(_)) {

@@ -15,6 +15,8 @@ const ENDED_AFTER: Duration = Duration::from_secs(300);
 /// The same in progress lines, for lines without timestamps that one reading brought: several rounds of as many writers
 /// as are distinguished.
 const ENDED_LINES: u64 = 256;
+/// Number of consecutive parts of the log that have no line of it, if lines between them were skipped.
+const ENDED_PARTS: u32 = 2;
 
 /// When a progress line was written.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,8 @@ pub(super) struct Written {
     pub stamp: Option<Timestamp>,
     /// The time of the reading that brought it, by our clock.
     pub read: Timestamp,
+    /// The number of parts of the log with progress lines that were read before it: readings, or samples of its past.
+    pub part: u32,
 }
 
 /// The task of a track (`train`, `eval`; empty if lines do not report it) and a number of the writer. Tracks without a
@@ -132,8 +136,17 @@ impl Track {
         let stamps = last.stamp.zip(newest.stamp);
         let quiet = stamps.map_or(Duration::ZERO, |(last, newest)| last.age(newest));
         let is_untimed = stamps.is_none() && last.read == newest.read;
-        quiet.max(last.read.age(newest.read)) > ENDED_AFTER.max(self.gap * 2)
-            || is_untimed && newest.number.saturating_sub(last.number) > ENDED_LINES
+        // Readings may be far apart, and its lines may be among those that were skipped.
+        let is_known = !self.skips || newest.part.saturating_sub(last.part) >= ENDED_PARTS;
+        let is_quiet = quiet.max(last.read.age(newest.read)) > ENDED_AFTER.max(self.gap * 2);
+        is_known && (is_quiet || is_untimed && newest.number.saturating_sub(last.number) > ENDED_LINES)
+    }
+
+    /// Whether it is the next bar of the other's task, such as that of the next epoch.
+    pub fn replaces(&self, other: &Self) -> bool {
+        self.key.writer == other.key.writer
+            && self.series.total() == other.series.total()
+            && self.last.number > other.last.number
     }
 
     /// Whether it has made its last step.
@@ -147,9 +160,14 @@ impl Track {
         self.series.total().is_some() && !self.is_done()
     }
 
+    /// Whether it has too few lines to count as stalled on its own.
+    pub const fn has_few_lines(&self) -> bool {
+        self.lines < MIN_LINES
+    }
+
     /// How long it must be silent to count as stalled: at least three times its longest pause. `None` if it has too few
     /// lines, has made its last step, or `limit` is zero.
     pub fn stall_limit(&self, limit: Duration) -> Option<Duration> {
-        (self.lines >= MIN_LINES && !limit.is_zero() && !self.is_done()).then(|| limit.max(self.gap * 3))
+        (!self.has_few_lines() && !limit.is_zero() && !self.is_done()).then(|| limit.max(self.gap * 3))
     }
 }

@@ -17,6 +17,7 @@ mod keeps_contract;
 mod logs;
 mod ray_bad_input;
 mod registry;
+mod running_work;
 #[path = "../support/shell.rs"]
 mod shell;
 #[path = "../support/soon.rs"]

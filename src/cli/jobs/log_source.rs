@@ -148,7 +148,7 @@ impl<'a> LogSource<'a> {
     /// Whether to look for the file in the cluster's container now. Otherwise reports why it cannot be read on the
     /// head.
     fn tries_container(&mut self, why: &ReadError) -> bool {
-        if matches!(why, ReadError::NoFolder) && self.file.enter(&self.reach.spec) {
+        if self.file.enter_after(why, &self.reach.spec) {
             return true;
         }
         if self.ray.is_some()

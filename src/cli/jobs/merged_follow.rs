@@ -399,7 +399,7 @@ impl FollowedWorkers {
         if matches!(event, LogEvent::Lines(_) | LogEvent::Resumed)
             && self.lost.record_return(host, source.lost)
         {
-            eprintln!("{host}: reconnected");
+            eprintln!("{host}: logs resumed");
         }
         match event {
             LogEvent::Lines(part) => self.merge.push(log, part.lines, Timestamp::now()),
@@ -409,7 +409,7 @@ impl FollowedWorkers {
                 if self.access.borrow().is_some() {
                     source.lost += 1;
                     if self.lost.record_loss(host, source.lost) {
-                        eprintln!("{host}: connection lost: {why}; reconnecting");
+                        eprintln!("{host}: logs interrupted: {why}; retrying");
                     }
                 }
                 self.merge.begun(log);

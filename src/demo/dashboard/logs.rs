@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Number of lines that are returned by default, and for `lines=0`.
 const LINES: u64 = 1000;
 
-/// Log files of each node, in addition to those of job drivers on the head.
+/// Log files of each node, in addition to those of job drivers.
 const FILES: [(&str, &[&str]); 5] = [
     ("raylet", &["raylet.out", "raylet.err"]),
     ("gcs_server", &["gcs_server.out", "gcs_server.err"]),
@@ -72,7 +72,8 @@ pub(in crate::demo) fn list(query: &Query, shared: &Shared) -> Response<Body> {
                 found.insert((*category).into(), json!(files));
             }
         }
-        let ids = c.jobs.iter().filter_map(|j| j.submission.as_deref()).filter(|_| is_head);
+        let of_node = c.jobs.iter().filter(|j| is_head || j.driver_node == Some(node));
+        let ids = of_node.filter_map(|j| j.submission.as_deref());
         let drivers: Vec<String> =
             ids.map(|id| format!("job-driver-{id}.log")).filter(|f| wanted(&f.as_str())).collect();
         if !drivers.is_empty() {

@@ -201,6 +201,7 @@ impl Availability<'_> {
             count: 1,
             reason: Text::from(reason),
             at: self.last_checked_timestamp.0.map(Timestamp::from_secs_f64),
+            from_text: false,
         }
     }
 }

@@ -45,6 +45,7 @@ pub fn report(autoscaling: &AutoscalingState, state: &ClusterResourceState, node
             count,
             reason: Text::from(failed.reason.as_str()),
             at: (at > 0).then(|| Timestamp::from_millis(at.saturating_mul(1000))),
+            from_text: false,
         });
     }
     in_order(Autoscaler {

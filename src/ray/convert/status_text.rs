@@ -82,10 +82,11 @@ fn pending(entry: &str) -> Option<Coming<'_>> {
 /// `tpu_noquota: LaunchFailed (latest_attempt: 02:55:39)`. `None` for `NodeTerminated`, which is any dead node that the
 /// GCS still lists.
 ///
-/// v2 lists a failed launch until the autoscaler is restarted, so its age matters. The time has no date and is local to
-/// the head; compared with the time in the header, it shows the age, except for whole days.
+/// v2 lists a failed launch until the autoscaler is restarted, so its age matters. The time is that of the request,
+/// which may fail minutes later (`request_ts_s` in Ray's `v2/utils.py`). It has no date and is local to the head;
+/// compared with the time in the header, it shows the age, except for whole days.
 fn failure(entry: &str, printed: Option<u64>, now: Timestamp) -> Option<LaunchFailure> {
-    /// The launch may fail between the time in the header and the response.
+    /// The launch may be requested, and fail, between the time in the header and the response.
     const MAX_LEAD: u64 = 60;
     let (node_type, reason) = entry.split_once(": ")?;
     if reason.starts_with("NodeTerminated") {
@@ -96,7 +97,8 @@ fn failure(entry: &str, printed: Option<u64>, now: Timestamp) -> Option<LaunchFa
     let age = printed.zip(attempt).map(|(printed, attempt)| (printed + DAY - attempt) % DAY);
     let age = age.map(|age| if age > DAY - MAX_LEAD { 0 } else { age });
     let at = age.map(|age| now.minus(Duration::from_secs(age)));
-    Some(LaunchFailure { node_type: Text::from(node_type), count: 1, reason: Text::from(reason), at })
+    let [node_type, reason] = [node_type, reason].map(Text::from);
+    Some(LaunchFailure { node_type, count: 1, reason, at, from_text: true })
 }
 
 /// The seconds since midnight of `02:56:03.615035` or `02:55:39`.
@@ -197,6 +199,7 @@ mod tests {
                 NOW,
             );
             let failures = report.unwrap().failures;
+            assert!(failures.iter().all(|f| f.from_text));
             let age = |name: &str| failures.iter().find(|f| f.node_type.raw() == name).map(|f| f.at);
             ["a", "b", "c", "d"].map(|name| age(name).map(|at| at.map(|at| at.age(NOW).as_secs())))
         };

@@ -64,7 +64,7 @@ struct Poll {
     seen: Seen,
     /// The node that has the file, once known.
     node: Option<NodeId>,
-    /// Lines of the largest read so far.
+    /// Number of lines before the end that the largest read so far reached.
     reach: u32,
     /// Maximum number of lines per read: the response to more was too large or took too long.
     most: u32,
@@ -225,7 +225,7 @@ impl Poll {
 
     /// Passes on the new lines in a read of so many lines; of the first read, the last `keep` lines.
     async fn take(&mut self, now: &[u8], lines: u32, keep: Option<u32>) -> Result<Read, Closed> {
-        self.reach = self.reach.max(lines);
+        self.reach = self.reach.max(reached(now, lines));
         // A line that is still being written is passed on when it is complete.
         let is_all = is_all(now, lines);
         let now = whole(now);
@@ -321,7 +321,7 @@ impl Poll {
             lines = lines.saturating_mul(4).clamp(ORDINARY, OLDEST);
             let read = self.read(client, lines).await.ok_or("the job has no driver yet")?;
             let now = read.map_err(|e| e.to_string())?;
-            let is_all = is_all(&now, lines);
+            let (is_all, reached) = (is_all(&now, lines), reached(&now, lines));
             let now = whole(&now);
             let end = match self.seen.find(now, is_all) {
                 Found::At(end) => end,
@@ -334,7 +334,7 @@ impl Poll {
             if above == 0 && !is_all {
                 continue;
             }
-            self.reach = lines;
+            self.reach = reached;
             let above = &now[..above.min(now.len())];
             let from = above.len().saturating_sub(MAX_PART);
             let from = if from == 0 { 0 } else { from + line_start(&above[from..]) };
@@ -352,7 +352,13 @@ fn whole(now: &[u8]) -> &[u8] {
 
 /// Whether a read of so many lines is the whole file; bytes after the last line break count as a line.
 fn is_all(now: &[u8], lines: u32) -> bool {
-    now.split_inclusive(|b| *b == b'\n').count() < lines as usize
+    reached(now, lines) < lines
+}
+
+/// Number of lines in a read of so many lines.
+fn reached(now: &[u8], lines: u32) -> u32 {
+    let count = now.split_inclusive(|b| *b == b'\n').count();
+    u32::try_from(count).map_or(lines, |count| count.min(lines))
 }
 
 /// Offset of the last `keep` of these complete lines.

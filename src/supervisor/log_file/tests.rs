@@ -193,10 +193,15 @@ fn without_a_log_directory_the_file_is_read_in_the_container() {
         ..ClusterSpec::sample("lab", Provider::Local)
     };
     let has_none = spec("cluster_name: lab\n");
-    assert!(!LogFile::new("a 'log'").enter(&has_none), "the cluster file names no container");
+    let missing = [ReadError::NoFolder, ReadError::Missing];
+    let enters = |spec: &ClusterSpec, why: &ReadError| LogFile::new("a 'log'").enter_after(why, spec);
+    assert!(!missing.iter().any(|why| enters(&has_none, why)), "the cluster file names no container");
     let has_one = spec("cluster_name: lab\ndocker: {image: i, container_name: ray_docker}\n");
+    assert!(missing.iter().all(|why| enters(&has_one, why)));
+    assert!(!enters(&has_one, &ReadError::Refused("permission denied")), "the file exists");
     let mut log = LogFile::new("a 'log'");
-    assert!(log.enter(&has_one) && !log.enter(&has_one), "it is entered only once");
+    let mut enters = || log.enter_after(&ReadError::NoFolder, &has_one);
+    assert!(enters() && !enters(), "it is entered only once");
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let answer = |script: (&str, &str), arguments: &[String]| {
         let line = log.command(&has_one, script, arguments).unwrap();

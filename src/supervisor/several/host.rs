@@ -148,8 +148,7 @@ impl HostFiles {
                 // The host has sent data since the last attempt.
                 backoff.reset();
             }
-            let reason = self.reason(&why);
-            self.files.lost(&reason).await;
+            self.files.lost(&reason(&why)).await;
             // A new connection is tried at once.
             tokio::select! {
                 () = sleep(backoff.next(MAX_BACKOFF)) => {}
@@ -161,8 +160,7 @@ impl HostFiles {
     /// Whether to follow the files in the cluster's container from now on: the host itself has no log directory. A host
     /// that has sent data before has one again once Ray has started there.
     fn enters_container(&mut self, why: &ReadError) -> bool {
-        let is_wanted =
-            matches!(why, ReadError::NoFolder) && !self.files.has_output && has_container(&self.spec);
+        let is_wanted = why.is_missing() && !self.files.has_output && has_container(&self.spec);
         is_wanted && !std::mem::replace(&mut self.inside, true)
     }
 
@@ -171,20 +169,9 @@ impl HostFiles {
         self.host.as_ref().map_or_else(|| "the head".to_owned(), |host| host.internal.to_string())
     }
 
-    /// Why the files cannot be read.
-    fn reason(&self, why: &ReadError) -> String {
-        match why {
-            ReadError::NoFolder => format!("{} has no Ray log directory", self.name()),
-            why => why.to_string(),
-        }
-    }
-
     /// Hands the files over to the dashboard.
     async fn elsewhere(&self, why: &ReadError) {
-        let why = match why {
-            ReadError::NoFolder => self.reason(why),
-            why => format!("{}: {why}", self.name()),
-        };
+        let why = format!("{}: {}", self.name(), reason(why));
         for (number, feed) in self.files.feeds.iter().enumerate() {
             let why = format!("{why}; its logs are read through the dashboard");
             // Report the reason only once per host.
@@ -255,6 +242,14 @@ impl HostFiles {
         let program: Vec<&str> = program.iter().map(String::as_str).collect();
         in_container(&self.spec, self.host.as_ref().map(|host| host.internal.raw()), &program)?
             .ok_or(ReadError::NoFolder)
+    }
+}
+
+/// Why the files of a host cannot be read, without its name.
+fn reason(why: &ReadError) -> String {
+    match why {
+        ReadError::NoFolder => "no Ray log directory".to_owned(),
+        why => why.to_string(),
     }
 }
 
@@ -626,13 +621,13 @@ mod tests {
         };
         let file = Some(path.as_path());
         let (mut unread, mut read) = (host(file, false), host(file, true));
-        assert!(!unread.enters_container(&ReadError::Missing));
+        assert!(!unread.enters_container(&ReadError::Refused("permission denied")));
         assert!(unread.enters_container(&ReadError::NoFolder) && unread.inside);
         assert!(!unread.enters_container(&ReadError::NoFolder), "it is entered only once");
         assert!(!read.enters_container(&ReadError::NoFolder), "Ray has not started again on the host");
         let mut plain = host(None, false);
         assert!(!plain.enters_container(&ReadError::NoFolder) && plain.command().is_ok());
-        assert_eq!(plain.reason(&ReadError::NoFolder), "10.0.0.2 has no Ray log directory");
+        assert_eq!(reason(&ReadError::NoFolder), "no Ray log directory", "the reader knows the host");
     }
 
     #[tokio::test]

@@ -255,6 +255,53 @@ fn a_retry_is_the_run_although_the_attempt_before_has_more_lines() {
 }
 
 #[test]
+fn a_retry_that_hangs_after_a_few_steps_is_stalled() {
+    let mut watched = Watched::new(steps(0..600));
+    watched.poll(1200);
+    watched.log.extend((590..593).map(|n| by(8, &step(1800 + (n - 590) * 2, n, 3.0))));
+    let vitals = watched.poll(1810);
+    assert_eq!((kinds(&vitals), vitals.text(after(1810))), (vec![], "step 592/20,000".into()));
+    assert_eq!(kinds(&watched.poll(2370)), [], "nine minutes");
+    let vitals = watched.poll(2430);
+    assert_eq!(kinds(&vitals), [WarningKind::Stalled]);
+    assert!(vitals.signs[0].evidence.contains("at step 592/20,000"), "{vitals:?}");
+    // A retry that only had a few steps left is done.
+    watched.log.extend((19_997..20_000).map(|n| by(9, &step(3000 + n - 19_997, n, 3.0))));
+    watched.poll(3010);
+    assert_eq!(kinds(&watched.poll(9000)), []);
+}
+
+#[test]
+fn a_run_is_not_replaced_because_one_reading_skipped_its_lines() {
+    // Two workers, of which one is ahead and writes more. A reading every ten minutes brings 200 lines.
+    let ahead = |n: u64| step(n * 2, n, 3.0);
+    let behind = |n: u64| by(8, &step(n * 2, n / 4, 3.0));
+    let lines = |n: u64| [Some(ahead(n)), n.is_multiple_of(4).then(|| behind(n))].into_iter().flatten();
+    let mut watched = Watched::new((0..800).flat_map(lines).collect());
+    let words = |vitals: &Vitals, at: u64| vitals.text(after(at));
+    assert_eq!(words(&watched.poll_far(1600, 1000), 1600), "step 799/20,000");
+    watched.log.extend((800..1100).map(behind));
+    assert_eq!(words(&watched.poll(2200), 2200), "step 799/20,000", "its lines may have been skipped");
+    watched.log.extend((1100..1400).map(behind));
+    assert_eq!(words(&watched.poll(2800), 2800), "step 349/20,000", "two readings had none of them");
+}
+
+#[test]
+fn the_bar_of_an_epoch_replaces_that_of_the_previous_one_whose_end_was_not_read() {
+    let bar = |n: u64| {
+        let (epoch, step) = (n / 960, n % 960 + 1);
+        let bar = format!("Epoch {epoch}:  45%|####5     | {step}/1000 [00:10<00:12,  2.00s/it, loss=2.3]");
+        Line::from(format!("(train pid=7, ip=10.0.0.1) {bar}").as_str())
+    };
+    let (mut watched, mut words) = (Watched::new(Vec::new()), String::new());
+    for at in (30..=2310).step_by(30) {
+        watched.log = (0..at / 2).map(bar).collect();
+        words = watched.poll(at).text(after(at));
+    }
+    assert_eq!(words, "step 195/1,000");
+}
+
+#[test]
 fn a_hang_is_found_although_the_bar_of_the_previous_epoch_is_complete() {
     let bar = |n: u64| {
         let (epoch, step) = (n / 100, n % 100 + 1);
@@ -294,26 +341,38 @@ fn more_writers_than_can_be_distinguished_do_not_replace_each_other() {
     assert_eq!(kinds(&watched.poll(800)), [WarningKind::Stalled]);
 }
 
-#[test]
-fn an_evaluation_of_several_minutes_does_not_replace_the_run() {
-    let tests = |from: u64, n: u64| {
+/// Adds the lines of an evaluation from this second on, with a reading every 30 seconds; the run is at this step.
+fn evaluate(watched: &mut Watched, from: u64, lasts: u64, words: &str) {
+    let tests = |n: u64| {
         let bar = format!("Progress on:mmlu {n}it/1000it rate:0.2it/s remaining:00:10 elapsed:1");
         written(from + n * 5, &bar)
     };
+    for at in (from..from + lasts).step_by(30) {
+        watched.log.extend((0..6).map(|n| tests((at - from) / 5 + n)));
+        let vitals = watched.poll(at + 30);
+        assert_eq!((kinds(&vitals), vitals.text(after(at + 30))), (vec![], words.to_owned()));
+    }
+}
+
+#[test]
+fn an_evaluation_of_several_minutes_does_not_replace_the_run() {
     let mut watched = Watched::new(steps(0..600));
     watched.poll(1200);
-    let evaluate = |watched: &mut Watched, from: u64, lasts: u64, words: &str| {
-        for at in (from..from + lasts).step_by(30) {
-            watched.log.extend((0..6).map(|n| tests(from, (at - from) / 5 + n)));
-            let vitals = watched.poll(at + 30);
-            assert_eq!((kinds(&vitals), vitals.text(after(at + 30))), (vec![], words.to_owned()));
-        }
-    };
     evaluate(&mut watched, 1200, 240, "step 599/20,000");
     watched.log.extend((600..660).map(|n| step(1440 + (n - 600) * 2, n, 3.0)));
     watched.poll(1560);
-    // Its pauses are known by now, so a longer one is part of it.
     evaluate(&mut watched, 1560, 420, "step 659/20,000");
+}
+
+#[test]
+fn a_first_evaluation_of_seven_minutes_does_not_replace_the_run() {
+    let mut watched = Watched::new(steps(0..600));
+    watched.poll(1200);
+    evaluate(&mut watched, 1200, 420, "step 599/20,000");
+    let gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Once);
+    let mut once = Watched { gauge, log: watched.log };
+    let vitals = once.poll_far(1620, 1000);
+    assert_eq!((kinds(&vitals), vitals.text(after(1620))), (vec![], "step 599/20,000".into()));
 }
 
 #[test]
