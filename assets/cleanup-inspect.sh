@@ -37,6 +37,8 @@ for pid in $workers $(printf '%s\n' "$open" | sed -n 's/^holds.\([0-9]*\).*/\1/p
   [ -z "$job" ] || printf 'job\t%s\t%s\n' "$pid" "$job"
 done
 for lock in $locks; do
+  # Any user can create such a file: a line break or tab in its name would add lines or fields to the output.
+  case $lock in *[[:cntrl:]]*) continue ;; esac
   [ ! -e "$lock" ] || printf 'lock\t%s\n' "$lock"
 done
 df -Pk / /tmp /var/lib/docker 2>/dev/null | awk 'NR > 1 && !seen[$6]++ { sub("%", "", $5); print "disk\t" $5 "\t" $4 "\t" $6 }'

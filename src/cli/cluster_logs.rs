@@ -3,7 +3,7 @@
 mod selection;
 
 use self::selection::{ALL, WORKERS, chosen, globs, no_file, node_file_label, with_drivers};
-use super::jobs::{Following, GiveUp, LogSource, TIMED_OUT, head_alone};
+use super::jobs::{Following, GiveUp, LogSource, TIMED_OUT, head_alone, report_timeless};
 use super::reach::{Progress, Reach};
 use super::{columns, output};
 use crate::app::Cluster;
@@ -57,10 +57,10 @@ pub struct ClusterLogArguments {
     #[arg(long, requires = "grep", conflicts_with_all = ["node", "follow"])]
     all_clusters: bool,
     /// With --grep: print the last N matching lines of each file [default: 10000; with --all-clusters: 20]
-    #[arg(long, short, value_name = "N", conflicts_with = "follow")]
+    #[arg(long, short, value_name = "N", requires = "grep", conflicts_with = "follow")]
     max_count: Option<usize>,
     /// Name of a file in the node's log directory, or a pattern with * [default: monitor.log; with --node NODE: list
-    /// its files; with --node all or --all-clusters: worker-*]
+    /// its files; with --node all or --all-clusters: job-driver-* and worker-*]
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
     /// Read the last N lines of each file [default: 1000; with --grep: whole files]
@@ -116,6 +116,11 @@ impl ClusterLogArguments {
         self.since.map(|span| Timestamp::now().minus(span))
     }
 
+    /// What a line that may be printed is called in messages.
+    const fn lines_label(&self) -> &'static str {
+        if self.grep.is_some() { "matching line" } else { "line" }
+    }
+
     /// Number of lines read of a file through the dashboard.
     fn lines(&self) -> u32 {
         self.lines.unwrap_or(TAIL_LINES)
@@ -150,29 +155,49 @@ async fn print_of_head(
     remote: Remote,
     file: &str,
 ) -> anyhow::Result<ExitCode> {
-    let grep = arguments.grep.as_ref();
-    let words = grep.and_then(|pattern| Grep::of(pattern).ok().flatten());
+    let (grep, from) = (arguments.grep.as_ref(), arguments.from());
+    // With --since a line may have its time from a line above it that does not match.
+    let words = grep.filter(|_| from.is_none()).and_then(|pattern| Grep::of(pattern).ok().flatten());
     let start = match (grep, arguments.lines) {
         (Some(_), None) => Start::Beginning,
         _ => Start::Lines(arguments.lines()),
     };
     let mut source = LogSource::on_head(reach, remote, LogFile::new(file));
-    let (mut found, from) = (false, arguments.from());
+    let most = arguments.max_count.unwrap_or(OF_ONE);
+    let (mut last, mut more, mut timeless) = (Vec::new(), 0, 0);
     // Without its dashboard, a head does not report its time zone; Google's images use UTC.
     let mut times = Times::new(Clock::utc(Timestamp::now()));
+    let name = Text::from(file);
+    let show =
+        |lines: &[Line]| print(&lines.iter().collect::<Vec<_>>(), None, (None, None, &name), arguments.json);
     if let Some(log) = source.open(start, words.as_ref()).await? {
-        let name = Text::from(file);
-        log.for_lines(|lines| {
-            let mut is_wanted = |line: &&Line| {
-                is_since(from, times.next(line.text())) && grep.is_none_or(|grep| grep.is_match(line.text()))
-            };
-            let lines: Vec<&Line> = lines.iter().filter(|line| is_wanted(line)).collect();
-            found |= !lines.is_empty();
-            print(&lines, None, (None, None, &name), arguments.json)
+        log.for_lines(|mut lines| {
+            lines.retain(|line| {
+                let time = from.and_then(|_| times.next(line.text()));
+                grep.is_none_or(|grep| grep.is_match(line.text())) && is_since(from, time, &mut timeless)
+            });
+            if grep.is_none() {
+                return show(&lines);
+            }
+            last.append(&mut lines);
+            let excess = last.len().saturating_sub(most);
+            last.drain(..excess);
+            more += excess;
+            Ok(())
         })
         .await?;
     }
-    Ok(if grep.is_some() && !found { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    show(&last)?;
+    report_earlier(file, more);
+    report_timeless(timeless, arguments.lines_label());
+    Ok(if grep.is_some() && last.is_empty() && more == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Reports how many matching lines of a file precede the printed ones.
+fn report_earlier(label: &str, more: usize) {
+    if more > 0 {
+        eprintln!("{label}: {} before these; -m prints more", counted(more, "matching line"));
+    }
 }
 
 /// Searches the nodes of these clusters, several clusters at a time.
@@ -196,7 +221,7 @@ pub(super) fn run_all(arguments: &ClusterLogArguments, clusters: &[Reach]) -> an
             }
         }
         eprintln!("{} in {} of {}", all.text(arguments), read, counted(clusters.len(), "cluster"));
-        all.report_unsearched(arguments);
+        all.report_omitted(arguments);
         Ok(if all.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     })
 }
@@ -211,9 +236,9 @@ async fn search_cluster(
     let searched = async {
         let cluster = super::seen::read_open(reach, &session).await?;
         let nodes = chosen(&cluster, ALL).map_err(|problem| reach.error(&problem))?;
-        let file = arguments.file.as_deref();
+        let files = with_drivers(arguments.file.as_deref());
         let search = Search { arguments, reach, session: &session, cluster: &cluster, is_of_all: true };
-        search.run(globs(&nodes, |node| with_drivers(file, node)), progress).await
+        search.run(globs(&nodes, &files), progress).await
     };
     let searched = searched.await;
     session.close().await;
@@ -246,18 +271,18 @@ async fn with(
     }
     if arguments.grep.is_some() {
         let named = arguments.file.as_deref();
-        let of_node = |node: &Node| if is_all { with_drivers(named, node) } else { vec![file.to_owned()] };
+        let files = if is_all { with_drivers(named) } else { vec![file.to_owned()] };
         let search = Search { arguments, reach, session, cluster: &cluster, is_of_all: false };
-        let searched = search.run(globs(&nodes, of_node), progress).await?;
+        let searched = search.run(globs(&nodes, &files), progress).await?;
         if !is_pattern && searched.tally.files == 0 && searched.tally.incomplete.is_empty() {
             anyhow::bail!("{}: {}", reach.spec.name, no_file(&cluster, file, &nodes));
         }
         if is_all || is_pattern {
             eprintln!("{}", searched.text(arguments));
-        } else if searched.lines == 0 && named.is_none() {
+        } else if searched.lines == 0 && searched.timeless == 0 && named.is_none() {
             eprintln!("no matching lines in {file} on the head; --node all searches the logs of all nodes");
         }
-        searched.report_unsearched(arguments);
+        searched.report_omitted(arguments);
         return Ok(if searched.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
     if is_all {
@@ -334,6 +359,8 @@ struct Searched {
     lines: usize,
     /// Number of nodes with matching lines.
     nodes: usize,
+    /// Number of further matching lines that `--since` omits because they have no timestamp.
+    timeless: usize,
     /// What was searched.
     tally: SearchTally,
 }
@@ -342,6 +369,7 @@ impl Searched {
     fn add(&mut self, other: Self) {
         self.lines += other.lines;
         self.nodes += other.nodes;
+        self.timeless += other.timeless;
         self.tally.add(other.tally);
     }
 
@@ -351,7 +379,9 @@ impl Searched {
         format!("{lines} on {nodes}; searched: {}", self.tally.text(arguments.lines()))
     }
 
-    fn report_unsearched(&self, arguments: &ClusterLogArguments) {
+    /// Reports matching lines without a timestamp, and what was not searched.
+    fn report_omitted(&self, arguments: &ClusterLogArguments) {
+        report_timeless(self.timeless, arguments.lines_label());
         self.tally.unsearched(arguments.lines()).iter().for_each(|what| eprintln!("{what}"));
     }
 }
@@ -387,12 +417,11 @@ impl Search<'_> {
         let print_all = async {
             while let Some(progress) = matches_of_files.recv().await {
                 let SearchProgress::Matches(matches) = progress else { continue };
-                let matches = since(matches, from);
-                if matches.lines.is_empty() {
-                    continue;
+                let matches = since(matches, from, &mut searched.timeless);
+                if !matches.lines.is_empty() {
+                    searched.lines += matches.lines.len() + matches.more;
+                    hosts.insert(matches.node);
                 }
-                searched.lines += matches.lines.len() + matches.more;
-                hosts.insert(matches.node);
                 self.print(&matches, is_one)?;
             }
             anyhow::Ok(())
@@ -416,25 +445,26 @@ impl Search<'_> {
         let texts: Vec<&Line> = lines.iter().map(|found| &found.line).collect();
         let head = (!is_one).then_some(label.as_str());
         print(&texts, head, (cluster, Some(*node), name), self.arguments.json)?;
-        if *more > 0 {
-            eprintln!("{label}: {} before these; -m prints more", counted(*more, "matching line"));
-        }
+        report_earlier(&label, *more);
         Ok(())
     }
 }
 
-/// Whether to print a line with this time.
-fn is_since(from: Option<Timestamp>, time: Option<Timestamp>) -> bool {
-    from.is_none_or(|from| time.is_some_and(|time| time >= from))
+/// Whether to print a line with this time. Counts the lines that `--since` omits because they have none.
+fn is_since(from: Option<Timestamp>, time: Option<Timestamp>, timeless: &mut usize) -> bool {
+    let Some(from) = from else { return true };
+    *timeless += usize::from(time.is_none());
+    time.is_some_and(|time| time >= from)
 }
 
 /// The lines from this time on. All lines before an older one are older as well.
-fn since(matches: FileMatches, from: Option<Timestamp>) -> FileMatches {
-    let all = matches.lines.len();
-    let lines: Vec<LineMatch> =
-        matches.lines.into_iter().filter(|found| is_since(from, found.time)).collect();
-    let more = if lines.len() == all { matches.more } else { 0 };
-    FileMatches { lines, more, ..matches }
+fn since(mut matches: FileMatches, from: Option<Timestamp>, timeless: &mut usize) -> FileMatches {
+    let is_older = |found: &LineMatch| from.zip(found.time).is_some_and(|(from, time)| time < from);
+    if matches.lines.iter().any(is_older) {
+        matches.more = 0;
+    }
+    matches.lines.retain(|found| is_since(from, found.time, timeless));
+    matches
 }
 
 /// Prints the last lines of these files, file by file.
@@ -450,7 +480,7 @@ async fn print_ends(
     let clock = Clock { near: Timestamp::now(), utc_offset };
     let mut reads = read_ends(client, files, lines);
     progress.show(format!("reading the last lines of {}", counted(files.len(), "file")));
-    let (mut empty, mut unread) = (0, None);
+    let (mut empty, mut unread, mut timeless) = (0, None, 0);
     while let Some((node, file, bytes)) = reads.next().await {
         let label = || node_file_label(cluster, node, Some(file));
         let bytes = match bytes {
@@ -473,8 +503,11 @@ async fn print_ends(
         };
         let (all, _) = lines_of(&bytes, LineSplitter::MAX_LINE, lines);
         let mut times = Times::new(clock);
-        let all: Vec<&Line> =
-            all.iter().filter(|line| from.is_none() || is_since(from, times.next(line.text()))).collect();
+        let mut is_wanted = |line: &Line| {
+            let time = from.and_then(|_| times.next(line.text()));
+            is_since(from, time, &mut timeless)
+        };
+        let all: Vec<&Line> = all.iter().filter(|line| is_wanted(line)).collect();
         let head = (files.len() > 1).then(label);
         print(&all, head.as_deref(), (None, Some(node), file), arguments.json).map_err(ReadError::Output)?;
     }
@@ -486,6 +519,7 @@ async fn print_ends(
     if empty > 0 && empty == files.len() {
         eprintln!("{EMPTY_OR_FAILED}");
     }
+    report_timeless(timeless, arguments.lines_label());
     Ok(())
 }
 

@@ -20,6 +20,7 @@ mod workers;
 pub(super) use follow::{Following, GiveUp};
 pub(super) use log_source::LogSource;
 pub(super) use logs::head_alone;
+pub(super) use reader::report_timeless;
 pub(super) use submit::entrypoint;
 pub(super) use verdict::TIMED_OUT;
 
@@ -224,7 +225,11 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
     };
     let wanted = |job: &crate::model::Job| {
         let open = arguments.all || arguments.status.is_some() || !job.status.is_ended();
-        let status = arguments.status.is_none_or(|s| s == job.status);
+        // With vitals, a job that Ray reports as running may be pending.
+        let status = arguments.status.is_none_or(|s| {
+            s == job.status
+                || (arguments.vitals && s == JobStatus::Pending && job.status == JobStatus::Running)
+        });
         open && status && owner.is_none_or(|owner| job.owner() == Some(owner))
     };
     let mut state = supervisor::state_of(&reach.spec, snapshot);
@@ -232,9 +237,10 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
         session.close().await;
         return Err(unread);
     }
-    let jobs: Vec<_> = state.snapshot.jobs.iter().filter(|job| wanted(job)).cloned().collect();
+    let mut jobs: Vec<_> = state.snapshot.jobs.iter().filter(|job| wanted(job)).cloned().collect();
     if arguments.vitals {
         vitals::read_vitals(&mut state, &jobs, reach, &session, progress).await?;
+        jobs.retain(|job| arguments.status.is_none_or(|status| status == state.vitals.status(job)));
     }
     session.close().await;
     if arguments.vitals && !arguments.json {

@@ -6,7 +6,9 @@ use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{Job, SnapshotPart, SubmissionId, Target, Task};
-use crate::operation::{BackupContent, Executor, Kept, Restored, back_up, remember, restore, would_back_up};
+use crate::operation::{
+    BackupContent, Executor, Kept, Restored, back_up, remember, restore, selector_warnings, would_back_up,
+};
 use crate::ray::Poller;
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -163,8 +165,14 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     };
     // They are lost when the cluster is stopped, so they are named.
     let snapshot = Poller::new(session.client.clone()).refresh_all(&[SnapshotPart::Jobs]).await;
+    let saved = backed.iter().flat_map(|backed| &backed.kept).map(|kept| kept.submission.id());
+    let warnings = selector_warnings(&session.client, &saved.collect::<Vec<_>>()).await;
     session.close().await;
     let backed = backed.map_err(|p| reach.error(&p))?;
+    match warnings {
+        Ok(warnings) => warnings.iter().for_each(|warning| eprintln!("warning: {warning}")),
+        Err(e) => eprintln!("{}: the label selectors of the jobs cannot be read: {e}", reach.spec.name),
+    }
     // The backup is complete without the drivers, which cannot be saved.
     let jobs = match snapshot {
         Ok(snapshot) => snapshot.jobs,
@@ -227,9 +235,21 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     let progress = CommandProgress::new();
     let session = reach.connect(&progress).await?;
     progress.show("restoring the jobs");
-    let restored = restore(&session.client, &arguments.dir, &executor).await;
+    if !arguments.dry_run {
+        reach.note("restore-jobs", &format!("started: {}", arguments.dir.display()));
+    }
+    let (restored, result) = restore(&session.client, &arguments.dir, &executor).await;
     session.close().await;
-    let restored = restored.map_err(|p| reach.error(&p))?;
+    if !arguments.dry_run {
+        let submitted = restored.iter().filter(|(_, o)| *o == Restored::Submitted).count();
+        let failed = result.as_ref().err().map_or_else(String::new, |p| format!("; failed: {}", p.what));
+        reach.note("restore-jobs", &format!("{submitted} submitted{failed}"));
+    }
+    if let Err(problem) = &result
+        && restored.is_empty()
+    {
+        return Err(reach.error(problem));
+    }
     let word = |outcome: &Restored| match outcome {
         Restored::Submitted if arguments.dry_run => "would be submitted".to_owned(),
         Restored::Submitted => "submitted".to_owned(),
@@ -249,10 +269,7 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
             restored.iter().map(|(id, outcome)| vec![id.0.raw().to_owned(), word(outcome)]).collect();
         super::columns::print(&mut super::output::stdout(), &["JOB", "OUTCOME"], &rows)?;
     }
-    let submitted = restored.iter().filter(|(_, o)| *o == Restored::Submitted).count();
-    if !arguments.dry_run {
-        reach.note("restore-jobs", &format!("{submitted} submitted"));
-    }
+    result.map_err(|p| reach.error(&p))?;
     let whole = restored.iter().all(|(_, o)| o.is_there());
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -13,7 +13,9 @@ use crate::model::{
 use crate::operation::{Journals, Operations, ServiceEvent, is_kind, nothing_to_resume};
 use crate::supervisor::{self, Connection, ConnectionState};
 use clap::Args;
-use print::{print_affected, print_calls, print_rows, print_steps, show, stopped, what_stays};
+use print::{
+    awaiting_restart, print_affected, print_calls, print_rows, print_steps, show, stopped, what_stays,
+};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -63,7 +65,7 @@ pub(super) struct RunOptions<'a> {
     pub skip_failed_step: bool,
     /// Do not wait for capacity.
     pub no_wait: bool,
-    /// Restart Ray where an update needs it.
+    /// Restart Ray if a change of an update requires it, or takes effect only then.
     pub restart: bool,
     /// Options of all operations.
     pub arguments: &'a OperateArguments,
@@ -198,12 +200,16 @@ impl Front<'_> {
         if task == Task::Update {
             self.changes.clone_from(&seen.changes);
             self.print_changes()?;
-            match self.operations.applicable(&operation, &seen) {
-                Err(refusal) if refusal.reason == RefusalReason::NeedsRestart && self.options.restart => {
-                    return Box::pin(self.begin(Task::Restart { preserve: true })).await;
-                }
-                Err(refusal) => return self.refused(&refusal),
-                Ok(()) => {}
+            let applicable = self.operations.applicable(&operation, &seen);
+            let needs_restart = match &applicable {
+                Err(refusal) => refusal.reason == RefusalReason::NeedsRestart,
+                Ok(()) => !Drift::awaiting_restart(&seen.changes).is_empty(),
+            };
+            if needs_restart && self.options.restart {
+                return Box::pin(self.begin(Task::Restart { preserve: true })).await;
+            }
+            if let Err(refusal) = applicable {
+                return self.refused(&refusal);
             }
         }
         print_preview(&operation, &seen)?;
@@ -340,6 +346,11 @@ impl Front<'_> {
                 let shortfall = changed.shortfall(&operation.cluster, Timestamp::now());
                 if shortfall.is_none() || self.options.arguments.json {
                     self.print_done(operation, changed)?;
+                }
+                if operation.task == Task::Update
+                    && let Some(later) = awaiting_restart(&self.changes, self.target())
+                {
+                    eprintln!("{later}");
                 }
                 if let Some(missing) = shortfall {
                     anyhow::bail!("{title}: done; {}", missing.in_commands(self.target()));

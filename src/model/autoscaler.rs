@@ -57,7 +57,7 @@ pub enum DemandKind {
 }
 
 /// Requested resources. Those of tasks, actors and groups are not available; those of `request_resources()` are
-/// reported until its next call, available or not (see [`Autoscaler::unmet`]).
+/// reported until its next call, available or not (see [`super::Snapshot::unmet`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
     /// One bundle: resource names and amounts, sorted by name. The bundles of a group are summed.
@@ -81,6 +81,9 @@ pub struct LaunchFailure {
     pub reason: Text,
     /// Time of the latest attempt.
     pub at: Option<Timestamp>,
+    /// Whether it comes from v2's text report: `at` is when the launch was requested, not when it failed, and may be
+    /// whole days too late.
+    pub from_text: bool,
 }
 
 /// The autoscaler's report.
@@ -120,20 +123,28 @@ impl Default for Autoscaler {
 }
 
 impl Autoscaler {
-    /// The unmet demands, with the number of requests of each. A call of `request_resources()` is met as far as its
+    /// The number of unmet requests of each of [`Self::demands`]. A call of `request_resources()` is met as far as its
     /// bundles fit onto the living nodes, whatever is in use there (`_add_min_workers_nodes` in Ray's
-    /// `resource_demand_scheduler.py`).
-    pub fn unmet(&self, nodes: &[Node]) -> Vec<(&Demand, u64)> {
-        let is_call = |d: &&Demand| d.kind == DemandKind::Request && !d.infeasible;
-        let mut calls: Vec<&Demand> = self.demands.iter().filter(is_call).collect();
-        let alive = nodes.iter().filter(|n| !calls.is_empty() && n.state.is_alive());
-        let mut unused: Vec<Unused<'_>> = alive.map(Unused::of).collect();
+    /// `resource_demand_scheduler.py`). Without `nodes`, that is unknown, and calls are not counted.
+    pub(super) fn unmet(&self, nodes: Option<&[Node]>) -> Vec<u64> {
+        let is_call = |d: &Demand| d.kind == DemandKind::Request && !d.infeasible;
+        let mut unmet: Vec<u64> = self.demands.iter().map(|d| d.count).collect();
+        let mut calls: Vec<(usize, &Demand)> =
+            self.demands.iter().enumerate().filter(|(_, d)| is_call(d)).collect();
+        if calls.is_empty() {
+            return unmet;
+        }
+        let mut unused: Option<Vec<Unused<'_>>> =
+            nodes.map(|nodes| nodes.iter().filter(|n| n.state.is_alive()).map(Unused::of).collect());
         // In Ray's order: bundles of more resources first, then larger ones.
         let size = |d: &Demand| d.shape.iter().map(|(_, n)| n).sum::<f64>();
-        calls.sort_by(|a, b| b.shape.len().cmp(&a.shape.len()).then_with(|| size(b).total_cmp(&size(a))));
-        let others = self.demands.iter().filter(|d| !is_call(d)).map(|d| (d, d.count));
-        let calls = calls.into_iter().map(|d| (d, unplaced(d, &mut unused)));
-        others.chain(calls).filter(|(_, count)| *count > 0).collect()
+        calls.sort_by(|(_, a), (_, b)| {
+            b.shape.len().cmp(&a.shape.len()).then_with(|| size(b).total_cmp(&size(a)))
+        });
+        for (i, call) in calls {
+            unmet[i] = unused.as_mut().map_or(0, |unused| unplaced(call, unused));
+        }
+        unmet
     }
 }
 
@@ -172,7 +183,7 @@ fn unplaced(demand: &Demand, nodes: &mut [Unused<'_>]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ClusterTotals, NodeState, Resource, Resources, Snapshot};
+    use crate::model::{ClusterTotals, MissingPart, NodeState, Resource, Resources, Snapshot, SnapshotPart};
     use std::sync::Arc;
 
     fn host(n: u8, state: NodeState) -> Node {
@@ -194,19 +205,19 @@ mod tests {
         let nodes = vec![host(1, NodeState::Alive), host(2, NodeState::Alive), host(3, NodeState::Dead)];
         let unmet = |demands: Vec<Demand>| {
             let report = Autoscaler { demands, ..Autoscaler::default() };
-            let counts: Vec<u64> = report.unmet(&nodes).iter().map(|(_, n)| *n).collect();
             let nodes = Arc::new(nodes.clone());
             let state = Snapshot { nodes, autoscaler: Arc::new(report), ..Snapshot::default() };
+            let counts = state.unmet();
             assert_eq!(ClusterTotals::of(&state).unmet_demands, counts.iter().sum::<u64>());
             counts
         };
         let call = |shape: &[(&str, f64)], count| demand(shape, count, DemandKind::Request);
-        assert!(unmet(vec![call(&[("TPU", 4.0)], 2)]).is_empty(), "both hosts are in use, and there");
+        assert_eq!(unmet(vec![call(&[("TPU", 4.0)], 2)]), [0], "both hosts are in use, and there");
         assert_eq!(unmet(vec![call(&[("TPU", 4.0)], 5)]), [3]);
         // The larger bundle takes a whole host first.
         let apart = vec![call(&[("TPU", 1.0)], 5), call(&[("CPU", 4.0), ("TPU", 4.0)], 1)];
-        assert_eq!(unmet(apart), [1]);
-        assert!(unmet(vec![call(&[("CPU", 0.1)], 160)]).is_empty(), "tenths add up");
+        assert_eq!(unmet(apart), [1, 0], "in the order of the report");
+        assert_eq!(unmet(vec![call(&[("CPU", 0.1)], 160)]), [0], "tenths add up");
         assert_eq!(unmet(vec![call(&[("CPU", 0.1)], 161)]), [1]);
         assert_eq!(unmet(vec![call(&[("GPU", 1.0)], 1)]), [1]);
         assert_eq!(
@@ -216,5 +227,19 @@ mod tests {
         );
         let infeasible = Demand { infeasible: true, ..call(&[("TPU", 4.0)], 1) };
         assert_eq!(unmet(vec![infeasible]), [1]);
+    }
+
+    #[test]
+    fn a_call_of_request_resources_is_not_unmet_if_the_nodes_were_never_read() {
+        let of = |kind| demand(&[("TPU", 4.0)], 3, kind);
+        let demands = vec![of(DemandKind::Request), of(DemandKind::Task)];
+        let report = Autoscaler { demands, ..Autoscaler::default() };
+        let part = MissingPart { part: SnapshotPart::Nodes, why: "timed out".to_owned() };
+        let read = Snapshot { autoscaler: Arc::new(report), ..Snapshot::default() };
+        let unread = Snapshot { missing: vec![part], ..read.clone() };
+        for (state, unmet) in [(&read, [3_u64, 3]), (&unread, [0, 3])] {
+            assert_eq!(state.unmet(), unmet);
+            assert_eq!(ClusterTotals::of(state).unmet_demands, unmet.iter().sum::<u64>());
+        }
     }
 }

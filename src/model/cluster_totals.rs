@@ -75,7 +75,7 @@ impl ClusterTotals {
             running: jobs(JobStatus::Running),
             waiting: jobs(JobStatus::Pending),
             blocked: 0,
-            unmet_demands: report.unmet(&snapshot.nodes).iter().map(|(_, count)| count).sum(),
+            unmet_demands: snapshot.unmet().iter().sum(),
         }
     }
 

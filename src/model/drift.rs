@@ -72,6 +72,11 @@ impl Drift {
         all.iter().filter(|drift| drift.effect >= Effect::Restart).collect()
     }
 
+    /// The changes that take effect only after the next restart of Ray, although an update applies them.
+    pub fn awaiting_restart(all: &[Self]) -> Vec<&Self> {
+        all.iter().filter(|drift| drift.effect == Effect::NextRestart).collect()
+    }
+
     /// The node types whose workers are terminated.
     pub fn ended_types(all: &[Self]) -> Vec<&str> {
         let mut types: Vec<&str> = all
@@ -84,13 +89,22 @@ impl Drift {
         types
     }
 
-    /// The maximum number of workers that it sets, with the node type; without one for all workers of the cluster.
+    /// Whether the autoscaler may end workers because of it, which may run jobs.
+    pub fn may_end_workers(&self) -> bool {
+        matches!(self.effect, Effect::UpdatesWorkers | Effect::EndsWorkers(_)) || self.limit().is_some()
+    }
+
+    /// The maximum number of workers that it lowers, with the node type; without one for all workers of the cluster.
     pub fn limit(&self) -> Option<(Option<&str>, usize)> {
         let node_type = match self.key.as_str() {
             "max_workers" => None,
             key => Some(key.strip_prefix("available_node_types.")?.strip_suffix(".max_workers")?),
         };
         let limit = self.file.as_u64()?;
+        // Without a known limit before, the new one may be lower.
+        if self.running.as_f64().zip(self.file.as_f64()).is_some_and(|(old, new)| new >= old) {
+            return None;
+        }
         Some((node_type, usize::try_from(limit).unwrap_or(usize::MAX)))
     }
 }
@@ -115,6 +129,32 @@ mod tests {
             ("available_node_types.w", json!({"max_workers": 4})),
         ] {
             assert_eq!(of(key, file), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn only_a_lowered_limit_ends_workers() {
+        let drift = |running: Value, effect: Effect| Drift {
+            key: "max_workers".to_owned(),
+            running,
+            file: json!(4),
+            effect,
+        };
+        for lowered in [json!(5), json!(5.0), Value::Null, json!("8")] {
+            let lowered = drift(lowered, Effect::Now);
+            assert!(lowered.limit() == Some((None, 4)) && lowered.may_end_workers(), "{lowered:?}");
+        }
+        for raised in [json!(0), json!(3.0)] {
+            let raised = drift(raised, Effect::Now);
+            assert!(raised.limit().is_none() && !raised.may_end_workers(), "{raised:?}");
+        }
+        for (effect, ends) in [
+            (Effect::NewWorkers, false),
+            (Effect::NextRestart, false),
+            (Effect::UpdatesWorkers, true),
+            (Effect::EndsWorkers("w".to_owned()), true),
+        ] {
+            assert_eq!(drift(json!(0), effect.clone()).may_end_workers(), ends, "{effect:?}");
         }
     }
 }

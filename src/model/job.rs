@@ -116,7 +116,8 @@ impl JobStatus {
         }
     }
 
-    /// Whether the job has ended; an ended job never changes.
+    /// Whether the job has ended. It does not change after that, unless it is deleted and another job is submitted with
+    /// its id.
     pub const fn is_ended(self) -> bool {
         matches!(self, Self::Succeeded | Self::Stopped | Self::Failed)
     }

@@ -156,6 +156,39 @@ impl Task {
         }
     }
 
+    /// The names of the TPUs that it requests from Google; empty for other tasks.
+    pub fn requested(&self) -> &[String] {
+        match self {
+            Self::AddWorker(NewWorker::Queued { names, .. }) => names,
+            _ => &[],
+        }
+    }
+
+    /// What remains at Google if it is not completed, and how to delete it; no fix if it requests nothing. `accepted`
+    /// is whether Google has accepted all requests; `verb` removes a worker, and `when` precedes the first purpose.
+    pub fn left_at_google(&self, accepted: bool, verb: Verb, when: &str) -> Hint {
+        let stays = match (self.requested().len(), accepted) {
+            (0, _) => return Hint::none(),
+            (1, true) => "the request stays with Google, and its TPU is billed once it exists",
+            (_, true) => "the requests stay with Google, and their TPUs are billed once they exist",
+            (1, false) => "if Google has accepted the request, it stays",
+            (_, false) => "requests that Google has accepted stay",
+        };
+        Hint::from(stays).and(self.deletion_of_requests(verb, when))
+    }
+
+    /// The fixes that delete its requests: one for each, because a removal of several workers fails if Google has not
+    /// accepted all of them.
+    fn deletion_of_requests(&self, verb: Verb, when: &str) -> Hint {
+        let names = self.requested();
+        let fix = |(i, name): (usize, &String)| {
+            let when = if i == 0 { when } else { "" };
+            let what = if names.len() == 1 { "it" } else { name.as_str() };
+            verb.on(name, format!("{when}delete {what}"))
+        };
+        names.iter().enumerate().fold(Hint::none(), |hint, named| hint.and(fix(named)))
+    }
+
     /// The workers that it removes, and the drain timeout of each in seconds (none: at once); none for other tasks.
     pub fn removal(&self) -> Option<(&[String], Option<u64>)> {
         match self {
@@ -270,11 +303,23 @@ impl CancelledState {
         let worker = task.worker();
         match self {
             Self::Unchanged => Hint::none(),
-            Self::Requested => Hint::from("to wait again, add it with the same type, capacity and name")
-                .and(Verb::RemoveNow.on(worker, "or delete the request")),
+            Self::Requested => {
+                let again = if task.requested().len() == 1 {
+                    "to wait again, add it with the same type, capacity and name"
+                } else {
+                    "to wait again, add them with the same type, capacity, count and name"
+                };
+                Hint::from(again).and(task.deletion_of_requests(Verb::RemoveNow, "or "))
+            }
             // Ray does not know a host that has never joined.
             Self::Joining if matches!(task, Task::AddWorker(NewWorker::Host { .. })) => {
                 "if it does not, add it again".into()
+            }
+            Self::Joining if task.requested().len() > 1 => {
+                let fix = |name: &String| {
+                    Verb::InitWorker.on(name, format!("if {name} does not, restart Ray on it"))
+                };
+                task.requested().iter().fold(Hint::none(), |hint, name| hint.and(fix(name)))
             }
             Self::Joining => Verb::InitWorker.on(worker, "if it does not, restart Ray on it").into(),
             Self::Draining => Hint::from([
@@ -459,6 +504,32 @@ mod tests {
         assert!(remove.is_harmless_at(StepName::Drain) && !remove.is_harmless_at(StepName::Remove));
         let left = CancelledState::Draining.hint(&remove.task).to_string();
         assert!(left.contains("remove-worker w --now") && left.contains("init-worker w"), "{left}");
+    }
+
+    #[test]
+    fn each_of_several_requests_has_its_own_command() {
+        let add = |names: &[&str]| {
+            Task::AddWorker(NewWorker::Queued {
+                node_type: "v4-8".into(),
+                capacity: "reserved".into(),
+                names: names.iter().map(ToString::to_string).collect(),
+            })
+        };
+        let both = "delete w-1: `marin-tui remove-worker w-1 --now`; delete w-2: `marin-tui remove-worker w-2 --now`";
+        let (one, two) = (add(&["w-1"]), add(&["w-1", "w-2"]));
+        let left = |task: &Task, accepted| task.left_at_google(accepted, Verb::RemoveNow, "").to_string();
+        let accepted = "requests that Google has accepted stay";
+        assert_eq!(left(&two, false), format!("{accepted}; {both}"));
+        let accepted = "the request stays with Google, and its TPU is billed once it exists";
+        assert_eq!(left(&one, true), format!("{accepted}; delete it: `marin-tui remove-worker w-1 --now`"));
+        assert!(Task::Start.left_at_google(true, Verb::RemoveNow, "").is_empty());
+        let cancelled = CancelledState::Requested.hint(&two).to_string();
+        assert!(cancelled.ends_with(&format!("; or {both}")), "{cancelled}");
+        let joining = CancelledState::Joining.hint(&two).to_string();
+        assert!(joining.contains("init-worker w-1`") && joining.contains("init-worker w-2`"), "{joining}");
+        for hint in [cancelled, joining] {
+            assert!(!hint.contains("NAME"), "{hint}");
+        }
     }
 
     #[test]

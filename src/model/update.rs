@@ -32,6 +32,18 @@ impl Snapshot {
     pub fn lacks(&self, parts: &[SnapshotPart]) -> Option<&MissingPart> {
         self.missing.iter().find(|missing| parts.contains(&missing.part))
     }
+
+    /// Why the nodes are unknown: they could not be read, and there are no earlier ones. The list is empty then,
+    /// although the cluster has some.
+    pub fn unread_nodes(&self) -> Option<&MissingPart> {
+        self.lacks(&[SnapshotPart::Nodes]).filter(|_| self.nodes.is_empty())
+    }
+
+    /// The number of unmet requests of each demand of the autoscaler's report. A call of `request_resources()` is met
+    /// as far as its bundles fit onto the living nodes; it is not counted if the nodes were never read.
+    pub fn unmet(&self) -> Vec<u64> {
+        self.autoscaler.unmet(self.unread_nodes().is_none().then_some(&self.nodes[..]))
+    }
 }
 
 /// A part of a [`Snapshot`].

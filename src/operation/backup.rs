@@ -210,16 +210,18 @@ fn claim(dir: &Path) -> Result<(), Problem> {
     folder::make(&dir.join(PACKAGES)).map_err(cannot_write(dir))
 }
 
-/// Submits the jobs of a backup, each once: a job whose id Ray knows is skipped. Returns the outcome of each job. A Ray
-/// that has just started answers 500 until its agents run ("No available agent to submit job"), so the request is
-/// retried for a while.
+/// Submits the jobs of a backup, each once: a job whose id Ray knows is skipped. Returns the outcome of each job, and
+/// the problem that ended the restore early, if there is one. A Ray that has just started answers 500 until its agents
+/// run ("No available agent to submit job"), so the request is retried for a while.
 pub async fn restore(
     client: &Client,
     dir: &Path,
     executor: &Executor,
-) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
-    let list = read(dir)?;
-    Restore { client, executor, dir: Some(dir), list: &list }.restore_all().await
+) -> (Vec<(SubmissionId, Restored)>, Result<(), Problem>) {
+    match read(dir) {
+        Ok(list) => Restore { client, executor, dir: Some(dir), list: &list }.restore_all().await,
+        Err(problem) => (Vec::new(), Err(problem)),
+    }
 }
 
 /// Records what [`restore`] would submit to a new Ray, which has neither jobs nor packages. The client belongs to the
@@ -228,7 +230,7 @@ pub(super) async fn record(
     client: &Client,
     backed: &BackupContent,
     executor: &Executor,
-) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
+) -> (Vec<(SubmissionId, Restored)>, Result<(), Problem>) {
     let jobs = &backed.kept;
     let is_there = |job: &Kept, uri: &String| !job.missing.contains(uri);
     let packages = jobs.iter().flat_map(|k| {
@@ -249,7 +251,7 @@ struct Restore<'a> {
 }
 
 impl Restore<'_> {
-    async fn restore_all(&self) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
+    async fn restore_all(&self) -> (Vec<(SubmissionId, Restored)>, Result<(), Problem>) {
         let mut outcomes = Vec::new();
         let deadline = Instant::now() + WAIT_LIMIT;
         for job in &self.list.jobs {
@@ -258,9 +260,9 @@ impl Restore<'_> {
                     Ok(outcome) => outcome,
                     // If Ray does not respond, the other jobs would fail as well: the restore must be repeated.
                     Err(e @ (RayError::Silent(_) | RayError::Unconfirmed { .. })) => {
-                        return Err(e.problem(Timestamp::now()));
+                        return (outcomes, Err(e.problem(Timestamp::now())));
                     }
-                    Err(e) if e.is_token() => return Err(e.problem(Timestamp::now())),
+                    Err(e) if e.is_token() => return (outcomes, Err(e.problem(Timestamp::now()))),
                     Err(e) if e.is_final() || matches!(e, RayError::Setup(_)) => {
                         Restored::Failed(e.to_string())
                     }
@@ -273,7 +275,7 @@ impl Restore<'_> {
             };
             outcomes.push((job.submission.id(), outcome));
         }
-        Ok(outcomes)
+        (outcomes, Ok(()))
     }
 
     async fn restore_job(&self, job: &Kept) -> Result<Restored, RayError> {

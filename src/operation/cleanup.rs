@@ -206,6 +206,7 @@ fn outcome(output: &str, subject: &Subject) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Text;
     use std::process::{Child, Command, Stdio};
 
     fn start_of(pid: u32) -> String {
@@ -247,6 +248,44 @@ mod tests {
         for mut child in [sleeping, deaf, another] {
             child.wait().unwrap();
         }
+    }
+
+    #[test]
+    fn a_lock_file_whose_name_has_control_characters_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let file = |name: &str, content: &str| {
+            std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            std::fs::write(at(name), content).unwrap();
+        };
+        file("proc/uptime", "5000.00 1.00\n");
+        let fields = ["0"; 17].join(" ");
+        for (pid, name, parent, start) in
+            [(1, "systemd", 0, 1), (50, "raylet", 1, 50000), (60, "ray::train", 50, 60000)]
+        {
+            let stat = format!("{pid} ({name}) S {parent} {fields} {start} 0 0\n");
+            file(&format!("proc/{pid}/stat"), &stat);
+            std::fs::create_dir(at(&format!("proc/{pid}/fd"))).unwrap();
+        }
+        let forged = "libtpu_lockfile\nprocess\t50\t1\t1\tS\tx";
+        for name in ["libtpu_lockfile", "libtpu_lockfile\tx", forged] {
+            file(name, "");
+        }
+        let (proc, locks) = (at("proc"), at("libtpu_lockfile*"));
+        let run = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script, "sh"]).arg(&proc).arg("^/dev/none$").arg(&locks);
+            String::from_utf8(command.output().unwrap().stdout).unwrap()
+        };
+        let output = run(INSPECT_SCRIPT);
+        assert!(output.contains("process\t60\t50\t60000\tS\tray::train\n"), "{output}");
+        assert!(!output.contains("process\t50\t1\t1\t"), "{output}");
+        let lock = at("libtpu_lockfile");
+        let left = leftovers::parse(&output, &BTreeSet::new()).unwrap();
+        assert!(left.processes.is_empty(), "{output}");
+        assert_eq!(left.locks, [Text::from(lock.to_str().unwrap())], "{output}");
+        assert_eq!(run(END_SCRIPT), format!("removed\t{}\nend\n", lock.display()));
+        assert!(!lock.exists() && at(forged).exists());
     }
 
     #[test]

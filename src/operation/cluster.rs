@@ -360,13 +360,13 @@ impl Performer {
 
     async fn restore(&mut self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let session = self.connect().await?;
-        let (restored, folder) = if let Some(backed) = &self.backed {
+        let ((restored, result), folder) = if let Some(backed) = &self.backed {
             (backup::record(&session.client, backed, &self.executor).await, PathBuf::new())
         } else {
             let folder = self.backup_folder()?;
             (backup::restore(&session.client, &folder, &self.executor).await, folder)
         };
-        let restored = restored?;
+        result?;
         let (mut failed, mut later) = (Vec::new(), None);
         for (id, outcome) in &restored {
             if let Restored::Failed(why) | Restored::Later(why) = outcome {

@@ -74,6 +74,12 @@ impl Turn {
 }
 
 impl Facts {
+    /// Whether the Ray of this session is another one than that which is to be stopped; `false` if that is unknown,
+    /// because Ray did not respond when the operation began.
+    pub(super) fn is_other_session(&self, session: &str) -> bool {
+        !self.session.is_empty() && self.session != session
+    }
+
     /// The directory of the backup, if the jobs have been saved.
     pub fn saved(&self) -> Option<String> {
         let folder = self.backup.as_ref().filter(|b| b.join("jobs.json").exists());

@@ -4,27 +4,23 @@
 
 use super::facts::KnownHead;
 use super::journal::Journal;
+use super::listed::{is_listed, resolved};
 use super::performer::{POLL_INTERVAL, Performer};
 use super::{failure, then_resume, worker};
 use crate::config::Launch;
 use crate::gcp::{Change, ChosenTpu, GcpError, Google, Head, Instance, Role, TpuLocation};
 use crate::model::cloud::TpuVm;
 use crate::model::time::brief;
-use crate::model::{Node, Problem, ProblemKind, Progress, Provider, Snapshot, Target, Text, Timestamp, Verb};
+use crate::model::{Problem, ProblemKind, Progress, Provider, Snapshot, Target, Text, Timestamp, Verb};
 use crate::supervisor;
-use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
-use tokio::net::lookup_host;
 use tokio::sync::mpsc;
 
 /// Maximum number of concurrent deletions.
 const AT_ONCE: usize = 16;
 /// Time limit for Google to remove a deleted machine from its lists.
 const UNLIST_TIMEOUT: Duration = Duration::from_secs(120);
-/// Time limit for resolving the names of a local cluster's workers.
-const RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 fn problem(e: &GcpError) -> Problem {
     failure(e.to_string(), then_resume(e.hint()))
@@ -320,50 +316,5 @@ impl Performer {
             return Ok(true);
         }
         Ok(!self.down(&[worker.to_owned()]).await?.is_empty())
-    }
-}
-
-/// The IP addresses of the hosts in a list that are given by name, as this machine resolves them. A name that it cannot
-/// resolve in time, such as an alias of the ssh configuration, has none.
-async fn resolved(hosts: &[String]) -> Vec<IpAddr> {
-    let names = hosts.iter().filter(|host| host.parse::<IpAddr>().is_err());
-    let lookups = names.map(|name| async move {
-        match tokio::time::timeout(RESOLVE_TIMEOUT, lookup_host((name.as_str(), 0_u16))).await {
-            Ok(Ok(found)) => found.map(|address| address.ip()).collect::<Vec<IpAddr>>(),
-            Ok(Err(_)) | Err(_) => Vec::new(),
-        }
-    });
-    join_all(lookups.collect::<Vec<_>>()).await.concat()
-}
-
-/// Whether the cluster file lists this worker: by its address, by the host name of its node, or by a name that resolves
-/// to its address. `listed` are the hosts in the file, and the addresses of those with a name.
-fn is_listed(worker: &str, (listed, resolved): (&[String], &[IpAddr]), snapshot: &Snapshot) -> bool {
-    let is_named = |n: &Node| listed.iter().any(|name| name.eq_ignore_ascii_case(n.hostname.raw()));
-    listed.iter().any(|address| address == worker)
-        || worker.parse().is_ok_and(|address: IpAddr| resolved.contains(&address))
-        || snapshot.nodes.iter().any(|n| n.state.is_alive() && n.address.raw() == worker && is_named(n))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-
-    #[tokio::test]
-    async fn a_worker_is_listed_by_its_address_its_host_name_or_a_name_that_resolves_to_it() {
-        let node = |n: u8, hostname: &str| Node { hostname: hostname.into(), ..Node::sample(n) };
-        let nodes = vec![node(1, "gpu1"), node(2, "gpu2"), node(3, "gpu3"), node(4, "")];
-        let snapshot = Snapshot { nodes: Arc::new(nodes), ..Snapshot::default() };
-        let names = ["10.0.0.1", "GPU2", "gpu9", "10.0.0.40"].map(str::to_owned);
-        let manual = |resolved: &[IpAddr]| {
-            let workers = (1..5).map(|n| format!("10.0.0.{n}"));
-            let manual = workers.filter(|worker| !is_listed(worker, (&names[..], resolved), &snapshot));
-            manual.collect::<Vec<_>>()
-        };
-        assert_eq!(manual(&[]), ["10.0.0.3", "10.0.0.4"]);
-        assert_eq!(manual(&["10.0.0.3".parse().unwrap()]), ["10.0.0.4"]);
-        let loopback = resolved(&["localhost".to_owned(), "10.0.0.1".to_owned()]).await;
-        assert!(!loopback.is_empty() && loopback.iter().all(IpAddr::is_loopback), "{loopback:?}");
     }
 }

@@ -27,6 +27,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 const OUTPUT_MAX: usize = 4 << 20;
 /// Path of the startup script on a host at Google, where it also reports its progress.
 const SCRIPT: &str = "/var/lib/marin-tui-worker/startup.sh";
+/// What the script of [`stop_line`] prints once it has ended the startup script.
+const STOPPED: &str = "stopped";
 /// Prints the addresses of a host, with Debian's `hostname`, iproute2 or net-tools.
 const ADDRESSES: &str = "hostname -I 2>/dev/null || ip addr 2>/dev/null || ifconfig";
 
@@ -217,11 +219,16 @@ impl Host<'_> {
         Ok(found)
     }
 
-    /// Stops the startup script on a TPU host, if it runs there. Ray keeps running, and is not started again until the
-    /// next boot.
-    pub async fn stop_script(&self) -> Result<(), Problem> {
+    /// Stops the startup script on a TPU host; returns whether it ran there, `false` in a dry run. Ray keeps running,
+    /// and is not started again until the next boot.
+    pub async fn stop_script(&self) -> Result<bool, Problem> {
         let line = format!("sudo -n sh -c {}", quote(&stop_line(script_folder())));
-        self.run(&line, b"", STOP_TIMEOUT, "stops the startup script, which would start Ray again").await
+        let note = "stops the startup script, which would start Ray again";
+        if self.executor.records(|| Call::ssh(self.name(), &line).noted(note)) {
+            return Ok(false);
+        }
+        let output = self.send(&line, Input::Text(b""), STOP_TIMEOUT).await?;
+        Ok(String::from_utf8_lossy(&output).lines().any(|said| said.trim() == STOPPED))
     }
 
     /// Copies the startup script to a TPU host and starts it there, replacing a running one. The script keeps running
@@ -246,21 +253,26 @@ fn script_folder() -> &'static str {
     SCRIPT.trim_end_matches("/startup.sh")
 }
 
-/// The shell script that ends the startup script in this directory. The startup script holds the lock there while it
-/// runs: without that, the process id in the file may be another process by now.
+/// The shell script that ends the startup script in this directory, and prints [`STOPPED`] if it ran. The startup
+/// script holds the lock there while it runs: without that, the process id in the file may be another process by now.
 fn stop_line(folder: &str) -> String {
     format!(
         "cd {folder} 2>/dev/null || exit 0; flock -n lock true && exit 0; pid=$(cat pid) || exit 1; \
          kill \"$pid\" 2>/dev/null || exit 0; \
-         for i in 1 2 3 4 5 6 7 8 9 10; do kill -0 \"$pid\" 2>/dev/null || exit 0; sleep 1; done; \
+         for i in 1 2 3 4 5 6 7 8 9 10; do kill -0 \"$pid\" 2>/dev/null || {{ echo {STOPPED}; exit 0; }}; sleep 1; done; \
          echo \"the startup script (process $pid) does not exit\" >&2; exit 1"
     )
 }
 
-/// The IP addresses in the output of [`ADDRESSES`], without loopback addresses.
+/// The IP addresses in the output of [`ADDRESSES`], without loopback addresses. `hostname` prints nothing else; the
+/// other programs also print those of networks and of peers, which do not follow `inet` or `inet6`.
 fn addresses(output: &str) -> Vec<IpAddr> {
-    let address = |word: &str| word.split('/').next()?.parse::<IpAddr>().ok();
-    output.split_whitespace().filter_map(address).filter(|a| !a.is_loopback()).collect()
+    let words: Vec<&str> = output.split_whitespace().collect();
+    let of_family = |pair: &&[&str]| matches!(pair[0], "inet" | "inet6");
+    let named: Vec<&str> = words.windows(2).filter(of_family).map(|pair| pair[1]).collect();
+    let address = |word: &&str| word.split('/').next()?.parse::<IpAddr>().ok();
+    let all = if named.is_empty() { words } else { named };
+    all.iter().filter_map(address).filter(|a| !a.is_loopback()).collect()
 }
 
 /// Reads to the end and keeps the first [`OUTPUT_MAX`] bytes.
@@ -331,11 +343,13 @@ mod tests {
     fn addresses_are_read_from_the_output_of_each_program() {
         let hostname = "10.0.0.7 172.17.0.1 fd00::7 \n";
         let iproute2 = "1: lo: <LOOPBACK,UP> mtu 65536\n    inet 127.0.0.1/8 scope host lo\n    inet6 ::1/128 scope host\n\
-                        2: eth0: <UP> mtu 1460\n    inet 10.0.0.7/24 metric 100 scope global\n    inet6 fd00::7/64\n";
-        let net_tools = "eth0: flags=4163<UP>  mtu 1460\n        inet 10.0.0.7  netmask 0xffffff00\n";
+                        2: eth0: <UP> mtu 1460\n    inet 10.0.0.7/24 metric 100 brd 10.0.0.255 scope global\n    \
+                        inet6 fd00::7/64\n3: tun0: <UP> mtu 1500\n    inet 10.8.0.2 peer 10.8.0.1/32 scope global\n";
+        let net_tools = "eth0: flags=4163<UP>  mtu 1460\n        \
+                         inet 10.0.0.7  netmask 255.255.255.0  broadcast 10.0.0.255\n";
         let read = |output: &str| addresses(output).iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(read(hostname), ["10.0.0.7", "172.17.0.1", "fd00::7"]);
-        assert_eq!(read(iproute2), ["10.0.0.7", "fd00::7"]);
+        assert_eq!(read(iproute2), ["10.0.0.7", "fd00::7", "10.8.0.2"]);
         assert_eq!(read(net_tools), ["10.0.0.7"]);
         assert!(read("hostname: not found\n").is_empty());
     }
@@ -351,13 +365,14 @@ mod tests {
             let output = Command::new("sh").args(["-c", &stop_line(folder.to_str().unwrap())]).output();
             let output = output.unwrap();
             assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
         };
-        stop(&dir.path().join("missing"));
+        assert_eq!(stop(&dir.path().join("missing")), "");
         // The id of a script that has ended belongs to another process.
         let id = dir.path().join("pid");
         let mut other = Command::new("sleep").arg("600").spawn().unwrap();
         std::fs::write(&id, other.id().to_string()).unwrap();
-        stop(dir.path());
+        assert_eq!(stop(dir.path()), "");
         assert!(other.try_wait().unwrap().is_none(), "another process was ended");
         other.kill().unwrap();
         other.wait().unwrap();
@@ -370,7 +385,7 @@ mod tests {
         }
         // Its parent takes note of its end.
         let ended = std::thread::spawn(move || running.wait().unwrap());
-        stop(dir.path());
+        assert_eq!(stop(dir.path()).trim(), STOPPED);
         // kill(1): SIGTERM.
         assert_eq!(ended.join().unwrap().signal(), Some(15));
     }

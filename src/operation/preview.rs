@@ -5,7 +5,7 @@ use super::worker::{affected, affected_jobs, check_address};
 use crate::model::text::printable;
 use crate::model::{
     AffectedJob, ClusterSpec, Job, JobIds, JobKey, Preview, Problem, Restoration, Snapshot, SnapshotPart,
-    Task, Text, Timestamp,
+    SubmissionId, Task, Text, Timestamp,
 };
 use crate::ray::{Client, Poller, RayError, Recorded};
 use crate::supervisor::Options;
@@ -50,10 +50,18 @@ pub async fn preview(
         .map_err(|e| e.problem(Timestamp::now()))?;
     if task.kind().is_of_cluster() {
         let jobs = jobs_of_cluster(client, &snapshot, task, detail).await?;
-        return Ok(Preview { jobs, ..empty });
+        let restored = jobs.iter().filter(|job| job.restoration == Restoration::Back);
+        let restored = restored.filter_map(|job| match &job.key {
+            JobKey::Submission(id) => Some(id.clone()),
+            JobKey::Driver(_) => None,
+        });
+        let restored: Vec<SubmissionId> = restored.collect();
+        // A head that has to be restarted may fail to list its actors.
+        let warnings = selector_warnings(client, &restored).await.unwrap_or_default();
+        return Ok(Preview { jobs, warnings, ..empty });
     }
     let machines = affected(cluster, task).await?;
-    check_address(cluster.0, &snapshot, task)?;
+    check_address(cluster.0, &snapshot, task).await?;
     let drains = task.removal().is_some_and(|(_, drain)| drain.is_some());
     let rows = affected_jobs(client, &snapshot, &machines, drains).await?;
     let rows = rows.into_iter().map(|(job, affected)| (job.map(|job| job.ids()), affected)).collect();
@@ -144,6 +152,23 @@ pub async fn would_back_up(client: &Client) -> Result<BackupContent, Problem> {
         }
     }
     Ok(backed)
+}
+
+/// Warnings about those of the jobs to be submitted again whose entrypoints have a label selector: it is lost, because
+/// Ray does not record it.
+pub async fn selector_warnings(client: &Client, jobs: &[SubmissionId]) -> Result<Vec<String>, RayError> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let selectors = client.label_selectors().await?;
+    let warning = |id: &SubmissionId| {
+        let selector = selectors.get(id)?;
+        Some(format!(
+            "{id} is restored without its label selector ({selector}), which Ray does not record; to keep it, submit \
+             the job with `ray job submit --entrypoint-label-selector` instead"
+        ))
+    };
+    Ok(jobs.iter().filter_map(warning).collect())
 }
 
 /// Whether a restart restores this job.

@@ -28,6 +28,12 @@ impl Performer {
                 self.joined_since(&session, report).await?;
                 self.still_allowed(&session, report).await?;
             }
+            // This operation had the token of the Ray that it stops: this is another one.
+            Err(refused)
+                if self.facts.stopping && !self.facts.session.is_empty() && refused.kind.is_of_token() =>
+            {
+                return Err(Problem { hint: then_resume(refused.hint), ..refused });
+            }
             Err(_) if self.facts.stopping => return Ok(()),
             // Jobs submitted since they were saved would be lost.
             Err(problem) if self.preserves() => {
@@ -100,9 +106,8 @@ impl Performer {
 
     /// Updates the jobs in the facts and in the backup to the current ones.
     async fn open_jobs(&mut self, session: &Channel, report: impl Fn(String)) -> Result<(), Problem> {
-        let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
-        if is_other(&session.ray_session) {
-            return Err(failure("Ray was restarted since this operation began", self.start_again()));
+        if self.facts.is_other_session(session.ray_session.raw()) {
+            return Err(self.other_ray());
         }
         let stopping = self.facts.stopping;
         let open = match self.facts.backup.clone().filter(|_| self.preserves()) {

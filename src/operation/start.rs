@@ -34,6 +34,8 @@ impl Performer {
         // In a dry run, the stop was only recorded and Ray still responds.
         let is_stopped = self.executor.is_recording() && self.facts.stopping;
         match if is_stopped { Ok(None) } else { self.responding_session().await } {
+            // This operation has run no `ray up` yet: the saved jobs do not belong in this Ray.
+            Ok(Some(session)) if self.is_of_others(&session) => return Err(self.other_ray()),
             Ok(Some(session)) if session != self.facts.session => {
                 return Ok(Some("Ray is already running".to_owned()));
             }
@@ -56,15 +58,33 @@ impl Performer {
         self.task == Task::Start || (!self.stopped && !self.facts.launched)
     }
 
-    /// An error if a Ray that someone else has started since an earlier attempt stopped it responds: cleaning up would
-    /// end it.
+    /// Whether the Ray of this session was started by someone else since an earlier attempt stopped the cluster's Ray.
+    /// A start accepts any Ray.
+    fn is_of_others(&self, session: &str) -> bool {
+        let is_new = self.facts.session.is_empty() || self.facts.is_other_session(session);
+        is_new && self.task != Task::Start && self.may_be_of_others()
+    }
+
+    /// The problem that a Ray responds that this operation has neither stopped nor started.
+    pub(super) fn other_ray(&self) -> Problem {
+        let what = if self.facts.session.is_empty() {
+            "Ray responds, but did not when this operation began; somebody may have started it since"
+        } else {
+            "Ray was restarted since this operation began"
+        };
+        failure(what, self.start_again())
+    }
+
+    /// An error if a Ray that someone else has started since an earlier attempt stopped it responds, or refuses our
+    /// token: cleaning up would end it.
     pub(super) async fn no_other_ray(&self) -> Result<(), Problem> {
         if self.stopped || self.is_google() {
             return Ok(());
         }
         match self.responding_session().await {
-            Ok(Some(session)) if session != self.facts.session => {
-                Err(failure("Ray was restarted since this operation began", self.start_again()))
+            Ok(Some(session)) if self.is_of_others(&session) => Err(self.other_ray()),
+            Err(refused) if refused.kind.is_of_token() => {
+                Err(Problem { hint: then_resume(refused.hint), ..refused })
             }
             Ok(_) | Err(_) => Ok(()),
         }

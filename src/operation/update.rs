@@ -11,9 +11,11 @@
 //! this fails (`process_completed_updates`).
 
 use super::performer::Performer;
+use super::preview::REQUIRED_PARTS;
 use super::worker::running_on;
 use super::{failure, then_resume};
 use crate::config;
+use crate::job_workers::first_few;
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{
@@ -58,18 +60,23 @@ pub async fn changes(access: Access<'_>) -> Result<Vec<Drift>, Problem> {
 pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Preview, Problem> {
     let mut changes = changes(access).await?;
     let preview = Preview { me: me.to_owned(), ..Preview::default() };
-    if changes.is_empty() {
-        return Ok(preview);
+    // Changes that need more than an update are refused anyway; a restart may be what this Ray needs.
+    if changes.is_empty() || !Drift::beyond_update(&changes).is_empty() {
+        return Ok(Preview { changes, ..preview });
     }
-    let snapshot = match Poller::new(client.clone()).refresh_all(&super::preview::REQUIRED_PARTS).await {
-        Ok(snapshot) => snapshot,
-        // Such an update is refused anyway; the restart may be what this Ray needs.
-        Err(_) if !Drift::beyond_update(&changes).is_empty() => return Ok(Preview { changes, ..preview }),
-        Err(e) => return Err(e.problem(Timestamp::now())),
-    };
-    if snapshot.autoscaler.version == AutoscalerVersion::V2 {
+    let read = Poller::new(client.clone()).refresh().await;
+    if read.as_ref().is_ok_and(|snapshot| snapshot.autoscaler.version == AutoscalerVersion::V2) {
         config::with_autoscaler_v2(&mut changes);
     }
+    // Nothing ends, so it does not matter if nodes or jobs cannot be read.
+    if !changes.iter().any(Drift::may_end_workers) {
+        return Ok(Preview { changes, ..preview });
+    }
+    let snapshot = read.and_then(|snapshot| match snapshot.lacks(&REQUIRED_PARTS) {
+        Some(missing) => Err(RayError::Partial(missing.clone())),
+        None => Ok(snapshot),
+    });
+    let snapshot = snapshot.map_err(|e| e.problem(Timestamp::now()))?;
     let endangered = Endangered::by(&changes, &snapshot);
     let ids: Vec<NodeId> = endangered.ids.into_iter().collect();
     let jobs = running_on(client, &snapshot, &ids, false).await?;
@@ -147,7 +154,8 @@ fn may_be_of(node: &Node, kind: &str) -> bool {
 }
 
 fn addresses(nodes: &[&Node]) -> String {
-    nodes.iter().map(|node| node.address.to_string()).collect::<Vec<_>>().join(", ")
+    let all: Vec<String> = nodes.iter().map(|node| node.address.to_string()).collect();
+    first_few(&all.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Checks that these changes can be applied by an update: there is at least one, and none requires more than an update.
@@ -197,12 +205,18 @@ impl Performer {
     /// The remaining changes; an error if they cannot be applied by an update any more.
     pub(super) async fn changes_to_apply(&self) -> Result<Vec<Drift>, Problem> {
         let changes = changes(self.access()).await?;
-        match applicable(&self.spec.name, &changes) {
+        self.still_applicable(&changes)?;
+        Ok(changes)
+    }
+
+    /// An error if one of these changes requires more than an update.
+    fn still_applicable(&self, changes: &[Drift]) -> Result<(), Problem> {
+        match applicable(&self.spec.name, changes) {
             Err(refusal) if refusal.reason != RefusalReason::UpToDate => {
                 let hint = Verb::Abandon.to("abandon this operation");
                 Err(Problem { hint: Hint::from(hint).and(refusal.problem.hint), ..refusal.problem })
             }
-            _ => Ok(changes),
+            _ => Ok(()),
         }
     }
 
@@ -249,6 +263,8 @@ impl Performer {
             Ok(channel) => seen(self.access(), &channel.client, &self.operator).await?,
             Err(problem) => Preview::unknown(&self.operator, problem),
         };
+        // The file may have been edited since, and jobs are not read for changes that are refused.
+        self.still_applicable(&seen.changes)?;
         self.permitted(&operation, &seen)
     }
 
@@ -379,6 +395,23 @@ mod tests {
         let unknown = snapshot(AutoscalerVersion::None, &["", "", ""]);
         assert_eq!(endangered(&[most(3), most_of_w(3)], &unknown), none);
         assert_eq!(endangered(&[most_of_w(2)], &unknown).0, 3);
+    }
+
+    #[test]
+    fn a_raised_limit_ends_no_worker() {
+        // Their types are unknown, and any of them may be of this one.
+        let unknown = snapshot(AutoscalerVersion::None, &[""; 8]);
+        let from = |running: usize| [Drift { running: json!(running), ..most_of_w(2) }];
+        assert_eq!(endangered(&from(0), &unknown), (0, Vec::new()));
+        assert_eq!(endangered(&from(3), &unknown).0, 8);
+    }
+
+    #[test]
+    fn few_addresses_are_listed() {
+        let changes = [changed("worker_setup_commands", json!(["x"]), Effect::UpdatesWorkers)];
+        let (all, warnings) = endangered(&changes, &snapshot(AutoscalerVersion::V1, &["w"; 10]));
+        assert_eq!(all, 10);
+        assert!(warnings[0].ends_with("10.0.0.9, 10.0.0.10 and 2 more"), "{warnings:?}");
     }
 
     #[test]

@@ -109,6 +109,10 @@ fn workers_logs_are_merged_and_folded() {
     let failed = fixture.job(JobStatus::Failed);
     let found = fixture.lines(&["job-logs", &failed, "--workers", "-g", "RESOURCE_EXHAUSTED", "--json"]);
     assert!(!found.is_empty() && found.iter().all(|line| is_worker(&line["host"], 5)), "{found:?}");
+    let pending = fixture.job(JobStatus::Pending);
+    let of_pending = ["job-logs", &pending, "--workers"];
+    assert!(fixture.run(&of_pending).exits(0).err.contains(" workers"));
+    fixture.run(&[&of_pending[..], &["-g", "step"]].concat()).exits(1);
 }
 
 #[test]
@@ -196,6 +200,7 @@ fn a_nodes_logs_are_listed_printed_and_searched() {
     assert_eq!(files.len(), rows.len(), "one line of each file: {rows:?}");
     let said = fixture.run(&on_all).exits(0).err;
     assert!(said.contains(" before these; -m prints more"), "{said}");
+    fixture.run(&["cluster-logs", "-m", "1"]).exits(2);
     let mut refused = fixture.transcript().varying(r"session_[\d_-]+", "SESSION");
     for args in [&["--node", "nobody"][..], &["--file", "nope.log"], &["--node", "all"]] {
         fixture.shows(&mut refused, &[&["cluster-logs"], args].concat());

@@ -245,7 +245,9 @@ fn jobs_are_listed_stopped_and_deleted() {
     fixture.by_me(&["stop-job", "--dry-run", "one"]).good();
     assert_eq!(fixture.details("one")["status"], "RUNNING");
     let stopped = fixture.by_me(&["stop-job", "--yes", "--json", "one", "two"]).exits(0).json();
-    let stops = ["stop-job one", "stop-job two"].map(|what| (what.to_owned(), "ended (stopped)".to_owned()));
+    let ended = "ended (stopped)";
+    let stops = [("stop-job", "started: one, two"), ("stop-job one", ended), ("stop-job two", ended)];
+    let stops = stops.map(|(what, outcome)| (what.to_owned(), outcome.to_owned()));
     assert!(fixture.audited().ends_with(&stops), "{:?}", fixture.audited());
     assert!(
         stopped.as_array().unwrap().iter().all(|r| r["done"] == true && r["outcome"] == "stopped"),

@@ -56,8 +56,17 @@ fn whole_files_are_searched_on_their_hosts() {
     let boom = ["-c", "marin-eu", "cluster-logs", "--node", "all", "-g", "^boom$"];
     assert!(fixture.run(&boom).exits(0).out.ends_with(" <==\nboom\n"));
     fixture.run(&[&boom[..], &["-n", "1000"]].concat()).exits(1);
+    let recent = fixture.run(&[&boom[..], &["--since", "1h"]].concat()).exits(1);
+    assert!(recent.err.contains("--since omitted 1 matching line without a timestamp"), "{}", recent.err);
     let all = fixture.run(&["cluster-logs", "--all-clusters", "-g", "step \\d+", "--json"]).exits(0);
     assert!(all.err.contains(" in 2 of 2 clusters"), "{}", all.err);
+    // A driver that runs on a TPU host writes its log there.
+    let head = &fixture.fleet.member("marin-big-run").unwrap().head;
+    let (id, node) = (head.submissions(JobStatus::Running).remove(0), head.nodes()[1]);
+    assert!(head.place_driver(&id, node) && head.write_job_log(&id, b"boom on its node\n"));
+    let (there, _) = found(&fixture, &["^boom", "--node", "all"]);
+    let expected = (format!("{node} job-driver-{id}.log"), "boom on its node".to_owned());
+    assert_eq!(there, BTreeSet::from([expected]));
 }
 
 #[test]
@@ -105,6 +114,16 @@ fn files_of_a_head_are_read_while_its_dashboard_does_not_respond() {
     assert!(recent.out.lines().count() < all.out.lines().count(), "{}{}", recent.out, all.out);
     let row = on(&["cluster-logs", "-n", "1", "--json"]).exits(0).lines()[0].clone();
     assert!(row["file"] == "monitor.log" && row["node_id"].is_null(), "{row}");
+    let (now, file) = (jiff::Timestamp::now(), format!("job-driver-{job}.log"));
+    let text = format!("2020-01-01T00:00:00Z boom 2\n{now} start\nboom 3\n{now} boom 4\n");
+    assert!(head.write_job_log(&job, text.as_bytes()));
+    let boom = ["cluster-logs", "--file", &file, "-g", "boom"];
+    let recent = on(&[&boom[..], &["--since", "1h"]].concat()).exits(0);
+    assert_eq!(recent.out, format!("boom 3\n{now} boom 4\n"), "a line has the time of the line above");
+    assert!(recent.err.contains("--since omitted 1 matching line without a timestamp"), "{}", recent.err);
+    let last = on(&[&boom[..], &["-m", "1"]].concat()).exits(0);
+    assert_eq!(last.out, format!("{now} boom 4\n"));
+    assert!(last.err.contains(&format!("{file}: 3 matching lines before these; -m")), "{}", last.err);
     for words in [&["job-logs", "nobody"][..], &["cluster-logs", "--file", "nope.log"]] {
         let nope = on(words).bad();
         assert!(nope.contains("no such file"), "{nope}");

@@ -396,6 +396,26 @@ fn a_ray_that_was_started_since_is_not_cleaned_up() {
     assert_eq!(changed, Vec::<Value>::new(), "{said}");
 }
 
+/// Like [`a_ray_that_was_started_since_is_not_cleaned_up`], and the other Ray has another token.
+#[test]
+fn a_ray_that_refuses_our_token_is_neither_stopped_nor_cleaned_up() {
+    let stopped = [StepName::Check, StepName::ReadState, StepName::Stop];
+    for (done, at) in [(&stopped[..], "[4/4]"), (&stopped[..2], "[3/4]")] {
+        let fixture = watched(|s| (s.jobs, s.token) = (0, Some(Secret::new("theirs"))));
+        local(&fixture);
+        fixture.file("token", "ours\n");
+        fixture.interrupted(&Task::Stop, done, "an_old_session");
+        let mut resuming = fixture.command("stop-cluster --resume --others");
+        resuming.env("RAY_AUTH_TOKEN_PATH", fixture.home.path().join("token"));
+        let out = resuming.output().unwrap();
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(out.status.code() == Some(1) && said.contains("refuses this token"), "{said}");
+        assert!(said.contains("then resume") && said.contains(&format!("{at} failed")), "{said}");
+        let changed: Vec<Value> = seen(&fixture).into_iter().filter(|s| !only_reads(s)).collect();
+        assert_eq!(changed, Vec::<Value>::new(), "{said}");
+    }
+}
+
 #[test]
 fn a_tpu_that_is_drained() {
     let mut fixture = watched(|s| s.jobs = 0);

@@ -358,8 +358,25 @@ fn a_resumed_restart_does_not_start_ray_over_the_ray_of_somebody_else() {
     let (code, _, said) = fixture.run("restart-cluster --resume --others");
     assert!(code == Some(1) && said.contains("then resume"), "{said}");
     fixture.heads[0].0.set_faults(Vec::new());
+    // Once it responds, it is not taken for the Ray of this restart either.
     let (code, _, said) = fixture.run("restart-cluster --resume --others");
-    assert!(code == Some(0) && said.contains("Ray is already running"), "{said}");
+    assert!(code == Some(1) && said.contains("Ray was restarted since this operation began"), "{said}");
+    assert!(said.contains("restart-cluster --abandon"), "{said}");
+    assert!(!fixture.calls().iter().any(|w| w == "up"), "{said}");
+    assert_eq!(known(&fixture, 0), ["theirs"]);
+}
+
+/// Ray did not respond when a restart without saved jobs began.
+#[test]
+fn a_ray_that_responds_only_since_the_restart_began_is_not_taken_for_its_own() {
+    let fixture = with_jobs(&["theirs"]);
+    let done = [StepName::Check, StepName::ReadState, StepName::Stop, StepName::CleanUp];
+    fixture.interrupted(&Task::Restart { preserve: false }, &done, "");
+    let (code, _, said) = fixture.run("restart-cluster --resume --others");
+    assert!(
+        code == Some(1) && said.contains("Ray responds, but did not when this operation began"),
+        "{said}"
+    );
     assert!(!fixture.calls().iter().any(|w| w == "up"), "{said}");
     assert_eq!(known(&fixture, 0), ["theirs"]);
 }

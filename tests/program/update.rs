@@ -5,6 +5,7 @@ use crate::cloud_fixture::CloudFixture;
 use crate::program::Ran;
 use crate::transcript::Transcript;
 use crate::until::until;
+use marin_tui::demo::{Fault, FaultRule};
 use marin_tui::model::AutoscalerVersion;
 use serde_json::{Value, json};
 use std::fs;
@@ -185,6 +186,30 @@ fn changes_that_need_a_restart_are_refused_or_restart_the_cluster() {
     shown.is("updates_that_need_a_restart");
 }
 
+/// Jobs and what runs on workers matter only to a change that ends workers.
+#[test]
+fn a_state_that_cannot_be_read_blocks_only_updates_that_end_workers() {
+    let fixture = Fixture::new();
+    let fails = |faults: Vec<(&str, Fault)>| {
+        let rule = |(path, fault): (&str, Fault)| FaultRule { path: path.to_owned(), fault };
+        fixture.0.heads[0].0.set_faults(faults.into_iter().map(rule).collect());
+    };
+    // The list of jobs, of the GCS and of the dashboard.
+    fails(vec![("/ray.rpc.JobInfoGcsService/", Fault::HangUp), ("/api/jobs/", Fault::Status(500))]);
+    fixture.edit("max_workers: 4", "max_workers: 6");
+    let ran = fixture.run("update-cluster").exits(1);
+    assert!(ran.err.contains("no affected jobs") && ran.err.contains("use --yes"), "{}", ran.err);
+    fixture.edit("max_workers: 6", "max_workers: 1");
+    assert_eq!(fixture.run("update-cluster --yes --json").refused().0, "not-checked");
+    // What runs on each worker.
+    fails(vec![("/api/v0/", Fault::Status(500))]);
+    assert_eq!(fixture.run("update-cluster --yes --json").refused().0, "not-checked");
+    fixture.edit("[pip install a]", "[pip install a, pip install b]");
+    assert_eq!(fixture.run("update-cluster --yes --json").refused().0, "needs-restart");
+    let ran = fixture.run("update-cluster --restart-ray --dry-run").exits(0);
+    assert!(ran.err.contains("restart marin-a: "), "{}", ran.err);
+}
+
 /// Ray asks before it replaces a head machine, regardless of what this program has read.
 #[test]
 fn a_head_is_neither_replaced_nor_started_twice() {
@@ -293,6 +318,12 @@ fn worker_commands_run_on_running_workers_only_with_autoscaler_v1() {
         ran.out
     );
     assert!(ran.err.contains("no affected jobs"), "{}", ran.err);
+    let ran = fixture.run("update-cluster --restart-ray --dry-run").exits(0);
+    assert!(ran.err.contains("restart marin-a: ") && ran.err.contains("RESTORED"), "{}", ran.err);
+    let (code, _, err) = fixture.applies("update-cluster --yes");
+    let later =
+        "1 change takes effect only after the next restart of Ray: worker_setup_commands; restart it: `";
+    assert!(code == Some(0) && err.contains(later) && err.contains("restart-cluster`"), "{err}");
 
     let fixture = commands(AutoscalerVersion::V1);
     let ran = fixture.run("update-cluster --dry-run").exits(0);

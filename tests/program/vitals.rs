@@ -56,6 +56,7 @@ fn runs_with_problems_have_warnings_with_evidence_and_a_healthy_run_has_none() {
         assert_eq!(warnings(of("v4-128")), ["loss diverging"], "{:#}", of("v4-128"));
         assert_eq!(warnings(of("v4-256")), [""; 0]);
         assert_eq!(warnings(of("waits")), ["job pending too long"]);
+        assert_eq!((&of("waits")["status"], &of("v4-32")["status"]), (&"pending".into(), &"running".into()));
         let well = &of("v4-256")["vitals"];
         assert_eq!(
             (well["activity"].as_str(), well["chips"].as_f64()),
@@ -120,6 +121,11 @@ fn the_table_and_the_status_of_a_job_show_vitals() {
     let plain = fixture.ok(&["list-jobs"]);
     assert!(!plain.contains("ACTIVITY"), "{plain}");
     let jobs = jobs(&fixture);
+    let waits = jobs["waits"]["submission_id"].as_str().unwrap();
+    let with_status = |status: &str| fixture.ok(&["list-jobs", "--vitals", "--status", status]);
+    assert!(with_status("pending").contains(waits) && !with_status("running").contains(waits));
+    let shown = fixture.json(&["job-status", waits, "--json"]);
+    assert_eq!(shown["status"], "pending", "{shown}");
     let status = |name: &str| fixture.ok(&["job-status", jobs[name]["submission_id"].as_str().unwrap()]);
     let labels = |text: String| -> Vec<String> {
         text.lines().filter_map(|line| Some(line.split_once("  ")?.0.to_owned())).collect()

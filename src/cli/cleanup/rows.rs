@@ -4,7 +4,7 @@ use super::super::reach::Reach;
 use super::super::{columns, hints};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{Cleaned, Fix, Hint, Leftover, Target, Text};
+use crate::model::{Cleaned, Fix, Hint, Leftover, LeftoverKind, Target, Text};
 use crate::operation::{Ended, FullDisk, HostFound, LeftoverProcess, Subject};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -37,6 +37,9 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn tpu(leftover: &Leftover, outcome: Outcome) -> Self {
         let proof = match leftover.holds.as_slice() {
+            [] if leftover.kind == LeftoverKind::QueuedResource => {
+                "suspended by Google; it holds no TPU VM".to_owned()
+            }
             [] => format!("preempted by Google ({} chips)", leftover.chips),
             holds => format!("all of its {} TPU VMs were preempted", holds.len()),
         };
@@ -176,4 +179,28 @@ pub(super) fn print(out: &mut impl Write, rows: &[Row], reach: &Reach) -> io::Re
     };
     let cells: Vec<_> = rows.iter().map(cells).collect();
     columns::print(out, &["KIND", "HOST", "NAME", "EVIDENCE", "OUTCOME"], &cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_evidence_is_only_what_google_reports() {
+        let evidence = |kind, chips, holds: &[&str]| {
+            let leftover = Leftover {
+                kind,
+                name: "x".into(),
+                accelerator_type: "v4-32".into(),
+                chips,
+                holds: holds.iter().map(|name| Text::from(*name)).collect(),
+                created: None,
+            };
+            Row::tpu(&leftover, Outcome::Planned).proof
+        };
+        assert_eq!(evidence(LeftoverKind::TpuVm, 16, &[]), "preempted by Google (16 chips)");
+        let queued = LeftoverKind::QueuedResource;
+        assert_eq!(evidence(queued, 0, &["a", "b"]), "all of its 2 TPU VMs were preempted");
+        assert_eq!(evidence(queued, 0, &[]), "suspended by Google; it holds no TPU VM");
+    }
 }

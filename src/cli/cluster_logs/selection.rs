@@ -9,29 +9,24 @@ use crate::model::{Fix, Hint, Node, NodeId, Problem, ProblemKind, SearchedNode, 
 
 /// The word for all nodes.
 pub(super) const ALL: &str = "all";
-/// The files that are searched by default on all nodes, and those that are also searched on the head.
+/// The files that are searched by default on many nodes. A driver may run on any node, e.g. on the host of a TPU.
 pub(super) const WORKERS: &str = "worker-*";
 const DRIVERS: &str = "job-driver-*";
 
 /// The nodes, with the globs searched on each.
-pub(super) fn globs(nodes: &[&Node], globs: impl Fn(&Node) -> Vec<String>) -> Vec<SearchedNode> {
+pub(super) fn globs(nodes: &[&Node], globs: &[String]) -> Vec<SearchedNode> {
     let searched = |node: &&Node| SearchedNode {
         node: node.id,
         host: TpuHost::of(node),
         is_head: node.is_head,
-        globs: globs(node),
+        globs: globs.to_vec(),
     };
     nodes.iter().map(searched).collect()
 }
 
-/// The files for a search of many nodes: the requested ones, or else those of workers, and on the head the logs of
-/// drivers.
-pub(super) fn with_drivers(file: Option<&str>, node: &Node) -> Vec<String> {
-    match file {
-        Some(file) => vec![file.to_owned()],
-        None if node.is_head => vec![DRIVERS.to_owned(), WORKERS.to_owned()],
-        None => vec![WORKERS.to_owned()],
-    }
+/// The files for a search of many nodes: the requested ones, or else those of drivers and workers.
+pub(super) fn with_drivers(file: Option<&str>) -> Vec<String> {
+    file.map_or_else(|| [DRIVERS, WORKERS].map(str::to_owned).to_vec(), |file| vec![file.to_owned()])
 }
 
 /// The live nodes that the word selects.

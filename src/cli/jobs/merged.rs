@@ -3,7 +3,7 @@
 use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::failed;
-use super::reader::{JobReader, clock_time, report_incomplete, reporting, too_old};
+use super::reader::{JobReader, clock_time, report_incomplete, report_timeless, reporting, too_old};
 use crate::job_workers::{
     DEFAULT_LINES, JobWorkers, NamedWorker, WorkerLine, first_few, fold, found_in_order, in_order,
 };
@@ -73,15 +73,15 @@ pub(super) async fn run(
     report_incomplete(&job_workers);
     if job_workers.workers.is_empty() {
         eprintln!("{}", job_workers.why_empty());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(if wanted.grep.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
     let since = wanted.since.map(|span| Timestamp::now().minus(span));
     let (mut timeless, mut newest, mut printed) = (0, None, 0);
     let lines = all.filter(|found| {
-        timeless += usize::from(since.is_some() && found.time.is_none());
         newest = newest.max(found.time);
-        let is_wanted = since.is_none_or(|since| found.time.is_some_and(|time| time >= since))
-            && wanted.grep.is_none_or(|grep| grep.is_match(found.line.text()));
+        let is_match = wanted.grep.is_none_or(|grep| grep.is_match(found.line.text()));
+        timeless += usize::from(is_match && since.is_some() && found.time.is_none());
+        let is_wanted = is_match && since.is_none_or(|since| found.time.is_some_and(|time| time >= since));
         printed += usize::from(is_wanted);
         is_wanted
     });
@@ -91,9 +91,7 @@ pub(super) async fn run(
     {
         eprintln!("{}", too_old(newest));
     }
-    if timeless > 0 {
-        eprintln!("--since omitted {timeless} lines without a timestamp");
-    }
+    report_timeless(timeless, if wanted.grep.is_some() { "matching line" } else { "line" });
     Ok(if wanted.grep.is_some() && printed == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -238,7 +236,9 @@ fn print_folded(
 /// Describes a line that Ray repeated, with the options that find the lines.
 fn stands_for(repeated: &Repeated) -> String {
     let Repeated { count, pattern, .. } = repeated;
-    format!("represents {count} lines that Ray deduplicated; find them with --workers -g '{pattern}'")
+    format!(
+        "represents {count} lines, itself included, that Ray deduplicated; find them with --workers -g '{pattern}'"
+    )
 }
 
 /// As JSON: `first_ms`, `last_ms`, `workers`, `total_workers`, `lines`, `level`, `step`, `text`, `trace`, `written_by`,

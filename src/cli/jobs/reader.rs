@@ -6,6 +6,7 @@ use super::status::find;
 use crate::app::Cluster;
 use crate::job_workers::{JobWorkers, lost_workers_text};
 use crate::model::Timestamp;
+use crate::model::amount::counted;
 use crate::model::time::brief;
 use crate::operation::WorkerReader;
 use crate::supervisor::Session;
@@ -58,4 +59,11 @@ pub(super) fn clock_time(at: Timestamp) -> String {
 pub(super) fn too_old(last: Timestamp) -> String {
     let (ago, at) = (brief(last.age(Timestamp::now())), clock_time(last));
     format!("no lines since then: the newest is from {at}, {ago} ago by this machine's clock")
+}
+
+/// Reports on stderr how many lines `--since` omitted because they have no timestamp.
+pub(in crate::cli) fn report_timeless(count: usize, label: &str) {
+    if count > 0 {
+        eprintln!("--since omitted {} without a timestamp", counted(count, label));
+    }
 }

@@ -92,6 +92,7 @@ pub(super) async fn delete(
     let question = format!("Delete the records of {what}? Log files are kept.");
     let session = confirmed(arguments, &ids, &question, reach, progress).await?;
     progress.show("deleting");
+    reach.note("delete-job", &format!("started: {}", ids.join(", ")));
     let deletions = ids.iter().map(|name| {
         let client = &session.client;
         async move {

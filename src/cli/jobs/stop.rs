@@ -171,6 +171,7 @@ pub(super) async fn stop(
         return Err(no);
     }
     progress.show("waiting for the jobs to end");
+    reach.note("stop-job", &format!("started: {}", stop.ids.join(", ")));
     let stops = stop.ids.iter().map(|name| {
         let session = &session;
         async move { stop_job(session, &id(name)).await }

@@ -21,7 +21,7 @@ pub struct SubmitArguments {
     /// Working directory: a local directory (.gitignore and .rayignore apply), a .zip file or a URI
     #[arg(long, value_name = "DIR")]
     working_dir: Option<String>,
-    /// Exclude files of the working directory that match this .gitignore pattern; repeatable
+    /// Exclude files of the local working directory that match this .gitignore pattern; repeatable
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
     /// Set an environment variable; without a value it is read from the local environment or .marin.yaml

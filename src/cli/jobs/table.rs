@@ -46,7 +46,7 @@ pub fn row_for_scripts(job: &Job, state: &ClusterState) -> serde_json::Value {
         .as_ref()
         .map(|all| all.iter().map(|(name, amount)| (name.raw().to_owned(), json!(amount))).collect());
     let mut value = json!({
-        "submission_id": submission, "job_id": driver.map(|id| id.0.raw()), "status": job.status.label(),
+        "submission_id": submission, "job_id": driver.map(|id| id.0.raw()), "status": state.vitals.status(job).label(),
         "owner": job.owner(), "entrypoint": job.entrypoint.raw(), "message": job.message.raw(),
         "error_type": job.error_type.raw(), "started_ms": job.started.map(Timestamp::as_millis),
         "ended_ms": job.ended.map(Timestamp::as_millis), "metadata": metadata, "exit_code": job.exit_code,

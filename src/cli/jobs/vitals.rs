@@ -94,7 +94,7 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
     ]
 }
 
-/// The vitals of a job in JSON; null for a job that is not running.
+/// The vitals of a job in JSON; null for a job that Ray does not report as running.
 pub(super) fn for_scripts(job: &Job, state: &ClusterState) -> Value {
     let Some(vitals) = vitals(job, state) else { return Value::Null };
     let run = vitals.run.as_ref();

@@ -1,11 +1,12 @@
 //! Output of an operation in a shell: steps, progress, affected jobs, calls of a dry run.
 
-use crate::model::command_line::shell_quote;
+use crate::job_workers::first_few;
+use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{
-    AffectedJob, Fix, Hint, JournaledOperation, NewWorker, Operation, Preview, Progress, Restoration, Target,
-    Task, Verb,
+    AffectedJob, Drift, Hint, JournaledOperation, Operation, Preview, Progress, Restoration, StepName,
+    Target, Verb,
 };
 use crate::operation::Call;
 use serde_json::Value;
@@ -65,13 +66,13 @@ pub(super) fn stopped(journaled: &JournaledOperation) -> String {
     let next =
         Hint::from([Verb::Resume.to("resume it"), Verb::Abandon.to("or abandon it")]).in_commands(target);
     // The journal refuses every other operation on the cluster until this one is resumed or abandoned.
-    let request = request_at_google(operation, "after abandoning it, delete");
+    let request = requests_at_google(journaled, "after abandoning it, ");
     format!("{} was interrupted{at}{why}{}; {next}{request}", operation.title, saved_jobs(journaled))
 }
 
 /// What an abandoned operation leaves behind: saved jobs, or a request at Google. Empty if there is nothing.
 pub(super) fn what_stays(journaled: &JournaledOperation) -> String {
-    saved_jobs(journaled) + &request_at_google(&journaled.operation, "delete")
+    saved_jobs(journaled) + &requests_at_google(journaled, "")
 }
 
 /// Where the jobs of an operation are saved. Empty if there are none.
@@ -79,15 +80,29 @@ fn saved_jobs(journaled: &JournaledOperation) -> String {
     journaled.saved.as_ref().map_or_else(String::new, |dir| format!("; jobs saved in {dir}"))
 }
 
-/// The request at Google of an operation, and the command that deletes it; `delete` says when. Empty if there is none.
-fn request_at_google(operation: &Operation, delete: &str) -> String {
-    let Task::AddWorker(NewWorker::Queued { names, .. }) = &operation.task else { return String::new() };
-    let (stays, it) = if names.len() == 1 { ("request stays", "it") } else { ("requests stay", "them") };
-    let words: Vec<String> = names.iter().map(|name| shell_quote(name)).collect();
-    let target = Target::of(&operation.cluster);
-    let line = target.line(&format!("remove-worker {} --now", words.join(" ")));
-    let delete = Fix::command(format!("{delete} {it}"), line).in_commands(target);
-    format!("; the {stays} with Google; {delete}")
+/// The requests at Google of an operation, and the commands that delete them; `when` precedes these. Empty if there are
+/// none.
+fn requests_at_google(journaled: &JournaledOperation, when: &str) -> String {
+    let operation = &journaled.operation;
+    let accepted = journaled.done.iter().any(|(step, _)| *step == StepName::RequestTpus);
+    let left = operation.task.left_at_google(accepted, Verb::RemoveNow, when);
+    if left.is_empty() {
+        return String::new();
+    }
+    format!("; {}", left.in_commands(Target::of(&operation.cluster)))
+}
+
+/// The changes of an update that take effect only after the next restart of Ray, and the command that restarts it;
+/// `None` if there are none.
+pub(super) fn awaiting_restart(changes: &[Drift], target: Target<'_>) -> Option<String> {
+    let later = Drift::awaiting_restart(changes);
+    let keys: Vec<_> = later.iter().map(|drift| printable(&drift.key)).collect();
+    let keys = first_few(&keys.iter().map(|key| &**key).collect::<Vec<_>>());
+    let verb = if later.len() == 1 { "takes" } else { "take" };
+    let restart = Verb::Restart.to("restart it").in_commands(target);
+    let what = counted(later.len(), "change");
+    let words = format!("{what} {verb} effect only after the next restart of Ray: {keys}; {restart}");
+    (!later.is_empty()).then_some(words)
 }
 
 /// Prints the affected jobs.
@@ -124,7 +139,7 @@ pub(super) fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ClusterName, Timestamp};
+    use crate::model::{ClusterName, Effect, NewWorker, Task, Timestamp};
 
     /// An interrupted request of these workers.
     fn interrupted(names: &[&str]) -> JournaledOperation {
@@ -144,16 +159,38 @@ mod tests {
     fn a_request_is_deleted_after_its_operation_is_abandoned() {
         let said = stopped(&interrupted(&["w-1"]));
         let end = "; resume it: `marin-tui -c lab add-worker --resume`; \
-                   or abandon it: `marin-tui -c lab add-worker --abandon`; the request stays with Google; \
-                   after abandoning it, delete it: `marin-tui -c lab remove-worker w-1 --now`";
+                   or abandon it: `marin-tui -c lab add-worker --abandon`; if Google has accepted the request, it \
+                   stays; after abandoning it, delete it: `marin-tui -c lab remove-worker w-1 --now`";
         assert!(said.contains("no quota") && said.ends_with(end), "{said}");
+        let mut accepted = interrupted(&["w-1"]);
+        accepted.done.push((StepName::RequestTpus, String::new()));
         assert_eq!(
-            what_stays(&interrupted(&["w-1"])),
-            "; the request stays with Google; delete it: `marin-tui -c lab remove-worker w-1 --now`"
+            what_stays(&accepted),
+            "; the request stays with Google, and its TPU is billed once it exists; delete it: \
+             `marin-tui -c lab remove-worker w-1 --now`"
         );
-        let several = what_stays(&interrupted(&["w-1", "w-2"]));
-        let end = "; delete them: `marin-tui -c lab remove-worker w-1 w-2 --now`";
-        assert!(several.ends_with(end), "{several}");
+        // Google may have accepted only the first: each has a command.
+        assert_eq!(
+            what_stays(&interrupted(&["w-1", "w-2"])),
+            "; requests that Google has accepted stay; delete w-1: `marin-tui -c lab remove-worker w-1 --now`; \
+             delete w-2: `marin-tui -c lab remove-worker w-2 --now`"
+        );
+    }
+
+    #[test]
+    fn changes_that_await_a_restart_are_named() {
+        let change = |key: &str, effect| {
+            let (key, running, file) = (key.to_owned(), Value::Null, Value::Null);
+            Drift { key, running, file, effect }
+        };
+        let cluster = ClusterName::new("lab");
+        let said = |changes: &[Drift]| awaiting_restart(changes, Target::of(&cluster));
+        let (now, later) =
+            (change("max_workers", Effect::Now), change("docker.worker_image", Effect::NextRestart));
+        assert_eq!(said(std::slice::from_ref(&now)), None);
+        let end = "only after the next restart of Ray: docker.worker_image; \
+                   restart it: `marin-tui -c lab restart-cluster`";
+        assert_eq!(said(&[now, later]), Some(format!("1 change takes effect {end}")));
     }
 
     #[test]

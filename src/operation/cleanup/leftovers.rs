@@ -94,6 +94,16 @@ fn parsed(text: &str) -> ScriptOutput {
         let number = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok());
         let pid = || number(1).and_then(|n| u32::try_from(n).ok());
         match (fields[0], fields.len()) {
+            ("lock", 2) => output.locks.push(fields[1].to_owned()),
+            ("disk", 4) => {
+                if let (Some(used), Some(kib)) = (number(1).and_then(|n| u8::try_from(n).ok()), number(2)) {
+                    let free = kib.saturating_mul(1024);
+                    output.disks.push(FullDisk { mount: Text::from(fields[3]), used, free });
+                }
+            }
+            ("end", 1) => output.is_whole = true,
+            // Any user can create a lock file: its name must not pass for evidence.
+            _ if !output.locks.is_empty() => {}
             ("clock", 3) => {
                 output.uptime = number(1).unwrap_or(0);
                 output.ticks = number(2).filter(|n| *n > 0).unwrap_or(100);
@@ -102,7 +112,7 @@ fn parsed(text: &str) -> ScriptOutput {
                 let parent = number(2).and_then(|n| u32::try_from(n).ok());
                 if let (Some(pid), Some(parent), Some(start)) = (pid(), parent, number(3)) {
                     let (state, name) = (fields[4].to_owned(), fields[5].to_owned());
-                    output.processes.insert(pid, Process { parent, start, state, name });
+                    output.processes.entry(pid).or_insert(Process { parent, start, state, name });
                 }
             }
             ("holds", 3) => {
@@ -113,18 +123,10 @@ fn parsed(text: &str) -> ScriptOutput {
             ("held", 3) => output.lock_holders.extend(pid()),
             ("job", 3) => {
                 if let Some(pid) = pid() {
-                    output.jobs.insert(pid, fields[2].to_owned());
+                    output.jobs.entry(pid).or_insert_with(|| fields[2].to_owned());
                 }
             }
-            ("lock", 2) => output.locks.push(fields[1].to_owned()),
             ("unreadable", 2) => output.unreadable = pid().unwrap_or(0),
-            ("disk", 4) => {
-                if let (Some(used), Some(kib)) = (number(1).and_then(|n| u8::try_from(n).ok()), number(2)) {
-                    let free = kib.saturating_mul(1024);
-                    output.disks.push(FullDisk { mount: Text::from(fields[3]), used, free });
-                }
-            }
-            ("end", 1) => output.is_whole = true,
             _ => {}
         }
     }
@@ -283,6 +285,24 @@ mod tests {
         assert_eq!(found(&format!("unreadable\t3\n{lock}"), &[]).locks.len(), 0);
         let held = "process\t60\t50\t60000\tS\tray::train\nheld\t60\t/tmp/libtpu_lockfile\n";
         assert_eq!(found(&format!("{held}{lock}"), &[]).locks.len(), 0);
+    }
+
+    #[test]
+    fn the_name_of_a_lock_file_is_not_evidence() {
+        let living = "process\t60\t50\t60000\tS\tray::train\nholds\t60\t/dev/accel0\n";
+        let raylet = "process\t50\t1\t1\tS\tx\n";
+        for forged in [
+            format!("{living}lock\t/tmp/libtpu_lockfile\n{raylet}"),
+            format!("{living}{raylet}"),
+            format!("{living}lock\t/tmp/libtpu_lockfile\nprocess\t60\t1\t1\tS\tray::train\n"),
+        ] {
+            assert!(pids(&found(&forged, &[])).is_empty(), "{forged}");
+        }
+        let manual = "process\t70\t1\t60000\tS\tpython\nholds\t70\t/dev/accel0\n";
+        let forged = format!("{manual}lock\t/tmp/libtpu_lockfile\njob\t70\t01000000\n");
+        assert!(pids(&found(&forged, &["01000000"])).is_empty(), "{forged}");
+        let forged = "unreadable\t3\nlock\t/tmp/libtpu_lockfile\nunreadable\t0\n";
+        assert!(found(forged, &[]).locks.is_empty());
     }
 
     #[test]

@@ -123,6 +123,25 @@ fn typed_paths_are_still_read_and_uploaded() {
 }
 
 #[test]
+fn exclusions_need_a_directory_to_which_they_apply() {
+    let (_dir, here) = home();
+    let ready = |working_dir: Option<&str>| {
+        let exclude = vec!["*.bin".to_owned()];
+        let working_dir = working_dir.map(str::to_owned);
+        let wanted = JobRequest { entrypoint: "x".into(), exclude, working_dir, ..JobRequest::default() };
+        prepared(&wanted, &here).map(|(_, uploads)| uploads.len()).map_err(|e| e.to_string())
+    };
+    assert_eq!(ready(Some(".ssh")), Ok(1));
+    for none in [None, Some("gcs://_ray_pkg_1.zip")] {
+        assert!(ready(none).unwrap_err().contains("--working-dir"), "{none:?}");
+    }
+    // Those in the record of a job that is submitted again belong to a directory that was packed before.
+    let job = recorded_as(&json!({"working_dir": "gcs://_ray_pkg_1.zip", "excludes": ["*.bin"]}));
+    let again = wanted_of(&draft_of(&job, "alice"), Some(&job)).unwrap();
+    assert!(prepared(&again, &here).is_ok());
+}
+
+#[test]
 fn a_job_carries_its_submitter_unless_another_owner_was_typed() {
     let (_dir, here) = home();
     let owner = |metadata: &[&str]| {

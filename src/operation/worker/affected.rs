@@ -7,12 +7,13 @@ use crate::model::{
     AffectedJob, ClusterSpec, Job, JobKey, JobStatus, NodeId, Problem, Provider, Restoration, Snapshot, Task,
     Text, Timestamp,
 };
-use crate::ray::{Client, RayError, Running};
+use crate::ray::{Client, RayError, Running, SUPERVISOR};
 use crate::supervisor::Options;
-use std::collections::BTreeMap;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Name of the actor that runs a submission's entrypoint (Ray, `dashboard/modules/job/common.py`).
-const SUPERVISOR: &str = "_ray_internal_job_actor_";
+/// Maximum number of nodes that are read at a time.
+const AT_ONCE: usize = 4;
 
 /// The tasks and actors of one job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,11 +92,7 @@ pub(in super::super) async fn running_on(
     nodes: &[NodeId],
     drains: bool,
 ) -> Result<Vec<(Option<Job>, AffectedJob)>, Problem> {
-    let mut running = Vec::new();
-    for id in nodes {
-        let here = client.running_on(*id).await;
-        running.extend(here.map_err(|e: RayError| e.problem(Timestamp::now()))?);
-    }
+    let running = running(client, nodes).await.map_err(|e| e.problem(Timestamp::now()))?;
     let jobs: Vec<&Job> = snapshot.jobs.iter().map(|j| &**j).collect();
     let shares = shares(&jobs, nodes, &running);
     let mut rows: Vec<(Option<Job>, AffectedJob)> = Vec::new();
@@ -112,6 +109,19 @@ pub(in super::super) async fn running_on(
         rows.push((None, AffectedJob { key, owner: None, status, started: None, holds: None, restoration }));
     }
     Ok(rows)
+}
+
+/// The tasks and actors on these nodes. Ray reads those of the whole cluster for each request, also for a single node:
+/// those of several nodes are read at once, unless there are more than Ray lists.
+async fn running(client: &Client, nodes: &[NodeId]) -> Result<Vec<Running>, RayError> {
+    if nodes.len() > 1
+        && let Ok(all) = client.running_everywhere().await
+    {
+        let here: BTreeSet<NodeId> = nodes.iter().copied().collect();
+        return Ok(all.into_iter().filter(|(node, _)| here.contains(node)).map(|(_, item)| item).collect());
+    }
+    let reads: Vec<_> = nodes.iter().map(|node| client.running_on(*node)).collect();
+    stream::iter(reads).buffered(AT_ONCE).try_concat().await
 }
 
 /// The share of each job, by job.

@@ -146,10 +146,10 @@ impl Launcher<'_> {
         found.ok_or_else(|| failure(format!("no TPU VM at {}", Text::from(address)), "add it again"))
     }
 
-    /// Stops the startup script on the host of a TPU at this address; Ray keeps running there.
-    pub(super) async fn stop_script(&self, address: &str) -> Result<(), Problem> {
+    /// Stops the startup script on the host of a TPU at this address; returns whether it ran. Ray keeps running there.
+    pub(super) async fn stop_script(&self, address: &str) -> Result<bool, Problem> {
         let (spec, options, executor) = (self.spec, self.options, self.executor);
-        let Some(view) = &self.view else { return Ok(()) };
+        let Some(view) = &self.view else { return Ok(false) };
         let (_, to) = self.host_in(view, address)?;
         Host { spec, options, executor, to }.stop_script().await
     }

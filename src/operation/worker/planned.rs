@@ -1,5 +1,6 @@
 //! Prepares an operation on workers: checks whether it is possible, and looks up the workers.
 
+use super::super::listed::{is_listed, resolved};
 use super::super::{failure, of_head};
 use super::launch::{on_host, read};
 use super::machine::{self, Machine};
@@ -53,7 +54,7 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
 
 /// Checks that the worker of a local cluster on which Ray is to be restarted is named by the address that Ray uses. Any
 /// other name of its host also leads there over SSH, and the jobs there would end without being listed.
-pub(in super::super) fn check_address(
+pub(in super::super) async fn check_address(
     spec: &ClusterSpec,
     snapshot: &Snapshot,
     task: &Task,
@@ -74,10 +75,16 @@ pub(in super::super) fn check_address(
         return Err(failure(what, Verb::InitWorker.on(node.address.raw(), "use the address")));
     }
     let hint = Hint::from(Verb::Nodes.to("see the addresses of the nodes"));
+    let in_file = read(spec)?.worker_ips;
+    let (of_file, own) = tokio::join!(resolved(&in_file), resolved(std::slice::from_ref(worker)));
+    let is_listed = |address: &str| is_listed(address, (in_file.as_slice(), of_file.as_slice()), snapshot);
     if worker.parse::<IpAddr>().is_err() {
+        let address = own.iter().map(ToString::to_string).find(|address| is_listed(address));
+        let fix = address.map(|address| Verb::InitWorker.on(&address, "use the address"));
+        let hint = fix.map_or(hint, Hint::from);
         return Err(failure(format!("Ray has no node with the address {shown}"), hint));
     }
-    if read(spec)?.worker_ips.contains(worker) {
+    if is_listed(worker) {
         return Ok(());
     }
     let what = format!("Ray has no node at {shown}, and it is not in `provider.worker_ips`");
@@ -203,12 +210,13 @@ mod tests {
     use crate::model::NodeState;
     use std::sync::Arc;
 
-    #[test]
-    fn a_worker_of_a_local_cluster_is_restarted_by_the_address_that_ray_uses() {
+    #[tokio::test]
+    async fn a_worker_of_a_local_cluster_is_restarted_by_the_address_that_ray_uses() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("lab.yaml");
-        let text =
-            "cluster_name: lab\nprovider: {type: local, head_ip: 10.0.0.1, worker_ips: [10.0.0.7, gpu8]}\n";
+        // The only name that resolves on every machine.
+        let text = "cluster_name: lab\n\
+                    provider: {type: local, head_ip: 10.0.0.1, worker_ips: [10.0.0.7, localhost]}\n";
         std::fs::write(&file, text).unwrap();
         let spec = ClusterSpec { file: Some(file), ..ClusterSpec::sample("lab", Provider::Local) };
         let node = |n: u8, hostname: &str| Node { hostname: hostname.into(), ..Node::sample(n) };
@@ -218,25 +226,32 @@ mod tests {
             Node { state: NodeState::Dead, ..node(3, "gpu3") },
         ];
         let snapshot = Snapshot { nodes: Arc::new(nodes), ..Snapshot::default() };
-        let check = |spec: &ClusterSpec, worker: &str| {
-            let checked = check_address(spec, &snapshot, &Task::InitWorker { worker: worker.into() });
+        let check = async |spec: &ClusterSpec, worker: &str| {
+            let task = Task::InitWorker { worker: worker.into() };
+            let checked = check_address(spec, &snapshot, &task).await;
             checked.map_err(|problem| format!("{}; {}", problem.what, problem.hint))
         };
-        // Alive, dead, and listed in the file.
-        for known in ["10.0.0.2", "10.0.0.3", "10.0.0.7"] {
-            assert_eq!(check(&spec, known), Ok(()), "{known}");
+        let local = resolved(&["localhost".to_owned()]).await[0].to_string();
+        // Alive, dead, listed in the file, and listed there by name.
+        for known in ["10.0.0.2", "10.0.0.3", "10.0.0.7", local.as_str()] {
+            assert_eq!(check(&spec, known).await, Ok(()), "{known}");
         }
+        let by_address = format!(
+            "Ray has no node with the address localhost; use the address: `marin-tui init-worker {}`",
+            shell_quote(&local)
+        );
+        assert_eq!(check(&spec, "localhost").await, Err(by_address));
         for (worker, words) in [
             ("head", "is the head (10.0.0.1)"),
             ("GPU2", "init-worker 10.0.0.2`"),
             ("gpu3", "init-worker 10.0.0.3`"),
-            ("gpu8", "Ray has no node with the address gpu8"),
+            ("gpu8.invalid", "Ray has no node with the address gpu8.invalid; see the addresses"),
             ("192.168.0.2", "add-worker --host 192.168.0.2`"),
         ] {
-            let refused = check(&spec, worker).unwrap_err();
+            let refused = check(&spec, worker).await.unwrap_err();
             assert!(refused.contains(words), "{worker}: {refused}");
         }
         // At Google, workers have names.
-        assert_eq!(check(&ClusterSpec::sample("lab", Provider::Gcp), "gpu8"), Ok(()));
+        assert_eq!(check(&ClusterSpec::sample("lab", Provider::Gcp), "gpu8").await, Ok(()));
     }
 }

@@ -7,7 +7,7 @@ use super::super::journal::Journal;
 use super::super::performer::Performer;
 use super::super::{begin_again, failure, then_resume};
 use super::joined::{Watch, alive, alive_at, head_of, missing};
-use super::machine::{self, Machine};
+use super::machine::{self, Machine, MachineVm};
 use super::request::Request;
 use super::{WorkerFacts, follow, offer, planned, request};
 use crate::gcp::{Change, GcpError, PartKind};
@@ -177,7 +177,7 @@ impl Performer {
             }
             Err(problem) => return Err(problem),
         };
-        planned::check_address(&self.spec, &seen, &self.task).map_err(abandon_first)?;
+        planned::check_address(&self.spec, &seen, &self.task).await.map_err(abandon_first)?;
         let nodes = alive(&seen, &machine.hosts)?;
         Ok(Some(nodes.iter().map(|n| n.id.to_string()).collect()))
     }
@@ -379,21 +379,24 @@ impl Performer {
         let launcher = &launcher;
         let one = |host| async move { (host, launcher.stop_script(host).await) };
         let each: Vec<_> = machine.hosts.iter().map(String::as_str).map(one).collect();
-        let done: Vec<(&str, Result<(), Problem>)> = stream::iter(each).buffered(AT_ONCE).collect().await;
+        let done: Vec<(&str, Result<bool, Problem>)> = stream::iter(each).buffered(AT_ONCE).collect().await;
         let mut number = 0;
         for (host, stopped) in done {
             match stopped {
-                Ok(()) => number += 1,
+                Ok(ran) => number += usize::from(ran),
                 Err(p) => progress.report(format!("{}: {SCRIPT_KEPT}: {}", printable(host), p.what)),
             }
         }
         if number > 0 {
             let target = Target::of(&self.spec.name);
-            let line = Verb::InitWorker.command(self.first_name(), target).unwrap_or_default();
+            // `init-worker` restarts one TPU VM.
+            let restart = |vm: &MachineVm| Verb::InitWorker.on(&vm.name, "").in_commands(target);
+            let again: Vec<String> = machine.vms.iter().map(restart).collect();
             progress.report(format!(
-                "startup script stopped on {}, so that Ray is not started there again once it is drained; `{line}` \
-                 starts both again",
-                counted(number, "host")
+                "startup script stopped on {}, so that Ray is not started there again once it is drained; to start \
+                 both again, {}",
+                counted(number, "host"),
+                again.join("; ")
             ));
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::fixture;
 use crate::head_fixture::{HeadFixture, TOKEN};
 use crate::program::Ran;
+use marin_tui::demo::{Fault, FaultRule};
 use marin_tui::model::{JobStatus, Secret};
 use marin_tui::ray::{Client, Endpoint};
 use serde_json::{Value, json};
@@ -81,6 +82,16 @@ fn jobs_are_saved_and_restored_once() {
             assert_eq!(before[part], after[part], "{part} of {id}");
         }
     }
+    // A head that stops responding does not hide which jobs were submitted before.
+    let silent = fixture();
+    silent.head.set_faults(vec![FaultRule { path: "/api/jobs/waits".into(), fault: Fault::HangUp }]);
+    let ran = silent.run(&["restore-jobs", saved, "--json"]).exits(1);
+    let ids: Vec<Value> =
+        ran.json().as_array().unwrap().iter().map(|row| row["submission_id"].clone()).collect();
+    assert!(ids == ["dir", "gone", "plain"] && !ran.err.is_empty(), "{}{}", ran.out, ran.err);
+    let audited = silent.audited();
+    assert_eq!(audited[0], ("restore-jobs".into(), format!("started: {saved}")));
+    assert!(audited.len() == 2 && audited[1].1.starts_with("2 submitted; failed: "), "{audited:?}");
     let again = new.run(&["restore-jobs", saved, "--json"]).json();
     assert_eq!(again[0]["outcome"], "already exists");
     // Resource requests are restored too: a backup of the new cluster has the same content.

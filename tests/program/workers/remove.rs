@@ -96,7 +96,7 @@ fn a_drain_stops_the_startup_script_and_waits_only_for_the_nodes_that_it_drains(
     // The login on the first host takes as long as it is held, and the one on the second fails.
     let login = "case \" $* \" in *\" -T -- 127.\"*) ;; *\" -T -- 10.128.0.3 \"*) echo 'no route' >&2; exit 255;; \
                  *\" -T -- \"*) echo \"$*\" >>\"$HOME/logins\"; while [ -e \"$HOME/held\" ]; do sleep 0.05; done; \
-                 exit 0;; esac\nexec /usr/bin/ssh \"$@\"\n";
+                 echo stopped; exit 0;; esac\nexec /usr/bin/ssh \"$@\"\n";
     fixture.program("ssh", login);
     fixture.file("held", "");
     let node = tpu::node(ZONE, "by-hand", "v4-16", "READY", &labels("unmanaged"), &hosts);
@@ -125,6 +125,7 @@ fn a_drain_stops_the_startup_script_and_waits_only_for_the_nodes_that_it_drains(
         said.contains("10.128.0.3: cannot stop the startup script") && said.contains("no route"),
         "{said}"
     );
+    assert!(said.contains("to start both again, run `") && said.contains("init-worker by-hand`"), "{said}");
     assert!(said.contains("running work has ended"), "it does not wait for the new node: {said}");
     assert!(code == Some(1) && said.contains("another node has since joined Ray at 10.128.0.2"), "{said}");
     assert_eq!(fixture.deletions(), Vec::<String>::new());
