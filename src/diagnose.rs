@@ -18,7 +18,7 @@ mod slices;
 mod vitals;
 
 pub use autoscaler::{NO_NODE_JOINS, STUCK_AFTER};
-pub use demand::LAUNCH_RETRIES;
+pub use demand::{LAUNCH_RETRIES, below_minimum};
 pub use finding::{Finding, FindingKind, Severity, Subject};
 pub use history::{History, MAX_GAP, SILENT_AFTER, SILENT_AT_ONCE};
 pub use nodes::JUST_NOW;
@@ -239,7 +239,9 @@ mod tests {
                 state(secs, Autoscaler { demands, ..report(AutoscalerVersion::V2, secs) })
             })
         };
-        assert!(called(1).is_empty(), "the worker has the chips: {:?}", called(1));
+        let found = called(1);
+        assert_eq!(kinds(&found), [FindingKind::Idle], "the worker has the chips");
+        assert_eq!(found[0].short, "1 worker unused, kept by request_resources()");
         let found = called(3);
         assert_eq!((kinds(&found), found[0].short.as_str()), (vec![FindingKind::Stuck], "2 demands unmet"));
     }
@@ -283,6 +285,97 @@ mod tests {
         assert_eq!(with(|report| report.types[0].max = Some(1)), Unmet);
         assert_eq!(with(|report| report.max_workers = Some(2)), Stuck);
         assert_eq!(with(|report| report.max_workers = Some(1)), Unmet);
+    }
+
+    /// Two slices of four hosts each, with a minimum of three slices.
+    fn two_slices(secs: u64) -> Snapshot {
+        let host = |n: u8| {
+            let name = if n < 4 { "slice-a" } else { "slice-b" };
+            let labels = [("ray.io/tpu-slice-name", name), ("ray.io/tpu-topology", "2x2x4")];
+            Node { labels: labels.map(|(k, v)| (k.into(), v.into())).into(), ..worker(n, NodeState::Alive) }
+        };
+        let mut report = report(AutoscalerVersion::V2, secs);
+        // v2 counts hosts.
+        (report.types[0].min, report.types[0].active) = (Some(3), 8);
+        Snapshot { nodes: Arc::new((0..8).map(host).collect()), ..state(secs, report) }
+    }
+
+    #[test]
+    fn workers_of_a_type_are_slices_in_every_finding() {
+        let found = watched(180, two_slices);
+        assert_eq!(
+            (found[0].kind, found[0].short.as_str()),
+            (FindingKind::Stuck, "2 of 3 minimum tpu_worker")
+        );
+        let name = Text::from("tpu_worker");
+        assert_eq!(below_minimum(&two_slices(0)), [(&name, 2, 3)]);
+        let launching = watched(180, |secs| {
+            let mut state = two_slices(secs);
+            Arc::make_mut(&mut state.autoscaler).types[0].launching = 1;
+            state
+        });
+        let scaling = launching.iter().find(|f| f.kind == FindingKind::Scaling).unwrap();
+        assert_eq!(scaling.short, "tpu_worker 2 of 3");
+    }
+
+    #[test]
+    fn a_cluster_at_its_own_maximum_is_not_said_to_be_out_of_node_types() {
+        let full = |limit| {
+            let found = watched(180, move |secs| {
+                let mut state = wanting(AutoscalerVersion::V2)(secs);
+                let of = |n: u8| if n < 5 { "a" } else { "b" };
+                let workers = (0..8).map(|n| Node { node_type: of(n).into(), ..worker(n, NodeState::Alive) });
+                state.nodes = Arc::new(workers.collect());
+                let report = Arc::make_mut(&mut state.autoscaler);
+                let count = |name: &str, active, max| NodeTypeCount {
+                    name: name.into(),
+                    max: Some(max),
+                    active,
+                    ..NodeTypeCount::default()
+                };
+                report.max_workers = Some(limit);
+                report.types = if limit == 8 {
+                    vec![count("a", 5, 8), count("b", 3, 8)]
+                } else {
+                    vec![count("a", 5, 5), count("b", 3, 3)]
+                };
+                state
+            });
+            assert_eq!((found[0].kind, found[0].severity), (FindingKind::Unmet, Severity::Info));
+            found[0].short.clone()
+        };
+        assert_eq!(full(8), "37 demands unmet, the cluster is at its maximum of 8 workers");
+        assert_eq!(full(9), "37 demands unmet, matching node types are at their maximum");
+    }
+
+    #[test]
+    fn nodes_that_were_never_read_are_no_evidence_that_the_autoscaler_is_stuck() {
+        let unread = |kind: DemandKind| {
+            watched(600, move |secs| {
+                let demands = vec![tpus(3, kind.clone(), false)];
+                let mut state = state(secs, Autoscaler { demands, ..report(AutoscalerVersion::V2, secs) });
+                Arc::make_mut(&mut state.autoscaler).types[0].min = Some(4);
+                let missing = vec![MissingPart { part: SnapshotPart::Nodes, why: "timed out".to_owned() }];
+                Snapshot { nodes: Arc::default(), missing, ..state }
+            })
+        };
+        assert_eq!(kinds(&unread(DemandKind::Request)), [FindingKind::PartialData]);
+        let found = unread(DemandKind::Task);
+        assert_eq!(kinds(&found), [FindingKind::Unmet, FindingKind::PartialData]);
+        assert_eq!(found[0].long, "3 demands unmet; the nodes could not be read");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_a_little_keeps_the_history() {
+        let make = wanting(AutoscalerVersion::V2);
+        let mut history = History::default();
+        for secs in (0..=3600).step_by(15) {
+            history.record(&make(secs));
+        }
+        let last = Snapshot { taken: at(3600).minus(Duration::from_millis(50)), ..make(3600) };
+        history.record(&last);
+        let found = findings(None, Some(&last), &history, AtGoogle::default());
+        assert_eq!((found[0].kind, found[0].since), (FindingKind::Stuck, Some(at(0))));
     }
 
     #[test]
@@ -364,6 +457,7 @@ mod tests {
                 count: 1,
                 reason: "ZONE_RESOURCE_POOL_EXHAUSTED".into(),
                 at: Some(at(secs.saturating_sub(5))),
+                from_text: false,
             };
             let mut state = wanting(AutoscalerVersion::V1)(secs);
             Arc::make_mut(&mut state.autoscaler).failures = vec![failure];
@@ -380,6 +474,32 @@ mod tests {
             state
         });
         assert_eq!((kinds(&given_up), given_up[0].since), (vec![FindingKind::Stuck], Some(at(600))));
+        // Another one, which the autoscaler still lists, says nothing about when this one began.
+        let mut later = failing(600);
+        let failures = &mut Arc::make_mut(&mut later.autoscaler).failures;
+        let old = LaunchFailure { node_type: "other".into(), at: Some(at(0)), ..failures[0].clone() };
+        failures.push(old);
+        let found = findings(None, Some(&later), &History::default(), AtGoogle::default());
+        assert_eq!((found[0].kind, found[0].since), (FindingKind::LaunchesFailing, Some(at(595))));
+    }
+
+    #[test]
+    fn a_launch_of_the_text_report_may_fail_ten_minutes_after_its_request() {
+        let failing = |age: u64, from_text| {
+            let failure = LaunchFailure {
+                node_type: "tpu_worker".into(),
+                count: 1,
+                reason: "LaunchFailed".into(),
+                at: Some(at(0)),
+                from_text,
+            };
+            let mut state = wanting(AutoscalerVersion::V2)(age);
+            Arc::make_mut(&mut state.autoscaler).failures = vec![failure];
+            let found = findings(None, Some(&state), &History::default(), AtGoogle::default());
+            kinds(&found).contains(&FindingKind::LaunchesFailing)
+        };
+        assert!(failing(599, false) && !failing(600, false));
+        assert!(failing(600, true) && failing(1199, true) && !failing(1200, true));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Whether the autoscaler works: demand, pending nodes, failures.
 
-use super::demand::{Room, Unmet, coming, failing_now};
+use super::demand::{Room, Unmet, coming, failing_now, limit_text, units};
 use super::{Finding, FindingKind, History, Severity};
 use crate::model::amount::{counted, shape};
 use crate::model::{
@@ -33,7 +33,7 @@ pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
         let hint = Verb::MonitorLog.to("read monitor.log for details");
         Finding::new(FindingKind::AutoscalerError, Severity::Bad, None, &what, &what, hint)
     });
-    let moving = moving(report, &unmet, history);
+    let moving = moving(snapshot, &unmet, history);
     // The finding that no node joins covers single nodes.
     let none_joins = moving.as_ref().is_some_and(|f| f.kind == FindingKind::NodesNotJoining);
     let late = if none_joins { None } else { late(report, history) };
@@ -72,11 +72,11 @@ fn silent(unmet: &Unmet, history: &History) -> Option<Finding> {
     Some(Finding::new(FindingKind::Silent, Severity::Bad, Some(since), short, long, hint))
 }
 
-/// Launches that failed, and were tried within [`super::LAUNCH_RETRIES`].
+/// Launches that failed recently ([`failing_now`]).
 fn failing(report: &Autoscaler, unmet: &Unmet, now: Timestamp, history: &History) -> Option<Finding> {
     // By type, so that the finding is the same whichever of them failed last.
     let first = failing_now(report, now).min_by_key(|f| (cause(f.reason.raw()), f.node_type.raw()))?;
-    let oldest = report.failures.iter().filter_map(|f| f.at).chain(history.failing).min();
+    let oldest = failing_now(report, now).filter_map(|f| f.at).chain(history.failing).min();
     let why = cause(first.reason.raw());
     let alike = failing_now(report, now).filter(|f| cause(f.reason.raw()) == why);
     let types = alike.map(|f| f.node_type.raw()).collect::<BTreeSet<_>>();
@@ -124,13 +124,19 @@ fn still(report: &Autoscaler, unmet: &Unmet, snapshot: &Snapshot, history: &Hist
     let since = history.still?;
     let words = unmet.text();
     if unmet.room == Room::None && unmet.minimum.is_empty() {
-        let short = format!("{words}, matching node types are at their maximum");
+        let full = unmet.at_limit.map(limit_text);
+        let full = full.unwrap_or_else(|| "matching node types are at their maximum".to_owned());
+        let short = format!("{words}, {full}");
         let hint = "wait for running jobs to end, or raise max_workers";
         return Some(Finding::new(FindingKind::Unmet, Severity::Info, Some(since), &short, &short, hint));
     }
+    // Of nodes that were never read, none can be seen joining.
+    let unread = snapshot.unread_nodes().is_some();
     // v1 does not report infeasible demand: only a minimum, or a shape that fits on a known node, is certain.
-    let certain =
-        report.version == AutoscalerVersion::V2 || !unmet.minimum.is_empty() || unmet.room == Room::Certain;
+    let certain = !unread
+        && (report.version == AutoscalerVersion::V2
+            || !unmet.minimum.is_empty()
+            || unmet.room == Room::Certain);
     if since.age(snapshot.taken) >= STUCK_AFTER && certain {
         let long = format!("{words}; nothing pending, nothing launching, and no node has joined since");
         let hint = [
@@ -139,8 +145,11 @@ fn still(report: &Autoscaler, unmet: &Unmet, snapshot: &Snapshot, history: &Hist
         ];
         return Some(Finding::new(FindingKind::Stuck, Severity::Bad, Some(since), words, long, hint));
     }
-    let doubt =
-        if certain { "" } else { "; autoscaler v1 does not report whether any node type can provide it" };
+    let doubt = match () {
+        () if unread => "; the nodes could not be read",
+        () if !certain => "; autoscaler v1 does not report whether any node type can provide it",
+        () => "",
+    };
     let long = format!("{words}{doubt}");
     Some(Finding::new(FindingKind::Unmet, Severity::Warn, Some(since), words, long, ""))
 }
@@ -158,11 +167,15 @@ fn infeasible(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<F
 }
 
 /// Pending nodes: information, or a warning if none joins.
-fn moving(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<Finding> {
+fn moving(snapshot: &Snapshot, unmet: &Unmet, history: &History) -> Option<Finding> {
+    let report = &*snapshot.autoscaler;
     let largest = report.types.iter().filter(|t| coming(t) > 0).max_by_key(|t| coming(t));
     let since = history.joining?;
     let short = match largest {
-        Some(t) => format!("{} {} of {}", t.name, t.active + t.idle, t.active + t.idle + coming(t)),
+        Some(t) => {
+            let up = units(t, snapshot);
+            format!("{} {up} of {}", t.name, up + coming(t))
+        }
         None => counted(report.pending.len(), "node") + " pending",
     };
     let late = history.age_of(since) >= NO_NODE_JOINS;

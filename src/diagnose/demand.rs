@@ -1,12 +1,17 @@
 //! The unmet demand of a state, and what is launched for it.
 
 use crate::model::amount::counted;
-use crate::model::{Autoscaler, Demand, DemandKind, LaunchFailure, Node, NodeTypeCount, Snapshot, Timestamp};
+use crate::model::{
+    Autoscaler, Demand, DemandKind, LaunchFailure, Node, NodeTypeCount, Snapshot, Text, Timestamp,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A launch that failed within this time counts as being retried: v1 and v2 retry within a minute.
 pub const LAUNCH_RETRIES: Duration = Duration::from_secs(600);
+/// A launch of v2 fails at most this long after its request (`request_status_timeout_s` in Ray's
+/// `v2/instance_manager/config.py`).
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The unmet demand in a state, and whether nodes are pending for it.
 pub(super) struct Unmet {
@@ -14,6 +19,8 @@ pub(super) struct Unmet {
     pub demands: u64,
     /// Whether a type can have another node that meets one of them.
     pub room: Room,
+    /// The `max_workers` of the cluster, if it has that many workers.
+    pub at_limit: Option<u32>,
     /// Number of demands that no type can satisfy.
     pub infeasible: u64,
     /// Types below their `min_workers`: name, number alive, minimum.
@@ -36,21 +43,21 @@ pub(super) enum Room {
 impl Unmet {
     pub fn of(snapshot: &Snapshot) -> Self {
         let report = &*snapshot.autoscaler;
-        let demands = report.unmet(&snapshot.nodes);
+        let unmet = snapshot.unmet();
+        let demands = || report.demands.iter().zip(&unmet).filter(|(_, count)| **count > 0);
         let sum = |infeasible: bool| {
-            demands.iter().filter(|(d, _)| d.infeasible == infeasible).map(|(_, count)| count).sum()
+            demands().filter(|(d, _)| d.infeasible == infeasible).map(|(_, count)| count).sum()
         };
-        let open = open_types(report, &snapshot.nodes);
-        let feasible = demands.iter().filter(|(d, _)| !d.infeasible);
-        let lacks = report.types.iter().filter_map(|t| {
-            let up = units(t, &snapshot.nodes);
-            t.min.filter(|min| up < *min).map(|min| (t.name.to_string(), up, min))
-        });
+        let at_limit = at_limit(snapshot);
+        let open = open_types(snapshot, at_limit);
+        let feasible = demands().filter(|(d, _)| !d.infeasible);
+        let minimum = below_minimum(snapshot).into_iter();
         Self {
             demands: sum(false),
             room: feasible.map(|(d, _)| room(d, &open)).max().unwrap_or(Room::None),
+            at_limit,
             infeasible: sum(true),
-            minimum: lacks.collect(),
+            minimum: minimum.map(|(name, up, min)| (name.to_string(), up, min)).collect(),
             moves: !report.pending.is_empty() || report.types.iter().any(|t| coming(t) > 0),
         }
     }
@@ -78,11 +85,15 @@ pub(super) fn coming(t: &NodeTypeCount) -> u32 {
 
 /// Workers of a type as the autoscaler counts them for its limits: a slice is one, and the head is not counted. The
 /// report may still count dead nodes (v1 does), and v2's counts hosts, so the smaller of the reported number and the
-/// number of living slices counts, if nodes report their type.
-pub(super) fn units(t: &NodeTypeCount, nodes: &[Node]) -> u32 {
+/// number of living slices counts, if nodes report their type. If the nodes were never read, the report counts.
+pub(super) fn units(t: &NodeTypeCount, snapshot: &Snapshot) -> u32 {
+    let nodes = &snapshot.nodes;
     let alive = || nodes.iter().filter(|n| n.state.is_alive());
     let of_head = alive().any(|n| n.is_head && n.node_type == t.name);
     let reported = (t.active + t.idle).saturating_sub(u32::from(of_head));
+    if snapshot.unread_nodes().is_some() {
+        return reported;
+    }
     if nodes.iter().all(|n| n.is_head || n.node_type.is_empty()) {
         return if alive().any(|n| !n.is_head) { reported } else { 0 };
     }
@@ -92,21 +103,41 @@ pub(super) fn units(t: &NodeTypeCount, nodes: &[Node]) -> u32 {
     reported.min(u32::try_from(single.len() + slices.len()).unwrap_or(u32::MAX))
 }
 
+/// The node types with fewer workers than their `min_workers`: name, number of workers, minimum. Empty if the nodes
+/// were never read.
+pub fn below_minimum(snapshot: &Snapshot) -> Vec<(&Text, u32, u32)> {
+    if snapshot.unread_nodes().is_some() {
+        return Vec::new();
+    }
+    let types = snapshot.autoscaler.types.iter().filter_map(|t| Some((t, t.min.filter(|min| *min > 0)?)));
+    types.map(|(t, min)| (&t.name, units(t, snapshot), min)).filter(|(_, up, min)| up < min).collect()
+}
+
+/// The `max_workers` of the cluster, if it has that many workers, including those that are being launched.
+pub(super) fn at_limit(snapshot: &Snapshot) -> Option<u32> {
+    let report = &*snapshot.autoscaler;
+    let workers = || report.types.iter().map(|t| u64::from(units(t, snapshot) + coming(t))).sum::<u64>();
+    report.max_workers.filter(|max| workers() >= u64::from(*max))
+}
+
+/// The same in words: `the cluster is at its maximum of 8 workers`.
+pub(super) fn limit_text(max: u32) -> String {
+    format!("the cluster is at its maximum of {}", counted(max as usize, "worker"))
+}
+
 /// The types that can have another worker, each as the list of its known workers, including dead ones. No type can once
-/// the cluster has `max_workers`.
-fn open_types<'a>(report: &Autoscaler, nodes: &'a [Node]) -> Vec<Vec<&'a Node>> {
-    if report.types.is_empty() {
+/// the cluster is at its limit.
+fn open_types(snapshot: &Snapshot, at_limit: Option<u32>) -> Vec<Vec<&Node>> {
+    let types = &snapshot.autoscaler.types;
+    if types.is_empty() {
         // Unknown types are like one type without known workers.
         return vec![Vec::new()];
     }
-    let counts: Vec<u32> = report.types.iter().map(|t| units(t, nodes) + coming(t)).collect();
-    let all: u64 = counts.iter().map(|n| u64::from(*n)).sum();
-    if report.max_workers.is_some_and(|max| all >= u64::from(max)) {
+    if at_limit.is_some() {
         return Vec::new();
     }
-    let types = report.types.iter().zip(counts);
-    let open = types.filter(|(t, count)| t.max.is_none_or(|max| *count < max));
-    open.map(|(t, _)| nodes.iter().filter(|n| !n.is_head && n.node_type == t.name).collect()).collect()
+    let open = types.iter().filter(|t| t.max.is_none_or(|max| units(t, snapshot) + coming(t) < max));
+    open.map(|t| snapshot.nodes.iter().filter(|n| !n.is_head && n.node_type == t.name).collect()).collect()
 }
 
 /// Whether one of these types provides what is demanded.
@@ -128,7 +159,11 @@ fn fits(demand: &Demand, node: &Node) -> bool {
     demand.shape.iter().all(|(name, wanted)| has(name.raw()) >= *wanted)
 }
 
-/// Launches that failed and were tried within [`LAUNCH_RETRIES`], newest first.
+/// Launches that failed within [`LAUNCH_RETRIES`], newest first. Of the text report, which has the time of the request,
+/// those that may have failed within it.
 pub(super) fn failing_now(report: &Autoscaler, now: Timestamp) -> impl Iterator<Item = &LaunchFailure> {
-    report.failures.iter().filter(move |f| f.at.is_none_or(|at| at.age(now) < LAUNCH_RETRIES))
+    report.failures.iter().filter(move |f| {
+        let window = if f.from_text { REQUEST_TIMEOUT + LAUNCH_RETRIES } else { LAUNCH_RETRIES };
+        f.at.is_none_or(|at| at.age(now) < window)
+    })
 }

@@ -3,6 +3,7 @@
 use super::demand::{Unmet, failing_now, newest_start};
 use super::restart::Restart;
 use crate::model::{Job, Link, Problem, Snapshot, SnapshotPart, Text, Timestamp};
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +14,14 @@ pub const SILENT_AFTER: Duration = Duration::from_secs(60);
 /// report arrives nevertheless, the clocks differ, and from then on only the time without a new report counts.
 pub const SILENT_AT_ONCE: Duration = Duration::from_secs(300);
 /// Anything may have happened between two states further apart (the laptop was suspended, the connection was lost), so
-/// what was known before is discarded. The same applies if the clock was set back.
+/// what was known before is discarded. The same applies if the clock was set back by more than this.
 pub const MAX_GAP: Duration = Duration::from_secs(120);
 
 /// Longer than a launch attempt that the provider refuses.
 const MAX_ATTEMPT: Duration = Duration::from_secs(60);
+
+/// Seconds of a day.
+const DAY: u64 = 86_400;
 
 /// The history of one cluster: a few timestamps, the pending nodes and the last restart. Its size does not grow with
 /// the number of states.
@@ -38,6 +42,8 @@ pub struct History {
     report: Option<Report>,
     /// Addresses of pending nodes, and when each was first seen pending.
     pending: Vec<(Text, Timestamp)>,
+    /// The failed launches of v2's last text report: type, reason, and the date of the request as first seen.
+    dates: Vec<(Text, Text, Timestamp)>,
     restart: Option<Restart>,
 }
 
@@ -64,13 +70,42 @@ impl History {
         }
     }
 
+    /// Corrects the dates of the failed launches in v2's text report, which lists them until the autoscaler is
+    /// restarted and has only their time of day: the next day, an old failure looks new. Call it before
+    /// [`Self::record`].
+    pub fn dated(&mut self, mut snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
+        if snapshot.session.raw() != self.session {
+            self.dates.clear();
+        }
+        if !snapshot.autoscaler.failures.iter().any(|failure| failure.from_text) {
+            return snapshot;
+        }
+        let before = std::mem::take(&mut self.dates);
+        let report = Arc::make_mut(&mut Arc::make_mut(&mut snapshot).autoscaler);
+        for failure in report.failures.iter_mut().filter(|failure| failure.from_text) {
+            // The reason has the time of day.
+            let is_same = |(node_type, reason, _): &&(Text, Text, Timestamp)| {
+                *node_type == failure.node_type && *reason == failure.reason
+            };
+            if let (Some(at), Some((.., first))) = (failure.at, before.iter().find(is_same)) {
+                let days = (first.age(at).as_secs() + DAY / 2) / DAY;
+                failure.at = Some(at.minus(Duration::from_secs(days * DAY)));
+            }
+            self.dates.extend(failure.at.map(|at| (failure.node_type.clone(), failure.reason.clone(), at)));
+        }
+        report.failures.sort_by_key(|failure| Reverse(failure.at));
+        snapshot
+    }
+
     /// Records a state. States must come in the order in which they were taken.
     pub fn record(&mut self, snapshot: &Snapshot) {
         let now = snapshot.taken;
         let restarted = snapshot.session.raw() != self.session;
-        if restarted || self.taken.is_none_or(|taken| now < taken || taken.age(now) > MAX_GAP) {
+        let is_gap = |taken: Timestamp| taken.age(now) > MAX_GAP || now.age(taken) > MAX_GAP;
+        if restarted || self.taken.is_none_or(is_gap) {
             let (problem, restart) = (self.problem.take(), self.restart.take());
-            *self = Self { problem, restart, session: snapshot.session.raw().to_owned(), ..Self::default() };
+            let (session, dates) = (snapshot.session.raw().to_owned(), std::mem::take(&mut self.dates));
+            *self = Self { problem, session, dates, restart, ..Self::default() };
         }
         self.taken = Some(now);
         let newest = newest_start(snapshot);

@@ -3,7 +3,9 @@
 use super::slices::{MAX_ASSEMBLY, Slice, slices};
 use super::{Finding, FindingKind, Severity, Subject};
 use crate::model::amount::counted;
-use crate::model::{AutoscalerVersion, DeathReason, Hint, JobStatus, Node, Snapshot, Timestamp, Verb};
+use crate::model::{
+    AutoscalerVersion, DeathReason, DemandKind, Hint, JobStatus, Node, Snapshot, Timestamp, Verb,
+};
 use std::time::Duration;
 
 /// A death is a warning for this long.
@@ -57,25 +59,27 @@ fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
     Some(found.about(about).of_all(late.iter().map(|slice| slice.name)))
 }
 
-/// No job, no demand, and no node in use.
+/// No job, no unmet demand, and no node in use.
 pub fn idle(snapshot: &Snapshot) -> Option<Finding> {
     let works = |s: JobStatus| !s.is_ended();
     let alive = || snapshot.nodes.iter().filter(|n| n.state.is_alive());
     let in_use =
         |n: &Node| n.resources.0.iter().any(|r| !is_mark(r.name.raw()) && r.used.is_none_or(|u| u > 0.0));
     if snapshot.jobs.iter().any(|j| works(j.status))
-        || !snapshot.autoscaler.demands.is_empty()
+        || snapshot.unmet().iter().any(|count| *count > 0)
         || !snapshot.autoscaler.pending.is_empty()
         || alive().any(in_use)
     {
         return None;
     }
     let workers = alive().filter(|n| !n.is_head).count();
+    let is_called = snapshot.autoscaler.demands.iter().any(|d| d.kind == DemandKind::Request);
     let short = match (workers, snapshot.autoscaler.version) {
         (0, _) => String::new(),
         (_, AutoscalerVersion::None) => {
             format!("{}, no autoscaler to remove them", counted(workers, "worker"))
         }
+        _ if is_called => format!("{} unused, kept by request_resources()", counted(workers, "worker")),
         _ => format!("{} unused", counted(workers, "worker")),
     };
     Some(Finding::new(FindingKind::Idle, Severity::Info, None, &short, &short, ""))

@@ -26,10 +26,11 @@ type Requested = [(Text, f64)];
 /// Maximum number of node types whose failed launches are named.
 const MAX_NODE_TYPES: usize = 3;
 
-/// Why each pending job is pending, given the node types of the cluster file and the findings of the same state.
-/// Includes jobs that Ray reports as running, but that only wait for a node.
+/// Why each pending job is pending, given the node types of the cluster file and, of the same state, the unmet demands
+/// ([`Snapshot::unmet`]) and the findings. Includes jobs that Ray reports as running, but that only wait for a node.
 pub fn pending(
     snapshot: &Snapshot,
+    unmet: &[u64],
     cluster_vitals: &ClusterVitals,
     types: &[NodeTypeLimits],
     findings: &[Finding],
@@ -44,7 +45,7 @@ pub fn pending(
         };
         let same = known.iter().find(|(other, _)| *other == requested).map(|(_, why)| why.clone());
         let why = same.unwrap_or_else(|| {
-            let why = reason(requested, snapshot, types, findings);
+            let why = reason(requested, (snapshot, unmet), types, findings);
             known.push((requested, why.clone()));
             why
         });
@@ -55,7 +56,7 @@ pub fn pending(
 
 fn reason(
     requested: Option<&Requested>,
-    snapshot: &Snapshot,
+    (snapshot, unmet): (&Snapshot, &[u64]),
     types: &[NodeTypeLimits],
     findings: &[Finding],
 ) -> Pending {
@@ -72,7 +73,7 @@ fn reason(
             None => here(format!("waits for its runtime environment; {} is free", shape(requested))),
             Some(lack) => {
                 let (done, finding) = scaling(Some(requested), snapshot, types, findings);
-                let others = unmet_demands(requested, snapshot);
+                let others = unmet_demands(requested, snapshot, unmet);
                 let others = if others > 1 {
                     format!(", {}", counted(others as usize, "request"))
                 } else {
@@ -130,9 +131,9 @@ fn covers(demand: &Demand, requested: &Requested) -> bool {
 }
 
 /// The number of unmet demands for these resources.
-fn unmet_demands(requested: &Requested, snapshot: &Snapshot) -> u64 {
-    let demands = snapshot.autoscaler.unmet(&snapshot.nodes);
-    demands.iter().filter(|(demand, _)| covers(demand, requested)).map(|(_, count)| count).sum()
+fn unmet_demands(requested: &Requested, snapshot: &Snapshot, unmet: &[u64]) -> u64 {
+    let demands = snapshot.autoscaler.demands.iter().zip(unmet);
+    demands.filter(|(demand, _)| covers(demand, requested)).map(|(_, count)| count).sum()
 }
 
 /// What the autoscaler does about it, preceded by a semicolon, and the finding with the details.
@@ -237,7 +238,8 @@ mod tests {
         let jobs = vitals.map(|vitals| (key.clone(), vitals)).into_iter().collect();
         let cluster_vitals = ClusterVitals { jobs, ..ClusterVitals::default() };
         let jobs = Arc::new([job, running, held_up].map(Arc::new).to_vec());
-        let mut all = pending(&Snapshot { jobs, ..snapshot.clone() }, &cluster_vitals, types, findings);
+        let snapshot = Snapshot { jobs, ..snapshot.clone() };
+        let mut all = pending(&snapshot, &snapshot.unmet(), &cluster_vitals, types, findings);
         let of_held_up = all.remove(&key);
         assert_eq!(all.len(), 1, "only of pending jobs");
         let why = all.into_values().next().unwrap();
@@ -291,7 +293,8 @@ mod tests {
     }
 
     fn failure(node_type: &str, reason: &str) -> LaunchFailure {
-        LaunchFailure { node_type: node_type.into(), count: 1, reason: reason.into(), at: None }
+        let (node_type, reason) = (node_type.into(), reason.into());
+        LaunchFailure { node_type, count: 1, reason, at: None, from_text: false }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The node types that could provide what a job waits for, and why they do not.
 
-use super::demand::{coming, failing_now, units};
+use super::demand::{at_limit, coming, failing_now, limit_text, units};
 use crate::model::amount::{amount, counted, rank};
 use crate::model::time::brief;
 use crate::model::{
@@ -27,7 +27,8 @@ pub fn served(
     let able: Vec<_> = types.iter().filter(|kind| gives_all(kind, needs, snapshot)).collect();
     let more = able.len().saturating_sub(MAX_NAMES);
     let mut lines: Vec<String> = never.into_iter().collect();
-    lines.extend(able.iter().take(MAX_NAMES).map(|kind| availability(kind, snapshot, cluster_vitals)));
+    let full = at_limit(snapshot);
+    lines.extend(able.iter().take(MAX_NAMES).map(|kind| availability(kind, full, snapshot, cluster_vitals)));
     lines.extend((more > 0).then(|| format!("also provided by {}", counted(more, "other node type"))));
     lines.extend(position(key, needs, snapshot, cluster_vitals));
     lines
@@ -97,19 +98,26 @@ pub(super) fn gives_all(kind: &NodeTypeLimits, needs: &[(Text, f64)], snapshot: 
             .any(|node| node.node_type.raw() == kind.name && needs.iter().all(|one| has(node, one)))
 }
 
-/// The availability of a type that provides the resources: its nodes, launches and holders.
-fn availability(kind: &NodeTypeLimits, snapshot: &Snapshot, cluster_vitals: &ClusterVitals) -> String {
+/// The availability of a type that provides the resources: its nodes, launches and holders. `full` is the maximum of
+/// the cluster, if it has that many workers.
+fn availability(
+    kind: &NodeTypeLimits,
+    full: Option<u32>,
+    snapshot: &Snapshot,
+    cluster_vitals: &ClusterVitals,
+) -> String {
     let report = &*snapshot.autoscaler;
     let none = NodeTypeCount::default();
     let count = report.types.iter().find(|t| t.name.raw() == kind.name).unwrap_or(&none);
-    let (up, on_way) = (units(count, &snapshot.nodes), coming(count));
+    let (up, on_way) = (units(count, snapshot), coming(count));
     let failure = failing_now(report, snapshot.taken).find(|failure| failure.node_type.raw() == kind.name);
     let held = holders(kind, snapshot, cluster_vitals);
-    let room = match failure {
+    let room = match (failure, full) {
         _ if on_way > 0 => format!("{on_way} launching"),
         _ if up >= kind.max => format!("at its maximum of {}", kind.max),
-        Some(failure) => format!("launches failing{}", why(failure, snapshot.taken)),
-        None => format!("{up} of at most {}", kind.max),
+        (_, Some(max)) => limit_text(max),
+        (Some(failure), None) => format!("launches failing{}", why(failure, snapshot.taken)),
+        (None, None) => format!("{up} of at most {}", kind.max),
     };
     let held = if held.is_empty() { String::new() } else { format!("; held by {held}") };
     printable(&format!("{}: {room}{held}", kind.name)).into_owned()
@@ -211,6 +219,35 @@ mod tests {
         assert_eq!(of(&needs("GPU", 8.0), &[]), None, "a cluster that was started manually");
         let silent = [&types()[..], &[kind("any", 4, &[])]].concat();
         assert_eq!(of(&needs("GPU", 8.0), &silent), None, "one type does not list its resources");
+    }
+
+    #[test]
+    fn a_cluster_at_its_own_maximum_has_no_room_for_any_type() {
+        let count =
+            |name: &str, active| NodeTypeCount { name: name.into(), active, ..NodeTypeCount::default() };
+        let of = |max_workers| {
+            let nodes = (0..5).map(|n| crate::model::Node {
+                node_type: if n < 3 { "v4_128".into() } else { "other".into() },
+                ..crate::model::Node::sample(n)
+            });
+            let report = Autoscaler {
+                types: vec![count("v4_128", 3), count("other", 2)],
+                max_workers,
+                ..Autoscaler::default()
+            };
+            let state = Snapshot {
+                nodes: Arc::new(nodes.collect()),
+                autoscaler: Arc::new(report),
+                ..Snapshot::default()
+            };
+            let job = Job::sample("a", JobStatus::Pending);
+            let wanted = needs("TPU-v4-128-head", 1.0);
+            served(&job.key, &wanted, &types(), &state, &ClusterVitals::default()).remove(0)
+        };
+        assert_eq!(of(Some(5)), "v4_128: the cluster is at its maximum of 5 workers");
+        for room in [Some(6), None] {
+            assert_eq!(of(room), "v4_128: 3 of at most 8");
+        }
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub struct Hosts {
     pub topology: Text,
     /// The number of living hosts.
     pub alive: u32,
+    /// The number of dead hosts; for a slice with living hosts, those that died since `started`.
+    pub dead: u32,
     /// The number of draining hosts.
     pub draining: u32,
     /// The number of hosts that the slice should have; `None` if unknown.
@@ -153,6 +155,7 @@ fn row(key: HostsKey, node: &Node) -> Hosts {
         chip_type: node.chip_type().cloned().unwrap_or_default(),
         topology: node.topology().cloned().unwrap_or_default(),
         alive: 0,
+        dead: 0,
         draining: 0,
         expected: None,
         chips: (Some(0.0), 0.0),
@@ -181,16 +184,20 @@ impl Hosts {
         }
     }
 
-    /// Sets the expected number of hosts, which requires all hosts of the slice. Without a label that reports it, lost
-    /// hosts whose address has not returned count as missing. Deaths before the slice was created again do not count.
+    /// Sets the numbers of dead and of expected hosts, which require all hosts of the row. Without a label that reports
+    /// the latter, lost hosts of a slice whose address has not returned count as missing. Deaths before the slice was
+    /// created again do not count.
     fn finish(&mut self, nodes: &[Node], now: Timestamp) {
         if self.key.kind != HostsKind::Slice {
+            self.dead = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX).saturating_sub(self.alive);
             return;
         }
         let started = self.started;
         let is_since = |at: Timestamp| started.is_none_or(|started| at > started);
         self.ended = self.ended.take().filter(|(at, _)| is_since(*at));
         let hosts = || self.nodes.iter().map(|number| &nodes[*number as usize]);
+        let is_dead = |node: &&Node| !node.state.is_alive() && node.ended.is_some_and(is_since);
+        self.dead = u32::try_from(hosts().filter(is_dead).count()).unwrap_or(u32::MAX);
         self.expected = hosts().find_map(Node::hosts_of_slice).or_else(|| {
             let (alive, dead): (Vec<&Node>, Vec<&Node>) = hosts().partition(|node| node.state.is_alive());
             let alive: BTreeSet<&str> = alive.iter().map(|node| node.address.raw()).collect();
@@ -377,6 +384,11 @@ mod tests {
         let reborn = [Node { started: Some(ago(30)), ..old(1) }, lost.clone()];
         assert_eq!(rows(&reborn), [format!("{name} 1/? of 2")], "a host of the earlier slice of that name");
         assert_eq!(BySlice::of(&reborn, NOW).rows[0].ended, None);
+        let again = [&reborn[..], &[dead(old(3), 10, DeathReason::Unexpected)]].concat();
+        let row = BySlice::of(&again, NOW).rows.remove(0);
+        assert_eq!((row.dead, row.ended.as_ref().map(|(at, _)| *at)), (1, Some(ago(10))), "one since then");
+        let both = [old(1), lost.clone(), dead(old(3), 10, DeathReason::Unexpected)];
+        assert_eq!(BySlice::of(&both, NOW).rows[0].dead, 2);
         let back = Node { id: NodeId::from_bytes(&[99; 28]).unwrap(), ..old(2) };
         assert_eq!(rows(&[old(1), lost, back]), [format!("{name} 2/? of 3")], "it came back");
         assert_eq!(BySlice::of(&[old(1)], NOW).rows[0].chips, (None, 4.0), "the usage is unknown");

@@ -12,7 +12,7 @@ use crate::app::text::labels;
 use crate::app::{Area, Cluster, Pane};
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::amount::shape;
-use crate::model::{Autoscaler, AutoscalerVersion, Demand, DemandKind, NodeTypeCount, Timestamp};
+use crate::model::{AutoscalerVersion, Demand, DemandKind, NodeTypeCount, SnapshotPart, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -57,7 +57,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): 
         alerts::lines(actionable(cluster), d, (inner.width.into(), Order::EvidenceFirst), stale, |_| {
             Vec::new()
         });
-    alerts.extend(wanted(report, d, stale));
+    alerts.extend(wanted(cluster, d, stale));
     let lines = lines(cluster, d, stale);
     let table = report.types.len() + 1;
     let has_idle = report.version != AutoscalerVersion::V1;
@@ -82,7 +82,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): 
             rows: report.types.len(),
             selected: None,
         };
-        grid.draw(buf, Rect { y, height, ..inner }, d.theme, |i| row(&report.types[i], has_idle, role));
+        grid.draw(buf, Rect { y, height, ..inner }, d.theme, |i| {
+            let t = &report.types[i];
+            row(t, cluster.below_minimum.contains(&t.name), has_idle, role)
+        });
         y += height;
     }
     let skip = below.saturating_sub(table);
@@ -144,15 +147,14 @@ pub fn summary(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
     }
 }
 
-fn row(t: &NodeTypeCount, has_idle: bool, role: Role) -> Vec<Cell<'_>> {
+fn row(t: &NodeTypeCount, is_short: bool, has_idle: bool, role: Role) -> Vec<Cell<'_>> {
     let count = |n: u32, some: Role| match n {
         0 => Cell::new("-", role),
         n => Cell::new(n.to_string(), some),
     };
     let limit = |n: Option<u32>| Cell::new(n.map_or_else(|| "?".into(), |n| n.to_string()), Role::Dim);
-    let missing = t.min.is_some_and(|min| t.active + t.idle < min);
     let up: &[u32] = if has_idle { &[t.active, t.idle] } else { &[t.active + t.idle] };
-    let name = Cell::new(t.name.shown(), if missing { Role::Warn } else { role }).named();
+    let name = Cell::new(t.name.shown(), if is_short { Role::Warn } else { role }).named();
     let mut cells = vec![name, limit(t.min), limit(t.max)];
     cells.extend(up.iter().map(|n| count(*n, role)));
     cells.extend([count(t.pending, role), count(t.launching, role), count(t.failed, Role::Bad)]);
@@ -160,11 +162,14 @@ fn row(t: &NodeTypeCount, has_idle: bool, role: Role) -> Vec<Cell<'_>> {
 }
 
 /// The demands, with a blank line after them: they come before the node types, whose list may be long.
-fn wanted(report: &Autoscaler, d: &DrawContext<'_>, stale: bool) -> Vec<(String, Style)> {
+fn wanted(cluster: &Cluster, d: &DrawContext<'_>, stale: bool) -> Vec<(String, Style)> {
+    let report = &*cluster.snapshot.autoscaler;
     if report.demands.is_empty() {
         return Vec::new();
     }
-    let demands = report.demands.iter().map(|x| demand(x, d));
+    let is_known = cluster.knows(SnapshotPart::Nodes);
+    let demands = report.demands.iter().zip(&cluster.unmet);
+    let demands = demands.map(|(x, unmet)| demand(x, if is_known { *unmet } else { x.count }, d));
     let demands = demands.map(|(text, style)| (text, if stale { d.theme.dim } else { style }));
     let title = std::iter::once(("DEMAND".to_owned(), d.theme.heading));
     title.chain(demands).chain([(String::new(), d.theme.text)]).collect()
@@ -210,12 +215,15 @@ fn ago_minutes(at: Timestamp, now: Timestamp) -> String {
     if at.age(now) < Duration::from_secs(60) { "just now".into() } else { ago(at, now) }
 }
 
-fn demand(demand: &Demand, d: &DrawContext<'_>) -> (String, Style) {
+/// A demand; of a call of `request_resources()`, also whether it is met, if at least part of it is.
+fn demand(demand: &Demand, unmet: u64, d: &DrawContext<'_>) -> (String, Style) {
     let shape = if demand.shape.is_empty() { "no resources".into() } else { shape(&demand.shape) };
     let who = match &demand.kind {
         DemandKind::Task => String::new(),
         DemandKind::Group(strategy) if strategy.is_empty() => "  placement group".into(),
         DemandKind::Group(strategy) => format!("  group {strategy}"),
+        DemandKind::Request if unmet == 0 => "  requested, met".into(),
+        DemandKind::Request if unmet < demand.count => format!("  requested, {unmet} unmet"),
         DemandKind::Request => "  requested".into(),
     };
     let text = format!("{:>5}× {shape}{who}", demand.count);

@@ -347,7 +347,8 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
     }
     if controls.contains(&Control::Others) {
         let effect = if plan.operation.kind().is_of_cluster() { "end" } else { "end the work of" };
-        let text = switch(plan.others, format!("also {effect} the {}", plan.affected_others().brief()));
+        let text =
+            switch(plan.others, format!("also {effect} the {} (required)", plan.affected_others().brief()));
         lines.extend(Line::of(Control::Others, text, d.theme.warn, width));
     }
     if controls.contains(&Control::UnknownJobs) {

@@ -59,12 +59,13 @@ fn draw(
 }
 
 /// Writes the text of the row under the cursor that does not fit into its column, below the rows if all of it fits
-/// there, otherwise on the lower border. If the row matches the filter in a hidden column, that is written instead.
+/// there, otherwise on the lower border. If the row matches the filter in a hidden column, that is on the border.
 fn draw_below(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, listing: &dyn Listing, drawn: &TableArea) {
     let seen: Vec<usize> =
         (0..).zip(&drawn.headers).filter(|(_, (_, width))| *width > 0).map(|(i, _)| i).collect();
-    if let Some(text) = listing.matches_unseen(&d.app.cell_context(d.now), &seen) {
-        return on_lower_border(buf, area, &text, d.theme.dim);
+    let matched = listing.matches_unseen(&d.app.cell_context(d.now), &seen);
+    if let Some(text) = &matched {
+        on_lower_border(buf, area, text, d.theme.dim);
     }
     let Some(column) = listing.below() else { return };
     let cells = listing.cells(&d.app.cell_context(d.now), listing.cursor());
@@ -79,8 +80,11 @@ fn draw_below(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, listing: &dyn L
     let lines = wrap(&cell.text, usize::from(body.width).max(1));
     let free = usize::from(body.height).saturating_sub(listing.len());
     // A text that fits on the border needs no rows, and a blank line separates it from the rows.
-    if lines.len() < 2 || lines.len() >= free {
-        return on_lower_border(buf, area, &cell.text, style);
+    if lines.len() >= free || (lines.len() < 2 && matched.is_none()) {
+        if matched.is_none() {
+            on_lower_border(buf, area, &cell.text, style);
+        }
+        return;
     }
     let top = body.y + body.height - u16::try_from(lines.len()).unwrap_or(body.height);
     for (y, line) in (top..).zip(&lines) {

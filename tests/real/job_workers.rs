@@ -125,7 +125,7 @@ fn no_line_of_any_worker_is_lost(bed: Bed) {
     let out = follow.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "{stderr}");
-    assert!(stderr.contains("connection lost") && stderr.contains("reconnected"), "{stderr}");
+    assert!(stderr.contains("logs interrupted") && stderr.contains("logs resumed"), "{stderr}");
     let mut steps: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
     for line in String::from_utf8(out.stdout).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();

@@ -82,6 +82,9 @@ fn scaling() -> Snapshot {
         launching: 28,
         ..NodeTypeCount::default()
     };
+    for worker in Arc::make_mut(&mut state.nodes).iter_mut().filter(|node| !node.is_head) {
+        worker.node_type = launching.name.clone();
+    }
     Arc::make_mut(&mut state.autoscaler).types = vec![launching];
     state
 }
@@ -202,6 +205,41 @@ fn a_stuck_autoscaler_is_explained_in_its_pane() {
     press(&mut app, "<enter>4");
     assert_eq!(app.current().unwrap().name().as_str(), NAMES[0]);
     snap("autoscaler_stuck", &mut app);
+}
+
+#[test]
+fn calls_of_request_resources_say_whether_they_are_met() {
+    let mut app = app(&[CLUSTER]);
+    app.start(None);
+    let mut state = calm(4, 4, 1);
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    press(&mut app, "4z");
+    for (count, words) in
+        [(1, "requested, met"), (20, "20× TPU 1  requested, 4 unmet"), (3, "3× GPU 1  requested")]
+    {
+        let kind = if words.contains("GPU") { "GPU" } else { "TPU" };
+        let shape = vec![(kind.into(), 1.0)];
+        let call = Demand { shape, count, kind: DemandKind::Request, infeasible: false };
+        Arc::make_mut(&mut state.autoscaler).demands = vec![call];
+        send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state.clone())));
+        let screen = text(&paint(&mut app, Colors::None, 120, 40));
+        let line = screen.lines().find(|line| line.contains(words));
+        let line = line.unwrap_or_else(|| panic!("{words}: {screen}"));
+        if kind == "GPU" {
+            assert!(!line.contains(", met") && !line.contains(" unmet"), "{line}");
+        }
+    }
+    // Without nodes, it is unknown.
+    let missing = vec![MissingPart { part: SnapshotPart::Nodes, why: "timed out".to_owned() }];
+    let unread = Snapshot { nodes: Arc::default(), missing, ..state };
+    let mut app = self::app(&[CLUSTER]);
+    app.start(None);
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    press(&mut app, "4z");
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(unread)));
+    let screen = text(&paint(&mut app, Colors::None, 120, 40));
+    assert!(screen.contains("3× GPU 1  requested"), "{screen}");
+    assert!(!screen.contains(", met") && !screen.contains(" unmet"), "{screen}");
 }
 
 #[test]

@@ -33,6 +33,22 @@ fn the_page_of_a_slice() {
 }
 
 #[test]
+fn hosts_of_an_earlier_slice_of_the_same_name_are_not_counted_as_lost() {
+    let mut state = sliced();
+    // Four of eight hosts are alive. The slice was created ten minutes ago, and one of its hosts has died since.
+    let half = &mut Arc::make_mut(&mut state.nodes)[64..72];
+    for host in &mut half[..4] {
+        host.started = Some(before(600));
+    }
+    half[4].ended = Some(before(120));
+    let mut app = shown();
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
+    press(&mut app, "1vggj<enter>");
+    let page = text(&paint(&mut app, Colors::None, 120, 40));
+    assert!(page.contains("slice ray-m-worker-bb20-tpu") && page.contains("2m ago: 1 host: "), "{page}");
+}
+
+#[test]
 fn slices_of_all_clusters() {
     let mut app = app(&["alpha", "beta"]);
     for name in ["alpha", "beta"] {

@@ -143,6 +143,7 @@ pub fn snapshot() -> Snapshot {
             count: 2,
             reason: "QUOTA_EXCEEDED: Quota 'TPUV4sPreemptiblePodPerProjectPerZone' exhausted".into(),
             at: Some(before(95)),
+            from_text: false,
         }],
         error: "".into(),
     };

@@ -54,6 +54,13 @@ impl ActionRoute {
         Self { with, ..self }
     }
 
+    /// The login to a host.
+    const fn to_host() -> Self {
+        let way = Self::new(Action::Ssh).on_row();
+        let within = &[Context::Nodes, Context::AllNodes, Context::Tpus, Context::Slice, Context::Node];
+        Self { within, ..way }
+    }
+
     /// How each verb is reached in the console.
     const fn to(verb: Verb) -> Self {
         use Action as A;
@@ -61,6 +68,8 @@ impl ActionRoute {
         const PROGRESS: &[Context] = &[Context::Progress];
         // A table of all clusters has it on the rows of issues.
         const JOBS: &[Context] = &[Context::Jobs, Context::AllJobs, Context::Table];
+        const OF_HEAD: &[Context] =
+            &[Context::Clusters, Context::AllJobs, Context::Jobs, Context::Autoscaler, Context::Progress];
         const OF_JOB: &[Context] = &[Context::Jobs, Context::AllJobs, Context::Table, Context::Job];
         match verb {
             Verb::MonitorLog => {
@@ -69,7 +78,8 @@ impl ActionRoute {
             Verb::MonitorOut => Self::to(Verb::MonitorLog).with("until it shows monitor.out"),
             Verb::Nodes => Self::new(A::Pane1).within(&[], "the cluster's panes"),
             Verb::Tpus => Self::new(A::Tpus).within(&[], "the cluster's panes"),
-            Verb::Ssh => Self::new(A::Ssh),
+            // The login to the head. On other pages, the key logs in to the host that is selected there.
+            Verb::Ssh => Self::new(A::Ssh).within(OF_HEAD, "the jobs pane"),
             Verb::Reconnect => Self::new(A::Reconnect),
             Verb::HostKey => Self::new(A::HostKey),
             Verb::Start => Self::new(A::Start),
@@ -113,7 +123,7 @@ impl HintContext<'_> {
             Fix::Text(text) => text.clone(),
             Fix::Command { purpose, line } if purpose.is_empty() => format!("run `{line}`"),
             Fix::Command { purpose, line } => format!("{purpose}: `{line}`"),
-            Fix::Action { purpose, verb, .. } => match self.way_to(*verb, here) {
+            Fix::Action { purpose, verb, of } => match self.way_to(*verb, of, here) {
                 Some(way) => format!("{purpose}: {way}"),
                 None => purpose.clone(),
             },
@@ -121,9 +131,12 @@ impl HintContext<'_> {
         join_fixes(&hint.fixes().iter().map(fix).collect::<Vec<_>>())
     }
 
-    /// The keys that lead to a verb; `None` in read-only mode if it changes a cluster.
-    fn way_to(&self, verb: Verb, here: Option<Context>) -> Option<String> {
-        let way = ActionRoute::to(verb);
+    /// The keys that lead to a verb for this object; `None` in read-only mode if it changes a cluster.
+    fn way_to(&self, verb: Verb, of: &str, here: Option<Context>) -> Option<String> {
+        let way = match verb {
+            Verb::Ssh if !of.is_empty() => ActionRoute::to_host(),
+            _ => ActionRoute::to(verb),
+        };
         if self.read_only && way.action.changes_a_cluster() {
             return None;
         }

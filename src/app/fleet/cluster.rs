@@ -73,6 +73,8 @@ pub struct Cluster {
     pub cleaning: bool,
     /// Jobs whose stop was requested and that have not ended yet.
     pub stopping: HashSet<SubmissionId>,
+    /// Whether all of its jobs were read since Ray was started.
+    jobs_read: bool,
     /// The current poll intervals of Ray and of Google; zero if unknown, which counts as short.
     pub(in crate::app) poll_intervals: (Duration, Duration),
     /// What was read about the workers of one of its jobs.
@@ -113,6 +115,7 @@ impl Cluster {
             ports: LocalPorts::new(),
             cleaning: false,
             stopping: HashSet::new(),
+            jobs_read: false,
             poll_intervals: (Duration::ZERO, Duration::ZERO),
             job_workers: Watched::default(),
             found: Found::default(),
@@ -168,6 +171,8 @@ impl Cluster {
         }
         let (old, new) = (&before.snapshot, &self.state.snapshot);
         let first = !before.known;
+        let are_read = new.lacks(&[SnapshotPart::Jobs, SnapshotPart::SomeJobs]).is_none();
+        self.jobs_read = are_read || (self.jobs_read && old.session == new.session);
         let nodes = first || old.nodes != new.nodes;
         if nodes {
             name_nodes(Arc::make_mut(&mut self.names), &new.nodes);
@@ -349,8 +354,10 @@ impl Cluster {
     pub fn unread(&self, part: SnapshotPart) -> Option<&MissingPart> {
         let snapshot = &self.snapshot;
         match part {
-            SnapshotPart::Nodes if snapshot.nodes.is_empty() => snapshot.lacks(&[part]),
-            SnapshotPart::Jobs if snapshot.jobs.is_empty() => snapshot.lacks(&[part, SnapshotPart::SomeJobs]),
+            SnapshotPart::Nodes => snapshot.unread_nodes(),
+            SnapshotPart::Jobs if snapshot.jobs.is_empty() && !self.jobs_read => {
+                snapshot.lacks(&[part, SnapshotPart::SomeJobs])
+            }
             _ => None,
         }
     }

@@ -45,10 +45,7 @@ impl App {
             (View::Table(page), _) if **page == found::PAGE => Ok(self.host_of_line()),
             (_, Some(Target::Node(_, id))) => Ok(Some((id, format!("node {id}")))),
             (View::Slice(..), _) => Err("no host is selected".to_owned()),
-            (_, Some(Target::Hosts(..))) => {
-                let open = self.keyboard.keymap.key_of(Action::Open);
-                Err(format!("press {open} to open it, and select a host there"))
-            }
+            (_, Some(Target::Hosts(..))) => Err(self.needs_host()),
             (View::Details(page), Some(Target::Chips(..))) => match page.chip_hosts.as_slice() {
                 [only] => Ok(Some((*only, format!("node {only}")))),
                 _ => Err("the page is not about a single host; select a host in the nodes pane".to_owned()),
@@ -60,6 +57,11 @@ impl App {
             }
             _ => Ok(self.host_of_log()),
         }
+    }
+
+    /// The answer to an action on a single host while several hosts are selected.
+    pub(in crate::app) fn needs_host(&self) -> String {
+        format!("press {} to open it, and select a host there", self.keyboard.keymap.key_of(Action::Open))
     }
 
     /// The host of the worker under the cursor, or of the driver whose line is under the cursor.

@@ -55,10 +55,12 @@ impl App {
         if is_over_another { self.open_over(log) } else { self.open_page(log) }
     }
 
-    /// Shows a log, at a line of it. A log that is already open continues where it is; one that failed is opened again.
+    /// Shows a log, at a line of it. A log that is already open continues where it is; one that failed before its
+    /// first line is opened again.
     fn show_log(&mut self, cluster_index: usize, source: LogSource, line: Option<LineTarget>) -> Vec<Effect> {
         let log = &self.pages.cluster[cluster_index].log;
-        let is_open = log.source() == Some(&source) && !matches!(log.end(), LogEnd::Failed(_));
+        let is_lost = matches!(log.end(), LogEnd::Failed(_)) && log.is_empty();
+        let is_open = log.source() == Some(&source) && !is_lost;
         let effects = if is_open { Vec::new() } else { self.follow(cluster_index, source) };
         if let Some(line) = line {
             self.pages.cluster[cluster_index].log.seek(line);

@@ -159,7 +159,7 @@ impl App {
         };
         let by_cluster = vec![(cluster_index, files_of_workers(cluster, job))];
         let Repeated { count, text, pattern } = repeated;
-        let of = format!("the workers of {}; Ray deduplicated {count}", job.key);
+        let of = format!("the workers of {}; Ray printed 1 of {count}", job.key);
         let searched = Searched { sought: text, scope: None, of, lines: TAIL_LINES };
         self.search_files(by_cluster, searched, (&pattern, OF_WORKER), now)
     }
@@ -258,9 +258,9 @@ fn first_of(sentences: &[String]) -> Option<String> {
 
 /// The driver logs and the workers' files of a cluster.
 fn files_of_all(cluster: &Cluster) -> Files {
-    let alive = || cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
-    let drivers = head(cluster).map(|node| (node.id, DRIVERS.to_owned()));
-    drivers.into_iter().chain(alive().map(|node| (node.id, WORKERS.to_owned()))).collect()
+    let alive = cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
+    // A driver may run on any node, e.g. on the host of a TPU.
+    alive.flat_map(|node| [DRIVERS, WORKERS].map(|glob| (node.id, glob.to_owned()))).collect()
 }
 
 /// The node of the head that runs now: after a restart Ray also reports the dead one.

@@ -114,19 +114,13 @@ impl App {
             });
         }
         if let Some(Target::Hosts(..)) = self.target() {
-            let text = format!(
-                "press {} to open it, and select a host there",
-                self.keyboard.keymap.key_of(Action::Open)
-            );
-            self.toasts.answer(text, now);
+            self.toasts.answer(self.needs_host(), now);
             return None;
         }
         let (cluster_index, node) = self.target_node()?;
         let known = &self.fleet.clusters[cluster_index];
         let cluster = known.name().clone();
-        // The address of a deleted machine is given to another one.
-        let successor = known.snapshot.nodes.iter().find(|n| n.address == node.address && n.state.is_alive());
-        let successor = successor.filter(|_| !node.state.is_alive());
+        let successor = known.successor(node);
         let why = if node.is_head {
             let key = self.keyboard.keymap.key_of(instead);
             let does = if instead == Action::StopCluster { "stops" } else { "restarts" };
@@ -197,12 +191,7 @@ pub(in crate::app) fn abandoned_state(task: &Task, step: Option<StepName>) -> Hi
         OperationKind::AddWorker if matches!(task, Task::AddWorker(NewWorker::Host { .. })) => {
             "the host stays as it is".into()
         }
-        OperationKind::AddWorker if is_requested => {
-            Hint::from("Google keeps the request, and its TPU is billed once it exists")
-                .and(Verb::RemoveWorker.on(task.worker(), "delete it"))
-        }
-        OperationKind::AddWorker => Hint::from("a request that Google has accepted is kept")
-            .and(Verb::RemoveWorker.on(task.worker(), "delete it")),
+        OperationKind::AddWorker => task.left_at_google(is_requested, Verb::RemoveWorker, ""),
         OperationKind::InitWorker => {
             "the worker stays as it is; Ray keeps running where it was started".into()
         }

@@ -110,10 +110,9 @@ impl<'f> HostsRow<'f> {
     pub fn loss(&self, now: Timestamp) -> Option<String> {
         let lost = self.hosts.key.lost.is_some();
         let slices = if lost { self.hosts.slices as usize } else { 0 };
-        let hosts = self.hosts.nodes.len() - self.hosts.alive as usize;
         let mut parts = Vec::new();
         parts.extend((slices > 0).then(|| counted(slices, "slice")));
-        parts.push(counted(hosts, "host"));
+        parts.push(counted(self.hosts.dead as usize, "host"));
         self.lost(now, parts)
     }
 

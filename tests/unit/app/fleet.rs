@@ -354,6 +354,13 @@ fn jobs_and_nodes_that_could_not_be_read_are_unknown() {
     app.start(None);
     press(&mut app, "2");
     assert_eq!((title(&app).as_str(), why(&app).as_str()), ("? running", "not read: timed out"));
+    // An empty list that was read stays known until Ray is started again.
+    let none = Snapshot { jobs: Arc::default(), ..calm("alpha") };
+    let new_session = Snapshot { session: "another".into(), ..jobs() };
+    for (state, shown) in [(none, "0 running"), (jobs(), "0 running"), (new_session, "? running")] {
+        send_update(&mut app, "alpha", ClusterEvent::Snapshot(Arc::new(state)));
+        assert_eq!(title(&app), shown);
+    }
     let mut app = connected(vec![("beta", nodes())]);
     app.start(None);
     press(&mut app, "1");

@@ -128,3 +128,21 @@ fn pages_without_a_host_log_in_to_the_head() {
     press(&mut app, "c");
     assert_eq!(press(&mut app, "!"), [head], "the fleet");
 }
+
+#[test]
+fn a_hint_names_the_host_to_log_in_to() {
+    let mut app = shown();
+    let hint = |app: &mut App, keys: &str, fix: Fix| {
+        press(app, keys);
+        app.hint(&fix.into())
+    };
+    let on_host = || Verb::Ssh.on("10.0.0.7", "check");
+    let on_head = || Verb::Ssh.to("check");
+    assert_eq!(hint(&mut app, "1", on_host()), "check: ! on its row");
+    assert_eq!(hint(&mut app, "1", on_head()), "check: ! in the jobs pane");
+    let elsewhere = "check: ! on its row in the nodes pane or on the TPU page";
+    assert_eq!(hint(&mut app, "2", on_host()), elsewhere);
+    assert_eq!(hint(&mut app, "2", on_head()), "check: !");
+    // On a job's page it may be the host of the driver.
+    assert_eq!(hint(&mut app, "d", on_head()), "check: ! in the jobs pane");
+}

@@ -56,10 +56,9 @@ fn the_logs_of_a_cluster_are_searched_and_a_line_opens_its_log() {
     assert!(!app.prompt().unwrap().wrong.is_empty(), "the pattern has to be corrected");
     let search = search_of(&press(&mut app, "<backspace>boom<enter>"));
     let head = search.nodes.iter().find(|node| node.is_head).unwrap();
-    assert_eq!(
-        (search.pattern.as_str(), &head.globs[..]),
-        ("boom", &["job-driver-*".into(), "worker-*".into()][..])
-    );
+    assert_eq!(search.pattern, "boom");
+    assert!(search.nodes.len() > 1, "{search:?}");
+    assert!(search.nodes.iter().all(|node| node.globs == ["job-driver-*", "worker-*"]), "{search:?}");
     let address = app.clusters()[0].node(&head.node).unwrap().address.clone();
     assert_eq!(head.host.internal, address);
     let nodes = counted(search.nodes.len(), "node");
@@ -237,7 +236,7 @@ fn a_repeated_line_opens_the_lines_that_ray_deduplicated() {
         last.nodes.iter().flat_map(|node| &node.globs).all(|glob| glob.starts_with("worker-*")),
         "{last:?}"
     );
-    assert!(counts(&app).contains("Ray deduplicated 12"), "{}", counts(&app));
+    assert!(counts(&app).contains("Ray printed 1 of 12"), "{}", counts(&app));
     back_to(&mut app, Context::Log);
     press(&mut app, "/ready in 3s .rep<enter>");
     let current = search_of(&press(&mut app, "<enter>"));
