@@ -170,8 +170,9 @@ async fn print_of_head(
     let name = Text::from(file);
     let show =
         |lines: &[Line]| print(&lines.iter().collect::<Vec<_>>(), None, (None, None, &name), arguments.json);
+    let mut read = Ok(());
     if let Some(log) = source.open(start, words.as_ref()).await? {
-        log.for_lines(|mut lines| {
+        let each = log.for_lines(|mut lines| {
             lines.retain(|line| {
                 let time = from.and_then(|_| times.next(line.text()));
                 grep.is_none_or(|grep| grep.is_match(line.text())) && is_since(from, time, &mut timeless)
@@ -184,12 +185,14 @@ async fn print_of_head(
             last.drain(..excess);
             more += excess;
             Ok(())
-        })
-        .await?;
+        });
+        read = each.await;
     }
+    // The matches up to a break of the connection.
     show(&last)?;
     report_earlier(file, more);
     report_timeless(timeless, arguments.lines_label());
+    read?;
     Ok(if grep.is_some() && last.is_empty() && more == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -445,7 +448,12 @@ impl Search<'_> {
         let texts: Vec<&Line> = lines.iter().map(|found| &found.line).collect();
         let head = (!is_one).then_some(label.as_str());
         print(&texts, head, (cluster, Some(*node), name), self.arguments.json)?;
-        report_earlier(&label, *more);
+        if lines.is_empty() && *more > 0 && self.arguments.since.is_some() {
+            let earlier = counted(*more, "earlier matching line");
+            eprintln!("{label}: {earlier} not checked against --since; -m reads more");
+        } else {
+            report_earlier(&label, *more);
+        }
         Ok(())
     }
 }
@@ -457,7 +465,8 @@ fn is_since(from: Option<Timestamp>, time: Option<Timestamp>, timeless: &mut usi
     time.is_some_and(|time| time >= from)
 }
 
-/// The lines from this time on. All lines before an older one are older as well.
+/// The lines from this time on. All lines before an older one are older as well; if no line has a time, those before
+/// them may be newer.
 fn since(mut matches: FileMatches, from: Option<Timestamp>, timeless: &mut usize) -> FileMatches {
     let is_older = |found: &LineMatch| from.zip(found.time).is_some_and(|(from, time)| time < from);
     if matches.lines.iter().any(is_older) {

@@ -247,6 +247,7 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     }
     if let Err(problem) = &result
         && restored.is_empty()
+        && !arguments.json
     {
         return Err(reach.error(problem));
     }

@@ -125,6 +125,8 @@ struct State {
     stepped: Option<Timestamp>,
     /// The time of its last line.
     last: Option<Timestamp>,
+    /// Whether it reported steps without timestamps since then, so that it was alive later than that.
+    is_stale: bool,
     /// Number of lines that are not errors.
     ordinary: u64,
     /// The times of the last of them, one more than [`WENT_ON`].
@@ -147,7 +149,9 @@ struct Kept {
 struct Activity {
     /// When another source showed that the process continues.
     continued: Option<Timestamp>,
-    /// The time of the last line of the process, if it reports steps.
+    /// When the process last reported a new step.
+    stepped: Option<Timestamp>,
+    /// The time of the last line of the process, if it reports steps; `None` if it was alive later than that.
     last: Option<Timestamp>,
 }
 
@@ -255,7 +259,7 @@ impl Causes {
         };
         let candidates = one_of_each_host(rivals().filter(is_close));
         let losses = others().filter(|e| e.fault.is_consequence() && !first.fault.is_consequence());
-        let is_copy = |e: &Evidence| past.iter().chain(&errors).any(|other| is_copy_of(e, other));
+        let is_copy = |e: &Evidence| is_copied(e, past.iter().chain(&errors).copied());
         let failures = past.iter().copied().filter(|e| !e.fault.is_consequence() && !is_copy(e));
         let mut before = one_of_each_host(failures);
         let other_past = past.len() - before.len();
@@ -274,12 +278,24 @@ impl Causes {
         let next = rivals().filter_map(|e| e.time).min();
         let ending = |at: usize| self.ending(at, &activities);
         let silent = (0..self.states.len()).filter(|at| ending(*at).next().is_none());
-        let survived =
-            |(at, state): (usize, &State)| state.survived + (state.errors.len() - ending(at).count()) as u64;
+        // The errors that were not kept are later than the first kept one.
+        let open: BTreeSet<usize> = (0..self.states.len())
+            .filter(|at| !self.states[*at].more.is_empty())
+            .filter(|at| {
+                let first = ending(*at).next().map(|kept| &kept.evidence);
+                let kept = self.states[*at].errors.first().map(|kept| &kept.evidence);
+                let is_first = first.zip(kept).is_some_and(|(first, kept)| std::ptr::eq(first, kept));
+                is_first && !past.iter().any(|e| first.is_some_and(|first| std::ptr::eq(*e, first)))
+            })
+            .collect();
+        let survived = |(at, state): (usize, &State)| {
+            let more: u64 = if open.contains(&at) { 0 } else { state.more.values().sum() };
+            state.survived + (state.errors.len() - ending(at).count()) as u64 + more
+        };
         Some(Explanation {
             first: first.clone(),
             certainty,
-            followed: self.followed(&rest),
+            followed: self.followed(&rest, &open),
             candidates,
             before,
             ahead_of_next: first.time.zip(next).map(|(first, next)| first.age(next)),
@@ -309,14 +325,17 @@ impl Causes {
             let own = &self.states[at];
             let mut continued: Option<Timestamp> = None;
             let (mut last, mut has_steps) = (own.last, own.step.is_some());
+            let (mut stepped, mut is_stale) = (own.stepped, own.is_stale);
             let all = source.process.and_then(|process| processes.get(&process));
             for other in all.into_iter().flatten().filter(|other| **other != at) {
                 let other = &self.states[*other];
                 continued = continued.max(other.stepped).max(other.went_on());
                 last = last.max(other.last);
                 has_steps |= other.step.is_some();
+                stepped = stepped.max(other.stepped);
+                is_stale |= other.is_stale;
             }
-            Activity { continued, last: last.filter(|_| has_steps) }
+            Activity { continued, stepped, last: last.filter(|_| has_steps && !is_stale) }
         };
         self.sources.iter().enumerate().map(activity).collect()
     }
@@ -333,28 +352,43 @@ impl Causes {
     /// Separates the errors after which the run continued from those that may have ended it. If there is none of the
     /// latter, any may have: independent workers may fail long before the driver notices.
     fn compared(&self, activities: &[Activity]) -> Compared<'_> {
-        let last_step = self.states.iter().map(|state| state.stepped).max().flatten().max(self.stepped);
-        let mut all: Vec<(&Evidence, bool)> =
-            self.deaths.iter().map(|e| (e, has_outlived(e.time, last_step))).collect();
+        let any_step = activities.iter().filter_map(|activity| activity.stepped).max().max(self.stepped);
+        // The errors, each with a time at which it had occurred.
+        let mut all: Vec<(&Evidence, Option<Timestamp>)> = self.deaths.iter().map(|e| (e, e.time)).collect();
         for (at, activity) in activities.iter().enumerate() {
-            let is_past = |kept: &Kept| has_outlived(kept.until.or(activity.last), last_step);
-            all.extend(self.ending(at, activities).map(|kept| (&kept.evidence, is_past(kept))));
+            let kept = self.ending(at, activities);
+            all.extend(kept.map(|kept| (&kept.evidence, kept.until.or(activity.last))));
         }
         // Errors without a time come last, because they cannot be shown to be early.
         all.sort_by_key(|(e, _)| (e.time.is_none(), e.time, e.source, e.line));
         // What the driver raised at its end has ended the run, however old it is, unless it occurred again.
         let is_raised = |e: &Evidence| self.raised.contains(&e.text);
-        let is_again = all.iter().any(|(e, is_past)| !is_past && is_raised(e) && !is_report(e));
-        let (past, errors): (Vec<_>, Vec<_>) =
-            all.iter().copied().partition(|(e, is_past)| *is_past && (is_again || !is_raised(e)));
-        let is_cause = |(e, _): &(&Evidence, bool)| {
-            !e.fault.is_consequence() && !all.iter().any(|(other, _)| is_copy_of(e, other))
+        let split = |step: Option<Timestamp>| {
+            let is_again =
+                all.iter().any(|(e, until)| !has_outlived(*until, step) && is_raised(e) && !is_report(e));
+            let is_past = |(e, until): &(&Evidence, Option<Timestamp>)| {
+                has_outlived(*until, step) && (is_again || !is_raised(e))
+            };
+            all.iter().copied().partition::<Vec<_>, _>(is_past)
         };
-        if errors.iter().any(is_cause) {
-            return Compared { errors: evidence_of(errors), past: evidence_of(past), is_outlived: false };
-        }
-        let is_outlived = past.iter().any(is_cause);
-        Compared { errors: evidence_of(all), past: Vec::new(), is_outlived }
+        let is_cause = |(e, _): &(&Evidence, Option<Timestamp>)| {
+            !e.fault.is_consequence() && !is_copied(e, all.iter().map(|(other, _)| *other))
+        };
+        // The steps of another process do not show that the one that failed had continued: their task may not depend on
+        // what failed before.
+        let step_before = |e: &Evidence| {
+            let at = e.source.map(|source| source as usize);
+            let at = at.filter(|at| self.sources[*at].process.is_some());
+            at.map_or(any_step, |at| activities[at].stepped.max(self.stepped))
+        };
+        let (past, errors) = split(any_step);
+        let last_step = errors.iter().filter(|known| is_cause(known)).map(|(e, _)| step_before(e)).max();
+        let Some(last_step) = last_step else {
+            let is_outlived = past.iter().any(is_cause);
+            return Compared { errors: evidence_of(all), past: Vec::new(), is_outlived };
+        };
+        let (past, errors) = split(last_step);
+        Compared { errors: evidence_of(errors), past: evidence_of(past), is_outlived: false }
     }
 
     /// The minimum difference of two times for their order to be known.
@@ -368,14 +402,15 @@ impl Causes {
         Duration::from_millis(unsure(a).saturating_add(unsure(b)))
     }
 
-    fn followed(&self, rest: &[&Evidence]) -> Vec<Followed> {
+    /// The rest of the errors by kind. `open` are the sources whose errors that were not kept belong to them.
+    fn followed(&self, rest: &[&Evidence], open: &BTreeSet<usize>) -> Vec<Followed> {
         let mut kinds: BTreeMap<Fault, Vec<&Evidence>> = BTreeMap::new();
         for e in rest {
             kinds.entry(e.fault).or_default().push(e);
         }
         let kind = |(fault, all): (Fault, Vec<&Evidence>)| {
             let hosts = all.iter().map(|e| &e.host).collect::<BTreeSet<_>>().len();
-            let more: u64 = self.states.iter().filter_map(|s| s.more.get(&fault)).sum();
+            let more: u64 = open.iter().filter_map(|at| self.states[*at].more.get(&fault)).sum();
             Followed { fault, errors: all.len() as u64 + more, hosts, first: all[0].clone() }
         };
         let mut all: Vec<Followed> = kinds.into_iter().map(kind).collect();
@@ -388,7 +423,7 @@ impl Causes {
 fn first_of<'a>(errors: &[&'a Evidence]) -> Option<&'a Evidence> {
     let own = || errors.iter().copied().filter(|e| !e.fault.is_consequence());
     // Ray reports a worker's exception to the driver: the worker's own log is preferred, whatever the clocks say.
-    let is_copy = |e: &Evidence| own().any(|other| is_copy_of(e, other));
+    let is_copy = |e: &Evidence| is_copied(e, own());
     let first = own().find(|e| !is_copy(e)).or_else(|| own().next()).or_else(|| errors.first().copied())?;
     if first.fault != Fault::Error {
         return Some(first);
@@ -403,10 +438,15 @@ fn first_of<'a>(errors: &[&'a Evidence]) -> Option<&'a Evidence> {
 /// Whether it is Ray's report of the other error to the driver, or to a task that waited for it: `RayTaskError` in
 /// `ray/exceptions.py` repeats the worker's traceback.
 fn is_copy_of(e: &Evidence, other: &Evidence) -> bool {
-    is_report(e) && !is_report(other) && e.text == other.text
+    is_copied(e, std::iter::once(other))
 }
 
-fn evidence_of(all: Vec<(&Evidence, bool)>) -> Vec<&Evidence> {
+/// Whether it is a copy of any of the others, as in [`is_copy_of`].
+fn is_copied<'a>(e: &Evidence, mut others: impl Iterator<Item = &'a Evidence>) -> bool {
+    is_report(e) && others.any(|other| e.text == other.text && !is_report(other))
+}
+
+fn evidence_of(all: Vec<(&Evidence, Option<Timestamp>)>) -> Vec<&Evidence> {
     all.into_iter().map(|(e, _)| e).collect()
 }
 
@@ -444,10 +484,10 @@ impl State {
             for kept in self.errors.iter_mut().filter(|kept| kept.until.is_none()) {
                 kept.until = time.max(kept.evidence.time);
             }
-            self.last = time;
+            (self.last, self.is_stale) = (time, false);
         }
         let Some(fault) = of_unit(&unit) else {
-            self.add_ordinary(&unit.text, time, patterns);
+            self.add_ordinary(&unit, (time, is_new), patterns);
             return;
         };
         if self.errors.len() >= MAX_ERRORS {
@@ -467,14 +507,20 @@ impl State {
         self.errors.push(Kept { ordinary: self.ordinary, until, evidence });
     }
 
-    /// Adds a line that is not an error.
-    fn add_ordinary(&mut self, text: &str, time: Option<Timestamp>, patterns: &Patterns) {
+    /// Adds a line that is not an error, and whether its time differs from that of the line before.
+    fn add_ordinary(
+        &mut self,
+        unit: &Unit<'_>,
+        (time, is_new): (Option<Timestamp>, bool),
+        patterns: &Patterns,
+    ) {
         self.ordinary += 1;
         if self.times.len() as u64 > WENT_ON {
             self.times.pop_front();
         }
         self.times.push_back(time);
-        let Some(step) = patterns.step(text) else { return };
+        let Some(step) = patterns.step(&unit.text) else { return };
+        self.is_stale |= !is_new && time.is_none_or(|time| !is_stamped(unit, time));
         if self.step != Some(step) {
             // It continued, or was restarted: earlier errors did not end this run.
             self.survived += self.errors.len() as u64 + self.more.values().sum::<u64>();
@@ -712,7 +758,53 @@ mod tests {
         }
         push(&mut causes, 0, 1000.0, &["step 900 loss 2"]);
         push(&mut causes, 1, 2000.0, &TRACE);
-        assert_eq!(causes.explain().unwrap().first.text, "ValueError: bad");
+        let found = causes.explain().unwrap();
+        assert_eq!(
+            (found.first.text.as_str(), found.survived),
+            ("ValueError: bad", 100),
+            "also those not kept"
+        );
+    }
+
+    #[test]
+    fn an_error_after_steps_without_timestamps_is_not_as_old_as_the_last_timestamp() {
+        let mut causes = causes(3);
+        for source in &mut causes.sources[1..] {
+            (source.process, source.host) = (Some(0), "host-1".to_owned());
+        }
+        push(&mut causes, 0, 18_000.0, &["step 900 loss 2"]);
+        push(&mut causes, 0, 18_001.0, &["Fatal Python error: Aborted"]);
+        push(&mut causes, 1, 0.0, &["2026-11-23 09:00:00 INFO started"]);
+        causes.push(2, 0, None, "step 900 loss 2");
+        push(&mut causes, 1, 0.0, &TRACE);
+        let found = causes.explain().unwrap();
+        assert_eq!((found.first.source, found.before.len()), (Some(1), 0));
+        // The steps have timestamps again, and ended long before those of the other worker.
+        push(&mut causes, 2, 1.0, &["step 901 loss 2"]);
+        push(&mut causes, 1, 2.0, &["2026-11-23 09:00:02 INFO saving"]);
+        push(&mut causes, 1, 2.0, &TRACE);
+        assert_eq!(causes.explain().unwrap().first.source, Some(0));
+    }
+
+    #[test]
+    fn steps_of_a_process_that_did_not_fail_do_not_show_that_the_run_survived_a_failure() {
+        let story = || {
+            let mut causes = causes(24);
+            for (n, source) in (0..).zip(&mut causes.sources) {
+                source.process = Some(n);
+            }
+            causes.node_died("host-2", Some(at(0.0)), "preempted");
+            push(&mut causes, 3, 0.0, &["step 7 loss 2"]);
+            push(&mut causes, 12, 500.0, &["step 900 loss 2"]);
+            push(&mut causes, 3, 600.0, &["Fatal Python error: Aborted"]);
+            causes
+        };
+        let found = story().explain().unwrap();
+        assert_eq!((found.first.fault, found.is_outlived), (Fault::NodeDied, false));
+        let mut driven = story();
+        driven.read_driver([(Some(at(500.0)), "step 900 loss 2")]);
+        let found = driven.explain().unwrap();
+        assert_eq!((found.first.source, found.before.len()), (Some(3), 1));
     }
 
     #[test]

@@ -7,12 +7,12 @@ use super::facts::{Facts, Outcome};
 use super::journal::Journal;
 use super::lock::HeldLock;
 use super::performer::Performer;
-use super::preview::{REQUIRED_PARTS, would_back_up};
+use super::preview::{RECORDED_PARTS, REQUIRED_PARTS, would_back_up};
 use super::{failure, then_resume};
 use crate::model::amount::counted;
 use crate::model::{
     AutoscalerVersion, CancelledState, Fix, Hint, JobStatus, NodeState, Operation, Problem, Progress,
-    Snapshot, SnapshotPart, StepName, Task, Text, Timestamp, Verb,
+    Snapshot, StepName, Task, Text, Timestamp, Verb,
 };
 use crate::ray::Poller;
 use crate::supervisor;
@@ -256,8 +256,7 @@ impl Performer {
             Err(problem) => return self.unknown_state(problem),
         };
         // An operation that saves jobs must know all of them.
-        let parts =
-            if self.preserves() { &REQUIRED_PARTS[..] } else { &[SnapshotPart::Nodes, SnapshotPart::Jobs] };
+        let parts = if self.preserves() { &REQUIRED_PARTS[..] } else { &RECORDED_PARTS };
         let snapshot = Poller::new(session.client.clone())
             .refresh_all(parts)
             .await

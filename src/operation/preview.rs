@@ -1,7 +1,7 @@
 //! The jobs that an operation would affect, determined before it starts: dialog and command show the same list.
 
 use super::backup::{BackupContent, Kept, left_out};
-use super::worker::{affected, affected_jobs, check_address};
+use super::worker::{affected, check_address, nodes_of, running_on};
 use crate::model::text::printable;
 use crate::model::{
     AffectedJob, ClusterSpec, Job, JobIds, JobKey, Preview, Problem, Restoration, Snapshot, SnapshotPart,
@@ -21,6 +21,8 @@ const AT_ONCE: usize = 4;
 /// The parts of the state without which affected jobs are unknown.
 pub(super) const REQUIRED_PARTS: [SnapshotPart; 3] =
     [SnapshotPart::Nodes, SnapshotPart::Jobs, SnapshotPart::SomeJobs];
+/// The parts of the state that an operation records before it changes anything.
+pub(super) const RECORDED_PARTS: [SnapshotPart; 2] = [SnapshotPart::Nodes, SnapshotPart::Jobs];
 
 /// How much is read about the affected jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +65,8 @@ pub async fn preview(
     let machines = affected(cluster, task).await?;
     check_address(cluster.0, &snapshot, task).await?;
     let drains = task.removal().is_some_and(|(_, drain)| drain.is_some());
-    let rows = affected_jobs(client, &snapshot, &machines, drains).await?;
+    let nodes = nodes_of(&snapshot, &machines)?;
+    let (rows, problem) = running_on(client, &snapshot, &nodes, drains).await?;
     let rows = rows.into_iter().map(|(job, affected)| (job.map(|job| job.ids()), affected)).collect();
     let jobs = with_resources(client, rows, detail).await;
     let named = |name: &String| printable(name).into_owned();
@@ -71,7 +74,7 @@ pub async fn preview(
         .iter()
         .map(|m| (printable(m.name()).into_owned(), m.hosts.iter().map(named).collect()))
         .collect();
-    Ok(Preview { jobs, workers, ..empty })
+    Ok(Preview { jobs, problem, workers, ..empty })
 }
 
 /// The jobs that have not ended, which a task on the whole cluster would end, and whether it restores them.

@@ -11,7 +11,7 @@
 //! this fails (`process_completed_updates`).
 
 use super::performer::Performer;
-use super::preview::REQUIRED_PARTS;
+use super::preview::{RECORDED_PARTS, REQUIRED_PARTS};
 use super::worker::running_on;
 use super::{failure, then_resume};
 use crate::config;
@@ -20,7 +20,7 @@ use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{
     AutoscalerVersion, ClusterName, Drift, Effect, Fix, Hint, Node, NodeId, Operation, Preview, Problem,
-    Progress, Refusal, RefusalReason, Snapshot, SnapshotPart, Target, Task, Text, Timestamp, Verb,
+    Progress, Refusal, RefusalReason, Snapshot, Target, Task, Text, Timestamp, Verb,
 };
 use crate::ray::{Client, Poller, RayError};
 use crate::supervisor::reading;
@@ -60,28 +60,33 @@ pub async fn changes(access: Access<'_>) -> Result<Vec<Drift>, Problem> {
 pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Preview, Problem> {
     let mut changes = changes(access).await?;
     let preview = Preview { me: me.to_owned(), ..Preview::default() };
-    // Changes that need more than an update are refused anyway; a restart may be what this Ray needs.
-    if changes.is_empty() || !Drift::beyond_update(&changes).is_empty() {
-        return Ok(Preview { changes, ..preview });
+    if changes.is_empty() {
+        return Ok(preview);
     }
     let read = Poller::new(client.clone()).refresh().await;
     if read.as_ref().is_ok_and(|snapshot| snapshot.autoscaler.version == AutoscalerVersion::V2) {
         config::with_autoscaler_v2(&mut changes);
     }
-    // Nothing ends, so it does not matter if nodes or jobs cannot be read.
-    if !changes.iter().any(Drift::may_end_workers) {
+    // Changes that need more than an update are refused anyway; a restart may be what this Ray needs.
+    if !Drift::beyond_update(&changes).is_empty() {
         return Ok(Preview { changes, ..preview });
     }
-    let snapshot = read.and_then(|snapshot| match snapshot.lacks(&REQUIRED_PARTS) {
+    let ends_workers = changes.iter().any(Drift::may_end_workers);
+    // If nothing ends, it does not matter if some jobs cannot be read.
+    let parts = if ends_workers { &REQUIRED_PARTS[..] } else { &RECORDED_PARTS };
+    let snapshot = read.and_then(|snapshot| match snapshot.lacks(parts) {
         Some(missing) => Err(RayError::Partial(missing.clone())),
         None => Ok(snapshot),
     });
     let snapshot = snapshot.map_err(|e| e.problem(Timestamp::now()))?;
+    if !ends_workers {
+        return Ok(Preview { changes, ..preview });
+    }
     let endangered = Endangered::by(&changes, &snapshot);
     let ids: Vec<NodeId> = endangered.ids.into_iter().collect();
-    let jobs = running_on(client, &snapshot, &ids, false).await?;
+    let (jobs, problem) = running_on(client, &snapshot, &ids, false).await?;
     let jobs = jobs.into_iter().map(|(_, affected)| affected).collect();
-    Ok(Preview { jobs, warnings: endangered.warnings, changes, ..preview })
+    Ok(Preview { jobs, problem, warnings: endangered.warnings, changes, ..preview })
 }
 
 /// The workers that the autoscaler may end because of changes of the cluster file.
@@ -297,10 +302,8 @@ impl Performer {
                 format!("`ray up` finished, but the head still differs from the file: {}", Text::from(keys));
             return Err(failure(what, Verb::Resume.to("apply it again")));
         }
-        let snapshot = Poller::new(session.client.clone())
-            .refresh_all(&[SnapshotPart::Nodes, SnapshotPart::Jobs])
-            .await
-            .map_err(to_problem)?;
+        let snapshot =
+            Poller::new(session.client.clone()).refresh_all(&RECORDED_PARTS).await.map_err(to_problem)?;
         let jobs: BTreeMap<String, &str> =
             snapshot.jobs.iter().map(|job| (job.key.to_string(), job.status.label())).collect();
         let words = |(id, before): (&String, &String)| match jobs.get(id) {

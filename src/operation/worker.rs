@@ -16,7 +16,7 @@ mod planned;
 mod request;
 mod steps;
 
-pub(super) use affected::{affected, affected_jobs, is_gone, running_on};
+pub(super) use affected::{affected, is_gone, nodes_of, running_on};
 pub use choose::{Selection, select};
 pub(super) use disclosed::warnings;
 pub use facts::WorkerFacts;

@@ -50,6 +50,14 @@ pub enum RayError {
     /// Only a part of the cluster's state could be read.
     #[error("cannot read {0}")]
     Partial(MissingPart),
+    /// Ray lists at most this number of tasks or actors, and at least as many are running.
+    #[error("at least {max} {list} are running on the cluster, and Ray lists no more")]
+    TooMany {
+        /// `tasks` or `actors`.
+        list: &'static str,
+        /// The number.
+        max: usize,
+    },
     /// Not found, in Ray's words.
     #[error("{0}")]
     NotFound(String),
@@ -112,6 +120,7 @@ impl RayError {
             Self::Partial(_) => {
                 (ProblemKind::Other, "retry; check dashboard.log and gcs_server.out on the head")
             }
+            Self::TooMany { .. } => (ProblemKind::Other, "retry when fewer are running"),
             Self::Status { .. } | Self::Grpc(_) => (ProblemKind::Other, "check dashboard.log on the head"),
         };
         Problem::new(kind, self.to_string(), hint, since)

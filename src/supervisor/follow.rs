@@ -75,6 +75,10 @@ pub fn watch_log_access(connection: &Connection) -> LogAccessWatch {
 /// shown until a later query is answered.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Number of consecutive queries for the head's id without an answer after which the log of a job that has ended
+/// counts as that on the head.
+const MAX_UNANSWERED: u32 = 3;
+
 /// Where a job's driver runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DriverPlace {
@@ -114,10 +118,15 @@ pub(super) async fn driver_place(client: &Client, id: &SubmissionId, head: Optio
 
 /// The head's node id, which Ray is asked for if it is not known; `None` if Ray does not answer in time.
 async fn head_id(client: &Client, known: Option<NodeId>) -> Option<NodeId> {
-    if known.is_some() {
-        return known;
+    ask_head(client, known).await?.ok()
+}
+
+/// The same, with the error if Ray answered with one.
+async fn ask_head(client: &Client, known: Option<NodeId>) -> Option<Result<NodeId, RayError>> {
+    match known {
+        Some(known) => Some(Ok(known)),
+        None => timeout(ANSWER_TIMEOUT, client.head_node()).await.ok(),
     }
-    timeout(ANSWER_TIMEOUT, client.head_node()).await.ok()?.ok()
 }
 
 /// Whether a job's driver runs on a node other than the head, so that the head does not have its log. `false` if Ray
@@ -184,6 +193,8 @@ struct Follower {
     is_placed: bool,
     /// Whether the job had no driver when its log was opened: then all lines of the driver are new.
     is_from_start: bool,
+    /// Number of consecutive queries, since the job ended, for which Ray did not report the head's id.
+    unanswered: u32,
     out: Outlet,
 }
 
@@ -212,8 +223,21 @@ impl Follower {
         out: Outlet,
     ) -> Self {
         let position = Position::new(start);
-        let (is_placed, is_from_start) = (false, false);
-        Self { access_watch, spec, job, node, file, start, query, position, is_placed, is_from_start, out }
+        let (is_placed, is_from_start, unanswered) = (false, false, 0);
+        Self {
+            access_watch,
+            spec,
+            job,
+            node,
+            file,
+            start,
+            query,
+            position,
+            is_placed,
+            is_from_start,
+            unanswered,
+            out,
+        }
     }
 
     async fn run(mut self) -> Result<(), Closed> {
@@ -494,10 +518,16 @@ impl Follower {
         }
         let access = self.access_watch.borrow().clone().filter(|_| job.driver_node.is_some());
         let head = match access {
-            Some(access) => head_id(&access.client, access.head).await,
+            Some(access) => ask_head(&access.client, access.head).await,
             None => None,
         };
-        DriverPlace::of(job, head)
+        let has_ended = job.status.is_ended();
+        self.unanswered = match &head {
+            Some(Err(error)) if has_ended && error.is_final() && !error.is_token() => MAX_UNANSWERED,
+            Some(Err(_)) | None if has_ended => self.unanswered.saturating_add(1),
+            _ => 0,
+        };
+        DriverPlace::of(job, head.and_then(Result::ok))
     }
 
     /// Records where the job's driver runs. Returns whether that is another node.
@@ -541,7 +571,11 @@ impl Follower {
             return Ok(Some(Ended::Elsewhere));
         }
         match answer {
-            Ok(detail) if detail.job.status.is_ended() && place == DriverPlace::Unknown => {
+            Ok(detail)
+                if detail.job.status.is_ended()
+                    && place == DriverPlace::Unknown
+                    && self.unanswered < MAX_UNANSWERED =>
+            {
                 // It may be another node, which has the log.
                 self.out.interrupted("Ray does not report which node is the head").await?;
                 Ok(None)

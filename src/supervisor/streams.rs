@@ -17,14 +17,20 @@ use crate::model::{
 use crate::ray::{Client, LogEvent, LogStream};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
+use tokio::time::sleep;
 
 /// Number of bytes read when a log is opened: several screens of lines.
 const OPENING_READ: Start = Start::Bytes(256 << 10);
 
 /// Number of lines read of each log when several are opened together.
 const FIRST_OF_SEVERAL: u32 = 200;
+
+/// Pause before the time zone is requested again after an error; it doubles with each error, up to the maximum.
+const ZONE_PAUSE: Duration = Duration::from_secs(5);
+const MAX_ZONE_PAUSE: Duration = Duration::from_secs(300);
 
 /// The open streams of one cluster.
 pub struct Streams {
@@ -101,13 +107,19 @@ impl Streams {
         }
     }
 
-    /// The UTC offset of the head's clock, which is read once for all streams.
+    /// The UTC offset of the head's clock, which is read once for all streams. If the head refused the request for an
+    /// earlier stream, it is requested again.
     fn utc_offset(&mut self) -> watch::Receiver<Option<i32>> {
         let access = &self.access;
+        let was_refused =
+            |read: &watch::Receiver<Option<i32>>| read.borrow().is_none() && read.has_changed().is_err();
+        if self.utc_offset.as_ref().is_some_and(was_refused) {
+            self.utc_offset = None;
+        }
         let read = self.utc_offset.get_or_insert_with(|| {
             let (sender, receiver) = watch::channel(None);
             // Ends with these streams, whose access it waits for.
-            tokio::spawn(read_utc_offset(access.subscribe(), sender));
+            tokio::spawn(read_utc_offset(access.subscribe(), sender, ZONE_PAUSE));
             receiver
         });
         read.clone()
@@ -205,8 +217,12 @@ async fn report_time_zone(mut known: watch::Receiver<Option<i32>>, stream: Strea
 }
 
 /// Reads the UTC offset of the head's clock once the cluster is connected. It is requested again after each change of
-/// the access, until the head reports it or refuses the request for good.
-async fn read_utc_offset(mut access_watch: LogAccessWatch, known: watch::Sender<Option<i32>>) {
+/// the access and after this pause, which doubles each time, until the head reports it or refuses the request.
+async fn read_utc_offset(
+    mut access_watch: LogAccessWatch,
+    known: watch::Sender<Option<i32>>,
+    mut pause: Duration,
+) {
     loop {
         let client = match access_watch.wait_for(Option::is_some).await {
             Ok(access) => access.as_ref().map(|access| access.client.clone()),
@@ -219,10 +235,10 @@ async fn read_utc_offset(mut access_watch: LogAccessWatch, known: watch::Sender<
                 return;
             }
             Err(error) if error.is_final() && !error.is_token() => return,
-            Err(_) => {}
-        }
-        if access_watch.changed().await.is_err() {
-            return;
+            Err(_) => tokio::select! {
+                changed = access_watch.changed() => if changed.is_err() { return },
+                () = sleep(pause) => pause = (pause * 2).min(MAX_ZONE_PAUSE),
+            },
         }
     }
 }
@@ -263,14 +279,13 @@ mod tests {
     use crate::demo::{Fault, FaultRule, Head, Scenario};
     use crate::model::Provider;
     use crate::ray::Endpoint;
-    use std::time::Duration;
     use tokio::task::JoinHandle;
-    use tokio::time::{sleep, timeout};
+    use tokio::time::timeout;
 
-    /// A head that answers requests for its time zone with this status, the task that reads it, and the access of the
-    /// task.
+    /// A head that answers requests for its time zone with this status, the task that reads it with this first pause,
+    /// and the access of the task.
     async fn read_zone(
-        status: u16,
+        (status, pause): (u16, Duration),
         known: watch::Sender<Option<i32>>,
     ) -> (Head, JoinHandle<()>, watch::Sender<Option<LogAccess>>) {
         let head = Head::start(Scenario::default()).await.unwrap();
@@ -279,7 +294,7 @@ mod tests {
         let client = Client::new(Endpoint::Direct { dashboard, gcs: None }, None).unwrap();
         let access = LogAccess { client, remote: None, login: None, head: None, nudges: 0 };
         let (access, access_watch) = watch::channel(Some(access));
-        let task = tokio::spawn(read_utc_offset(access_watch, known));
+        let task = tokio::spawn(read_utc_offset(access_watch, known, pause));
         while requests(&head) == 0 {
             sleep(Duration::from_millis(20)).await;
         }
@@ -293,7 +308,7 @@ mod tests {
     #[tokio::test]
     async fn a_time_zone_that_could_not_be_read_is_requested_again_once_for_all_streams() {
         let (sender, known) = watch::channel(None);
-        let (head, task, access) = read_zone(500, sender).await;
+        let (head, task, access) = read_zone((500, Duration::from_secs(300)), sender).await;
         let (updates, mut events) = mpsc::channel(4);
         let out = UpdateSender::new(ClusterSpec::sample("lab", Provider::Local), updates);
         for stream in [StreamId(7), StreamId(8)] {
@@ -317,8 +332,19 @@ mod tests {
     #[tokio::test]
     async fn a_time_zone_that_the_head_does_not_report_is_requested_once() {
         let (sender, known) = watch::channel(None);
-        let (head, task, _access) = read_zone(404, sender).await;
+        let (head, task, _access) = read_zone((404, Duration::from_millis(20)), sender).await;
         timeout(Duration::from_secs(30), task).await.unwrap().unwrap();
         assert_eq!((*known.borrow(), requests(&head)), (None, 1));
+        assert!(known.has_changed().is_err(), "the next stream requests it again");
+    }
+
+    #[tokio::test]
+    async fn a_time_zone_that_could_not_be_read_is_requested_again_after_a_pause() {
+        let (sender, mut known) = watch::channel(None);
+        let (head, task, _access) = read_zone((500, Duration::from_millis(20)), sender).await;
+        head.set_faults(Vec::new());
+        let utc_offset = timeout(Duration::from_secs(30), known.wait_for(Option::is_some)).await.unwrap();
+        assert_eq!(utc_offset.ok().and_then(|known| *known), Some(0));
+        task.await.unwrap();
     }
 }

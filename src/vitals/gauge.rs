@@ -51,6 +51,8 @@ pub struct VitalsTracker {
     progress_lines: u64,
     /// Number of readings and samples of the past that had such lines.
     parts: u32,
+    /// The timestamp of the first progress line since lines were last skipped.
+    since: Option<Timestamp>,
     phase: Option<(Phase, Option<Timestamp>)>,
     saved: Saved,
     /// When the job began: older times in its log do not belong to it.
@@ -94,6 +96,7 @@ impl VitalsTracker {
             tracks: Vec::new(),
             progress_lines: 0,
             parts: 0,
+            since: None,
             phase: None,
             saved: Saved::default(),
             begun: None,
@@ -211,6 +214,7 @@ impl VitalsTracker {
 
     /// Records that lines after the last one were skipped.
     fn skip(&mut self) {
+        self.since = None;
         self.tracks.iter_mut().for_each(|track| track.skips = true);
     }
 
@@ -275,7 +279,8 @@ impl VitalsTracker {
         // The time of a line without a timestamp is that of the reading.
         let stamp = time.filter(|at| *at != now);
         let number = self.progress_lines.saturating_add(1);
-        let written = Written { number, stamp, read: now, part: self.parts };
+        self.since = self.since.or(stamp);
+        let written = Written { number, stamp, read: now, part: self.parts, since: self.since };
         let is_of_writer = |track: &Track| track.key.writer == writer && track.takes(progress);
         let known = self.tracks.iter().enumerate().filter(|(_, track)| is_of_writer(track));
         let known = known.max_by_key(|(_, track)| track.fit(progress)).map(|(at, _)| at);
@@ -329,10 +334,12 @@ impl VitalsTracker {
         let trains = self.tracks.iter().any(|track| track.trains);
         let of_kind = || self.tracks.iter().filter(move |track| track.trains == trains);
         let newest = of_kind().max_by_key(|track| track.last.number)?;
-        // An evaluation between two steps may take long, whatever the name of its bar is.
+        // An evaluation between two steps may take long, whatever the name of its bar is. A bar without losses that
+        // was given up, such as that of loading data, is not continued after a training.
         let is_paused = |track: &Track| {
             track.key.writer == newest.key.writer
                 && track.is_unfinished()
+                && (track.has_loss || !newest.has_loss)
                 && !of_kind().any(|other| other.replaces(track))
         };
         let is_current = |track: &&Track| !track.has_ended(newest.last) || is_paused(track);
@@ -355,8 +362,9 @@ impl VitalsTracker {
         if main.is_done() || !main.has_few_lines() {
             return main.stall_limit(limit);
         }
-        let of_kind = self.tracks.iter().filter(|track| track.trains == main.trains);
-        of_kind.filter_map(|track| track.stall_limit(limit)).max()
+        let is_attempt =
+            |track: &&Track| track.key.task == main.key.task && track.series.total() == main.series.total();
+        self.tracks.iter().filter(is_attempt).filter_map(|track| track.stall_limit(limit)).max()
     }
 
     /// A time in its log; `None` if it is older than the job, because a program may print the log of an earlier run.

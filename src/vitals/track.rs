@@ -29,6 +29,8 @@ pub(super) struct Written {
     pub read: Timestamp,
     /// The number of parts of the log with progress lines that were read before it: readings, or samples of its past.
     pub part: u32,
+    /// The timestamp of the first progress line since lines were last skipped, if any of them had one.
+    pub since: Option<Timestamp>,
 }
 
 /// The task of a track (`train`, `eval`; empty if lines do not report it) and a number of the writer. Tracks without a
@@ -48,7 +50,7 @@ pub(super) struct Track {
     /// When its newest line was written.
     pub last: Written,
     /// Whether any of its lines reported a loss.
-    has_loss: bool,
+    pub has_loss: bool,
     pub series: Series,
     pub pace: Pace,
     pub trend: Trend,
@@ -136,9 +138,11 @@ impl Track {
         let stamps = last.stamp.zip(newest.stamp);
         let quiet = stamps.map_or(Duration::ZERO, |(last, newest)| last.age(newest));
         let is_untimed = stamps.is_none() && last.read == newest.read;
+        let limit = ENDED_AFTER.max(self.gap * 2);
         // Readings may be far apart, and its lines may be among those that were skipped.
-        let is_known = !self.skips || newest.part.saturating_sub(last.part) >= ENDED_PARTS;
-        let is_quiet = quiet.max(last.read.age(newest.read)) > ENDED_AFTER.max(self.gap * 2);
+        let read = newest.since.zip(newest.stamp).map_or(Duration::ZERO, |(since, newest)| since.age(newest));
+        let is_known = !self.skips || newest.part.saturating_sub(last.part) >= ENDED_PARTS || read > limit;
+        let is_quiet = quiet.max(last.read.age(newest.read)) > limit;
         is_known && (is_quiet || is_untimed && newest.number.saturating_sub(last.number) > ENDED_LINES)
     }
 

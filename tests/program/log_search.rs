@@ -58,6 +58,10 @@ fn whole_files_are_searched_on_their_hosts() {
     fixture.run(&[&boom[..], &["-n", "1000"]].concat()).exits(1);
     let recent = fixture.run(&[&boom[..], &["--since", "1h"]].concat()).exits(1);
     assert!(recent.err.contains("--since omitted 1 matching line without a timestamp"), "{}", recent.err);
+    assert!(head.write_job_log(&head.submissions(JobStatus::Running)[0], b"boom\n"));
+    let recent = fixture.run(&[&boom[..], &["--since", "1h", "-m", "1"]].concat()).exits(1);
+    let unchecked = "1 earlier matching line not checked against --since; -m reads more";
+    assert!(recent.err.contains(unchecked) && !recent.err.contains("before these"), "{}", recent.err);
     let all = fixture.run(&["cluster-logs", "--all-clusters", "-g", "step \\d+", "--json"]).exits(0);
     assert!(all.err.contains(" in 2 of 2 clusters"), "{}", all.err);
     // A driver that runs on a TPU host writes its log there.

@@ -186,9 +186,10 @@ fn changes_that_need_a_restart_are_refused_or_restart_the_cluster() {
     shown.is("updates_that_need_a_restart");
 }
 
-/// Jobs and what runs on workers matter only to a change that ends workers.
+/// Every update records nodes and jobs before it changes anything. What runs on each worker matters only to changes
+/// that end workers.
 #[test]
-fn a_state_that_cannot_be_read_blocks_only_updates_that_end_workers() {
+fn an_update_is_refused_if_the_state_that_it_needs_cannot_be_read() {
     let fixture = Fixture::new();
     let fails = |faults: Vec<(&str, Fault)>| {
         let rule = |(path, fault): (&str, Fault)| FaultRule { path: path.to_owned(), fault };
@@ -197,12 +198,16 @@ fn a_state_that_cannot_be_read_blocks_only_updates_that_end_workers() {
     // The list of jobs, of the GCS and of the dashboard.
     fails(vec![("/ray.rpc.JobInfoGcsService/", Fault::HangUp), ("/api/jobs/", Fault::Status(500))]);
     fixture.edit("max_workers: 4", "max_workers: 6");
-    let ran = fixture.run("update-cluster").exits(1);
-    assert!(ran.err.contains("no affected jobs") && ran.err.contains("use --yes"), "{}", ran.err);
-    fixture.edit("max_workers: 6", "max_workers: 1");
-    assert_eq!(fixture.run("update-cluster --yes --json").refused().0, "not-checked");
+    for _ in 0..2 {
+        let (reason, said) = fixture.run("update-cluster --yes --json").refused();
+        assert_eq!(reason, "not-checked", "nothing is begun that would have to be resumed: {said}");
+    }
+    assert_eq!(fixture.calls(), "");
     // What runs on each worker.
     fails(vec![("/api/v0/", Fault::Status(500))]);
+    let (code, _, err) = fixture.applies("update-cluster --yes");
+    assert_eq!(code, Some(0), "{err}");
+    fixture.edit("max_workers: 6", "max_workers: 1");
     assert_eq!(fixture.run("update-cluster --yes --json").refused().0, "not-checked");
     fixture.edit("[pip install a]", "[pip install a, pip install b]");
     assert_eq!(fixture.run("update-cluster --yes --json").refused().0, "needs-restart");
@@ -320,6 +325,16 @@ fn worker_commands_run_on_running_workers_only_with_autoscaler_v1() {
     assert!(ran.err.contains("no affected jobs"), "{}", ran.err);
     let ran = fixture.run("update-cluster --restart-ray --dry-run").exits(0);
     assert!(ran.err.contains("restart marin-a: ") && ran.err.contains("RESTORED"), "{}", ran.err);
+    // The effect is the same next to a change that needs a restart now.
+    fixture.edit("[pip install a]", "[pip install a, pip install b]");
+    let ran = fixture.run("update-cluster --yes").exits(1);
+    let next = "worker_setup_commands (applies to new workers after the next restart of Ray)";
+    assert!(
+        ran.out.contains("setup_commands (requires a restart of Ray)") && ran.out.contains(next),
+        "{}",
+        ran.out
+    );
+    fixture.edit("[pip install a, pip install b]", "[pip install a]");
     let (code, _, err) = fixture.applies("update-cluster --yes");
     let later =
         "1 change takes effect only after the next restart of Ray: worker_setup_commands; restart it: `";

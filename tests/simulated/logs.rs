@@ -115,3 +115,29 @@ async fn a_log_is_complete_only_once_the_node_of_its_driver_is_known() {
     assert_eq!(soon("the end", stream.next()).await, Some(LogEvent::Complete));
     console.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_complete_although_the_head_never_reports_its_id() {
+    let fixture = Fixture::new(Scenario::default()).await;
+    let (console, connection) = fixture.console();
+    let head = fixture.head();
+    let (_access, access_watch) = access(&connection, None).await;
+    let id = head.submissions(JobStatus::Pending).remove(0);
+    assert!(head.place_driver(&id, head.nodes()[0]) && head.write_job_log(&id, b"step 1\n"));
+    assert!(head.turn_job(&id, JobStatus::Succeeded));
+    for status in [404, 503] {
+        head.set_faults(vec![FaultRule { path: "/api/v0/nodes".into(), fault: Fault::Status(status) }]);
+        let mut stream = open(&fixture, &access_watch, &id, Start::Bytes(1 << 10));
+        let ending = async {
+            loop {
+                match stream.next().await {
+                    Some(LogEvent::Complete) => break,
+                    Some(LogEvent::Lines(_) | LogEvent::Interrupted(_) | LogEvent::Resumed) => {}
+                    other => panic!("{other:?} instead of the end"),
+                }
+            }
+        };
+        soon("the end", ending).await;
+    }
+    console.shutdown().await;
+}

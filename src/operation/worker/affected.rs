@@ -9,11 +9,10 @@ use crate::model::{
 };
 use crate::ray::{Client, RayError, Running, SUPERVISOR};
 use crate::supervisor::Options;
-use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of nodes that are read at a time.
-const AT_ONCE: usize = 4;
+/// A job that runs something on a node, unless it is unknown, and what it runs there.
+type JobRow = (Option<Job>, AffectedJob);
 
 /// The tasks and actors of one job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,29 +72,28 @@ pub(in super::super) async fn is_gone((spec, options): (&ClusterSpec, &Options),
     false
 }
 
-/// The jobs that run something on the nodes of these workers, with what they run. With `drains`, these may finish.
-pub(in super::super) async fn affected_jobs(
-    client: &Client,
-    snapshot: &Snapshot,
-    machines: &[Machine],
-    drains: bool,
-) -> Result<Vec<(Option<Job>, AffectedJob)>, Problem> {
+/// The live nodes of these workers.
+pub(in super::super) fn nodes_of(snapshot: &Snapshot, machines: &[Machine]) -> Result<Vec<NodeId>, Problem> {
     let hosts: Vec<String> = machines.iter().flat_map(|m| &m.hosts).cloned().collect();
-    let nodes: Vec<NodeId> = alive(snapshot, &hosts)?.iter().map(|node| node.id).collect();
-    running_on(client, snapshot, &nodes, drains).await
+    Ok(alive(snapshot, &hosts)?.iter().map(|node| node.id).collect())
 }
 
-/// Like [`affected_jobs`], for these nodes.
+/// The jobs that run something on these nodes, with what they run. With `drains`, these may finish. If more may run on
+/// the cluster than Ray lists, there are no jobs but a problem, and the operator may continue without knowing them.
 pub(in super::super) async fn running_on(
     client: &Client,
     snapshot: &Snapshot,
     nodes: &[NodeId],
     drains: bool,
-) -> Result<Vec<(Option<Job>, AffectedJob)>, Problem> {
-    let running = running(client, nodes).await.map_err(|e| e.problem(Timestamp::now()))?;
+) -> Result<(Vec<JobRow>, Option<Problem>), Problem> {
+    let running = match running(client, nodes).await {
+        Ok(running) => running,
+        Err(e @ RayError::TooMany { .. }) => return Ok((Vec::new(), Some(e.problem(Timestamp::now())))),
+        Err(e) => return Err(e.problem(Timestamp::now())),
+    };
     let jobs: Vec<&Job> = snapshot.jobs.iter().map(|j| &**j).collect();
     let shares = shares(&jobs, nodes, &running);
-    let mut rows: Vec<(Option<Job>, AffectedJob)> = Vec::new();
+    let mut rows: Vec<JobRow> = Vec::new();
     for job in &jobs {
         if let Some(share) = shares.get(&job.key) {
             let restoration = Restoration::Lost(share.text(drains));
@@ -108,20 +106,17 @@ pub(in super::super) async fn running_on(
         let (key, status) = (key.clone(), JobStatus::Unknown);
         rows.push((None, AffectedJob { key, owner: None, status, started: None, holds: None, restoration }));
     }
-    Ok(rows)
+    Ok((rows, None))
 }
 
-/// The tasks and actors on these nodes. Ray reads those of the whole cluster for each request, also for a single node:
-/// those of several nodes are read at once, unless there are more than Ray lists.
+/// The tasks and actors on these nodes.
 async fn running(client: &Client, nodes: &[NodeId]) -> Result<Vec<Running>, RayError> {
-    if nodes.len() > 1
-        && let Ok(all) = client.running_everywhere().await
-    {
-        let here: BTreeSet<NodeId> = nodes.iter().copied().collect();
-        return Ok(all.into_iter().filter(|(node, _)| here.contains(node)).map(|(_, item)| item).collect());
+    if nodes.is_empty() {
+        return Ok(Vec::new());
     }
-    let reads: Vec<_> = nodes.iter().map(|node| client.running_on(*node)).collect();
-    stream::iter(reads).buffered(AT_ONCE).try_concat().await
+    let here: BTreeSet<NodeId> = nodes.iter().copied().collect();
+    let all = client.running_everywhere().await?;
+    Ok(all.into_iter().filter(|(node, _)| here.contains(node)).map(|(_, item)| item).collect())
 }
 
 /// The share of each job, by job.

@@ -273,7 +273,7 @@ fn a_retry_that_hangs_after_a_few_steps_is_stalled() {
 
 #[test]
 fn a_run_is_not_replaced_because_one_reading_skipped_its_lines() {
-    // Two workers, of which one is ahead and writes more. A reading every ten minutes brings 200 lines.
+    // Two workers, of which one is ahead and writes more. A reading every ten minutes brings 100 lines.
     let ahead = |n: u64| step(n * 2, n, 3.0);
     let behind = |n: u64| by(8, &step(n * 2, n / 4, 3.0));
     let lines = |n: u64| [Some(ahead(n)), n.is_multiple_of(4).then(|| behind(n))].into_iter().flatten();
@@ -281,9 +281,55 @@ fn a_run_is_not_replaced_because_one_reading_skipped_its_lines() {
     let words = |vitals: &Vitals, at: u64| vitals.text(after(at));
     assert_eq!(words(&watched.poll_far(1600, 1000), 1600), "step 799/20,000");
     watched.log.extend((800..1100).map(behind));
-    assert_eq!(words(&watched.poll(2200), 2200), "step 799/20,000", "its lines may have been skipped");
+    assert_eq!(
+        words(&watched.poll_far(2200, 100), 2200),
+        "step 799/20,000",
+        "its lines may have been skipped"
+    );
     watched.log.extend((1100..1400).map(behind));
-    assert_eq!(words(&watched.poll(2800), 2800), "step 349/20,000", "two readings had none of them");
+    assert_eq!(words(&watched.poll_far(2800, 100), 2800), "step 349/20,000", "two readings had none of them");
+}
+
+/// A bar of `datasets`, written until shortly before its end.
+fn unfinished_map() -> Vec<Line> {
+    let bar = |n: u64| {
+        let bar = format!("Map:  97%|#########7| {}/1000000 [10:00<00:18, 1600.00 examples/s]", n * 1000);
+        Line::from(format!("(train pid=7, ip=10.0.0.1) {bar}").as_str())
+    };
+    (1..=970).map(bar).collect()
+}
+
+#[test]
+fn a_bar_that_was_given_up_does_not_stay_the_run() {
+    let mut watched = Watched::new(unfinished_map());
+    assert_eq!(watched.poll_far(30, 1000).text(after(30)), "step 970,000/1,000,000");
+    watched.log.extend((0..300).map(|n| step(60 + n * 2, n, 3.0)));
+    assert_eq!(watched.poll_far(660, 1300).text(after(660)), "step 299/20,000");
+}
+
+#[test]
+fn a_run_that_rarely_logs_is_not_compared_with_another_task() {
+    let mut watched = Watched::new(unfinished_map());
+    watched.poll_far(30, 1000);
+    for (n, at) in [60, 900].into_iter().enumerate() {
+        watched.log.push(step(at, n as u64 * 400, 3.0));
+        watched.poll_far(at + 10, 1300);
+    }
+    let vitals = watched.poll_far(1700, 1300);
+    assert_eq!((kinds(&vitals), vitals.text(after(1700))), (vec![], "step 400/20,000".into()));
+}
+
+#[test]
+fn a_single_reading_with_samples_of_the_past_shows_the_retry() {
+    let dead = (0..18_000).map(|n| step(n, n, 3.0));
+    let retry = (0..210).map(|n| by(8, &step(18_600 + n * 2, 17_000 + n, 3.0)));
+    let log: Vec<Line> = dead.chain(retry).collect();
+    let (last, clock) = (&log[log.len() - 200..], Clock::utc(after(19_020)));
+    let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Once);
+    gauge.past(&samples(&log), last, clock);
+    gauge.read(last, None, clock);
+    let vitals = gauge.vitals(&job(), Some(&holding()), after(19_020));
+    assert_eq!(vitals.text(after(19_020)), "step 17,209/20,000");
 }
 
 #[test]

@@ -92,6 +92,11 @@ fn jobs_are_saved_and_restored_once() {
     let audited = silent.audited();
     assert_eq!(audited[0], ("restore-jobs".into(), format!("started: {saved}")));
     assert!(audited.len() == 2 && audited[1].1.starts_with("2 submitted; failed: "), "{audited:?}");
+    // The first job fails already.
+    let mute = fixture();
+    mute.head.set_faults(vec![FaultRule { path: "/api/jobs/dir".into(), fault: Fault::HangUp }]);
+    let ran = mute.run(&["restore-jobs", saved, "--json"]).exits(1);
+    assert!(ran.json() == json!([]) && !ran.err.is_empty(), "{}{}", ran.out, ran.err);
     let again = new.run(&["restore-jobs", saved, "--json"]).json();
     assert_eq!(again[0]["outcome"], "already exists");
     // Resource requests are restored too: a backup of the new cluster has the same content.
