@@ -74,7 +74,7 @@ impl Turn {
 }
 
 impl Facts {
-    /// Whether the Ray of this session is another one than that which is to be stopped; `false` if that is unknown,
+    /// Whether this is another session of Ray than the one that is to be stopped; `false` if that one is unknown,
     /// because Ray did not respond when the operation began.
     pub(super) fn is_other_session(&self, session: &str) -> bool {
         !self.session.is_empty() && self.session != session

@@ -58,7 +58,7 @@ impl Performer {
         self.task == Task::Start || (!self.stopped && !self.facts.launched)
     }
 
-    /// Whether the Ray of this session was started by someone else since an earlier attempt stopped the cluster's Ray.
+    /// Whether somebody else started Ray, with this session name, since an earlier attempt stopped the cluster's Ray.
     /// A start accepts any Ray.
     fn is_of_others(&self, session: &str) -> bool {
         let is_new = self.facts.session.is_empty() || self.facts.is_other_session(session);

@@ -140,7 +140,7 @@ impl CloudFixture {
         }
     }
 
-    /// Writes the journal of an operation that was killed after these steps, and has stopped the Ray of this session.
+    /// Writes the journal of an operation that was killed after these steps, and has stopped Ray; `session` is that of Ray.
     pub fn interrupted(&self, task: &Task, done: &[StepName], session: &str) {
         let environment = self.environment();
         let spec = &environment.clusters[0];
