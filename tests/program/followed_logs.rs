@@ -1,6 +1,7 @@
 //! Logs that are followed through a dashboard that refuses to read them. On a simulated head with a running job.
 
 use crate::head_fixture::{HeadFixture, TOKEN};
+use crate::job_logs::LIFE;
 use crate::running::Running;
 use marin_tui::demo::{Fault, FaultRule};
 use marin_tui::model::{JobStatus, Secret};
@@ -8,14 +9,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::Duration;
-
-const LIFE: &str = "
-types: [{name: slice, accelerator_type: v4-32, min_workers: 1, slices: 1}]
-past_minutes: 60
-jobs_per_hour: 0
-preemptions_per_hour: 0
-runs: [{node_type: slice}]
-";
 
 #[test]
 fn a_log_that_cannot_be_read_is_retried_after_growing_pauses() {

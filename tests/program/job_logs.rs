@@ -10,7 +10,8 @@ use marin_tui::model::{JobId, JobStatus, NodeId, Secret};
 use marin_tui::ray::{Client, Endpoint, Listed};
 use serde_json::{Value, json};
 
-const LIFE: &str = "
+/// One slice of four hosts with a running job.
+pub const LIFE: &str = "
 types: [{name: slice, accelerator_type: v4-32, min_workers: 1, slices: 1}]
 past_minutes: 60
 jobs_per_hour: 0
