@@ -1,3 +1,5 @@
+//! Tests of the diagnosis of a cluster, with small snapshots written by hand.
+
 use super::*;
 use crate::model::{
     Autoscaler, AutoscalerVersion, Death, DeathReason, Demand, DemandKind, LaunchFailure, Node, NodeId,

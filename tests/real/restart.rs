@@ -411,7 +411,7 @@ fn a_cluster_that_another_machine_started_is_restarted_despite_a_full_disk_and_a
     bed.on("client", &["sh", "-c", "rm /tmp/ray/cluster-*.state"]);
     let old = session(bed);
     // Unmount what a killed test may have left, and mount a file system of one page.
-    let _ = bed.command("client", &["mkdir", "-p", BACKUPS]).status();
+    let _ = bed.command("client", &["mkdir", "-p", "-m", "700", BACKUPS]).status();
     let tiny = format!(
         "umount {BACKUPS} 2>/dev/null; mount -t tmpfs -o size=4k,mode=700,uid=$(id -u ray) tmpfs {BACKUPS}"
     );

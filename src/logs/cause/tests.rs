@@ -1,3 +1,5 @@
+//! Tests of the first cause of a failure, on lines of real logs.
+
 use super::*;
 use proptest::prelude::*;
 

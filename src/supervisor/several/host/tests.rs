@@ -1,3 +1,5 @@
+//! Tests of following several hosts as one view.
+
 use super::*;
 use crate::config::{Env, Folders, Settings};
 use crate::model::Provider;
