@@ -18,6 +18,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 /// Characters of a cluster's name that are encoded in the file name.
 const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
@@ -140,6 +142,20 @@ pub struct Journal {
     unfinished: Option<Unfinished>,
 }
 
+/// Locks a journal. A lock that is released within a moment is waited for: that of [`Journal::peek`], or one that a child
+/// process of this program has until it starts its program.
+fn lock(file: &File) -> Result<(), TryLockError> {
+    const TRIES: u32 = 20;
+    const PAUSE: Duration = Duration::from_millis(10);
+    for _ in 1..TRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            locked => return locked,
+        }
+    }
+    file.try_lock()
+}
+
 impl Journal {
     /// Opens and locks the cluster's journal in the state directory.
     pub fn open(state: &Path, cluster: &ClusterName) -> Result<Self, JournalError> {
@@ -150,7 +166,7 @@ impl Journal {
         };
         let disk = |why| JournalError::Disk { path: path.clone(), why };
         let mut file = open().map_err(disk)?;
-        match file.try_lock() {
+        match lock(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = Vec::new();
@@ -187,7 +203,7 @@ impl Journal {
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(disk)?;
         let Some(unfinished) = last_unfinished(&text) else { return Ok(None) };
-        // Lock only an unfinished journal, and shared, so that another program can open it at the same time.
+        // Lock only an unfinished journal, and shared, so that several programs can do this at the same time.
         match file.try_lock_shared() {
             Ok(()) => Ok(Some((unfinished, false))),
             Err(TryLockError::WouldBlock) => Ok(Some((unfinished, true))),
@@ -374,6 +390,22 @@ mod tests {
             }
             assert!(!busy(&name, bytes).to_string().is_empty());
         });
+    }
+
+    #[test]
+    fn a_lock_of_a_moment_does_not_refuse_an_operation() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Journal::open(dir.path(), &ClusterName::new("a"));
+        let path = open().unwrap().path;
+        // As in `peek`.
+        let reader = File::open(&path).unwrap();
+        reader.try_lock_shared().unwrap();
+        let reading = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(30));
+            drop(reader);
+        });
+        assert!(open().is_ok());
+        reading.join().unwrap();
     }
 
     #[test]
