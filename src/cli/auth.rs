@@ -2,7 +2,7 @@
 //! host name.
 
 use super::directories::make_folders;
-use super::reach::runtime;
+use super::reach::{block_on, runtime};
 use super::signals::Signals;
 use super::token::{TokenContext, failed};
 use super::{audit, google};
@@ -66,7 +66,7 @@ pub fn run(
     });
     let terminal_env = TerminalEnv::detect(|name| env.var(name).map(str::to_owned));
     let runtime = runtime()?;
-    let done = runtime.block_on(async {
+    let done = block_on(&runtime, async {
         if let Some(name) = &arguments.secret {
             options.token.variable = Some(of_secret(&spec, name, &context).await?);
         }

@@ -1,7 +1,7 @@
 //! Starts the console: directories, log file, clusters, supervisor, terminal.
 
 use super::directories::{make_folders, token_sources};
-use super::reach::{progress_patterns, runtime};
+use super::reach::{block_on, progress_patterns, runtime};
 use super::{DisplayArguments, GlobalArguments, appearance, feed, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, PollIntervals, actions};
 use crate::config::{self, Config, Entry, Env, Folders, Settings, TypedLines};
@@ -55,7 +55,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     }
     let (mut app, typed) = with_history(app, &folders);
     let runtime = runtime()?;
-    runtime.block_on(async {
+    block_on(&runtime, async {
         let (updates, receiver) = mpsc::channel(CHANNEL_CAPACITY);
         let supervisor = Supervisor::start(specs, options, &updates);
         drop(updates);

@@ -1,6 +1,6 @@
 //! `marin-tui demo`: the console on a simulated fleet that exists only while it runs.
 
-use super::reach::runtime;
+use super::reach::{block_on, runtime};
 use super::signals::Signals;
 use super::{DisplayArguments, GlobalArguments, console};
 use crate::cli::output;
@@ -121,7 +121,7 @@ fn with_fleet(
 ) -> anyhow::Result<()> {
     // Listen before the directory is created, so that no signal leaves it behind.
     let mut signals = runtime.block_on(async { Signals::listen() })?;
-    let started = runtime.block_on(async {
+    let started = block_on(runtime, async {
         tokio::select! {
             fleet = start(plan) => fleet.map(Some),
             () = signals.any() => Ok(None),
@@ -129,7 +129,7 @@ fn with_fleet(
     });
     let Some(fleet) = started? else { return Ok(()) };
     if options.serve {
-        return runtime.block_on(serve(&fleet, &mut signals));
+        return block_on(runtime, serve(&fleet, &mut signals));
     }
     let folder = fleet.folder();
     let env = env.with(&folder.env());

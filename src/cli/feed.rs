@@ -1,6 +1,7 @@
 //! `marin-tui --plain`: prints changes line by line with clock times. Uses no screen and reads no keys.
 
 use super::output;
+use super::reach::{block_on, runtime};
 use super::signals::Signals;
 use crate::app::{App, Event, Feed};
 use crate::model::{ClusterEvent, ClusterName, ClusterSpec, Request, Timestamp};
@@ -23,8 +24,8 @@ pub(super) fn run(
     chosen: Option<&ClusterName>,
 ) -> anyhow::Result<()> {
     specs.retain(|spec| chosen.is_none_or(|name| spec.name == *name));
-    let runtime = super::reach::runtime()?;
-    let ended = runtime.block_on(async {
+    let runtime = runtime()?;
+    let ended = block_on(&runtime, async {
         let mut signals = Signals::listen()?;
         let (updates, mut receiver) = mpsc::channel(CHANNEL_CAPACITY);
         let supervisor = Supervisor::start(specs, options, &updates);

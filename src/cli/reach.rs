@@ -9,6 +9,7 @@ use crate::operation::Environment;
 use crate::supervisor::{self, AuditSink, Connection, Options, Session};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -19,6 +20,13 @@ const PROGRESS_DELAY: Duration = Duration::from_secs(1);
 /// The runtime of the tasks of a command or the console, which wait for networks rather than for a processor.
 pub(super) fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+}
+
+/// Runs `work` to completion. It is boxed because the runtime's loops would otherwise be compiled, with the whole command
+/// inside, for each command: more than a megabyte.
+pub(super) fn block_on<T>(runtime: &Runtime, work: impl Future<Output = T>) -> T {
+    let work: Pin<Box<dyn Future<Output = T> + '_>> = Box::pin(work);
+    runtime.block_on(work)
 }
 
 /// The patterns of progress lines in the settings.
@@ -109,7 +117,7 @@ impl Reach {
     /// Runs a command's future to completion.
     pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
         let runtime = runtime()?;
-        let done = runtime.block_on(work);
+        let done = block_on(&runtime, work);
         // Threads that still wait for the network must not delay the exit.
         runtime.shutdown_background();
         done

@@ -22,6 +22,7 @@ use crate::model::{
     OperationKind, OperationLock, Order, Preview, Problem, Refusal, SubmissionId, Task,
 };
 use crate::ray::Listed;
+use futures_util::FutureExt;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::Pin;
@@ -275,40 +276,25 @@ impl Hub {
             Command::Submit(cluster, form, draft) => {
                 let Some(request) = self.request(&cluster) else { return };
                 let drafts = Arc::clone(&self.drafts);
-                self.tasks.spawn(async move {
-                    request.submit(form, drafts, *draft).await;
-                    None
-                });
+                self.spawn(async move { request.submit(form, drafts, *draft).await });
             }
             Command::Fill(cluster, form, id) => {
                 let Some(request) = self.request(&cluster) else { return };
                 let drafts = Arc::clone(&self.drafts);
-                self.tasks.spawn(async move {
-                    request.fill(form, &drafts, id).await;
-                    None
-                });
+                self.spawn(async move { request.fill(form, &drafts, id).await });
             }
             Command::Stacks(cluster, driver) => {
                 let Some(request) = self.request(&cluster) else { return };
-                self.tasks.spawn(async move {
-                    request.stacks(driver).await;
-                    None
-                });
+                self.spawn(async move { request.stacks(driver).await });
             }
             Command::Chips(cluster, nodes) => {
                 let Some(request) = self.request(&cluster) else { return };
-                self.tasks.spawn(async move {
-                    request.chips(nodes).await;
-                    None
-                });
+                self.spawn(async move { request.chips(nodes).await });
             }
             Command::JobWorkers(cluster, known, part) => {
                 let Some(request) = self.request(&cluster) else { return };
                 let listed = Arc::clone(self.listed.entry(cluster.clone()).or_default());
-                let reading = self.tasks.spawn(async move {
-                    request.job_workers(*known, part, &listed).await;
-                    None
-                });
+                let reading = self.spawn(async move { request.job_workers(*known, part, &listed).await });
                 if let Some(before) = self.readings.insert(cluster, reading) {
                     before.abort();
                 }
@@ -318,6 +304,12 @@ impl Hub {
                 self.tasks.spawn_blocking(move || write(&audit, &cluster, &what, &outcome));
             }
         }
+    }
+
+    /// Starts a task that is not an operation. Boxed, all of them are one type, for which the runtime's code is compiled
+    /// once.
+    fn spawn(&mut self, work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.tasks.spawn(work.map(|()| None).boxed())
     }
 
     fn order(&mut self, cluster: &ClusterName, order: Order) {

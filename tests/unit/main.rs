@@ -8,6 +8,7 @@ mod architecture;
 mod config;
 mod event_loop;
 mod manual;
+mod proto;
 mod readme;
 #[path = "../support/sample.rs"]
 mod sample;
